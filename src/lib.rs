@@ -1,0 +1,1 @@
+//! Actors as async tasks, on a work-stealing executor made for them.

@@ -1,0 +1,4 @@
+//! What the programs of this package share.
+
+pub mod counting;
+pub mod machine;

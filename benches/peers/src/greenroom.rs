@@ -1,0 +1,368 @@
+//! The same actors on greenroom.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use greenroom::{Address, Context, Handle, Reply, Runtime, WeakAddress, spawn};
+
+use crate::cases::{self, Case, Figure, check, rate, sum_below};
+use crate::process::{Memory, Peak, watch_idle};
+
+/// Runs one case.
+pub fn run(case: Case) -> Vec<Figure> {
+    let runtime = Runtime::builder().workers(cases::WORKERS).build();
+    let runtime = runtime.expect("two threads can be started");
+    match case {
+        Case::Spawn => inside(&runtime, spawning()),
+        Case::IdleMemory => inside(&runtime, idle_memory()),
+        Case::PingPong => inside(&runtime, ping_pong()),
+        Case::Ask => inside(&runtime, ask()),
+        Case::Counting => inside(&runtime, counting()),
+        Case::FanIn => inside(&runtime, fan_in()),
+        Case::Ring => inside(&runtime, ring()),
+        Case::Fib => inside(&runtime, fib()),
+        Case::Bounded => inside(&runtime, bounded()),
+        Case::PacedLatency => inside(&runtime, paced_latency()),
+        Case::Idle => {
+            let held = inside(&runtime, idle());
+            let figures = watch_idle();
+            drop(held);
+            figures
+        }
+    }
+}
+
+/// The driver is itself a task on a worker.
+fn inside<T: Send + 'static>(
+    runtime: &Runtime,
+    driver: impl Future<Output = T> + Send + 'static,
+) -> T {
+    runtime.block_on(async { runtime.spawn(driver).await })
+}
+
+/// 16 bytes, as an ordinary message may be.
+enum Tally {
+    Add(u64),
+    Total(Reply<u64>),
+}
+
+/// Adds to its state what it is told, and tells `collector` the sum.
+async fn adder(mut cx: Context<Tally>, state: u64, collector: Address<u64>) {
+    let mut total = state;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Tally::Add(n) => {
+                total += n;
+                collector.tell(total).expect("the collector waits for all");
+            }
+            Tally::Total(reply) => reply.send(total),
+        }
+    }
+}
+
+/// Sums up so many numbers.
+async fn collect(mut cx: Context<u64>, count: u64) -> u64 {
+    let mut total = 0;
+    for _ in 0..count {
+        total += cx.recv().await.expect("all are told");
+    }
+    total
+}
+
+/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+async fn spawn_adders(count: u64, held: &mut Vec<Option<Address<Tally>>>) {
+    let collector = spawn!(collect(_, count));
+    for (n, place) in (0..count).zip(held) {
+        let actor = spawn!(adder(_, n, collector.address()));
+        assert!(actor.tell(Tally::Add(1)).is_ok(), "the actor lives");
+        *place = Some(actor.address());
+    }
+    check(
+        "sum",
+        collector.join().await.expect("no panic"),
+        sum_below(count) + count,
+    );
+}
+
+/// Room for `count` addresses, written to beforehand, so that it is resident.
+fn places(count: u64) -> Vec<Option<Address<Tally>>> {
+    (0..count).map(|_| None).collect()
+}
+
+async fn spawning() -> Vec<Figure> {
+    let mut held = places(cases::SPAWNED);
+    let (peak, begin) = (Peak::now(), Instant::now());
+    spawn_adders(cases::SPAWNED, &mut held).await;
+    vec![
+        rate(cases::ACTORS, cases::SPAWNED, begin),
+        peak.growth(cases::SPAWNED),
+    ]
+}
+
+async fn idle_memory() -> Vec<Figure> {
+    let mut held = places(cases::RESTING);
+    let memory = Memory::now();
+    spawn_adders(cases::RESTING, &mut held).await;
+    memory.growth(cases::RESTING)
+}
+
+enum Play {
+    Partner(Address<Play>),
+    Ball(u64),
+}
+
+/// Passes a ball on until it has no hops left, and says how often it had the ball.
+async fn player(mut cx: Context<Play>) -> u64 {
+    let (mut balls, mut partner) = (0, None);
+    while let Some(message) = cx.recv().await {
+        match message {
+            Play::Partner(address) => partner = Some(address),
+            Play::Ball(left) => {
+                balls += 1;
+                if left == 1 {
+                    break; // and with us ends the address by which the partner is reached
+                }
+                let partner = partner.as_ref().expect("a partner was told first");
+                assert!(
+                    partner.tell(Play::Ball(left - 1)).is_ok(),
+                    "the partner waits"
+                );
+            }
+        }
+    }
+    balls
+}
+
+async fn ping_pong() -> Vec<Figure> {
+    let (one, two) = (spawn!(player(_)), spawn!(player(_)));
+    let introduced = one.tell(Play::Partner(two.address())).is_ok()
+        && two.tell(Play::Partner(one.address())).is_ok();
+    assert!(introduced, "the players live");
+    let begin = Instant::now();
+    assert!(
+        one.tell(Play::Ball(2 * cases::ROUND_TRIPS)).is_ok(),
+        "the player lives"
+    );
+    check(
+        "balls",
+        two.join().await.expect("no panic"),
+        cases::ROUND_TRIPS,
+    );
+    check(
+        "balls",
+        one.join().await.expect("no panic"),
+        cases::ROUND_TRIPS,
+    );
+    vec![rate(cases::ROUND_TRIPS_A_SECOND, cases::ROUND_TRIPS, begin)]
+}
+
+async fn tally(mut cx: Context<Tally>) {
+    let mut total = 0;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Tally::Add(n) => total += n,
+            Tally::Total(reply) => reply.send(total),
+        }
+    }
+}
+
+/// A number, and where to send it back.
+struct Question(u64, Reply<u64>);
+
+async fn echo(mut cx: Context<Question>) {
+    while let Some(Question(n, reply)) = cx.recv().await {
+        reply.send(n);
+    }
+}
+
+async fn ask() -> Vec<Figure> {
+    let echo = spawn!(echo(_));
+    let begin = Instant::now();
+    let mut answers = 0;
+    for n in 0..cases::QUESTIONS {
+        answers += echo
+            .ask(|reply| Question(n, reply))
+            .await
+            .expect("it answers");
+    }
+    check("answers", answers, sum_below(cases::QUESTIONS));
+    vec![rate(cases::ASKS, cases::QUESTIONS, begin)]
+}
+
+async fn counting() -> Vec<Figure> {
+    let actor = spawn!(tally(_));
+    let begin = Instant::now();
+    for n in 0..cases::NUMBERS {
+        assert!(actor.tell(Tally::Add(n)).is_ok(), "the actor lives");
+    }
+    let sum = actor.ask(Tally::Total).await.expect("it answers");
+    check("sum", sum, sum_below(cases::NUMBERS));
+    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+}
+
+/// Told where to begin, tells `each` numbers.
+async fn teller(mut cx: Context<u64>, each: u64, collector: Address<u64>) {
+    while let Some(first) = cx.recv().await {
+        for n in first..first + each {
+            collector.tell(n).expect("the collector waits for all");
+        }
+    }
+}
+
+async fn fan_in() -> Vec<Figure> {
+    let collector = spawn!(collect(_, cases::NUMBERS));
+    let each = cases::NUMBERS / cases::TELLERS;
+    let tellers = (0..cases::TELLERS).map(|_| spawn!(teller(_, each, collector.address())));
+    let tellers: Vec<_> = tellers.collect();
+    let begin = Instant::now();
+    for (teller, index) in tellers.iter().zip(0..) {
+        teller.tell(index * each).expect("the actor lives");
+    }
+    check(
+        "sum",
+        collector.join().await.expect("no panic"),
+        sum_below(cases::NUMBERS),
+    );
+    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+}
+
+enum Token {
+    Next(Address<Token>),
+    Hop(u64),
+}
+
+/// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
+async fn station(mut cx: Context<Token>, done: Address<u64>) {
+    let (mut seen, mut next) = (0, None);
+    while let Some(message) = cx.recv().await {
+        match message {
+            Token::Next(address) => next = Some(address),
+            Token::Hop(left) => {
+                seen += 1;
+                if left == 1 {
+                    break; // and with us ends the address of the next one, and so on round the ring
+                }
+                let next: &Address<Token> = next.as_ref().expect("the ring was closed first");
+                assert!(next.tell(Token::Hop(left - 1)).is_ok(), "the ring is whole");
+            }
+        }
+    }
+    drop(next);
+    done.tell(seen).expect("the collector waits for all");
+}
+
+async fn ring() -> Vec<Figure> {
+    let done = spawn!(collect(_, cases::RING as u64));
+    let stations: Vec<_> = (0..cases::RING)
+        .map(|_| spawn!(station(_, done.address())))
+        .collect();
+    for (index, station) in stations.iter().enumerate() {
+        let next = stations[(index + 1) % stations.len()].address();
+        assert!(station.tell(Token::Next(next)).is_ok(), "the actor lives");
+    }
+    let begin = Instant::now();
+    assert!(
+        stations[0].tell(Token::Hop(cases::HOPS)).is_ok(),
+        "the actor lives"
+    );
+    drop(stations);
+    check("hops", done.join().await.expect("no panic"), cases::HOPS);
+    vec![rate(cases::HOPS_A_SECOND, cases::HOPS, begin)]
+}
+
+/// Holds the handles of its children until both have answered: without them they would be closed.
+async fn call(mut cx: Context<u64>, n: u64, parent: WeakAddress<u64>) {
+    let mut sum = n;
+    if n >= 2 {
+        let _children = [n - 1, n - 2].map(|n| spawn_call(n, cx.address()));
+        sum = 0;
+        for _ in 0..2 {
+            sum += cx.recv().await.expect("both answer");
+        }
+    }
+    parent.tell(sum).expect("the parent waits");
+}
+
+fn spawn_call(n: u64, parent: WeakAddress<u64>) -> Handle<u64, ()> {
+    spawn!(call(_, n, parent))
+}
+
+async fn fib() -> Vec<Figure> {
+    let root = spawn!(collect(_, 1));
+    let begin = Instant::now();
+    let first = spawn_call(cases::FIB, root.downgrade());
+    // Joining would give up the root's only address before it has its answer.
+    let keep = root.address();
+    check("fib", root.join().await.expect("no panic"), cases::FIB_IS);
+    drop((first, keep));
+    vec![rate(cases::ACTORS, cases::FIB_CALLS, begin)]
+}
+
+async fn bounded() -> Vec<Figure> {
+    let actor = spawn!(tally(_), capacity = cases::ROOM);
+    let begin = Instant::now();
+    for n in 0..cases::NUMBERS {
+        assert!(actor.send(Tally::Add(n)).await.is_ok(), "the actor lives");
+    }
+    let sum = actor.ask(Tally::Total).await.expect("it answers");
+    check("sum", sum, sum_below(cases::NUMBERS));
+    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+}
+
+/// Tells itself to go on, after a little work, until it is to stop.
+async fn busy(mut cx: Context<()>, stop: Arc<AtomicBool>) {
+    let own = cx.address();
+    while let Some(()) = cx.recv().await {
+        cases::work();
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        own.tell(()).expect("we are still here");
+    }
+}
+
+async fn paced_latency() -> Vec<Figure> {
+    let echo = spawn!(echo(_));
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy: Vec<_> = (0..cases::BUSY)
+        .map(|_| spawn!(busy(_, Arc::clone(&stop))))
+        .collect();
+    for actor in &busy {
+        actor.tell(()).expect("the actor lives");
+    }
+    let mut asks = Vec::with_capacity(cases::PACED as usize);
+    let begin = Instant::now();
+    for n in 0..cases::PACED {
+        greenroom::time::sleep(cases::PAUSE).await;
+        let asked = Instant::now();
+        check(
+            "echo",
+            echo.ask(|reply| Question(n, reply))
+                .await
+                .expect("it answers"),
+            n,
+        );
+        asks.push(asked.elapsed());
+    }
+    let cycles = begin.elapsed();
+    stop.store(true, Ordering::Relaxed);
+    cases::latency(asks, cycles)
+}
+
+/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+async fn idle() -> Vec<Handle<Tally, ()>> {
+    let actors: Vec<_> = (0..cases::IDLERS).map(|_| spawn!(tally(_))).collect();
+    for _ in 0..cases::IDLE_AFTER / cases::IDLERS {
+        for actor in &actors {
+            assert!(actor.tell(Tally::Add(1)).is_ok(), "the actor lives");
+        }
+    }
+    let mut sum = 0;
+    for actor in &actors {
+        sum += actor.ask(Tally::Total).await.expect("it answers");
+    }
+    check("sum", sum, cases::IDLE_AFTER);
+    check("blocking call", greenroom::unblock(|| 1).await, 1);
+    actors
+}

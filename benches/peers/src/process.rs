@@ -1,0 +1,141 @@
+//! What Linux says about this process: memory, and what its threads did.
+
+use std::collections::HashMap;
+use std::fs;
+use std::thread;
+
+use crate::cases::{Figure, IDLE_CPU, LIVE, PEAK, RESIDENT, SETTLE, SWITCHES, WATCH};
+use peers::counting;
+
+/// The number of a line `name:  number ..` of a file under `/proc`; 0 if there is none.
+fn field(text: &str, name: &str) -> u64 {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let number = line.and_then(|rest| rest.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn kilobytes(name: &str) -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes = field(&status, name);
+    assert_ne!(kilobytes, 0, "/proc/self/status has no {name}");
+    kilobytes as f64
+}
+
+/// The greatest resident size so far, when this was made.
+pub struct Peak {
+    kilobytes: f64,
+}
+
+impl Peak {
+    /// To be made just before the first spawn.
+    pub fn now() -> Self {
+        Self {
+            kilobytes: kilobytes("VmHWM"),
+        }
+    }
+
+    /// How much it has grown, an actor.
+    pub fn growth(&self, actors: u64) -> Figure {
+        let grown = kilobytes("VmHWM") - self.kilobytes;
+        Figure {
+            what: PEAK,
+            value: grown * 1024.0 / actors as f64,
+        }
+    }
+}
+
+/// Resident and allocated memory, from when this was made.
+pub struct Memory {
+    kilobytes: f64,
+}
+
+impl Memory {
+    /// To be made just before the first spawn.
+    pub fn now() -> Self {
+        let kilobytes = kilobytes("VmRSS");
+        counting::start();
+        Self { kilobytes }
+    }
+
+    /// How much both have grown, an actor; once all is at rest.
+    pub fn growth(&self, actors: u64) -> Vec<Figure> {
+        thread::sleep(SETTLE);
+        let live = counting::stop();
+        let grown = kilobytes("VmRSS") - self.kilobytes;
+        vec![
+            Figure {
+                what: RESIDENT,
+                value: grown * 1024.0 / actors as f64,
+            },
+            Figure {
+                what: LIVE,
+                value: live.bytes as f64 / actors as f64,
+            },
+        ]
+    }
+}
+
+/// Context switches and nanoseconds of CPU so far.
+type Done = (u64, u64);
+
+/// What every thread but the calling one has done so far.
+fn threads() -> HashMap<String, Done> {
+    let own = fs::read_link("/proc/thread-self").unwrap_or_default();
+    let own = own.file_name().map(ToOwned::to_owned);
+    let mut threads = HashMap::new();
+    for entry in fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if Some(entry.file_name()) == own {
+            continue;
+        }
+        let read = |name| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let (status, schedule) = (read("status"), read("schedstat"));
+        let switches = field(&status, "voluntary_ctxt_switches")
+            + field(&status, "nonvoluntary_ctxt_switches");
+        let cpu = schedule
+            .split_whitespace()
+            .next()
+            .and_then(|ns| ns.parse().ok())
+            .unwrap_or(0);
+        threads.insert(
+            entry.file_name().to_string_lossy().into_owned(),
+            (switches, cpu),
+        );
+    }
+    threads
+}
+
+/// Watches the other threads while nothing is to be done. A thread that ends meanwhile counts as
+/// one switch, one that begins with all of its own.
+pub fn watch_idle() -> Vec<Figure> {
+    thread::sleep(SETTLE);
+    let before = threads();
+    assert!(!before.is_empty(), "a runtime with workers has threads");
+    thread::sleep(WATCH);
+    let after = threads();
+    let ended = before
+        .keys()
+        .filter(|thread| !after.contains_key(*thread))
+        .count();
+    let (mut switches, mut cpu) = (ended as u64, 0);
+    for (thread, (switches_after, cpu_after)) in after {
+        let (switches_before, cpu_before) = before.get(&thread).copied().unwrap_or_default();
+        switches += switches_after - switches_before;
+        cpu += cpu_after - cpu_before;
+    }
+    vec![
+        Figure {
+            what: SWITCHES,
+            value: switches as f64,
+        },
+        Figure {
+            what: IDLE_CPU,
+            value: cpu as f64 / 1e3,
+        },
+    ]
+}

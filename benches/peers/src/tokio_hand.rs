@@ -1,0 +1,387 @@
+//! Actors by hand: a tokio task with an unbounded channel, and a oneshot for an answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use crate::cases::{self, Case, Figure, check, rate, sum_below};
+use crate::process::{Memory, Peak, watch_idle};
+
+/// Runs one case.
+pub fn run(case: Case) -> Vec<Figure> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(cases::WORKERS)
+        .enable_time()
+        .build();
+    let runtime = runtime.expect("two threads can be started");
+    match case {
+        Case::Spawn => inside(&runtime, spawn()),
+        Case::IdleMemory => inside(&runtime, idle_memory()),
+        Case::PingPong => inside(&runtime, ping_pong()),
+        Case::Ask => inside(&runtime, ask()),
+        Case::Counting => inside(&runtime, counting()),
+        Case::FanIn => inside(&runtime, fan_in()),
+        Case::Ring => inside(&runtime, ring()),
+        Case::Fib => inside(&runtime, fib()),
+        Case::Bounded => inside(&runtime, bounded()),
+        Case::PacedLatency => inside(&runtime, paced_latency()),
+        Case::Idle => {
+            let held = inside(&runtime, idle());
+            let figures = watch_idle();
+            drop(held);
+            figures
+        }
+    }
+}
+
+/// The driver is itself a task on a worker.
+fn inside<T: Send + 'static>(
+    runtime: &Runtime,
+    driver: impl Future<Output = T> + Send + 'static,
+) -> T {
+    runtime.block_on(async {
+        tokio::spawn(driver)
+            .await
+            .expect("the driver does not panic")
+    })
+}
+
+/// 16 bytes, as an ordinary message may be.
+enum Tally {
+    Add(u64),
+    Total(oneshot::Sender<u64>),
+}
+
+/// Adds to its state what it is told, and tells `collector` the sum.
+async fn adder(mut inbox: UnboundedReceiver<Tally>, state: u64, collector: UnboundedSender<u64>) {
+    let mut total = state;
+    while let Some(message) = inbox.recv().await {
+        match message {
+            Tally::Add(n) => {
+                total += n;
+                collector.send(total).expect("the collector waits for all");
+            }
+            Tally::Total(reply) => {
+                let _ = reply.send(total);
+            }
+        }
+    }
+}
+
+/// Sums up so many numbers.
+async fn collect(mut inbox: UnboundedReceiver<u64>, count: u64) -> u64 {
+    let mut total = 0;
+    for _ in 0..count {
+        total += inbox.recv().await.expect("all are told");
+    }
+    total
+}
+
+/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+async fn spawn_adders(count: u64, held: &mut Vec<Option<UnboundedSender<Tally>>>) {
+    let (collector, inbox) = unbounded_channel();
+    let total = tokio::spawn(collect(inbox, count));
+    for (n, place) in (0..count).zip(held) {
+        let (address, inbox) = unbounded_channel();
+        tokio::spawn(adder(inbox, n, collector.clone()));
+        assert!(address.send(Tally::Add(1)).is_ok(), "the actor lives");
+        *place = Some(address);
+    }
+    check(
+        "sum",
+        total.await.expect("no panic"),
+        sum_below(count) + count,
+    );
+}
+
+/// Room for `count` addresses, written to beforehand, so that it is resident.
+fn places(count: u64) -> Vec<Option<UnboundedSender<Tally>>> {
+    (0..count).map(|_| None).collect()
+}
+
+async fn spawn() -> Vec<Figure> {
+    let mut held = places(cases::SPAWNED);
+    let (peak, begin) = (Peak::now(), Instant::now());
+    spawn_adders(cases::SPAWNED, &mut held).await;
+    vec![
+        rate(cases::ACTORS, cases::SPAWNED, begin),
+        peak.growth(cases::SPAWNED),
+    ]
+}
+
+async fn idle_memory() -> Vec<Figure> {
+    let mut held = places(cases::RESTING);
+    let memory = Memory::now();
+    spawn_adders(cases::RESTING, &mut held).await;
+    memory.growth(cases::RESTING)
+}
+
+/// Passes a ball on until it has no hops left, and says how often it had the ball.
+async fn player(mut inbox: UnboundedReceiver<u64>, partner: UnboundedSender<u64>) -> u64 {
+    let mut balls = 0;
+    while let Some(left) = inbox.recv().await {
+        balls += 1;
+        if left == 1 {
+            break; // and with us ends the address by which the partner is reached
+        }
+        partner.send(left - 1).expect("the partner waits");
+    }
+    balls
+}
+
+async fn ping_pong() -> Vec<Figure> {
+    let (one, one_inbox) = unbounded_channel();
+    let (two, two_inbox) = unbounded_channel();
+    let begin = Instant::now();
+    let players = [
+        tokio::spawn(player(one_inbox, two)),
+        tokio::spawn(player(two_inbox, one.clone())),
+    ];
+    one.send(2 * cases::ROUND_TRIPS).expect("the player lives");
+    drop(one);
+    for player in players {
+        check("balls", player.await.expect("no panic"), cases::ROUND_TRIPS);
+    }
+    vec![rate(cases::ROUND_TRIPS_A_SECOND, cases::ROUND_TRIPS, begin)]
+}
+
+async fn tally(mut inbox: UnboundedReceiver<Tally>) {
+    let mut total = 0;
+    while let Some(message) = inbox.recv().await {
+        match message {
+            Tally::Add(n) => total += n,
+            Tally::Total(reply) => {
+                let _ = reply.send(total);
+            }
+        }
+    }
+}
+
+async fn total(address: &UnboundedSender<Tally>) -> u64 {
+    let (reply, answer) = oneshot::channel();
+    assert!(address.send(Tally::Total(reply)).is_ok(), "the actor lives");
+    answer.await.expect("it answers")
+}
+
+async fn ask() -> Vec<Figure> {
+    let (address, inbox) = unbounded_channel();
+    tokio::spawn(echo(inbox));
+    let begin = Instant::now();
+    let mut answers = 0;
+    for n in 0..cases::QUESTIONS {
+        answers += question(&address, n).await;
+    }
+    check("answers", answers, sum_below(cases::QUESTIONS));
+    vec![rate(cases::ASKS, cases::QUESTIONS, begin)]
+}
+
+/// A number, and where to send it back.
+type Question = (u64, oneshot::Sender<u64>);
+
+async fn echo(mut inbox: UnboundedReceiver<Question>) {
+    while let Some((n, reply)) = inbox.recv().await {
+        let _ = reply.send(n);
+    }
+}
+
+async fn question(address: &UnboundedSender<Question>, n: u64) -> u64 {
+    let (reply, answer) = oneshot::channel();
+    address.send((n, reply)).expect("the actor lives");
+    answer.await.expect("it answers")
+}
+
+async fn counting() -> Vec<Figure> {
+    let (address, inbox) = unbounded_channel();
+    tokio::spawn(tally(inbox));
+    let begin = Instant::now();
+    for n in 0..cases::NUMBERS {
+        assert!(address.send(Tally::Add(n)).is_ok(), "the actor lives");
+    }
+    check("sum", total(&address).await, sum_below(cases::NUMBERS));
+    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+}
+
+/// Told a range, tells its numbers.
+async fn teller(mut inbox: UnboundedReceiver<u64>, each: u64, collector: UnboundedSender<u64>) {
+    while let Some(first) = inbox.recv().await {
+        for n in first..first + each {
+            collector.send(n).expect("the collector waits for all");
+        }
+    }
+}
+
+async fn fan_in() -> Vec<Figure> {
+    let (collector, inbox) = unbounded_channel();
+    let total = tokio::spawn(collect(inbox, cases::NUMBERS));
+    let each = cases::NUMBERS / cases::TELLERS;
+    let tellers = (0..cases::TELLERS).map(|_| {
+        let (address, inbox) = unbounded_channel();
+        tokio::spawn(teller(inbox, each, collector.clone()));
+        address
+    });
+    let tellers: Vec<_> = tellers.collect();
+    let begin = Instant::now();
+    for (teller, index) in tellers.iter().zip(0..) {
+        teller.send(index * each).expect("the actor lives");
+    }
+    check(
+        "sum",
+        total.await.expect("no panic"),
+        sum_below(cases::NUMBERS),
+    );
+    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+}
+
+/// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
+async fn station(
+    mut inbox: UnboundedReceiver<u64>,
+    next: UnboundedSender<u64>,
+    done: UnboundedSender<u64>,
+) {
+    let mut seen = 0;
+    while let Some(left) = inbox.recv().await {
+        seen += 1;
+        if left == 1 {
+            break; // and with us ends the address of the next one, and so on round the ring
+        }
+        next.send(left - 1).expect("the ring is whole");
+    }
+    drop(next);
+    done.send(seen).expect("the collector waits for all");
+}
+
+async fn ring() -> Vec<Figure> {
+    let (first, first_inbox) = unbounded_channel();
+    let (done, results) = unbounded_channel();
+    let mut inbox = first_inbox;
+    for _ in 1..cases::RING {
+        let (next, next_inbox) = unbounded_channel();
+        tokio::spawn(station(inbox, next, done.clone()));
+        inbox = next_inbox;
+    }
+    tokio::spawn(station(inbox, first.clone(), done));
+    let begin = Instant::now();
+    first.send(cases::HOPS).expect("the actor lives");
+    drop(first);
+    let hops = collect(results, cases::RING as u64).await;
+    check("hops", hops, cases::HOPS);
+    vec![rate(cases::HOPS_A_SECOND, cases::HOPS, begin)]
+}
+
+fn spawn_fib(n: u64, parent: UnboundedSender<u64>) {
+    let (own, mut inbox) = unbounded_channel();
+    tokio::spawn(async move {
+        let mut sum = n;
+        if n >= 2 {
+            spawn_fib(n - 1, own.clone());
+            spawn_fib(n - 2, own);
+            sum = 0;
+            for _ in 0..2 {
+                sum += inbox.recv().await.expect("both answer");
+            }
+        }
+        parent.send(sum).expect("the parent waits");
+    });
+}
+
+async fn fib() -> Vec<Figure> {
+    let (own, mut inbox) = unbounded_channel();
+    let begin = Instant::now();
+    spawn_fib(cases::FIB, own);
+    check(
+        "fib",
+        inbox.recv().await.expect("it answers"),
+        cases::FIB_IS,
+    );
+    vec![rate(cases::ACTORS, cases::FIB_CALLS, begin)]
+}
+
+async fn bounded() -> Vec<Figure> {
+    let (address, mut inbox) = mpsc::channel(cases::ROOM);
+    tokio::spawn(async move {
+        let mut total = 0;
+        while let Some(message) = inbox.recv().await {
+            match message {
+                Tally::Add(n) => total += n,
+                Tally::Total(reply) => {
+                    let _ = reply.send(total);
+                }
+            }
+        }
+    });
+    let begin = Instant::now();
+    for n in 0..cases::NUMBERS {
+        assert!(address.send(Tally::Add(n)).await.is_ok(), "the actor lives");
+    }
+    let (reply, answer) = oneshot::channel();
+    assert!(
+        address.send(Tally::Total(reply)).await.is_ok(),
+        "the actor lives"
+    );
+    check(
+        "sum",
+        answer.await.expect("it answers"),
+        sum_below(cases::NUMBERS),
+    );
+    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+}
+
+/// Tells itself to go on, after a little work, until it is to stop.
+async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, stop: Arc<AtomicBool>) {
+    while let Some(()) = inbox.recv().await {
+        cases::work();
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        own.send(()).expect("we are still here");
+    }
+}
+
+async fn paced_latency() -> Vec<Figure> {
+    let (echo_address, inbox) = unbounded_channel();
+    tokio::spawn(echo(inbox));
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..cases::BUSY {
+        let (own, inbox) = unbounded_channel();
+        own.send(()).expect("its inbox is here");
+        tokio::spawn(busy(inbox, own, Arc::clone(&stop)));
+    }
+    let mut asks = Vec::with_capacity(cases::PACED as usize);
+    let begin = Instant::now();
+    for n in 0..cases::PACED {
+        tokio::time::sleep(cases::PAUSE).await;
+        let asked = Instant::now();
+        check("echo", question(&echo_address, n).await, n);
+        asks.push(asked.elapsed());
+    }
+    let cycles = begin.elapsed();
+    stop.store(true, Ordering::Relaxed);
+    cases::latency(asks, cycles)
+}
+
+/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+async fn idle() -> Vec<UnboundedSender<Tally>> {
+    let actors = (0..cases::IDLERS).map(|_| {
+        let (address, inbox) = unbounded_channel();
+        tokio::spawn(tally(inbox));
+        address
+    });
+    let actors: Vec<_> = actors.collect();
+    for _ in 0..cases::IDLE_AFTER / cases::IDLERS {
+        for actor in &actors {
+            assert!(actor.send(Tally::Add(1)).is_ok(), "the actor lives");
+        }
+    }
+    let mut sum = 0;
+    for actor in &actors {
+        sum += total(actor).await;
+    }
+    check("sum", sum, cases::IDLE_AFTER);
+    let blocked = tokio::task::spawn_blocking(|| 1).await;
+    check("blocking call", blocked.expect("no panic"), 1);
+    actors
+}

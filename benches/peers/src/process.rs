@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::thread;
+use std::time::Duration;
 
 use crate::cases::{Figure, IDLE_CPU, LIVE, PEAK, RESIDENT, SETTLE, SWITCHES, WATCH};
 use peers::counting;
@@ -113,10 +114,14 @@ fn threads() -> HashMap<String, Done> {
 /// Watches the other threads while nothing is to be done. A thread that ends meanwhile counts as
 /// one switch, one that begins with all of its own.
 pub fn watch_idle() -> Vec<Figure> {
+    watch_for(WATCH)
+}
+
+fn watch_for(time: Duration) -> Vec<Figure> {
     thread::sleep(SETTLE);
     let before = threads();
     assert!(!before.is_empty(), "a runtime with workers has threads");
-    thread::sleep(WATCH);
+    thread::sleep(time);
     let after = threads();
     let ended = before
         .keys()
@@ -138,4 +143,34 @@ pub fn watch_idle() -> Vec<Figure> {
             value: cpu as f64 / 1e3,
         },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Switches in 50 ms while one thread waits, having waited for the time `pause` or for ever.
+    fn switches(pause: Option<Duration>) -> f64 {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let waiting = thread::spawn(move || match pause {
+            None => stopped.recv().is_err(),
+            Some(pause) => loop {
+                if stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Disconnected) {
+                    break true;
+                }
+            },
+        });
+        let figures = watch_for(Duration::from_millis(50));
+        drop(stop);
+        assert!(waiting.join().expect("no panic"));
+        figures[0].value
+    }
+
+    #[test]
+    fn a_thread_that_polls_is_seen_and_one_that_waits_is_not() {
+        assert_eq!(switches(None), 0.0);
+        assert!(switches(Some(Duration::from_millis(1))) >= 10.0);
+    }
 }

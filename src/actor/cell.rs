@@ -1,0 +1,493 @@
+//! An actor's cell: one allocation with its header, its mailbox and its future.
+//!
+//! The front, [`Core`], is what addresses and the context see; it does not know the future. What is
+//! behind it is reached through the header's table. Every holder of a pointer counts in `refs`; all
+//! addresses together count once.
+//!
+//! # Invariants
+//! - A1: a pointer to the core is a pointer to the header and to the cell (`repr(C)`).
+//! - A2: whoever holds a reference may use the core; the last one frees the cell.
+//! - A3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
+//!   `end` the one who takes or drops the result has.
+//! - A4: a cell that has not ended holds a reference of its own, given up as the last step of its
+//!   end. So a runnable needs none.
+#![expect(unsafe_code, reason = "one allocation seen through several types; see A1 to A4")]
+
+use std::cell::Cell as Slot;
+use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
+
+use event_listener::Event;
+
+use super::context::Context;
+use super::stage::Stage;
+use crate::contain::contain;
+use crate::error::{Fault, Unjoined};
+use crate::mailbox::{Doom, Flags, Mailbox, Rest, Wake, wake_all};
+use crate::sync::atomic::{AtomicU32, Ordering, fence};
+use crate::sync::{UnsafeCell, global};
+use crate::task::{CellHome, Header, Runnable, VTable};
+
+/// The front of a cell.
+#[repr(C)]
+pub(crate) struct Core<M> {
+    pub(super) header: Header,
+    refs: AtomicU32,
+    senders: AtomicU32,
+    /// Counts the runs, so that `recv` sees where a new one begins. Written by the run only.
+    turn: AtomicU32,
+    pub(super) batch: u32,
+    pub(super) id: u64,
+    pub(super) name: Option<Box<str>>,
+    /// Notified when the actor has ended.
+    pub(super) ended: Event,
+    pub(super) mailbox: Mailbox<M>,
+}
+
+#[repr(C)]
+struct Cell<M, H, F, Fut, T> {
+    core: Core<M>,
+    home: H,
+    stage: UnsafeCell<Stage<F, Fut, T>>,
+}
+
+/// More references or addresses than this and the process is aborted, as `Arc` does: a program that
+/// forgets two thousand million of them must not reach zero by counting on.
+const COUNT_MAX: u32 = i32::MAX as u32;
+
+/// The options of an actor that the cell keeps.
+pub(super) struct Options {
+    pub(super) name: Option<Box<str>>,
+    pub(super) capacity: Option<usize>,
+}
+
+/// What a new cell comes with: one address and the right to join, each with its reference.
+pub(super) fn new<M, H, F, Fut>(
+    home: H,
+    actor: F,
+    options: Options,
+) -> Result<NonNull<Core<M>>, (H, F, Options)>
+where
+    M: Send + 'static,
+    H: CellHome,
+    F: FnOnce(Context<M>) -> Fut + Send + 'static,
+    Fut: Future + 'static,
+    Fut::Output: Send + 'static,
+{
+    let cell = Box::new(Cell {
+        core: Core::new(Cell::<M, H, F, Fut, Fut::Output>::VTABLE, home.batch(), options),
+        home,
+        stage: UnsafeCell::new(Stage::Waiting(actor)),
+    });
+    let raw = NonNull::from(Box::leak(cell));
+    let header = raw.cast::<Header>();
+    // SAFETY: (A2) ours until it is scheduled.
+    let cell = unsafe { raw.as_ref() };
+    if !cell.home.enter(header) {
+        // SAFETY: the box was leaked just now and nobody else has seen it.
+        return Err(unsafe { Box::from_raw(raw.as_ptr()) }.take_apart());
+    }
+    // A clone, since the cell may be run, ended and freed before `schedule` returns.
+    let home = cell.home.clone();
+    // SAFETY: (R1) a new cell is scheduled, this is its runnable; (R3, A4) it has not ended.
+    home.schedule(unsafe { Runnable::from_cell(header) }, false);
+    Ok(raw.cast())
+}
+
+/// An actor that did not come to life: closed, ended, with `NotStarted` to be joined.
+pub(super) fn stillborn<M, H, F, Fut>(home: H, actor: F, options: Options) -> NonNull<Core<M>>
+where
+    M: Send + 'static,
+    H: CellHome,
+    F: FnOnce(Context<M>) -> Fut + Send + 'static,
+    Fut: Future + 'static,
+    Fut::Output: Send + 'static,
+{
+    contain(|| drop(actor));
+    let core = Core::new(Cell::<M, H, F, Fut, Fut::Output>::VTABLE, home.batch(), options);
+    core.mailbox.end();
+    // It has ended, so it holds no reference of its own (A4).
+    core.refs.store(2, Ordering::Relaxed);
+    let stage = UnsafeCell::new(Stage::Ended(Err(Fault::NotStarted)));
+    let cell: Cell<M, H, F, Fut, Fut::Output> = Cell { core, home, stage };
+    NonNull::from(Box::leak(Box::new(cell))).cast()
+}
+
+/// Ids are handed to threads in ranges, so that spawning threads do not share a counter's line.
+fn next_id() -> u64 {
+    const RANGE: u64 = 1024;
+    static NEXT: global::AtomicU64 = global::AtomicU64::new(1);
+    thread_local!(static OWN: Slot<(u64, u64)> = const { Slot::new((0, 0)) });
+    // Relaxed: a number is unique because it is handed out once; it publishes nothing.
+    let fresh = || NEXT.fetch_add(RANGE, global::Ordering::Relaxed);
+    OWN.try_with(|own| {
+        let (mut next, mut end) = own.get();
+        if next == end {
+            next = fresh();
+            end = next + RANGE;
+        }
+        own.set((next + 1, end));
+        next
+    })
+    .unwrap_or_else(|_| fresh())
+}
+
+thread_local! {
+    /// The run under way on this thread.
+    static RUN: Slot<*const Run> = const { Slot::new(std::ptr::null()) };
+}
+
+/// A run under way: which cell, and whether its `recv` waits for a message.
+struct Run {
+    cell: NonNull<Header>,
+    receiving: Slot<bool>,
+}
+
+/// Puts the outer run back, if a run was nested in another.
+struct Restore(*const Run);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let _ = RUN.try_with(|run| run.set(self.0));
+    }
+}
+
+impl Run {
+    fn enter(&self) -> Restore {
+        Restore(RUN.try_with(|run| run.replace(self)).unwrap_or(std::ptr::null()))
+    }
+}
+
+impl<M: Send> Core<M> {
+    fn new(vtable: &'static VTable, batch: u32, options: Options) -> Self {
+        Core {
+            header: Header::new(vtable),
+            // The addresses, the handle, and the cell's own (A4).
+            refs: AtomicU32::new(3),
+            senders: AtomicU32::new(1),
+            turn: AtomicU32::new(0),
+            batch,
+            id: next_id(),
+            name: options.name,
+            ended: Event::new(),
+            mailbox: Mailbox::new(options.capacity),
+        }
+    }
+
+    /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
+    /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
+    pub(super) fn receive_in_run(&self, waker: &Waker) -> bool {
+        let own = waker.data() == std::ptr::from_ref(self).cast()
+            && std::ptr::eq(waker.vtable(), Self::WAKER);
+        own && self.set_receiving(true)
+    }
+
+    /// `recv` waits no more: the next message need wake nobody for it.
+    pub(super) fn stop_receiving(&self) {
+        self.set_receiving(false);
+        if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
+            self.mailbox.wait_no_more();
+        }
+    }
+
+    /// Notes it in the run under way; false if this thread does not run the actor.
+    fn set_receiving(&self, receiving: bool) -> bool {
+        RUN.try_with(|run| {
+            // SAFETY: the pointer is set by `Run::enter` and taken back before the run is dropped.
+            let Some(run) = (unsafe { run.get().as_ref() }) else { return false };
+            let own = std::ptr::eq(run.cell.as_ptr(), &raw const self.header);
+            if own {
+                run.receiving.set(receiving);
+            }
+            own
+        })
+        .unwrap_or(false)
+    }
+
+    pub(super) fn turn(&self) -> u32 {
+        // Relaxed: it only tells one run from the next.
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn pointer(&self) -> NonNull<Header> {
+        NonNull::from(self).cast()
+    }
+
+    /// Passes on what a step of the mailbox has woken.
+    pub(super) fn pass_on(&self, wake: Wake) {
+        match wake {
+            Wake::Nobody => {}
+            // SAFETY: scheduled just now; whoever has `&self` holds a reference (A2).
+            Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer(), false) },
+            Wake::Foreign(waker) => wake_all(Some(waker)),
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.pass_on(self.mailbox.close());
+    }
+
+    pub(super) fn doom(&self, doom: Doom) {
+        let (wake, undelivered) = self.mailbox.doom(doom);
+        self.undelivered(undelivered);
+        self.pass_on(wake);
+    }
+
+    pub(super) fn undelivered(&self, messages: usize) {
+        if messages > 0 {
+            // SAFETY: (A2) whoever has `&self` holds a reference.
+            unsafe { (self.header.vtable.undelivered)(self.pointer(), messages) };
+        }
+    }
+
+    // -- counts -------------------------------------------------------------------------------
+
+    pub(super) fn retain(&self) {
+        // Relaxed: a new reference comes from one that is held, which keeps the cell.
+        if self.refs.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
+            std::process::abort();
+        }
+    }
+
+    /// # Safety
+    /// The caller gives up a reference and does not use `core` afterwards.
+    pub(super) unsafe fn release(core: NonNull<Core<M>>) {
+        // SAFETY: (A2) held until here.
+        unsafe { (core.as_ref().header.vtable.release)(core.cast()) };
+    }
+
+    pub(super) fn add_sender(&self) {
+        // Relaxed: as in `retain`.
+        if self.senders.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
+            std::process::abort();
+        }
+    }
+
+    /// Adds an address out of none at hand; false if there is none left or the mailbox is closed.
+    pub(super) fn revive_sender(&self) -> bool {
+        if self.mailbox.peek().has(Flags::CLOSED) {
+            return false;
+        }
+        let raise = |senders: u32| (senders > 0 && senders < COUNT_MAX).then(|| senders + 1);
+        // Relaxed: as in `retain`; the count itself decides.
+        self.senders.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise).is_ok()
+    }
+
+    /// # Safety
+    /// The caller gives up an address.
+    pub(super) unsafe fn drop_sender(core: NonNull<Core<M>>) {
+        // SAFETY: (A2) the addresses' reference is held until the last one is gone.
+        let this = unsafe { core.as_ref() };
+        // AcqRel: what was done through the other addresses is done before the close.
+        if this.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            this.close();
+            // SAFETY: the addresses' common reference is given up.
+            unsafe { Self::release(core) };
+        }
+    }
+
+    // -- the actor's own waker ----------------------------------------------------------------
+
+    const WAKER: &'static RawWakerVTable = &RawWakerVTable::new(
+        // SAFETY: (A1, A2) the data of this waker is a core with a reference.
+        |data| unsafe {
+            (*data.cast::<Core<M>>()).retain();
+            RawWaker::new(data, Self::WAKER)
+        },
+        // SAFETY: as above; the reference goes with the waker.
+        |data| unsafe {
+            let core = NonNull::new_unchecked(data.cast_mut()).cast::<Core<M>>();
+            core.as_ref().pass_on(core.as_ref().mailbox.wake());
+            Self::release(core);
+        },
+        // SAFETY: as above.
+        |data| unsafe {
+            let core = &*data.cast::<Core<M>>();
+            core.pass_on(core.mailbox.wake());
+        },
+        // SAFETY: as above.
+        |data| unsafe { Self::release(NonNull::new_unchecked(data.cast_mut()).cast()) },
+    );
+
+    /// The actor's waker without a reference of its own, for use while the cell is held.
+    fn waker(&self) -> ManuallyDrop<Waker> {
+        let raw = RawWaker::new(std::ptr::from_ref(self).cast(), Self::WAKER);
+        // SAFETY: the table keeps the waker contract; it is never dropped, so needs no reference.
+        ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
+    }
+}
+
+impl<M, H, F, Fut> Cell<M, H, F, Fut, Fut::Output>
+where
+    M: Send + 'static,
+    H: CellHome,
+    F: FnOnce(Context<M>) -> Fut + Send + 'static,
+    Fut: Future + 'static,
+    Fut::Output: Send + 'static,
+{
+    const VTABLE: &'static VTable = &VTable {
+        run: Self::run,
+        discard: Self::discard,
+        schedule: Self::schedule,
+        // SAFETY: (A1) and the caller's reference.
+        stop: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.close(),
+        // SAFETY: as above.
+        cancel: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.doom(Doom::Cancelled),
+        // SAFETY: as above.
+        retain: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.retain(),
+        release: Self::release,
+        take_result: Self::take_result,
+        drop_result: Self::drop_result,
+        // SAFETY: as above.
+        undelivered: |cell, messages| unsafe {
+            cell.cast::<Self>().as_ref().home.undelivered(messages);
+        },
+    };
+
+    /// What a cell that nobody has seen was made of.
+    fn take_apart(self) -> (H, F, Options) {
+        let Cell { core, home, stage } = self;
+        let stage = stage.into_inner();
+        let Stage::Waiting(actor) = stage else { unreachable!("it was never run") };
+        let options = Options { name: core.name, capacity: core.mailbox.capacity() };
+        (home, actor, options)
+    }
+
+    /// # Safety
+    /// As [`VTable::run`].
+    unsafe fn run(header: NonNull<Header>) {
+        // SAFETY: (A1, A4) the cell has not ended.
+        let cell = unsafe { header.cast::<Self>().as_ref() };
+        let core = &cell.core;
+        if let Some(doom) = core.mailbox.begin() {
+            return cell.end(Err(cell.fault(doom)));
+        }
+        // Relaxed, and no read-modify-write: only the run writes it.
+        core.turn.store(core.turn().wrapping_add(1), Ordering::Relaxed);
+        let waker = core.waker();
+        let run = Run { cell: header, receiving: Slot::new(false) };
+        let polled = {
+            let _restore = run.enter();
+            cell.stage.with_mut(|stage| {
+                // SAFETY: (A3) this is the run; (S1) the cell is never moved.
+                unsafe {
+                    (*stage).poll(
+                        |actor| actor(Context::new(core)),
+                        &mut std::task::Context::from_waker(&waker),
+                    )
+                }
+            })
+        };
+        match polled {
+            Poll::Ready(result) => cell.end(result),
+            Poll::Pending => match core.mailbox.rest(run.receiving.get()) {
+                Rest::Asleep => {}
+                // SAFETY: scheduled again just now; this run's home outlives it.
+                Rest::Again => unsafe { Self::schedule(header, true) },
+                Rest::Drop => {
+                    let doom = core.mailbox.doom_of().unwrap_or(Doom::Cancelled);
+                    cell.end(Err(cell.fault(doom)));
+                }
+            },
+        }
+    }
+
+    /// # Safety
+    /// As [`VTable::discard`].
+    unsafe fn discard(header: NonNull<Header>) {
+        // SAFETY: (A1, A4) the cell has not ended.
+        let cell = unsafe { header.cast::<Self>().as_ref() };
+        let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
+        cell.end(Err(cell.fault(doom)));
+    }
+
+    /// # Safety
+    /// As [`VTable::schedule`].
+    unsafe fn schedule(header: NonNull<Header>, again: bool) {
+        // SAFETY: (A2) the caller's reference or run; (R1) the cell was made scheduled by it.
+        unsafe {
+            let home = &header.cast::<Self>().as_ref().home;
+            if again {
+                // The run has no reference: the cell may be gone before `schedule` returns.
+                home.clone().schedule(Runnable::from_cell(header), true);
+            } else {
+                home.schedule(Runnable::from_cell(header), false);
+            }
+        }
+    }
+
+    /// Why the actor has no result.
+    fn fault(&self, doom: Doom) -> Fault {
+        // SAFETY: (A3) called by the run.
+        let begun = self.stage.with_mut(|stage| unsafe { (*stage).has_begun() });
+        match doom {
+            _ if !begun && self.home.is_closing() => Fault::NotStarted,
+            Doom::Killed => Fault::Killed,
+            Doom::Cancelled if begun => Fault::Cancelled,
+            Doom::Cancelled => Fault::NotStarted,
+        }
+    }
+
+    /// The end of the actor: its state is dropped on this thread, its result kept or reported.
+    fn end(&self, result: Result<Fut::Output, Fault>) {
+        let core = &self.core;
+        // SAFETY: (A3) called by the run.
+        self.stage.with_mut(|stage| unsafe { (*stage).clear() });
+        core.pass_on(core.mailbox.close());
+        core.undelivered(core.mailbox.drain());
+        // SAFETY: (A3) as above.
+        self.stage.with_mut(|stage| unsafe { (*stage).keep(result) });
+        let home = self.home.clone();
+        home.leave(core.pointer());
+        if !core.mailbox.end() {
+            // SAFETY: (A3) ended, and nobody else will ask.
+            unsafe { Self::drop_result(core.pointer()) };
+        }
+        contain(|| {
+            core.ended.notify(usize::MAX);
+        });
+        // SAFETY: (A4) the cell's own reference, given up last.
+        unsafe { Self::release(core.pointer()) };
+    }
+
+    /// # Safety
+    /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
+    unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
+        // SAFETY: (A2) the caller's reference; (A3) it alone asks for the result.
+        unsafe {
+            let cell = header.cast::<Self>().as_ref();
+            let result = cell.stage.with_mut(|stage| (*stage).take_result());
+            *out.cast::<Option<Result<Fut::Output, Fault>>>() = result;
+        }
+    }
+
+    /// # Safety
+    /// As [`VTable::drop_result`].
+    unsafe fn drop_result(header: NonNull<Header>) {
+        // SAFETY: as in `take_result`.
+        let cell = unsafe { header.cast::<Self>().as_ref() };
+        // SAFETY: (A3) as in `take_result`.
+        let result = cell.stage.with_mut(|stage| unsafe { (*stage).take_result() });
+        if let Some(Err(fault @ Fault::Panicked(_))) = &result {
+            let (name, id) = (cell.core.name.as_deref(), Some(cell.core.id));
+            cell.home.report(&Unjoined { name, id, fault });
+        }
+        contain(|| drop(result));
+    }
+
+    /// # Safety
+    /// As [`VTable::release`].
+    unsafe fn release(header: NonNull<Header>) {
+        // SAFETY: (A2) the caller's reference.
+        let core = unsafe { header.cast::<Core<M>>().as_ref() };
+        // Release pairs with the fence below: what was done under any reference is done before
+        // the cell is freed.
+        if core.refs.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: (A2) the last one; it was made by `Box` in `new`.
+            drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
+        }
+    }
+}

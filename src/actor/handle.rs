@@ -1,0 +1,147 @@
+//! An actor's address together with the right to its result.
+
+#![expect(unsafe_code, reason = "a counted pointer to the actor's core; see A2 and A3 in cell.rs")]
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll};
+
+use event_listener::EventListener;
+
+use super::address::Address;
+use super::cell::Core;
+use crate::error::Fault;
+use crate::mailbox::Flags;
+
+/// What `spawn!` gives: an [`Address`] of the actor, and its result when it has ended.
+///
+/// It dereferences to its address. Dropping it gives up that address and the result, and nothing
+/// else: the actor goes on as long as somebody can send to it.
+pub struct Handle<M: Send, T: Send> {
+    /// Dropped before the join, which is what `join` promises.
+    address: Address<M>,
+    join: Join<M, T>,
+}
+
+impl<M: Send, T: Send> Handle<M, T> {
+    /// # Safety
+    /// `core` is new: its address and its right to join are the caller's to give away, and `T` is
+    /// its result's type.
+    pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
+        // SAFETY: the caller's promise.
+        let address = unsafe { Address::from_core(core) };
+        Handle { address, join: Join { core: Some(core), listener: None, _result: PhantomData } }
+    }
+
+    /// A clone of the address.
+    pub fn address(&self) -> Address<M> {
+        self.address.clone()
+    }
+
+    /// Gives up its address, then waits until the actor has ended, and gives its result.
+    ///
+    /// # Errors
+    /// A [`Fault`] if the actor panicked, was killed, or was cancelled by the shutdown of its
+    /// runtime.
+    ///
+    /// # Cancel safety
+    /// The future holds the right to the result: dropped, it gives that up, as dropping the handle
+    /// does.
+    pub fn join(self) -> Join<M, T> {
+        self.join
+    }
+}
+
+impl<M: Send, T: Send> Deref for Handle<M, T> {
+    type Target = Address<M>;
+
+    fn deref(&self) -> &Address<M> {
+        &self.address
+    }
+}
+
+impl<M: Send, T: Send> IntoFuture for Handle<M, T> {
+    type Output = Result<T, Fault>;
+    type IntoFuture = Join<M, T>;
+
+    /// As [`join`](Handle::join).
+    fn into_future(self) -> Join<M, T> {
+        self.join()
+    }
+}
+
+impl<M: Send, T: Send> fmt::Debug for Handle<M, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(&self.address).finish()
+    }
+}
+
+/// The future of [`Handle::join`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Join<M: Send, T: Send> {
+    /// `None` once it has given the result.
+    core: Option<NonNull<Core<M>>>,
+    listener: Option<EventListener>,
+    _result: PhantomData<fn() -> T>,
+}
+
+// SAFETY: (A2) a counted reference to a core that is made for sharing; the result is `Send`.
+unsafe impl<M: Send, T: Send> Send for Join<M, T> {}
+// SAFETY: as above; a shared `Join` gives nothing.
+unsafe impl<M: Send, T: Send> Sync for Join<M, T> {}
+
+impl<M: Send, T: Send> Unpin for Join<M, T> {}
+
+impl<M: Send, T: Send> Future for Join<M, T> {
+    type Output = Result<T, Fault>;
+
+    /// # Panics
+    /// If it is polled again after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let pointer = this.core.expect("`join` polled after it was ready");
+        // SAFETY: (A2) the join holds a reference.
+        let core = unsafe { pointer.as_ref() };
+        while !core.mailbox.peek().has(Flags::ENDED) {
+            match &mut this.listener {
+                // Listen first, look again, then wait: the end in between is not missed.
+                None => this.listener = Some(core.ended.listen()),
+                Some(listener) => match Pin::new(listener).poll(cx) {
+                    Poll::Ready(()) => this.listener = None,
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+        }
+        let mut result: Option<Result<T, Fault>> = None;
+        // SAFETY: (A3) ended, and this is the one right to the result, of this type.
+        unsafe { (core.header.vtable.take_result)(core.pointer(), (&raw mut result).cast()) };
+        this.core = None;
+        // SAFETY: (A2) the join's reference, given up last.
+        unsafe { Core::release(pointer) };
+        Poll::Ready(result.expect("the result is kept for the one who may ask"))
+    }
+}
+
+impl<M: Send, T: Send> Drop for Join<M, T> {
+    fn drop(&mut self) {
+        let Some(pointer) = self.core.take() else { return };
+        // SAFETY: (A2) the join holds a reference.
+        let core = unsafe { pointer.as_ref() };
+        if core.mailbox.unjoin() {
+            // SAFETY: (A3) ended, and nobody else can ask for the result.
+            unsafe { (core.header.vtable.drop_result)(core.pointer()) };
+        }
+        // SAFETY: (A2) the join's reference, given up last.
+        unsafe { Core::release(pointer) };
+    }
+}
+
+impl<M: Send, T: Send> fmt::Debug for Join<M, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Join").field("ready", &self.core.is_none()).finish()
+    }
+}

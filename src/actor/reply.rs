@@ -1,0 +1,190 @@
+//! A question and the right to answer it: `Ask` waits, `Reply` answers, once.
+//!
+//! Both ends share one slot behind a lock. Whichever way it ends, the asker hears of it exactly
+//! once: an answer, or that the reply is gone.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use super::address::{Address, Sending};
+use crate::contain::contain;
+use crate::error::AskError;
+use crate::lock::Lock;
+use crate::time::Sleep;
+
+enum Slot<T> {
+    /// No answer yet; the asker may have left its waker.
+    Open(Option<Waker>),
+    Answered(T),
+    /// The reply was dropped without an answer.
+    Dropped,
+    /// The asker is gone, or has its answer.
+    Unwanted,
+}
+
+/// The right to answer an [`ask`](Address::ask), once.
+///
+/// It can be sent to another actor, and be used later. Dropping it without an answer gives the
+/// asker [`AskError::NoReply`].
+#[must_use = "dropping a reply gives the asker an error"]
+pub struct Reply<T: Send> {
+    slot: Arc<Lock<Slot<T>>>,
+}
+
+impl<T: Send> Reply<T> {
+    /// Answers. If the asker is gone the answer is dropped.
+    pub fn send(self, answer: T) {
+        self.settle(Slot::Answered(answer));
+    }
+
+    /// Whether the asker still waits; an answer that is costly and unwanted need not be made.
+    pub fn is_wanted(&self) -> bool {
+        self.slot.with(|slot| matches!(slot, Slot::Open(_)))
+    }
+
+    /// The first settlement counts; what is not needed is dropped outside the lock.
+    fn settle(&self, outcome: Slot<T>) {
+        let previous = self.slot.with(|slot| match slot {
+            Slot::Open(_) => std::mem::replace(slot, outcome),
+            _ => outcome,
+        });
+        match previous {
+            Slot::Open(Some(waker)) => contain(|| waker.wake()),
+            unneeded => contain(|| drop(unneeded)),
+        }
+    }
+}
+
+impl<T: Send> Drop for Reply<T> {
+    fn drop(&mut self) {
+        self.settle(Slot::Dropped);
+    }
+}
+
+impl<T: Send> fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("wanted", &self.is_wanted()).finish()
+    }
+}
+
+/// The asker's end of a slot.
+struct Answer<T> {
+    slot: Arc<Lock<Slot<T>>>,
+}
+
+impl<T: Send> Answer<T> {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
+        let mut waker = Some(cx.waker().clone());
+        let polled = self.slot.with(|slot| match slot {
+            Slot::Open(left) => {
+                std::mem::swap(left, &mut waker);
+                None
+            }
+            _ => Some(std::mem::replace(slot, Slot::Unwanted)),
+        });
+        match polled {
+            None => Poll::Pending,
+            Some(Slot::Answered(answer)) => Poll::Ready(Ok(answer)),
+            Some(_) => Poll::Ready(Err(AskError::NoReply)),
+        }
+    }
+}
+
+impl<T> Drop for Answer<T> {
+    fn drop(&mut self) {
+        let left = self.slot.with(|slot| std::mem::replace(slot, Slot::Unwanted));
+        contain(|| drop(left));
+    }
+}
+
+pin_project! {
+    /// The future of [`Address::ask`].
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Ask<'a, M, T, F>
+    where
+        M: Send,
+    {
+        step: Step<'a, M, T, F>,
+        #[pin]
+        deadline: Option<Sleep>,
+    }
+}
+
+enum Step<'a, M: Send, T, F> {
+    Question(&'a Address<M>, F),
+    /// The question waits for room, or was delivered (`None`).
+    Waiting(Option<Sending<'a, M>>, Answer<T>),
+    Over,
+}
+
+impl<'a, M: Send, T: Send, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
+    pub(super) fn new(address: &'a Address<M>, question: F) -> Self {
+        Ask { step: Step::Question(address, question), deadline: None }
+    }
+
+    /// Gives up with [`AskError::TimedOut`] after `duration`, counted from the first poll.
+    ///
+    /// A second call replaces the first.
+    pub fn timeout(mut self, duration: Duration) -> Self {
+        self.deadline = Some(crate::time::sleep(duration));
+        self
+    }
+}
+
+impl<M: Send, T: Send, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
+    type Output = Result<T, AskError>;
+
+    /// # Panics
+    /// If it is polled again after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Step::Question(..) = this.step {
+            let Step::Question(address, question) = std::mem::replace(this.step, Step::Over) else {
+                unreachable!("looked at just now")
+            };
+            let slot = Arc::new(Lock::new(Slot::Open(None)));
+            let answer = Answer { slot: slot.clone() };
+            *this.step = Step::Waiting(Some(address.send(question(Reply { slot }))), answer);
+        }
+        let Step::Waiting(send, answer) = this.step else {
+            panic!("`ask` polled after it was ready")
+        };
+        let mut polled = Poll::Pending;
+        if let Some(sending) = send {
+            match Pin::new(sending).poll(cx) {
+                Poll::Ready(Ok(())) => *send = None,
+                Poll::Ready(Err(_)) => polled = Poll::Ready(Err(AskError::Closed)),
+                Poll::Pending => {}
+            }
+        }
+        if send.is_none() {
+            polled = answer.poll(cx);
+        }
+        if polled.is_pending() {
+            if let Some(deadline) = this.deadline.as_pin_mut() {
+                polled = deadline.poll(cx).map(|()| Err(AskError::TimedOut));
+            }
+        }
+        if polled.is_ready() {
+            *this.step = Step::Over;
+        }
+        polled
+    }
+}
+
+impl<M: Send, T, F> fmt::Debug for Ask<'_, M, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.step {
+            Step::Question(..) => "Ask(not sent)",
+            Step::Waiting(Some(_), _) => "Ask(waiting for room)",
+            Step::Waiting(None, _) => "Ask(waiting for the answer)",
+            Step::Over => "Ask(over)",
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! How an actor comes to life: the builder, the places it can live, and the macro in front.
+
+#![expect(unsafe_code, reason = "a new cell's address and result are handed to its handle")]
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::cell::{self, Options};
+use super::context::Context;
+use super::handle::Handle;
+use crate::error::{SpawnError, SpawnProblem};
+use crate::pinned::{Pinned, Seat};
+use crate::runtime::{Inner, Runtime, current};
+use crate::task::CellHome;
+
+/// An actor that is about to be spawned: the function or closure, and its options.
+///
+/// [`spawn!`](crate::spawn!) is a thin front of this.
+///
+/// ```
+/// use greenroom::Context;
+///
+/// async fn echo(mut cx: Context<String>) -> usize {
+///     let mut heard = 0;
+///     while let Some(text) = cx.recv().await {
+///         println!("{text}");
+///         heard += 1;
+///     }
+///     heard
+/// }
+///
+/// greenroom::run(async {
+///     let echo = greenroom::actor(echo).name("echo").capacity(100).spawn();
+///     echo.send("hello".into()).await.unwrap();
+///     assert_eq!(echo.join().await.unwrap(), 1);
+/// });
+/// ```
+#[must_use = "an actor does nothing until `spawn`"]
+pub struct ActorBuilder<M, F, On = Current> {
+    actor: F,
+    name: Option<Box<str>>,
+    capacity: Option<usize>,
+    on: On,
+    _message: PhantomData<fn(M)>,
+}
+
+/// Begins an actor: `actor` is called with its [`Context`], where the actor runs, at its first
+/// turn, and what it gives is the actor.
+pub fn actor<M, F, Fut>(actor: F) -> ActorBuilder<M, F>
+where
+    M: Send + 'static,
+    F: FnOnce(Context<M>) -> Fut,
+    Fut: Future,
+{
+    ActorBuilder { actor, name: None, capacity: None, on: Current, _message: PhantomData }
+}
+
+impl<M, F, On> ActorBuilder<M, F, On> {
+    /// A name, for people: any text, and it need not be unique.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into().into());
+        self
+    }
+
+    /// Bounds the mailbox to this many messages, at least 1. By default it is unbounded.
+    ///
+    /// Nothing is allocated for it in advance.
+    pub fn capacity(mut self, messages: usize) -> Self {
+        self.capacity = Some(messages);
+        self
+    }
+
+    /// Where it lives: a [`Runtime`] or a [`Pinned`] thread, on which its future may be `!Send`. By
+    /// default the current runtime.
+    pub fn on<Place>(self, place: Place) -> ActorBuilder<M, F, Place> {
+        let ActorBuilder { actor, name, capacity, on: _, _message } = self;
+        ActorBuilder { actor, name, capacity, on: place, _message }
+    }
+
+    /// Spawns the actor.
+    ///
+    /// On a runtime or pinned thread that is shutting down or gone, the handle is of an actor that
+    /// is closed, and joins with [`Fault::NotStarted`](crate::Fault::NotStarted).
+    ///
+    /// # Panics
+    /// If no runtime is current and none was named, or an option is impossible.
+    #[track_caller]
+    pub fn spawn<Fut>(self) -> Handle<M, Fut::Output>
+    where
+        M: Send + 'static,
+        F: FnOnce(Context<M>) -> Fut + Send + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+        On: Lives<Fut>,
+    {
+        let home = match self.judge() {
+            Ok(home) => home,
+            Err(problem) => panic!("{}", self.describe(problem)),
+        };
+        let options = Options { name: self.name, capacity: self.capacity };
+        let core = match cell::new(home, self.actor, options) {
+            Ok(core) => core,
+            Err((home, actor, options)) => cell::stillborn(home, actor, options),
+        };
+        // SAFETY: a new cell comes with one address and the right to join.
+        unsafe { Handle::new(core) }
+    }
+
+    /// Spawns the actor, or gives it back.
+    ///
+    /// # Errors
+    /// [`SpawnError`] with the function or closure: no runtime is current, the place is shutting
+    /// down or gone, or an option is impossible.
+    pub fn try_spawn<Fut>(self) -> Result<Handle<M, Fut::Output>, SpawnError<F>>
+    where
+        M: Send + 'static,
+        F: FnOnce(Context<M>) -> Fut + Send + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+        On: Lives<Fut>,
+    {
+        let home = match self.judge() {
+            Ok(home) => home,
+            Err(problem) => return Err(SpawnError::new(self.actor, problem)),
+        };
+        let options = Options { name: self.name, capacity: self.capacity };
+        match cell::new(home, self.actor, options) {
+            // SAFETY: as in `spawn`.
+            Ok(core) => Ok(unsafe { Handle::new(core) }),
+            Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
+        }
+    }
+
+    fn judge<Fut>(&self) -> Result<On::Home, SpawnProblem>
+    where
+        On: Lives<Fut>,
+    {
+        if self.capacity == Some(0) {
+            return Err(SpawnProblem::ZeroCapacity);
+        }
+        self.on.home().ok_or(SpawnProblem::NoRuntime)
+    }
+
+    fn describe(&self, problem: SpawnProblem) -> String {
+        match &self.name {
+            Some(name) => format!("cannot spawn the actor {name:?}: {problem}"),
+            None => format!("cannot spawn an actor: {problem}"),
+        }
+    }
+}
+
+impl<M, F, On> std::fmt::Debug for ActorBuilder<M, F, On> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ActorBuilder")
+            .field("name", &self.name)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The default place of an actor: the current runtime.
+#[derive(Debug, Clone, Copy)]
+pub struct Current;
+
+/// A place where actors with the future `Fut` may live; implemented for what
+/// [`on`](ActorBuilder::on) takes.
+///
+/// A runtime asks that the future be `Send`, since any of its workers may poll it; a pinned thread
+/// does not.
+pub trait Lives<Fut>: sealed::Place {}
+
+mod sealed {
+    /// Keeps the set of places ours to extend. Its types are public in name only.
+    pub trait Place {
+        type Home: super::CellHome;
+        fn home(&self) -> Option<Self::Home>;
+    }
+}
+
+use sealed::Place;
+
+impl Place for Current {
+    type Home = Arc<Inner>;
+
+    fn home(&self) -> Option<Arc<Inner>> {
+        current::runtime()
+    }
+}
+
+impl Place for &Runtime {
+    type Home = Arc<Inner>;
+
+    fn home(&self) -> Option<Arc<Inner>> {
+        Some(self.inner().clone())
+    }
+}
+
+impl Place for &Pinned {
+    type Home = Arc<Seat>;
+
+    fn home(&self) -> Option<Arc<Seat>> {
+        Some(self.seat().clone())
+    }
+}
+
+impl<Fut: Send> Lives<Fut> for Current {}
+impl<Fut: Send> Lives<Fut> for &Runtime {}
+impl<Fut> Lives<Fut> for &Pinned {}

@@ -1,0 +1,82 @@
+//! What a cell holds in the course of its life: the actor, then its future, then its result.
+//!
+//! # Invariants
+//! - S1: once `Running`, the future is not moved until it is dropped in place.
+//! - S2: user code (the call, the poll, the drops) may panic; none of its panics gets out of here.
+#![expect(unsafe_code, reason = "the future is pinned inside the cell; see S1")]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::contain::{attempt, contain};
+use crate::error::Fault;
+
+pub(super) enum Stage<F, Fut, T> {
+    /// Not polled yet: the function or closure that makes the future.
+    Waiting(F),
+    Running(Fut),
+    Ended(Result<T, Fault>),
+    Gone,
+}
+
+impl<F, Fut, T> Stage<F, Fut, T>
+where
+    Fut: Future<Output = T>,
+{
+    /// Polls the future, made by `begin` at the first time.
+    ///
+    /// # Safety
+    /// The stage stays where it is for the rest of its life (S1).
+    pub(super) unsafe fn poll(
+        &mut self,
+        begin: impl FnOnce(F) -> Fut,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, Fault>> {
+        let polled = attempt(|| {
+            if let Stage::Waiting(_) = self {
+                let Stage::Waiting(actor) = std::mem::replace(self, Stage::Gone) else {
+                    unreachable!("looked at just now")
+                };
+                *self = Stage::Running(begin(actor));
+            }
+            match self {
+                // SAFETY: (S1) the caller's promise.
+                Stage::Running(future) => unsafe { Pin::new_unchecked(future) }.poll(cx),
+                _ => unreachable!("an actor is polled only while it has a future"),
+            }
+        });
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+            Err(panic) => Poll::Ready(Err(Fault::Panicked(panic))),
+        }
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        !matches!(self, Stage::Waiting(_))
+    }
+
+    /// Drops what is there.
+    pub(super) fn clear(&mut self) {
+        let this: *mut Self = self;
+        // SAFETY: (S1) dropped in place, then overwritten without another drop, panic or not.
+        unsafe {
+            contain(|| this.drop_in_place());
+            this.write(Stage::Gone);
+        }
+    }
+
+    /// Keeps the result; what was there is gone.
+    pub(super) fn keep(&mut self, result: Result<T, Fault>) {
+        debug_assert!(matches!(self, Stage::Gone));
+        *self = Stage::Ended(result);
+    }
+
+    pub(super) fn take_result(&mut self) -> Option<Result<T, Fault>> {
+        match std::mem::replace(self, Stage::Gone) {
+            Stage::Ended(result) => Some(result),
+            _ => None,
+        }
+    }
+}

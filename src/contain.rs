@@ -1,0 +1,94 @@
+//! Where panics of user code end: caught, carried as a value, or reported.
+//!
+//! Every call into user code that must not unwind further goes through here: drops of futures,
+//! messages and results, and polls of tasks and actors.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs user code whose panic must go no further; the panic hook has told of it.
+pub(crate) fn contain(user_code: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
+        // The payload's own drop may panic again.
+        std::mem::forget(payload);
+    }
+}
+
+/// Runs user code and gives its panic back as a value.
+pub(crate) fn attempt<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
+    catch_unwind(AssertUnwindSafe(user_code)).map_err(Panic::new)
+}
+
+/// What a panic carried: the payload of [`std::panic::catch_unwind`], with its text.
+///
+/// It comes with [`Fault::Panicked`](crate::Fault::Panicked).
+pub struct Panic(Box<Carried>);
+
+struct Carried {
+    /// `None` once it was taken. The mutex is never locked: it makes the payload `Sync`.
+    payload: Option<std::sync::Mutex<Box<dyn Any + Send>>>,
+    text: Option<Box<str>>,
+}
+
+impl Panic {
+    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Self {
+        let text = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).into())
+            .or_else(|| payload.downcast_ref::<String>().map(|text| text.as_str().into()));
+        Panic(Box::new(Carried { payload: Some(std::sync::Mutex::new(payload)), text }))
+    }
+
+    /// The text of the panic, if it had one (`panic!` gives one, `panic_any` need not).
+    pub fn text(&self) -> Option<&str> {
+        self.0.text.as_deref()
+    }
+
+    /// The payload itself, for `downcast` or [`std::panic::resume_unwind`].
+    pub fn into_payload(mut self) -> Box<dyn Any + Send> {
+        let payload = self.0.payload.take().expect("the payload is taken once");
+        payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        if let Some(payload) = self.payload.take() {
+            contain(|| drop(payload));
+        }
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.text().unwrap_or("no text")).finish()
+    }
+}
+
+impl fmt::Display for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text().unwrap_or("a payload without text"))
+    }
+}
+
+/// A value whose drop is contained: async-task would abort the process over its panic.
+pub(crate) struct Contained<T>(Option<T>);
+
+impl<T> Contained<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Contained(Some(value))
+    }
+
+    pub(crate) fn into_inner(mut self) -> T {
+        self.0.take().expect("the value is taken once")
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.0.take() {
+            contain(|| drop(value));
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! A mailbox: many senders, one reader, first in first out; unbounded, or bounded with a line.
+//!
+//! Everything shared is behind one word whose lowest bit is a lock (see [`state`]); a critical
+//! section is a few instructions long and calls no user code. The reader of an unbounded mailbox
+//! takes the whole queue in one section and reads on without the lock. A mailbox that is empty owns
+//! no buffer. It knows nothing of executors: a step says whom it has woken ([`Wake`]) and the
+//! caller passes that on.
+//!
+//! # Invariants
+//! - M1: `shared` is touched only between `Word::lock` and `Word::unlock`.
+//! - M2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
+//!   that a receiver's waker is stored.
+//! - M3: a bounded queue holds at most `capacity` messages; the line is empty unless it is full.
+#![expect(unsafe_code, reason = "state behind a lock bit of our own; see M1")]
+
+mod cache;
+mod line;
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+mod queue;
+mod state;
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
+use std::task::{Context, Poll, Waker};
+
+use line::{Line, State};
+pub(crate) use line::Ticket;
+pub(crate) use queue::Queue;
+use queue::Spare;
+use state::Word;
+pub(crate) use state::{Flags, Wake};
+
+use crate::error::{SendError, TellError};
+use crate::sync::{UnsafeCell, mutant};
+
+/// The reading and the writing end share one of these.
+pub(crate) struct Mailbox<M> {
+    word: Word,
+    shared: UnsafeCell<Shared<M>>,
+}
+
+struct Shared<M> {
+    queue: Queue<M>,
+    /// What most mailboxes never have.
+    rare: Option<Box<Rare<M>>>,
+}
+
+struct Rare<M> {
+    /// `None`: unbounded.
+    bound: Option<Bound<M>>,
+    /// Whom a message wakes if `recv` waits in a task that is not the actor's own.
+    receiver: Option<Waker>,
+}
+
+struct Bound<M> {
+    capacity: usize,
+    len: usize,
+    line: Line<M>,
+}
+
+// SAFETY: (M1) the lock bit hands `shared` from thread to thread; messages and wakers are `Send`.
+unsafe impl<M: Send> Send for Mailbox<M> {}
+// SAFETY: (M1) as above.
+unsafe impl<M: Send> Sync for Mailbox<M> {}
+
+/// What the reader finds.
+pub(crate) enum Received<M> {
+    Message(M),
+    /// Nothing, and nothing will come.
+    Closed,
+    /// Nothing now, as far as a look without the lock can say; see [`Mailbox::rest`].
+    Empty,
+}
+
+/// What a run that is over leads to.
+#[must_use]
+pub(crate) enum Rest {
+    Asleep,
+    /// Woken meanwhile: it is scheduled again and the caller has the runnable.
+    Again,
+    /// To be dropped now; the run is not over.
+    Drop,
+}
+
+/// Why an actor is dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doom {
+    Killed,
+    Cancelled,
+}
+
+impl<M> Mailbox<M> {
+    /// An open mailbox of an actor that is scheduled for its first run and can be joined.
+    pub(crate) fn new(capacity: Option<usize>) -> Self {
+        let rare = capacity.map(|capacity| {
+            let bound = Some(Bound { capacity, len: 0, line: Line::new() });
+            Box::new(Rare { bound, receiver: None })
+        });
+        Mailbox {
+            word: Word::new(Flags::SCHEDULED.or(Flags::JOINABLE)),
+            shared: UnsafeCell::new(Shared { queue: Queue::EMPTY, rare }),
+        }
+    }
+
+    /// What it was made with.
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        self.lock(|_, shared| shared.bound().map(|bound| bound.capacity))
+    }
+
+    /// The flags as they were a moment ago.
+    pub(crate) fn peek(&self) -> Flags {
+        self.word.peek()
+    }
+
+    /// Runs a critical section; it must not panic and must not call user code.
+    fn lock<R>(&self, section: impl FnOnce(&mut Flags, &mut Shared<M>) -> R) -> R {
+        let mut flags = self.word.lock();
+        // SAFETY: (M1) between lock and unlock.
+        let result = self.shared.with_mut(|shared| section(&mut flags, unsafe { &mut *shared }));
+        self.word.unlock(flags);
+        result
+    }
+
+    // -- senders ------------------------------------------------------------------------------
+
+    /// Puts the message at the end, if there is room now.
+    pub(crate) fn tell(&self, message: M) -> Result<Wake, TellError<M>> {
+        let mut message = Some(message);
+        match self.accept(&mut message, |_| Accept::Full) {
+            Accept::Done(wake) => Ok(wake),
+            Accept::Closed => Err(TellError::Closed(message.expect("a refused message is kept"))),
+            _ => Err(TellError::Full(message.expect("a refused message is kept"))),
+        }
+    }
+
+    /// Puts the message at the end, or waits in line until there is room.
+    ///
+    /// Pending leaves the message in the line, and a ticket for it.
+    pub(crate) fn poll_send(
+        &self,
+        message: &mut Option<M>,
+        ticket: &mut Option<Ticket<M>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Wake, SendError<M>>> {
+        if let Some(waiting) = ticket {
+            let mut waker = Some(cx.waker().clone());
+            let found = self.lock(|_, shared| match shared.bound() {
+                Some(bound) => bound.line.look(waiting, &mut waker),
+                None => State::Refused,
+            });
+            if found == State::Waiting {
+                return Poll::Pending;
+            }
+            let message = ticket.take().and_then(Ticket::free);
+            return Poll::Ready(match message {
+                None => Ok(Wake::Nobody),
+                Some(message) => Err(SendError(message)),
+            });
+        }
+        loop {
+            let accepted = self.accept(message, |bound| match ticket.as_ref() {
+                Some(ticket) => {
+                    bound.line.join(ticket);
+                    Accept::Waiting
+                }
+                None => Accept::Full,
+            });
+            match accepted {
+                Accept::Waiting => return Poll::Pending,
+                // To wait takes a place, which is made outside the lock; meanwhile there may be room.
+                Accept::Full => match ticket.take() {
+                    Some(unneeded) => *message = unneeded.free(),
+                    None => {
+                        let waits = message.take().map(|m| Ticket::new(m, cx.waker().clone()));
+                        *ticket = waits;
+                    }
+                },
+                done_or_closed => {
+                    // A place that was made and is not needed gives the message back.
+                    let kept = ticket.take().and_then(Ticket::free).or_else(|| message.take());
+                    return Poll::Ready(match (done_or_closed, kept) {
+                        (Accept::Done(wake), _) => Ok(wake),
+                        (_, Some(message)) => Err(SendError(message)),
+                        (_, None) => unreachable!("a refused message is kept"),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Gives up a place in the line; the message is given back unless the mailbox took it.
+    pub(crate) fn give_up(&self, ticket: Ticket<M>) -> Option<M> {
+        self.lock(|flags, shared| {
+            let Some(bound) = shared.bound() else { return };
+            bound.line.leave(&ticket);
+            if bound.line.is_empty() {
+                flags.clear(Flags::WAITED_FOR);
+            }
+        });
+        ticket.free()
+    }
+
+    /// Puts `message` (or the one that waits first, if that is `None`) into the queue.
+    ///
+    /// A block is allocated outside the lock, so the section may be run twice.
+    fn accept(
+        &self,
+        message: &mut Option<M>,
+        full: impl Fn(&mut Bound<M>) -> Accept,
+    ) -> Accept {
+        let mut spare = Spare::NONE;
+        if !self.word.peek().has(Flags::FILLED) {
+            spare.provide(false);
+        }
+        loop {
+            let accepted = self.lock(|flags, shared| {
+                if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
+                    return Accept::Closed;
+                }
+                if let Some(bound) = shared.bound() {
+                    if bound.len >= bound.capacity || !bound.line.is_empty() {
+                        let accept = full(bound);
+                        if !bound.line.is_empty() {
+                            flags.set(Flags::WAITED_FOR);
+                        }
+                        return accept;
+                    }
+                }
+                if message.is_none() {
+                    return Accept::Full;
+                }
+                if !shared.queue.push(message, &mut spare) {
+                    return Accept::NeedsBlock;
+                }
+                if let Some(bound) = shared.bound() {
+                    bound.len += 1;
+                }
+                flags.set(Flags::FILLED);
+                Accept::Done(shared.arrived(flags))
+            });
+            match accepted {
+                Accept::NeedsBlock => spare.provide(true),
+                done => return done,
+            }
+        }
+    }
+
+    // -- the reader ---------------------------------------------------------------------------
+
+    /// The next message, from `batch` (what the reader took before) or from the shared queue.
+    pub(crate) fn receive(&self, batch: &mut Queue<M>) -> Received<M> {
+        if let Some(message) = batch.pop() {
+            return Received::Message(message);
+        }
+        if !self.word.peek().has(Flags::FILLED.or(Flags::CLOSED)) {
+            return Received::Empty;
+        }
+        let (message, waited_for, closed) = self.lock(|flags, shared| {
+            let message = match shared.rare.as_mut().and_then(|rare| rare.bound.as_mut()) {
+                Some(bound) => {
+                    let message = shared.queue.pop();
+                    bound.len -= usize::from(message.is_some());
+                    message
+                }
+                None => {
+                    std::mem::swap(batch, &mut shared.queue);
+                    batch.pop()
+                }
+            };
+            if shared.queue.is_empty() {
+                flags.clear(Flags::FILLED);
+            }
+            (message, flags.has(Flags::WAITED_FOR), flags.has(Flags::CLOSED))
+        });
+        if waited_for && !mutant("room_is_not_passed_on") {
+            self.promote();
+        }
+        match message {
+            Some(message) => Received::Message(message),
+            None if closed => Received::Closed,
+            None => Received::Empty,
+        }
+    }
+
+    /// Takes the messages of waiting senders while there is room, and wakes those senders.
+    fn promote(&self) {
+        let mut spare = Spare::NONE;
+        loop {
+            let step = self.lock(|flags, shared| {
+                let Shared { queue, rare } = shared;
+                let Some(bound) = rare.as_deref_mut().and_then(|rare| rare.bound.as_mut()) else {
+                    return Step::Enough;
+                };
+                if bound.len >= bound.capacity || flags.has(Flags::CLOSED) {
+                    return Step::Enough;
+                }
+                let Some(message) = bound.line.first_message() else { return Step::Enough };
+                if !queue.push(message, &mut spare) {
+                    return Step::NeedsBlock;
+                }
+                bound.len += 1;
+                flags.set(Flags::FILLED);
+                let waker = bound.line.settle_first(State::Accepted);
+                if bound.line.is_empty() {
+                    flags.clear(Flags::WAITED_FOR);
+                }
+                Step::Settled(waker)
+            });
+            match step {
+                Step::Enough => return,
+                Step::NeedsBlock => spare.provide(true),
+                Step::Settled(waker) => wake_all(waker),
+            }
+        }
+    }
+
+    /// Lets `waker` be woken by the next message or the close; false if there is one already.
+    pub(crate) fn wait(&self, waker: &Waker) -> bool {
+        let mut fresh = Some(waker.clone());
+        let mut made = None;
+        loop {
+            let waits = self.lock(|flags, shared| {
+                if flags.has(Flags::FILLED.or(Flags::CLOSED)) {
+                    return Some(false);
+                }
+                if shared.rare.is_none() {
+                    shared.rare = made.take();
+                }
+                std::mem::swap(&mut shared.rare.as_mut()?.receiver, &mut fresh);
+                flags.set(Flags::FOREIGN);
+                Some(true)
+            });
+            match waits {
+                // `fresh` holds the waker left before; it is dropped outside the lock.
+                Some(waits) => return waits,
+                // Made outside the lock, once in a mailbox's life.
+                None => made = Some(Box::new(Rare { bound: None, receiver: None })),
+            }
+        }
+    }
+
+    /// The reader no longer waits: a message wakes nobody for it.
+    pub(crate) fn wait_no_more(&self) {
+        let receiver = self.lock(|flags, shared| {
+            flags.clear(Flags::RECEIVING.or(Flags::FOREIGN));
+            shared.rare.as_mut().and_then(|rare| rare.receiver.take())
+        });
+        drop(receiver);
+    }
+
+    // -- the end of messages ------------------------------------------------------------------
+
+    /// Refuses all that comes from now on; what was accepted stays.
+    pub(crate) fn close(&self) -> Wake {
+        let wake = self.lock(|flags, shared| {
+            if flags.has(Flags::CLOSED) {
+                return Wake::Nobody;
+            }
+            flags.set(Flags::CLOSED);
+            shared.arrived(flags)
+        });
+        self.refuse_line();
+        wake
+    }
+
+    /// Drops what was accepted and not taken; says how many messages that were.
+    pub(crate) fn drain(&self) -> usize {
+        let mut queue = self.lock(|flags, shared| {
+            flags.clear(Flags::FILLED);
+            if let Some(bound) = shared.bound() {
+                bound.len = 0;
+            }
+            std::mem::replace(&mut shared.queue, Queue::EMPTY)
+        });
+        queue.clear()
+    }
+
+    /// Closes and has the actor dropped at its next suspension; its messages are dropped now.
+    pub(crate) fn doom(&self, doom: Doom) -> (Wake, usize) {
+        let wake = self.lock(|flags, _| {
+            flags.set(Flags::CLOSED);
+            flags.set(match doom {
+                Doom::Killed => Flags::KILLED,
+                Doom::Cancelled => Flags::CANCELLED,
+            });
+            flags.wake()
+        });
+        self.refuse_line();
+        (wake, self.drain())
+    }
+
+    /// Gives all waiting senders their message back. The mailbox is closed.
+    fn refuse_line(&self) {
+        while let Some(waker) = self.lock(|flags, shared| {
+            let bound = shared.bound()?;
+            flags.clear(Flags::WAITED_FOR);
+            if mutant("close_forgets_the_line") {
+                return None;
+            }
+            bound.line.settle_first(State::Refused)
+        }) {
+            wake_all(Some(waker));
+        }
+    }
+
+    // -- the actor's runs ---------------------------------------------------------------------
+
+    /// Something other than a message wakes the actor.
+    pub(crate) fn wake(&self) -> Wake {
+        self.lock(|flags, _| flags.wake())
+    }
+
+    /// A scheduled run begins; says if it is to drop the actor instead.
+    pub(crate) fn begin(&self) -> Option<Doom> {
+        self.lock(|flags, _| {
+            flags.clear(Flags::SCHEDULED);
+            flags.set(Flags::RUNNING);
+            doom(*flags)
+        })
+    }
+
+    /// A run ends; `receiving` says that `recv` found nothing and waits in this actor's own task.
+    pub(crate) fn rest(&self, receiving: bool) -> Rest {
+        self.lock(|flags, _| {
+            if doom(*flags).is_some() {
+                return Rest::Drop;
+            }
+            let missed = receiving
+                && flags.has(Flags::FILLED.or(Flags::CLOSED))
+                && !mutant("rest_without_a_look");
+            flags.clear(Flags::RUNNING);
+            if flags.has(Flags::NOTIFIED) || missed {
+                flags.clear(Flags::NOTIFIED);
+                flags.set(Flags::SCHEDULED);
+                return Rest::Again;
+            }
+            if receiving {
+                flags.set(Flags::RECEIVING);
+            }
+            Rest::Asleep
+        })
+    }
+
+    /// The actor is over; says whether somebody may ask for its result.
+    pub(crate) fn end(&self) -> bool {
+        self.lock(|flags, _| {
+            flags.clear(Flags::RUNNING.or(Flags::SCHEDULED).or(Flags::NOTIFIED));
+            flags.set(Flags::ENDED.or(Flags::CLOSED));
+            flags.has(Flags::JOINABLE)
+        })
+    }
+
+    /// Nobody will ask for the result; says whether it is there already, to be dropped.
+    pub(crate) fn unjoin(&self) -> bool {
+        self.lock(|flags, _| {
+            flags.clear(Flags::JOINABLE);
+            flags.has(Flags::ENDED)
+        })
+    }
+
+    /// Why it is to be dropped, if it is.
+    pub(crate) fn doom_of(&self) -> Option<Doom> {
+        doom(self.word.peek())
+    }
+}
+
+fn doom(flags: Flags) -> Option<Doom> {
+    if flags.has(Flags::KILLED) {
+        Some(Doom::Killed)
+    } else if flags.has(Flags::CANCELLED) {
+        Some(Doom::Cancelled)
+    } else {
+        None
+    }
+}
+
+/// What became of a message, or of the wish to send it.
+enum Accept {
+    Done(Wake),
+    Full,
+    Waiting,
+    Closed,
+    NeedsBlock,
+}
+
+enum Step {
+    Enough,
+    NeedsBlock,
+    Settled(Option<Waker>),
+}
+
+impl<M> Shared<M> {
+    fn bound(&mut self) -> Option<&mut Bound<M>> {
+        self.rare.as_mut()?.bound.as_mut()
+    }
+
+    /// There is something for the reader: whom that wakes.
+    fn arrived(&mut self, flags: &mut Flags) -> Wake {
+        if flags.has(Flags::RECEIVING) {
+            if !mutant("receiving_stays") {
+                flags.clear(Flags::RECEIVING);
+            }
+            return flags.wake();
+        }
+        if flags.has(Flags::FOREIGN) {
+            flags.clear(Flags::FOREIGN);
+            if let Some(receiver) = self.rare.as_mut().and_then(|rare| rare.receiver.take()) {
+                return Wake::Foreign(receiver);
+            }
+        }
+        Wake::Nobody
+    }
+}
+
+/// Wakes a task that is not the actor's own; a panic of its waker stays here.
+pub(crate) fn wake_all(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        crate::contain::contain(|| waker.wake());
+    }
+}

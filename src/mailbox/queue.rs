@@ -1,0 +1,134 @@
+//! Messages in order of arrival: a list of blocks, written at the end, read at the front.
+//!
+//! A [`Queue`] is a plain value: whoever has it exclusively may use it. A mailbox keeps one behind
+//! its lock for the senders; the reader takes it whole and reads on without a lock.
+//!
+//! # Invariants
+//! - Q1: the queue owns its blocks; messages `read..written` of each are initialised, in order.
+//! - Q2: no block but the last has room, and no block is empty, except a spare handed in by `push`.
+#![expect(unsafe_code, reason = "messages lie in raw blocks; see Q1 and Q2")]
+
+use std::ptr::NonNull;
+
+use super::cache::Block;
+use crate::contain::contain;
+
+/// A first-in first-out queue of messages.
+pub(crate) struct Queue<M> {
+    ends: Option<Ends<M>>,
+}
+
+struct Ends<M> {
+    first: NonNull<Block<M>>,
+    last: NonNull<Block<M>>,
+}
+
+impl<M> Clone for Ends<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M> Copy for Ends<M> {}
+
+// SAFETY: (Q1) the queue owns its messages.
+unsafe impl<M: Send> Send for Queue<M> {}
+
+/// A block that a push may need, allocated outside the lock.
+pub(crate) struct Spare<M>(Option<NonNull<Block<M>>>);
+
+impl<M> Spare<M> {
+    pub(crate) const NONE: Self = Spare(None);
+
+    /// Makes sure there is a block; `burst`: the queue is not empty, so more will follow.
+    pub(crate) fn provide(&mut self, burst: bool) {
+        self.0.get_or_insert_with(|| Block::allocate(burst));
+    }
+}
+
+impl<M> Drop for Spare<M> {
+    fn drop(&mut self) {
+        if let Some(block) = self.0 {
+            // SAFETY: an unused spare is ours alone (B1).
+            unsafe { Block::free(block) };
+        }
+    }
+}
+
+impl<M> Queue<M> {
+    pub(crate) const EMPTY: Self = Queue { ends: None };
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
+    /// Moves the message to the end. Leaves it where it is if a spare block is needed and missing.
+    #[must_use]
+    pub(crate) fn push(&mut self, message: &mut Option<M>, spare: &mut Spare<M>) -> bool {
+        let last = match self.ends {
+            // SAFETY: (Q1) our block.
+            Some(ends) if unsafe { has_room(ends.last) } => ends.last,
+            ends => {
+                let Some(block) = spare.0.take() else { return false };
+                match ends {
+                    // SAFETY: (Q1) our block, the last one.
+                    Some(Ends { mut last, .. }) => unsafe { last.as_mut().next = Some(block) },
+                    None => self.ends = Some(Ends { first: block, last: block }),
+                }
+                if let Some(ends) = &mut self.ends {
+                    ends.last = block;
+                }
+                block
+            }
+        };
+        let message = message.take().expect("a push has a message");
+        // SAFETY: (Q1, Q2) `last` is ours and has room at `written`.
+        unsafe {
+            let block = &mut *last.as_ptr();
+            Block::slot(last, block.written).write(message);
+            block.written += 1;
+        }
+        true
+    }
+
+    /// Takes the oldest message.
+    pub(crate) fn pop(&mut self) -> Option<M> {
+        let Ends { first, last } = self.ends?;
+        // SAFETY: (Q1, Q2) the first block is ours and has a message at `read`.
+        let (message, emptied, next) = unsafe {
+            let block = &mut *first.as_ptr();
+            let message = Block::slot(first, block.read).read();
+            block.read += 1;
+            (message, block.read == block.written, block.next)
+        };
+        if emptied {
+            self.ends = next.map(|first| Ends { first, last });
+            // SAFETY: (B1) unlinked just now.
+            unsafe { Block::free(first) };
+        }
+        Some(message)
+    }
+
+    /// Drops all messages, one after another, whatever their `Drop` does; returns how many.
+    pub(crate) fn clear(&mut self) -> usize {
+        let mut dropped = 0;
+        while let Some(message) = self.pop() {
+            dropped += 1;
+            contain(|| drop(message));
+        }
+        dropped
+    }
+}
+
+/// # Safety
+/// `block` is alive and nobody else uses it.
+unsafe fn has_room<M>(block: NonNull<Block<M>>) -> bool {
+    // SAFETY: the caller's duty.
+    let block = unsafe { block.as_ref() };
+    block.written < block.capacity
+}
+
+impl<M> Drop for Queue<M> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

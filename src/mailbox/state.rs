@@ -1,0 +1,134 @@
+//! The mailbox's word: one lock bit, and what everybody must know about the actor behind it.
+//!
+//! The flags change only while the lock bit is held, so every move below is a step of a critical
+//! section and the word never shows a half-made one. Reading it without the lock gives a hint.
+//!
+//! ```text
+//!              schedule                 begin
+//!   dormant ─────────────> SCHEDULED ─────────> RUNNING ──┐ wake: RUNNING|NOTIFIED
+//!      ^                       ^                  │  │    │
+//!      │                       └── NOTIFIED ──────┘  │ <──┘
+//!      └───────────── rest ──────────────────────────┘
+//!                                      end: ENDED, whatever it was
+//! ```
+
+use std::task::Waker;
+
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{mutant, relax};
+
+/// What is known about an actor, as a set of bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flags(u32);
+
+impl Flags {
+    const LOCKED: Flags = Flags(1);
+    /// Its one runnable exists and has not begun.
+    pub(crate) const SCHEDULED: Flags = Flags(1 << 1);
+    /// Its future is being polled.
+    pub(crate) const RUNNING: Flags = Flags(1 << 2);
+    /// Woken while running: to be scheduled again.
+    pub(crate) const NOTIFIED: Flags = Flags(1 << 3);
+    /// `recv` waits: a message wakes the actor. Not set while a handler awaits something else.
+    pub(crate) const RECEIVING: Flags = Flags(1 << 4);
+    /// `recv` waits in another task: a message wakes the waker that was left.
+    pub(crate) const FOREIGN: Flags = Flags(1 << 5);
+    /// Messages are in the shared queue.
+    pub(crate) const FILLED: Flags = Flags(1 << 6);
+    /// Senders wait for room.
+    pub(crate) const WAITED_FOR: Flags = Flags(1 << 7);
+    /// Nothing is accepted any more.
+    pub(crate) const CLOSED: Flags = Flags(1 << 8);
+    /// To be dropped at its next suspension, by `kill`.
+    pub(crate) const KILLED: Flags = Flags(1 << 9);
+    /// To be dropped at its next suspension, by the end of its home.
+    pub(crate) const CANCELLED: Flags = Flags(1 << 10);
+    /// The future is gone.
+    pub(crate) const ENDED: Flags = Flags(1 << 11);
+    /// Somebody may still ask for the result.
+    pub(crate) const JOINABLE: Flags = Flags(1 << 12);
+
+    pub(crate) const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn set(&mut self, other: Flags) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) fn clear(&mut self, other: Flags) {
+        self.0 &= !other.0;
+    }
+
+    /// Something happened that the actor must look at; says whether to schedule it.
+    pub(crate) fn wake(&mut self) -> Wake {
+        if self.has(Flags::RUNNING) {
+            self.set(Flags::NOTIFIED);
+            Wake::Nobody
+        } else if self.has(Flags::SCHEDULED.or(Flags::ENDED)) {
+            Wake::Nobody
+        } else {
+            self.set(Flags::SCHEDULED);
+            Wake::Actor
+        }
+    }
+
+    pub(crate) const fn or(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// Whom a step has woken: to be done after the lock is given back.
+#[must_use = "a wake-up that is not passed on is lost"]
+pub(crate) enum Wake {
+    Nobody,
+    /// The actor became scheduled: put it on its home's queue.
+    Actor,
+    /// `recv` waits in another task.
+    Foreign(Waker),
+}
+
+/// The word itself.
+pub(crate) struct Word(AtomicU32);
+
+impl Word {
+    pub(crate) fn new(flags: Flags) -> Self {
+        Word(AtomicU32::new(flags.0))
+    }
+
+    /// The flags as they were a moment ago: a hint. For [`Flags::ENDED`], which is final, Acquire
+    /// pairs with the Release of `unlock`: what was done before is seen.
+    pub(crate) fn peek(&self) -> Flags {
+        Flags(self.0.load(Ordering::Acquire))
+    }
+
+    pub(super) fn lock(&self) -> Flags {
+        let mut attempt = 0;
+        loop {
+            let seen = self.0.load(Ordering::Relaxed);
+            // Acquire pairs with the Release store of `unlock`: the section sees the last one's
+            // writes. It is a read-modify-write even if nothing will change, so whoever wakes an
+            // actor that is scheduled already still publishes to its run what it wrote before.
+            let taken = seen & Flags::LOCKED.0 == 0
+                && self
+                    .0
+                    .compare_exchange_weak(
+                        seen,
+                        seen | Flags::LOCKED.0,
+                        Ordering::Acquire,
+                        Ordering::Relaxed,
+                    )
+                    .is_ok();
+            if taken {
+                return Flags(seen);
+            }
+            relax(&mut attempt);
+        }
+    }
+
+    pub(super) fn unlock(&self, flags: Flags) {
+        let order = if mutant("word_release") { Ordering::Relaxed } else { Ordering::Release };
+        // Release pairs with the Acquire in `lock`.
+        self.0.store(flags.0 & !Flags::LOCKED.0, order);
+    }
+}

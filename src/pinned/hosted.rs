@@ -1,0 +1,105 @@
+//! A value that lives on a pinned thread and is called from anywhere.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::seat::{Kept, Seat};
+use crate::contain::{attempt, contain};
+use crate::error::HostFault;
+
+/// A value that never leaves its pinned thread: closures go to it, results come back.
+///
+/// A clone is cheap and means the same value, which is dropped on its thread with the last one.
+///
+/// Calls are served in the order in which they are first polled.
+pub struct Hosted<T> {
+    value: Arc<Hold>,
+    /// It gives out nothing of the value but what closures return.
+    _value: PhantomData<fn(T) -> T>,
+}
+
+/// The last one gone drops the value, on its thread.
+struct Hold {
+    key: usize,
+    kept: Kept,
+}
+
+impl<T: 'static> Hosted<T> {
+    /// Keeps `value` on the thread this is called on, which is `seat`'s.
+    pub(super) fn new(seat: &Arc<Seat>, value: T) -> Self {
+        let key = Seat::with_local(|local| local.insert(Rc::new(RefCell::new(value))));
+        Hosted { value: Arc::new(Hold { key, kept: Kept::new(seat) }), _value: PhantomData }
+    }
+
+    /// Calls `call` with the value, on its thread.
+    ///
+    /// # Errors
+    /// [`HostFault::Gone`] if the thread has ended; [`HostFault::Panicked`] if `call` panicked, and
+    /// then the value stays as the panic left it.
+    ///
+    /// # Cancel safety
+    /// Dropped before the call has begun, it does not begin; afterwards only its result is lost.
+    pub async fn with<R, F>(&self, call: F) -> Result<R, HostFault>
+    where
+        F: FnOnce(&T) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.call(|value| call(&value.borrow())).await
+    }
+
+    /// As [`with`](Hosted::with), with leave to change the value.
+    ///
+    /// # Errors
+    /// As [`with`](Hosted::with).
+    ///
+    /// # Cancel safety
+    /// As [`with`](Hosted::with).
+    pub async fn with_mut<R, F>(&self, call: F) -> Result<R, HostFault>
+    where
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        self.call(|value| call(&mut value.borrow_mut())).await
+    }
+
+    async fn call<R, F>(&self, call: F) -> Result<R, HostFault>
+    where
+        F: FnOnce(&RefCell<T>) -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let key = self.value.key;
+        let called = Seat::spawn(self.value.kept.seat(), move || async move {
+            let value = Seat::with_local(|local| local.get(key)).ok_or(HostFault::Gone)?;
+            let value: &RefCell<T> = value.downcast_ref().ok_or(HostFault::Gone)?;
+            attempt(|| call(value)).map_err(HostFault::Panicked)
+        });
+        called.fallible().await.unwrap_or(Err(HostFault::Gone))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let key = self.key;
+        Seat::spawn(self.kept.seat(), move || async move {
+            let value: Option<Rc<dyn Any>> = Seat::with_local(|local| local.remove(key));
+            contain(|| drop(value));
+        })
+        .detach();
+    }
+}
+
+impl<T> Clone for Hosted<T> {
+    fn clone(&self) -> Self {
+        Hosted { value: self.value.clone(), _value: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Hosted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hosted").field("on", &self.value.kept.seat().name()).finish()
+    }
+}

@@ -1,0 +1,307 @@
+//! Where tasks run: a fixed set of worker threads that share their work by stealing.
+//!
+//! Every worker has a local queue; everything from outside comes through the injector. A worker
+//! whose own queue is empty steals half of another's, one thief at a time, and sleeps when there is
+//! nothing. The runtime handles runnables and knows nothing of actors; actors know nothing of it
+//! but where to schedule themselves. Behaviour comes from document 1 (Sophie's scheduler), with
+//! its tasks that are whole actors, its kinder stealing and its pinned threads.
+
+mod blocking;
+mod builder;
+mod closing;
+pub(crate) mod current;
+mod injector;
+mod inner;
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+mod queues;
+mod registry;
+mod ring;
+mod shutdown;
+mod sleep;
+mod worker;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+pub use blocking::unblock;
+pub use builder::Builder;
+use current::{Place, Role};
+pub(crate) use inner::Inner;
+pub(crate) use registry::Registry;
+pub use shutdown::Shutdown;
+
+use crate::error::BuildError;
+use crate::park::Parker;
+use crate::pinned::Pinned;
+use crate::sync::atomic::Ordering;
+use crate::task::{Task, cancelled, spawn as spawn_on};
+
+/// Worker threads, their queues and timers: what tasks and actors run on.
+///
+/// A clone is cheap and means the same runtime. When the last *counting* clone is dropped, the
+/// runtime shuts down as by [`shutdown`](Runtime::shutdown) with a grace of zero, on the dropping
+/// thread; if that is one of its own threads, without waiting for that one. The runtime that
+/// `builder` gives counts, and so do its clones; those of [`current`](Runtime::current) and
+/// [`try_current`](Runtime::try_current) and their clones do not.
+///
+/// A counting clone that is moved into a task of the runtime keeps it alive until that task ends.
+/// Addresses, handles, tasks and pinned threads do not keep it alive.
+///
+/// ```
+/// let runtime = greenroom::Runtime::builder().workers(2).build()?;
+/// let sum = runtime.block_on(async {
+///     let tasks: Vec<_> = (1..=4).map(|n| greenroom::spawn(async move { n * n })).collect();
+///     let mut sum = 0;
+///     for task in tasks {
+///         sum += task.await;
+///     }
+///     sum
+/// });
+/// assert_eq!(sum, 30);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+pub struct Runtime {
+    inner: Arc<Inner>,
+    counts: bool,
+}
+
+impl Runtime {
+    /// The options of a new runtime.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// A runtime with the default options.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn new() -> Result<Runtime, BuildError> {
+        Runtime::builder().build()
+    }
+
+    fn counting(inner: Arc<Inner>) -> Self {
+        Runtime { inner, counts: true }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// The runtime whose task, or whose `block_on`, this is called from.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[track_caller]
+    pub fn current() -> Runtime {
+        Runtime::try_current().unwrap_or_else(|| panic!("{}", crate::SpawnProblem::NoRuntime))
+    }
+
+    /// The runtime whose task, or whose `block_on`, this is called from, if any.
+    pub fn try_current() -> Option<Runtime> {
+        current::runtime().map(|inner| Runtime { inner, counts: false })
+    }
+
+    /// Runs a future on this thread to its end, while the workers run everything else.
+    ///
+    /// Inside, this runtime is the [current](Runtime::current) one. It waits, parked, whenever the
+    /// future does.
+    ///
+    /// # Panics
+    /// On a worker of a runtime and in a task of a pinned thread: it would block the thread that
+    /// runs the tasks. Await there, or use [`unblock`](crate::unblock). A panic of the future goes
+    /// through.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        current::with(|place| match place.map(|place| &place.role) {
+            None | Some(Role::Outside | Role::Blocking) => {}
+            Some(Role::Worker(_)) => panic!(
+                "`block_on` was called in a task, where it would block a worker of the runtime: \
+                 await the future instead, or block inside `unblock`"
+            ),
+            Some(Role::Pinned(_)) => panic!(
+                "`block_on` was called in a task of a pinned thread, whose tasks could run \
+                 nowhere else meanwhile: await the future instead"
+            ),
+        });
+        let place = Place::new(&self.inner, Role::Outside);
+        let _entered = place.enter();
+        let waiting = Arc::new(Waiting(Parker::new()));
+        let waker = Waker::from(waiting.clone());
+        let mut future = pin!(future);
+        loop {
+            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(value) => return value,
+                Poll::Pending => {
+                    waiting.0.park(None);
+                }
+            }
+        }
+    }
+
+    /// Spawns a plain task: any future, without a mailbox.
+    ///
+    /// On a runtime that is shutting down the task is a cancelled one.
+    pub fn spawn<F>(&self, future: F) -> Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if self.inner.closing.has_begun() {
+            return cancelled();
+        }
+        spawn_on(self.inner.clone(), future)
+    }
+
+    /// Starts a thread with a single-thread executor, for what must not leave its thread.
+    ///
+    /// # Errors
+    /// What the system said when it did not start the thread; `InvalidInput` if the name has a NUL;
+    /// an error that says so if the runtime is shutting down.
+    pub fn spawn_pinned(&self, name: impl Into<String>) -> std::io::Result<Pinned> {
+        Pinned::start(&self.inner, name.into())
+    }
+
+    /// Stops every actor, waits for them, cancels what is left, and ends the threads.
+    ///
+    /// Nothing new is accepted from the first poll on. For the time of
+    /// [`grace`](Builder::grace) actors may finish what they accepted, and plain tasks run on. When
+    /// the last actor has ended or the time is over, and whatever was queued before the call has
+    /// had that run, all that is left is cancelled. A thread that user code does not give back
+    /// within the grace and a second more is left behind, and counted in the report.
+    ///
+    /// The task that awaits this is exempt: it is not waited for, and not cancelled before it has
+    /// the report; its worker ends when it next suspends. A second call gives the same report.
+    ///
+    /// # Cancel safety
+    /// Once polled, the shutdown goes on whether or not it is awaited.
+    pub async fn shutdown(&self) -> Shutdown {
+        let runtime = self.inner.clone();
+        shutdown::Closed { runtime, begun: false, exempt: None, listener: None }.await
+    }
+}
+
+impl Clone for Runtime {
+    fn clone(&self) -> Self {
+        if self.counts {
+            // Relaxed: a new clone comes from one that counts, so the count is not zero.
+            self.inner.counting.fetch_add(1, Ordering::Relaxed);
+        }
+        Runtime { inner: self.inner.clone(), counts: self.counts }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // AcqRel: what was done through the other clones is done before the shutdown.
+        if !self.counts || self.inner.counting.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let runtime = self.inner.clone();
+        let close = move || {
+            runtime.close(Duration::ZERO);
+        };
+        let own_thread = current::with(|place| {
+            place.is_some_and(|place| {
+                Arc::ptr_eq(place.runtime, &self.inner) && !matches!(place.role, Role::Outside)
+            })
+        });
+        if own_thread {
+            // It ends when this turn does, so it must not be waited for here.
+            let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
+            if thread.spawn(close.clone()).is_ok() {
+                return;
+            }
+        }
+        close();
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("workers", &self.inner.options().workers)
+            .field("thread_name", &self.inner.options().thread_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A thread that waits in `block_on`.
+struct Waiting(Parker);
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs `future` on a new runtime with default options, then shuts that down in order.
+///
+/// It waits for the future, and then as [`Runtime::shutdown`] does.
+///
+/// # Panics
+/// If the runtime can't be built (see [`Builder::build`]), and as [`Runtime::block_on`].
+///
+/// ```
+/// assert_eq!(greenroom::run(async { 40 + 2 }), 42);
+/// ```
+#[track_caller]
+pub fn run<F: Future>(future: F) -> F::Output {
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => panic!("the runtime could not be built: {error}"),
+    };
+    let value = runtime.block_on(future);
+    runtime.inner.close(runtime.inner.options().grace);
+    value
+}
+
+/// Spawns a plain task on the current runtime: any future, without a mailbox.
+///
+/// If that is shutting down the task is a cancelled one.
+///
+/// # Panics
+/// If no runtime is current on this thread.
+///
+/// ```
+/// greenroom::run(async {
+///     let answer = greenroom::spawn(async { 40 + 2 });
+///     greenroom::spawn(async { println!("on its own") }).detach();
+///     assert_eq!(answer.await, 42);
+/// });
+/// ```
+#[track_caller]
+pub fn spawn<F>(future: F) -> Task<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    Runtime::current().spawn(future)
+}
+
+/// Lets others run: the task goes to the back of the queue, once.
+///
+/// ```
+/// greenroom::run(async {
+///     greenroom::yield_now().await;
+/// });
+/// ```
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,240 @@
+//! How far the shutdown of a runtime has come, and who waits for it.
+//!
+//! # Invariants
+//! - C1: the phase only goes forward: open, closing (actors were asked to stop, nothing new
+//!   begins), over (nothing runs any more but what is exempt).
+//! - C2: whatever the shutdown waits for is followed by `progress`.
+
+use std::thread::{JoinHandle, ThreadId};
+use std::time::Duration;
+
+use event_listener::{Event, EventListener};
+
+use super::shutdown::Shutdown;
+use crate::instant::Instant;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use crate::sync::{Condvar, Mutex};
+use crate::task::{Key, Runnable};
+
+const OPEN: usize = 0;
+const CLOSING: usize = 1;
+const OVER: usize = 2;
+
+pub(crate) struct Closing {
+    phase: AtomicUsize,
+    state: Mutex<State>,
+    changed: Condvar,
+    reported: Event,
+    draining: AtomicBool,
+    undelivered: AtomicUsize,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// The workers' threads.
+    threads: Vec<JoinHandle<()>>,
+    /// Those of them that run nothing any more.
+    out: Vec<ThreadId>,
+    /// The tasks that await the shutdown: they are not cancelled before they have its report.
+    exempt: Vec<Key>,
+    /// Those of them that were woken when nothing else ran any more.
+    spared: Vec<Runnable>,
+    /// A worker stays for them.
+    lingering: bool,
+    report: Option<Shutdown>,
+}
+
+impl Closing {
+    pub(super) fn new() -> Self {
+        Closing {
+            phase: AtomicUsize::new(OPEN),
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            reported: Event::new(),
+            draining: AtomicBool::new(false),
+            undelivered: AtomicUsize::new(0),
+        }
+    }
+
+    // -- phases -------------------------------------------------------------------------------
+
+    /// Begins the shutdown; false if it has begun before.
+    pub(super) fn begin(&self) -> bool {
+        // SeqCst: one order with the fences of those who push and then look at the phase.
+        self.phase.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    pub(super) fn finish(&self) {
+        self.phase.store(OVER, Ordering::SeqCst);
+        // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen by
+        // the drain that follows.
+        fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        // Acquire pairs with the stores above.
+        self.phase.load(Ordering::Acquire) != OPEN
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        // Acquire pairs with the stores above.
+        self.phase.load(Ordering::Acquire) == OVER
+    }
+
+    // -- waiting ------------------------------------------------------------------------------
+
+    /// Something that the shutdown may wait for has happened.
+    pub(crate) fn progress(&self) {
+        if self.has_begun() {
+            drop(self.state.lock());
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until `done`, at most until `deadline` (`None`: for ever).
+    pub(super) fn wait_until(&self, deadline: Option<Instant>, done: impl Fn(&State) -> bool) {
+        let mut state = self.state.lock();
+        while !done(&state) {
+            let wait = deadline.map(|deadline| deadline.duration_since(Instant::now()));
+            if wait == Some(Duration::ZERO) {
+                return;
+            }
+            state = self.changed.wait(state, wait);
+        }
+    }
+
+    pub(super) fn keep_threads(&self, threads: Vec<JoinHandle<()>>) {
+        self.state.lock().threads = threads;
+    }
+
+    /// This thread, a worker's, runs nothing any more.
+    pub(super) fn leave_thread(&self) {
+        self.state.lock().out.push(std::thread::current().id());
+        self.changed.notify_all();
+    }
+
+    /// Joins the workers that are out by the deadline; says how many are not. One that stays for
+    /// exempt tasks does not count.
+    pub(super) fn join_threads(&self, deadline: Option<Instant>) -> usize {
+        self.wait_until(deadline, State::all_out);
+        let mut state = self.state.lock();
+        let left_behind = state.threads.len() - state.out.len() - usize::from(state.lingering);
+        let (threads, out) = (std::mem::take(&mut state.threads), std::mem::take(&mut state.out));
+        drop(state);
+        for thread in threads.into_iter().filter(|thread| out.contains(&thread.thread().id())) {
+            // Only the thread-locals of the user can hold it up now; a panic of theirs is told.
+            let _ = thread.join();
+        }
+        left_behind
+    }
+
+    pub(super) fn undelivered(&self, messages: usize) {
+        if self.has_begun() {
+            // Relaxed: a count, read after the threads that add to it were waited for.
+            self.undelivered.fetch_add(messages, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn undelivered_total(&self) -> usize {
+        // Relaxed: as above.
+        self.undelivered.load(Ordering::Relaxed)
+    }
+
+    // -- the report ---------------------------------------------------------------------------
+
+    pub(super) fn report(&self) -> Option<Shutdown> {
+        self.state.lock().report.clone()
+    }
+
+    pub(super) fn set_report(&self, report: Shutdown) {
+        self.state.lock().report = Some(report);
+        self.changed.notify_all();
+        self.reported.notify(usize::MAX);
+    }
+
+    pub(super) fn listen(&self) -> EventListener {
+        self.reported.listen()
+    }
+
+    // -- tasks that await the shutdown --------------------------------------------------------
+
+    pub(super) fn exempt(&self, key: Key) {
+        let mut state = self.state.lock();
+        if !state.exempt.contains(&key) {
+            state.exempt.push(key);
+        }
+    }
+
+    pub(super) fn exempt_no_more(&self, key: Key) {
+        self.state.lock().exempt.retain(|&exempt| exempt != key);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn exempted(&self) -> Vec<Key> {
+        self.state.lock().exempt.clone()
+    }
+
+    /// Keeps a runnable that is exempt for the worker that stays; gives any other one back.
+    pub(super) fn spare(&self, runnable: Runnable) -> Option<Runnable> {
+        let mut state = self.state.lock();
+        if !state.exempt.contains(&runnable.key()) {
+            return Some(runnable);
+        }
+        state.spared.push(runnable);
+        drop(state);
+        self.changed.notify_all();
+        None
+    }
+
+    /// Runs each exempt task once more, when it has its report. One worker stays to do so; says
+    /// whether it was this one.
+    pub(super) fn linger(&self, mut turn: impl FnMut(Runnable)) -> bool {
+        let mut state = self.state.lock();
+        if state.lingering || state.exempt.is_empty() {
+            return false;
+        }
+        state.lingering = true;
+        self.changed.notify_all();
+        while !state.exempt.is_empty() {
+            // Before the report a wake-up is for something else, which waits until then.
+            let ready = if state.report.is_some() { state.spared.pop() } else { None };
+            let Some(runnable) = ready else {
+                state = self.changed.wait(state, None);
+                continue;
+            };
+            let key = runnable.key();
+            drop(state);
+            turn(runnable);
+            state = self.state.lock();
+            state.exempt.retain(|&exempt| exempt != key);
+        }
+        state.lingering = false;
+        true
+    }
+
+    // -- draining -----------------------------------------------------------------------------
+
+    pub(super) fn begin_drain(&self) -> bool {
+        // Acquire pairs with the Release in `end_drain`: one drainer after another.
+        !self.draining.swap(true, Ordering::Acquire)
+    }
+
+    pub(super) fn end_drain(&self) {
+        self.draining.store(false, Ordering::Release);
+    }
+}
+
+impl State {
+    fn all_out(&self) -> bool {
+        self.out.len() + usize::from(self.lingering) >= self.threads.len()
+    }
+
+    /// How many of the exempt tasks are actors.
+    pub(super) fn exempt_cells(&self) -> usize {
+        self.exempt.iter().filter(|key| key.is_cell()).count()
+    }
+
+    pub(super) fn is_reported(&self) -> bool {
+        self.report.is_some()
+    }
+}

@@ -1,0 +1,97 @@
+//! Which runtime, worker or pinned thread this thread is at the moment.
+//!
+//! A place stands on the stack of whoever drives it; entering one puts the outer one aside and
+//! leaving puts it back, so runtimes may be nested and interleaved on one thread.
+//!
+//! # Invariants
+//! - P1: the pointer is null, or to the place of the innermost [`Entered`] of this thread, which is
+//!   alive. Places are entered and left in the order of the stack.
+#![expect(unsafe_code, reason = "a thread-local pointer to the stack; see P1")]
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::inner::Inner;
+use super::queues::Local;
+use crate::pinned::Local as PinnedLocal;
+use crate::task::Key;
+use crate::timers::Clock;
+
+/// What a thread is, while it drives something.
+pub(crate) struct Place<'a> {
+    /// The current runtime.
+    pub(crate) runtime: &'a Arc<Inner>,
+    pub(crate) role: Role<'a>,
+    /// The runnable under way.
+    pub(crate) running: Cell<Option<Key>>,
+}
+
+pub(crate) enum Role<'a> {
+    /// A thread that waits in `block_on`, or shuts the runtime down.
+    Outside,
+    /// A thread for blocking calls.
+    Blocking,
+    Worker(&'a Local<'a>),
+    Pinned(&'a PinnedLocal),
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn new(runtime: &'a Arc<Inner>, role: Role<'a>) -> Self {
+        Place { runtime, role, running: Cell::new(None) }
+    }
+
+    /// Makes this the place of the thread until the guard is dropped.
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        let this = std::ptr::from_ref(self).cast();
+        let outer = PLACE.try_with(|place| place.replace(this)).unwrap_or(std::ptr::null());
+        Entered { outer, _place: PhantomData }
+    }
+
+    /// The worker's own queues, if this thread is a worker of `runtime`.
+    pub(crate) fn local_of(&self, runtime: &Inner) -> Option<&'a Local<'a>> {
+        match self.role {
+            Role::Worker(local) if std::ptr::eq(&raw const **self.runtime, runtime) => Some(local),
+            _ => None,
+        }
+    }
+}
+
+thread_local! {
+    static PLACE: Cell<*const Place<'static>> = const { Cell::new(std::ptr::null()) };
+}
+
+/// A place that is entered; dropping it leaves.
+pub(crate) struct Entered<'a> {
+    outer: *const Place<'static>,
+    _place: PhantomData<&'a ()>,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let _ = PLACE.try_with(|place| place.set(self.outer));
+    }
+}
+
+/// Calls `look` with the thread's place, if it has one.
+pub(crate) fn with<R>(look: impl FnOnce(Option<&Place<'_>>) -> R) -> R {
+    let place = PLACE.try_with(Cell::get).unwrap_or(std::ptr::null());
+    // SAFETY: (P1) the place is alive until its guard is dropped, which is after this call.
+    look(unsafe { place.as_ref() })
+}
+
+/// The current runtime.
+pub(crate) fn runtime() -> Option<Arc<Inner>> {
+    with(|place| place.map(|place| place.runtime.clone()))
+}
+
+/// The timers of this place.
+pub(crate) fn clock() -> Option<Arc<dyn Clock>> {
+    with(|place| {
+        let place = place?;
+        Some(match place.role {
+            Role::Pinned(local) => local.clock(),
+            _ => place.runtime.clone(),
+        })
+    })
+}

@@ -1,0 +1,106 @@
+//! The door to a runtime for everything from outside, and for what overflows a local queue.
+//!
+//! First in, first out, behind a mutex; its length is readable without it.
+//!
+//! # Invariants
+//! - I1: `len` is written under the lock, after the queue; it is exact for whoever holds the lock.
+
+use std::collections::VecDeque;
+
+use super::ring::Entry;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) struct Injector {
+    queue: Mutex<Queue>,
+    len: AtomicUsize,
+}
+
+struct Queue {
+    entries: VecDeque<Raw>,
+    /// How many of the front were there when the shutdown began and have not been taken.
+    before: usize,
+}
+
+/// Makes the pointer `Send`: an entry is a runnable, which is.
+struct Raw(Entry);
+
+#[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
+// SAFETY: a `Runnable` is `Send`.
+unsafe impl Send for Raw {}
+
+impl Injector {
+    /// A queue that has grown beyond this gives its memory back when it is empty.
+    const KEPT_MAX: usize = 1024;
+
+    pub(crate) fn new() -> Self {
+        Injector {
+            queue: Mutex::new(Queue { entries: VecDeque::new(), before: 0 }),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn push(&self, entries: impl IntoIterator<Item = Entry>) {
+        let mut queue = self.queue.lock();
+        queue.entries.extend(entries.into_iter().map(Raw));
+        // Release pairs with the Acquire in `len`.
+        self.len.store(queue.entries.len(), Ordering::Release);
+    }
+
+    pub(crate) fn pop(&self) -> Option<Entry> {
+        if self.len() == 0 {
+            return None;
+        }
+        let mut queue = self.queue.lock();
+        let Raw(entry) = queue.entries.pop_front()?;
+        queue.before = queue.before.saturating_sub(1);
+        self.taken(&mut queue);
+        Some(entry)
+    }
+
+    /// Takes the oldest to be run, and with it up to `extra` more, each given to `keep`.
+    ///
+    /// While a shutdown counts what was there before it, one at a time is taken.
+    pub(crate) fn pop_some(&self, workers: usize, mut keep: impl FnMut(Entry)) -> Option<Entry> {
+        if self.len() == 0 {
+            return None;
+        }
+        let mut queue = self.queue.lock();
+        let Raw(first) = queue.entries.pop_front()?;
+        let share = queue.entries.len() / workers;
+        if queue.before > 0 {
+            queue.before -= 1;
+        } else {
+            queue.entries.drain(..share.min(super::ring::CAPACITY / 2)).for_each(|raw| keep(raw.0));
+        }
+        self.taken(&mut queue);
+        Some(first)
+    }
+
+    fn taken(&self, queue: &mut Queue) {
+        if queue.entries.is_empty() && queue.entries.capacity() > Self::KEPT_MAX {
+            queue.entries = VecDeque::new();
+        }
+        // Release pairs with the Acquire in `len`.
+        self.len.store(queue.entries.len(), Ordering::Release);
+    }
+
+    /// Counts all that is there now, `queued` included, as there before the shutdown.
+    pub(crate) fn mark_before(&self, queued: impl IntoIterator<Item = Entry>) {
+        let mut queue = self.queue.lock();
+        queue.entries.extend(queued.into_iter().map(Raw));
+        queue.before = queue.entries.len();
+        // Release pairs with the Acquire in `len`.
+        self.len.store(queue.entries.len(), Ordering::Release);
+    }
+
+    /// How many that were there before the shutdown have not been taken yet.
+    pub(crate) fn before(&self) -> usize {
+        self.queue.lock().before
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        // Acquire pairs with the Release of the last change.
+        self.len.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,192 @@
+//! One worker's local queue: a bounded ring, and beside it a slot for the newest.
+//!
+//! The owner pushes and pops; a thief takes half of the ring, oldest first, and only from a worker
+//! that is stuck what is in the slot. Entries are one pointer each and the ring knows nothing of
+//! what they are.
+//!
+//! # Invariants
+//! - Q1: only the owner writes `tail`, and the slot from empty to full.
+//! - Q2: entries `head..tail` belong to the ring. Whoever moves `head` by compare-exchange owns
+//!   the entries it passed; what it read of them before is valid only then.
+//! - Q3: positions count up for ever (64 bit) and are taken modulo the capacity, so no position
+//!   comes twice.
+//!
+//! # Who may call
+//! `push`, `pop`, `take_half`, `put_newest`: the owner. `steal_into`: any worker, `into` being its
+//! own. `take_newest`: anyone. `len`, `has_newest`: anyone, as a hint.
+
+use std::ptr::NonNull;
+
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::sync::{MODEL, mutant};
+
+/// What a queue holds: a runnable as a raw pointer.
+pub(crate) type Entry = NonNull<()>;
+
+/// How many entries fit: enough that bursts seldom overflow, few enough (2 KiB) to stay in cache.
+pub(crate) const CAPACITY: usize = if MODEL { 4 } else { 256 };
+
+pub(crate) struct Ring {
+    head: AtomicU64,
+    tail: AtomicU64,
+    entries: [AtomicPtr<()>; CAPACITY],
+    newest: AtomicPtr<()>,
+}
+
+impl Ring {
+    pub(crate) fn new() -> Self {
+        Self::starting_at(0)
+    }
+
+    /// A ring whose positions begin at `position`, to be tried near the wrap.
+    pub(crate) fn starting_at(position: u64) -> Self {
+        Ring {
+            head: AtomicU64::new(position),
+            tail: AtomicU64::new(position),
+            entries: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
+            newest: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    fn entry(&self, position: u64) -> &AtomicPtr<()> {
+        &self.entries[position as usize % CAPACITY]
+    }
+
+    /// Puts the entry at the back; gives it back if the ring is full.
+    pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
+        // Relaxed: only the owner writes `tail` (Q1).
+        let tail = self.tail.load(Ordering::Relaxed);
+        // Acquire pairs with the Release of whoever moved `head`: it has read the entries passed.
+        let head = self.head.load(Ordering::Acquire);
+        if tail.wrapping_sub(head) >= CAPACITY as u64 {
+            return Err(entry);
+        }
+        // Relaxed: published by the Release store of `tail`.
+        self.entry(tail).store(entry.as_ptr(), Ordering::Relaxed);
+        let order =
+            if mutant("ring_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        // Release pairs with the Acquire load of `tail` in `steal_into`.
+        self.tail.store(tail.wrapping_add(1), order);
+        Ok(())
+    }
+
+    /// Takes the oldest entry.
+    pub(crate) fn pop(&self) -> Option<Entry> {
+        // Relaxed: our own `tail` (Q1); `head` is checked by the exchange.
+        let tail = self.tail.load(Ordering::Relaxed);
+        let mut head = self.head.load(Ordering::Relaxed);
+        while head != tail {
+            // Relaxed: the owner wrote it.
+            let entry = self.entry(head).load(Ordering::Relaxed);
+            match self.move_head(head, 1) {
+                Ok(()) => return NonNull::new(entry),
+                Err(now) => head = now,
+            }
+        }
+        None
+    }
+
+    /// Takes the older half of a full ring, oldest first, for another queue.
+    pub(crate) fn take_half(&self) -> Option<[Entry; CAPACITY / 2]> {
+        // Relaxed: as in `pop`.
+        let tail = self.tail.load(Ordering::Relaxed);
+        let head = self.head.load(Ordering::Relaxed);
+        if tail.wrapping_sub(head) < CAPACITY as u64 {
+            return None;
+        }
+        let half: [Option<Entry>; CAPACITY / 2] = std::array::from_fn(|at| {
+            // Relaxed: the owner wrote it.
+            NonNull::new(self.entry(head.wrapping_add(at as u64)).load(Ordering::Relaxed))
+        });
+        // A thief was quicker: then there is room again.
+        self.move_head(head, (CAPACITY / 2) as u64).ok()?;
+        Some(half.map(|entry| entry.expect("entries between head and tail are set")))
+    }
+
+    /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`, but for
+    /// the oldest, which is returned to be run.
+    pub(crate) fn steal_into(&self, into: &Ring) -> Option<Entry> {
+        // Relaxed: checked by the exchange.
+        let mut head = self.head.load(Ordering::Acquire);
+        loop {
+            // Acquire pairs with the Release store of `tail` in `push`: the entries are seen.
+            let tail = self.tail.load(Ordering::Acquire);
+            // The two loads are of different moments: an older head may lie far behind.
+            let len = tail.wrapping_sub(head).min(CAPACITY as u64);
+            let half = len - len / 2;
+            if half == 0 {
+                return None;
+            }
+            // Relaxed: our own `tail` (Q1).
+            let back = into.tail.load(Ordering::Relaxed);
+            // Relaxed: valid only if the exchange below succeeds (Q2), and then ordered by the
+            // Acquire load of `tail`.
+            let first = self.entry(head).load(Ordering::Relaxed);
+            for at in 1..half {
+                let entry = self.entry(head.wrapping_add(at)).load(Ordering::Relaxed);
+                into.entry(back.wrapping_add(at - 1)).store(entry, Ordering::Relaxed);
+            }
+            if mutant("steal_without_exchange") {
+                self.head.store(head.wrapping_add(half), Ordering::Release);
+            } else if let Err(now) = self.move_head(head, half) {
+                head = now;
+                continue;
+            }
+            // Release: as in `push`.
+            into.tail.store(back.wrapping_add(half - 1), Ordering::Release);
+            return NonNull::new(first);
+        }
+    }
+
+    fn move_head(&self, head: u64, by: u64) -> Result<(), u64> {
+        // Release pairs with the Acquire load of `head` in `push`: the entries passed were read.
+        // Acquire on failure pairs with another's Release, for the next try.
+        self.head
+            .compare_exchange(
+                head,
+                head.wrapping_add(by),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .map(drop)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        // Acquire pairs with the Releases of both ends; the caller has fenced if it matters.
+        let head = self.head.load(Ordering::Acquire);
+        let tail = self.tail.load(Ordering::Acquire);
+        // Of different moments, so the difference may be beyond the capacity.
+        (tail.wrapping_sub(head) as i64).clamp(0, CAPACITY as i64) as usize
+    }
+
+    /// Puts the entry in the slot; the one displaced is given back.
+    pub(crate) fn put_newest(&self, entry: Entry) -> Option<Entry> {
+        // Relaxed: empty stays empty but for us (Q1).
+        if self.newest.load(Ordering::Relaxed).is_null() {
+            // Release pairs with the Acquire of `take_newest`.
+            self.newest.store(entry.as_ptr(), Ordering::Release);
+            return None;
+        }
+        // AcqRel: Release as above; Acquire pairs with our own Release, nothing more is needed.
+        NonNull::new(self.newest.swap(entry.as_ptr(), Ordering::AcqRel))
+    }
+
+    pub(crate) fn take_newest(&self) -> Option<Entry> {
+        // Relaxed: spares the exchange when there is nothing to take.
+        if self.newest.load(Ordering::Relaxed).is_null() {
+            return None;
+        }
+        if mutant("slot_taken_without_exchange") {
+            let entry = self.newest.load(Ordering::Acquire);
+            self.newest.store(std::ptr::null_mut(), Ordering::Release);
+            return NonNull::new(entry);
+        }
+        // Acquire pairs with the Release of `put_newest`.
+        NonNull::new(self.newest.swap(std::ptr::null_mut(), Ordering::AcqRel))
+    }
+
+    pub(crate) fn has_newest(&self) -> bool {
+        // Relaxed: the caller has fenced if it matters.
+        !self.newest.load(Ordering::Relaxed).is_null()
+    }
+}

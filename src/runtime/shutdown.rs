@@ -1,0 +1,174 @@
+//! The shutdown of a runtime: everybody is asked to stop, then cancelled, then threads are joined.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use event_listener::EventListener;
+
+use super::closing::State;
+use super::current::{self, Place, Role};
+use super::inner::Inner;
+use crate::instant::Instant;
+use crate::task::Key;
+
+/// How long a thread may take, beyond the grace, to come back from the turn that it is in. A thread
+/// that is slower is left behind; shorter would leave behind what is merely busy.
+const TURN_ENDS: Duration = Duration::from_secs(1);
+
+/// What the shutdown of a runtime came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shutdown {
+    /// Actors that lived when it began and ended by themselves.
+    pub ended: usize,
+    /// Actors that were cancelled.
+    pub cancelled: usize,
+    /// Messages that were accepted and never handled.
+    pub unhandled: usize,
+    /// Threads that user code did not give back in time. They end when it does.
+    pub left_behind: usize,
+}
+
+impl Inner {
+    /// Shuts down on this thread and waits for it; a second call waits for the first.
+    pub(super) fn close(self: &Arc<Self>, grace: Duration) -> Shutdown {
+        let place = Place::new(self, Role::Outside);
+        let _entered = place.enter();
+        if !self.closing.begin() {
+            self.closing.wait_until(None, State::is_reported);
+            return self.closing.report().expect("waited for it");
+        }
+        let deadline = Instant::now().checked_add(grace);
+        let alive = self.ask_to_stop();
+        self.closing.wait_until(deadline, |state| self.cells() <= state.exempt_cells());
+        // What was queued has its run, even when the time is over.
+        let patience = deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS);
+        self.closing.wait_until(patience, |_| self.queues.injector.before() == 0);
+        let left_behind = self.end_threads(patience);
+        let cancelled = self.cancel_all();
+        self.timers.close();
+        let report = Shutdown {
+            ended: alive.saturating_sub(cancelled),
+            cancelled,
+            unhandled: self.closing.undelivered_total(),
+            left_behind,
+        };
+        self.closing.set_report(report.clone());
+        report
+    }
+
+    fn cells(&self) -> usize {
+        self.registry.cells() + self.seats.cells()
+    }
+
+    /// Closes all mailboxes and lets nothing new begin; says how many actors live.
+    fn ask_to_stop(&self) -> usize {
+        self.registry.close_to_cells();
+        self.seats.close_to_cells();
+        let alive = self.cells();
+        self.registry.stop_cells();
+        self.seats.stop_cells();
+        self.queues.injector.mark_before(self.queues.take_all());
+        self.queues.sleep.notify();
+        alive
+    }
+
+    /// Ends workers, blocking threads and pinned threads; says how many did not come back.
+    fn end_threads(&self, deadline: Option<Instant>) -> usize {
+        self.closing.finish();
+        self.queues.sleep.wake_all();
+        self.closing.progress();
+        self.seats.finish();
+        self.closing.wait_until(deadline, |_| self.seats.all_ended());
+        self.seats.join() + self.blocking.close(deadline) + self.closing.join_threads(deadline)
+    }
+
+    /// Cancels and drops all that is left, but for what is exempt; says how many actors that were.
+    pub(super) fn cancel_all(&self) -> usize {
+        let spare = self.closing.exempted();
+        self.drain();
+        let cancelled = self.registry.cancel_cells(&spare);
+        let mut left = usize::MAX;
+        loop {
+            let tasks = self.registry.wake_tasks(&spare);
+            self.drain();
+            let still = tasks + self.registry.cells();
+            // What does not get less is exempt, or in the hands of a thread that is left behind,
+            // which drops it when user code gives the thread back.
+            if still >= left {
+                return cancelled;
+            }
+            left = still;
+        }
+    }
+}
+
+/// The future of [`Runtime::shutdown`](super::Runtime::shutdown).
+pub(super) struct Closed {
+    pub(super) runtime: Arc<Inner>,
+    pub(super) begun: bool,
+    /// This task, if it is one of the runtime's.
+    pub(super) exempt: Option<Key>,
+    pub(super) listener: Option<EventListener>,
+}
+
+impl Closed {
+    /// Starts the shutdown on a thread of its own, or here if there is none to be had.
+    fn begin(&mut self) {
+        self.begun = true;
+        self.exempt = current::with(|place| {
+            let place = place?;
+            place.local_of(&self.runtime)?;
+            place.running.get()
+        });
+        if let Some(key) = self.exempt {
+            self.runtime.closing.exempt(key);
+        }
+        let runtime = self.runtime.clone();
+        let close = move || {
+            let grace = runtime.options().grace;
+            runtime.close(grace);
+        };
+        let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
+        if let Err(_unavailable) = thread.spawn(close.clone()) {
+            close();
+        }
+    }
+}
+
+impl Future for Closed {
+    type Output = Shutdown;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Shutdown> {
+        let this = self.get_mut();
+        if !this.begun {
+            this.begin();
+        }
+        loop {
+            if let Some(report) = this.runtime.closing.report() {
+                return Poll::Ready(report);
+            }
+            match &mut this.listener {
+                None => this.listener = Some(this.runtime.closing.listen()),
+                Some(listener) => match Pin::new(listener).poll(cx) {
+                    Poll::Ready(()) => this.listener = None,
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+        }
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        // A task that no longer waits is like any other; one that has its report is left to its
+        // worker, which runs it until it next suspends.
+        let waits = self.runtime.closing.report().is_none();
+        if let Some(key) = self.exempt.take().filter(|_| waits) {
+            self.runtime.closing.exempt_no_more(key);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+#![doc = include_str!("sleep.md")]
+
+use std::time::Duration;
+
+use crate::park::Parker;
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::{Mutex, mutant};
+
+/// How long the watcher sleeps between two looks at the slots of running workers.
+///
+/// What waits in the slot of a worker that user code blocks is found after at most two of these.
+/// Shorter costs wake-ups under load (a few µs each), longer delays such a task.
+pub(crate) const WATCH: Duration = Duration::from_millis(2);
+
+/// A worker searches for others' work. At most one at a time: the one thief.
+const SEARCHING: usize = 1;
+/// One of the sleepers wakes every [`WATCH`] to look at slots.
+const WATCHED: usize = 2;
+const ONE_SLEEPER: usize = 4;
+
+pub(crate) struct Sleep {
+    /// `sleepers * ONE_SLEEPER | WATCHED | SEARCHING`; all but SEARCHING changes under the lock.
+    state: AtomicUsize,
+    sleepers: Mutex<Sleepers>,
+    parkers: Box<[Parker]>,
+}
+
+struct Sleepers {
+    /// Who sleeps, the last to lie down last.
+    stack: Vec<usize>,
+    /// The sleeper that wakes by itself, for deadlines and to watch. It lies at the bottom.
+    keeper: Option<usize>,
+}
+
+/// What a worker that is about to sleep can see of the queues.
+pub(crate) trait View {
+    /// Whether a ring or the injector has something.
+    fn has_work(&self) -> bool;
+    /// Whether the slot of a worker other than `me` is filled.
+    fn has_slot(&self, me: usize) -> bool;
+    /// How long until the next deadline.
+    fn until_deadline(&self) -> Option<Duration>;
+    /// Whether the worker should end instead of sleeping.
+    fn is_over(&self) -> bool;
+}
+
+/// Why a worker no longer sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Woken {
+    /// There is something for it: it is the searching one.
+    ByWork,
+    /// Its time was up, or it was not to sleep at all; `watching`: it has looked after the slots.
+    ByItself { watching: bool },
+}
+
+impl Sleep {
+    pub(crate) fn new(workers: usize) -> Self {
+        Sleep {
+            state: AtomicUsize::new(0),
+            sleepers: Mutex::new(Sleepers { stack: Vec::with_capacity(workers), keeper: None }),
+            parkers: (0..workers).map(|_| Parker::new()).collect(),
+        }
+    }
+
+    /// After a push to a ring or the injector: wakes one sleeper, if there is one and nobody
+    /// searches already.
+    pub(crate) fn notify(&self) {
+        if !mutant("notify_without_fence") {
+            // SeqCst pairs with the fence in `sleep`: either we see the sleeper in `state`, or it
+            // sees our push. (F1 in sleep.md)
+            fence(Ordering::SeqCst);
+        }
+        // Relaxed: ordered by the fence.
+        let state = self.state.load(Ordering::Relaxed);
+        if state & SEARCHING == 0 && state >= ONE_SLEEPER {
+            self.rouse();
+        }
+    }
+
+    /// After a push to the owner's slot: sees to it that somebody watches it.
+    pub(crate) fn notify_slot(&self) {
+        // SeqCst pairs with the fence in `sleep`, as in `notify`. (F1)
+        fence(Ordering::SeqCst);
+        // Relaxed: ordered by the fence.
+        let state = self.state.load(Ordering::Relaxed);
+        if state & WATCHED == 0 && state >= ONE_SLEEPER && !mutant("slot_unwatched") {
+            self.appoint(true);
+        }
+    }
+
+    /// A deadline has become the earliest: whoever sleeps until another one is told.
+    ///
+    /// `by_worker`: the caller is a worker, which looks at deadlines itself before it sleeps.
+    pub(crate) fn notify_deadline(&self, by_worker: bool) {
+        let keeper = self.sleepers.lock().keeper;
+        match keeper {
+            Some(keeper) => self.parkers[keeper].unpark(),
+            None if by_worker => {}
+            None => self.appoint(false),
+        }
+    }
+
+    /// Lets one of the sleepers, if there is one, wake by itself from now on.
+    pub(crate) fn appoint(&self, watch: bool) {
+        let mut sleepers = self.sleepers.lock();
+        if sleepers.keeper.is_none() {
+            sleepers.keeper = sleepers.stack.first().copied();
+        }
+        let Some(keeper) = sleepers.keeper else { return };
+        if watch {
+            // Relaxed: under the lock; who reads it without has fenced.
+            self.state.fetch_or(WATCHED, Ordering::Relaxed);
+        }
+        drop(sleepers);
+        self.parkers[keeper].unpark();
+    }
+
+    /// Wakes all that sleep, to find that the runtime is over.
+    pub(crate) fn wake_all(&self) {
+        for parker in &self.parkers {
+            parker.unpark();
+        }
+    }
+
+    fn rouse(&self) {
+        let mut sleepers = self.sleepers.lock();
+        if sleepers.stack.is_empty() {
+            return;
+        }
+        // The woken one is the searching one from now on; if there is one, it will look.
+        // SeqCst: this is read by the fences' other side; a read-modify-write reads the newest.
+        if self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING != 0 {
+            return;
+        }
+        let Some(woken) = sleepers.stack.pop() else { return };
+        self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
+        self.dismiss(&mut sleepers, woken);
+        drop(sleepers);
+        self.parkers[woken].unpark();
+    }
+
+    /// `who` is no longer asleep, so it keeps nothing. Says whether it watched.
+    fn dismiss(&self, sleepers: &mut Sleepers, who: usize) -> bool {
+        if sleepers.keeper != Some(who) {
+            return false;
+        }
+        sleepers.keeper = None;
+        // Relaxed: under the lock; who reads it without has fenced.
+        self.state.fetch_and(!WATCHED, Ordering::Relaxed) & WATCHED != 0
+    }
+
+    // -- the one thief ------------------------------------------------------------------------
+
+    /// Becomes the searching one; false if there is one.
+    pub(crate) fn try_search(&self) -> bool {
+        // Relaxed: spares the exchange when somebody searches.
+        self.state.load(Ordering::Relaxed) & SEARCHING == 0
+            && self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING == 0
+    }
+
+    /// Has found something, and goes on to run it. If there is more, another one is woken.
+    pub(crate) fn search_no_more(&self, view: &impl View) {
+        self.state.fetch_and(!SEARCHING, Ordering::SeqCst);
+        // SeqCst pairs with the fence in `notify`: a push that saw us searching and woke nobody
+        // is seen here. (F2)
+        fence(Ordering::SeqCst);
+        if view.has_work() && !mutant("no_chain_wake") {
+            self.notify();
+        }
+    }
+
+    // -- sleeping -----------------------------------------------------------------------------
+
+    /// Sleeps until there is something for this worker, or a deadline it keeps is over.
+    ///
+    /// `searching`: it is the searching one, and stops being it. `watch`: it has watched and saw
+    /// others run, so it goes on if nobody else does.
+    pub(crate) fn sleep(
+        &self,
+        me: usize,
+        searching: bool,
+        watch: bool,
+        view: &impl View,
+    ) -> Woken {
+        let mut sleepers = self.sleepers.lock();
+        sleepers.stack.push(me);
+        self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
+        if searching {
+            self.state.fetch_and(!SEARCHING, Ordering::SeqCst);
+        }
+        drop(sleepers);
+        // SeqCst pairs with the fences in `notify` and `notify_slot`: whoever pushed before sees
+        // us asleep, or we see the push. (F1)
+        fence(Ordering::SeqCst);
+        let look = if mutant("only_the_searcher_looks_again") { searching } else { true };
+        if look && view.has_work() {
+            self.notify();
+        }
+        let slot = view.has_slot(me);
+        if slot || watch || view.until_deadline().is_some() {
+            self.keep(me, slot || watch);
+        }
+        self.park(me, view)
+    }
+
+    /// Becomes the keeper, unless there is one or this worker was woken meanwhile.
+    fn keep(&self, me: usize, watch: bool) {
+        let mut sleepers = self.sleepers.lock();
+        let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else { return };
+        if sleepers.keeper.is_none() {
+            sleepers.keeper = Some(me);
+            // At the bottom: the keeper is the last to be woken for work.
+            sleepers.stack[..=at].rotate_right(1);
+        }
+        if watch {
+            // Relaxed: under the lock; who reads it without has fenced.
+            let watched = self.state.fetch_or(WATCHED, Ordering::Relaxed) & WATCHED != 0;
+            if let Some(keeper) = sleepers.keeper.filter(|&keeper| keeper != me && !watched) {
+                self.parkers[keeper].unpark();
+            }
+        }
+    }
+
+    fn park(&self, me: usize, view: &impl View) -> Woken {
+        loop {
+            let wait = self.wait_of(me, view);
+            let woken = self.parkers[me].park(wait);
+            let mut sleepers = self.sleepers.lock();
+            let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
+                return Woken::ByWork;
+            };
+            if woken && !view.is_over() {
+                // Told of a new duty or deadline: sleeps on, by another clock.
+                continue;
+            }
+            if wait.is_none() && !view.is_over() {
+                continue;
+            }
+            sleepers.stack.remove(at);
+            self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
+            let watching = self.dismiss(&mut sleepers, me);
+            return Woken::ByItself { watching };
+        }
+    }
+
+    /// How long this sleeper may sleep.
+    fn wait_of(&self, me: usize, view: &impl View) -> Option<Duration> {
+        if view.is_over() {
+            return Some(Duration::ZERO);
+        }
+        let sleepers = self.sleepers.lock();
+        if sleepers.keeper != Some(me) {
+            return None;
+        }
+        drop(sleepers);
+        // Relaxed: whoever changed it has unparked us after that.
+        let watched = self.state.load(Ordering::Relaxed) & WATCHED != 0;
+        let deadline = view.until_deadline();
+        match (watched.then_some(WATCH), deadline) {
+            (Some(watch), Some(deadline)) => Some(watch.min(deadline)),
+            (watch, deadline) => watch.or(deadline),
+        }
+    }
+
+    /// A worker that kept deadlines goes to run something: another sleeper takes over.
+    pub(crate) fn hand_over(&self, view: &impl View) {
+        // Relaxed: a hint; who lies down later sees the deadlines itself.
+        if self.state.load(Ordering::Relaxed) >= ONE_SLEEPER && view.until_deadline().is_some() {
+            self.appoint(false);
+        }
+    }
+
+    /// Whether no other worker is awake. A hint.
+    pub(crate) fn is_alone(&self) -> bool {
+        // Relaxed: a hint.
+        self.state.load(Ordering::Relaxed) / ONE_SLEEPER + 1 >= self.parkers.len()
+    }
+}

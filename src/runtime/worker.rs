@@ -1,0 +1,123 @@
+//! A worker: find something, run it, and sleep when there is nothing.
+
+use std::sync::Arc;
+
+use super::current::{Place, Role};
+use super::inner::Inner;
+use super::queues::Local;
+use super::ring::Entry;
+use super::sleep::Woken;
+use crate::contain::contain;
+use crate::instant::Instant;
+use crate::task::Runnable;
+use crate::timers::Pace;
+
+/// The body of a worker's thread.
+pub(super) fn work(inner: &Arc<Inner>, index: usize) {
+    let local = Local::new(&inner.queues, index, fastrand::u64(..));
+    let place = Place::new(inner, Role::Worker(&local));
+    let _entered = place.enter();
+    let mut worker = Worker {
+        inner,
+        local: &local,
+        place: &place,
+        searching: false,
+        pace: Pace::new(),
+    };
+    worker.run_until_over();
+    for entry in local.drain() {
+        contain(|| drop(runnable(entry)));
+    }
+    if inner.closing.linger(|runnable| worker.turn(runnable)) {
+        inner.cancel_all();
+    }
+    inner.drain();
+    inner.closing.leave_thread();
+}
+
+struct Worker<'a> {
+    inner: &'a Arc<Inner>,
+    local: &'a Local<'a>,
+    place: &'a Place<'a>,
+    /// This worker is the searching one.
+    searching: bool,
+    pace: Pace,
+}
+
+impl Worker<'_> {
+    fn run_until_over(&mut self) {
+        let mut watch = false;
+        while !self.inner.is_over() {
+            self.inner.timers.fire_at_pace(&mut self.pace);
+            let found = match self.local.next() {
+                None => self.search(),
+                found => found,
+            };
+            if let Some(entry) = found {
+                self.run(entry);
+                continue;
+            }
+            if self.inner.timers.fire(Instant::now()) > 0 {
+                continue;
+            }
+            let searching = std::mem::take(&mut self.searching);
+            let sleep = &self.inner.queues.sleep;
+            match sleep.sleep(self.local.index(), searching, watch, &**self.inner) {
+                Woken::ByWork => {
+                    self.searching = true;
+                    watch = false;
+                }
+                Woken::ByItself { watching } => watch = self.look_around(watching),
+            }
+        }
+    }
+
+    /// Steals, if nobody else does.
+    fn search(&mut self) -> Option<Entry> {
+        self.searching = self.searching || self.local.try_search();
+        if self.searching { self.local.steal() } else { None }
+    }
+
+    /// After a sleep that ended by itself; says whether to go on watching.
+    fn look_around(&mut self, watching: bool) -> bool {
+        let sleep = &self.inner.queues.sleep;
+        if self.inner.timers.fire(Instant::now()) > 0 {
+            sleep.hand_over(&**self.inner);
+        }
+        if !watching {
+            return false;
+        }
+        let (stuck, moved) = self.local.watch();
+        if let Some(entry) = stuck {
+            // While this one runs, somebody else watches the slots.
+            sleep.appoint(true);
+            self.run(entry);
+        }
+        moved
+    }
+
+    fn run(&mut self, entry: Entry) {
+        if std::mem::take(&mut self.searching) {
+            self.inner.queues.sleep.search_no_more(&**self.inner);
+        }
+        self.turn(runnable(entry));
+        if self.inner.closing.has_begun() {
+            self.inner.closing.progress();
+        }
+    }
+
+    fn turn(&self, runnable: Runnable) {
+        self.local.begin_turn();
+        self.place.running.set(Some(runnable.key()));
+        contain(|| runnable.run());
+        self.place.running.set(None);
+    }
+}
+
+fn runnable(entry: Entry) -> Runnable {
+    #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
+    // SAFETY: (N1) the entry was taken from a queue, so it is in our hands alone.
+    unsafe {
+        Runnable::from_raw(entry)
+    }
+}

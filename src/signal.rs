@@ -1,0 +1,89 @@
+//! Ctrl-C as a future.
+
+/// Waits for the next Ctrl-C (SIGINT) after the first poll.
+///
+/// From the first call on, SIGINT no longer ends the process by itself: every waiting call is
+/// completed by it, and one that comes while nobody waits is dropped. One thread of the process
+/// waits for the signal, and is started by the first call.
+///
+/// # Errors
+/// What the system said when the handler could not be installed or the thread not be started;
+/// [`Unsupported`](std::io::ErrorKind::Unsupported) where there are no Unix signals.
+///
+/// # Cancel safety
+/// Nothing is lost.
+///
+/// ```no_run
+/// greenroom::run(async {
+///     greenroom::ctrl_c().await.unwrap();
+///     println!("stopping");
+/// });
+/// ```
+#[cfg(unix)]
+pub async fn ctrl_c() -> std::io::Result<()> {
+    use unix::Interrupts;
+    let interrupts = Interrupts::of_process()?;
+    let seen = interrupts.count();
+    while interrupts.count() == seen {
+        let next = interrupts.raised.listen();
+        if interrupts.count() == seen {
+            next.await;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the next Ctrl-C; not to be had on this system.
+///
+/// # Errors
+/// [`Unsupported`](std::io::ErrorKind::Unsupported), always.
+#[cfg(not(unix))]
+pub async fn ctrl_c() -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::sync::Arc;
+
+    use event_listener::Event;
+    use signal_hook::consts::SIGINT;
+    use signal_hook::iterator::Signals;
+
+    use crate::sync::Mutex;
+    use crate::sync::global::{AtomicU64, Ordering};
+
+    /// The SIGINTs that the process got since the first call.
+    pub(super) struct Interrupts {
+        count: AtomicU64,
+        pub(super) raised: Event,
+    }
+
+    impl Interrupts {
+        pub(super) fn of_process() -> std::io::Result<Arc<Interrupts>> {
+            static PROCESS: Mutex<Option<Arc<Interrupts>>> = Mutex::new(None);
+            let mut process = PROCESS.lock();
+            if let Some(interrupts) = &*process {
+                return Ok(interrupts.clone());
+            }
+            let mut signals = Signals::new([SIGINT])?;
+            let interrupts =
+                Arc::new(Interrupts { count: AtomicU64::new(0), raised: Event::new() });
+            let own = interrupts.clone();
+            std::thread::Builder::new().name("greenroom-signal".into()).spawn(move || {
+                for _ in signals.forever() {
+                    // Release pairs with the Acquire in `count`.
+                    own.count.fetch_add(1, Ordering::Release);
+                    own.raised.notify(usize::MAX);
+                }
+            })?;
+            *process = Some(interrupts.clone());
+            Ok(interrupts)
+        }
+
+        pub(super) fn count(&self) -> u64 {
+            // Acquire pairs with the Release above.
+            self.count.load(Ordering::Acquire)
+        }
+    }
+}

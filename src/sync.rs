@@ -1,0 +1,164 @@
+//! The one door to `std` or loom: atomics, mutex, condition variable, unsafe cell.
+//!
+//! Nothing else in the crate names `std::sync::atomic`, `Mutex` or `Condvar`, so under
+//! `--cfg greenroom_loom` every structure that goes through here is explored by the model checker.
+//! A mutex never reports poison: what a panic leaves behind is decided where user code is called.
+
+#[cfg(greenroom_loom)]
+mod body {
+    pub(crate) mod atomic {
+        pub(crate) use loom::sync::atomic::{
+            AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        };
+    }
+    pub(crate) use loom::cell::UnsafeCell;
+    use loom::sync as imp;
+    pub(crate) use loom::thread::yield_now;
+
+    /// True in model builds, where constants shrink so that models stay small.
+    pub(crate) const MODEL: bool = true;
+
+    /// Whether the named fault is switched on in this run of a model.
+    pub(crate) fn mutant(name: &str) -> bool {
+        static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+        CHOSEN.get_or_init(|| std::env::var("GREENROOM_MUTANT").ok()).as_deref() == Some(name)
+    }
+
+    pub(crate) use imp::MutexGuard;
+    pub(super) use imp::{Condvar, Mutex};
+
+    /// In a model no time passes: a time-out is an event that the model itself lets happen.
+    pub(super) fn wait_until<'a, T>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        _wait: Option<std::time::Duration>,
+    ) -> MutexGuard<'a, T> {
+        condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(not(greenroom_loom))]
+mod body {
+    pub(crate) mod atomic {
+        pub(crate) use std::sync::atomic::{
+            AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        };
+    }
+    pub(crate) use std::thread::yield_now;
+
+    pub(crate) const MODEL: bool = false;
+
+    #[inline(always)]
+    pub(crate) fn mutant(_name: &str) -> bool {
+        false
+    }
+
+    /// `std`'s cell with loom's interface.
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        pub(crate) fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+
+    pub(crate) use std::sync::MutexGuard;
+    pub(super) use std::sync::{Condvar, Mutex};
+
+    pub(super) fn wait_until<'a, T>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        wait: Option<std::time::Duration>,
+    ) -> MutexGuard<'a, T> {
+        match wait {
+            None => condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner),
+            Some(wait) => {
+                condvar
+                    .wait_timeout(guard, wait)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .0
+            }
+        }
+    }
+}
+
+use std::time::Duration;
+
+pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, mutant, yield_now};
+
+/// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
+pub(crate) mod global {
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+}
+
+/// A mutex without poison.
+pub(crate) struct Mutex<T>(body::Mutex<T>);
+
+impl<T> Mutex<T> {
+    #[cfg(not(greenroom_loom))]
+    pub(crate) const fn new(value: T) -> Self {
+        Mutex(body::Mutex::new(value))
+    }
+
+    #[cfg(greenroom_loom)]
+    pub(crate) fn new(value: T) -> Self {
+        Mutex(body::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// A condition variable over [`Mutex`].
+pub(crate) struct Condvar(body::Condvar);
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Condvar(body::Condvar::new())
+    }
+
+    /// Waits for a notice, at most `wait` long (`None`: for ever). May wake without a reason.
+    pub(crate) fn wait<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        wait: Option<Duration>,
+    ) -> MutexGuard<'a, T> {
+        body::wait_until(&self.0, guard, wait)
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// Waits a little for somebody who is inside a critical section of a few instructions.
+///
+/// `attempt` counts the waits of one acquisition. After [`SPINS`] the holder has probably lost its
+/// core, so the time slice is given away; after [`YIELDS`] it may not even run at our priority, so
+/// the thread sleeps.
+pub(crate) fn relax(attempt: &mut u32) {
+    const SPINS: u32 = 64;
+    const YIELDS: u32 = 1024;
+    *attempt = attempt.saturating_add(1);
+    if MODEL || (*attempt > SPINS && *attempt <= YIELDS) {
+        yield_now();
+    } else if *attempt <= SPINS {
+        std::hint::spin_loop();
+    } else {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}

@@ -1,0 +1,16 @@
+//! Tasks: anything that an executor can run, and the handle of a plain one.
+//!
+//! An executor handles [`Runnable`]s and nothing else. A plain task is an async-task future; an
+//! actor is a cell of its own (see [`Header`]). async-task aborts the process when a future's or a
+//! result's drop panics, so both are wrapped before they are given to it.
+
+mod header;
+mod home;
+mod plain;
+mod runnable;
+
+pub(crate) use header::{Header, VTable};
+pub(crate) use home::{CellHome, Home, Ticket};
+pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
+pub use plain::{FallibleTask, Task};
+pub(crate) use runnable::{Key, Runnable};

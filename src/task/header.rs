@@ -1,0 +1,54 @@
+//! What every cell begins with: the table of what can be done to it without knowing its types.
+//!
+//! A cell is one allocation that holds a future and whatever belongs to it. The executor runs it
+//! through this table and keeps a list of live cells through `links`; it never learns what the cell
+//! is for.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// The first field of every cell (`repr(C)`), so that a pointer to either is a pointer to both.
+pub struct Header {
+    pub(crate) vtable: &'static VTable,
+    pub(crate) links: Links,
+}
+
+impl Header {
+    pub(crate) fn new(vtable: &'static VTable) -> Self {
+        Header { vtable, links: Links::default() }
+    }
+}
+
+/// A cell's place in the list of live cells; read and written under the lock of that list only.
+#[derive(Default)]
+pub(crate) struct Links {
+    pub(crate) previous: Cell<Option<NonNull<Header>>>,
+    pub(crate) next: Cell<Option<NonNull<Header>>>,
+    /// Which list the cell is in; written once, before the cell can be run.
+    pub(crate) shard: Cell<usize>,
+}
+
+/// What can be done to a cell. The functions' duties are those of the pointer's owner.
+pub(crate) struct VTable {
+    /// Runs the cell once. The caller owns its one runnable.
+    pub(crate) run: unsafe fn(NonNull<Header>),
+    /// Gives up the cell's one runnable: what is in the cell is cancelled on this thread.
+    pub(crate) discard: unsafe fn(NonNull<Header>),
+    /// Puts the cell on the queue of its home. The caller has just made it scheduled and holds a
+    /// reference, or is the cell's own run (then `again` is true).
+    pub(crate) schedule: unsafe fn(NonNull<Header>, again: bool),
+    /// Asks it to end by itself. The caller holds a reference.
+    pub(crate) stop: unsafe fn(NonNull<Header>),
+    /// Has it cancelled at its next suspension. The caller holds a reference.
+    pub(crate) cancel: unsafe fn(NonNull<Header>),
+    /// Adds a reference. The caller holds one or the lock of the list that the cell is in.
+    pub(crate) retain: unsafe fn(NonNull<Header>),
+    /// Gives up a reference; the last one frees the memory.
+    pub(crate) release: unsafe fn(NonNull<Header>),
+    /// Moves the result to `*out` (of the cell's result type). The cell has ended; called once.
+    pub(crate) take_result: unsafe fn(NonNull<Header>, out: *mut ()),
+    /// Drops the result that nobody wants any more. The cell has ended; called once.
+    pub(crate) drop_result: unsafe fn(NonNull<Header>),
+    /// Tells its home something that nobody else is there to hear of.
+    pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
+}

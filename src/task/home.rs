@@ -1,0 +1,58 @@
+//! Where a task or cell lives: what it may ask of the executor that runs it.
+//!
+//! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
+
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::task::Waker;
+
+use super::header::Header;
+use super::runnable::Runnable;
+use crate::error::Unjoined;
+
+/// An executor, as its tasks see it. Clones are cheap and mean the same executor.
+pub trait Home: Clone + Send + Sync + 'static {
+    /// Takes the runnable to be run. `again`: it was woken during its own run and goes to the back.
+    fn schedule(&self, runnable: Runnable, again: bool);
+
+    /// Keeps the waker of a plain task that has gone pending, to wake it when all is cancelled.
+    /// `None` if that is happening: the task wakes itself, to be dropped.
+    fn track(&self, waker: &Waker) -> Option<Ticket>;
+
+    /// Gives the waker up again; called once for each ticket.
+    fn untrack(&self, ticket: Ticket);
+
+    /// Tells whoever wants to know of a fault that nobody joined.
+    fn report(&self, unjoined: &Unjoined<'_>);
+}
+
+/// An executor on which cells may live.
+pub trait CellHome: Home {
+    /// Puts a new cell on the list of live ones; false if the home is shutting down.
+    fn enter(&self, cell: NonNull<Header>) -> bool;
+
+    /// Takes the cell off that list again; called once by each cell that entered.
+    fn leave(&self, cell: NonNull<Header>);
+
+    /// Whether what has not begun will not begin any more.
+    fn is_closing(&self) -> bool;
+
+    /// Counts messages that were accepted and never handled.
+    fn undelivered(&self, messages: usize);
+
+    /// How many messages an actor handles in one poll at most.
+    fn batch(&self) -> u32;
+}
+
+/// Where a home keeps the waker of a plain task.
+pub struct Ticket(NonZeroUsize);
+
+impl Ticket {
+    pub(crate) fn new(index: usize) -> Self {
+        Ticket(NonZeroUsize::MIN.saturating_add(index))
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.0.get() - 1
+    }
+}

@@ -1,0 +1,109 @@
+//! One pointer to something that can be run once: all that an executor ever handles.
+//!
+//! There are two kinds: a plain task (async-task's runnable) and a *cell*, anything that begins
+//! with a [`Header`], such as an actor. The lowest bit of the pointer tells them apart.
+//!
+//! # Invariants
+//! - R1: a `Runnable` is the only one of its task or cell; it is run or discarded exactly once.
+//! - R2: async-task's headers and [`Header`] are aligned to more than one byte, so bit 0 is free.
+//! - R3: a cell stays allocated while a runnable of it exists.
+#![expect(unsafe_code, reason = "the kind is packed into the pointer; see R1 to R3")]
+
+use std::ptr::NonNull;
+use std::task::Waker;
+
+use super::header::Header;
+
+const CELL: usize = 1;
+
+/// Something to run once; dropping it cancels the task or cell instead.
+pub struct Runnable(NonNull<()>);
+
+// SAFETY: (R1) the one owner of the right to run. A task or cell whose future is `!Send` is given
+// only to executors that keep it on its thread.
+unsafe impl Send for Runnable {}
+
+impl Runnable {
+    pub(crate) fn from_task(task: async_task::Runnable) -> Self {
+        let raw = task.into_raw();
+        debug_assert_eq!(raw.addr().get() & CELL, 0);
+        Runnable(raw)
+    }
+
+    /// # Safety
+    /// The caller owns the one right to run the cell (R1) and the cell lives until then (R3).
+    pub(crate) unsafe fn from_cell(cell: NonNull<Header>) -> Self {
+        Runnable(cell.cast::<()>().map_addr(|addr| addr | CELL))
+    }
+
+    /// Runs it once: the future is polled on this thread.
+    pub(crate) fn run(self) {
+        match self.open() {
+            Kind::Task(task) => {
+                task.run();
+            }
+            // SAFETY: (R1) `self` is consumed; (R3) the cell is alive.
+            Kind::Cell(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
+        }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key(self.0.addr().get())
+    }
+
+    pub(crate) fn into_raw(self) -> NonNull<()> {
+        std::mem::ManuallyDrop::new(self).0
+    }
+
+    /// # Safety
+    /// `raw` came from [`Runnable::into_raw`] and is turned back once.
+    pub(crate) unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        Runnable(raw)
+    }
+
+    fn open(self) -> Kind {
+        let raw = self.into_raw();
+        if raw.addr().get() & CELL == 0 {
+            // SAFETY: (R1, R2) without the bit it came from `async_task::Runnable::into_raw`.
+            Kind::Task(unsafe { async_task::Runnable::from_raw(raw) })
+        } else {
+            let cell = raw.as_ptr().map_addr(|addr| addr & !CELL).cast();
+            // SAFETY: (R2) the bit was added to a non-null pointer.
+            Kind::Cell(unsafe { NonNull::new_unchecked(cell) })
+        }
+    }
+}
+
+/// What identifies a task or cell while it lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key(usize);
+
+impl Key {
+    pub(crate) fn of_cell(cell: NonNull<Header>) -> Self {
+        Key(cell.addr().get() | CELL)
+    }
+
+    /// Of the task that this waker, async-task's own, would wake.
+    pub(crate) fn of_task(waker: &Waker) -> Self {
+        Key(waker.data().addr())
+    }
+
+    pub(crate) fn is_cell(self) -> bool {
+        self.0 & CELL != 0
+    }
+}
+
+enum Kind {
+    Task(async_task::Runnable),
+    Cell(NonNull<Header>),
+}
+
+impl Drop for Runnable {
+    fn drop(&mut self) {
+        match Runnable(self.0).open() {
+            Kind::Task(task) => drop(task),
+            // SAFETY: (R1) dropped once; (R3) the cell is alive.
+            Kind::Cell(cell) => unsafe { (cell.as_ref().vtable.discard)(cell) },
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Waiting for time to pass, on the timers of wherever the waiting happens.
+//!
+//! [`sleep`] and [`timeout`] use the timers of the runtime or pinned thread on which they are first
+//! polled. Polled anywhere else (another executor, a bare thread) they use one timer thread for the
+//! process, which is started then and sleeps while nothing is due. They are never early; how late
+//! they are depends on whether a worker is free to look.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+pub use crate::instant::Instant;
+use crate::park::Parker;
+use crate::runtime::current;
+use crate::timers::{Armed, Clock, Timers};
+
+/// Waits until `duration` has passed since this call.
+///
+/// A duration beyond the end of the clock, such as [`Duration::MAX`], never passes.
+///
+/// # Panics
+/// Awaited outside any runtime, if the system does not start the process's timer thread.
+///
+/// # Cancel safety
+/// Nothing is lost.
+///
+/// ```
+/// use greenroom::time::{Instant, sleep};
+/// use std::time::Duration;
+///
+/// greenroom::run(async {
+///     let start = Instant::now();
+///     sleep(Duration::from_millis(5)).await;
+///     assert!(start.elapsed() >= Duration::from_millis(5));
+/// });
+/// ```
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep { until: Instant::now().checked_add(duration), armed: None }
+}
+
+/// The future of [`sleep`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Sleep {
+    /// `None`: never.
+    until: Option<Instant>,
+    armed: Option<Armed>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(until) = self.until else { return Poll::Pending };
+        loop {
+            if Instant::now() >= until {
+                self.armed = None;
+                return Poll::Ready(());
+            }
+            match &self.armed {
+                Some(armed) if armed.rearm(cx.waker()) => return Poll::Pending,
+                // Not yet time, but it was woken: its clock was closed, so it needs another.
+                _ => self.armed = None,
+            }
+            let clock = current::clock().unwrap_or_else(|| TimerThread::get());
+            self.armed = Armed::new(clock, until, cx.waker())
+                .or_else(|| Armed::new(TimerThread::get(), until, cx.waker()));
+            if self.armed.is_some() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("until", &self.until).finish()
+    }
+}
+
+/// Waits for `future`, at most `duration` from this call.
+///
+/// # Errors
+/// [`TimedOut`] if the time is over first; the future is dropped with the [`Timeout`].
+///
+/// # Panics
+/// As [`sleep`].
+///
+/// # Cancel safety
+/// That of `future`.
+///
+/// ```
+/// use greenroom::time::{TimedOut, timeout};
+/// use std::time::Duration;
+///
+/// greenroom::run(async {
+///     assert_eq!(timeout(Duration::from_secs(60), async { 42 }).await, Ok(42));
+///     let never = std::future::pending::<()>();
+///     assert_eq!(timeout(Duration::from_millis(1), never).await, Err(TimedOut));
+/// });
+/// ```
+pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+    Timeout { future: future.into_future(), sleep: sleep(duration) }
+}
+
+pin_project! {
+    /// The future of [`timeout`].
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct Timeout<F> {
+        #[pin]
+        future: F,
+        #[pin]
+        sleep: Sleep,
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, TimedOut>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        match this.future.poll(cx) {
+            Poll::Ready(value) => Poll::Ready(Ok(value)),
+            Poll::Pending => this.sleep.poll(cx).map(|()| Err(TimedOut)),
+        }
+    }
+}
+
+/// The time given to [`timeout`] was over first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedOut;
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the time was over first")
+    }
+}
+
+impl std::error::Error for TimedOut {}
+
+/// The timers of the process, for those who wait outside any runtime.
+struct TimerThread {
+    timers: Timers,
+    parker: Parker,
+}
+
+impl TimerThread {
+    fn get() -> Arc<dyn Clock> {
+        static THREAD: OnceLock<Arc<TimerThread>> = OnceLock::new();
+        THREAD
+            .get_or_init(|| {
+                let clock = Arc::new(TimerThread { timers: Timers::new(), parker: Parker::new() });
+                let own = clock.clone();
+                std::thread::Builder::new()
+                    .name("greenroom-timer".into())
+                    .spawn(move || own.serve())
+                    .unwrap_or_else(|error| panic!("cannot start the timer thread: {error}"));
+                clock
+            })
+            .clone()
+    }
+
+    fn serve(&self) {
+        loop {
+            self.timers.fire(Instant::now());
+            self.parker.park(self.timers.until_next());
+        }
+    }
+}
+
+impl Clock for TimerThread {
+    fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    fn next_changed(&self) {
+        self.parker.unpark();
+    }
+}

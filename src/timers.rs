@@ -1,0 +1,222 @@
+//! Deadlines: who is to be woken when, and when the next one is due.
+//!
+//! A [`Timers`] belongs to a runtime, a pinned thread, or the process-wide timer thread; whoever
+//! parks there sleeps until [`Timers::until_next`], and calls [`Timers::fire`].
+//!
+//! # Invariants
+//! - T1: `next` is the earliest deadline, written under the lock; `NEVER` if there is none.
+//! - T2: a deadline leaves the table exactly once: fired, or removed.
+//! - T3: no waker is called, cloned or dropped under the lock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::contain::contain;
+use crate::instant::Instant;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, mutant};
+
+const NEVER: u64 = u64::MAX;
+
+pub(crate) struct Timers {
+    table: Mutex<Table>,
+    /// The earliest deadline in nanoseconds since the process's epoch.
+    next: AtomicU64,
+}
+
+#[derive(Default)]
+struct Table {
+    deadlines: BTreeMap<Key, Waker>,
+    last: u64,
+    /// Whoever fired them is gone: nothing enters any more.
+    closed: bool,
+}
+
+/// One deadline in the table; unique, ordered by time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    at: Instant,
+    serial: u64,
+}
+
+/// Something that fires timers.
+pub(crate) trait Clock: Send + Sync {
+    fn timers(&self) -> &Timers;
+    /// The earliest deadline has changed: whoever sleeps must wake in time for it.
+    fn next_changed(&self);
+}
+
+impl Timers {
+    pub(crate) fn new() -> Self {
+        Timers { table: Mutex::new(Table::default()), next: AtomicU64::new(NEVER) }
+    }
+
+    /// Adds a deadline; says whether it is the earliest. `None`: closed, nobody would fire it.
+    pub(crate) fn insert(&self, at: Instant, waker: Waker) -> Option<(Key, bool)> {
+        let mut table = self.table.lock();
+        if table.closed {
+            return None;
+        }
+        table.last += 1;
+        let key = Key { at, serial: table.last };
+        table.deadlines.insert(key, waker);
+        let earliest = table.deadlines.first_key_value().is_some_and(|(first, _)| *first == key);
+        self.publish(&table);
+        Some((key, earliest))
+    }
+
+    /// Puts another waker in the place of the deadline's; false if it is not there any more.
+    pub(crate) fn rearm(&self, key: Key, waker: &Waker) -> bool {
+        let mut waker = waker.clone();
+        let mut table = self.table.lock();
+        let found = table.deadlines.get_mut(&key);
+        let pending = found.is_some();
+        if let Some(left) = found {
+            std::mem::swap(left, &mut waker);
+        }
+        drop(table);
+        drop(waker);
+        pending
+    }
+
+    /// Takes a deadline out, if it has not fired.
+    pub(crate) fn remove(&self, key: Key) {
+        let mut table = self.table.lock();
+        let waker = table.deadlines.remove(&key);
+        if waker.is_some() {
+            self.publish(&table);
+        }
+        drop(table);
+        drop(waker);
+    }
+
+    /// Wakes everybody whose deadline is over; says how many.
+    pub(crate) fn fire(&self, now: Instant) -> usize {
+        if !self.is_due(now) {
+            return 0;
+        }
+        let mut table = self.table.lock();
+        let later = table.deadlines.split_off(&Key { at: now, serial: u64::MAX });
+        let due = if mutant("fired_stays_in_the_table") {
+            table.deadlines.clone()
+        } else {
+            std::mem::replace(&mut table.deadlines, later)
+        };
+        self.publish(&table);
+        drop(table);
+        wake(due)
+    }
+
+    /// Fires what is due, if it is time to read the clock again; for executors between turns.
+    pub(crate) fn fire_at_pace(&self, pace: &mut Pace) {
+        if self.is_empty() {
+            return;
+        }
+        if pace.left > 0 {
+            pace.left -= 1;
+            return;
+        }
+        let now = Instant::now();
+        pace.adapt(now);
+        self.fire(now);
+    }
+
+    /// Wakes everybody and takes nothing more: whoever still waits goes elsewhere.
+    pub(crate) fn close(&self) {
+        let mut table = self.table.lock();
+        table.closed = true;
+        let all = std::mem::take(&mut table.deadlines);
+        self.publish(&table);
+        drop(table);
+        wake(all);
+    }
+
+    fn publish(&self, table: &Table) {
+        let next = table.deadlines.first_key_value().map_or(NEVER, |(key, _)| key.at.nanos());
+        // Release pairs with the Acquire loads below.
+        self.next.store(next, Ordering::Release);
+    }
+
+    /// Whether there is any deadline.
+    pub(crate) fn is_empty(&self) -> bool {
+        // Acquire pairs with the Release in `publish`.
+        self.next.load(Ordering::Acquire) == NEVER
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        // Acquire pairs with the Release in `publish`.
+        self.next.load(Ordering::Acquire) <= now.nanos()
+    }
+
+    /// How long until the earliest deadline; zero if it is over.
+    pub(crate) fn until_next(&self) -> Option<Duration> {
+        // Acquire pairs with the Release in `publish`.
+        let next = self.next.load(Ordering::Acquire);
+        (next != NEVER)
+            .then(|| Duration::from_nanos(next.saturating_sub(Instant::now().nanos())))
+    }
+}
+
+/// An executor that is busy looks at its deadlines about this often: a look at the clock costs as
+/// much as a short turn, so it is not done at every one.
+const CLOCK_EVERY: Duration = Duration::from_micros(50);
+/// The most turns between two looks, in case turns become long all of a sudden.
+const TURNS_BETWEEN_MAX: u32 = 64;
+
+/// When a busy executor reads the clock next: it adapts to the length of turns.
+pub(crate) struct Pace {
+    left: u32,
+    between: u32,
+    last: Instant,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Pace { left: 0, between: 1, last: Instant::now() }
+    }
+
+    fn adapt(&mut self, now: Instant) {
+        let passed = now.duration_since(std::mem::replace(&mut self.last, now)).as_nanos().max(1);
+        let wanted = u128::from(self.between) * CLOCK_EVERY.as_nanos() / passed;
+        self.between = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, TURNS_BETWEEN_MAX);
+        self.left = self.between - 1;
+    }
+}
+
+fn wake(due: BTreeMap<Key, Waker>) -> usize {
+    let count = due.len();
+    for waker in due.into_values() {
+        contain(|| waker.wake());
+    }
+    count
+}
+
+/// A deadline that is being waited for; dropping it takes it out of its table.
+pub(crate) struct Armed {
+    clock: Arc<dyn Clock>,
+    key: Key,
+}
+
+impl Armed {
+    /// Arms a deadline on `clock`; `None` if that one is closed.
+    pub(crate) fn new(clock: Arc<dyn Clock>, at: Instant, waker: &Waker) -> Option<Self> {
+        let (key, earliest) = clock.timers().insert(at, waker.clone())?;
+        if earliest {
+            clock.next_changed();
+        }
+        Some(Armed { clock, key })
+    }
+
+    /// Waits on with `waker`; false if it has fired, or its clock was closed.
+    pub(crate) fn rearm(&self, waker: &Waker) -> bool {
+        self.clock.timers().rearm(self.key, waker)
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        self.clock.timers().remove(self.key);
+    }
+}

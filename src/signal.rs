@@ -44,7 +44,7 @@ pub async fn ctrl_c() -> std::io::Result<()> {
 
 #[cfg(unix)]
 mod unix {
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
 
     use event_listener::Event;
     use signal_hook::consts::SIGINT;
@@ -61,7 +61,8 @@ mod unix {
 
     impl Interrupts {
         pub(super) fn of_process() -> std::io::Result<Arc<Interrupts>> {
-            static PROCESS: Mutex<Option<Arc<Interrupts>>> = Mutex::new(None);
+            static PROCESS: LazyLock<Mutex<Option<Arc<Interrupts>>>> =
+                LazyLock::new(|| Mutex::new(None));
             let mut process = PROCESS.lock();
             if let Some(interrupts) = &*process {
                 return Ok(interrupts.clone());

@@ -8,6 +8,9 @@ use crate::PEERS;
 use crate::cases::{Bar, CASES, Case};
 use peers::machine::{self, Median, median};
 
+/// A program that takes longer is ended and reported; the slowest ones take some ten seconds.
+const HUNG_AFTER: &str = "120s";
+
 /// What was measured of one case: a figure's name, and for each peer its values.
 type Rows = Vec<(String, Vec<Vec<f64>>)>;
 

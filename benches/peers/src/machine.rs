@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Instant;
 
 /// One line a fact: processor, system, compiler, commit. What can't be found out is left empty.
 pub fn header() -> String {
@@ -29,6 +30,50 @@ fn first_line(program: &str, arguments: &[&str]) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
+}
+
+/// What other processes than this one and its children do: they spoil a measurement.
+pub struct Others {
+    begin: Instant,
+    ticks: f64,
+}
+
+impl Others {
+    /// From now on.
+    pub fn now() -> Self {
+        Self {
+            begin: Instant::now(),
+            ticks: foreign_ticks(),
+        }
+    }
+
+    /// How many cores they have kept busy on average.
+    pub fn cores(&self) -> f64 {
+        let ticks = foreign_ticks() - self.ticks;
+        (ticks / TICKS_A_SECOND / self.begin.elapsed().as_secs_f64()).max(0.0)
+    }
+}
+
+/// The unit of CPU time in `/proc`: always this on Linux.
+const TICKS_A_SECOND: f64 = 100.0;
+
+/// CPU time that was not idle, nor that of this process or of children that have ended.
+fn foreign_ticks() -> f64 {
+    let sum = |text: &str, fields: std::ops::Range<usize>| -> f64 {
+        let fields = text
+            .split_whitespace()
+            .skip(fields.start)
+            .take(fields.len());
+        fields.filter_map(|field| field.parse::<f64>().ok()).sum()
+    };
+    let all = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // `cpu user nice system idle iowait irq softirq steal ..`
+    let all = all.lines().next().unwrap_or_default();
+    let busy = sum(all, 1..4) + sum(all, 6..9);
+    // `pid (name) state ..`: behind the name, user and system time of itself and its children.
+    let own = own.rsplit_once(')').map_or("", |(_, rest)| rest);
+    busy - sum(own, 11..15)
 }
 
 /// The middle of an odd number of measurements, with the least and the greatest.

@@ -1,8 +1,7 @@
 //! Runs everything in processes of their own, in turns, and prints one table.
 
-use std::env;
 use std::io;
-use std::process::{Command, ExitCode};
+use std::process::{self, Command, ExitCode};
 
 use crate::PEERS;
 use crate::cases::{Bar, CASES, Case};
@@ -10,6 +9,8 @@ use peers::machine::{self, Median, median};
 
 /// A program that takes longer is ended and reported; the slowest ones take some ten seconds.
 const HUNG_AFTER: &str = "120s";
+/// What `timeout` returns then.
+const TIMED_OUT: i32 = 124;
 
 /// What was measured of one case: a figure's name, and for each peer its values.
 type Rows = Vec<(String, Vec<Vec<f64>>)>;
@@ -23,11 +24,16 @@ pub fn run(rounds: usize, cases: &[Case]) -> ExitCode {
     );
     println!("{}", heading());
     let mut failures = Vec::new();
+    let others = machine::Others::now();
     for &case in cases {
         for line in lines(case, &measure(case, rounds, &mut failures)) {
             println!("{line}");
         }
     }
+    println!(
+        "\nOther processes used {:.2} cores meanwhile.",
+        others.cores()
+    );
     for failure in &failures {
         eprintln!("{failure}");
     }
@@ -86,9 +92,15 @@ fn place(rows: &mut Rows, what: String) -> &mut Vec<Vec<f64>> {
 
 /// The figures of one program, run in a process of its own.
 fn child(peer: &str, case: Case) -> io::Result<Vec<(String, f64)>> {
-    let output = Command::new(env::current_exe()?)
-        .args(["case", peer, case.name()])
-        .output()?;
+    // This program, even if it is built anew meanwhile.
+    let program = format!("/proc/{}/exe", process::id());
+    let arguments = [HUNG_AFTER, &program, "case", peer, case.name()];
+    let output = Command::new("timeout").args(arguments).output()?;
+    if output.status.code() == Some(TIMED_OUT) {
+        return Err(io::Error::other(format!(
+            "still running after {HUNG_AFTER}"
+        )));
+    }
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(io::Error::other(format!("{}\n{text}", output.status)));

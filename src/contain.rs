@@ -36,8 +36,15 @@ impl Panic {
         let text = payload
             .downcast_ref::<&str>()
             .map(|text| (*text).into())
-            .or_else(|| payload.downcast_ref::<String>().map(|text| text.as_str().into()));
-        Panic(Box::new(Carried { payload: Some(std::sync::Mutex::new(payload)), text }))
+            .or_else(|| {
+                payload
+                    .downcast_ref::<String>()
+                    .map(|text| text.as_str().into())
+            });
+        Panic(Box::new(Carried {
+            payload: Some(std::sync::Mutex::new(payload)),
+            text,
+        }))
     }
 
     /// The text of the panic, if it had one (`panic!` gives one, `panic_any` need not).
@@ -48,7 +55,9 @@ impl Panic {
     /// The payload itself, for `downcast` or [`std::panic::resume_unwind`].
     pub fn into_payload(mut self) -> Box<dyn Any + Send> {
         let payload = self.0.payload.take().expect("the payload is taken once");
-        payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+        payload
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -62,7 +71,9 @@ impl Drop for Carried {
 
 impl fmt::Debug for Panic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Panic").field(&self.text().unwrap_or("no text")).finish()
+        f.debug_tuple("Panic")
+            .field(&self.text().unwrap_or("no text"))
+            .finish()
     }
 }
 

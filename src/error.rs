@@ -35,13 +35,21 @@ impl<M> TellError<M> {
 
 impl<M> fmt::Debug for TellError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_full() { "Full(..)" } else { "Closed(..)" })
+        f.write_str(if self.is_full() {
+            "Full(..)"
+        } else {
+            "Closed(..)"
+        })
     }
 }
 
 impl<M> fmt::Display for TellError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_full() { "the mailbox is full" } else { "the mailbox is closed" })
+        f.write_str(if self.is_full() {
+            "the mailbox is full"
+        } else {
+            "the mailbox is closed"
+        })
     }
 }
 
@@ -194,7 +202,9 @@ impl fmt::Display for SpawnProblem {
 
 impl<A> fmt::Debug for SpawnError<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnError").field("problem", &self.problem).finish_non_exhaustive()
+        f.debug_struct("SpawnError")
+            .field("problem", &self.problem)
+            .finish_non_exhaustive()
     }
 }
 
@@ -232,8 +242,15 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BuildError::Impossible { option, reason } => write!(f, "{option} {reason}"),
-            BuildError::Thread { workers, started, source } => {
-                write!(f, "only {started} of {workers} workers could be started: {source}")
+            BuildError::Thread {
+                workers,
+                started,
+                source,
+            } => {
+                write!(
+                    f,
+                    "only {started} of {workers} workers could be started: {source}"
+                )
             }
         }
     }

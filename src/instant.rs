@@ -14,7 +14,11 @@ impl Instant {
     /// Now.
     pub fn now() -> Instant {
         static EPOCH: OnceLock<std::time::Instant> = OnceLock::new();
-        Instant(nanos_of(EPOCH.get_or_init(std::time::Instant::now).elapsed()))
+        let since = EPOCH
+            .get_or_init(std::time::Instant::now)
+            .elapsed()
+            .as_nanos();
+        Instant(u64::try_from(since).unwrap_or(LAST))
     }
 
     /// The time since `earlier`; zero if that is later.
@@ -30,8 +34,10 @@ impl Instant {
     /// `duration` later; `None` beyond the end of the clock.
     pub fn checked_add(self, duration: Duration) -> Option<Instant> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
-        // The last value stands for "never" in a table of deadlines.
-        self.0.checked_add(nanos).filter(|&sum| sum != u64::MAX).map(Instant)
+        self.0
+            .checked_add(nanos)
+            .filter(|&sum| sum <= LAST)
+            .map(Instant)
     }
 
     pub(crate) fn nanos(self) -> u64 {
@@ -39,16 +45,15 @@ impl Instant {
     }
 }
 
-fn nanos_of(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX - 1)
-}
+/// The end of the clock: the value after it stands for "never" in a table of deadlines.
+const LAST: u64 = u64::MAX - 1;
 
 impl Add<Duration> for Instant {
     type Output = Instant;
 
     /// `duration` later, or the end of the clock.
     fn add(self, duration: Duration) -> Instant {
-        Instant(self.0.saturating_add(nanos_of(duration)).min(u64::MAX - 1))
+        self.checked_add(duration).unwrap_or(Instant(LAST))
     }
 }
 

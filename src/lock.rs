@@ -6,7 +6,10 @@
 //!
 //! # Invariants
 //! - L1: `value` is touched only by the thread that moved `held` from false to true.
-#![expect(unsafe_code, reason = "shared mutable access is what a lock is for; see L1")]
+#![expect(
+    unsafe_code,
+    reason = "shared mutable access is what a lock is for; see L1"
+)]
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};
@@ -24,7 +27,10 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Lock { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        Lock {
+            held: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Runs `section` with the value. `section` must not panic and must not call user code.
@@ -36,7 +42,11 @@ impl<T> Lock<T> {
         }
         // SAFETY: (L1) the swap above moved `held` from false to true.
         let result = self.value.with_mut(|value| section(unsafe { &mut *value }));
-        let order = if mutant("lock_release") { Ordering::Relaxed } else { Ordering::Release };
+        let order = if mutant("lock_release") {
+            Ordering::Relaxed
+        } else {
+            Ordering::Release
+        };
         // Release pairs with the Acquire swap of the next holder.
         self.held.store(false, order);
         result

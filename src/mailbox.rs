@@ -24,8 +24,8 @@ mod tests;
 
 use std::task::{Context, Poll, Waker};
 
-use line::{Line, State};
 pub(crate) use line::Ticket;
+use line::{Line, State};
 pub(crate) use queue::Queue;
 use queue::Spare;
 use state::Word;
@@ -94,12 +94,22 @@ impl<M> Mailbox<M> {
     /// An open mailbox of an actor that is scheduled for its first run and can be joined.
     pub(crate) fn new(capacity: Option<usize>) -> Self {
         let rare = capacity.map(|capacity| {
-            let bound = Some(Bound { capacity, len: 0, line: Line::new() });
-            Box::new(Rare { bound, receiver: None })
+            let bound = Some(Bound {
+                capacity,
+                len: 0,
+                line: Line::new(),
+            });
+            Box::new(Rare {
+                bound,
+                receiver: None,
+            })
         });
         Mailbox {
             word: Word::new(Flags::SCHEDULED.or(Flags::JOINABLE)),
-            shared: UnsafeCell::new(Shared { queue: Queue::EMPTY, rare }),
+            shared: UnsafeCell::new(Shared {
+                queue: Queue::EMPTY,
+                rare,
+            }),
         }
     }
 
@@ -117,7 +127,9 @@ impl<M> Mailbox<M> {
     fn lock<R>(&self, section: impl FnOnce(&mut Flags, &mut Shared<M>) -> R) -> R {
         let mut flags = self.word.lock();
         // SAFETY: (M1) between lock and unlock.
-        let result = self.shared.with_mut(|shared| section(&mut flags, unsafe { &mut *shared }));
+        let result = self
+            .shared
+            .with_mut(|shared| section(&mut flags, unsafe { &mut *shared }));
         self.word.unlock(flags);
         result
     }
@@ -129,7 +141,9 @@ impl<M> Mailbox<M> {
         let mut message = Some(message);
         match self.accept(&mut message, |_| Accept::Full) {
             Accept::Done(wake) => Ok(wake),
-            Accept::Closed => Err(TellError::Closed(message.expect("a refused message is kept"))),
+            Accept::Closed => Err(TellError::Closed(
+                message.expect("a refused message is kept"),
+            )),
             _ => Err(TellError::Full(message.expect("a refused message is kept"))),
         }
     }
@@ -178,7 +192,10 @@ impl<M> Mailbox<M> {
                 },
                 done_or_closed => {
                     // A place that was made and is not needed gives the message back.
-                    let kept = ticket.take().and_then(Ticket::free).or_else(|| message.take());
+                    let kept = ticket
+                        .take()
+                        .and_then(Ticket::free)
+                        .or_else(|| message.take());
                     return Poll::Ready(match (done_or_closed, kept) {
                         (Accept::Done(wake), _) => Ok(wake),
                         (_, Some(message)) => Err(SendError(message)),
@@ -204,11 +221,7 @@ impl<M> Mailbox<M> {
     /// Puts `message` (or the one that waits first, if that is `None`) into the queue.
     ///
     /// A block is allocated outside the lock, so the section may be run twice.
-    fn accept(
-        &self,
-        message: &mut Option<M>,
-        full: impl Fn(&mut Bound<M>) -> Accept,
-    ) -> Accept {
+    fn accept(&self, message: &mut Option<M>, full: impl Fn(&mut Bound<M>) -> Accept) -> Accept {
         let mut spare = Spare::NONE;
         if !self.word.peek().has(Flags::FILLED) {
             spare.provide(false);
@@ -218,14 +231,14 @@ impl<M> Mailbox<M> {
                 if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
                     return Accept::Closed;
                 }
-                if let Some(bound) = shared.bound() {
-                    if bound.len >= bound.capacity || !bound.line.is_empty() {
-                        let accept = full(bound);
-                        if !bound.line.is_empty() {
-                            flags.set(Flags::WAITED_FOR);
-                        }
-                        return accept;
+                if let Some(bound) = shared.bound()
+                    && (bound.len >= bound.capacity || !bound.line.is_empty())
+                {
+                    let accept = full(bound);
+                    if !bound.line.is_empty() {
+                        flags.set(Flags::WAITED_FOR);
                     }
+                    return accept;
                 }
                 if message.is_none() {
                     return Accept::Full;
@@ -271,7 +284,11 @@ impl<M> Mailbox<M> {
             if shared.queue.is_empty() {
                 flags.clear(Flags::FILLED);
             }
-            (message, flags.has(Flags::WAITED_FOR), flags.has(Flags::CLOSED))
+            (
+                message,
+                flags.has(Flags::WAITED_FOR),
+                flags.has(Flags::CLOSED),
+            )
         });
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
@@ -295,7 +312,9 @@ impl<M> Mailbox<M> {
                 if bound.len >= bound.capacity || flags.has(Flags::CLOSED) {
                     return Step::Enough;
                 }
-                let Some(message) = bound.line.first_message() else { return Step::Enough };
+                let Some(message) = bound.line.first_message() else {
+                    return Step::Enough;
+                };
                 if !queue.push(message, &mut spare) {
                     return Step::NeedsBlock;
                 }
@@ -335,7 +354,12 @@ impl<M> Mailbox<M> {
                 // `fresh` holds the waker left before; it is dropped outside the lock.
                 Some(waits) => return waits,
                 // Made outside the lock, once in a mailbox's life.
-                None => made = Some(Box::new(Rare { bound: None, receiver: None })),
+                None => {
+                    made = Some(Box::new(Rare {
+                        bound: None,
+                        receiver: None,
+                    }))
+                }
             }
         }
     }

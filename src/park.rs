@@ -14,7 +14,10 @@ pub(crate) struct Parker {
 
 impl Parker {
     pub(crate) fn new() -> Self {
-        Parker { token: Mutex::new(false), left: Condvar::new() }
+        Parker {
+            token: Mutex::new(false),
+            left: Condvar::new(),
+        }
     }
 
     /// Waits for the token and takes it, at most `wait` long; says whether there was one.

@@ -50,7 +50,9 @@ pub struct Pinned {
 impl Pinned {
     pub(crate) fn start(runtime: &Arc<Inner>, name: String) -> std::io::Result<Pinned> {
         // The new seat is kept once, for this handle.
-        Ok(Pinned { seat: runtime.seats.start(runtime, name)? })
+        Ok(Pinned {
+            seat: runtime.seats.start(runtime, name)?,
+        })
     }
 
     pub(crate) fn seat(&self) -> &Arc<Seat> {
@@ -92,7 +94,9 @@ impl Pinned {
         F: FnOnce() -> T + Send + 'static,
         T: 'static,
     {
-        let made = self.try_host(move || Ok::<T, std::convert::Infallible>(make())).await;
+        let made = self
+            .try_host(move || Ok::<T, std::convert::Infallible>(make()))
+            .await;
         made.map_err(|error| match error {
             TryHostError::Failed(never) => match never {},
             TryHostError::Host(fault) => fault,
@@ -121,14 +125,18 @@ impl Pinned {
                 Err(panic) => Err(TryHostError::Host(HostFault::Panicked(panic))),
             }
         });
-        made.fallible().await.unwrap_or(Err(TryHostError::Host(HostFault::Gone)))
+        made.fallible()
+            .await
+            .unwrap_or(Err(TryHostError::Host(HostFault::Gone)))
     }
 }
 
 impl Clone for Pinned {
     fn clone(&self) -> Self {
         self.seat.keep();
-        Pinned { seat: self.seat.clone() }
+        Pinned {
+            seat: self.seat.clone(),
+        }
     }
 }
 
@@ -140,6 +148,8 @@ impl Drop for Pinned {
 
 impl fmt::Debug for Pinned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pinned").field("name", &self.seat.name()).finish_non_exhaustive()
+        f.debug_struct("Pinned")
+            .field("name", &self.seat.name())
+            .finish_non_exhaustive()
     }
 }

@@ -85,7 +85,10 @@ impl Runtime {
     }
 
     fn counting(inner: Arc<Inner>) -> Self {
-        Runtime { inner, counts: true }
+        Runtime {
+            inner,
+            counts: true,
+        }
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -103,7 +106,10 @@ impl Runtime {
 
     /// The runtime whose task, or whose `block_on`, this is called from, if any.
     pub fn try_current() -> Option<Runtime> {
-        current::runtime().map(|inner| Runtime { inner, counts: false })
+        current::runtime().map(|inner| Runtime {
+            inner,
+            counts: false,
+        })
     }
 
     /// Runs a future on this thread to its end, while the workers run everything else.
@@ -181,7 +187,13 @@ impl Runtime {
     /// Once polled, the shutdown goes on whether or not it is awaited.
     pub async fn shutdown(&self) -> Shutdown {
         let runtime = self.inner.clone();
-        shutdown::Closed { runtime, begun: false, exempt: None, listener: None }.await
+        shutdown::Closed {
+            runtime,
+            begun: false,
+            exempt: None,
+            listener: None,
+        }
+        .await
     }
 }
 
@@ -191,7 +203,10 @@ impl Clone for Runtime {
             // Relaxed: a new clone comes from one that counts, so the count is not zero.
             self.inner.counting.fetch_add(1, Ordering::Relaxed);
         }
-        Runtime { inner: self.inner.clone(), counts: self.counts }
+        Runtime {
+            inner: self.inner.clone(),
+            counts: self.counts,
+        }
     }
 }
 

@@ -68,16 +68,20 @@ mod unix {
                 return Ok(interrupts.clone());
             }
             let mut signals = Signals::new([SIGINT])?;
-            let interrupts =
-                Arc::new(Interrupts { count: AtomicU64::new(0), raised: Event::new() });
+            let interrupts = Arc::new(Interrupts {
+                count: AtomicU64::new(0),
+                raised: Event::new(),
+            });
             let own = interrupts.clone();
-            std::thread::Builder::new().name("greenroom-signal".into()).spawn(move || {
-                for _ in signals.forever() {
-                    // Release pairs with the Acquire in `count`.
-                    own.count.fetch_add(1, Ordering::Release);
-                    own.raised.notify(usize::MAX);
-                }
-            })?;
+            std::thread::Builder::new()
+                .name("greenroom-signal".into())
+                .spawn(move || {
+                    for _ in signals.forever() {
+                        // Release pairs with the Acquire in `count`.
+                        own.count.fetch_add(1, Ordering::Release);
+                        own.raised.notify(usize::MAX);
+                    }
+                })?;
             *process = Some(interrupts.clone());
             Ok(interrupts)
         }

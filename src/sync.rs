@@ -21,7 +21,10 @@ mod body {
     /// Whether the named fault is switched on in this run of a model.
     pub(crate) fn mutant(name: &str) -> bool {
         static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-        CHOSEN.get_or_init(|| std::env::var("GREENROOM_MUTANT").ok()).as_deref() == Some(name)
+        CHOSEN
+            .get_or_init(|| std::env::var("GREENROOM_MUTANT").ok())
+            .as_deref()
+            == Some(name)
     }
 
     pub(crate) use imp::MutexGuard;
@@ -33,7 +36,9 @@ mod body {
         guard: MutexGuard<'a, T>,
         _wait: Option<std::time::Duration>,
     ) -> MutexGuard<'a, T> {
-        condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+        condvar
+            .wait(guard)
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -80,7 +85,9 @@ mod body {
         wait: Option<std::time::Duration>,
     ) -> MutexGuard<'a, T> {
         match wait {
-            None => condvar.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner),
+            None => condvar
+                .wait(guard)
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
             Some(wait) => {
                 condvar
                     .wait_timeout(guard, wait)
@@ -115,7 +122,9 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -11,6 +11,6 @@ mod runnable;
 
 pub(crate) use header::{Header, VTable};
 pub(crate) use home::{CellHome, Home, Ticket};
-pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
 pub use plain::{FallibleTask, Task};
+pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
 pub(crate) use runnable::{Key, Runnable};

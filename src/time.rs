@@ -40,7 +40,10 @@ use crate::timers::{Armed, Clock, Timers};
 /// });
 /// ```
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep { until: Instant::now().checked_add(duration), armed: None }
+    Sleep {
+        until: Instant::now().checked_add(duration),
+        armed: None,
+    }
 }
 
 /// The future of [`sleep`].
@@ -55,7 +58,9 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(until) = self.until else { return Poll::Pending };
+        let Some(until) = self.until else {
+            return Poll::Pending;
+        };
         loop {
             if Instant::now() >= until {
                 self.armed = None;
@@ -104,7 +109,10 @@ impl fmt::Debug for Sleep {
 /// });
 /// ```
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    Timeout { future: future.into_future(), sleep: sleep(duration) }
+    Timeout {
+        future: future.into_future(),
+        sleep: sleep(duration),
+    }
 }
 
 pin_project! {
@@ -154,7 +162,10 @@ impl TimerThread {
         static THREAD: OnceLock<Arc<TimerThread>> = OnceLock::new();
         THREAD
             .get_or_init(|| {
-                let clock = Arc::new(TimerThread { timers: Timers::new(), parker: Parker::new() });
+                let clock = Arc::new(TimerThread {
+                    timers: Timers::new(),
+                    parker: Parker::new(),
+                });
                 let own = clock.clone();
                 std::thread::Builder::new()
                     .name("greenroom-timer".into())

@@ -50,7 +50,10 @@ pub(crate) trait Clock: Send + Sync {
 
 impl Timers {
     pub(crate) fn new() -> Self {
-        Timers { table: Mutex::new(Table::default()), next: AtomicU64::new(NEVER) }
+        Timers {
+            table: Mutex::new(Table::default()),
+            next: AtomicU64::new(NEVER),
+        }
     }
 
     /// Adds a deadline; says whether it is the earliest. `None`: closed, nobody would fire it.
@@ -60,9 +63,15 @@ impl Timers {
             return None;
         }
         table.last += 1;
-        let key = Key { at, serial: table.last };
+        let key = Key {
+            at,
+            serial: table.last,
+        };
         table.deadlines.insert(key, waker);
-        let earliest = table.deadlines.first_key_value().is_some_and(|(first, _)| *first == key);
+        let earliest = table
+            .deadlines
+            .first_key_value()
+            .is_some_and(|(first, _)| *first == key);
         self.publish(&table);
         Some((key, earliest))
     }
@@ -98,7 +107,10 @@ impl Timers {
             return 0;
         }
         let mut table = self.table.lock();
-        let later = table.deadlines.split_off(&Key { at: now, serial: u64::MAX });
+        let later = table.deadlines.split_off(&Key {
+            at: now,
+            serial: u64::MAX,
+        });
         let due = if mutant("fired_stays_in_the_table") {
             table.deadlines.clone()
         } else {
@@ -134,7 +146,10 @@ impl Timers {
     }
 
     fn publish(&self, table: &Table) {
-        let next = table.deadlines.first_key_value().map_or(NEVER, |(key, _)| key.at.nanos());
+        let next = table
+            .deadlines
+            .first_key_value()
+            .map_or(NEVER, |(key, _)| key.at.nanos());
         // Release pairs with the Acquire loads below.
         self.next.store(next, Ordering::Release);
     }
@@ -154,8 +169,7 @@ impl Timers {
     pub(crate) fn until_next(&self) -> Option<Duration> {
         // Acquire pairs with the Release in `publish`.
         let next = self.next.load(Ordering::Acquire);
-        (next != NEVER)
-            .then(|| Duration::from_nanos(next.saturating_sub(Instant::now().nanos())))
+        (next != NEVER).then(|| Duration::from_nanos(next.saturating_sub(Instant::now().nanos())))
     }
 }
 
@@ -174,13 +188,22 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new() -> Self {
-        Pace { left: 0, between: 1, last: Instant::now() }
+        Pace {
+            left: 0,
+            between: 1,
+            last: Instant::now(),
+        }
     }
 
     fn adapt(&mut self, now: Instant) {
-        let passed = now.duration_since(std::mem::replace(&mut self.last, now)).as_nanos().max(1);
+        let passed = now
+            .duration_since(std::mem::replace(&mut self.last, now))
+            .as_nanos()
+            .max(1);
         let wanted = u128::from(self.between) * CLOCK_EVERY.as_nanos() / passed;
-        self.between = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, TURNS_BETWEEN_MAX);
+        self.between = u32::try_from(wanted)
+            .unwrap_or(u32::MAX)
+            .clamp(1, TURNS_BETWEEN_MAX);
         self.left = self.between - 1;
     }
 }

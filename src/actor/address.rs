@@ -1,6 +1,9 @@
 //! An actor's writing end, and the same that does not keep it open.
 
-#![expect(unsafe_code, reason = "counted pointers to the actor's core; see A2 in cell.rs")]
+#![expect(
+    unsafe_code,
+    reason = "counted pointers to the actor's core; see A2 in cell.rs"
+)]
 
 use std::fmt;
 use std::future::Future;
@@ -20,7 +23,7 @@ use crate::mailbox::{Doom, Flags, Ticket};
 /// is dropped is closed, as by [`stop`](Address::stop).
 ///
 /// Two addresses are equal if they are of the same actor.
-pub struct Address<M: Send> {
+pub struct Address<M> {
     core: NonNull<Core<M>>,
 }
 
@@ -29,7 +32,7 @@ unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Address<M> {}
 
-impl<M: Send> Address<M> {
+impl<M> Address<M> {
     /// # Safety
     /// The caller gives an address of its own (one count of `senders`) away.
     pub(super) unsafe fn from_core(core: NonNull<Core<M>>) -> Self {
@@ -75,7 +78,11 @@ impl<M: Send> Address<M> {
     /// taken the message it will be delivered, even if the future is dropped before it says so. A
     /// future that is neither polled nor dropped holds up nobody.
     pub fn send(&self, message: M) -> Sending<'_, M> {
-        Sending { address: self, message: Some(message), ticket: None }
+        Sending {
+            address: self,
+            message: Some(message),
+            ticket: None,
+        }
     }
 
     /// Sends the message that `question` makes of a [`Reply`], and waits for the answer.
@@ -109,7 +116,6 @@ impl<M: Send> Address<M> {
     pub fn ask<T, F>(&self, question: F) -> Ask<'_, M, T, F>
     where
         F: FnOnce(Reply<T>) -> M,
-        T: Send,
     {
         Ask::new(self, question)
     }
@@ -164,14 +170,14 @@ impl<M: Send> Address<M> {
     }
 }
 
-impl<M: Send> Clone for Address<M> {
+impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
         self.core().add_sender();
         Address { core: self.core }
     }
 }
 
-impl<M: Send> Drop for Address<M> {
+impl<M> Drop for Address<M> {
     fn drop(&mut self) {
         // SAFETY: this address's count is given up.
         unsafe { Core::drop_sender(self.core) };
@@ -180,30 +186,35 @@ impl<M: Send> Drop for Address<M> {
 
 /// The future of [`Address::send`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Sending<'a, M: Send> {
+pub struct Sending<'a, M> {
     address: &'a Address<M>,
     message: Option<M>,
     ticket: Option<Ticket<M>>,
 }
 
 // The message is never pinned: it is moved into the mailbox.
-impl<M: Send> Unpin for Sending<'_, M> {}
+impl<M> Unpin for Sending<'_, M> {}
 
-impl<M: Send> Future for Sending<'_, M> {
+impl<M> Future for Sending<'_, M> {
     type Output = Result<(), SendError<M>>;
 
     /// # Panics
     /// If it is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        assert!(this.message.is_some() || this.ticket.is_some(), "`send` polled after it was ready");
+        assert!(
+            this.message.is_some() || this.ticket.is_some(),
+            "`send` polled after it was ready"
+        );
         let core = this.address.core();
-        let sent = core.mailbox.poll_send(&mut this.message, &mut this.ticket, cx);
+        let sent = core
+            .mailbox
+            .poll_send(&mut this.message, &mut this.ticket, cx);
         sent.map_ok(|wake| core.pass_on(wake))
     }
 }
 
-impl<M: Send> Drop for Sending<'_, M> {
+impl<M> Drop for Sending<'_, M> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             drop(self.address.core().mailbox.give_up(ticket));
@@ -211,9 +222,11 @@ impl<M: Send> Drop for Sending<'_, M> {
     }
 }
 
-impl<M: Send> fmt::Debug for Sending<'_, M> {
+impl<M> fmt::Debug for Sending<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Send").field("to", self.address).finish_non_exhaustive()
+        f.debug_struct("Send")
+            .field("to", self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -221,7 +234,7 @@ impl<M: Send> fmt::Debug for Sending<'_, M> {
 ///
 /// It may be kept by the actor itself, or by those who only want to tell it something while others
 /// still care for it.
-pub struct WeakAddress<M: Send> {
+pub struct WeakAddress<M> {
     core: NonNull<Core<M>>,
 }
 
@@ -230,10 +243,12 @@ unsafe impl<M: Send> Send for WeakAddress<M> {}
 // SAFETY: (A2) as for `Address`.
 unsafe impl<M: Send> Sync for WeakAddress<M> {}
 
-impl<M: Send> WeakAddress<M> {
+impl<M> WeakAddress<M> {
     pub(super) fn new(core: &Core<M>) -> Self {
         core.retain();
-        WeakAddress { core: NonNull::from(core) }
+        WeakAddress {
+            core: NonNull::from(core),
+        }
     }
 
     fn core(&self) -> &Core<M> {
@@ -252,7 +267,9 @@ impl<M: Send> WeakAddress<M> {
 
     /// A full address, unless the mailbox is closed.
     pub fn upgrade(&self) -> Option<Address<M>> {
-        self.core().revive_sender().then_some(Address { core: self.core })
+        self.core()
+            .revive_sender()
+            .then_some(Address { core: self.core })
     }
 
     /// As [`Address::id`].
@@ -271,13 +288,13 @@ impl<M: Send> WeakAddress<M> {
     }
 }
 
-impl<M: Send> Clone for WeakAddress<M> {
+impl<M> Clone for WeakAddress<M> {
     fn clone(&self) -> Self {
         WeakAddress::new(self.core())
     }
 }
 
-impl<M: Send> Drop for WeakAddress<M> {
+impl<M> Drop for WeakAddress<M> {
     fn drop(&mut self) {
         // SAFETY: (A2) its reference is given up.
         unsafe { Core::release(self.core) };
@@ -287,21 +304,21 @@ impl<M: Send> Drop for WeakAddress<M> {
 /// Equality, hash and debug text go by the actor's id, whatever the message type.
 macro_rules! identified {
     ($name:ident) => {
-        impl<M: Send> PartialEq for $name<M> {
+        impl<M> PartialEq for $name<M> {
             fn eq(&self, other: &Self) -> bool {
                 self.id() == other.id()
             }
         }
 
-        impl<M: Send> Eq for $name<M> {}
+        impl<M> Eq for $name<M> {}
 
-        impl<M: Send> Hash for $name<M> {
+        impl<M> Hash for $name<M> {
             fn hash<S: Hasher>(&self, state: &mut S) {
                 self.id().hash(state);
             }
         }
 
-        impl<M: Send> fmt::Debug for $name<M> {
+        impl<M> fmt::Debug for $name<M> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut text = f.debug_struct(stringify!($name));
                 text.field("id", &self.id());

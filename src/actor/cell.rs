@@ -11,7 +11,10 @@
 //!   `end` the one who takes or drops the result has.
 //! - A4: a cell that has not ended holds a reference of its own, given up as the last step of its
 //!   end. So a runnable needs none.
-#![expect(unsafe_code, reason = "one allocation seen through several types; see A1 to A4")]
+#![expect(
+    unsafe_code,
+    reason = "one allocation seen through several types; see A1 to A4"
+)]
 
 use std::cell::Cell as Slot;
 use std::future::Future;
@@ -77,7 +80,11 @@ where
     Fut::Output: Send + 'static,
 {
     let cell = Box::new(Cell {
-        core: Core::new(Cell::<M, H, F, Fut, Fut::Output>::VTABLE, home.batch(), options),
+        core: Core::new(
+            Cell::<M, H, F, Fut, Fut::Output>::VTABLE,
+            home.batch(),
+            options,
+        ),
         home,
         stage: UnsafeCell::new(Stage::Waiting(actor)),
     });
@@ -106,7 +113,11 @@ where
     Fut::Output: Send + 'static,
 {
     contain(|| drop(actor));
-    let core = Core::new(Cell::<M, H, F, Fut, Fut::Output>::VTABLE, home.batch(), options);
+    let core = Core::new(
+        Cell::<M, H, F, Fut, Fut::Output>::VTABLE,
+        home.batch(),
+        options,
+    );
     core.mailbox.end();
     // It has ended, so it holds no reference of its own (A4).
     core.refs.store(2, Ordering::Relaxed);
@@ -156,11 +167,14 @@ impl Drop for Restore {
 
 impl Run {
     fn enter(&self) -> Restore {
-        Restore(RUN.try_with(|run| run.replace(self)).unwrap_or(std::ptr::null()))
+        Restore(
+            RUN.try_with(|run| run.replace(self))
+                .unwrap_or(std::ptr::null()),
+        )
     }
 }
 
-impl<M: Send> Core<M> {
+impl<M> Core<M> {
     fn new(vtable: &'static VTable, batch: u32, options: Options) -> Self {
         Core {
             header: Header::new(vtable),
@@ -196,7 +210,9 @@ impl<M: Send> Core<M> {
     fn set_receiving(&self, receiving: bool) -> bool {
         RUN.try_with(|run| {
             // SAFETY: the pointer is set by `Run::enter` and taken back before the run is dropped.
-            let Some(run) = (unsafe { run.get().as_ref() }) else { return false };
+            let Some(run) = (unsafe { run.get().as_ref() }) else {
+                return false;
+            };
             let own = std::ptr::eq(run.cell.as_ptr(), &raw const self.header);
             if own {
                 run.receiving.set(receiving);
@@ -272,7 +288,9 @@ impl<M: Send> Core<M> {
         }
         let raise = |senders: u32| (senders > 0 && senders < COUNT_MAX).then(|| senders + 1);
         // Relaxed: as in `retain`; the count itself decides.
-        self.senders.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise).is_ok()
+        self.senders
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise)
+            .is_ok()
     }
 
     /// # Safety
@@ -350,8 +368,13 @@ where
     fn take_apart(self) -> (H, F, Options) {
         let Cell { core, home, stage } = self;
         let stage = stage.into_inner();
-        let Stage::Waiting(actor) = stage else { unreachable!("it was never run") };
-        let options = Options { name: core.name, capacity: core.mailbox.capacity() };
+        let Stage::Waiting(actor) = stage else {
+            unreachable!("it was never run")
+        };
+        let options = Options {
+            name: core.name,
+            capacity: core.mailbox.capacity(),
+        };
         (home, actor, options)
     }
 
@@ -365,9 +388,13 @@ where
             return cell.end(Err(cell.fault(doom)));
         }
         // Relaxed, and no read-modify-write: only the run writes it.
-        core.turn.store(core.turn().wrapping_add(1), Ordering::Relaxed);
+        core.turn
+            .store(core.turn().wrapping_add(1), Ordering::Relaxed);
         let waker = core.waker();
-        let run = Run { cell: header, receiving: Slot::new(false) };
+        let run = Run {
+            cell: header,
+            receiving: Slot::new(false),
+        };
         let polled = {
             let _restore = run.enter();
             cell.stage.with_mut(|stage| {
@@ -438,7 +465,8 @@ where
         core.pass_on(core.mailbox.close());
         core.undelivered(core.mailbox.drain());
         // SAFETY: (A3) as above.
-        self.stage.with_mut(|stage| unsafe { (*stage).keep(result) });
+        self.stage
+            .with_mut(|stage| unsafe { (*stage).keep(result) });
         let home = self.home.clone();
         home.leave(core.pointer());
         if !core.mailbox.end() {
@@ -469,7 +497,9 @@ where
         // SAFETY: as in `take_result`.
         let cell = unsafe { header.cast::<Self>().as_ref() };
         // SAFETY: (A3) as in `take_result`.
-        let result = cell.stage.with_mut(|stage| unsafe { (*stage).take_result() });
+        let result = cell
+            .stage
+            .with_mut(|stage| unsafe { (*stage).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
             let (name, id) = (cell.core.name.as_deref(), Some(cell.core.id));
             cell.home.report(&Unjoined { name, id, fault });

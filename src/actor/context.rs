@@ -3,7 +3,10 @@
 //! A context belongs to one actor and usually lives in its future. Wherever it goes, it holds the
 //! reading end alone: dropping it closes the mailbox and drops what was not read.
 
-#![expect(unsafe_code, reason = "a counted pointer to the actor's core; see A2 in cell.rs")]
+#![expect(
+    unsafe_code,
+    reason = "a counted pointer to the actor's core; see A2 in cell.rs"
+)]
 
 use std::fmt;
 use std::future::Future;
@@ -38,7 +41,7 @@ use crate::mailbox::{Queue, Received};
 ///     assert_eq!(sum.join().await.unwrap(), 3);
 /// });
 /// ```
-pub struct Context<M: Send> {
+pub struct Context<M> {
     core: NonNull<Core<M>>,
     /// Messages taken from the mailbox and not yet given out.
     batch: Queue<M>,
@@ -52,11 +55,16 @@ unsafe impl<M: Send> Send for Context<M> {}
 // SAFETY: a shared context gives no access to the batch.
 unsafe impl<M: Send> Sync for Context<M> {}
 
-impl<M: Send> Context<M> {
+impl<M> Context<M> {
     pub(super) fn new(core: &Core<M>) -> Self {
         core.retain();
         let (left, turn) = (core.batch, core.turn());
-        Context { core: NonNull::from(core), batch: Queue::EMPTY, left, turn }
+        Context {
+            core: NonNull::from(core),
+            batch: Queue::EMPTY,
+            left,
+            turn,
+        }
     }
 
     fn core(&self) -> &Core<M> {
@@ -72,7 +80,10 @@ impl<M: Send> Context<M> {
     /// # Cancel safety
     /// A `recv` that is dropped before it is ready has taken no message.
     pub fn recv(&mut self) -> Recv<'_, M> {
-        Recv { context: self, waiting: false }
+        Recv {
+            context: self,
+            waiting: false,
+        }
     }
 
     /// The next message, if there is one now: it does not wait.
@@ -99,7 +110,7 @@ impl<M: Send> Context<M> {
     }
 }
 
-impl<M: Send> Drop for Context<M> {
+impl<M> Drop for Context<M> {
     fn drop(&mut self) {
         let core = self.core();
         core.close();
@@ -112,7 +123,7 @@ impl<M: Send> Drop for Context<M> {
     }
 }
 
-impl<M: Send> fmt::Debug for Context<M> {
+impl<M> fmt::Debug for Context<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Context").field(&self.address()).finish()
     }
@@ -120,12 +131,12 @@ impl<M: Send> fmt::Debug for Context<M> {
 
 /// The future of [`Context::recv`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Recv<'a, M: Send> {
+pub struct Recv<'a, M> {
     context: &'a mut Context<M>,
     waiting: bool,
 }
 
-impl<M: Send> Future for Recv<'_, M> {
+impl<M> Future for Recv<'_, M> {
     type Output = Option<M>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
@@ -163,7 +174,7 @@ impl<M: Send> Future for Recv<'_, M> {
     }
 }
 
-impl<M: Send> Recv<'_, M> {
+impl<M> Recv<'_, M> {
     /// Nothing is waited for any more, so the next message need wake nobody.
     fn done(&mut self, core: &Core<M>) {
         if std::mem::take(&mut self.waiting) {
@@ -172,7 +183,7 @@ impl<M: Send> Recv<'_, M> {
     }
 }
 
-impl<M: Send> Drop for Recv<'_, M> {
+impl<M> Drop for Recv<'_, M> {
     fn drop(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         if waiting {
@@ -181,8 +192,10 @@ impl<M: Send> Drop for Recv<'_, M> {
     }
 }
 
-impl<M: Send> fmt::Debug for Recv<'_, M> {
+impl<M> fmt::Debug for Recv<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recv").field("waiting", &self.waiting).finish()
+        f.debug_struct("Recv")
+            .field("waiting", &self.waiting)
+            .finish()
     }
 }

@@ -1,6 +1,9 @@
 //! An actor's address together with the right to its result.
 
-#![expect(unsafe_code, reason = "a counted pointer to the actor's core; see A2 and A3 in cell.rs")]
+#![expect(
+    unsafe_code,
+    reason = "a counted pointer to the actor's core; see A2 and A3 in cell.rs"
+)]
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -21,20 +24,27 @@ use crate::mailbox::Flags;
 ///
 /// It dereferences to its address. Dropping it gives up that address and the result, and nothing
 /// else: the actor goes on as long as somebody can send to it.
-pub struct Handle<M: Send, T: Send> {
+pub struct Handle<M, T> {
     /// Dropped before the join, which is what `join` promises.
     address: Address<M>,
     join: Join<M, T>,
 }
 
-impl<M: Send, T: Send> Handle<M, T> {
+impl<M, T> Handle<M, T> {
     /// # Safety
     /// `core` is new: its address and its right to join are the caller's to give away, and `T` is
     /// its result's type.
     pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
         // SAFETY: the caller's promise.
         let address = unsafe { Address::from_core(core) };
-        Handle { address, join: Join { core: Some(core), listener: None, _result: PhantomData } }
+        Handle {
+            address,
+            join: Join {
+                core: Some(core),
+                listener: None,
+                _result: PhantomData,
+            },
+        }
     }
 
     /// A clone of the address.
@@ -56,7 +66,7 @@ impl<M: Send, T: Send> Handle<M, T> {
     }
 }
 
-impl<M: Send, T: Send> Deref for Handle<M, T> {
+impl<M, T> Deref for Handle<M, T> {
     type Target = Address<M>;
 
     fn deref(&self) -> &Address<M> {
@@ -64,7 +74,7 @@ impl<M: Send, T: Send> Deref for Handle<M, T> {
     }
 }
 
-impl<M: Send, T: Send> IntoFuture for Handle<M, T> {
+impl<M, T> IntoFuture for Handle<M, T> {
     type Output = Result<T, Fault>;
     type IntoFuture = Join<M, T>;
 
@@ -74,7 +84,7 @@ impl<M: Send, T: Send> IntoFuture for Handle<M, T> {
     }
 }
 
-impl<M: Send, T: Send> fmt::Debug for Handle<M, T> {
+impl<M, T> fmt::Debug for Handle<M, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Handle").field(&self.address).finish()
     }
@@ -82,7 +92,7 @@ impl<M: Send, T: Send> fmt::Debug for Handle<M, T> {
 
 /// The future of [`Handle::join`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Join<M: Send, T: Send> {
+pub struct Join<M, T> {
     /// `None` once it has given the result.
     core: Option<NonNull<Core<M>>>,
     listener: Option<EventListener>,
@@ -94,9 +104,9 @@ unsafe impl<M: Send, T: Send> Send for Join<M, T> {}
 // SAFETY: as above; a shared `Join` gives nothing.
 unsafe impl<M: Send, T: Send> Sync for Join<M, T> {}
 
-impl<M: Send, T: Send> Unpin for Join<M, T> {}
+impl<M, T> Unpin for Join<M, T> {}
 
-impl<M: Send, T: Send> Future for Join<M, T> {
+impl<M, T> Future for Join<M, T> {
     type Output = Result<T, Fault>;
 
     /// # Panics
@@ -126,9 +136,11 @@ impl<M: Send, T: Send> Future for Join<M, T> {
     }
 }
 
-impl<M: Send, T: Send> Drop for Join<M, T> {
+impl<M, T> Drop for Join<M, T> {
     fn drop(&mut self) {
-        let Some(pointer) = self.core.take() else { return };
+        let Some(pointer) = self.core.take() else {
+            return;
+        };
         // SAFETY: (A2) the join holds a reference.
         let core = unsafe { pointer.as_ref() };
         if core.mailbox.unjoin() {
@@ -140,8 +152,10 @@ impl<M: Send, T: Send> Drop for Join<M, T> {
     }
 }
 
-impl<M: Send, T: Send> fmt::Debug for Join<M, T> {
+impl<M, T> fmt::Debug for Join<M, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Join").field("ready", &self.core.is_none()).finish()
+        f.debug_struct("Join")
+            .field("ready", &self.core.is_none())
+            .finish()
     }
 }

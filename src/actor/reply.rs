@@ -33,11 +33,11 @@ enum Slot<T> {
 /// It can be sent to another actor, and be used later. Dropping it without an answer gives the
 /// asker [`AskError::NoReply`].
 #[must_use = "dropping a reply gives the asker an error"]
-pub struct Reply<T: Send> {
+pub struct Reply<T> {
     slot: Arc<Lock<Slot<T>>>,
 }
 
-impl<T: Send> Reply<T> {
+impl<T> Reply<T> {
     /// Answers. If the asker is gone the answer is dropped.
     pub fn send(self, answer: T) {
         self.settle(Slot::Answered(answer));
@@ -61,15 +61,17 @@ impl<T: Send> Reply<T> {
     }
 }
 
-impl<T: Send> Drop for Reply<T> {
+impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         self.settle(Slot::Dropped);
     }
 }
 
-impl<T: Send> fmt::Debug for Reply<T> {
+impl<T> fmt::Debug for Reply<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").field("wanted", &self.is_wanted()).finish()
+        f.debug_struct("Reply")
+            .field("wanted", &self.is_wanted())
+            .finish()
     }
 }
 
@@ -78,7 +80,7 @@ struct Answer<T> {
     slot: Arc<Lock<Slot<T>>>,
 }
 
-impl<T: Send> Answer<T> {
+impl<T> Answer<T> {
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
         let mut waker = Some(cx.waker().clone());
         let polled = self.slot.with(|slot| match slot {
@@ -98,7 +100,9 @@ impl<T: Send> Answer<T> {
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        let left = self.slot.with(|slot| std::mem::replace(slot, Slot::Unwanted));
+        let left = self
+            .slot
+            .with(|slot| std::mem::replace(slot, Slot::Unwanted));
         contain(|| drop(left));
     }
 }
@@ -106,48 +110,52 @@ impl<T> Drop for Answer<T> {
 pin_project! {
     /// The future of [`Address::ask`].
     #[must_use = "futures do nothing unless polled"]
-    pub struct Ask<'a, M, T, F>
-    where
-        M: Send,
-    {
+    pub struct Ask<'a, M, T, F> {
         step: Step<'a, M, T, F>,
+        patience: Option<Duration>,
+        // Armed with the first poll.
         #[pin]
         deadline: Option<Sleep>,
     }
 }
 
-enum Step<'a, M: Send, T, F> {
+enum Step<'a, M, T, F> {
     Question(&'a Address<M>, F),
     /// The question waits for room, or was delivered (`None`).
     Waiting(Option<Sending<'a, M>>, Answer<T>),
     Over,
 }
 
-impl<'a, M: Send, T: Send, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
+impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     pub(super) fn new(address: &'a Address<M>, question: F) -> Self {
-        Ask { step: Step::Question(address, question), deadline: None }
+        Ask {
+            step: Step::Question(address, question),
+            patience: None,
+            deadline: None,
+        }
     }
 
     /// Gives up with [`AskError::TimedOut`] after `duration`, counted from the first poll.
     ///
     /// A second call replaces the first.
     pub fn timeout(mut self, duration: Duration) -> Self {
-        self.deadline = Some(crate::time::sleep(duration));
+        self.patience = Some(duration);
         self
     }
 }
 
-impl<M: Send, T: Send, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
+impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     type Output = Result<T, AskError>;
 
     /// # Panics
     /// If it is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+        let mut this = self.project();
         if let Step::Question(..) = this.step {
             let Step::Question(address, question) = std::mem::replace(this.step, Step::Over) else {
                 unreachable!("looked at just now")
             };
+            this.deadline.set(this.patience.map(crate::time::sleep));
             let slot = Arc::new(Lock::new(Slot::Open(None)));
             let answer = Answer { slot: slot.clone() };
             *this.step = Step::Waiting(Some(address.send(question(Reply { slot }))), answer);
@@ -166,10 +174,10 @@ impl<M: Send, T: Send, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         if send.is_none() {
             polled = answer.poll(cx);
         }
-        if polled.is_pending() {
-            if let Some(deadline) = this.deadline.as_pin_mut() {
-                polled = deadline.poll(cx).map(|()| Err(AskError::TimedOut));
-            }
+        if polled.is_pending()
+            && let Some(deadline) = this.deadline.as_pin_mut()
+        {
+            polled = deadline.poll(cx).map(|()| Err(AskError::TimedOut));
         }
         if polled.is_ready() {
             *this.step = Step::Over;
@@ -178,7 +186,7 @@ impl<M: Send, T: Send, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     }
 }
 
-impl<M: Send, T, F> fmt::Debug for Ask<'_, M, T, F> {
+impl<M, T, F> fmt::Debug for Ask<'_, M, T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.step {
             Step::Question(..) => "Ask(not sent)",

@@ -1,6 +1,9 @@
 //! How an actor comes to life: the builder, the places it can live, and the macro in front.
 
-#![expect(unsafe_code, reason = "a new cell's address and result are handed to its handle")]
+#![expect(
+    unsafe_code,
+    reason = "a new cell's address and result are handed to its handle"
+)]
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -53,7 +56,13 @@ where
     F: FnOnce(Context<M>) -> Fut,
     Fut: Future,
 {
-    ActorBuilder { actor, name: None, capacity: None, on: Current, _message: PhantomData }
+    ActorBuilder {
+        actor,
+        name: None,
+        capacity: None,
+        on: Current,
+        _message: PhantomData,
+    }
 }
 
 impl<M, F, On> ActorBuilder<M, F, On> {
@@ -74,8 +83,20 @@ impl<M, F, On> ActorBuilder<M, F, On> {
     /// Where it lives: a [`Runtime`] or a [`Pinned`] thread, on which its future may be `!Send`. By
     /// default the current runtime.
     pub fn on<Place>(self, place: Place) -> ActorBuilder<M, F, Place> {
-        let ActorBuilder { actor, name, capacity, on: _, _message } = self;
-        ActorBuilder { actor, name, capacity, on: place, _message }
+        let ActorBuilder {
+            actor,
+            name,
+            capacity,
+            on: _,
+            _message,
+        } = self;
+        ActorBuilder {
+            actor,
+            name,
+            capacity,
+            on: place,
+            _message,
+        }
     }
 
     /// Spawns the actor.
@@ -98,7 +119,10 @@ impl<M, F, On> ActorBuilder<M, F, On> {
             Ok(home) => home,
             Err(problem) => panic!("{}", self.describe(problem)),
         };
-        let options = Options { name: self.name, capacity: self.capacity };
+        let options = Options {
+            name: self.name,
+            capacity: self.capacity,
+        };
         let core = match cell::new(home, self.actor, options) {
             Ok(core) => core,
             Err((home, actor, options)) => cell::stillborn(home, actor, options),
@@ -124,7 +148,10 @@ impl<M, F, On> ActorBuilder<M, F, On> {
             Ok(home) => home,
             Err(problem) => return Err(SpawnError::new(self.actor, problem)),
         };
-        let options = Options { name: self.name, capacity: self.capacity };
+        let options = Options {
+            name: self.name,
+            capacity: self.capacity,
+        };
         match cell::new(home, self.actor, options) {
             // SAFETY: as in `spawn`.
             Ok(core) => Ok(unsafe { Handle::new(core) }),

@@ -59,10 +59,18 @@ impl<M> Block<M> {
         Err(_) => panic!("a message is larger than the address space"),
     };
     /// Where the first message stands.
-    const OFFSET: usize = if Self::FITS_CACHE { HEADER_BYTES } else { Self::SINGLE.1 };
+    const OFFSET: usize = if Self::FITS_CACHE {
+        HEADER_BYTES
+    } else {
+        Self::SINGLE.1
+    };
 
     const fn capacity_of(bytes: usize) -> u16 {
-        let size = if size_of::<M>() == 0 { 1 } else { size_of::<M>() };
+        let size = if size_of::<M>() == 0 {
+            1
+        } else {
+            size_of::<M>()
+        };
         ((bytes - HEADER_BYTES) / size) as u16
     }
 
@@ -75,7 +83,9 @@ impl<M> Block<M> {
         } else {
             (Class::Small, Self::capacity_of(SMALL_BYTES))
         };
-        let block = take(class).unwrap_or_else(|| allocate(Self::layout(class))).cast();
+        let block = take(class)
+            .unwrap_or_else(|| allocate(Self::layout(class)))
+            .cast();
         let header = Block {
             next: None,
             read: 0,
@@ -116,7 +126,13 @@ impl<M> Block<M> {
     /// `block` is alive and `index` below its capacity.
     pub(super) unsafe fn slot(block: NonNull<Block<M>>, index: u16) -> *mut M {
         // SAFETY: the layout of the class has room for `capacity` messages from `OFFSET` on.
-        unsafe { block.as_ptr().byte_add(Self::OFFSET).cast::<M>().add(usize::from(index)) }
+        unsafe {
+            block
+                .as_ptr()
+                .byte_add(Self::OFFSET)
+                .cast::<M>()
+                .add(usize::from(index))
+        }
     }
 }
 
@@ -141,13 +157,17 @@ struct Shelf {
 
 impl Shelf {
     const fn new() -> Self {
-        Shelf { top: Cell::new(None), count: Cell::new(0) }
+        Shelf {
+            top: Cell::new(None),
+            count: Cell::new(0),
+        }
     }
 
     fn take(&self) -> Option<NonNull<()>> {
         let block = self.top.get()?;
         // SAFETY: (B1) the cache owns it and wrote the link in `keep`.
-        self.top.set(unsafe { block.cast::<Option<NonNull<()>>>().read() });
+        self.top
+            .set(unsafe { block.cast::<Option<NonNull<()>>>().read() });
         self.count.set(self.count.get() - 1);
         Some(block)
     }

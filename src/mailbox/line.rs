@@ -7,7 +7,10 @@
 //! - W1: a place is touched only under the lock of its mailbox, but for `new` and `free`.
 //! - W2: places in the list are linked both ways and in state `Waiting`; a place that is freed is
 //!   not in the list.
-#![expect(unsafe_code, reason = "an intrusive list under the mailbox's lock; see W1 and W2")]
+#![expect(
+    unsafe_code,
+    reason = "an intrusive list under the mailbox's lock; see W1 and W2"
+)]
 
 use std::ptr::NonNull;
 use std::task::Waker;
@@ -67,7 +70,10 @@ impl<M> Ticket<M> {
 
 impl<M> Line<M> {
     pub(crate) const fn new() -> Self {
-        Line { first: None, last: None }
+        Line {
+            first: None,
+            last: None,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -109,7 +115,8 @@ impl<M> Line<M> {
     /// The first one's message, to be taken; if it is, call [`Line::settle_first`].
     pub(crate) fn first_message(&mut self) -> Option<&mut Option<M>> {
         // SAFETY: (W1) under the lock; (W2) a place in the list is alive.
-        self.first.map(|place| unsafe { &mut (*place.as_ptr()).message })
+        self.first
+            .map(|place| unsafe { &mut (*place.as_ptr()).message })
     }
 
     /// Takes the first one out of the line in its final state; gives its waker.

@@ -68,11 +68,18 @@ impl<M> Queue<M> {
             // SAFETY: (Q1) our block.
             Some(ends) if unsafe { has_room(ends.last) } => ends.last,
             ends => {
-                let Some(block) = spare.0.take() else { return false };
+                let Some(block) = spare.0.take() else {
+                    return false;
+                };
                 match ends {
                     // SAFETY: (Q1) our block, the last one.
                     Some(Ends { mut last, .. }) => unsafe { last.as_mut().next = Some(block) },
-                    None => self.ends = Some(Ends { first: block, last: block }),
+                    None => {
+                        self.ends = Some(Ends {
+                            first: block,
+                            last: block,
+                        })
+                    }
                 }
                 if let Some(ends) = &mut self.ends {
                     ends.last = block;

@@ -127,7 +127,11 @@ impl Word {
     }
 
     pub(super) fn unlock(&self, flags: Flags) {
-        let order = if mutant("word_release") { Ordering::Relaxed } else { Ordering::Release };
+        let order = if mutant("word_release") {
+            Ordering::Relaxed
+        } else {
+            Ordering::Release
+        };
         // Release pairs with the Acquire in `lock`.
         self.0.store(flags.0 & !Flags::LOCKED.0, order);
     }

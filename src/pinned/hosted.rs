@@ -32,7 +32,13 @@ impl<T: 'static> Hosted<T> {
     /// Keeps `value` on the thread this is called on, which is `seat`'s.
     pub(super) fn new(seat: &Arc<Seat>, value: T) -> Self {
         let key = Seat::with_local(|local| local.insert(Rc::new(RefCell::new(value))));
-        Hosted { value: Arc::new(Hold { key, kept: Kept::new(seat) }), _value: PhantomData }
+        Hosted {
+            value: Arc::new(Hold {
+                key,
+                kept: Kept::new(seat),
+            }),
+            _value: PhantomData,
+        }
     }
 
     /// Calls `call` with the value, on its thread.
@@ -94,12 +100,17 @@ impl Drop for Hold {
 
 impl<T> Clone for Hosted<T> {
     fn clone(&self) -> Self {
-        Hosted { value: self.value.clone(), _value: PhantomData }
+        Hosted {
+            value: self.value.clone(),
+            _value: PhantomData,
+        }
     }
 }
 
 impl<T> fmt::Debug for Hosted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hosted").field("on", &self.value.kept.seat().name()).finish()
+        f.debug_struct("Hosted")
+            .field("on", &self.value.kept.seat().name())
+            .finish()
     }
 }

@@ -5,7 +5,10 @@
 //!   runnable that reaches the inbox after its end was never polled.
 //! - S2: `keeps` counts the clones of `Pinned` and all that lives on the thread; at zero nobody can
 //!   add to it.
-#![expect(unsafe_code, reason = "futures that are not `Send` are spawned here; see S1")]
+#![expect(
+    unsafe_code,
+    reason = "futures that are not `Send` are spawned here; see S1"
+)]
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -25,8 +28,8 @@ use crate::instant::Instant;
 use crate::park::Parker;
 use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Registry};
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, yield_now};
 use crate::task::{CellHome, Header, Home, Runnable, Task, Ticket, spawn_unchecked};
 use crate::timers::{Clock, Pace, Timers};
 
@@ -80,7 +83,10 @@ impl Seat {
         Seat {
             name,
             runtime: runtime.clone(),
-            inbox: Mutex::new(Inbox { queue: VecDeque::new(), closed: false }),
+            inbox: Mutex::new(Inbox {
+                queue: VecDeque::new(),
+                closed: false,
+            }),
             parker: Parker::new(),
             timers: Timers::new(),
             registry: Registry::new(1),
@@ -136,7 +142,10 @@ impl Seat {
     // -- the thread ---------------------------------------------------------------------------
 
     fn serve(self: &Arc<Self>) {
-        let local = Local { seat: self.clone(), hosted: RefCell::new(Slab::new()) };
+        let local = Local {
+            seat: self.clone(),
+            hosted: RefCell::new(Slab::new()),
+        };
         let place = Place::new(&self.runtime, Role::Pinned(&local));
         let _entered = place.enter();
         self.run_until_over(&place);
@@ -189,6 +198,10 @@ impl Seat {
                 break;
             }
             drop(inbox);
+            if queue.is_empty() && hosted.is_empty() {
+                // Somebody has woken the last one and not brought it here yet.
+                yield_now();
+            }
             for runnable in queue {
                 contain(|| drop(runnable));
             }
@@ -223,7 +236,8 @@ impl Home for Arc<Seat> {
 
     fn track(&self, waker: &Waker) -> Option<Ticket> {
         // Acquire pairs with the Release in `end`.
-        self.registry.track(waker, Some(0), || self.over.load(Ordering::Acquire))
+        self.registry
+            .track(waker, Some(0), || self.over.load(Ordering::Acquire))
     }
 
     fn untrack(&self, ticket: Ticket) {
@@ -319,8 +333,9 @@ impl Seats {
         }
         let seat = Arc::new(Seat::new(runtime, name));
         let own = seat.clone();
-        let thread =
-            std::thread::Builder::new().name(seat.name.clone()).spawn(move || own.serve())?;
+        let thread = std::thread::Builder::new()
+            .name(seat.name.clone())
+            .spawn(move || own.serve())?;
         all.taken.push((seat.clone(), thread));
         Ok(seat)
     }
@@ -336,7 +351,12 @@ impl Seats {
     }
 
     fn seats(&self) -> Vec<Arc<Seat>> {
-        self.0.lock().taken.iter().map(|(seat, _)| seat.clone()).collect()
+        self.0
+            .lock()
+            .taken
+            .iter()
+            .map(|(seat, _)| seat.clone())
+            .collect()
     }
 
     /// How many actors live on all of them.
@@ -371,7 +391,9 @@ impl Seats {
 
     pub(crate) fn all_ended(&self) -> bool {
         // Acquire pairs with the Release at the end of `Seat::end`.
-        self.seats().iter().all(|seat| seat.ended.load(Ordering::Acquire))
+        self.seats()
+            .iter()
+            .all(|seat| seat.ended.load(Ordering::Acquire))
     }
 
     /// Joins those that have ended; says how many have not.

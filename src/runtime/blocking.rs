@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
+use std::thread::{JoinHandle, ThreadId};
 
 use super::current::{self, Place, Role};
 use super::inner::Inner;
@@ -40,7 +41,12 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn(BlockingHome { runtime: current::runtime() }, async move { job() })
+    spawn(
+        BlockingHome {
+            runtime: current::runtime(),
+        },
+        async move { job() },
+    )
 }
 
 pub(crate) struct Blocking {
@@ -56,6 +62,9 @@ pub(crate) struct Blocking {
 struct State {
     jobs: VecDeque<Runnable>,
     threads: usize,
+    handles: Vec<JoinHandle<()>>,
+    /// The threads that have ended.
+    out: Vec<ThreadId>,
     /// Threads that wait for a job, also those that were told of one and have not taken it.
     idle: usize,
     over: bool,
@@ -78,7 +87,11 @@ impl Blocking {
     }
 
     /// Takes a job; gives it back if it must be run, or dropped, by the caller.
-    fn push(&self, job: Runnable, start: impl FnOnce() -> bool) -> Option<Runnable> {
+    fn push(
+        &self,
+        job: Runnable,
+        start: impl FnOnce() -> Option<JoinHandle<()>>,
+    ) -> Option<Runnable> {
         let mut state = self.state.lock();
         if state.over {
             drop(state);
@@ -96,13 +109,19 @@ impl Blocking {
         }
         state.threads += 1;
         drop(state);
-        if start() {
+        let started = start();
+        let mut state = self.state.lock();
+        if let Some(handle) = started {
+            state.handles.push(handle);
             return None;
         }
-        let mut state = self.state.lock();
         state.threads -= 1;
         // Others will come to it, unless there are none.
-        if state.threads == 0 { state.jobs.pop_back() } else { None }
+        if state.threads == 0 {
+            state.jobs.pop_back()
+        } else {
+            None
+        }
     }
 
     /// The body of a thread.
@@ -122,6 +141,7 @@ impl Blocking {
             }
         }
         state.threads -= 1;
+        state.out.push(std::thread::current().id());
         drop(state);
         self.ended.notify_all();
     }
@@ -143,7 +163,19 @@ impl Blocking {
             }
             state = self.ended.wait(state, wait);
         }
-        state.threads
+        let left_behind = state.threads;
+        let (handles, out) = (
+            std::mem::take(&mut state.handles),
+            std::mem::take(&mut state.out),
+        );
+        drop(state);
+        for handle in handles
+            .into_iter()
+            .filter(|handle| out.contains(&handle.thread().id()))
+        {
+            let _ = handle.join();
+        }
+        left_behind
     }
 }
 
@@ -155,10 +187,12 @@ struct BlockingHome {
 
 impl BlockingHome {
     fn pool(&self) -> &Blocking {
-        self.runtime.as_ref().map_or_else(|| Blocking::of_process(), |runtime| &runtime.blocking)
+        self.runtime
+            .as_ref()
+            .map_or_else(|| Blocking::of_process(), |runtime| &runtime.blocking)
     }
 
-    fn start(&self) -> bool {
+    fn start(&self) -> Option<JoinHandle<()>> {
         let home = self.clone();
         let name = format!("{}-blocking", home.pool().thread_name);
         let body = move || match &home.runtime {
@@ -169,7 +203,7 @@ impl BlockingHome {
             }
             None => home.pool().serve(),
         };
-        std::thread::Builder::new().name(name).spawn(body).is_ok()
+        std::thread::Builder::new().name(name).spawn(body).ok()
     }
 }
 

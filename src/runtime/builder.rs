@@ -111,13 +111,20 @@ impl Builder {
         for index in 0..inner.options().workers {
             let own = inner.clone();
             let name = format!("{}-{index}", inner.options().thread_name);
-            match std::thread::Builder::new().name(name).spawn(move || work(&own, index)) {
+            match std::thread::Builder::new()
+                .name(name)
+                .spawn(move || work(&own, index))
+            {
                 Ok(thread) => threads.push(thread),
                 Err(source) => {
                     let (workers, started) = (inner.options().workers, threads.len());
                     inner.closing.keep_threads(threads);
                     drop(runtime);
-                    return Err(BuildError::Thread { workers, started, source });
+                    return Err(BuildError::Thread {
+                        workers,
+                        started,
+                        source,
+                    });
                 }
             }
         }
@@ -144,8 +151,19 @@ impl Builder {
             let reason = format!("has a NUL at byte {at}, which a thread's name cannot have");
             return impossible("thread_name", reason);
         }
-        let Builder { thread_name, grace, on_fault, .. } = self;
-        Ok(Options { workers, batch, thread_name, grace, on_fault })
+        let Builder {
+            thread_name,
+            grace,
+            on_fault,
+            ..
+        } = self;
+        Ok(Options {
+            workers,
+            batch,
+            thread_name,
+            grace,
+            on_fault,
+        })
     }
 }
 

@@ -61,7 +61,9 @@ impl Closing {
     /// Begins the shutdown; false if it has begun before.
     pub(super) fn begin(&self) -> bool {
         // SeqCst: one order with the fences of those who push and then look at the phase.
-        self.phase.compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.phase
+            .compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
     }
 
     pub(super) fn finish(&self) {
@@ -119,9 +121,15 @@ impl Closing {
         self.wait_until(deadline, State::all_out);
         let mut state = self.state.lock();
         let left_behind = state.threads.len() - state.out.len() - usize::from(state.lingering);
-        let (threads, out) = (std::mem::take(&mut state.threads), std::mem::take(&mut state.out));
+        let (threads, out) = (
+            std::mem::take(&mut state.threads),
+            std::mem::take(&mut state.out),
+        );
         drop(state);
-        for thread in threads.into_iter().filter(|thread| out.contains(&thread.thread().id())) {
+        for thread in threads
+            .into_iter()
+            .filter(|thread| out.contains(&thread.thread().id()))
+        {
             // Only the thread-locals of the user can hold it up now; a panic of theirs is told.
             let _ = thread.join();
         }
@@ -197,7 +205,11 @@ impl Closing {
         self.changed.notify_all();
         while !state.exempt.is_empty() {
             // Before the report a wake-up is for something else, which waits until then.
-            let ready = if state.report.is_some() { state.spared.pop() } else { None };
+            let ready = if state.report.is_some() {
+                state.spared.pop()
+            } else {
+                None
+            };
             let Some(runnable) = ready else {
                 state = self.changed.wait(state, None);
                 continue;

@@ -38,14 +38,23 @@ pub(crate) enum Role<'a> {
 
 impl<'a> Place<'a> {
     pub(crate) fn new(runtime: &'a Arc<Inner>, role: Role<'a>) -> Self {
-        Place { runtime, role, running: Cell::new(None) }
+        Place {
+            runtime,
+            role,
+            running: Cell::new(None),
+        }
     }
 
     /// Makes this the place of the thread until the guard is dropped.
     pub(crate) fn enter(&self) -> Entered<'_> {
         let this = std::ptr::from_ref(self).cast();
-        let outer = PLACE.try_with(|place| place.replace(this)).unwrap_or(std::ptr::null());
-        Entered { outer, _place: PhantomData }
+        let outer = PLACE
+            .try_with(|place| place.replace(this))
+            .unwrap_or(std::ptr::null());
+        Entered {
+            outer,
+            _place: PhantomData,
+        }
     }
 
     /// The worker's own queues, if this thread is a worker of `runtime`.

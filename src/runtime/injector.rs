@@ -35,7 +35,10 @@ impl Injector {
 
     pub(crate) fn new() -> Self {
         Injector {
-            queue: Mutex::new(Queue { entries: VecDeque::new(), before: 0 }),
+            queue: Mutex::new(Queue {
+                entries: VecDeque::new(),
+                before: 0,
+            }),
             len: AtomicUsize::new(0),
         }
     }
@@ -71,7 +74,10 @@ impl Injector {
         if queue.before > 0 {
             queue.before -= 1;
         } else {
-            queue.entries.drain(..share.min(super::ring::CAPACITY / 2)).for_each(|raw| keep(raw.0));
+            queue
+                .entries
+                .drain(..share.min(super::ring::CAPACITY / 2))
+                .for_each(|raw| keep(raw.0));
         }
         self.taken(&mut queue);
         Some(first)

@@ -38,7 +38,10 @@ struct Station {
 
 impl Queues {
     pub(crate) fn new(workers: usize) -> Self {
-        let station = |_| Station { ring: Ring::new(), turns: AtomicU64::new(0) };
+        let station = |_| Station {
+            ring: Ring::new(),
+            turns: AtomicU64::new(0),
+        };
         Queues {
             stations: (0..workers).map(station).collect(),
             injector: Injector::new(),
@@ -62,7 +65,11 @@ impl Queues {
 
     /// Whether the slot of a worker other than `me` is filled.
     pub(crate) fn has_slot(&self, me: usize) -> bool {
-        let mut others = self.stations.iter().enumerate().filter(|&(index, _)| index != me);
+        let mut others = self
+            .stations
+            .iter()
+            .enumerate()
+            .filter(|&(index, _)| index != me);
         others.any(|(_, station)| station.ring.has_newest())
     }
 
@@ -166,7 +173,9 @@ impl<'a> Local<'a> {
         }
         self.newest_runs.set(0);
         ring.pop().or_else(|| {
-            self.queues.injector.pop_some(self.queues.workers(), |more| self.push_back(more))
+            self.queues
+                .injector
+                .pop_some(self.queues.workers(), |more| self.push_back(more))
         })
     }
 
@@ -199,10 +208,11 @@ impl<'a> Local<'a> {
                 continue;
             }
             moved |= !stuck;
-            if stuck && !mutant("watcher_takes_nothing") {
-                if let Some(entry) = station.ring.take_newest() {
-                    return (Some(entry), true);
-                }
+            if stuck
+                && !mutant("watcher_takes_nothing")
+                && let Some(entry) = station.ring.take_newest()
+            {
+                return (Some(entry), true);
             }
         }
         (None, moved && !self.queues.sleep.is_alone())
@@ -212,7 +222,10 @@ impl<'a> Local<'a> {
     pub(crate) fn begin_turn(&self) {
         let turns = &self.station().turns;
         // Relaxed: only this worker writes it, and it publishes nothing.
-        turns.store(turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        turns.store(
+            turns.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
     }
 
     /// Takes all that is left in this worker's queues.

@@ -168,9 +168,16 @@ impl Registry {
     pub(crate) fn wake_tasks(&self, spare: &[Key]) -> usize {
         let mut woken = 0;
         for shard in &self.shards {
-            let wakers: Vec<Waker> =
-                shard.lock().wakers.iter().map(|(_, waker)| waker.clone()).collect();
-            for waker in wakers.into_iter().filter(|waker| !spare.contains(&Key::of_task(waker))) {
+            let wakers: Vec<Waker> = shard
+                .lock()
+                .wakers
+                .iter()
+                .map(|(_, waker)| waker.clone())
+                .collect();
+            for waker in wakers
+                .into_iter()
+                .filter(|waker| !spare.contains(&Key::of_task(waker)))
+            {
                 woken += 1;
                 waker.wake();
             }

@@ -63,8 +63,11 @@ impl Ring {
         }
         // Relaxed: published by the Release store of `tail`.
         self.entry(tail).store(entry.as_ptr(), Ordering::Relaxed);
-        let order =
-            if mutant("ring_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let order = if mutant("ring_push_relaxed") {
+            Ordering::Relaxed
+        } else {
+            Ordering::Release
+        };
         // Release pairs with the Acquire load of `tail` in `steal_into`.
         self.tail.store(tail.wrapping_add(1), order);
         Ok(())
@@ -96,7 +99,10 @@ impl Ring {
         }
         let half: [Option<Entry>; CAPACITY / 2] = std::array::from_fn(|at| {
             // Relaxed: the owner wrote it.
-            NonNull::new(self.entry(head.wrapping_add(at as u64)).load(Ordering::Relaxed))
+            NonNull::new(
+                self.entry(head.wrapping_add(at as u64))
+                    .load(Ordering::Relaxed),
+            )
         });
         // A thief was quicker: then there is room again.
         self.move_head(head, (CAPACITY / 2) as u64).ok()?;
@@ -124,7 +130,8 @@ impl Ring {
             let first = self.entry(head).load(Ordering::Relaxed);
             for at in 1..half {
                 let entry = self.entry(head.wrapping_add(at)).load(Ordering::Relaxed);
-                into.entry(back.wrapping_add(at - 1)).store(entry, Ordering::Relaxed);
+                into.entry(back.wrapping_add(at - 1))
+                    .store(entry, Ordering::Relaxed);
             }
             if mutant("steal_without_exchange") {
                 self.head.store(head.wrapping_add(half), Ordering::Release);
@@ -133,7 +140,8 @@ impl Ring {
                 continue;
             }
             // Release: as in `push`.
-            into.tail.store(back.wrapping_add(half - 1), Ordering::Release);
+            into.tail
+                .store(back.wrapping_add(half - 1), Ordering::Release);
             return NonNull::new(first);
         }
     }

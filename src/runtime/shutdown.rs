@@ -43,10 +43,12 @@ impl Inner {
         }
         let deadline = Instant::now().checked_add(grace);
         let alive = self.ask_to_stop();
-        self.closing.wait_until(deadline, |state| self.cells() <= state.exempt_cells());
+        self.closing
+            .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
         // What was queued has its run, even when the time is over.
         let patience = deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS);
-        self.closing.wait_until(patience, |_| self.queues.injector.before() == 0);
+        self.closing
+            .wait_until(patience, |_| self.queues.injector.before() == 0);
         let left_behind = self.end_threads(patience);
         let cancelled = self.cancel_all();
         self.timers.close();
@@ -82,7 +84,8 @@ impl Inner {
         self.queues.sleep.wake_all();
         self.closing.progress();
         self.seats.finish();
-        self.closing.wait_until(deadline, |_| self.seats.all_ended());
+        self.closing
+            .wait_until(deadline, |_| self.seats.all_ended());
         self.seats.join() + self.blocking.close(deadline) + self.closing.join_threads(deadline)
     }
 

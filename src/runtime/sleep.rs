@@ -57,7 +57,10 @@ impl Sleep {
     pub(crate) fn new(workers: usize) -> Self {
         Sleep {
             state: AtomicUsize::new(0),
-            sleepers: Mutex::new(Sleepers { stack: Vec::with_capacity(workers), keeper: None }),
+            sleepers: Mutex::new(Sleepers {
+                stack: Vec::with_capacity(workers),
+                keeper: None,
+            }),
             parkers: (0..workers).map(|_| Parker::new()).collect(),
         }
     }
@@ -106,7 +109,9 @@ impl Sleep {
         if sleepers.keeper.is_none() {
             sleepers.keeper = sleepers.stack.first().copied();
         }
-        let Some(keeper) = sleepers.keeper else { return };
+        let Some(keeper) = sleepers.keeper else {
+            return;
+        };
         if watch {
             // Relaxed: under the lock; who reads it without has fenced.
             self.state.fetch_or(WATCHED, Ordering::Relaxed);
@@ -132,7 +137,9 @@ impl Sleep {
         if self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING != 0 {
             return;
         }
-        let Some(woken) = sleepers.stack.pop() else { return };
+        let Some(woken) = sleepers.stack.pop() else {
+            return;
+        };
         self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
         self.dismiss(&mut sleepers, woken);
         drop(sleepers);
@@ -175,13 +182,7 @@ impl Sleep {
     ///
     /// `searching`: it is the searching one, and stops being it. `watch`: it has watched and saw
     /// others run, so it goes on if nobody else does.
-    pub(crate) fn sleep(
-        &self,
-        me: usize,
-        searching: bool,
-        watch: bool,
-        view: &impl View,
-    ) -> Woken {
+    pub(crate) fn sleep(&self, me: usize, searching: bool, watch: bool, view: &impl View) -> Woken {
         let mut sleepers = self.sleepers.lock();
         sleepers.stack.push(me);
         self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
@@ -192,7 +193,11 @@ impl Sleep {
         // SeqCst pairs with the fences in `notify` and `notify_slot`: whoever pushed before sees
         // us asleep, or we see the push. (F1)
         fence(Ordering::SeqCst);
-        let look = if mutant("only_the_searcher_looks_again") { searching } else { true };
+        let look = if mutant("only_the_searcher_looks_again") {
+            searching
+        } else {
+            true
+        };
         if look && view.has_work() {
             self.notify();
         }
@@ -206,7 +211,9 @@ impl Sleep {
     /// Becomes the keeper, unless there is one or this worker was woken meanwhile.
     fn keep(&self, me: usize, watch: bool) {
         let mut sleepers = self.sleepers.lock();
-        let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else { return };
+        let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
+            return;
+        };
         if sleepers.keeper.is_none() {
             sleepers.keeper = Some(me);
             // At the bottom: the keeper is the last to be woken for work.

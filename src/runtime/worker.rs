@@ -75,7 +75,11 @@ impl Worker<'_> {
     /// Steals, if nobody else does.
     fn search(&mut self) -> Option<Entry> {
         self.searching = self.searching || self.local.try_search();
-        if self.searching { self.local.steal() } else { None }
+        if self.searching {
+            self.local.steal()
+        } else {
+            None
+        }
     }
 
     /// After a sleep that ended by itself; says whether to go on watching.

@@ -15,7 +15,10 @@ pub struct Header {
 
 impl Header {
     pub(crate) fn new(vtable: &'static VTable) -> Self {
-        Header { vtable, links: Links::default() }
+        Header {
+            vtable,
+            links: Links::default(),
+        }
     }
 }
 

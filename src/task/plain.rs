@@ -3,7 +3,10 @@
 //! What async-task would abort the process over, a panic in the drop of a future or of a result,
 //! is contained here; what it would lose, a task that nobody can wake, is kept alive by its home.
 
-#![expect(unsafe_code, reason = "async-task's unchecked form, for futures that stay on a thread")]
+#![expect(
+    unsafe_code,
+    reason = "async-task's unchecked form, for futures that stay on a thread"
+)]
 
 use std::fmt;
 use std::future::Future;
@@ -72,7 +75,9 @@ impl<T> Future for Task<T> {
 
 impl<T> fmt::Debug for Task<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Task").field("finished", &self.is_finished()).finish()
+        f.debug_struct("Task")
+            .field("finished", &self.is_finished())
+            .finish()
     }
 }
 
@@ -106,13 +111,17 @@ impl<T> Future for FallibleTask<T> {
     /// # Panics
     /// Resumes the panic of a future that panicked.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        Pin::new(&mut self.0).poll(cx).map(|outcome| outcome.map(Outcome::open))
+        Pin::new(&mut self.0)
+            .poll(cx)
+            .map(|outcome| outcome.map(Outcome::open))
     }
 }
 
 impl<T> fmt::Debug for FallibleTask<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FallibleTask").field("finished", &self.is_finished()).finish()
+        f.debug_struct("FallibleTask")
+            .field("finished", &self.is_finished())
+            .finish()
     }
 }
 
@@ -144,7 +153,13 @@ impl Drop for Unheard {
     fn drop(&mut self) {
         if let Some(panic) = self.panic.take() {
             let fault = Fault::Panicked(panic);
-            contain(|| (self.report)(&Unjoined { name: None, id: None, fault: &fault }));
+            contain(|| {
+                (self.report)(&Unjoined {
+                    name: None,
+                    id: None,
+                    fault: &fault,
+                })
+            });
         }
     }
 }
@@ -175,7 +190,10 @@ impl<H: Home, Fut: Future> Future for Plain<H, Fut> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let future = this.future.as_pin_mut().expect("a task has its future until it is dropped");
+        let future = this
+            .future
+            .as_pin_mut()
+            .expect("a task has its future until it is dropped");
         match attempt(|| future.poll(cx)) {
             Ok(Poll::Ready(value)) => Poll::Ready(Outcome::Value(Contained::new(value))),
             Ok(Poll::Pending) => {
@@ -190,7 +208,10 @@ impl<H: Home, Fut: Future> Future for Plain<H, Fut> {
             Err(panic) => {
                 let home = this.home.clone();
                 let report = Box::new(move |unjoined: &Unjoined<'_>| home.report(unjoined));
-                Poll::Ready(Outcome::Panicked(Unheard { panic: Some(panic), report }))
+                Poll::Ready(Outcome::Panicked(Unheard {
+                    panic: Some(panic),
+                    report,
+                }))
             }
         }
     }
@@ -218,7 +239,11 @@ where
     Fut: Future + 'static,
     Fut::Output: Send + 'static,
 {
-    let future = Plain { home: home.clone(), ticket: None, future: Some(future) };
+    let future = Plain {
+        home: home.clone(),
+        ticket: None,
+        future: Some(future),
+    };
     let schedule = move |runnable, info: ScheduleInfo| {
         home.schedule(Runnable::from_task(runnable), info.woken_while_running);
     };
@@ -232,8 +257,10 @@ where
 
 /// A task that was cancelled before it began.
 pub(crate) fn cancelled<T: Send + 'static>() -> Task<T> {
-    let (runnable, task) =
-        async_task::spawn(std::future::pending::<Outcome<T>>(), |_: async_task::Runnable| {});
+    let (runnable, task) = async_task::spawn(
+        std::future::pending::<Outcome<T>>(),
+        |_: async_task::Runnable| {},
+    );
     drop(runnable);
     Task(task.fallible())
 }

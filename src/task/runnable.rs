@@ -7,7 +7,10 @@
 //! - R1: a `Runnable` is the only one of its task or cell; it is run or discarded exactly once.
 //! - R2: async-task's headers and [`Header`] are aligned to more than one byte, so bit 0 is free.
 //! - R3: a cell stays allocated while a runnable of it exists.
-#![expect(unsafe_code, reason = "the kind is packed into the pointer; see R1 to R3")]
+#![expect(
+    unsafe_code,
+    reason = "the kind is packed into the pointer; see R1 to R3"
+)]
 
 use std::ptr::NonNull;
 use std::task::Waker;

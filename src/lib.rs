@@ -1,4 +1,74 @@
 //! Actors as async tasks, on a work-stealing executor made for them.
+//!
+//! ```
+//! use greenroom::{Context, Reply, spawn};
+//!
+//! enum Tally {
+//!     Add(u64),
+//!     Total(Reply<u64>),
+//! }
+//!
+//! async fn tally(mut cx: Context<Tally>, start: u64) -> u64 {
+//!     let mut total = start;
+//!     while let Some(message) = cx.recv().await {
+//!         match message {
+//!             Tally::Add(n) => total += n,
+//!             Tally::Total(reply) => reply.send(total),
+//!         }
+//!     }
+//!     total // what the actor returns when it ends
+//! }
+//!
+//! greenroom::run(async {
+//!     let tally = spawn!(tally(_, 40)); // `_` is where the context goes
+//!     tally.tell(Tally::Add(2)).unwrap();
+//!     assert_eq!(tally.ask(Tally::Total).await.unwrap(), 42);
+//!     tally.stop();
+//!     assert_eq!(tally.join().await.unwrap(), 42);
+//! });
+//! ```
+//!
+//! An actor is an async task. Its [`Context`] owns the reading end of its mailbox; an [`Address`] is
+//! a cheap, cloneable writing end. Nothing else is needed to begin.
+//!
+//! # Sending
+//!
+//! | call | waits | gives |
+//! |---|---|---|
+//! | [`tell`](Address::tell) | never | the message back if the mailbox is full or closed |
+//! | [`send`](Address::send) | for room, in order of arrival | the message back if it is closed |
+//! | [`ask`](Address::ask) | for room, then for the answer | the answer, or why there is none |
+//!
+//! # Where an actor or a task runs
+//!
+//! | where | how | choose it for |
+//! |---|---|---|
+//! | the workers of a [`Runtime`] | `spawn!(f(_))`, [`spawn`] | nearly everything; the future is `Send` |
+//! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | what must not leave its thread |
+//! | a blocking thread | [`unblock`] | a call that blocks |
+//!
+//! # Guarantees
+//!
+//! - At most one message of an actor is handled at a time, and never on two threads at once.
+//! - A mailbox is first in, first out; messages of one sender to one actor arrive in order.
+//! - An actor that has a message and waits in `recv` is polled, while a worker is free.
+//! - What was accepted is delivered, unless the actor ends, is killed, or drops its context.
+//! - An `ask` is resolved exactly once: with the answer, or with the reason why there is none.
+//! - A panic in an actor or task ends that one alone; a panic in a drop is contained too.
+//! - Every future is dropped exactly once, at the latest by the shutdown of its runtime; one that
+//!   was first polled on a pinned thread is dropped on it.
+//!
+//! # Behaviour today
+//!
+//! These may change: a worker's ring holds 256 tasks; the task it woke last runs next, up to three
+//! times in a row; at every other turn it looks at what came from outside; a thief takes half of
+//! another worker's ring; what a blocked worker would have run next is taken over within 4 ms.
+//!
+//! # Panics and errors
+//!
+//! What returns a `Result` does not panic. [`spawn!`] and [`spawn`] panic where no runtime is
+//! current or an option is impossible; [`ActorBuilder::try_spawn`] gives an error. Each operation
+//! has an error type of its own, and gives back what it did not take.
 
 mod contain;
 mod error;
@@ -31,3 +101,8 @@ pub use pinned::{Hosted, Pinned};
 pub use runtime::{Builder, Runtime, Shutdown, run, spawn, unblock, yield_now};
 pub use signal::ctrl_c;
 pub use task::{FallibleTask, Task};
+
+/// Compiles and runs the README's programs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -119,7 +119,7 @@ impl Runtime {
     ///
     /// # Panics
     /// On a worker of a runtime and in a task of a pinned thread: it would block the thread that
-    /// runs the tasks. Await there, or use [`unblock`](crate::unblock). A panic of the future goes
+    /// runs the tasks. Await there, or use [`unblock`]. A panic of the future goes
     /// through.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {

@@ -156,8 +156,8 @@ impl Condvar {
 
 /// Waits a little for somebody who is inside a critical section of a few instructions.
 ///
-/// `attempt` counts the waits of one acquisition. After [`SPINS`] the holder has probably lost its
-/// core, so the time slice is given away; after [`YIELDS`] it may not even run at our priority, so
+/// `attempt` counts the waits of one acquisition. After `SPINS` the holder has probably lost its
+/// core, so the time slice is given away; after `YIELDS` it may not even run at our priority, so
 /// the thread sleeps.
 pub(crate) fn relax(attempt: &mut u32) {
     const SPINS: u32 = 64;

@@ -269,7 +269,8 @@ impl<M> WeakAddress<M> {
     pub fn upgrade(&self) -> Option<Address<M>> {
         self.core()
             .revive_sender()
-            .then_some(Address { core: self.core })
+            // Not `then_some`: an address that is made and dropped would give up a count.
+            .then(|| Address { core: self.core })
     }
 
     /// As [`Address::id`].

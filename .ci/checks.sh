@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# The checks of .ci/run, a function each: `bash .ci/checks.sh NAME` runs one of them.
+set -eu -o pipefail
+
+readonly PEERS=benches/peers/Cargo.toml
+
+format() {
+    cargo fmt --check
+    cargo fmt --check --manifest-path "$PEERS"
+}
+
+clippy() {
+    cargo clippy --locked --all-targets -- -D warnings
+}
+
+clippy_peers() {
+    cargo clippy --locked --all-targets --manifest-path "$PEERS" -- -D warnings
+}
+
+clippy_loom() {
+    RUSTFLAGS='--cfg greenroom_loom' cargo clippy --locked --release --all-targets \
+        --target-dir target/loom -- -D warnings
+}
+
+# What README.md tells to run.
+tests() {
+    cargo test
+}
+
+tests_release() {
+    cargo test --locked --release --lib --tests
+}
+
+docs() {
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
+}
+
+# How many crates a default build is made of, greenroom included.
+crates() {
+    local count
+    cargo tree --locked -e normal,build --prefix none | sort -u
+    count=$(cargo tree --locked -e normal,build --prefix none | sort -u | wc -l)
+    echo "$count crates, of at most 13"
+    [ "$count" -le 13 ]
+}
+
+# Whoever takes the crate gets its papers, and nothing that is only for its own house.
+package() {
+    local listed paper
+    listed=$(cargo package --locked --allow-dirty --list)
+    echo "$listed"
+    for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT; do
+        grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
+    done
+    if grep -E '^(\.ci|benches/peers)/' <<<"$listed"; then
+        echo 'in the package, though it should not be'
+        return 1
+    fi
+}
+
+# The models, and the faults that each of them must find.
+loom() {
+    LOOM_MAX_PREEMPTIONS=2 RUSTFLAGS='--cfg greenroom_loom' cargo test --locked --release --lib \
+        --target-dir target/loom loom
+}
+
+asan() {
+    local host
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
+        ASAN_OPTIONS=detect_stack_use_after_return=1 \
+        cargo test --locked --target "$host" --tests --target-dir target/asan
+}
+
+# The oldest compiler that Cargo.toml promises, where it is installed.
+rust_version() {
+    local oldest
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    if ! cargo "+$oldest" --version; then
+        echo "Rust $oldest is not installed"
+        return 77
+    fi
+    cargo "+$oldest" check --locked --target-dir target/oldest
+}
+
+# The comparison builds, and a short case of each peer gives its figure.
+peers() {
+    local program=target/peers/release/peers peer
+    cargo build --locked --release --manifest-path "$PEERS" --target-dir target/peers
+    for peer in tokio greenroom; do
+        echo "$peer: $("$program" case "$peer" ask)"
+    done
+}
+
+# Every example, to its end. Those that want arguments have a function of their own.
+examples() {
+    local path name
+    cargo build --locked --release --examples
+    for path in examples/*.rs examples/*/main.rs; do
+        [ -e "$path" ] || continue
+        name=${path#examples/} name=${name%.rs} name=${name%/main}
+        echo "== $name"
+        if declare -F "example_$name" >/dev/null; then
+            "example_$name" "target/release/examples/$name"
+        else
+            timeout 60 "target/release/examples/$name"
+        fi
+    done
+}
+
+# The crate's own sources, with a text that is in them and one that is not.
+example_code_search() {
+    local scratch status=0
+    scratch=$(mktemp -d)
+    # shellcheck disable=SC2064 # as it is now
+    trap "rm -rf '$scratch'" EXIT
+    timeout 60 "$1" --index "$scratch/index" src 'pub struct Runtime' | tee "$scratch/hits"
+    grep -q 'runtime\.rs:[0-9]*: pub struct Runtime {$' "$scratch/hits"
+    timeout 60 "$1" --index "$scratch/index" src "not$(printf '\x20')there at all" || status=$?
+    echo "status $status where nothing is found"
+    [ "$status" = 1 ]
+}
+
+miri() {
+    local toolchain
+    for toolchain in stable nightly; do
+        if cargo "+$toolchain" miri --version; then
+            MIRIFLAGS=-Zmiri-disable-isolation cargo "+$toolchain" miri test --locked --lib \
+                --target-dir target/miri mailbox
+            return
+        fi
+    done
+    echo 'no toolchain here has the component miri'
+    return 77
+}
+
+# The other memory model: only where the machine has it.
+arm64() {
+    if [ "$(uname -m)" != aarch64 ]; then
+        echo "foreign hardware (arm64): this machine is $(uname -m)"
+        return 77
+    fi
+    cargo test --locked --release --lib --tests
+}
+
+"$@"

@@ -140,13 +140,17 @@ impl<M> Address<M> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn closed(&self) {
-        let core = self.core();
-        while !core.mailbox.peek().has(Flags::ENDED) {
-            let ended = core.ended.listen();
-            if !core.mailbox.peek().has(Flags::ENDED) {
+        // The core itself is not kept over the wait: that would make the future `!Send`.
+        while !self.has_ended() {
+            let ended = self.core().ended.listen();
+            if !self.has_ended() {
                 ended.await;
             }
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.core().mailbox.peek().has(Flags::ENDED)
     }
 
     /// Whether the mailbox is closed, so that `tell` and `send` refuse.

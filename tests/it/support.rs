@@ -1,0 +1,412 @@
+//! What the tests stand on: watchdogs, homes, gates, drop counters, bombs and counting wakers.
+//!
+//! Nothing here waits for time to pass. Who must wait for something waits at a [`Gate`]; who might
+//! hang is watched by [`within`], which turns a hang into a failure.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use greenroom::{ActorBuilder, Handle, Pinned, Runtime};
+
+/// Longer than any test takes on a busy machine, and short enough to be waited for.
+pub const WATCH: Duration = Duration::from_secs(60);
+
+/// Runs `test` on a thread of its own and fails if that is not done in time.
+pub fn within<R: Send + 'static>(limit: Duration, test: impl FnOnce() -> R + Send + 'static) -> R {
+    keep_bombs_quiet();
+    let (done, outcome) = mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new().name("watched".into());
+    let thread = thread
+        .spawn(move || {
+            let _ = done.send(catch_unwind(AssertUnwindSafe(test)));
+        })
+        .unwrap();
+    match outcome.recv_timeout(limit) {
+        Ok(outcome) => {
+            // A thread that has told its outcome still has its thread-locals to drop.
+            thread.join().unwrap();
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }
+        Err(_) => panic!("hung: not done within {limit:?}"),
+    }
+}
+
+/// Runs a future on `workers` workers, under the watchdog.
+pub fn on_workers<R, F>(workers: usize, future: F) -> R
+where
+    R: Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+{
+    within(WATCH, move || {
+        Runtime::builder()
+            .workers(workers)
+            .build()
+            .unwrap()
+            .block_on(future)
+    })
+}
+
+/// Makes a test of a scenario (a function of a [`Home`]) for each kind of home.
+macro_rules! in_every_home {
+    ($($scenario:ident),+ $(,)?) => {$(
+        mod $scenario {
+            use crate::support::Home;
+
+            #[test]
+            fn one_worker() {
+                Home::watch(|| Home::workers(1), super::$scenario);
+            }
+
+            #[test]
+            fn two_workers() {
+                Home::watch(|| Home::workers(2), super::$scenario);
+            }
+
+            #[test]
+            fn pinned() {
+                Home::watch(Home::pinned, super::$scenario);
+            }
+        }
+    )+};
+}
+pub(crate) use in_every_home;
+
+/// Where a scenario's actors live: the workers of a runtime, or a pinned thread of it.
+pub struct Home {
+    // Dropped first, as a user would.
+    pinned: Option<Pinned>,
+    pub runtime: Runtime,
+    threads: usize,
+}
+
+impl Home {
+    pub fn workers(workers: usize) -> Home {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        Home {
+            pinned: None,
+            runtime,
+            threads: workers,
+        }
+    }
+
+    pub fn pinned() -> Home {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let pinned = Some(runtime.spawn_pinned("pinned").unwrap());
+        Home {
+            pinned,
+            runtime,
+            threads: 1,
+        }
+    }
+
+    /// Runs a scenario under the watchdog, the end of its runtime included.
+    pub fn watch(make: impl FnOnce() -> Home + Send + 'static, scenario: fn(&Home)) {
+        within(WATCH, move || {
+            let home = make();
+            scenario(&home);
+        });
+    }
+
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// Spawns the actor here.
+    #[track_caller]
+    pub fn spawn<M, F, Fut>(&self, actor: ActorBuilder<M, F>) -> Handle<M, Fut::Output>
+    where
+        M: Send + 'static,
+        F: FnOnce(greenroom::Context<M>) -> Fut + Send + 'static,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        match &self.pinned {
+            None => actor.on(&self.runtime).spawn(),
+            Some(pinned) => actor.on(pinned).spawn(),
+        }
+    }
+
+    /// Spawns a plain task here.
+    pub fn spawn_task<F>(&self, future: F) -> greenroom::Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        match &self.pinned {
+            None => self.runtime.spawn(future),
+            Some(pinned) => pinned.spawn(move || future),
+        }
+    }
+
+    /// Holds every thread that runs tasks here until the guard is dropped: nothing is polled.
+    pub fn hold(&self) -> Held {
+        let held = Held(Gate::default());
+        let begun: Vec<Gate> = (0..self.threads)
+            .map(|_| {
+                let (begun, held) = (Gate::default(), held.0.clone());
+                let here = begun.clone();
+                self.spawn_task(async move {
+                    here.open();
+                    held.pass();
+                })
+                .detach();
+                begun
+            })
+            .collect();
+        begun.iter().for_each(Gate::pass);
+        held
+    }
+
+    /// Waits until all that was scheduled before has had a turn, on a home with one thread.
+    pub fn turn(&self) {
+        assert_eq!(
+            self.threads, 1,
+            "with more threads a turn says nothing of the others"
+        );
+        self.block_on(self.spawn_task(greenroom::yield_now()));
+    }
+}
+
+/// While it lives the threads of a home are held.
+pub struct Held(Gate);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// Closed at first, then open for good. Threads pass it, tasks wait for it.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<Inside>);
+
+#[derive(Default)]
+struct Inside {
+    /// Open, and the tasks that wait.
+    state: Mutex<(bool, Vec<Waker>)>,
+    opened: Condvar,
+}
+
+impl Gate {
+    pub fn open(&self) {
+        let mut state = self.0.state.lock().unwrap();
+        state.0 = true;
+        let wakers = std::mem::take(&mut state.1);
+        drop(state);
+        self.0.opened.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.0.state.lock().unwrap().0
+    }
+
+    /// Blocks the thread until the gate is open.
+    pub fn pass(&self) {
+        let mut state = self.0.state.lock().unwrap();
+        while !state.0 {
+            state = self.0.opened.wait(state).unwrap();
+        }
+    }
+
+    /// Waits, in a task, until the gate is open.
+    pub async fn wait(&self) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.0.state.lock().unwrap();
+            if state.0 {
+                return Poll::Ready(());
+            }
+            state.1.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Opens its gate when it is dropped.
+pub struct OpenOnDrop(pub Gate);
+
+impl Drop for OpenOnDrop {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// Counts drops; every [`Drops::one`] counts once.
+#[derive(Clone, Default)]
+pub struct Drops(Arc<AtomicUsize>);
+
+impl Drops {
+    pub fn one(&self) -> Dropped {
+        Dropped(self.clone())
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Counts its own drop.
+pub struct Dropped(Drops);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Counts its drop, and then panics in it if it is live.
+pub struct Bomb {
+    pub live: bool,
+    _counted: Dropped,
+}
+
+impl Bomb {
+    pub fn new(live: bool, drops: &Drops) -> Bomb {
+        Bomb {
+            live,
+            _counted: drops.one(),
+        }
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.live {
+            panic!("bomb in a drop");
+        }
+    }
+}
+
+/// Panics whose text begins with "bomb" are meant, and print nothing.
+pub fn keep_bombs_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let text = panic.payload_as_str().unwrap_or("");
+            LAST_PANIC.with(|last| {
+                let at = panic.location().map(|at| (at.file().to_owned(), at.line()));
+                *last.borrow_mut() = at.map(|(file, line)| (text.to_owned(), file, line));
+            });
+            if !text.starts_with("bomb") && !QUIET.with(std::cell::Cell::get) {
+                loud(panic);
+            }
+        }));
+    });
+}
+
+thread_local! {
+    static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static LAST_PANIC: std::cell::RefCell<Option<(String, String, u32)>> =
+        const { std::cell::RefCell::new(None) };
+}
+
+/// The text, file and line of the panic that `call` must come to, on this thread.
+#[track_caller]
+pub fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String, u32) {
+    keep_bombs_quiet();
+    QUIET.with(|quiet| quiet.set(true));
+    let outcome = catch_unwind(AssertUnwindSafe(call));
+    QUIET.with(|quiet| quiet.set(false));
+    assert!(outcome.is_err(), "it did not panic");
+    LAST_PANIC
+        .with(|last| last.borrow_mut().take())
+        .expect("the hook has seen it")
+}
+
+/// A waker that counts how often it is woken.
+#[derive(Default)]
+pub struct CountingWaker(AtomicUsize);
+
+impl CountingWaker {
+    pub fn new() -> (Arc<CountingWaker>, Waker) {
+        let counting = Arc::new(CountingWaker::default());
+        (counting.clone(), Waker::from(counting))
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for CountingWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Polls once with a waker that does nothing.
+pub fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Polls the future once within the task that awaits this, and gives what came of it.
+pub async fn poll_here<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+}
+
+/// Drives a future on this thread without any runtime.
+pub fn drive<F: Future>(future: F) -> F::Output {
+    struct Thread(std::thread::Thread);
+    impl Wake for Thread {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Thread(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Counts how often the future it wraps is polled.
+pub async fn counted<F: Future>(polls: Arc<AtomicUsize>, future: F) -> F::Output {
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| {
+        polls.fetch_add(1, Ordering::SeqCst);
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// A list that several may write to, in the order in which they do.
+pub struct Log<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Clone for Log<T> {
+    fn clone(&self) -> Self {
+        Log(self.0.clone())
+    }
+}
+
+impl<T> Default for Log<T> {
+    fn default() -> Self {
+        Log(Arc::default())
+    }
+}
+
+impl<T> Log<T> {
+    pub fn add(&self, entry: T) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(entry);
+    }
+
+    pub fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -4,39 +4,71 @@
 
 use std::time::Duration;
 
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, MODEL, Mutex};
 
 /// Where one thread parks; anybody may unpark it.
 pub(crate) struct Parker {
-    token: Mutex<bool>,
+    place: Mutex<Place>,
     left: Condvar,
+}
+
+#[derive(Default)]
+struct Place {
+    token: bool,
+    /// How many more parks end by themselves in this model, and of what length they are at most.
+    #[cfg(greenroom_loom)]
+    ending: (u32, Duration),
 }
 
 impl Parker {
     pub(crate) fn new() -> Self {
         Parker {
-            token: Mutex::new(false),
+            place: Mutex::new(Place::default()),
             left: Condvar::new(),
         }
     }
 
     /// Waits for the token and takes it, at most `wait` long; says whether there was one.
     pub(crate) fn park(&self, wait: Option<Duration>) -> bool {
-        let mut token = self.token.lock();
-        if !*token && wait != Some(Duration::ZERO) {
-            token = self.left.wait(token, wait);
+        let mut place = self.place.lock();
+        while !place.token && !place.is_over(wait) {
+            place = self.left.wait(place, wait);
             // Without a time-out a wake-up without a token is one without a reason.
-            while !*token && wait.is_none() {
-                token = self.left.wait(token, wait);
+            if wait.is_some() && !MODEL {
+                break;
             }
         }
-        std::mem::take(&mut *token)
+        std::mem::take(&mut place.token)
     }
 
     pub(crate) fn unpark(&self) {
-        let had_one = std::mem::replace(&mut *self.token.lock(), true);
+        let had_one = std::mem::replace(&mut self.place.lock().token, true);
         if !had_one {
             self.left.notify_one();
         }
+    }
+
+    /// In a model no time passes but by this: as many parks as that, of this or the next threads
+    /// that park here with a time-out of at most `longest`, are over.
+    #[cfg(greenroom_loom)]
+    pub(crate) fn let_time_pass(&self, parks: u32, longest: Duration) {
+        self.place.lock().ending = (parks, longest);
+        self.left.notify_one();
+    }
+}
+
+impl Place {
+    /// Whether a park of this length need not begin, or not go on.
+    #[cfg(not(greenroom_loom))]
+    fn is_over(&self, wait: Option<Duration>) -> bool {
+        wait == Some(Duration::ZERO)
+    }
+
+    #[cfg(greenroom_loom)]
+    fn is_over(&mut self, wait: Option<Duration>) -> bool {
+        let (parks, longest) = &mut self.ending;
+        let over = *parks > 0 && wait.is_some_and(|wait| wait <= *longest);
+        *parks -= u32::from(over);
+        over || wait == Some(Duration::ZERO)
     }
 }

@@ -15,6 +15,19 @@ mod body {
     use loom::sync as imp;
     pub(crate) use loom::thread::yield_now;
 
+    /// One value for each thread of a model; `std`'s would be one for all of them.
+    macro_rules! own_local {
+        ($(#[$attr:meta])* static $name:ident: $type:ty = const { $init:expr };) => {
+            loom::thread_local! { $(#[$attr])* static $name: $type = $init }
+        };
+    }
+    pub(crate) use own_local as thread_local;
+
+    /// Memory whose leak or second freeing fails the model.
+    pub(crate) mod memory {
+        pub(crate) use loom::alloc::{alloc, dealloc};
+    }
+
     /// True in model builds, where constants shrink so that models stay small.
     pub(crate) const MODEL: bool = true;
 
@@ -50,6 +63,11 @@ mod body {
         };
     }
     pub(crate) use std::thread::yield_now;
+    pub(crate) use std::thread_local;
+
+    pub(crate) mod memory {
+        pub(crate) use std::alloc::{alloc, dealloc};
+    }
 
     pub(crate) const MODEL: bool = false;
 
@@ -100,7 +118,8 @@ mod body {
 
 use std::time::Duration;
 
-pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, mutant, yield_now};
+pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, memory, mutant};
+pub(crate) use body::{thread_local, yield_now};
 
 /// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
 pub(crate) mod global {

@@ -145,7 +145,7 @@ fn next_id() -> u64 {
     .unwrap_or_else(|_| fresh())
 }
 
-thread_local! {
+crate::sync::thread_local! {
     /// The run under way on this thread.
     static RUN: Slot<*const Run> = const { Slot::new(std::ptr::null()) };
 }

@@ -8,17 +8,21 @@
 //! - B2: `class` tells the layout that the block was allocated with.
 #![expect(unsafe_code, reason = "raw allocations with a header; see B1 and B2")]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+
+use crate::sync::MODEL;
+use crate::sync::memory::{alloc, dealloc};
 
 /// The first block of an empty mailbox: one cache line, for the message or two of a quiet actor.
 const SMALL_BYTES: usize = 64;
 /// The blocks that follow in a burst: the cost of a block is shared by dozens of messages.
 const LARGE_BYTES: usize = 1024;
-const SMALL_KEPT_MAX: usize = 256;
-const LARGE_KEPT_MAX: usize = 40;
+// In a model nothing is kept: each block comes from the allocator and is missed if it is lost.
+const SMALL_KEPT_MAX: usize = if MODEL { 0 } else { 256 };
+const LARGE_KEPT_MAX: usize = if MODEL { 0 } else { 40 };
 /// What one thread's cache may hold, in bytes.
 pub(crate) const CACHE_BYTES_MAX: usize = 64 * 1024;
 const _: () = assert!(

@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
     }
 }
 
-thread_local! {
+crate::sync::thread_local! {
     static PLACE: Cell<*const Place<'static>> = const { Cell::new(std::ptr::null()) };
 }
 

@@ -402,13 +402,14 @@ impl<M> Mailbox<M> {
 
     /// Closes and has the actor dropped at its next suspension; its messages are dropped now.
     pub(crate) fn doom(&self, doom: Doom) -> (Wake, usize) {
-        let wake = self.lock(|flags, _| {
+        let wake = self.lock(|flags, shared| {
             flags.set(Flags::CLOSED);
             flags.set(match doom {
                 Doom::Killed => Flags::KILLED,
                 Doom::Cancelled => Flags::CANCELLED,
             });
-            flags.wake()
+            let wake = flags.wake();
+            shared.and_receiver(flags, wake)
         });
         self.refuse_line();
         (wake, self.drain())
@@ -521,19 +522,31 @@ impl<M> Shared<M> {
 
     /// There is something for the reader: whom that wakes.
     fn arrived(&mut self, flags: &mut Flags) -> Wake {
+        if !flags.has(Flags::RECEIVING.or(Flags::FOREIGN)) {
+            return Wake::Nobody;
+        }
+        let mut wake = Wake::Nobody;
         if flags.has(Flags::RECEIVING) {
             if !mutant("receiving_stays") {
                 flags.clear(Flags::RECEIVING);
             }
-            return flags.wake();
+            wake = flags.wake();
         }
-        if flags.has(Flags::FOREIGN) {
-            flags.clear(Flags::FOREIGN);
-            if let Some(receiver) = self.rare.as_mut().and_then(|rare| rare.receiver.take()) {
-                return Wake::Foreign(receiver);
-            }
+        // One `recv` may have been polled in both tasks, and only the later one polls it again.
+        self.and_receiver(flags, wake)
+    }
+
+    /// Whoever waits in another task is woken as well.
+    fn and_receiver(&mut self, flags: &mut Flags, wake: Wake) -> Wake {
+        if !flags.has(Flags::FOREIGN) {
+            return wake;
         }
-        Wake::Nobody
+        flags.clear(Flags::FOREIGN);
+        match (wake, self.rare.as_mut().and_then(|rare| rare.receiver.take())) {
+            (wake, None) => wake,
+            (Wake::Actor, Some(receiver)) => Wake::Both(receiver),
+            (_, Some(receiver)) => Wake::Foreign(receiver),
+        }
     }
 }
 

@@ -41,7 +41,8 @@ pub(crate) struct Core<M> {
     senders: AtomicU32,
     /// Counts the runs, so that `recv` sees where a new one begins. Written by the run only.
     turn: AtomicU32,
-    pub(super) batch: u32,
+    /// How many messages a turn may handle; zero once the actor is doomed: it handles no more.
+    batch: AtomicU32,
     pub(super) id: u64,
     pub(super) name: Option<Box<str>>,
     /// Notified when the actor has ended.
@@ -182,7 +183,7 @@ impl<M> Core<M> {
             refs: AtomicU32::new(3),
             senders: AtomicU32::new(1),
             turn: AtomicU32::new(0),
-            batch,
+            batch: AtomicU32::new(batch),
             id: next_id(),
             name: options.name,
             ended: Event::new(),
@@ -227,6 +228,12 @@ impl<M> Core<M> {
         self.turn.load(Ordering::Relaxed)
     }
 
+    /// How many messages a turn may handle; zero: none, the actor is to be dropped.
+    pub(super) fn batch(&self) -> u32 {
+        // Relaxed: whoever must see a kill was told of it by other means.
+        self.batch.load(Ordering::Relaxed)
+    }
+
     pub(super) fn pointer(&self) -> NonNull<Header> {
         NonNull::from(self).cast()
     }
@@ -238,6 +245,10 @@ impl<M> Core<M> {
             // SAFETY: scheduled just now; whoever has `&self` holds a reference (A2).
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer(), false) },
             Wake::Foreign(waker) => wake_all(Some(waker)),
+            Wake::Both(waker) => {
+                self.pass_on(Wake::Actor);
+                wake_all(Some(waker));
+            }
         }
     }
 
@@ -246,6 +257,7 @@ impl<M> Core<M> {
     }
 
     pub(super) fn doom(&self, doom: Doom) {
+        self.batch.store(0, Ordering::Relaxed);
         let (wake, undelivered) = self.mailbox.doom(doom);
         self.undelivered(undelivered);
         self.pass_on(wake);

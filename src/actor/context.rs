@@ -58,7 +58,7 @@ unsafe impl<M: Send> Sync for Context<M> {}
 impl<M> Context<M> {
     pub(super) fn new(core: &Core<M>) -> Self {
         core.retain();
-        let (left, turn) = (core.batch, core.turn());
+        let (left, turn) = (core.batch(), core.turn());
         Context {
             core: NonNull::from(core),
             batch: Queue::EMPTY,
@@ -93,10 +93,20 @@ impl<M> Context<M> {
     pub fn try_recv(&mut self) -> Option<M> {
         // SAFETY: (A2) the context holds a reference.
         let core = unsafe { self.core.as_ref() };
+        if core.batch() == 0 {
+            self.drop_batch();
+            return None;
+        }
         match core.mailbox.receive(&mut self.batch) {
             Received::Message(message) => Some(message),
             Received::Closed | Received::Empty => None,
         }
+    }
+
+    /// Drops what was taken and not given out.
+    fn drop_batch(&mut self) {
+        let unread = self.batch.clear();
+        self.core().undelivered(unread);
     }
 
     /// An address of the actor itself that does not keep it open.
@@ -114,10 +124,8 @@ impl<M> Drop for Context<M> {
     fn drop(&mut self) {
         let core = self.core();
         core.close();
-        let unread = core.mailbox.drain();
-        let unread = unread + self.batch.clear();
-        let core = self.core();
-        core.undelivered(unread);
+        core.undelivered(core.mailbox.drain());
+        self.drop_batch();
         // SAFETY: (A2) the context's reference, given up last.
         unsafe { Core::release(self.core) };
     }
@@ -144,12 +152,19 @@ impl<M> Future for Recv<'_, M> {
         let context = &mut *this.context;
         // SAFETY: (A2) the context holds a reference.
         let core = unsafe { context.core.as_ref() };
+        let batch = core.batch();
+        if batch == 0 {
+            // Doomed. The actor's own task is dropped when it suspends, so that is what this does.
+            context.drop_batch();
+            let own = core.receive_in_run(cx.waker());
+            return if own { Poll::Pending } else { Poll::Ready(None) };
+        }
         if context.turn != core.turn() {
             context.turn = core.turn();
-            context.left = core.batch;
+            context.left = batch;
         }
         if context.left == 0 {
-            context.left = core.batch;
+            context.left = batch;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

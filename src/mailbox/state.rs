@@ -86,6 +86,8 @@ pub(crate) enum Wake {
     Actor,
     /// `recv` waits in another task.
     Foreign(Waker),
+    /// Both: the one that `recv` was last polled in is among them.
+    Both(Waker),
 }
 
 /// The word itself.

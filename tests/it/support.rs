@@ -373,6 +373,19 @@ pub fn drive<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// Opens the gate when the future, awaited, has gone pending.
+pub async fn open_when_pending<F: Future>(gate: Gate, future: F) -> F::Output {
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| {
+        let polled = future.as_mut().poll(cx);
+        if polled.is_pending() {
+            gate.open();
+        }
+        polled
+    })
+    .await
+}
+
 /// Counts how often the future it wraps is polled.
 pub async fn counted<F: Future>(polls: Arc<AtomicUsize>, future: F) -> F::Output {
     let mut future = pin!(future);

@@ -1,0 +1,250 @@
+//! `kill`: the actor is dropped at its next suspension, and its messages at once.
+
+use greenroom::{AskError, Context, Fault, Reply, TellError, WeakAddress, actor};
+
+use crate::support::{Drops, Gate, Home, Log, OpenOnDrop, in_every_home, open_when_pending};
+
+in_every_home!(
+    a_killed_actor_joins_with_killed,
+    a_waiting_handler_is_dropped_where_it_waits,
+    messages_not_handled_are_dropped_at_once,
+    every_ask_among_the_messages_gets_no_reply_at_once,
+    a_question_being_handled_gets_no_reply_when_the_handler_is_dropped,
+    the_handler_under_way_runs_on_to_its_next_suspension,
+    a_killed_actor_handles_no_other_message,
+    an_actor_that_kills_itself_handles_no_other_message,
+    an_actor_that_was_never_polled_can_be_killed,
+    killing_is_final_and_harmless_afterwards,
+    kill_after_stop_overtakes_what_was_accepted,
+    a_killed_actor_whose_context_is_elsewhere_tells_its_reader,
+);
+
+fn a_killed_actor_joins_with_killed(home: &Home) {
+    home.block_on(async {
+        let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
+        handle.kill();
+        assert!(handle.is_closed());
+        assert!(matches!(handle.tell(1), Err(TellError::Closed(1))));
+        assert!(handle.downgrade().upgrade().is_none());
+        assert!(matches!(handle.join().await, Err(Fault::Killed)));
+    });
+}
+
+fn a_waiting_handler_is_dropped_where_it_waits(home: &Home) {
+    let (waiting, drops, log) = (Gate::default(), Drops::default(), Log::default());
+    let (waits, state, says) = (waiting.clone(), drops.clone(), log.clone());
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let _state = state.one();
+        cx.recv().await;
+        waits.open();
+        std::future::pending::<()>().await;
+        says.add("went on");
+    }));
+    handle.tell(1).unwrap();
+    waiting.pass();
+    handle.kill();
+    home.block_on(async {
+        handle.closed().await;
+        assert_eq!(drops.count(), 1);
+        assert!(log.take().is_empty());
+        assert!(matches!(handle.join().await, Err(Fault::Killed)));
+    });
+}
+
+fn messages_not_handled_are_dropped_at_once(home: &Home) {
+    let drops = Drops::default();
+    let held = home.hold();
+    let handle = home.spawn(actor(
+        async |mut cx: Context<_>| {
+            while cx.recv().await.is_some() {}
+        },
+    ));
+    for _ in 0..1000 {
+        handle.tell(drops.one()).unwrap();
+    }
+    handle.kill();
+    assert_eq!(drops.count(), 1000, "though the actor cannot run yet");
+    drop(held);
+    assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+}
+
+fn every_ask_among_the_messages_gets_no_reply_at_once(home: &Home) {
+    let held = home.hold();
+    for capacity in [100, 3] {
+        let handle = home.spawn(
+            actor(async |mut cx: Context<Reply<u32>>| while cx.recv().await.is_some() {})
+                .capacity(capacity),
+        );
+        let mut asks: Vec<_> = (0..10).map(|_| handle.ask(|reply| reply)).collect();
+        for ask in &mut asks {
+            assert!(crate::support::poll_once(ask).is_pending());
+        }
+        handle.kill();
+        let waited = asks.into_iter().map(crate::support::drive);
+        let answers: Vec<_> = waited.map(Result::unwrap_err).collect();
+        // What had not got into the mailbox was not delivered.
+        let expected: Vec<_> = (0..10)
+            .map(|at| {
+                if at < capacity {
+                    AskError::NoReply
+                } else {
+                    AskError::Closed
+                }
+            })
+            .collect();
+        assert_eq!(answers, expected);
+    }
+    drop(held);
+}
+
+fn a_question_being_handled_gets_no_reply_when_the_handler_is_dropped(home: &Home) {
+    let handling = Gate::default();
+    let handles = handling.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<Reply<u32>>| {
+        let _reply = cx.recv().await;
+        handles.open();
+        std::future::pending::<()>().await;
+    }));
+    home.block_on(async {
+        let mut ask = handle.ask(|reply| reply);
+        assert!(crate::support::poll_here(&mut ask).await.is_pending());
+        handling.wait().await;
+        handle.kill();
+        assert_eq!(ask.await, Err(AskError::NoReply));
+    });
+}
+
+fn the_handler_under_way_runs_on_to_its_next_suspension(home: &Home) {
+    let (handling, gate, log) = (Gate::default(), Gate::default(), Log::default());
+    let (handles, blocks, says) = (handling.clone(), gate.clone(), log.clone());
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        cx.recv().await;
+        handles.open();
+        blocks.pass();
+        says.add("ran on");
+        greenroom::yield_now().await;
+        says.add("was resumed");
+    }));
+    handle.tell(1).unwrap();
+    handling.pass();
+    handle.kill();
+    gate.open();
+    home.block_on(handle.closed());
+    assert_eq!(log.take(), ["ran on"]);
+    assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+}
+
+fn a_killed_actor_handles_no_other_message(home: &Home) {
+    let (handling, gate, drops) = (Gate::default(), Gate::default(), Drops::default());
+    let (handles, blocks, log) = (handling.clone(), gate.clone(), Log::default());
+    let says = log.clone();
+    let held = home.hold();
+    let handle = home.spawn(actor(async move |mut cx: Context<(u32, _)>| {
+        while let Some((number, _)) = cx.recv().await {
+            says.add(number);
+            handles.open();
+            blocks.pass();
+        }
+    }));
+    for number in 0..10 {
+        handle.tell((number, drops.one())).unwrap();
+    }
+    drop(held);
+    handling.pass();
+    handle.kill();
+    gate.open();
+    home.block_on(handle.closed());
+    assert_eq!(log.take(), [0]);
+    assert_eq!(drops.count(), 10);
+    assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+}
+
+fn an_actor_that_kills_itself_handles_no_other_message(home: &Home) {
+    let (log, drops) = (Log::default(), Drops::default());
+    let says = log.clone();
+    let held = home.hold();
+    let handle = home.spawn(actor(async move |mut cx: Context<(u32, _)>| {
+        let own: WeakAddress<_> = cx.address();
+        while let Some((number, _)) = cx.recv().await {
+            says.add(number);
+            own.upgrade().unwrap().kill();
+            assert!(cx.try_recv().is_none());
+        }
+    }));
+    for number in 0..10 {
+        handle.tell((number, drops.one())).unwrap();
+    }
+    drop(held);
+    home.block_on(handle.closed());
+    assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+    assert_eq!(log.take(), [0]);
+    assert_eq!(drops.count(), 10);
+}
+
+fn an_actor_that_was_never_polled_can_be_killed(home: &Home) {
+    let (called, captured) = (Gate::default(), Drops::default());
+    let held = home.hold();
+    let (calls, state) = (called.clone(), captured.one());
+    let handle = home.spawn(actor(move |_cx: Context<u32>| {
+        calls.open();
+        let state = state;
+        async move { drop(state) }
+    }));
+    handle.tell(1).unwrap();
+    handle.kill();
+    drop(held);
+    assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+    assert!(!called.is_open());
+    assert_eq!(captured.count(), 1);
+}
+
+fn killing_is_final_and_harmless_afterwards(home: &Home) {
+    home.block_on(async {
+        let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
+        handle.tell(1).unwrap();
+        handle.closed().await;
+        handle.kill();
+        handle.kill();
+        assert_eq!(
+            handle.join().await.unwrap(),
+            Some(1),
+            "it had ended before it was killed"
+        );
+    });
+}
+
+fn kill_after_stop_overtakes_what_was_accepted(home: &Home) {
+    let drops = Drops::default();
+    let held = home.hold();
+    let handle = home.spawn(actor(
+        async |mut cx: Context<_>| {
+            while cx.recv().await.is_some() {}
+        },
+    ));
+    handle.tell(drops.one()).unwrap();
+    handle.stop();
+    assert_eq!(drops.count(), 0);
+    handle.kill();
+    assert_eq!(drops.count(), 1);
+    drop(held);
+    assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+}
+
+fn a_killed_actor_whose_context_is_elsewhere_tells_its_reader(home: &Home) {
+    let (reading, over) = (Gate::default(), Gate::default());
+    let (reads, ends) = (reading.clone(), OpenOnDrop(over.clone()));
+    let reader = home.runtime.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let _reader = reader.spawn(async move {
+            let _ends = ends;
+            open_when_pending(reads, cx.recv()).await
+        });
+        // Not awaited and not dropped: the reader lives on its own.
+        std::mem::forget(_reader);
+        std::future::pending::<()>().await;
+    }));
+    reading.pass();
+    handle.kill();
+    over.pass();
+    assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+}

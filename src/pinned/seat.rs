@@ -30,7 +30,7 @@ use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, yield_now};
-use crate::task::{CellHome, Header, Home, Runnable, Task, Ticket, spawn_unchecked};
+use crate::task::{CellHome, Header, Home, Key, Runnable, Task, Ticket, spawn_unchecked};
 use crate::timers::{Clock, Pace, Timers};
 
 pub struct Seat {
@@ -45,13 +45,35 @@ pub struct Seat {
     closing: AtomicBool,
     /// Nothing runs any more.
     over: AtomicBool,
-    /// The thread has left its loop and dropped all that was on it.
-    ended: AtomicBool,
+    /// How far its thread is: [`RUNNING`], [`LINGERING`] or [`ENDED`].
+    stage: AtomicUsize,
 }
+
+const RUNNING: usize = 0;
+/// All is dropped but a task that awaits the shutdown of the runtime.
+const LINGERING: usize = 1;
+/// All is dropped.
+const ENDED: usize = 2;
 
 struct Inbox {
     queue: VecDeque<Runnable>,
+    /// How many at the front were there when the shutdown began and have not been taken.
+    before: usize,
     closed: bool,
+}
+
+impl Inbox {
+    fn pop(&mut self) -> Option<Runnable> {
+        let runnable = self.queue.pop_front()?;
+        self.before = self.before.saturating_sub(1);
+        if self.queue.is_empty() && self.queue.capacity() > Self::KEPT_MAX {
+            self.queue = VecDeque::new();
+        }
+        Some(runnable)
+    }
+
+    /// A queue that has grown beyond this gives its memory back when it is empty.
+    const KEPT_MAX: usize = 1024;
 }
 
 /// What only the thread itself can reach.
@@ -93,7 +115,7 @@ impl Seat {
             keeps: AtomicUsize::new(1),
             closing: AtomicBool::new(false),
             over: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
+            stage: AtomicUsize::new(RUNNING),
         }
     }
 
@@ -149,53 +171,63 @@ impl Seat {
         let place = Place::new(&self.runtime, Role::Pinned(&local));
         let _entered = place.enter();
         self.run_until_over(&place);
-        self.end(&local);
+        self.end(&local, &place);
         self.runtime.seats.leave(self);
     }
 
     fn run_until_over(&self, place: &Place<'_>) {
         let mut pace = Pace::new();
-        let mut batch = VecDeque::new();
-        loop {
-            self.timers.fire(Instant::now());
-            std::mem::swap(&mut batch, &mut self.inbox.lock().queue);
-            let found = !batch.is_empty();
-            for runnable in batch.drain(..) {
-                // Acquire pairs with the Release in `Seats::end`.
-                if self.over.load(Ordering::Acquire) {
-                    contain(|| drop(runnable));
-                    continue;
+        // Acquire pairs with the Release in `Seats::finish`.
+        while !self.over.load(Ordering::Acquire) {
+            self.timers.fire_at_pace(&mut pace);
+            if let Some(runnable) = self.inbox.lock().pop() {
+                self.turn(place, runnable);
+                if self.is_closing() {
+                    self.runtime.leave_seat();
                 }
-                place.running.set(Some(runnable.key()));
-                contain(|| runnable.run());
-                place.running.set(None);
-                self.timers.fire_at_pace(&mut pace);
+                continue;
             }
-            // Acquire: as above, and pairs with the AcqRel of the last one to let go.
-            let over = self.over.load(Ordering::Acquire);
-            if over || (!found && self.keeps.load(Ordering::Acquire) == 0) {
+            // Acquire pairs with the AcqRel of the last one to let go.
+            if self.keeps.load(Ordering::Acquire) == 0 {
                 return;
             }
-            if !found {
+            if self.timers.fire(Instant::now()) == 0 {
                 self.parker.park(self.timers.until_next());
             }
         }
     }
 
     /// Drops all that is on the thread, here.
-    fn end(&self, local: &Local) {
+    fn end(&self, local: &Local, place: &Place<'_>) {
         // Release pairs with the Acquire in `is_closing`.
         self.closing.store(true, Ordering::Release);
         self.over.store(true, Ordering::Release);
         self.registry.close_to_cells();
+        let exempt = self.runtime.exempted();
+        let spared = self.clear(local, &exempt);
+        if self.registry.holds(&exempt) {
+            // Release pairs with the Acquire in `Seats`.
+            self.stage.store(LINGERING, Ordering::Release);
+            self.linger(place, spared);
+            self.clear(local, &[]);
+        }
+        self.timers.close();
+        // Release pairs with the Acquire in `Seats`.
+        self.stage.store(ENDED, Ordering::Release);
+    }
+
+    /// Cancels and drops all but what is exempt, whose runnables are given back. If nothing is,
+    /// the inbox is closed.
+    fn clear(&self, local: &Local, exempt: &[Key]) -> Vec<Runnable> {
+        let mut spared = Vec::new();
         loop {
-            let left = self.registry.cancel_cells(&[]) + self.registry.wake_tasks(&[]);
+            let left = self.registry.cancel_cells(exempt) + self.registry.wake_tasks(exempt);
             let mut inbox = self.inbox.lock();
             let queue = std::mem::take(&mut inbox.queue);
             let hosted = std::mem::take(&mut *local.hosted.borrow_mut());
             if left == 0 && queue.is_empty() && hosted.is_empty() {
-                inbox.closed = true;
-                break;
+                inbox.closed = !self.registry.holds(exempt);
+                return spared;
             }
             drop(inbox);
             if queue.is_empty() && hosted.is_empty() {
@@ -203,15 +235,42 @@ impl Seat {
                 yield_now();
             }
             for runnable in queue {
-                contain(|| drop(runnable));
+                if exempt.contains(&runnable.key()) {
+                    spared.push(runnable);
+                } else {
+                    contain(|| drop(runnable));
+                }
             }
             for (_, value) in hosted {
                 contain(|| drop(value));
             }
         }
-        self.timers.close();
-        // Release pairs with the Acquire in `Seats::end`.
-        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Runs what awaits the shutdown once more, when it has its report.
+    fn linger(&self, place: &Place<'_>, spared: Vec<Runnable>) {
+        self.runtime.wait_for_report();
+        let mut queue = VecDeque::from(spared);
+        while self.registry.holds(&self.runtime.exempted()) {
+            for runnable in queue.drain(..) {
+                let key = runnable.key();
+                self.turn(place, runnable);
+                self.runtime.exempt_no_more(key);
+            }
+            std::mem::swap(&mut queue, &mut self.inbox.lock().queue);
+            if queue.is_empty() && self.registry.holds(&self.runtime.exempted()) {
+                self.parker.park(None);
+            }
+        }
+        for runnable in queue {
+            contain(|| drop(runnable));
+        }
+    }
+
+    fn turn(&self, place: &Place<'_>, runnable: Runnable) {
+        place.running.set(Some(runnable.key()));
+        contain(|| runnable.run());
+        place.running.set(None);
     }
 }
 
@@ -374,10 +433,21 @@ impl Seats {
         }
     }
 
+    /// Asks all actors to end; what is queued by then has its run before the threads end.
     pub(crate) fn stop_cells(&self) {
         for seat in self.seats() {
             seat.registry.stop_cells();
+            let mut inbox = seat.inbox.lock();
+            inbox.before = inbox.queue.len();
         }
+    }
+
+    /// How many that were queued before the shutdown have not been taken yet.
+    pub(crate) fn before(&self) -> usize {
+        self.seats()
+            .iter()
+            .map(|seat| seat.inbox.lock().before)
+            .sum()
     }
 
     /// Tells all threads to end.
@@ -389,11 +459,12 @@ impl Seats {
         }
     }
 
+    /// Whether no thread has anything left but what awaits the shutdown.
     pub(crate) fn all_ended(&self) -> bool {
-        // Acquire pairs with the Release at the end of `Seat::end`.
+        // Acquire pairs with the Release in `Seat::end`.
         self.seats()
             .iter()
-            .all(|seat| seat.ended.load(Ordering::Acquire))
+            .all(|seat| seat.stage.load(Ordering::Acquire) != RUNNING)
     }
 
     /// Joins those that have ended; says how many have not.
@@ -402,10 +473,11 @@ impl Seats {
         let mut left_behind = 0;
         for (seat, thread) in taken {
             // Acquire: as above.
-            if seat.ended.load(Ordering::Acquire) {
-                let _ = thread.join();
-            } else {
-                left_behind += 1;
+            match seat.stage.load(Ordering::Acquire) {
+                RUNNING => left_behind += 1,
+                // It ends when the task that awaits the shutdown next suspends.
+                LINGERING => {}
+                _ => drop(thread.join()),
             }
         }
         left_behind

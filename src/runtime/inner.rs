@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::blocking::Blocking;
 use super::builder::Options;
-use super::closing::Closing;
+use super::closing::{Closing, State};
 use super::current;
 use super::queues::Queues;
 use super::registry::Registry;
@@ -19,7 +19,7 @@ use crate::contain::contain;
 use crate::error::Unjoined;
 use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
-use crate::task::{CellHome, Header, Home, Runnable, Ticket};
+use crate::task::{CellHome, Header, Home, Key, Runnable, Ticket};
 use crate::timers::{Clock, Timers};
 
 pub struct Inner {
@@ -61,6 +61,20 @@ impl Inner {
     /// Something has left one of the pinned threads.
     pub(crate) fn leave_seat(&self) {
         self.closing.progress();
+    }
+
+    /// The tasks that await the shutdown.
+    pub(crate) fn exempted(&self) -> Vec<Key> {
+        self.closing.exempted()
+    }
+
+    pub(crate) fn exempt_no_more(&self, key: Key) {
+        self.closing.exempt_no_more(key);
+    }
+
+    /// Waits until the shutdown is over, but for the tasks that await it.
+    pub(crate) fn wait_for_report(&self) {
+        self.closing.wait_until(None, State::is_reported);
     }
 
     /// Which of its workers this thread is.

@@ -30,7 +30,7 @@ pub(crate) struct Registry {
 struct Shard {
     closed: bool,
     first: Option<NonNull<Header>>,
-    cells: usize,
+    count: usize,
     wakers: Slab<Waker>,
 }
 
@@ -70,7 +70,7 @@ impl Registry {
             }
         }
         shard.first = Some(cell);
-        shard.cells += 1;
+        shard.count += 1;
         true
     }
 
@@ -90,11 +90,11 @@ impl Registry {
                 next.as_ref().links.previous.set(previous);
             }
         }
-        shard.cells -= 1;
+        shard.count -= 1;
     }
 
     pub(crate) fn cells(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().cells).sum()
+        self.shards.iter().map(|shard| shard.lock().count).sum()
     }
 
     /// Lets nothing enter any more.
@@ -123,6 +123,17 @@ impl Registry {
             }
         });
         cancelled
+    }
+
+    /// Whether any of these is here.
+    pub(crate) fn holds(&self, keys: &[Key]) -> bool {
+        !keys.is_empty()
+            && self.shards.iter().any(|shard| {
+                let shard = shard.lock();
+                let mut tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
+                tasks.any(|key| keys.contains(&key))
+                    || shard.cells().any(|cell| keys.contains(&Key::of_cell(cell)))
+            })
     }
 
     fn for_each_cell(&self, mut each: impl FnMut(NonNull<Header>)) {
@@ -187,18 +198,19 @@ impl Registry {
 }
 
 impl Shard {
+    fn cells(&self) -> impl Iterator<Item = NonNull<Header>> {
+        std::iter::successors(self.first, |cell| {
+            // SAFETY: (G1) in the list, so alive.
+            unsafe { cell.as_ref().links.next.get() }
+        })
+    }
+
     /// All cells of the list, each with a reference so that it can be used without the lock.
     fn hold_cells(&self) -> Vec<NonNull<Header>> {
-        let mut cells = Vec::with_capacity(self.cells);
-        let mut next = self.first;
-        while let Some(cell) = next {
-            // SAFETY: (G1) in the list, so alive and not ended.
-            unsafe {
-                (cell.as_ref().vtable.retain)(cell);
-                next = cell.as_ref().links.next.get();
-            }
-            cells.push(cell);
-        }
-        cells
+        let hold = |cell: &NonNull<Header>| {
+            // SAFETY: (G1) in the list, so not ended.
+            unsafe { (cell.as_ref().vtable.retain)(*cell) }
+        };
+        self.cells().inspect(hold).collect()
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use event_listener::EventListener;
 
-use super::closing::State;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
 use crate::instant::Instant;
@@ -38,7 +37,7 @@ impl Inner {
         let place = Place::new(self, Role::Outside);
         let _entered = place.enter();
         if !self.closing.begin() {
-            self.closing.wait_until(None, State::is_reported);
+            self.wait_for_report();
             return self.closing.report().expect("waited for it");
         }
         let deadline = Instant::now().checked_add(grace);
@@ -64,6 +63,11 @@ impl Inner {
 
     fn cells(&self) -> usize {
         self.registry.cells() + self.seats.cells()
+    }
+
+    /// How much of what was queued before the shutdown has not had its run.
+    fn before(&self) -> usize {
+        self.queues.injector.before() + self.seats.before()
     }
 
     /// Closes all mailboxes and lets nothing new begin; says how many actors live.
@@ -124,8 +128,8 @@ impl Closed {
         self.begun = true;
         self.exempt = current::with(|place| {
             let place = place?;
-            place.local_of(&self.runtime)?;
-            place.running.get()
+            let ours = Arc::ptr_eq(place.runtime, &self.runtime);
+            place.running.get().filter(|_| ours)
         });
         if let Some(key) = self.exempt {
             self.runtime.closing.exempt(key);

@@ -25,11 +25,10 @@ pub(super) fn work(inner: &Arc<Inner>, index: usize) {
         pace: Pace::new(),
     };
     worker.run_until_over();
-    for entry in local.drain() {
-        contain(|| drop(runnable(entry)));
-    }
+    worker.drop_all();
     if inner.closing.linger(|runnable| worker.turn(runnable)) {
         inner.cancel_all();
+        worker.drop_all();
     }
     inner.drain();
     inner.closing.leave_thread();
@@ -107,6 +106,15 @@ impl Worker<'_> {
         self.turn(runnable(entry));
         if self.inner.closing.has_begun() {
             self.inner.closing.progress();
+        }
+    }
+
+    /// Drops what is left in this worker's queues, but for what is exempt.
+    fn drop_all(&self) {
+        for entry in self.local.drain() {
+            if let Some(unneeded) = self.inner.closing.spare(runnable(entry)) {
+                contain(|| drop(unneeded));
+            }
         }
     }
 

@@ -43,7 +43,8 @@ characters is no use to the index, so for it the stored lines are read through.
 
 A file is read again if its size, its inode or one of its times (mtime, ctime) has
 changed. One that was written to within 10 ms of being read is read again by the
-next run, because a later change might bear the same time.
+next run, because a later change might bear the same time. What the index holds of
+a directory that is searched no more stays until FILE is deleted.
 
 Ctrl-C stops in order: what was read is kept, and the next run goes on from there.
 Ctrl-C again quits at once; only what was not yet committed is lost.

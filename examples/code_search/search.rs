@@ -217,6 +217,7 @@ impl Run {
         }
         match found {
             Some(hits) => say(format!("lines found: {hits}")),
+            None if walk.is_complete => say("stopped by Ctrl-C".to_owned()),
             None => say("stopped by Ctrl-C; the next run goes on from here".to_owned()),
         }
     }

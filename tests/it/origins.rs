@@ -1,0 +1,99 @@
+//! The promises of the systems that greenroom comes from, a test each: `docs/origins.md` is the
+//! list of them. The number of the sentence begins the name of its test.
+
+mod caf;
+mod sophie;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use greenroom::{Runtime, Task};
+
+use crate::support::drive;
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+/// Runs a task on each of `workers` workers, all of them at the same time: each gets its number and
+/// what they may meet at, and none ends its first turn before all have begun theirs.
+fn on_each_worker<F>(
+    runtime: &Runtime,
+    workers: usize,
+    task: impl Fn(usize, Arc<Barrier>) -> F,
+) -> Vec<Task<F::Output>>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let meeting = Arc::new(Barrier::new(workers));
+    let spawn = |number| {
+        let (task, meeting) = (task(number, meeting.clone()), meeting.clone());
+        runtime.spawn(async move {
+            meeting.wait();
+            task.await
+        })
+    };
+    (0..workers).map(spawn).collect()
+}
+
+fn join<T>(tasks: Vec<Task<T>>) -> Vec<T> {
+    tasks.into_iter().map(drive).collect()
+}
+
+/// How often each thread whose name begins so has gone to sleep of its own accord, and whether it
+/// sleeps now.
+fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let status =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("the system says it").trim().to_owned()
+    };
+    status
+        .map(|status| {
+            let naps = field(&status, "voluntary_ctxt_switches:").parse().unwrap();
+            let sleeps = field(&status, "State:").starts_with('S');
+            (field(&status, "Name:"), (naps, sleeps))
+        })
+        .filter(|(name, _)| name.starts_with(prefix))
+        .collect()
+}
+
+/// Waits until all threads whose names begin so have gone to sleep.
+fn asleep(prefix: &str) -> BTreeMap<String, (u64, bool)> {
+    loop {
+        let before = naps(prefix);
+        std::thread::sleep(Duration::from_millis(10));
+        let after = naps(prefix);
+        if before == after && after.values().all(|&(_, sleeps)| sleeps) {
+            return after;
+        }
+    }
+}
+
+/// A list of promises that names tests which are not there would promise nothing.
+#[test]
+fn every_test_that_the_list_of_origins_names_is_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = std::fs::read_to_string(root.join("docs/origins.md")).unwrap();
+    let code = list.split('`').skip(1).step_by(2);
+    let mut named = 0;
+    for (file, test) in code.filter_map(|code| code.split_once(".rs::")) {
+        let file = root.join(format!("{file}.rs"));
+        let source = std::fs::read_to_string(&file);
+        let source = source.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        // The last part: a scenario in every home makes a module of that name.
+        let found = [format!("fn {test}("), format!("    {test},")];
+        assert!(
+            found.iter().any(|text| source.contains(text)),
+            "no {test} in {}",
+            file.display()
+        );
+        named += 1;
+    }
+    assert!(named > 20, "only {named} tests are named");
+}

@@ -50,7 +50,7 @@ impl Parker {
 
     /// In a model no time passes but by this: as many parks as that, of this or the next threads
     /// that park here with a time-out of at most `longest`, are over.
-    #[cfg(greenroom_loom)]
+    #[cfg(all(test, greenroom_loom))]
     pub(crate) fn let_time_pass(&self, parks: u32, longest: Duration) {
         self.place.lock().ending = (parks, longest);
         self.left.notify_one();

@@ -20,9 +20,8 @@ use crate::sync::memory::{alloc, dealloc};
 const SMALL_BYTES: usize = 64;
 /// The blocks that follow in a burst: the cost of a block is shared by dozens of messages.
 const LARGE_BYTES: usize = 1024;
-// In a model nothing is kept: each block comes from the allocator and is missed if it is lost.
-const SMALL_KEPT_MAX: usize = if MODEL { 0 } else { 256 };
-const LARGE_KEPT_MAX: usize = if MODEL { 0 } else { 40 };
+const SMALL_KEPT_MAX: usize = 256;
+const LARGE_KEPT_MAX: usize = 40;
 /// What one thread's cache may hold, in bytes.
 pub(crate) const CACHE_BYTES_MAX: usize = 64 * 1024;
 const _: () = assert!(
@@ -177,7 +176,8 @@ impl Shelf {
     }
 
     fn keep(&self, block: NonNull<()>, max: usize) -> bool {
-        let room = self.count.get() < max;
+        // A model keeps nothing: its allocator misses each block that is lost.
+        let room = self.count.get() < max && !MODEL;
         if room {
             // SAFETY: (B1) handed over by the caller; a block is at least a header long.
             unsafe { block.cast::<Option<NonNull<()>>>().write(self.top.get()) };

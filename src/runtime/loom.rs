@@ -1,1 +1,154 @@
-//! Models.
+//! Models of the executor: the real `Inner` and the real loop of a worker, on a model's threads.
+//!
+//! What they run are [`token`]s, the smallest things that begin with a header: all that a model
+//! wants to know of a runnable is how often it was run and how often dropped.
+#![expect(unsafe_code, reason = "cells and their runnables are made by hand")]
+
+mod outside;
+mod queues;
+mod stuck;
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::loom::thread::{JoinHandle, spawn};
+
+use super::builder::Options;
+use super::inner::Inner;
+use super::worker::work;
+use crate::sync::global::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, UnsafeCell};
+use crate::task::{Header, Home, Runnable, VTable};
+
+/// A runtime whose workers have not begun.
+fn runtime(workers: usize) -> Arc<Inner> {
+    Arc::new(Inner::new(Options {
+        workers,
+        batch: 1,
+        thread_name: String::new(),
+        grace: Duration::ZERO,
+        on_fault: Arc::new(|_| {}),
+    }))
+}
+
+/// Starts all workers of the runtime.
+fn start(inner: &Arc<Inner>) -> Vec<JoinHandle<()>> {
+    let worker = |index| {
+        let inner = inner.clone();
+        spawn(move || work(&inner, index))
+    };
+    (0..inner.options().workers).map(worker).collect()
+}
+
+fn join(workers: Vec<JoinHandle<()>>) {
+    for worker in workers {
+        worker
+            .join()
+            .expect("a panic of a model's thread ends the model");
+    }
+}
+
+/// Lets the workers end, without what else belongs to a shutdown.
+fn end(inner: &Inner) {
+    inner.closing.finish();
+    inner.queues.sleep.wake_all();
+}
+
+/// Something that happens once and is waited for, as user code blocks its thread.
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn new() -> Arc<Gate> {
+        Arc::new(Gate {
+            open: Mutex::new(false),
+            opened: Condvar::new(),
+        })
+    }
+
+    fn open(&self) {
+        *self.open.lock() = true;
+        self.opened.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut open = self.open.lock();
+        while !*open {
+            open = self.opened.wait(open, None);
+        }
+    }
+}
+
+/// What became of a token.
+#[derive(Default)]
+struct Fate {
+    runs: AtomicU64,
+    drops: AtomicU64,
+}
+
+impl Fate {
+    fn of(&self) -> (u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.runs), read(&self.drops))
+    }
+}
+
+#[repr(C)]
+struct Token {
+    header: Header,
+    /// Fails the model if the one who runs it does not see what the one who made it did.
+    body: UnsafeCell<Option<Box<dyn FnOnce()>>>,
+    fate: Arc<Fate>,
+}
+
+static TOKEN: VTable = VTable {
+    run: |cell| {
+        let token = take(cell);
+        token.fate.runs.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the token is ours alone.
+        let body = token.body.with_mut(|body| unsafe { (*body).take() });
+        body.expect("a token is run once")();
+    },
+    discard: |cell| {
+        let token = take(cell);
+        token.fate.drops.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the token is ours alone.
+        token.body.with_mut(|body| drop(unsafe { (*body).take() }));
+    },
+    schedule: |_, _| unreachable!("a token wakes nobody"),
+    stop: |_| unreachable!("a token is not registered"),
+    cancel: |_| unreachable!("a token is not registered"),
+    retain: |_| unreachable!("a token is not registered"),
+    release: |_| unreachable!("a token is not registered"),
+    take_result: |_, _| unreachable!("a token has no result"),
+    drop_result: |_| unreachable!("a token has no result"),
+    undelivered: |_, _| unreachable!("a token has no messages"),
+};
+
+/// Something that runs `body` once.
+fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
+    let fate = Arc::new(Fate::default());
+    let token = Box::new(Token {
+        header: Header::new(&TOKEN),
+        body: UnsafeCell::new(Some(Box::new(body))),
+        fate: fate.clone(),
+    });
+    let cell = NonNull::from(Box::leak(token)).cast();
+    // SAFETY: (R1) the only runnable of this token, which (R3) frees it.
+    (unsafe { Runnable::from_cell(cell) }, fate)
+}
+
+fn take(cell: NonNull<Header>) -> Box<Token> {
+    // SAFETY: (R1) called by the one runnable of the token, which was made by `Box` in `token`.
+    unsafe { Box::from_raw(cell.cast().as_ptr()) }
+}
+
+/// Schedules something that runs `body`, from wherever this is called.
+fn push(inner: &Arc<Inner>, body: impl FnOnce() + 'static) -> Arc<Fate> {
+    let (runnable, fate) = token(body);
+    inner.schedule(runnable, false);
+    fate
+}

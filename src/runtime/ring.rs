@@ -133,9 +133,7 @@ impl Ring {
                 into.entry(back.wrapping_add(at - 1))
                     .store(entry, Ordering::Relaxed);
             }
-            if mutant("steal_without_exchange") {
-                self.head.store(head.wrapping_add(half), Ordering::Release);
-            } else if let Err(now) = self.move_head(head, half) {
+            if let Err(now) = self.move_head(head, half) {
                 head = now;
                 continue;
             }
@@ -147,6 +145,10 @@ impl Ring {
     }
 
     fn move_head(&self, head: u64, by: u64) -> Result<(), u64> {
+        if mutant("head_moved_without_exchange") {
+            self.head.store(head.wrapping_add(by), Ordering::Release);
+            return Ok(());
+        }
         // Release pairs with the Acquire load of `head` in `push`: the entries passed were read.
         // Acquire on failure pairs with another's Release, for the next try.
         self.head
@@ -171,8 +173,13 @@ impl Ring {
     pub(crate) fn put_newest(&self, entry: Entry) -> Option<Entry> {
         // Relaxed: empty stays empty but for us (Q1).
         if self.newest.load(Ordering::Relaxed).is_null() {
+            let order = if mutant("slot_filled_relaxed") {
+                Ordering::Relaxed
+            } else {
+                Ordering::Release
+            };
             // Release pairs with the Acquire of `take_newest`.
-            self.newest.store(entry.as_ptr(), Ordering::Release);
+            self.newest.store(entry.as_ptr(), order);
             return None;
         }
         // AcqRel: Release as above; Acquire pairs with our own Release, nothing more is needed.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
-use crate::sync::{Mutex, mutant};
+use crate::sync::{MODEL, Mutex, mutant};
 
 /// How long the watcher sleeps between two looks at the slots of running workers.
 ///
@@ -162,17 +162,27 @@ impl Sleep {
     pub(crate) fn try_search(&self) -> bool {
         // Relaxed: spares the exchange when somebody searches.
         self.state.load(Ordering::Relaxed) & SEARCHING == 0
-            && self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING == 0
+            && (self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING == 0
+                || mutant("two_thieves"))
     }
 
     /// Has found something, and goes on to run it. If there is more, another one is woken.
     pub(crate) fn search_no_more(&self, view: &impl View) {
-        self.state.fetch_and(!SEARCHING, Ordering::SeqCst);
-        // SeqCst pairs with the fence in `notify`: a push that saw us searching and woke nobody
-        // is seen here. (F2)
-        fence(Ordering::SeqCst);
+        self.clear_searching();
+        if !mutant("search_ends_without_fence") {
+            // SeqCst pairs with the fence in `notify`: a push that saw us searching and woke
+            // nobody is seen here. (F2)
+            fence(Ordering::SeqCst);
+        }
         if view.has_work() && !mutant("no_chain_wake") {
             self.notify();
+        }
+    }
+
+    fn clear_searching(&self) {
+        let before = self.state.fetch_and(!SEARCHING, Ordering::SeqCst);
+        if MODEL {
+            assert!(before & SEARCHING != 0, "two workers searched at once");
         }
     }
 
@@ -187,21 +197,19 @@ impl Sleep {
         sleepers.stack.push(me);
         self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
         if searching {
-            self.state.fetch_and(!SEARCHING, Ordering::SeqCst);
+            self.clear_searching();
         }
         drop(sleepers);
-        // SeqCst pairs with the fences in `notify` and `notify_slot`: whoever pushed before sees
-        // us asleep, or we see the push. (F1)
-        fence(Ordering::SeqCst);
-        let look = if mutant("only_the_searcher_looks_again") {
-            searching
-        } else {
-            true
-        };
-        if look && view.has_work() {
+        if !mutant("sleep_without_fence") {
+            // SeqCst pairs with the fences in `notify` and `notify_slot`: whoever pushed before
+            // sees us asleep, or we see the push. (F1)
+            fence(Ordering::SeqCst);
+        }
+        let looks = searching || !mutant("only_the_searcher_looks_again");
+        if looks && view.has_work() {
             self.notify();
         }
-        let slot = view.has_slot(me);
+        let slot = view.has_slot(me) && !mutant("slots_are_not_looked_at");
         if slot || watch || view.until_deadline().is_some() {
             self.keep(me, slot || watch);
         }
@@ -281,5 +289,36 @@ impl Sleep {
     pub(crate) fn is_alone(&self) -> bool {
         // Relaxed: a hint.
         self.state.load(Ordering::Relaxed) / ONE_SLEEPER + 1 >= self.parkers.len()
+    }
+
+    /// See [`Parker::let_time_pass`].
+    #[cfg(all(test, greenroom_loom))]
+    pub(crate) fn let_time_pass(&self, parks: u32, longest: Duration) {
+        self.parkers
+            .iter()
+            .for_each(|parker| parker.let_time_pass(parks, longest));
+    }
+
+    /// Checks what holds whenever the lock is free.
+    #[cfg(all(test, greenroom_loom))]
+    pub(crate) fn audit(&self) {
+        let sleepers = self.sleepers.lock();
+        let state = self.state.load(Ordering::Acquire);
+        assert_eq!(
+            state / ONE_SLEEPER,
+            sleepers.stack.len(),
+            "sleepers are miscounted"
+        );
+        let all_sleep = sleepers.stack.len() == self.parkers.len();
+        assert!(
+            !all_sleep || state & SEARCHING == 0,
+            "a sleeper is taken for a searcher"
+        );
+        let keeper = sleepers.keeper;
+        assert!(
+            keeper.is_none_or(|keeper| sleepers.stack.contains(&keeper)),
+            "the keeper is awake"
+        );
+        assert!(keeper.is_some() || state & WATCHED == 0, "nobody watches");
     }
 }

@@ -1,0 +1,51 @@
+//! Models 10 and 11: what is pushed from outside finds a worker, however that one is about to sleep.
+
+use super::{Gate, end, join, push, runtime, start};
+
+/// No worker parks with work: an entry that comes while the only worker lies down is run.
+#[test]
+fn model_10_a_push_from_outside_is_not_missed_by_a_worker_that_lies_down() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let workers = start(&inner);
+        let ending = inner.clone();
+        let fate = push(&inner, move || end(&ending));
+        join(workers);
+        assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}
+
+/// The same for two entries, of which the second comes at any moment of the first one's way.
+#[test]
+fn model_10_two_pushes_from_outside_are_not_missed() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let workers = start(&inner);
+        let first = push(&inner, || ());
+        let ending = inner.clone();
+        let second = push(&inner, move || end(&ending));
+        join(workers);
+        assert_eq!((first.of(), second.of()), ((1, 0), (1, 0)), "run once each");
+    });
+}
+
+/// With two workers and one thief an entry finds the other worker, though the first one blocks its
+/// worker until then; there is at most one searcher, and none when all sleep.
+#[test]
+fn model_11_a_push_from_outside_finds_the_second_worker_while_the_first_is_blocked() {
+    ::loom::model(|| {
+        let inner = runtime(2);
+        let workers = start(&inner);
+        let gate = Gate::new();
+        let (ending, waited) = (inner.clone(), gate.clone());
+        let first = push(&inner, move || {
+            waited.wait();
+            end(&ending);
+        });
+        inner.queues.sleep.audit();
+        let second = push(&inner, move || gate.open());
+        join(workers);
+        assert_eq!((first.of(), second.of()), ((1, 0), (1, 0)), "run once each");
+        inner.queues.sleep.audit();
+    });
+}

@@ -101,7 +101,11 @@ impl Runtime {
     /// If there is none.
     #[track_caller]
     pub fn current() -> Runtime {
-        Runtime::try_current().unwrap_or_else(|| panic!("{}", crate::SpawnProblem::NoRuntime))
+        // No closure: the panic is the caller's.
+        match Runtime::try_current() {
+            Some(runtime) => runtime,
+            None => panic!("{}", crate::SpawnProblem::NoRuntime),
+        }
     }
 
     /// The runtime whose task, or whose `block_on`, this is called from, if any.
@@ -123,17 +127,20 @@ impl Runtime {
     /// through.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        current::with(|place| match place.map(|place| &place.role) {
-            None | Some(Role::Outside | Role::Blocking) => {}
-            Some(Role::Worker(_)) => panic!(
+        let refused = current::with(|place| match place?.role {
+            Role::Outside | Role::Blocking | Role::Closing => None,
+            Role::Worker(_) => Some(
                 "`block_on` was called in a task, where it would block a worker of the runtime: \
-                 await the future instead, or block inside `unblock`"
+                 await the future instead, or block inside `unblock`",
             ),
-            Some(Role::Pinned(_)) => panic!(
+            Role::Pinned(_) => Some(
                 "`block_on` was called in a task of a pinned thread, whose tasks could run \
-                 nowhere else meanwhile: await the future instead"
+                 nowhere else meanwhile: await the future instead",
             ),
         });
+        if let Some(why) = refused {
+            panic!("{why}");
+        }
         let place = Place::new(&self.inner, Role::Outside);
         let _entered = place.enter();
         let waiting = Arc::new(Waiting(Parker::new()));
@@ -220,12 +227,11 @@ impl Drop for Runtime {
         let close = move || {
             runtime.close(Duration::ZERO);
         };
-        let own_thread = current::with(|place| {
-            place.is_some_and(|place| {
-                Arc::ptr_eq(place.runtime, &self.inner) && !matches!(place.role, Role::Outside)
-            })
-        });
-        if own_thread {
+        if current::is_inside(&self.inner) {
+            if self.inner.closing.has_begun() {
+                // It is under way, and waits for this thread or is this very stack.
+                return;
+            }
             // It ends when this turn does, so it must not be waited for here.
             let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
             if thread.spawn(close.clone()).is_ok() {

@@ -5,7 +5,8 @@
 //!
 //! # Invariants
 //! - P1: the pointer is null, or to the place of the innermost [`Entered`] of this thread, which is
-//!   alive. Places are entered and left in the order of the stack.
+//!   alive, as is each place's `outer` while it is entered. Places are entered and left in the
+//!   order of the stack.
 #![expect(unsafe_code, reason = "a thread-local pointer to the stack; see P1")]
 
 use std::cell::Cell;
@@ -25,11 +26,15 @@ pub(crate) struct Place<'a> {
     pub(crate) role: Role<'a>,
     /// The runnable under way.
     pub(crate) running: Cell<Option<Key>>,
+    /// The place that this one was entered from, or null.
+    outer: Cell<*const Place<'static>>,
 }
 
 pub(crate) enum Role<'a> {
-    /// A thread that waits in `block_on`, or shuts the runtime down.
+    /// A thread that waits in `block_on`.
     Outside,
+    /// A thread that shuts the runtime down.
+    Closing,
     /// A thread for blocking calls.
     Blocking,
     Worker(&'a Local<'a>),
@@ -42,6 +47,7 @@ impl<'a> Place<'a> {
             runtime,
             role,
             running: Cell::new(None),
+            outer: Cell::new(std::ptr::null()),
         }
     }
 
@@ -51,6 +57,7 @@ impl<'a> Place<'a> {
         let outer = PLACE
             .try_with(|place| place.replace(this))
             .unwrap_or(std::ptr::null());
+        self.outer.set(outer);
         Entered {
             outer,
             _place: PhantomData,
@@ -87,6 +94,20 @@ pub(crate) fn with<R>(look: impl FnOnce(Option<&Place<'_>>) -> R) -> R {
     let place = PLACE.try_with(Cell::get).unwrap_or(std::ptr::null());
     // SAFETY: (P1) the place is alive until its guard is dropped, which is after this call.
     look(unsafe { place.as_ref() })
+}
+
+/// Whether this is a thread of `runtime`'s own, or one that shuts it down, perhaps with other
+/// runtimes nested in that. One that only waits in `block_on` is not.
+pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
+    with(|place| {
+        let outward = std::iter::successors(place, |place| {
+            // SAFETY: (P1) what an entered place was entered from is alive.
+            unsafe { place.outer.get().as_ref() }
+        });
+        outward
+            .filter(|place| !matches!(place.role, Role::Outside))
+            .any(|place| Arc::ptr_eq(place.runtime, runtime))
+    })
 }
 
 /// The current runtime.

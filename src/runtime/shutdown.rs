@@ -34,7 +34,7 @@ pub struct Shutdown {
 impl Inner {
     /// Shuts down on this thread and waits for it; a second call waits for the first.
     pub(super) fn close(self: &Arc<Self>, grace: Duration) -> Shutdown {
-        let place = Place::new(self, Role::Outside);
+        let place = Place::new(self, Role::Closing);
         let _entered = place.enter();
         if !self.closing.begin() {
             self.wait_for_report();

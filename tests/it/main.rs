@@ -3,4 +3,15 @@
 mod actor_close;
 mod actor_identity;
 mod actor_kill;
+mod child;
+mod origins;
+mod runtime_block_on;
+mod runtime_builder;
+mod runtime_clones;
+mod runtime_current;
+mod runtime_fairness;
+mod runtime_nested;
+mod runtime_panics;
+mod runtime_spawn;
+mod runtime_stealing;
 mod support;

@@ -1,0 +1,179 @@
+//! Processes of their own for tests that signal, limit or hook the whole process.
+//!
+//! A child is this test binary again, asked for the one test that started it.
+
+#![expect(
+    unsafe_code,
+    reason = "limits, signals and affinity are set through libc"
+)]
+
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::support::{WATCH, within};
+
+/// Names the test that the process was started for.
+const ALONE: &str = "GREENROOM_TEST_ALONE";
+
+/// Runs `body` in a process of its own; `test` is the full name of the test that calls this.
+pub fn alone(test: &str, body: impl FnOnce() + Send + 'static) {
+    if is_for(test) {
+        return within(WATCH, body);
+    }
+    let output = finish(command(test).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    for skipped in text.lines().filter(|line| line.starts_with("SKIPPED")) {
+        eprintln!("{skipped}");
+    }
+    assert!(
+        output.status.success(),
+        "{test}, alone, {}:\n{text}",
+        output.status
+    );
+    assert!(
+        text.contains("1 passed"),
+        "{test} is the name of no test:\n{text}"
+    );
+}
+
+/// Whether this process was started for this test.
+pub fn is_for(test: &str) -> bool {
+    std::env::var_os(ALONE).is_some_and(|name| name == test)
+}
+
+/// Whether this process was started by one of the tests.
+pub fn is_one() -> bool {
+    std::env::var_os(ALONE).is_some()
+}
+
+/// This test binary again, to run `test` and nothing else.
+pub fn command(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(ALONE, test);
+    command
+}
+
+/// Runs the command to its end, which must come within two watches.
+pub fn finish(command: &mut Command) -> Output {
+    let child = command.spawn().unwrap();
+    let id = child.id();
+    let (done, outcome) = mpsc::channel();
+    let waiting = std::thread::spawn(move || done.send(child.wait_with_output()));
+    let Ok(output) = outcome.recv_timeout(WATCH + Duration::from_secs(30)) else {
+        // SAFETY: the child has not been waited for, so the id is its own.
+        unsafe { libc::kill(libc::pid_t::try_from(id).unwrap(), libc::SIGKILL) };
+        panic!("hung: a child process was not done in time");
+    };
+    let _ = waiting.join().unwrap();
+    output.unwrap()
+}
+
+/// Sends this process a SIGINT.
+pub fn interrupt() {
+    // SAFETY: raises a signal and touches nothing.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGINT) }, 0);
+}
+
+/// Has all threads of this process run on one core.
+pub fn use_one_core() {
+    // SAFETY: plain data, of which all zeros is a value, given by reference for the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(
+            libc::sched_getaffinity(0, size_of_val(&set), &raw mut set),
+            0
+        );
+        let core = (0..libc::CPU_SETSIZE as usize).find(|&core| libc::CPU_ISSET(core, &set));
+        let core = core.expect("the process may run somewhere");
+        libc::CPU_ZERO(&mut set);
+        libc::CPU_SET(core, &mut set);
+        assert_eq!(
+            libc::sched_setaffinity(0, size_of_val(&set), &raw const set),
+            0
+        );
+    }
+}
+
+/// Lets this process, which is a child, start no thread, or as many as it likes.
+pub struct ThreadLimit {
+    hard: libc::rlim_t,
+}
+
+impl ThreadLimit {
+    /// `None`, said loudly, where threads cannot be forbidden.
+    ///
+    /// The limit does not hold for root, so this process becomes somebody whom nobody else is.
+    pub fn new(test: &str) -> Option<ThreadLimit> {
+        assert!(is_one(), "this would change the whole process");
+        // SAFETY: changes who this process is; the limits are plain data.
+        let hard = unsafe {
+            if libc::getuid() == 0 {
+                let somebody = 1_000_000 + std::process::id();
+                if libc::setuid(somebody) != 0 && libc::setuid(65_534) != 0 {
+                    eprintln!("SKIPPED {test}: root cannot become somebody else");
+                    return None;
+                }
+            }
+            let mut limit: libc::rlimit = std::mem::zeroed();
+            assert_eq!(libc::getrlimit(libc::RLIMIT_NPROC, &raw mut limit), 0);
+            limit.rlim_max
+        };
+        let limit = ThreadLimit { hard };
+        limit.forbid();
+        let forbidden = std::thread::Builder::new().spawn(|| {}).is_err();
+        limit.allow();
+        if !forbidden {
+            eprintln!("SKIPPED {test}: the limit of threads does not hold here");
+        }
+        forbidden.then_some(limit)
+    }
+
+    /// From now on no thread can be started.
+    pub fn forbid(&self) {
+        self.set(0);
+    }
+
+    /// From now on `more` threads can be started besides those that there are.
+    pub fn allow_only(&self, more: usize) {
+        self.set((crate::child::threads_named("") + more) as libc::rlim_t);
+    }
+
+    pub fn allow(&self) {
+        self.set(self.hard);
+    }
+
+    fn set(&self, soft: libc::rlim_t) {
+        let limit = libc::rlimit {
+            rlim_cur: soft,
+            rlim_max: self.hard,
+        };
+        // SAFETY: plain data, given by reference for the call.
+        assert_eq!(
+            unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) },
+            0
+        );
+    }
+}
+
+/// How many threads of this process have a name that begins so; the system keeps 15 bytes of it.
+pub fn threads_named(prefix: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    // A thread may end between the two looks.
+    let names = tasks.filter_map(|task| std::fs::read(task.ok()?.path().join("comm")).ok());
+    names
+        .filter(|name| name.starts_with(prefix.as_bytes()))
+        .count()
+}
+
+/// Looks again and again until it is so; the watchdog of the test bounds it.
+///
+/// For what the system does in its own time, such as taking an ended thread from its list.
+pub fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,163 @@
+//! What a runtime is built with, and what that does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+use greenroom::{Context, Runtime, spawn};
+
+use crate::support::{Gate, Log, WATCH, within};
+
+fn thread_name() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn as_many_tasks_run_at_the_same_time_as_there_are_workers() {
+    within(WATCH, || {
+        for workers in [1, 2, 3, 8] {
+            let runtime = Runtime::builder().workers(workers).build().unwrap();
+            let meeting = Arc::new(Barrier::new(workers));
+            runtime.block_on(async {
+                let tasks: Vec<_> = (0..workers)
+                    .map(|_| {
+                        let meeting = meeting.clone();
+                        greenroom::spawn(async move { drop(meeting.wait()) })
+                    })
+                    .collect();
+                futures::future::join_all(tasks).await;
+            });
+        }
+    });
+}
+
+#[test]
+fn the_threads_have_the_name_that_was_given_and_a_number() {
+    within(WATCH, || {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .thread_name("stage")
+            .build()
+            .unwrap();
+        let names = Log::default();
+        let meeting = Arc::new(Barrier::new(2));
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..2)
+                .map(|_| {
+                    let (names, meeting) = (names.clone(), meeting.clone());
+                    greenroom::spawn(async move {
+                        meeting.wait();
+                        names.add(thread_name());
+                    })
+                })
+                .collect();
+            futures::future::join_all(tasks).await;
+            names.add(greenroom::unblock(thread_name).await);
+        });
+        let mut names = names.take();
+        names.sort();
+        assert_eq!(names, ["stage-0", "stage-1", "stage-blocking"]);
+    });
+}
+
+#[test]
+fn a_runtime_can_be_built_with_nothing_said() {
+    within(WATCH, || {
+        let runtime = Runtime::new().unwrap();
+        assert_eq!(
+            runtime.block_on(async { greenroom::spawn(async { 42 }).await }),
+            42
+        );
+    });
+}
+
+#[test]
+fn a_thousand_workers_are_not_too_many() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1024).build().unwrap();
+        let sum: u32 = runtime.block_on(async {
+            let tasks: Vec<_> = (0..4096)
+                .map(|n| greenroom::spawn(async move { n }))
+                .collect();
+            futures::future::join_all(tasks).await.into_iter().sum()
+        });
+        assert_eq!(sum, 4095 * 4096 / 2);
+    });
+}
+
+/// Tells of the turn in which each message is handled, with the batch that is given.
+fn turns_of_six_messages(batch: usize) -> Vec<usize> {
+    within(WATCH, move || {
+        let runtime = Runtime::builder().workers(1).batch(batch).build().unwrap();
+        let turn = Arc::new(AtomicUsize::new(0));
+        let full = Gate::default();
+        runtime.block_on(async {
+            let (counter, seen) = (turn.clone(), full.clone());
+            let reader = spawn!(|mut cx: Context<()>| async move {
+                seen.wait().await;
+                let mut turns = Vec::new();
+                while cx.recv().await.is_some() {
+                    turns.push(counter.load(Ordering::SeqCst));
+                }
+                turns
+            });
+            (0..6).for_each(|_| reader.tell(()).unwrap());
+            // It has its turns between those of the reader, on the only worker.
+            let counter = turn.clone();
+            let other = greenroom::spawn(async move {
+                full.open();
+                loop {
+                    greenroom::yield_now().await;
+                    counter.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            let turns = reader.join().await.unwrap();
+            drop(other);
+            turns
+        })
+    })
+}
+
+#[test]
+fn an_actor_lets_others_run_after_a_batch_of_messages() {
+    let turns = turns_of_six_messages(2);
+    assert_eq!(turns.len(), 6);
+    for pair in turns.chunks(2) {
+        assert_eq!(pair[0], pair[1], "one batch is one turn: {turns:?}");
+    }
+    assert!(
+        turns[1] < turns[2] && turns[3] < turns[4],
+        "others ran between batches: {turns:?}"
+    );
+}
+
+#[test]
+fn a_batch_of_one_lets_others_run_after_each_message() {
+    let turns = turns_of_six_messages(1);
+    assert!(
+        turns.is_sorted_by(|earlier, later| earlier < later),
+        "{turns:?}"
+    );
+}
+
+#[test]
+fn a_batch_that_is_larger_than_what_is_there_is_handled_in_one_turn() {
+    let turns = turns_of_six_messages(64);
+    assert!(turns.iter().all(|turn| *turn == turns[0]), "{turns:?}");
+}
+
+#[test]
+fn debug_texts_say_what_was_chosen() {
+    within(WATCH, || {
+        let builder = Runtime::builder().workers(3).thread_name("stage").batch(5);
+        let text = format!("{builder:?}");
+        assert!(
+            text.contains("3") && text.contains("stage") && text.contains("5"),
+            "{text}"
+        );
+        let text = format!("{:?}", builder.build().unwrap());
+        assert!(
+            text.contains("workers: 3") && text.contains("stage"),
+            "{text}"
+        );
+    });
+}

@@ -1,0 +1,279 @@
+//! Which clones of a runtime keep it going, and what the drop of the last one does.
+
+use std::sync::{Arc, Mutex};
+
+use greenroom::{Context, Runtime, spawn};
+
+use crate::support::{Drops, Gate, OpenOnDrop, WATCH, drive, within};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+/// Spawns a task that never ends by itself and waits until it has begun; the gate is opened when
+/// the task is dropped.
+fn endless(runtime: &Runtime) -> Gate {
+    let (begun, gone) = (Gate::default(), Gate::default());
+    let (here, opens) = (begun.clone(), OpenOnDrop(gone.clone()));
+    runtime
+        .spawn(async move {
+            let _opens = opens;
+            here.open();
+            std::future::pending::<()>().await;
+        })
+        .detach();
+    begun.pass();
+    gone
+}
+
+#[test]
+fn the_drop_of_the_last_one_ends_it_before_it_returns() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let runtime = runtime(workers);
+            let gone = endless(&runtime);
+            let clone = runtime.clone();
+            drop(runtime);
+            assert_eq!(drive(clone.spawn(async { 42 })), 42);
+            assert!(!gone.is_open());
+            drop(clone);
+            assert!(gone.is_open());
+        }
+    });
+}
+
+#[test]
+fn those_of_current_do_not_count_nor_do_their_clones() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let gone = endless(&runtime);
+        let in_block_on = runtime.block_on(async { Runtime::current() });
+        let in_task = drive(runtime.spawn(async { Runtime::try_current().unwrap() }));
+        let clones = [
+            in_block_on.clone(),
+            in_task.clone(),
+            in_task.clone().clone(),
+        ];
+        drop(runtime);
+        assert!(gone.is_open());
+        for clone in clones.iter().chain([&in_block_on, &in_task]) {
+            assert!(
+                drive(clone.spawn(async {}).fallible()).is_none(),
+                "it is shut down"
+            );
+        }
+    });
+}
+
+#[test]
+fn addresses_handles_tasks_and_pinned_threads_do_not_keep_it() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let gone = endless(&runtime);
+        let actor = spawn!(
+            |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} },
+            on = &runtime
+        );
+        let address = actor.address();
+        let task = runtime.spawn(std::future::pending::<()>());
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let hosted = drive(pinned.host(|| 42)).unwrap();
+        drop(runtime);
+        assert!(gone.is_open());
+        assert!(address.is_closed());
+        assert!(drive(task.fallible()).is_none());
+        assert!(drive(hosted.with(|number| *number)).is_err());
+        assert!(drive(pinned.spawn(|| async {}).fallible()).is_none());
+        drive(address.closed());
+        // It may have had its last turn or not, but it has ended.
+        let _ = drive(actor.join());
+    });
+}
+
+/// Drops the last clone within `place`, and waits until what ran elsewhere is gone.
+fn dropped_within(workers: usize, place: impl FnOnce(&Runtime, Gate, Box<dyn FnOnce() + Send>)) {
+    let runtime = runtime(workers);
+    let gone = endless(&runtime);
+    let dropped = Gate::default();
+    let shared = Arc::new(Mutex::new(None));
+    let take = shared.clone();
+    let here = dropped.clone();
+    let drop_it = Box::new(move || {
+        drop(
+            take.lock()
+                .unwrap()
+                .take()
+                .expect("the last clone was left here"),
+        );
+        here.open();
+    });
+    let go = Gate::default();
+    place(&runtime, go.clone(), drop_it);
+    *shared.lock().unwrap() = Some(runtime);
+    go.open();
+    dropped.pass();
+    gone.pass();
+}
+
+fn in_its_own_task(workers: usize) {
+    within(WATCH, move || {
+        let rest = Gate::default();
+        let opens = OpenOnDrop(rest.clone());
+        dropped_within(workers, |runtime, go, drop_it| {
+            let task = runtime.spawn(async move {
+                let _opens = opens;
+                go.wait().await;
+                drop_it();
+                // Its worker ends when it suspends.
+                std::future::pending::<()>().await;
+            });
+            task.detach();
+        });
+        rest.pass();
+    });
+}
+
+#[test]
+fn the_last_one_may_be_dropped_in_its_own_task_one_worker() {
+    in_its_own_task(1);
+}
+
+#[test]
+fn the_last_one_may_be_dropped_in_its_own_task_two_workers() {
+    in_its_own_task(2);
+}
+
+fn in_its_own_actor(workers: usize) {
+    within(WATCH, move || {
+        let rest = Gate::default();
+        let opens = OpenOnDrop(rest.clone());
+        dropped_within(workers, |runtime, go, drop_it| {
+            let actor = spawn!(
+                |mut cx: Context<()>| async move {
+                    let _opens = opens;
+                    go.wait().await;
+                    drop_it();
+                    cx.recv().await;
+                    std::future::pending::<()>().await;
+                },
+                on = runtime
+            );
+            // The address is kept, so that nothing but the shutdown ends it.
+            std::mem::forget(actor);
+        });
+        rest.pass();
+    });
+}
+
+#[test]
+fn the_last_one_may_be_dropped_in_its_own_actor_one_worker() {
+    in_its_own_actor(1);
+}
+
+#[test]
+fn the_last_one_may_be_dropped_in_its_own_actor_two_workers() {
+    in_its_own_actor(2);
+}
+
+#[test]
+fn the_last_one_may_be_dropped_inside_unblock() {
+    within(WATCH, || {
+        dropped_within(1, |runtime, go, drop_it| {
+            runtime
+                .block_on(async {
+                    greenroom::unblock(move || {
+                        go.pass();
+                        drop_it();
+                    })
+                })
+                .detach();
+        });
+    });
+}
+
+#[test]
+fn the_last_one_may_be_dropped_on_its_own_pinned_thread() {
+    within(WATCH, || {
+        let rest = Gate::default();
+        let opens = OpenOnDrop(rest.clone());
+        dropped_within(1, |runtime, go, drop_it| {
+            let pinned = runtime.spawn_pinned("pinned").unwrap();
+            pinned
+                .spawn(move || async move {
+                    let _opens = opens;
+                    go.wait().await;
+                    drop_it();
+                    std::future::pending::<()>().await;
+                })
+                .detach();
+        });
+        rest.pass();
+    });
+}
+
+#[test]
+fn the_last_one_may_be_dropped_in_a_task_of_another_runtime() {
+    within(WATCH, || {
+        let other = runtime(1);
+        dropped_within(1, |_, go, drop_it| {
+            other
+                .spawn(async move {
+                    go.wait().await;
+                    drop_it();
+                })
+                .detach();
+        });
+        assert_eq!(drive(other.spawn(async { 42 })), 42);
+    });
+}
+
+#[test]
+fn one_that_is_moved_into_its_own_task_keeps_it_until_that_ends() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let runtime = runtime(workers);
+            let gone = endless(&runtime);
+            let (go, answer) = (Gate::default(), Gate::default());
+            let (waits, answers, own) = (go.clone(), answer.clone(), runtime.clone());
+            runtime
+                .spawn(async move {
+                    waits.wait().await;
+                    own.spawn(async move { answers.open() }).await;
+                })
+                .detach();
+            drop(runtime);
+            assert!(!gone.is_open());
+            go.open();
+            answer.pass();
+            gone.pass();
+        }
+    });
+}
+
+#[test]
+fn the_last_one_may_go_with_a_task_that_a_shutdown_drops() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let drops = Drops::default();
+            let runtime = runtime(workers);
+            let (begun, dropped) = (Gate::default(), drops.one());
+            let (here, own) = (begun.clone(), runtime.clone());
+            let mut shutdown = Box::pin({
+                let runtime = runtime.clone();
+                async move { runtime.shutdown().await }
+            });
+            let task = runtime.spawn(async move {
+                let _own = own;
+                let _dropped = dropped;
+                here.open();
+                std::future::pending::<()>().await;
+            });
+            begun.pass();
+            // It has begun, and nobody waits for it: the task's clone is the last one.
+            assert!(crate::support::poll_once(&mut shutdown).is_pending());
+            drop((shutdown, runtime));
+            assert!(drive(task.fallible()).is_none());
+            assert_eq!(drops.count(), 1);
+        }
+    });
+}

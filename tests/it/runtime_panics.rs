@@ -1,0 +1,281 @@
+//! Panics of tasks and actors: contained, and told to `on_fault` once if nobody joins them.
+
+use greenroom::{Context, Runtime, spawn};
+
+use crate::support::{Drops, Gate, Log, WATCH, drive, keep_bombs_quiet, poll_here, within};
+
+/// A runtime that logs what `on_fault` is told, and opens the gate at each.
+fn telling(workers: usize) -> (Runtime, Log<String>, Gate) {
+    keep_bombs_quiet();
+    let (log, told) = (Log::default(), Gate::default());
+    let (entries, opens) = (log.clone(), told.clone());
+    let runtime = Runtime::builder()
+        .workers(workers)
+        .on_fault(move |unjoined| {
+            entries.add(unjoined.to_string());
+            opens.open();
+        })
+        .build()
+        .unwrap();
+    (runtime, log, told)
+}
+
+#[test]
+fn the_panic_of_a_detached_task_is_told_once() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let (runtime, log, told) = telling(workers);
+            runtime.spawn(async { panic!("bomb in a task") }).detach();
+            told.pass();
+            drop(runtime);
+            assert_eq!(log.take(), ["task panicked: bomb in a task"]);
+        }
+    });
+}
+
+#[test]
+fn the_panic_of_a_task_that_is_dropped_later_is_told_once() {
+    within(WATCH, || {
+        let (runtime, log, _) = telling(1);
+        let task = runtime.spawn(async { panic!("bomb in a task") });
+        crate::child::until(|| task.is_finished());
+        assert_eq!(log.take(), [""; 0], "somebody may still await it");
+        drop::<greenroom::Task<()>>(task);
+        assert_eq!(log.take(), ["task panicked: bomb in a task"]);
+        // Also when the runtime is gone by then.
+        let task = runtime.spawn(async { panic!("bomb in another") });
+        crate::child::until(|| task.is_finished());
+        drop(runtime);
+        drop::<greenroom::Task<()>>(task);
+        assert_eq!(log.take(), ["task panicked: bomb in another"]);
+    });
+}
+
+#[test]
+fn a_panic_that_is_awaited_is_not_told() {
+    within(WATCH, || {
+        let (runtime, log, _) = telling(1);
+        let caught = |future: std::pin::Pin<Box<dyn Future<Output = ()>>>| {
+            let drive = std::panic::AssertUnwindSafe(|| drive(future));
+            assert!(std::panic::catch_unwind(drive).is_err());
+        };
+        let panicking = || runtime.spawn(async { panic!("bomb in a task") });
+        caught(Box::pin(panicking()));
+        let task = panicking().fallible();
+        caught(Box::pin(async { task.await.unwrap() }));
+        let task = panicking();
+        crate::child::until(|| task.is_finished());
+        caught(Box::pin(async { task.cancel().await.unwrap() }));
+        drop(runtime);
+        assert_eq!(log.take(), [""; 0]);
+    });
+}
+
+#[test]
+fn the_panic_of_an_actor_that_nobody_joins_is_told_once_with_name_and_id() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let (runtime, log, told) = telling(workers);
+            let actor = spawn!(
+                |_cx: Context<()>| async { panic!("bomb in an actor") },
+                name = "fragile",
+                on = &runtime
+            );
+            let id = actor.id();
+            drop(actor);
+            told.pass();
+            drop(runtime);
+            assert_eq!(
+                log.take(),
+                [format!(
+                    "actor \"fragile\" ({id}) panicked: bomb in an actor"
+                )]
+            );
+        }
+    });
+}
+
+#[test]
+fn the_panic_of_an_actor_that_is_joined_is_not_told() {
+    within(WATCH, || {
+        let (runtime, log, _) = telling(1);
+        let actor = spawn!(
+            |_cx: Context<()>| async { panic!("bomb in an actor") },
+            on = &runtime
+        );
+        let fault: Result<(), _> = drive(actor.join());
+        assert_eq!(fault.unwrap_err().to_string(), "panicked: bomb in an actor");
+        drop(runtime);
+        assert_eq!(log.take(), [""; 0]);
+    });
+}
+
+#[test]
+fn panics_on_pinned_threads_and_in_blocking_jobs_are_told_too() {
+    within(WATCH, || {
+        let (runtime, log, _) = telling(1);
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        pinned
+            .spawn(|| async { panic!("bomb on a pinned thread") })
+            .detach();
+        drive(pinned.spawn(|| async {}));
+        runtime.block_on(async {
+            greenroom::unblock(|| panic!("bomb in a job")).detach();
+            greenroom::unblock(|| {}).await;
+        });
+        drop(runtime);
+        let mut told = log.take();
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                "task panicked: bomb in a job",
+                "task panicked: bomb on a pinned thread"
+            ]
+        );
+    });
+}
+
+#[test]
+fn what_a_shutdown_cancels_is_no_fault_to_be_told() {
+    within(WATCH, || {
+        let (runtime, log, _) = telling(1);
+        runtime.spawn(std::future::pending::<()>()).detach();
+        drop(spawn!(
+            |_cx: Context<()>| std::future::pending::<()>(),
+            on = &runtime
+        ));
+        drive(runtime.spawn(async {}));
+        drop(runtime);
+        assert_eq!(log.take(), [""; 0]);
+    });
+}
+
+#[test]
+fn bug_d16_a_panic_in_on_fault_harms_nobody() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        for workers in [1, 2] {
+            let told = Gate::default();
+            let opens = told.clone();
+            let builder = Runtime::builder().workers(workers).on_fault(move |_| {
+                opens.open();
+                panic!("bomb in on_fault");
+            });
+            let runtime = builder.build().unwrap();
+            runtime.spawn(async { panic!("bomb in a task") }).detach();
+            told.pass();
+            let pinned = runtime.spawn_pinned("pinned").unwrap();
+            pinned.spawn(|| async { panic!("bomb in a task") }).detach();
+            assert_eq!(drive(pinned.spawn(|| async { 42 })), 42);
+            assert_eq!(drive(runtime.spawn(async { 42 })), 42);
+        }
+    });
+}
+
+#[test]
+fn bug_d16_workers_outlive_any_number_of_panics() {
+    within(WATCH, || {
+        let (runtime, log, _) = telling(2);
+        for _ in 0..100 {
+            runtime
+                .spawn(async { panic!("bomb in its first turn") })
+                .detach();
+            let later = async {
+                greenroom::yield_now().await;
+                panic!("bomb in a later turn")
+            };
+            runtime.spawn(later).detach();
+            drop(spawn!(
+                |_cx: Context<()>| async { panic!("bomb in an actor") },
+                on = &runtime
+            ));
+        }
+        // Both workers are still there: two tasks meet.
+        let meeting = std::sync::Arc::new(std::sync::Barrier::new(2));
+        runtime.block_on(async {
+            let meet = || {
+                let meeting = meeting.clone();
+                greenroom::spawn(async move { drop(meeting.wait()) })
+            };
+            futures::join!(meet(), meet());
+        });
+        crate::child::until({
+            let told = std::sync::Mutex::new(0);
+            move || {
+                let mut told = told.lock().unwrap();
+                *told += log.take().len();
+                *told == 300
+            }
+        });
+    });
+}
+
+#[test]
+fn bug_d16_the_thread_of_a_pinned_thread_and_of_jobs_is_the_same_after_a_panic() {
+    within(WATCH, || {
+        let (runtime, _, _) = telling(1);
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let here = || std::thread::current().id();
+        let before = drive(pinned.spawn(move || async move { here() }));
+        pinned
+            .spawn(|| async { panic!("bomb on a pinned thread") })
+            .detach();
+        assert_eq!(drive(pinned.spawn(move || async move { here() })), before);
+        runtime.block_on(async {
+            let before = greenroom::unblock(here).await;
+            greenroom::unblock(|| panic!("bomb in a job")).detach();
+            // The one thread does one job after another, unless a second one was started.
+            let after = greenroom::unblock(here).await;
+            let again = greenroom::unblock(here).await;
+            assert!(before == after || before == again || after == again);
+        });
+    });
+}
+
+#[test]
+fn a_panic_whose_payload_panics_in_its_drop_harms_nobody() {
+    struct Payload(#[expect(dead_code, reason = "counted by its drop")] crate::support::Bomb);
+    within(WATCH, || {
+        let (runtime, log, _) = telling(1);
+        let drops = Drops::default();
+        let payload = || Payload(crate::support::Bomb::new(true, &drops));
+        let (one, two, three) = (payload(), payload(), payload());
+        runtime
+            .spawn(async { std::panic::resume_unwind(Box::new(one)) })
+            .detach();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        pinned
+            .spawn(|| async { std::panic::resume_unwind(Box::new(two)) })
+            .detach();
+        drop(spawn!(
+            |_cx: Context<()>| async { std::panic::resume_unwind(Box::new(three)) },
+            on = &runtime
+        ));
+        crate::child::until(|| drops.count() == 3);
+        assert_eq!(drive(runtime.spawn(async { 42 })), 42);
+        assert_eq!(drive(pinned.spawn(|| async { 42 })), 42);
+        drop(runtime);
+        assert_eq!(log.take().len(), 3);
+    });
+}
+
+#[test]
+fn a_panic_between_two_turns_drops_the_future_before_the_task_is_finished() {
+    within(WATCH, || {
+        let (runtime, _, _) = telling(1);
+        let drops = Drops::default();
+        let (dropped, go) = (drops.one(), Gate::default());
+        let waits = go.clone();
+        let mut task = runtime.spawn(async move {
+            let _dropped = dropped;
+            waits.wait().await;
+            panic!("bomb in a task")
+        });
+        runtime.block_on(async { assert!(poll_here(&mut task).await.is_pending()) });
+        go.open();
+        crate::child::until(|| task.is_finished());
+        assert_eq!(drops.count(), 1);
+        drop::<greenroom::Task<()>>(task);
+    });
+}

@@ -542,7 +542,10 @@ impl<M> Shared<M> {
             return wake;
         }
         flags.clear(Flags::FOREIGN);
-        match (wake, self.rare.as_mut().and_then(|rare| rare.receiver.take())) {
+        match (
+            wake,
+            self.rare.as_mut().and_then(|rare| rare.receiver.take()),
+        ) {
             (wake, None) => wake,
             (Wake::Actor, Some(receiver)) => Wake::Both(receiver),
             (_, Some(receiver)) => Wake::Foreign(receiver),

@@ -157,7 +157,11 @@ impl<M> Future for Recv<'_, M> {
             // Doomed. The actor's own task is dropped when it suspends, so that is what this does.
             context.drop_batch();
             let own = core.receive_in_run(cx.waker());
-            return if own { Poll::Pending } else { Poll::Ready(None) };
+            return if own {
+                Poll::Pending
+            } else {
+                Poll::Ready(None)
+            };
         }
         if context.turn != core.turn() {
             context.turn = core.turn();

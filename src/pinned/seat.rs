@@ -107,6 +107,7 @@ impl Seat {
             runtime: runtime.clone(),
             inbox: Mutex::new(Inbox {
                 queue: VecDeque::new(),
+                before: 0,
                 closed: false,
             }),
             parker: Parker::new(),
@@ -180,9 +181,11 @@ impl Seat {
         // Acquire pairs with the Release in `Seats::finish`.
         while !self.over.load(Ordering::Acquire) {
             self.timers.fire_at_pace(&mut pace);
-            if let Some(runnable) = self.inbox.lock().pop() {
+            let next = self.inbox.lock().pop();
+            if let Some(runnable) = next {
                 self.turn(place, runnable);
-                if self.is_closing() {
+                // Acquire pairs with the Release of whoever closes.
+                if self.closing.load(Ordering::Acquire) {
                     self.runtime.leave_seat();
                 }
                 continue;
@@ -205,7 +208,7 @@ impl Seat {
         self.registry.close_to_cells();
         let exempt = self.runtime.exempted();
         let spared = self.clear(local, &exempt);
-        if self.registry.holds(&exempt) {
+        if !self.inbox.lock().closed {
             // Release pairs with the Acquire in `Seats`.
             self.stage.store(LINGERING, Ordering::Release);
             self.linger(place, spared);
@@ -226,7 +229,7 @@ impl Seat {
             let queue = std::mem::take(&mut inbox.queue);
             let hosted = std::mem::take(&mut *local.hosted.borrow_mut());
             if left == 0 && queue.is_empty() && hosted.is_empty() {
-                inbox.closed = !self.registry.holds(exempt);
+                inbox.closed = spared.is_empty() && !self.registry.holds(exempt);
                 return spared;
             }
             drop(inbox);
@@ -251,19 +254,23 @@ impl Seat {
     fn linger(&self, place: &Place<'_>, spared: Vec<Runnable>) {
         self.runtime.wait_for_report();
         let mut queue = VecDeque::from(spared);
-        while self.registry.holds(&self.runtime.exempted()) {
+        loop {
             for runnable in queue.drain(..) {
                 let key = runnable.key();
-                self.turn(place, runnable);
-                self.runtime.exempt_no_more(key);
+                if self.runtime.exempted().contains(&key) {
+                    self.turn(place, runnable);
+                    self.runtime.exempt_no_more(key);
+                } else {
+                    contain(|| drop(runnable));
+                }
             }
             std::mem::swap(&mut queue, &mut self.inbox.lock().queue);
-            if queue.is_empty() && self.registry.holds(&self.runtime.exempted()) {
+            if queue.is_empty() {
+                if !self.registry.holds(&self.runtime.exempted()) {
+                    return;
+                }
                 self.parker.park(None);
             }
-        }
-        for runnable in queue {
-            contain(|| drop(runnable));
         }
     }
 

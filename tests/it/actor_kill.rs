@@ -235,12 +235,13 @@ fn a_killed_actor_whose_context_is_elsewhere_tells_its_reader(home: &Home) {
     let (reads, ends) = (reading.clone(), OpenOnDrop(over.clone()));
     let reader = home.runtime.clone();
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
-        let _reader = reader.spawn(async move {
+        // It lives on its own.
+        let reads = async move {
             let _ends = ends;
             open_when_pending(reads, cx.recv()).await
-        });
-        // Not awaited and not dropped: the reader lives on its own.
-        std::mem::forget(_reader);
+        };
+        reader.spawn(reads).detach();
+        drop(reader);
         std::future::pending::<()>().await;
     }));
     reading.pass();

@@ -1,9 +1,15 @@
 //! The tests of behaviour, one file a subject, each test a sentence.
 
 mod actor_close;
+mod actor_faults;
 mod actor_identity;
 mod actor_kill;
+mod ask;
+mod bounded_send;
 mod child;
+mod mailbox_messages;
+mod mailbox_order;
+mod mailbox_recv;
 mod origins;
 mod runtime_block_on;
 mod runtime_builder;

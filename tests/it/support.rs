@@ -85,17 +85,18 @@ pub struct Home {
 }
 
 impl Home {
+    /// With this many workers; faults that nobody joins are not printed.
     pub fn workers(workers: usize) -> Home {
-        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let builder = Runtime::builder().workers(workers).on_fault(|_| {});
         Home {
             pinned: None,
-            runtime,
+            runtime: builder.build().unwrap(),
             threads: workers,
         }
     }
 
     pub fn pinned() -> Home {
-        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let runtime = Home::workers(1).runtime;
         let pinned = Some(runtime.spawn_pinned("pinned").unwrap());
         Home {
             pinned,
@@ -322,7 +323,10 @@ pub fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String, u32) {
 
 /// A waker that counts how often it is woken.
 #[derive(Default)]
-pub struct CountingWaker(AtomicUsize);
+pub struct CountingWaker {
+    count: Mutex<usize>,
+    woken: Condvar,
+}
 
 impl CountingWaker {
     pub fn new() -> (Arc<CountingWaker>, Waker) {
@@ -331,7 +335,15 @@ impl CountingWaker {
     }
 
     pub fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+        *self.count.lock().unwrap()
+    }
+
+    /// Blocks the thread until it was woken.
+    pub fn pass(&self) {
+        let mut count = self.count.lock().unwrap();
+        while *count == 0 {
+            count = self.woken.wait(count).unwrap();
+        }
     }
 }
 
@@ -341,7 +353,8 @@ impl Wake for CountingWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        *self.count.lock().unwrap() += 1;
+        self.woken.notify_all();
     }
 }
 

@@ -1,0 +1,435 @@
+//! Bounded mailboxes: `send` waits for room in order of arrival, `tell` never waits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+
+use greenroom::{Context, TellError, actor};
+
+use crate::support::{CountingWaker, Drops, Gate, Home, drive, in_every_home, panic_of, poll_once};
+
+/// Collects what it is told until its mailbox is closed.
+async fn collect(mut cx: Context<u32>) -> Vec<u32> {
+    let mut all = Vec::new();
+    while let Some(message) = cx.recv().await {
+        all.push(message);
+    }
+    all
+}
+
+in_every_home!(
+    tell_gives_full_and_the_message_when_there_is_no_room,
+    a_mailbox_has_room_for_exactly_its_capacity,
+    send_does_not_wait_while_there_is_room,
+    waiting_senders_are_served_in_order_of_arrival,
+    tell_gives_full_while_anybody_waits,
+    a_cancelled_send_gives_up_its_place_and_drops_its_message,
+    cancelling_the_only_waiting_send_lets_tell_in_again,
+    a_send_that_was_accepted_is_delivered_though_it_is_dropped_before_it_says_so,
+    a_send_that_was_never_polled_is_not_sent,
+    stop_gives_waiting_senders_their_message_back,
+    kill_gives_waiting_senders_their_message_back,
+    an_actor_that_ends_gives_waiting_senders_their_message_back,
+    a_waiting_sender_is_woken_where_it_was_polled_last,
+    a_waiting_sender_is_woken_once_there_is_room_for_it_and_not_before,
+    one_reader_serves_many_senders_on_many_threads,
+    a_huge_capacity_is_as_good_as_any,
+    a_send_says_that_it_was_polled_too_often,
+    try_recv_makes_room_too,
+    an_actor_may_wait_for_room_in_another_mailbox,
+);
+
+fn tell_gives_full_and_the_message_when_there_is_no_room(home: &Home) {
+    let held = home.hold();
+    let two = home.spawn(actor(async |mut cx: Context<String>| cx.recv().await).capacity(2));
+    two.tell("a".into()).unwrap();
+    two.tell("b".into()).unwrap();
+    match two.tell("c".into()) {
+        Err(TellError::Full(message)) => assert_eq!(message, "c"),
+        other => panic!("{other:?}"),
+    }
+    assert!(two.downgrade().tell("d".into()).unwrap_err().is_full());
+    drop(held);
+}
+
+fn a_mailbox_has_room_for_exactly_its_capacity(home: &Home) {
+    for capacity in [1, 2, 3, 47, 48, 49, 64, 65, 1000] {
+        let held = home.hold();
+        let handle = home.spawn(actor(collect).capacity(capacity as usize));
+        for number in 0..capacity {
+            handle.tell(number).unwrap();
+        }
+        assert!(matches!(handle.tell(9), Err(TellError::Full(9))));
+        drop(held);
+        let all = home.block_on(handle.join()).unwrap();
+        assert_eq!(all, (0..capacity).collect::<Vec<_>>());
+    }
+}
+
+fn send_does_not_wait_while_there_is_room(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(3));
+    for number in 0..3 {
+        assert!(matches!(
+            poll_once(&mut handle.send(number)),
+            Poll::Ready(Ok(()))
+        ));
+    }
+    assert!(poll_once(&mut handle.send(3)).is_pending());
+    let unbounded = home.spawn(actor(collect));
+    for number in 0..1000 {
+        assert!(matches!(
+            poll_once(&mut unbounded.send(number)),
+            Poll::Ready(Ok(()))
+        ));
+    }
+    drop(held);
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2]);
+    assert_eq!(home.block_on(unbounded.join()).unwrap().len(), 1000);
+}
+
+fn waiting_senders_are_served_in_order_of_arrival(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(2));
+    let mut sends: Vec<_> = (0..50).map(|number| handle.send(number)).collect();
+    for send in &mut sends {
+        let _ = poll_once(send);
+    }
+    drop(held);
+    // They are polled again in the opposite order, which changes nothing.
+    for send in sends.into_iter().skip(2).rev() {
+        drive(send).unwrap();
+    }
+    assert_eq!(
+        home.block_on(handle.join()).unwrap(),
+        (0..50).collect::<Vec<_>>()
+    );
+}
+
+fn tell_gives_full_while_anybody_waits(home: &Home) {
+    let (step, gate) = (Gate::default(), Gate::default());
+    let (steps, waits) = (step.clone(), gate.clone());
+    let handle = home.spawn(
+        actor(async move |mut cx: Context<u32>| {
+            // Only the end of this turn lets the waiting sender in, or it has been by then.
+            let first = cx.recv().await;
+            steps.open();
+            waits.wait().await;
+            let mut all = vec![first.unwrap()];
+            while let Some(message) = cx.recv().await {
+                all.push(message);
+            }
+            all
+        })
+        .capacity(1),
+    );
+    drive(handle.send(0)).unwrap();
+    step.pass();
+    handle.tell(1).unwrap();
+    let mut waiting = handle.send(2);
+    assert!(poll_once(&mut waiting).is_pending());
+    let mut behind = handle.send(3);
+    assert!(poll_once(&mut behind).is_pending());
+    assert!(matches!(handle.tell(4), Err(TellError::Full(4))));
+    gate.open();
+    drive(waiting).unwrap();
+    drive(behind).unwrap();
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2, 3]);
+}
+
+fn a_cancelled_send_gives_up_its_place_and_drops_its_message(home: &Home) {
+    for cancelled in 0..3 {
+        let held = home.hold();
+        let drops = Drops::default();
+        let handle = home.spawn(
+            actor(async |mut cx: Context<(u32, _)>| {
+                let mut order = Vec::new();
+                while let Some((number, _)) = cx.recv().await {
+                    order.push(number);
+                }
+                order
+            })
+            .capacity(1),
+        );
+        handle.tell((9, drops.one())).unwrap();
+        let mut sends: Vec<_> = (0..3).map(|at| handle.send((at, drops.one()))).collect();
+        sends
+            .iter_mut()
+            .for_each(|send| assert!(poll_once(send).is_pending()));
+        drop(sends.remove(cancelled));
+        assert_eq!(drops.count(), 1);
+        drop(held);
+        for send in sends {
+            drive(send).unwrap();
+        }
+        let mut expected = vec![9, 0, 1, 2];
+        expected.remove(cancelled + 1);
+        assert_eq!(home.block_on(handle.join()).unwrap(), expected);
+        assert_eq!(drops.count(), 4);
+    }
+}
+
+fn cancelling_the_only_waiting_send_lets_tell_in_again(home: &Home) {
+    let (read, gate) = (Gate::default(), Gate::default());
+    let (reads, waits) = (read.clone(), gate.clone());
+    let held = home.hold();
+    let handle = home.spawn(
+        actor(async move |mut cx: Context<u32>| {
+            let mut all = vec![cx.recv().await.unwrap()];
+            reads.open();
+            waits.wait().await;
+            while let Some(message) = cx.recv().await {
+                all.push(message);
+            }
+            all
+        })
+        .capacity(1),
+    );
+    handle.tell(0).unwrap();
+    let mut waiting = handle.send(1);
+    assert!(poll_once(&mut waiting).is_pending());
+    drop(waiting);
+    drop(held);
+    read.pass();
+    handle.tell(2).unwrap();
+    gate.open();
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 2]);
+}
+
+fn a_send_that_was_accepted_is_delivered_though_it_is_dropped_before_it_says_so(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(1));
+    handle.tell(0).unwrap();
+    let (woken, waker) = CountingWaker::new();
+    let mut waiting = handle.send(1);
+    let polled = Pin::new(&mut waiting).poll(&mut TaskContext::from_waker(&waker));
+    assert!(polled.is_pending());
+    drop(held);
+    woken.pass();
+    drop(waiting);
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1]);
+}
+
+fn a_send_that_was_never_polled_is_not_sent(home: &Home) {
+    let drops = Drops::default();
+    let handle = home.spawn(
+        actor(async |mut cx: Context<_>| {
+            let mut handled = 0;
+            while cx.recv().await.is_some() {
+                handled += 1;
+            }
+            handled
+        })
+        .capacity(1),
+    );
+    drop(handle.send(drops.one()));
+    assert_eq!(drops.count(), 1);
+    assert_eq!(home.block_on(handle.join()).unwrap(), 0);
+}
+
+/// Three senders wait while `end` ends the actor; says what they and the actor come to.
+fn end_while_senders_wait(home: &Home, end: fn(&greenroom::Address<u32>)) -> Option<Vec<u32>> {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(2));
+    handle.tell(0).unwrap();
+    handle.tell(1).unwrap();
+    let wakers: Vec<_> = (0..3).map(|_| CountingWaker::new()).collect();
+    let mut sends: Vec<_> = (2..5).map(|number| handle.send(number)).collect();
+    for (send, (_, waker)) in sends.iter_mut().zip(&wakers) {
+        assert!(
+            Pin::new(send)
+                .poll(&mut TaskContext::from_waker(waker))
+                .is_pending()
+        );
+    }
+    end(&handle);
+    assert!(
+        wakers.iter().all(|(woken, _)| woken.count() == 1),
+        "woken at once"
+    );
+    for (send, number) in sends.into_iter().zip(2..) {
+        assert_eq!(drive(send).unwrap_err().into_inner(), number);
+    }
+    assert!(matches!(handle.tell(9), Err(TellError::Closed(9))));
+    drop(held);
+    home.block_on(handle.join()).ok()
+}
+
+fn stop_gives_waiting_senders_their_message_back(home: &Home) {
+    let read = end_while_senders_wait(home, |address| address.stop());
+    assert_eq!(read, Some(vec![0, 1]), "what was accepted is delivered");
+}
+
+fn kill_gives_waiting_senders_their_message_back(home: &Home) {
+    assert_eq!(end_while_senders_wait(home, |address| address.kill()), None);
+}
+
+fn an_actor_that_ends_gives_waiting_senders_their_message_back(home: &Home) {
+    for panics in [false, true] {
+        let gate = Gate::default();
+        let waits = gate.clone();
+        let handle = home.spawn(
+            actor(async move |_cx: Context<u32>| {
+                waits.wait().await;
+                assert!(!panics, "bomb in an actor");
+            })
+            .capacity(1),
+        );
+        handle.tell(0).unwrap();
+        let mut waiting = handle.send(1);
+        assert!(poll_once(&mut waiting).is_pending());
+        gate.open();
+        assert_eq!(drive(waiting).unwrap_err().into_inner(), 1);
+        assert_eq!(home.block_on(handle.join()).is_err(), panics);
+    }
+}
+
+fn a_waiting_sender_is_woken_where_it_was_polled_last(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(1));
+    handle.tell(0).unwrap();
+    let ((first, one), (second, two)) = (CountingWaker::new(), CountingWaker::new());
+    let mut waiting = handle.send(1);
+    for waker in [one, two] {
+        let polled = Pin::new(&mut waiting).poll(&mut TaskContext::from_waker(&waker));
+        assert!(polled.is_pending());
+    }
+    drop(held);
+    second.pass();
+    assert_eq!((first.count(), second.count()), (0, 1));
+    assert!(matches!(poll_once(&mut waiting), Poll::Ready(Ok(()))));
+    drop(waiting);
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1]);
+}
+
+fn a_waiting_sender_is_woken_once_there_is_room_for_it_and_not_before(home: &Home) {
+    let gates: Vec<Gate> = (0..3).map(|_| Gate::default()).collect();
+    let (waits, read) = (gates.clone(), Gate::default());
+    let reads = read.clone();
+    let held = home.hold();
+    let handle = home.spawn(
+        actor(async move |mut cx: Context<u32>| {
+            let mut all = Vec::new();
+            while let Some(message) = cx.recv().await {
+                all.push(message);
+                reads.open();
+                if let Some(gate) = waits.get(all.len() - 1) {
+                    gate.wait().await;
+                }
+            }
+            all
+        })
+        .capacity(1),
+    );
+    handle.tell(0).unwrap();
+    let wakers: Vec<_> = (0..3).map(|_| CountingWaker::new()).collect();
+    let mut sends: Vec<_> = (1..4).map(|number| handle.send(number)).collect();
+    for (send, (_, waker)) in sends.iter_mut().zip(&wakers) {
+        assert!(
+            Pin::new(send)
+                .poll(&mut TaskContext::from_waker(waker))
+                .is_pending()
+        );
+    }
+    drop(held);
+    read.pass();
+    // One message was read, so there is room for one more, which is the first one's.
+    let counts: Vec<_> = wakers.iter().map(|(woken, _)| woken.count()).collect();
+    assert_eq!(counts, [1, 0, 0]);
+    gates.iter().for_each(Gate::open);
+    for send in sends {
+        drive(send).unwrap();
+    }
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2, 3]);
+}
+
+fn one_reader_serves_many_senders_on_many_threads(home: &Home) {
+    const SENDERS: u32 = 4;
+    const EACH: u32 = 2_000;
+    let handle = home.spawn(actor(collect).capacity(3));
+    std::thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let address = handle.address();
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    drive(address.send(sender * EACH + number)).unwrap();
+                }
+            });
+        }
+    });
+    let all = home.block_on(handle.join()).unwrap();
+    for sender in 0..SENDERS {
+        let own = sender * EACH..(sender + 1) * EACH;
+        let read: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|number| own.contains(number))
+            .collect();
+        assert_eq!(
+            read,
+            own.collect::<Vec<_>>(),
+            "in the order in which they were sent"
+        );
+    }
+    assert_eq!(all.len(), (SENDERS * EACH) as usize);
+}
+
+fn a_huge_capacity_is_as_good_as_any(home: &Home) {
+    let handle = home.spawn(actor(collect).capacity(usize::MAX));
+    for number in 0..10 {
+        handle.tell(number).unwrap();
+    }
+    drive(handle.send(10)).unwrap();
+    assert_eq!(home.block_on(handle.join()).unwrap().len(), 11);
+}
+
+fn a_send_says_that_it_was_polled_too_often(home: &Home) {
+    let handle = home.spawn(actor(collect).capacity(1));
+    let mut send = handle.send(1);
+    drive(&mut send).unwrap();
+    let (text, ..) = panic_of(|| poll_once(&mut send));
+    assert!(text.contains("`send` polled after it was ready"), "{text}");
+}
+
+fn try_recv_makes_room_too(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(
+        actor(async |mut cx: Context<u32>| {
+            let mut all = Vec::new();
+            while let Some(message) = cx.try_recv() {
+                all.push(message);
+            }
+            all
+        })
+        .capacity(2),
+    );
+    let mut sends: Vec<_> = (0..10).map(|number| handle.send(number)).collect();
+    for send in &mut sends {
+        let _ = poll_once(send);
+    }
+    drop(held);
+    home.block_on(handle.closed());
+    drop(sends);
+    let all = home.block_on(handle.join()).unwrap();
+    assert_eq!(all, (0..10).collect::<Vec<_>>());
+}
+
+fn an_actor_may_wait_for_room_in_another_mailbox(home: &Home) {
+    let last = home.spawn(actor(collect).capacity(1));
+    let next = last.address();
+    let first = home.spawn(
+        actor(async move |mut cx: Context<u32>| {
+            while let Some(number) = cx.recv().await {
+                next.send(number).await.unwrap();
+            }
+        })
+        .capacity(1),
+    );
+    home.block_on(async {
+        for number in 0..500 {
+            first.send(number).await.unwrap();
+        }
+        first.join().await.unwrap();
+        assert_eq!(last.join().await.unwrap(), (0..500).collect::<Vec<_>>());
+    });
+}

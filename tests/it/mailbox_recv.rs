@@ -1,0 +1,381 @@
+//! `recv` in all the places where a future may be: selected, raced, moved, polled by others.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use futures::future::{Either, FutureExt, select};
+use futures::stream::{FuturesUnordered, StreamExt};
+use greenroom::{Context, actor};
+
+use crate::support::{Drops, Gate, Home, drive, in_every_home, open_when_pending, poll_here};
+
+in_every_home!(
+    a_recv_that_is_dropped_takes_no_message,
+    a_recv_that_loses_a_race_takes_no_message,
+    a_message_wakes_a_recv_inside_select,
+    a_message_wakes_a_recv_inside_futures_unordered,
+    a_recv_polled_here_first_and_then_by_others_is_woken_there,
+    a_recv_polled_by_others_first_and_then_here_is_woken_here,
+    a_recv_that_others_polled_is_woken_by_stop_and_kill,
+    a_context_may_be_read_in_another_task,
+    a_context_may_be_read_on_another_thread,
+    a_context_may_come_back_to_its_actor,
+    an_actor_that_ends_closes_the_context_it_gave_away,
+    a_context_given_away_keeps_its_order_and_its_batch,
+    try_recv_takes_what_is_there_and_does_not_wait,
+    recv_and_try_recv_share_one_order,
+    a_handler_that_waits_for_something_else_is_not_woken_by_messages,
+    a_timeout_around_recv_loses_nothing,
+);
+
+fn a_recv_that_is_dropped_takes_no_message(home: &Home) {
+    let drops = Drops::default();
+    let (waiting, told) = (Gate::default(), Gate::default());
+    let (waits, go_on) = (waiting.clone(), told.clone());
+    let handle = home.spawn(actor(async move |mut cx: Context<_>| {
+        let mut recv = cx.recv();
+        assert!(poll_here(&mut recv).await.is_pending());
+        waits.open();
+        go_on.wait().await;
+        // There are messages for it now, and it has not looked.
+        drop(recv);
+        let mut numbers = Vec::new();
+        while let Some((number, _)) = cx.recv().await {
+            numbers.push(number);
+        }
+        numbers
+    }));
+    waiting.pass();
+    for number in 0..3 {
+        handle.tell((number, drops.one())).unwrap();
+    }
+    told.open();
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2]);
+    assert_eq!(drops.count(), 3);
+}
+
+fn a_recv_that_loses_a_race_takes_no_message(home: &Home) {
+    let lost = Gate::default();
+    let loses = lost.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let mut all = Vec::new();
+        loop {
+            // The other one is ready the second time, whatever there is to read.
+            let other = std::pin::pin!(greenroom::yield_now());
+            match select(other, cx.recv()).await {
+                Either::Left(_) => loses.open(),
+                Either::Right((Some(number), _)) => all.push(number),
+                Either::Right((None, _)) => return all,
+            }
+        }
+    }));
+    lost.pass();
+    for number in 0..1_000 {
+        handle.tell(number).unwrap();
+        std::thread::yield_now();
+    }
+    assert_eq!(
+        home.block_on(handle.join()).unwrap(),
+        (0..1_000).collect::<Vec<_>>()
+    );
+}
+
+fn a_message_wakes_a_recv_inside_select(home: &Home) {
+    let waiting = Gate::default();
+    let waits = waiting.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let never = std::future::pending::<()>();
+        let race = select(cx.recv(), never);
+        match open_when_pending(waits, race).await {
+            Either::Left((message, _)) => message,
+            Either::Right(_) => unreachable!(),
+        }
+    }));
+    waiting.pass();
+    handle.tell(7).unwrap();
+    home.block_on(handle.closed());
+    assert_eq!(home.block_on(handle.join()).unwrap(), Some(7));
+}
+
+fn a_message_wakes_a_recv_inside_futures_unordered(home: &Home) {
+    let waiting = Gate::default();
+    let waits = waiting.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let mut all = FuturesUnordered::new();
+        all.push(cx.recv().left_future());
+        all.push(std::future::pending().right_future());
+        open_when_pending(waits, all.next()).await
+    }));
+    waiting.pass();
+    handle.tell(7).unwrap();
+    home.block_on(handle.closed());
+    assert_eq!(home.block_on(handle.join()).unwrap(), Some(Some(7)));
+}
+
+fn a_recv_polled_here_first_and_then_by_others_is_woken_there(home: &Home) {
+    for suspend_between in [false, true] {
+        let waiting = Gate::default();
+        let waits = waiting.clone();
+        let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+            let mut recv = cx.recv();
+            assert!(poll_here(&mut recv).await.is_pending());
+            if suspend_between {
+                greenroom::yield_now().await;
+            }
+            // From here on it is polled with a waker of the set's own.
+            let mut all = FuturesUnordered::from_iter([recv]);
+            open_when_pending(waits, all.next()).await
+        }));
+        waiting.pass();
+        handle.tell(7).unwrap();
+        home.block_on(handle.closed());
+        assert_eq!(home.block_on(handle.join()).unwrap(), Some(Some(7)));
+    }
+}
+
+fn a_recv_polled_by_others_first_and_then_here_is_woken_here(home: &Home) {
+    for suspend_between in [false, true] {
+        let waiting = Gate::default();
+        let waits = waiting.clone();
+        let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+            let mut recv = cx.recv();
+            {
+                let mut all = FuturesUnordered::from_iter([&mut recv]);
+                assert!(poll_here(&mut all.next()).await.is_pending());
+            }
+            if suspend_between {
+                greenroom::yield_now().await;
+            }
+            open_when_pending(waits, recv).await
+        }));
+        waiting.pass();
+        handle.tell(7).unwrap();
+        home.block_on(handle.closed());
+        assert_eq!(home.block_on(handle.join()).unwrap(), Some(7));
+    }
+}
+
+fn a_recv_that_others_polled_is_woken_by_stop_and_kill(home: &Home) {
+    for kill in [false, true] {
+        let (waiting, ended) = (Gate::default(), Gate::default());
+        let (waits, ends) = (waiting.clone(), ended.clone());
+        let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+            std::thread::spawn(move || {
+                let message = drive(open_when_pending(waits, cx.recv()));
+                assert_eq!(message, None);
+                ends.open();
+            });
+            std::future::pending::<()>().await;
+        }));
+        waiting.pass();
+        if kill {
+            handle.kill()
+        } else {
+            handle.stop()
+        }
+        ended.pass();
+        handle.kill();
+        assert!(home.block_on(handle.join()).is_err());
+    }
+}
+
+fn a_context_may_be_read_in_another_task(home: &Home) {
+    let waiting = Gate::default();
+    let waits = waiting.clone();
+    let runtime = home.runtime.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let reader = runtime.spawn(async move {
+            let mut all = vec![open_when_pending(waits, cx.recv()).await.unwrap()];
+            while let Some(number) = cx.recv().await {
+                all.push(number);
+            }
+            all
+        });
+        drop(runtime);
+        reader.await
+    }));
+    waiting.pass();
+    (0..500).for_each(|number| handle.tell(number).unwrap());
+    assert_eq!(
+        home.block_on(handle.join()).unwrap(),
+        (0..500).collect::<Vec<_>>()
+    );
+}
+
+fn a_context_may_be_read_on_another_thread(home: &Home) {
+    let waiting = Gate::default();
+    let waits = waiting.clone();
+    let (out, read) = mpsc::channel();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let done = Gate::default();
+        let ends = done.clone();
+        std::thread::spawn(move || {
+            drive(async {
+                out.send(open_when_pending(waits, cx.recv()).await.unwrap())
+                    .unwrap();
+                while let Some(number) = cx.recv().await {
+                    out.send(number).unwrap();
+                }
+            });
+            ends.open();
+        });
+        done.wait().await;
+    }));
+    waiting.pass();
+    for number in 0..500 {
+        handle.tell(number).unwrap();
+        // One at a time, so that each must wake the thread.
+        assert_eq!(read.recv().unwrap(), number);
+    }
+    home.block_on(handle.join()).unwrap();
+}
+
+fn a_context_may_come_back_to_its_actor(home: &Home) {
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let mut all = Vec::new();
+        loop {
+            let (back, comes) = futures::channel::oneshot::channel();
+            std::thread::spawn(move || {
+                let message = drive(cx.recv());
+                assert!(back.send((message, cx)).is_ok());
+            });
+            let (message, returned) = comes.await.unwrap();
+            cx = returned;
+            all.extend(message);
+            match cx.recv().await {
+                Some(number) => all.push(number),
+                None => return all,
+            }
+        }
+    }));
+    (0..101).for_each(|number| handle.tell(number).unwrap());
+    assert_eq!(
+        home.block_on(handle.join()).unwrap(),
+        (0..101).collect::<Vec<_>>()
+    );
+}
+
+fn an_actor_that_ends_closes_the_context_it_gave_away(home: &Home) {
+    let (drops, waiting, gate) = (Drops::default(), Gate::default(), Gate::default());
+    let (waits, end) = (waiting.clone(), gate.clone());
+    let (out, read) = mpsc::channel();
+    let handle = home.spawn(actor(async move |mut cx: Context<_>| {
+        std::thread::spawn(move || {
+            let message = drive(open_when_pending(waits, cx.recv()));
+            out.send(message.is_none()).unwrap();
+        });
+        end.wait().await;
+    }));
+    waiting.pass();
+    gate.open();
+    assert!(read.recv().unwrap());
+    home.block_on(handle.closed());
+    assert!(handle.tell(drops.one()).unwrap_err().is_closed());
+    assert_eq!(drops.count(), 1);
+}
+
+fn a_context_given_away_keeps_its_order_and_its_batch(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        // The first one brings more with it, which go along to the other thread.
+        let mut all = vec![cx.recv().await.unwrap()];
+        let (back, comes) = futures::channel::oneshot::channel();
+        std::thread::spawn(move || {
+            while let Some(number) = drive(cx.recv()) {
+                all.push(number);
+            }
+            assert!(back.send(all).is_ok());
+        });
+        comes.await.unwrap()
+    }));
+    (0..300).for_each(|number| handle.tell(number).unwrap());
+    drop(held);
+    assert_eq!(
+        home.block_on(handle.join()).unwrap(),
+        (0..300).collect::<Vec<_>>()
+    );
+}
+
+fn try_recv_takes_what_is_there_and_does_not_wait(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(async |mut cx: Context<u32>| {
+        let mut all = Vec::new();
+        while let Some(number) = cx.try_recv() {
+            all.push(number);
+        }
+        (all, cx.try_recv())
+    }));
+    (0..200).for_each(|number| handle.tell(number).unwrap());
+    drop(held);
+    // Nobody closes it: that it ends shows that it did not wait.
+    home.block_on(handle.closed());
+    let (all, none) = home.block_on(handle.join()).unwrap();
+    assert_eq!((all, none), ((0..200).collect::<Vec<_>>(), None));
+}
+
+fn recv_and_try_recv_share_one_order(home: &Home) {
+    for capacity in [10, usize::MAX] {
+        let handle = home.spawn(
+            actor(async |mut cx: Context<u32>| {
+                let mut all = Vec::new();
+                while let Some(number) = cx.recv().await {
+                    all.push(number);
+                    all.extend(cx.try_recv());
+                }
+                all
+            })
+            .capacity(capacity),
+        );
+        (0..1_000).for_each(|number| drive(handle.send(number)).unwrap());
+        assert_eq!(
+            home.block_on(handle.join()).unwrap(),
+            (0..1_000).collect::<Vec<_>>()
+        );
+    }
+}
+
+fn a_handler_that_waits_for_something_else_is_not_woken_by_messages(home: &Home) {
+    let (waiting, gate) = (Gate::default(), Gate::default());
+    let (waits, go_on) = (waiting.clone(), gate.clone());
+    let (polls, count) = mpsc::channel();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        cx.recv().await;
+        let mut go_on = Box::pin(go_on.wait());
+        std::future::poll_fn(|task| {
+            polls.send(()).unwrap();
+            let polled = go_on.as_mut().poll(task);
+            waits.open();
+            polled
+        })
+        .await;
+    }));
+    handle.tell(0).unwrap();
+    waiting.pass();
+    (1..100).for_each(|number| handle.tell(number).unwrap());
+    gate.open();
+    home.block_on(handle.join()).unwrap();
+    // Once to begin, once because the gate was opened.
+    assert!(count.try_iter().count() <= 2);
+}
+
+fn a_timeout_around_recv_loses_nothing(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<u32>| {
+        let mut all = Vec::new();
+        loop {
+            // So short that often the time is over first.
+            match greenroom::time::timeout(Duration::from_micros(1), cx.recv()).await {
+                Ok(Some(number)) => all.push(number),
+                Ok(None) => return all,
+                Err(_) => {}
+            }
+        }
+    }));
+    for number in 0..2_000 {
+        handle.tell(number).unwrap();
+        std::thread::yield_now();
+    }
+    assert_eq!(
+        home.block_on(handle.join()).unwrap(),
+        (0..2_000).collect::<Vec<_>>()
+    );
+}

@@ -211,6 +211,7 @@ impl Seat {
         if !self.inbox.lock().closed {
             // Release pairs with the Acquire in `Seats`.
             self.stage.store(LINGERING, Ordering::Release);
+            self.runtime.leave_seat();
             self.linger(place, spared);
             self.clear(local, &[]);
         }

@@ -46,8 +46,7 @@ impl Inner {
             .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
         // What was queued has its run, even when the time is over.
         let patience = deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS);
-        self.closing
-            .wait_until(patience, |_| self.queues.injector.before() == 0);
+        self.closing.wait_until(patience, |_| self.before() == 0);
         let left_behind = self.end_threads(patience);
         let cancelled = self.cancel_all();
         self.timers.close();

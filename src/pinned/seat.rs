@@ -336,6 +336,10 @@ impl CellHome for Arc<Seat> {
         self.closing.load(Ordering::Acquire)
     }
 
+    fn cancelled(&self) {
+        self.runtime.cancelled();
+    }
+
     fn undelivered(&self, messages: usize) {
         self.runtime.undelivered(messages);
     }

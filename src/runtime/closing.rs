@@ -27,6 +27,7 @@ pub(crate) struct Closing {
     reported: Event,
     draining: AtomicBool,
     undelivered: AtomicUsize,
+    cancelled: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -53,6 +54,7 @@ impl Closing {
             reported: Event::new(),
             draining: AtomicBool::new(false),
             undelivered: AtomicUsize::new(0),
+            cancelled: AtomicUsize::new(0),
         }
     }
 
@@ -143,9 +145,9 @@ impl Closing {
         }
     }
 
-    pub(super) fn undelivered_total(&self) -> usize {
+    pub(super) fn cancelled(&self) {
         // Relaxed: as above.
-        self.undelivered.load(Ordering::Relaxed)
+        self.cancelled.fetch_add(1, Ordering::Relaxed);
     }
 
     // -- the report ---------------------------------------------------------------------------
@@ -154,10 +156,24 @@ impl Closing {
         self.state.lock().report.clone()
     }
 
-    pub(super) fn set_report(&self, report: Shutdown) {
-        self.state.lock().report = Some(report);
+    /// Tells how it went. Of the actors `alive` at the beginning `left` still are: the exempt ones,
+    /// and those in the hands of threads that are left behind, which will be cancelled.
+    pub(super) fn set_report(&self, alive: usize, left: usize, left_behind: usize) -> Shutdown {
+        let mut state = self.state.lock();
+        let exempt = state.exempt_cells().min(left);
+        // Relaxed: the threads that add to the counts were waited for, as long as they are.
+        let cancelled = self.cancelled.load(Ordering::Relaxed) + left - exempt;
+        let report = Shutdown {
+            ended: alive.saturating_sub(cancelled + exempt),
+            cancelled,
+            unhandled: self.undelivered.load(Ordering::Relaxed),
+            left_behind,
+        };
+        state.report = Some(report.clone());
+        drop(state);
         self.changed.notify_all();
         self.reported.notify(usize::MAX);
+        report
     }
 
     pub(super) fn listen(&self) -> EventListener {

@@ -164,6 +164,10 @@ impl CellHome for Arc<Inner> {
         self.closing.has_begun()
     }
 
+    fn cancelled(&self) {
+        self.closing.cancelled();
+    }
+
     fn undelivered(&self, messages: usize) {
         self.closing.undelivered(messages);
     }

@@ -48,16 +48,9 @@ impl Inner {
         let patience = deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS);
         self.closing.wait_until(patience, |_| self.before() == 0);
         let left_behind = self.end_threads(patience);
-        let cancelled = self.cancel_all();
+        self.cancel_all();
         self.timers.close();
-        let report = Shutdown {
-            ended: alive.saturating_sub(cancelled),
-            cancelled,
-            unhandled: self.closing.undelivered_total(),
-            left_behind,
-        };
-        self.closing.set_report(report.clone());
-        report
+        self.closing.set_report(alive, self.cells(), left_behind)
     }
 
     fn cells(&self) -> usize {
@@ -92,11 +85,11 @@ impl Inner {
         self.seats.join() + self.blocking.close(deadline) + self.closing.join_threads(deadline)
     }
 
-    /// Cancels and drops all that is left, but for what is exempt; says how many actors that were.
-    pub(super) fn cancel_all(&self) -> usize {
+    /// Cancels and drops all that is left, but for what is exempt.
+    pub(super) fn cancel_all(&self) {
         let spare = self.closing.exempted();
         self.drain();
-        let cancelled = self.registry.cancel_cells(&spare);
+        self.registry.cancel_cells(&spare);
         let mut left = usize::MAX;
         loop {
             let tasks = self.registry.wake_tasks(&spare);
@@ -105,7 +98,7 @@ impl Inner {
             // What does not get less is exempt, or in the hands of a thread that is left behind,
             // which drops it when user code gives the thread back.
             if still >= left {
-                return cancelled;
+                return;
             }
             left = still;
         }

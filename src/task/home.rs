@@ -37,6 +37,9 @@ pub trait CellHome: Home {
     /// Whether what has not begun will not begin any more.
     fn is_closing(&self) -> bool;
 
+    /// Counts a cell that did not end by itself, but because the home is shut down.
+    fn cancelled(&self);
+
     /// Counts messages that were accepted and never handled.
     fn undelivered(&self, messages: usize);
 

@@ -33,6 +33,9 @@ pub const BUSY_FOR: Duration = Duration::from_micros(1);
 /// Questions of its client, and its pause before each.
 pub const PACED: u64 = 1000;
 pub const PAUSE: Duration = Duration::from_millis(1);
+/// Tasks of `injected`, and the pause before each. The busy actors are those of `paced_latency`.
+pub const INJECTED: usize = 5000;
+pub const INJECT_EVERY: Duration = Duration::from_micros(200);
 /// Actors of `idle`, and the messages they have handled before.
 pub const IDLERS: u64 = 1000;
 pub const IDLE_AFTER: u64 = 100_000;
@@ -63,6 +66,8 @@ pub enum Case {
     Bounded,
     /// A client asks once a millisecond beside busy actors that tell themselves.
     PacedLatency,
+    /// A thread outside spawns tasks beside busy actors that tell themselves.
+    Injected,
     /// Nothing to do.
     Idle,
 }
@@ -79,6 +84,7 @@ pub const CASES: &[Case] = &[
     Case::Fib,
     Case::Bounded,
     Case::PacedLatency,
+    Case::Injected,
     Case::Idle,
 ];
 
@@ -96,6 +102,7 @@ impl Case {
             Self::Fib => "fib",
             Self::Bounded => "bounded",
             Self::PacedLatency => "paced_latency",
+            Self::Injected => "injected",
             Self::Idle => "idle",
         }
     }
@@ -112,6 +119,8 @@ impl Case {
             | (Self::PingPong, ROUND_TRIPS_A_SECOND)
             | (Self::Counting, MESSAGES) => Some(Bar::OfFirstPeer(0.95)),
             (Self::IdleMemory, RESIDENT) => Some(Bar::AtMost(400.0)),
+            // What is injected under full load starts at p99 within a millisecond.
+            (Self::Injected, P99) => Some(Bar::AtMost(1000.0)),
             (Self::Idle, SWITCHES) => Some(Bar::AtMost(0.0)),
             _ => None,
         }
@@ -141,6 +150,7 @@ pub const PEAK: &str = "peak bytes an actor";
 pub const RESIDENT: &str = "resident bytes an actor";
 pub const LIVE: &str = "live bytes an actor";
 pub const ROUND_TRIPS_A_SECOND: &str = "round trips/s";
+pub const P99: &str = "p99 µs";
 pub const ASKS: &str = "asks/s";
 pub const MESSAGES: &str = "messages/s";
 pub const HOPS_A_SECOND: &str = "hops/s";
@@ -173,8 +183,32 @@ pub fn work() {
     }
 }
 
+/// The figures of `injected`: `spawn` spawns a task that calls what it is given when it starts.
+pub fn inject(spawn: impl Fn(Box<dyn FnOnce() + Send>)) -> Vec<Figure> {
+    let (started, starts) = std::sync::mpsc::channel();
+    for _ in 0..INJECTED {
+        std::thread::sleep(INJECT_EVERY);
+        let started = started.clone();
+        let begin = Instant::now();
+        spawn(Box::new(move || {
+            started.send(begin.elapsed()).expect("they are counted");
+        }));
+    }
+    percentiles(starts.iter().take(INJECTED).collect())
+}
+
 /// The figures of `paced_latency`: the times of the asks, and the time of all the cycles.
-pub fn latency(mut asks: Vec<Duration>, cycles: Duration) -> Vec<Figure> {
+pub fn latency(asks: Vec<Duration>, cycles: Duration) -> Vec<Figure> {
+    let cycle = cycles.as_secs_f64() * 1e3 / asks.len() as f64;
+    let mut figures = percentiles(asks);
+    figures.push(Figure {
+        what: "cycle ms",
+        value: cycle,
+    });
+    figures
+}
+
+fn percentiles(mut asks: Vec<Duration>) -> Vec<Figure> {
     asks.sort_unstable();
     let micros = |duration: Duration| duration.as_secs_f64() * 1e6;
     let at = |percent: usize| {
@@ -189,16 +223,12 @@ pub fn latency(mut asks: Vec<Duration>, cycles: Duration) -> Vec<Figure> {
             value: at(50),
         },
         Figure {
-            what: "p99 µs",
+            what: P99,
             value: at(99),
         },
         Figure {
             what: "max µs",
             value: max,
-        },
-        Figure {
-            what: "cycle ms",
-            value: cycles.as_secs_f64() * 1e3 / asks.len() as f64,
         },
     ]
 }

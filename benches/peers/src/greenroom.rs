@@ -24,6 +24,7 @@ pub fn run(case: Case) -> Vec<Figure> {
         Case::Fib => inside(&runtime, fib()),
         Case::Bounded => inside(&runtime, bounded()),
         Case::PacedLatency => inside(&runtime, paced_latency()),
+        Case::Injected => injected(&runtime),
         Case::Idle => {
             let held = inside(&runtime, idle());
             let figures = watch_idle();
@@ -324,13 +325,7 @@ async fn busy(mut cx: Context<()>, stop: Arc<AtomicBool>) {
 
 async fn paced_latency() -> Vec<Figure> {
     let echo = spawn!(echo(_));
-    let stop = Arc::new(AtomicBool::new(false));
-    let busy: Vec<_> = (0..cases::BUSY)
-        .map(|_| spawn!(busy(_, Arc::clone(&stop))))
-        .collect();
-    for actor in &busy {
-        actor.tell(()).expect("the actor lives");
-    }
+    let (stop, _busy) = keep_busy();
     let mut asks = Vec::with_capacity(cases::PACED as usize);
     let begin = Instant::now();
     for n in 0..cases::PACED {
@@ -348,6 +343,25 @@ async fn paced_latency() -> Vec<Figure> {
     let cycles = begin.elapsed();
     stop.store(true, Ordering::Relaxed);
     cases::latency(asks, cycles)
+}
+
+/// Busy actors that tell themselves, until the flag is set.
+fn keep_busy() -> (Arc<AtomicBool>, Vec<Handle<(), ()>>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy: Vec<_> = (0..cases::BUSY)
+        .map(|_| spawn!(busy(_, Arc::clone(&stop))))
+        .collect();
+    for actor in &busy {
+        actor.tell(()).expect("the actor lives");
+    }
+    (stop, busy)
+}
+
+fn injected(runtime: &Runtime) -> Vec<Figure> {
+    let (stop, _busy) = inside(runtime, async { keep_busy() });
+    let figures = cases::inject(|started| runtime.spawn(async move { started() }).detach());
+    stop.store(true, Ordering::Relaxed);
+    figures
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

@@ -29,6 +29,7 @@ pub fn run(case: Case) -> Vec<Figure> {
         Case::Fib => inside(&runtime, fib()),
         Case::Bounded => inside(&runtime, bounded()),
         Case::PacedLatency => inside(&runtime, paced_latency()),
+        Case::Injected => injected(&runtime),
         Case::Idle => {
             let held = inside(&runtime, idle());
             let figures = watch_idle();
@@ -344,12 +345,7 @@ async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, stop: 
 async fn paced_latency() -> Vec<Figure> {
     let (echo_address, inbox) = unbounded_channel();
     tokio::spawn(echo(inbox));
-    let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..cases::BUSY {
-        let (own, inbox) = unbounded_channel();
-        own.send(()).expect("its inbox is here");
-        tokio::spawn(busy(inbox, own, Arc::clone(&stop)));
-    }
+    let stop = keep_busy();
     let mut asks = Vec::with_capacity(cases::PACED as usize);
     let begin = Instant::now();
     for n in 0..cases::PACED {
@@ -361,6 +357,26 @@ async fn paced_latency() -> Vec<Figure> {
     let cycles = begin.elapsed();
     stop.store(true, Ordering::Relaxed);
     cases::latency(asks, cycles)
+}
+
+/// Busy actors that tell themselves, until the flag is set.
+fn keep_busy() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..cases::BUSY {
+        let (own, inbox) = unbounded_channel();
+        own.send(()).expect("its inbox is here");
+        tokio::spawn(busy(inbox, own, Arc::clone(&stop)));
+    }
+    stop
+}
+
+fn injected(runtime: &Runtime) -> Vec<Figure> {
+    let stop = inside(runtime, async { keep_busy() });
+    let figures = cases::inject(|started| {
+        runtime.spawn(async move { started() });
+    });
+    stop.store(true, Ordering::Relaxed);
+    figures
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

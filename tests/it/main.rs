@@ -2,8 +2,10 @@
 
 mod actor_close;
 mod actor_faults;
+mod actor_handle;
 mod actor_identity;
 mod actor_kill;
+mod actor_spawn;
 mod ask;
 mod bounded_send;
 mod child;
@@ -20,4 +22,5 @@ mod runtime_nested;
 mod runtime_panics;
 mod runtime_spawn;
 mod runtime_stealing;
+mod spawn_macro;
 mod support;

@@ -195,6 +195,11 @@ pub struct Current;
 ///
 /// A runtime asks that the future be `Send`, since any of its workers may poll it; a pinned thread
 /// does not.
+#[diagnostic::on_unimplemented(
+    message = "an actor with this future cannot live on `{Self}`",
+    note = "the workers of a runtime need a future that is `Send`",
+    note = "one that is not can live on a pinned thread: `on = &pinned`"
+)]
 pub trait Lives<Fut>: sealed::Place {}
 
 mod sealed {

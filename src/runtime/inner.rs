@@ -183,6 +183,9 @@ impl Clock for Inner {
     }
 
     fn next_changed(&self) {
-        self.queues.sleep.notify_deadline(self.worker().is_some());
+        // A worker with nothing else to do sleeps next, and sees to the deadline itself.
+        let sleeps_next =
+            current::with(|place| Some(place?.local_of(self)?.is_empty())).unwrap_or(false);
+        self.queues.sleep.notify_deadline(sleeps_next);
     }
 }

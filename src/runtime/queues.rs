@@ -117,6 +117,12 @@ impl<'a> Local<'a> {
         self.index
     }
 
+    /// Whether nothing waits in this worker's own queues.
+    pub(super) fn is_empty(&self) -> bool {
+        let ring = &self.station().ring;
+        ring.len() == 0 && !ring.has_newest()
+    }
+
     fn station(&self) -> &'a Station {
         &self.queues.stations[self.index]
     }
@@ -126,7 +132,7 @@ impl<'a> Local<'a> {
     pub(crate) fn push(&self, entry: Entry, again: bool) {
         let ring = &self.station().ring;
         if again {
-            let alone = ring.len() == 0 && !ring.has_newest();
+            let alone = self.is_empty();
             self.push_back(entry);
             if !alone {
                 self.queues.sleep.notify();

@@ -93,12 +93,12 @@ impl Sleep {
 
     /// A deadline has become the earliest: whoever sleeps until another one is told.
     ///
-    /// `by_worker`: the caller is a worker, which looks at deadlines itself before it sleeps.
-    pub(crate) fn notify_deadline(&self, by_worker: bool) {
+    /// `sleeps_next`: the caller is a worker about to sleep, which then keeps the deadline itself.
+    pub(crate) fn notify_deadline(&self, sleeps_next: bool) {
         let keeper = self.sleepers.lock().keeper;
         match keeper {
             Some(keeper) => self.parkers[keeper].unpark(),
-            None if by_worker => {}
+            None if sleeps_next => {}
             None => self.appoint(false),
         }
     }

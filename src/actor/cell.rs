@@ -16,7 +16,6 @@
     reason = "one allocation seen through several types; see A1 to A4"
 )]
 
-use std::cell::Cell as Slot;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -26,11 +25,12 @@ use event_listener::Event;
 
 use super::context::Context;
 use super::stage::Stage;
+use super::{id, run};
 use crate::contain::contain;
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Flags, Mailbox, Rest, Wake, wake_all};
+use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
-use crate::sync::{UnsafeCell, global};
 use crate::task::{CellHome, Header, Runnable, VTable};
 
 /// The front of a cell.
@@ -127,54 +127,6 @@ where
     NonNull::from(Box::leak(Box::new(cell))).cast()
 }
 
-/// Ids are handed to threads in ranges, so that spawning threads do not share a counter's line.
-fn next_id() -> u64 {
-    const RANGE: u64 = 1024;
-    static NEXT: global::AtomicU64 = global::AtomicU64::new(1);
-    thread_local!(static OWN: Slot<(u64, u64)> = const { Slot::new((0, 0)) });
-    // Relaxed: a number is unique because it is handed out once; it publishes nothing.
-    let fresh = || NEXT.fetch_add(RANGE, global::Ordering::Relaxed);
-    OWN.try_with(|own| {
-        let (mut next, mut end) = own.get();
-        if next == end {
-            next = fresh();
-            end = next + RANGE;
-        }
-        own.set((next + 1, end));
-        next
-    })
-    .unwrap_or_else(|_| fresh())
-}
-
-crate::sync::thread_local! {
-    /// The run under way on this thread.
-    static RUN: Slot<*const Run> = const { Slot::new(std::ptr::null()) };
-}
-
-/// A run under way: which cell, and whether its `recv` waits for a message.
-struct Run {
-    cell: NonNull<Header>,
-    receiving: Slot<bool>,
-}
-
-/// Puts the outer run back, if a run was nested in another.
-struct Restore(*const Run);
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        let _ = RUN.try_with(|run| run.set(self.0));
-    }
-}
-
-impl Run {
-    fn enter(&self) -> Restore {
-        Restore(
-            RUN.try_with(|run| run.replace(self))
-                .unwrap_or(std::ptr::null()),
-        )
-    }
-}
-
 impl<M> Core<M> {
     fn new(vtable: &'static VTable, batch: u32, options: Options) -> Self {
         Core {
@@ -184,7 +136,7 @@ impl<M> Core<M> {
             senders: AtomicU32::new(1),
             turn: AtomicU32::new(0),
             batch: AtomicU32::new(batch),
-            id: next_id(),
+            id: id::next(),
             name: options.name,
             ended: Event::new(),
             mailbox: Mailbox::new(options.capacity),
@@ -196,31 +148,15 @@ impl<M> Core<M> {
     pub(super) fn receive_in_run(&self, waker: &Waker) -> bool {
         let own = waker.data() == std::ptr::from_ref(self).cast()
             && std::ptr::eq(waker.vtable(), Self::WAKER);
-        own && self.set_receiving(true)
+        own && run::set_receiving(self.pointer(), true)
     }
 
     /// `recv` waits no more: the next message need wake nobody for it.
     pub(super) fn stop_receiving(&self) {
-        self.set_receiving(false);
+        run::set_receiving(self.pointer(), false);
         if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
             self.mailbox.wait_no_more();
         }
-    }
-
-    /// Notes it in the run under way; false if this thread does not run the actor.
-    fn set_receiving(&self, receiving: bool) -> bool {
-        RUN.try_with(|run| {
-            // SAFETY: the pointer is set by `Run::enter` and taken back before the run is dropped.
-            let Some(run) = (unsafe { run.get().as_ref() }) else {
-                return false;
-            };
-            let own = std::ptr::eq(run.cell.as_ptr(), &raw const self.header);
-            if own {
-                run.receiving.set(receiving);
-            }
-            own
-        })
-        .unwrap_or(false)
     }
 
     pub(super) fn turn(&self) -> u32 {
@@ -403,25 +339,17 @@ where
         core.turn
             .store(core.turn().wrapping_add(1), Ordering::Relaxed);
         let waker = core.waker();
-        let run = Run {
-            cell: header,
-            receiving: Slot::new(false),
-        };
-        let polled = {
-            let _restore = run.enter();
-            cell.stage.with_mut(|stage| {
-                // SAFETY: (A3) this is the run; (S1) the cell is never moved.
-                unsafe {
-                    (*stage).poll(
-                        |actor| actor(Context::new(core)),
-                        &mut std::task::Context::from_waker(&waker),
-                    )
-                }
-            })
-        };
+        let run = run::enter(header);
+        let polled = cell.stage.with_mut(|stage| {
+            let mut cx = std::task::Context::from_waker(&waker);
+            // SAFETY: (A3) this is the run; (S1) the cell is never moved.
+            unsafe { (*stage).poll(|actor| actor(Context::new(core)), &mut cx) }
+        });
+        let receiving = run.is_receiving();
+        drop(run);
         match polled {
             Poll::Ready(result) => cell.end(result),
-            Poll::Pending => match core.mailbox.rest(run.receiving.get()) {
+            Poll::Pending => match core.mailbox.rest(receiving) {
                 Rest::Asleep => {}
                 // SAFETY: scheduled again just now; this run's home outlives it.
                 Rest::Again => unsafe { Self::schedule(header, true) },
@@ -476,10 +404,13 @@ where
         self.stage.with_mut(|stage| unsafe { (*stage).clear() });
         core.pass_on(core.mailbox.close());
         core.undelivered(core.mailbox.drain());
+        let home = self.home.clone();
+        if let Err(Fault::Cancelled | Fault::NotStarted) = result {
+            home.cancelled();
+        }
         // SAFETY: (A3) as above.
         self.stage
             .with_mut(|stage| unsafe { (*stage).keep(result) });
-        let home = self.home.clone();
         home.leave(core.pointer());
         if !core.mailbox.end() {
             // SAFETY: (A3) ended, and nobody else will ask.

@@ -9,6 +9,7 @@ mod actor_spawn;
 mod ask;
 mod bounded_send;
 mod child;
+mod heap;
 mod mailbox_messages;
 mod mailbox_order;
 mod mailbox_recv;

@@ -2,7 +2,8 @@
 //! list of them. The number of the sentence begins the name of its test.
 
 mod caf;
-mod sophie;
+mod sophie_actors;
+mod sophie_workers;
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -9,6 +9,7 @@ use super::ring::Entry;
 use super::sleep::Woken;
 use crate::contain::contain;
 use crate::instant::Instant;
+use crate::sync::mutant;
 use crate::task::Runnable;
 use crate::timers::Pace;
 
@@ -31,6 +32,10 @@ pub(super) fn work(inner: &Arc<Inner>, index: usize) {
         worker.drop_all();
     }
     inner.drain();
+    // What the drops pushed on this thread.
+    if !mutant("what_a_drop_pushes_stays") {
+        worker.drop_all();
+    }
     inner.closing.leave_thread();
 }
 

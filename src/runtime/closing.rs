@@ -13,7 +13,7 @@ use event_listener::{Event, EventListener};
 use super::shutdown::Shutdown;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, mutant};
 use crate::task::{Key, Runnable};
 
 const OPEN: usize = 0;
@@ -70,9 +70,11 @@ impl Closing {
 
     pub(super) fn finish(&self) {
         self.phase.store(OVER, Ordering::SeqCst);
-        // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen by
-        // the drain that follows.
-        fence(Ordering::SeqCst);
+        if !mutant("finish_without_fence") {
+            // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen
+            // by the drain that follows.
+            fence(Ordering::SeqCst);
+        }
     }
 
     pub(super) fn has_begun(&self) -> bool {
@@ -244,7 +246,9 @@ impl Closing {
 
     pub(super) fn begin_drain(&self) -> bool {
         // Acquire pairs with the Release in `end_drain`: one drainer after another.
-        !self.draining.swap(true, Ordering::Acquire)
+        self.draining
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
     }
 
     pub(super) fn end_drain(&self) {

@@ -19,6 +19,7 @@ use crate::contain::contain;
 use crate::error::Unjoined;
 use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::mutant;
 use crate::task::{CellHome, Header, Home, Key, Runnable, Ticket};
 use crate::timers::{Clock, Timers};
 
@@ -97,8 +98,13 @@ impl Inner {
                 }
             }
             self.closing.end_drain();
-            // SeqCst pairs with the fence in `notify` of whoever pushed and saw us draining.
-            fence(Ordering::SeqCst);
+            if mutant("drain_looks_once") {
+                return;
+            }
+            if !mutant("drain_ends_without_fence") {
+                // SeqCst pairs with the fence in `notify` of whoever pushed and saw us draining.
+                fence(Ordering::SeqCst);
+            }
         }
     }
 }
@@ -131,7 +137,7 @@ impl Home for Arc<Inner> {
         if !local {
             self.queues.push_outside(entry);
             // The push was followed by a fence: either the shutdown sees it, or we see that.
-            if self.is_over() {
+            if self.is_over() && !mutant("late_push_stays") {
                 self.drain();
             }
         }

@@ -4,6 +4,7 @@
 //! wants to know of a runnable is how often it was run and how often dropped.
 #![expect(unsafe_code, reason = "cells and their runnables are made by hand")]
 
+mod ending;
 mod outside;
 mod queues;
 mod stuck;
@@ -79,6 +80,15 @@ impl Gate {
         while !*open {
             open = self.opened.wait(open, None);
         }
+    }
+}
+
+/// Does something when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 

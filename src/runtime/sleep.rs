@@ -122,7 +122,11 @@ impl Sleep {
 
     /// Wakes all that sleep, to find that the runtime is over.
     pub(crate) fn wake_all(&self) {
-        for parker in &self.parkers {
+        for parker in self
+            .parkers
+            .iter()
+            .filter(|_| !mutant("sleepers_are_not_told_of_the_end"))
+        {
             parker.unpark();
         }
     }

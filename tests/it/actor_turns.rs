@@ -1,0 +1,423 @@
+//! Turns: when an actor is polled, how much it does in one, and who is next.
+//!
+//! Turns and messages are counted, time is not measured.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use greenroom::time::{Instant, sleep};
+use greenroom::{ActorBuilder, Address, Context, Runtime, Task, actor};
+
+use crate::support::{Gate, Home, Log, WATCH, counted, in_every_home, open_when_pending, within};
+
+/// How many messages an actor handles in one poll by default.
+const BATCH: usize = 64;
+
+/// An actor whose polls are counted.
+fn counting<M, F, Fut>(
+    polls: &Arc<AtomicUsize>,
+    make: F,
+) -> ActorBuilder<M, impl FnOnce(Context<M>) -> CountedFuture<Fut::Output> + Send + use<M, F, Fut>>
+where
+    M: Send + 'static,
+    F: FnOnce(Context<M>) -> Fut + Send + 'static,
+    Fut: Future + Send + 'static,
+{
+    let polls = polls.clone();
+    actor(move |cx| -> CountedFuture<Fut::Output> { Box::pin(counted(polls, make(cx))) })
+}
+
+type CountedFuture<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
+
+async fn count(mut cx: Context<u32>) -> u32 {
+    let mut handled = 0;
+    while cx.recv().await.is_some() {
+        handled += 1;
+    }
+    handled
+}
+
+in_every_home!(
+    many_tells_to_an_idle_actor_schedule_it_once,
+    many_tells_to_an_actor_that_was_never_polled_schedule_it_once,
+    a_tell_to_a_running_actor_is_handled_in_the_same_turn,
+    after_a_batch_an_actor_yields_and_goes_on,
+    an_idle_actor_is_not_polled,
+);
+
+fn polls(counter: &AtomicUsize) -> usize {
+    counter.load(Ordering::SeqCst)
+}
+
+/// SO3: queues hold actors, never messages.
+fn many_tells_to_an_idle_actor_schedule_it_once(home: &Home) {
+    let counter = Arc::default();
+    let (asleep, all) = (Gate::default(), Gate::default());
+    let (sleeps, has_all) = (asleep.clone(), all.clone());
+    let handle = home.spawn(counting(&counter, async move |mut cx: Context<u32>| {
+        open_when_pending(sleeps, cx.recv()).await;
+        for _ in 1..BATCH - 1 {
+            cx.recv().await;
+        }
+        has_all.open();
+        cx.recv().await
+    }));
+    asleep.pass();
+    let held = home.hold();
+    assert_eq!(polls(&counter), 1, "it sleeps");
+    (1..BATCH as u32).for_each(|number| handle.tell(number).unwrap());
+    assert_eq!(polls(&counter), 1);
+    drop(held);
+    all.pass();
+    let _its_turn_is_over = home.hold();
+    assert_eq!(polls(&counter), 2);
+}
+
+fn many_tells_to_an_actor_that_was_never_polled_schedule_it_once(home: &Home) {
+    let counter = Arc::default();
+    let held = home.hold();
+    let handle = home.spawn(counting(&counter, count));
+    (0..BATCH as u32 - 1).for_each(|number| handle.tell(number).unwrap());
+    handle.stop();
+    drop(held);
+    home.block_on(handle.closed());
+    assert_eq!(polls(&counter), 1);
+    assert_eq!(home.block_on(handle.join()).unwrap(), BATCH as u32 - 1);
+}
+
+fn a_tell_to_a_running_actor_is_handled_in_the_same_turn(home: &Home) {
+    let counter = Arc::default();
+    let held = home.hold();
+    let handle = home.spawn(counting(&counter, async |mut cx: Context<u32>| {
+        let own = cx.address();
+        let mut handled = 0;
+        while let Some(left) = cx.recv().await {
+            handled += 1;
+            if left > 0 {
+                own.tell(left - 1).unwrap();
+            } else {
+                cx.stop();
+            }
+        }
+        handled
+    }));
+    handle.tell(BATCH as u32 - 2).unwrap();
+    drop(held);
+    home.block_on(handle.closed());
+    assert_eq!(polls(&counter), 1);
+    assert_eq!(home.block_on(handle.join()).unwrap(), BATCH - 1);
+}
+
+/// SO5: a turn handles a batch and then goes to the back.
+fn after_a_batch_an_actor_yields_and_goes_on(home: &Home) {
+    for (messages, turns) in [(63, 1), (64, 2), (65, 2), (128, 3), (640, 11)] {
+        let counter = Arc::default();
+        let held = home.hold();
+        let handle = home.spawn(counting(&counter, count));
+        (0..messages).for_each(|number| handle.tell(number).unwrap());
+        handle.stop();
+        drop(held);
+        home.block_on(handle.closed());
+        assert_eq!(polls(&counter), turns, "for {messages} messages");
+        assert_eq!(home.block_on(handle.join()).unwrap(), messages);
+    }
+}
+
+fn an_idle_actor_is_not_polled(home: &Home) {
+    let counter = Arc::default();
+    let asleep = Gate::default();
+    let sleeps = asleep.clone();
+    let handle = home.spawn(counting(&counter, async move |mut cx: Context<u32>| {
+        open_when_pending(sleeps, cx.recv()).await
+    }));
+    asleep.pass();
+    let others: Vec<_> = (0..100).map(|_| home.spawn(actor(count))).collect();
+    others.iter().for_each(|other| other.tell(1).unwrap());
+    for other in others {
+        home.block_on(other.join()).unwrap();
+    }
+    assert_eq!(polls(&counter), 1);
+    drop(handle);
+}
+
+#[test]
+fn others_run_after_a_batch_and_the_batch_is_an_option() {
+    within(WATCH, || {
+        for batch in [1, 10, BATCH] {
+            let runtime = Runtime::builder().workers(1).batch(batch).build().unwrap();
+            let (gate, order) = (Gate::default(), Log::default());
+            let holds = gate.clone();
+            let held = runtime.spawn(async move { holds.pass() });
+            let spawn = |name: &'static str| {
+                let order = order.clone();
+                actor(async move |mut cx: Context<()>| {
+                    while cx.recv().await.is_some() {
+                        order.add(name);
+                    }
+                })
+            };
+            let (a, b) = (
+                spawn("a").on(&runtime).spawn(),
+                spawn("b").on(&runtime).spawn(),
+            );
+            (0..3 * batch).for_each(|_| a.tell(()).unwrap());
+            (0..3 * batch).for_each(|_| b.tell(()).unwrap());
+            gate.open();
+            runtime.block_on(held);
+            runtime.block_on(a.join()).unwrap();
+            runtime.block_on(b.join()).unwrap();
+            let order = order.take();
+            let turns: Vec<_> = order.chunk_by(|one, other| one == other).collect();
+            assert_eq!(order.len(), 6 * batch);
+            assert_eq!(turns.len(), 6, "they take turns");
+            assert!(turns.iter().all(|turn| turn.len() == batch));
+        }
+    });
+}
+
+enum Ball {
+    Partner(Address<Ball>),
+    /// So many hits are left.
+    Hit(usize),
+}
+
+/// Hits the ball back; every hundredth time it tells the third one first how many hits there were.
+async fn player(mut cx: Context<Ball>, hits: Arc<AtomicUsize>, third: Address<usize>) {
+    let mut partner = None;
+    while let Some(ball) = cx.recv().await {
+        match (ball, &partner) {
+            (Ball::Partner(address), _) => partner = Some(address),
+            (Ball::Hit(left), Some(partner)) if left > 0 => {
+                let so_far = hits.fetch_add(1, Ordering::SeqCst) + 1;
+                if so_far.is_multiple_of(100) {
+                    third.tell(so_far).unwrap();
+                }
+                partner.tell(Ball::Hit(left - 1)).unwrap();
+            }
+            _ => {
+                partner.inspect(Address::stop);
+                return;
+            }
+        }
+    }
+}
+
+/// Says for each message how much was counted between its sending and its handling.
+async fn waits(mut cx: Context<usize>, counter: Arc<AtomicUsize>) -> Vec<usize> {
+    let mut waits = Vec::new();
+    while let Some(told_at) = cx.recv().await {
+        waits.push(polls(&counter) - told_at);
+    }
+    waits
+}
+
+/// Two that talk to each other, on the one worker there is, do not keep a third waiting.
+#[test]
+fn bug_s1_a_pair_that_talks_does_not_starve_a_third() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let hits: Arc<AtomicUsize> = Arc::default();
+        let (counter, played) = (hits.clone(), hits.clone());
+        let third = home.spawn(actor(|cx| waits(cx, counter)));
+        let address = third.address();
+        let (one, other) = (address.clone(), address);
+        let one = home.spawn(actor(move |cx| player(cx, hits, one)));
+        let other = home.spawn(actor(move |cx| player(cx, played, other)));
+        one.tell(Ball::Partner(other.address())).unwrap();
+        other.tell(Ball::Partner(one.address())).unwrap();
+        one.tell(Ball::Hit(10_000)).unwrap();
+        home.block_on(one.join()).unwrap();
+        home.block_on(other.join()).unwrap();
+        let waits = home.block_on(third.join()).unwrap();
+        assert_eq!(waits.len(), 100);
+        assert!(waits.iter().all(|&hits| hits <= 64), "{waits:?}");
+    });
+}
+
+/// A task that spawns the next one, and so on, each the newest, does not keep others waiting.
+#[test]
+fn bug_s1_a_chain_of_spawns_does_not_starve_others() {
+    fn link(left: usize, links: Arc<AtomicUsize>, third: Address<usize>) {
+        let task = greenroom::spawn(async move {
+            let so_far = links.fetch_add(1, Ordering::SeqCst) + 1;
+            if so_far.is_multiple_of(100) {
+                third.tell(so_far).unwrap();
+            }
+            if left > 0 {
+                link(left - 1, links, third);
+            }
+        });
+        task.detach();
+    }
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let links: Arc<AtomicUsize> = Arc::default();
+        let counter = links.clone();
+        let third = home.spawn(actor(|cx| waits(cx, counter)));
+        let address = third.address();
+        home.block_on(async move { link(10_000, links, address) });
+        let waits = home.block_on(third.join()).unwrap();
+        assert_eq!(waits.len(), 100);
+        assert!(waits.iter().all(|&links| links <= 64), "{waits:?}");
+    });
+}
+
+/// An actor that always has messages, since it tells itself, until it is stopped.
+async fn flooded(mut cx: Context<()>, handled: Arc<AtomicUsize>, due: Option<Instant>) -> usize {
+    let own = cx.address();
+    own.tell(()).unwrap();
+    let mut at_due = None;
+    while cx.recv().await.is_some() {
+        let so_far = handled.fetch_add(1, Ordering::SeqCst) + 1;
+        let _ = own.tell(());
+        if at_due.is_none() && due.is_some_and(|due| Instant::now() >= due) {
+            at_due = Some(so_far);
+        }
+    }
+    at_due.unwrap_or(0)
+}
+
+/// A flooded actor hears of its stop: what was accepted is handled, and that is one message.
+#[test]
+fn bug_s3_a_flooded_actor_can_be_stopped() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let handled: Arc<AtomicUsize> = Arc::default();
+        let counter = handled.clone();
+        let handle = home.spawn(actor(|cx| flooded(cx, counter, None)));
+        // On the same worker, between two turns of the actor.
+        let address = handle.address();
+        let counter = handled.clone();
+        let at_stop = home.block_on(home.spawn_task(async move {
+            while polls(&counter) < 1_000 {
+                greenroom::yield_now().await;
+            }
+            address.stop();
+            polls(&counter)
+        }));
+        home.block_on(handle.join()).unwrap();
+        assert_eq!(polls(&handled), at_stop + 1);
+    });
+}
+
+/// A flooded actor does not hold up a timer for more than some of its turns.
+#[test]
+fn bug_s3_a_flooded_actor_does_not_starve_timers() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let handled: Arc<AtomicUsize> = Arc::default();
+        let wait = Duration::from_millis(5);
+        let (begun, counter) = (Gate::default(), handled.clone());
+        let begins = begun.clone();
+        let timer = home.spawn_task(async move {
+            let due = Instant::now() + wait;
+            begins.open();
+            sleep(wait).await;
+            (due, polls(&counter))
+        });
+        begun.pass();
+        let due = Instant::now() + wait;
+        let counter = handled.clone();
+        let handle = home.spawn(actor(move |cx| flooded(cx, counter, Some(due))));
+        let (slept_until, at_timer) = home.block_on(timer);
+        assert!(slept_until <= due);
+        // It goes on until it has seen the time itself.
+        let address = handle.address();
+        home.block_on(home.spawn_task(async move {
+            while Instant::now() <= due {
+                greenroom::yield_now().await;
+            }
+            greenroom::yield_now().await;
+            address.stop();
+        }));
+        let at_due = home.block_on(handle.join()).unwrap();
+        // The clock is read about every 50 microseconds, at most every 64 turns.
+        let turns = at_timer.saturating_sub(at_due) / BATCH;
+        assert!(turns <= 64 + 2, "{turns} turns after it was due");
+    });
+}
+
+/// While a worker's own queue is never empty, a message from outside gets its turn: within two
+/// turns, as these are longer than half a millisecond.
+#[test]
+fn bug_s4_local_work_does_not_starve_what_comes_from_outside() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let turns: Arc<AtomicUsize> = Arc::default();
+        let over = Gate::default();
+        // Always ready, on the worker's own queue.
+        let busy = || {
+            let (turns, over) = (turns.clone(), over.clone());
+            home.spawn_task(async move {
+                while !over.is_open() {
+                    turns.fetch_add(1, Ordering::SeqCst);
+                    let begun = Instant::now();
+                    while begun.elapsed() < Duration::from_micros(600) {
+                        std::hint::spin_loop();
+                    }
+                    greenroom::yield_now().await;
+                }
+            })
+        };
+        let busy: Vec<Task<()>> = (0..8).map(|_| busy()).collect();
+        let counter = turns.clone();
+        let outside = home.spawn(actor(|cx| waits(cx, counter)));
+        for _ in 0..100 {
+            // During a turn on the worker somebody outside tells, so the count is exact.
+            let (address, counter) = (outside.address(), turns.clone());
+            home.block_on(home.spawn_task(async move {
+                let tell = move || address.tell(polls(&counter)).unwrap();
+                std::thread::spawn(tell).join().unwrap();
+            }));
+        }
+        let mut waits = home.block_on(outside.join()).unwrap();
+        over.open();
+        busy.into_iter().for_each(|task| home.block_on(task));
+        waits.sort_unstable();
+        assert_eq!(waits.len(), 100);
+        assert!(
+            waits[98] <= 2,
+            "99 of 100 begin within two turns: {waits:?}"
+        );
+    });
+}
+
+/// And the reverse: what comes from outside without end does not starve the worker's own.
+#[test]
+fn bug_s4_what_comes_from_outside_does_not_starve_local_work() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let (held, injected) = (home.hold(), Arc::new(AtomicUsize::new(0)));
+        let (local, counts) = (mpsc::channel(), injected.clone());
+        let (tells, read) = local;
+        // The first thing that the worker runs: it has work of its own from then on.
+        let own = home.spawn_task(async move {
+            let mut seen = Vec::new();
+            for _ in 0..50 {
+                seen.push(counts.load(Ordering::SeqCst));
+                greenroom::yield_now().await;
+            }
+            tells.send(seen).unwrap();
+        });
+        let outside: Vec<_> = (0..10_000)
+            .map(|_| {
+                let injected = injected.clone();
+                home.spawn_task(async move {
+                    injected.fetch_add(1, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        drop(held);
+        home.block_on(own);
+        let seen = read.recv().unwrap();
+        let between = seen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        // A worker takes a share of what is outside to its own queue, at most as much as fits there.
+        assert!(
+            between <= 512,
+            "{between} others between two turns of its own: {seen:?}"
+        );
+        outside.into_iter().for_each(|task| home.block_on(task));
+    });
+}

@@ -1,0 +1,214 @@
+//! Which public types and futures are `Send`, `Sync` and `Unpin`: a change here breaks users.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::time::Duration;
+
+use greenroom::time::{Instant, Sleep, TimedOut, Timeout, sleep, timeout};
+use greenroom::{
+    ActorBuilder, Address, Ask, AskError, BuildError, Builder, Context, Current, FallibleTask,
+    Fault, Handle, HostFault, Hosted, Join, Panic, Pinned, Recv, Reply, Runtime, SendError,
+    Sending, Shutdown, SpawnError, SpawnProblem, Task, TellError, TryHostError, Unjoined,
+    WeakAddress, actor,
+};
+
+use crate::support::{WATCH, within};
+
+/// Stands for a type, to be asked what it implements.
+struct Probe<T: ?Sized>(PhantomData<T>);
+
+fn of<T: ?Sized>() -> Probe<T> {
+    Probe(PhantomData)
+}
+
+fn of_value<T>(_: &T) -> Probe<T> {
+    Probe(PhantomData)
+}
+
+// The inherent method counts if its bound holds; if not, the one of the trait is found.
+macro_rules! askable {
+    ($($auto:ident, $method:ident, $otherwise:ident;)+) => {$(
+        trait $otherwise {
+            fn $method(&self) -> bool {
+                false
+            }
+        }
+        impl<T: ?Sized> $otherwise for Probe<T> {}
+        impl<T: ?Sized + $auto> Probe<T> {
+            fn $method(&self) -> bool {
+                true
+            }
+        }
+    )+};
+}
+askable! {
+    Send, is_send, NotSend;
+    Sync, is_sync, NotSync;
+    Unpin, is_unpin, NotUnpin;
+}
+
+/// What a probe finds, in the order `Send`, `Sync`, `Unpin`.
+macro_rules! found {
+    ($probe:expr) => {{
+        let probe = $probe;
+        (probe.is_send(), probe.is_sync(), probe.is_unpin())
+    }};
+}
+
+/// Rows of expectations and types; `-` is no.
+macro_rules! table {
+    ($($send:tt $sync:tt $unpin:tt : $($type:ty),+;)+) => {$($(
+        assert_eq!(
+            found!(of::<$type>()),
+            (table!(@ $send), table!(@ $sync), table!(@ $unpin)),
+            "{}",
+            stringify!($type),
+        );
+    )+)+};
+    (@ -) => { false };
+    (@ $yes:ident) => { true };
+}
+
+/// `Send` and not `Sync`, as messages may be.
+type Message = Cell<u32>;
+/// Neither.
+type Local = Rc<u32>;
+type Question = fn(Reply<Message>) -> Message;
+
+#[test]
+fn the_probes_tell_yes_from_no() {
+    struct Pinned(std::marker::PhantomPinned);
+    table! {
+        Send Sync Unpin: u32, String;
+        Send - Unpin: Cell<u32>;
+        - - Unpin: Rc<u32>, *const u32;
+        - Sync Unpin: std::sync::MutexGuard<'static, u32>;
+        Send Sync -: Pinned;
+    }
+    drop(Pinned(std::marker::PhantomPinned));
+}
+
+#[test]
+fn addresses_and_handles_may_go_anywhere_if_their_messages_may() {
+    table! {
+        Send Sync Unpin: Address<Message>, WeakAddress<Message>;
+        Send Sync Unpin: Handle<Message, Message>, Join<Message, Message>;
+        - - Unpin: Address<Local>, WeakAddress<Local>;
+        - - Unpin: Handle<Local, u32>, Handle<u32, Local>, Join<Local, u32>, Join<u32, Local>;
+    }
+}
+
+#[test]
+fn the_actors_side_may_go_anywhere_too() {
+    table! {
+        Send Sync Unpin: Context<Message>, Recv<'static, Message>, Reply<Message>;
+        - - Unpin: Context<Local>, Recv<'static, Local>, Reply<Local>;
+        Send Sync Unpin: ActorBuilder<Local, fn(), Current>, Current;
+        Send - Unpin: ActorBuilder<u32, Message, Current>;
+        - - Unpin: ActorBuilder<u32, Local, Current>;
+    }
+}
+
+#[test]
+fn futures_of_sending_are_sent_with_their_message() {
+    table! {
+        Send Sync Unpin: Sending<'static, u32>;
+        Send - Unpin: Sending<'static, Message>;
+        - - Unpin: Sending<'static, Local>;
+        Send Sync Unpin: Ask<'static, u32, Message, fn(Reply<Message>) -> u32>;
+        Send - Unpin: Ask<'static, Message, Message, Question>;
+        - - Unpin: Ask<'static, u32, Local, fn(Reply<Local>) -> u32>;
+        - - Unpin: Ask<'static, u32, u32, Local>;
+    }
+}
+
+#[test]
+fn runtimes_tasks_and_pinned_threads_may_be_shared() {
+    table! {
+        Send Sync Unpin: Runtime, Builder, Shutdown, Pinned, Hosted<Local>, Hosted<Message>;
+        Send Sync Unpin: Task<Message>, FallibleTask<Message>;
+        - Sync Unpin: Task<Local>, FallibleTask<Local>;
+        Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant;
+        - - Unpin: Timeout<Local>;
+    }
+}
+
+#[test]
+fn errors_may_go_where_their_value_may() {
+    table! {
+        Send Sync Unpin: AskError, BuildError, Fault, Panic, HostFault, SpawnProblem;
+        Send Sync Unpin: Unjoined<'static>, TryHostError<u32>, SpawnError<u32>;
+        Send Sync Unpin: TellError<u32>, SendError<u32>;
+        Send - Unpin: TellError<Message>, SendError<Message>, SpawnError<Message>;
+        Send - Unpin: TryHostError<Message>;
+        - - Unpin: TellError<Local>, SendError<Local>, SpawnError<Local>, TryHostError<Local>;
+    }
+}
+
+#[test]
+fn futures_of_async_functions_may_be_sent() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        macro_rules! sent {
+            ($($future:expr),+ $(,)?) => {$(
+                assert!(found!(of_value(&$future)).0, "{}", stringify!($future));
+            )+};
+        }
+        sent![
+            greenroom::yield_now(),
+            greenroom::ctrl_c(),
+            greenroom::unblock(|| 1),
+            sleep(Duration::ZERO),
+            timeout(Duration::ZERO, std::future::pending::<Message>()),
+            runtime.shutdown(),
+            runtime.spawn(async { 1 }).cancel(),
+            runtime.spawn(async { 1 }).fallible().cancel(),
+            // What is made stays there, so it need not be `Send`; nor what it is made of.
+            pinned.host(|| Rc::new(1)),
+            pinned.try_host(|| Ok::<_, Message>(Rc::new(1))),
+        ];
+        let handle = actor(async |_cx: Context<Message>| ()).on(&runtime).spawn();
+        sent![
+            handle.closed(),
+            handle.send(Message::new(1)),
+            handle.ask(|_reply: Reply<Message>| Message::new(1)),
+        ];
+        let hosted = runtime.block_on(pinned.host(|| Rc::new(1))).unwrap();
+        sent![hosted.with(|_| Message::new(1)), hosted.with_mut(|_| 1)];
+        sent![handle.join()];
+    });
+}
+
+#[test]
+fn an_actor_on_a_runtime_is_sent_and_what_it_holds_over_a_wait_must_be() {
+    within(WATCH, || {
+        // Compiles only if contexts, replies and all futures of the above may be held so.
+        async fn holds_all(mut cx: Context<Reply<Message>>, other: Address<Reply<Message>>) {
+            let weak = cx.address();
+            while let Some(reply) = cx.recv().await {
+                let asked = other
+                    .ask(|inner| inner)
+                    .timeout(Duration::from_secs(60))
+                    .await;
+                let _ = weak.upgrade().map(|own| own.id());
+                reply.send(asked.unwrap());
+                other.send(cx.recv().await.unwrap()).await.unwrap();
+                other.closed().await;
+            }
+        }
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let echo = actor(async |mut cx: Context<Reply<Message>>| {
+            cx.recv().await.unwrap().send(Message::new(7));
+            cx.recv().await.unwrap().send(Message::new(8));
+        });
+        let echo = echo.on(&runtime).spawn().address();
+        let handle = actor(|cx| holds_all(cx, echo)).on(&runtime).spawn();
+        runtime.block_on(async {
+            assert_eq!(handle.ask(|reply| reply).await.unwrap().get(), 7);
+            assert_eq!(handle.ask(|reply| reply).await.unwrap().get(), 8);
+            handle.join().await.unwrap();
+        });
+    });
+}

@@ -266,6 +266,11 @@ impl State {
         self.exempt.iter().filter(|key| key.is_cell()).count()
     }
 
+    /// How many workers there are.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
     pub(super) fn is_reported(&self) -> bool {
         self.report.is_some()
     }

@@ -122,8 +122,8 @@ impl View for Inner {
         self.timers.until_next()
     }
 
-    fn is_over(&self) -> bool {
-        self.closing.is_over()
+    fn must_rise(&self, me: usize) -> bool {
+        self.is_over() || (self.closing.has_begun() && !self.queues.is_counted(me))
     }
 }
 

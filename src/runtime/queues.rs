@@ -15,7 +15,7 @@ use std::cell::Cell;
 use super::injector::Injector;
 use super::ring::{Entry, Ring};
 use super::sleep::Sleep;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::mutant;
 
 /// How often in a row the newest goes first while older entries wait: enough for two tasks that
@@ -34,6 +34,8 @@ struct Station {
     ring: Ring,
     /// How many turns the worker has begun. Written by the worker, read by the watcher.
     turns: AtomicU64,
+    /// The worker has told what was queued when the shutdown began.
+    counted: AtomicBool,
 }
 
 impl Queues {
@@ -41,6 +43,7 @@ impl Queues {
         let station = |_| Station {
             ring: Ring::new(),
             turns: AtomicU64::new(0),
+            counted: AtomicBool::new(false),
         };
         Queues {
             stations: (0..workers).map(station).collect(),
@@ -71,6 +74,18 @@ impl Queues {
             .enumerate()
             .filter(|&(index, _)| index != me);
         others.any(|(_, station)| station.ring.has_newest())
+    }
+
+    pub(super) fn is_counted(&self, worker: usize) -> bool {
+        // Acquire pairs with the Release in `count_queued`.
+        self.stations[worker].counted.load(Ordering::Acquire)
+    }
+
+    /// How many workers have told what was queued when the shutdown began.
+    pub(super) fn counted(&self) -> usize {
+        (0..self.workers())
+            .filter(|&worker| self.is_counted(worker))
+            .count()
     }
 
     /// Takes all there is in the rings and slots, on behalf of workers that are gone or stuck.
@@ -232,6 +247,15 @@ impl<'a> Local<'a> {
             turns.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
+    }
+
+    /// Hands what is queued here to all, as queued before the shutdown; once, between two turns,
+    /// when nothing is in this worker's hands.
+    pub(super) fn count_queued(&self) {
+        self.queues.injector.mark_before(self.drain());
+        // Release pairs with the Acquire in `is_counted`.
+        self.station().counted.store(true, Ordering::Release);
+        self.queues.sleep.notify();
     }
 
     /// Takes all that is left in this worker's queues.

@@ -46,7 +46,9 @@ impl Inner {
             .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
         // What was queued has its run, even when the time is over.
         let patience = deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS);
-        self.closing.wait_until(patience, |_| self.before() == 0);
+        self.closing.wait_until(patience, |state| {
+            self.queues.counted() >= state.threads() && self.before() == 0
+        });
         let left_behind = self.end_threads(patience);
         self.cancel_all();
         self.timers.close();
@@ -71,6 +73,7 @@ impl Inner {
         self.seats.stop_cells();
         self.queues.injector.mark_before(self.queues.take_all());
         self.queues.sleep.notify();
+        self.queues.sleep.wake_all();
         alive
     }
 

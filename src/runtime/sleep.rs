@@ -40,8 +40,8 @@ pub(crate) trait View {
     fn has_slot(&self, me: usize) -> bool;
     /// How long until the next deadline.
     fn until_deadline(&self) -> Option<Duration>;
-    /// Whether the worker should end instead of sleeping.
-    fn is_over(&self) -> bool;
+    /// Whether the worker has something to do for the shutdown instead of sleeping.
+    fn must_rise(&self, me: usize) -> bool;
 }
 
 /// Why a worker no longer sleeps.
@@ -120,7 +120,7 @@ impl Sleep {
         self.parkers[keeper].unpark();
     }
 
-    /// Wakes all that sleep, to find that the runtime is over.
+    /// Wakes all that sleep, to see what the shutdown wants of them.
     pub(crate) fn wake_all(&self) {
         for parker in self
             .parkers
@@ -248,11 +248,11 @@ impl Sleep {
             let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
                 return Woken::ByWork;
             };
-            if woken && !view.is_over() {
+            if woken && !view.must_rise(me) {
                 // Told of a new duty or deadline: sleeps on, by another clock.
                 continue;
             }
-            if wait.is_none() && !view.is_over() {
+            if wait.is_none() && !view.must_rise(me) {
                 continue;
             }
             sleepers.stack.remove(at);
@@ -264,7 +264,7 @@ impl Sleep {
 
     /// How long this sleeper may sleep.
     fn wait_of(&self, me: usize, view: &impl View) -> Option<Duration> {
-        if view.is_over() {
+        if view.must_rise(me) {
             return Some(Duration::ZERO);
         }
         let sleepers = self.sleepers.lock();

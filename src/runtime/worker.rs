@@ -52,6 +52,10 @@ impl Worker<'_> {
     fn run_until_over(&mut self) {
         let mut watch = false;
         while !self.inner.is_over() {
+            if self.inner.closing.has_begun() && !self.inner.queues.is_counted(self.local.index()) {
+                self.local.count_queued();
+                self.inner.closing.progress();
+            }
             self.inner.timers.fire_at_pace(&mut self.pace);
             let found = match self.local.next() {
                 None => self.search(),

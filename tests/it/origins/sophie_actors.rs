@@ -259,7 +259,7 @@ fn so15_a_pinned_actor_is_made_run_and_dropped_on_its_one_thread() {
                 let actor = actor(witness(log.clone())).on(&pinned).spawn();
                 (0..10).for_each(|_| actor.tell(()).unwrap());
                 if killed {
-                    drive(pinned.spawn(|| greenroom::yield_now()));
+                    drive(pinned.spawn(greenroom::yield_now));
                     actor.kill();
                 }
                 let _ = drive(actor.join());

@@ -82,7 +82,7 @@ rust_version() {
         echo "Rust $oldest is not installed"
         return 77
     fi
-    cargo "+$oldest" check --locked --target-dir target/oldest
+    cargo "+$oldest" check --locked --all-targets --target-dir target/oldest
 }
 
 # The comparison builds, and a short case of each peer gives its figure.

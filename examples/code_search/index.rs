@@ -340,8 +340,8 @@ fn connect(file: &Path, wait: Duration) -> Result<Connection, Fault> {
     if is_empty(&connection)? {
         let tables =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        // Another process may have been faster.
         if is_empty(&tables)? {
-            // Another process may have been faster.
             tables.execute_batch(TABLES)?;
             tables.pragma_update(None, "application_id", APPLICATION)?;
             tables.pragma_update(None, "user_version", VERSION)?;
@@ -356,12 +356,25 @@ fn connect(file: &Path, wait: Duration) -> Result<Connection, Fault> {
         VERSION => {}
         other => return Err(Fault::Version(other)),
     }
-    // A reader, such as a search whose output waits in a pager, then never stops a writer. What
-    // is lost with the power is at most the last batch.
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    prefer_wal(&connection, wait)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "cache_size", -64 * 1024)?;
     Ok(connection)
+}
+
+/// Has a write-ahead log kept, so that a reader, such as a search whose output waits in a pager,
+/// never stops a writer. What is lost with the power is then at most the last batch.
+///
+/// That is a property of the file and set once. SQLite refuses to change it while another process
+/// is at the file; then this one goes without, unless the other is just about to set it.
+fn prefer_wal(connection: &Connection, wait: Duration) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let set = connection.pragma_update(None, "journal_mode", "WAL");
+    connection.busy_timeout(wait)?;
+    match set {
+        Err(error) if is_busy(&error) => Ok(()),
+        set => set,
+    }
 }
 
 /// Whether SQLite may be let loose on a file: it is new, or is an SQLite file. (SQLite itself takes

@@ -170,3 +170,27 @@ fn an_index_that_is_being_written_is_waited_for_only_so_long() {
         .expect("the lock given back");
     assert_eq!(impatient().account().files, 2);
 }
+
+#[test]
+fn an_index_that_is_being_read_can_be_searched_whatever_its_journal() {
+    let tree = Tree::new();
+    tree.write("file", "needle\n");
+    tree.search("needle");
+    let other = Connection::open(tree.index()).expect("the index");
+    // As it is for a moment when it is made; SQLite changes it only where nobody else looks.
+    other
+        .pragma_update(None, "journal_mode", "DELETE")
+        .expect("a changed journal");
+    other
+        .execute_batch("BEGIN; SELECT * FROM files")
+        .expect("a lock");
+    assert_eq!(tree.search("needle").status, Some(0));
+    other
+        .execute_batch("ROLLBACK")
+        .expect("the lock given back");
+    assert_eq!(tree.search("needle").status, Some(0));
+    drop(other);
+    let other = Connection::open(tree.index()).expect("the index");
+    let journal = other.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+    assert_eq!(journal.expect("a name"), "wal");
+}

@@ -30,7 +30,9 @@ tests() {
     cargo test
 }
 
+# `cargo test` alone builds the examples too, which tests/code_search runs.
 tests_release() {
+    cargo build --locked --release --examples
     cargo test --locked --release --lib --tests
 }
 
@@ -69,9 +71,10 @@ loom() {
 asan() {
     local host
     host=$(rustc -vV | sed -n 's/^host: //p')
-    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
-        ASAN_OPTIONS=detect_stack_use_after_return=1 \
-        cargo test --locked --target "$host" --tests --target-dir target/asan
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
+    export ASAN_OPTIONS=detect_stack_use_after_return=1
+    cargo build --locked --target "$host" --examples --target-dir target/asan
+    cargo test --locked --target "$host" --tests --target-dir target/asan
 }
 
 # The oldest compiler that Cargo.toml promises, where it is installed.
@@ -142,7 +145,7 @@ arm64() {
         echo "foreign hardware (arm64): this machine is $(uname -m)"
         return 77
     fi
-    cargo test --locked --release --lib --tests
+    tests_release
 }
 
 "$@"

@@ -54,6 +54,9 @@ impl<M, T> Handle<M, T> {
 
     /// Gives up its address, then waits until the actor has ended, and gives its result.
     ///
+    /// If that was the last address the actor is closed by this, as by
+    /// [`stop`](Address::stop). Keep an [`address`](Handle::address) if it is to go on meanwhile.
+    ///
     /// # Errors
     /// A [`Fault`] if the actor panicked, was killed, or was cancelled by the shutdown of its
     /// runtime.

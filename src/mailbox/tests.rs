@@ -1,1 +1,102 @@
+//! The queue of messages against a `VecDeque`, for every class of block.
 
+use std::collections::VecDeque;
+
+use super::queue::{Queue, Spare};
+
+/// A message that can be told from another, whatever its size and alignment.
+trait Message: Sized {
+    fn new(number: u64) -> Self;
+    fn number(&self) -> u64;
+}
+
+macro_rules! message {
+    ($name:ident, $bytes:expr $(, $attribute:meta)?) => {
+        $(#[$attribute])?
+        struct $name([u8; $bytes]);
+
+        impl Message for $name {
+            fn new(number: u64) -> Self {
+                let mut bytes = [0; $bytes];
+                let kept = number.to_le_bytes();
+                let len = kept.len().min(bytes.len());
+                bytes[..len].copy_from_slice(&kept[..len]);
+                $name(bytes)
+            }
+
+            fn number(&self) -> u64 {
+                assert_eq!(std::ptr::from_ref(self).addr() % align_of::<Self>(), 0);
+                let mut kept = [0; 8];
+                let len = kept.len().min(self.0.len());
+                kept[..len].copy_from_slice(&self.0[..len]);
+                u64::from_le_bytes(kept)
+            }
+        }
+    };
+}
+
+message!(Nothing, 0);
+message!(Byte, 1);
+message!(Word, 8);
+message!(AlmostABlock, 48);
+message!(MoreThanSmall, 49);
+message!(AllOfLarge, 1008);
+message!(MoreThanLarge, 1009);
+message!(Aligned, 64, repr(align(64)));
+
+fn push<M: Message>(queue: &mut Queue<M>, number: u64) {
+    let mut message = Some(M::new(number));
+    let mut spare = Spare::NONE;
+    while !queue.push(&mut message, &mut spare) {
+        spare.provide(!queue.is_empty());
+    }
+}
+
+/// Pushes and pops at random, in bursts, and compares with the model after each step.
+fn same_as_a_deque<M: Message>() {
+    let mut random = fastrand::Rng::with_seed(42);
+    let mut queue = Queue::<M>::EMPTY;
+    let mut model = VecDeque::new();
+    for burst in 0..400 {
+        for number in 0..random.u64(0..200) {
+            let number = number + burst;
+            push(&mut queue, number);
+            model.push_back(M::new(number).number());
+        }
+        for _ in 0..random.u64(0..220) {
+            assert_eq!(queue.pop().map(|message| message.number()), model.pop_front());
+            assert_eq!(queue.is_empty(), model.is_empty());
+        }
+    }
+    assert_eq!(queue.clear(), model.len());
+    assert!(queue.pop().is_none());
+}
+
+#[test]
+fn messages_of_any_size_and_alignment_come_out_in_order() {
+    same_as_a_deque::<Nothing>();
+    same_as_a_deque::<Byte>();
+    same_as_a_deque::<Word>();
+    same_as_a_deque::<AlmostABlock>();
+    same_as_a_deque::<MoreThanSmall>();
+    same_as_a_deque::<AllOfLarge>();
+    same_as_a_deque::<MoreThanLarge>();
+    same_as_a_deque::<Aligned>();
+}
+
+#[test]
+fn a_push_without_room_leaves_the_message_where_it_is() {
+    let mut queue = Queue::EMPTY;
+    let mut message = Some(7_u64);
+    let mut none = Spare::NONE;
+    assert!(!queue.push(&mut message, &mut none));
+    assert_eq!(message, Some(7));
+    push_one(&mut queue, 7);
+    assert_eq!(queue.pop(), Some(7));
+}
+
+fn push_one(queue: &mut Queue<u64>, number: u64) {
+    let mut spare = Spare::NONE;
+    spare.provide(false);
+    assert!(queue.push(&mut Some(number), &mut spare));
+}

@@ -189,9 +189,8 @@ impl Clock for Inner {
     }
 
     fn next_changed(&self) {
-        // A worker with nothing else to do sleeps next, and sees to the deadline itself.
-        let sleeps_next =
-            current::with(|place| Some(place?.local_of(self)?.is_empty())).unwrap_or(false);
-        self.queues.sleep.notify_deadline(sleeps_next);
+        // A worker that sleeps next sees to the deadline itself; most timers are armed like that.
+        let by_worker = current::with(|place| Some(place?.local_of(self)?.owe_keeper())).is_some();
+        self.queues.sleep.notify_deadline(by_worker);
     }
 }

@@ -112,6 +112,8 @@ pub(crate) struct Local<'a> {
     /// Counts looks, to take turns with the injector.
     looks: Cell<u32>,
     random: Cell<u64>,
+    /// Before this worker runs something else, a sleeper must keep the next deadline.
+    owes_keeper: Cell<bool>,
     /// The turns of the others at the last watch.
     seen: Box<[Cell<u64>]>,
 }
@@ -124,6 +126,7 @@ impl<'a> Local<'a> {
             newest_runs: Cell::new(0),
             looks: Cell::new(0),
             random: Cell::new(seed | 1),
+            owes_keeper: Cell::new(false),
             seen: (0..queues.workers()).map(|_| Cell::new(u64::MAX)).collect(),
         }
     }
@@ -133,9 +136,19 @@ impl<'a> Local<'a> {
     }
 
     /// Whether nothing waits in this worker's own queues.
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         let ring = &self.station().ring;
         ring.len() == 0 && !ring.has_newest()
+    }
+
+    /// A deadline came up in a turn of this worker, which keeps it itself if it sleeps next.
+    pub(super) fn owe_keeper(&self) {
+        self.owes_keeper.set(true);
+    }
+
+    /// Whether this worker owed the deadlines a keeper until now.
+    pub(super) fn owed_keeper(&self) -> bool {
+        self.owes_keeper.take()
     }
 
     fn station(&self) -> &'a Station {

@@ -93,12 +93,14 @@ impl Sleep {
 
     /// A deadline has become the earliest: whoever sleeps until another one is told.
     ///
-    /// `sleeps_next`: the caller is a worker about to sleep, which then keeps the deadline itself.
-    pub(crate) fn notify_deadline(&self, sleeps_next: bool) {
+    /// `by_worker`: the caller is a worker, which keeps the deadline itself if it sleeps next, and
+    /// hands it over if it does not.
+    pub(crate) fn notify_deadline(&self, by_worker: bool) {
         let keeper = self.sleepers.lock().keeper;
         match keeper {
+            Some(_) if mutant("keeper_hears_of_no_deadline") => {}
             Some(keeper) => self.parkers[keeper].unpark(),
-            None if sleeps_next => {}
+            None if by_worker || mutant("no_keeper_for_a_deadline") => {}
             None => self.appoint(false),
         }
     }
@@ -281,10 +283,12 @@ impl Sleep {
         }
     }
 
-    /// A worker that kept deadlines goes to run something: another sleeper takes over.
+    /// A worker that was to keep the deadlines goes to run something: another sleeper takes over.
     pub(crate) fn hand_over(&self, view: &impl View) {
-        // Relaxed: a hint; who lies down later sees the deadlines itself.
-        if self.state.load(Ordering::Relaxed) >= ONE_SLEEPER && view.until_deadline().is_some() {
+        // Relaxed: who lay down before the deadline came up is seen, since `notify_deadline` had
+        // the lock after it; who lies down later sees the deadline itself.
+        let sleepers = self.state.load(Ordering::Relaxed) >= ONE_SLEEPER;
+        if sleepers && view.until_deadline().is_some() && self.sleepers.lock().keeper.is_none() {
             self.appoint(false);
         }
     }
@@ -303,9 +307,9 @@ impl Sleep {
             .for_each(|parker| parker.let_time_pass(parks, longest));
     }
 
-    /// Checks what holds whenever the lock is free.
+    /// Checks what holds whenever the lock is free; says how many sleep.
     #[cfg(all(test, greenroom_loom))]
-    pub(crate) fn audit(&self) {
+    pub(crate) fn audit(&self) -> usize {
         let sleepers = self.sleepers.lock();
         let state = self.state.load(Ordering::Acquire);
         assert_eq!(
@@ -324,5 +328,6 @@ impl Sleep {
             "the keeper is awake"
         );
         assert!(keeper.is_some() || state & WATCHED == 0, "nobody watches");
+        sleepers.stack.len()
     }
 }

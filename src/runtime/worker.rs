@@ -109,6 +109,9 @@ impl Worker<'_> {
     }
 
     fn run(&mut self, entry: Entry) {
+        if self.local.owed_keeper() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
+            self.inner.queues.sleep.hand_over(&**self.inner);
+        }
         if std::mem::take(&mut self.searching) {
             self.inner.queues.sleep.search_no_more(&**self.inner);
         }

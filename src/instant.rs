@@ -1,10 +1,7 @@
 //! A moment in time: the one door to the system's clock.
 
 use std::ops::{Add, Sub};
-use std::sync::OnceLock;
 use std::time::Duration;
-
-use crate::sync::MODEL;
 
 /// A moment of the monotonic clock, in nanoseconds since the process first asked.
 ///
@@ -15,16 +12,7 @@ pub struct Instant(u64);
 impl Instant {
     /// Now.
     pub fn now() -> Instant {
-        if MODEL {
-            // No time passes by itself in a model.
-            return Instant(1 << 62);
-        }
-        static EPOCH: OnceLock<std::time::Instant> = OnceLock::new();
-        let since = EPOCH
-            .get_or_init(std::time::Instant::now)
-            .elapsed()
-            .as_nanos();
-        Instant(u64::try_from(since).unwrap_or(LAST))
+        Instant(clock::nanos())
     }
 
     /// The time since `earlier`; zero if that is later.
@@ -48,6 +36,36 @@ impl Instant {
 
     pub(crate) fn nanos(self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(not(greenroom_loom))]
+mod clock {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+
+    pub(super) fn nanos() -> u64 {
+        static EPOCH: OnceLock<Instant> = OnceLock::new();
+        let since = EPOCH.get_or_init(Instant::now).elapsed();
+        u64::try_from(since.as_nanos()).unwrap_or(super::LAST)
+    }
+}
+
+/// The clock of a model goes on when the model says so.
+#[cfg(greenroom_loom)]
+pub(crate) mod clock {
+    use std::cell::Cell;
+
+    // All threads of a model are on one thread of the system.
+    std::thread_local!(static NOW: Cell<u64> = const { Cell::new(1) });
+
+    pub(super) fn nanos() -> u64 {
+        NOW.get()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn advance(duration: std::time::Duration) {
+        NOW.set((super::Instant(NOW.get()) + duration).nanos());
     }
 }
 

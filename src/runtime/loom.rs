@@ -4,6 +4,7 @@
 //! wants to know of a runnable is how often it was run and how often dropped.
 #![expect(unsafe_code, reason = "cells and their runnables are made by hand")]
 
+mod deadlines;
 mod ending;
 mod outside;
 mod queues;
@@ -13,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::loom::thread::{JoinHandle, spawn};
+use ::loom::thread::{JoinHandle, spawn, yield_now};
 
 use super::builder::Options;
 use super::inner::Inner;
@@ -48,6 +49,23 @@ fn join(workers: Vec<JoinHandle<()>>) {
             .join()
             .expect("a panic of a model's thread ends the model");
     }
+}
+
+/// A runtime whose workers have all lain down, in one way out of many.
+fn asleep(workers: usize) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
+    let inner = runtime(workers);
+    let handles = start(&inner);
+    while inner.queues.sleep.audit() < workers {
+        yield_now();
+    }
+    (inner, handles)
+}
+
+/// A model that tries the ways of its threads from its call of `explore` on.
+fn model_from_explore(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    builder.expect_explicit_explore = true;
+    builder.check(model);
 }
 
 /// Lets the workers end, without what else belongs to a shutdown.

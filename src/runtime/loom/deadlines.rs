@@ -1,0 +1,134 @@
+//! Model 28, of who sleeps until a deadline: one that is armed wakes somebody in time.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use ::loom::explore;
+
+use super::super::inner::Inner;
+use super::{Gate, asleep, end, join, model_from_explore, push, runtime, start};
+use crate::instant::{Instant, clock};
+use crate::sync::Mutex;
+use crate::timers::{Armed, Clock};
+
+const SOON: Duration = Duration::from_secs(1);
+const LATE: Duration = Duration::from_secs(100);
+
+/// Lets that much time pass for whoever sleeps not longer than that.
+fn pass(inner: &Inner, duration: Duration) {
+    clock::advance(duration);
+    inner.queues.sleep.let_time_pass(3, duration);
+}
+
+fn arm(inner: &Arc<Inner>, at: Instant, waker: &Waker) -> Armed {
+    let clock: Arc<dyn Clock> = inner.clone();
+    Armed::new(clock, at, waker).expect("the timers are open")
+}
+
+struct Ends(Arc<Inner>);
+
+impl Wake for Ends {
+    fn wake(self: Arc<Self>) {
+        end(&self.0);
+    }
+}
+
+/// A worker that sleeps until a later deadline, or lies down just then, hears of an earlier one.
+#[test]
+fn model_28_a_sleeper_hears_of_an_earlier_deadline() {
+    hears_of_a_deadline(Some(LATE));
+}
+
+/// So does one that sleeps without any.
+#[test]
+fn model_28_a_sleeper_hears_of_the_first_deadline() {
+    hears_of_a_deadline(None);
+}
+
+fn hears_of_a_deadline(before: Option<Duration>) {
+    ::loom::model(move || {
+        let inner = runtime(1);
+        let waker = Waker::from(Arc::new(Ends(inner.clone())));
+        let late = before.map(|late| arm(&inner, Instant::now() + late, Waker::noop()));
+        let workers = start(&inner);
+        let soon = arm(&inner, Instant::now() + SOON, &waker);
+        pass(&inner, SOON);
+        join(workers);
+        drop((soon, late));
+        assert!(inner.timers.is_empty(), "nothing is left in the table");
+    });
+}
+
+struct Opens(Arc<Gate>);
+
+impl Wake for Opens {
+    fn wake(self: Arc<Self>) {
+        self.0.open();
+    }
+}
+
+/// A deadline that a worker armed is seen to by the other one, when user code blocks the first in
+/// its next turn.
+#[test]
+fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep(2);
+        let own = inner.clone();
+        let fate = push(&inner, move || {
+            explore();
+            let gate = Gate::new();
+            let waker = Waker::from(Arc::new(Opens(gate.clone())));
+            let armed = arm(&own, Instant::now() + SOON, &waker);
+            let again = own.clone();
+            push(&own, move || {
+                pass(&again, SOON);
+                gate.wait();
+                drop(armed);
+                end(&again);
+            });
+        });
+        join(workers);
+        assert_eq!(fate.of(), (1, 0), "run once");
+        assert!(inner.timers.is_empty(), "nothing is left in the table");
+    });
+}
+
+/// The same if what blocks it comes from outside, while it has nothing else to do.
+#[test]
+fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked_from_outside() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep(2);
+        let (runs, fired) = (Gate::new(), Gate::new());
+        let soon = Instant::now() + SOON;
+        let armed = Rc::new(Mutex::new(None));
+        let arming = push(&inner, {
+            let (own, runs, fired, left) =
+                (inner.clone(), runs.clone(), fired.clone(), armed.clone());
+            move || {
+                runs.open();
+                explore();
+                let waker = Waker::from(Arc::new(Opens(fired)));
+                *left.lock() = Some(arm(&own, soon, &waker));
+            }
+        });
+        runs.wait();
+        let blocked = push(&inner, {
+            let (own, fired) = (inner.clone(), fired.clone());
+            move || {
+                pass(&own, SOON);
+                fired.wait();
+                end(&own);
+            }
+        });
+        join(workers);
+        assert_eq!(
+            (arming.of(), blocked.of()),
+            ((1, 0), (1, 0)),
+            "run once each"
+        );
+        drop(armed.lock().take());
+        assert!(inner.timers.is_empty(), "nothing is left in the table");
+    });
+}

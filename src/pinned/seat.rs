@@ -39,7 +39,7 @@ pub struct Seat {
     inbox: Mutex<Inbox>,
     parker: Parker,
     timers: Timers,
-    registry: Registry,
+    pub(crate) registry: Registry,
     keeps: AtomicUsize,
     /// Nothing new begins.
     closing: AtomicBool,
@@ -260,7 +260,7 @@ impl Seat {
                 let key = runnable.key();
                 if self.runtime.exempted().contains(&key) {
                     self.turn(place, runnable);
-                    self.runtime.exempt_no_more(key);
+                    self.runtime.had_its_turn(key);
                 } else {
                     contain(|| drop(runnable));
                 }
@@ -479,19 +479,20 @@ impl Seats {
             .all(|seat| seat.stage.load(Ordering::Acquire) != RUNNING)
     }
 
-    /// Joins those that have ended; says how many have not.
-    pub(crate) fn join(&self) -> usize {
+    /// Joins those that have ended; says how many are left behind, and which are not joined.
+    pub(crate) fn join(&self) -> (usize, Vec<Arc<Seat>>) {
         let taken = std::mem::take(&mut self.0.lock().taken);
-        let mut left_behind = 0;
+        let (mut left_behind, mut staying) = (0, Vec::new());
         for (seat, thread) in taken {
             // Acquire: as above.
-            match seat.stage.load(Ordering::Acquire) {
-                RUNNING => left_behind += 1,
-                // It ends when the task that awaits the shutdown next suspends.
-                LINGERING => {}
-                _ => drop(thread.join()),
+            let stage = seat.stage.load(Ordering::Acquire);
+            if stage == ENDED {
+                let _ = thread.join();
+                continue;
             }
+            left_behind += usize::from(stage == RUNNING);
+            staying.push(seat);
         }
-        left_behind
+        (left_behind, staying)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - C1: the phase only goes forward: open, closing (actors were asked to stop, nothing new
-//!   begins), over (nothing runs any more but what is exempt).
+//!   begins), over (nothing runs any more but what is exempt), settled (the shutdown has dropped
+//!   what it found; whoever schedules something drops it).
 //! - C2: whatever the shutdown waits for is followed by `progress`.
 
 use std::thread::{JoinHandle, ThreadId};
@@ -19,6 +20,7 @@ use crate::task::{Key, Runnable};
 const OPEN: usize = 0;
 const CLOSING: usize = 1;
 const OVER: usize = 2;
+const SETTLED: usize = 3;
 
 pub(crate) struct Closing {
     phase: AtomicUsize,
@@ -36,7 +38,8 @@ pub(super) struct State {
     threads: Vec<JoinHandle<()>>,
     /// Those of them that run nothing any more.
     out: Vec<ThreadId>,
-    /// The tasks that await the shutdown: they are not cancelled before they have its report.
+    /// The tasks that await the shutdown, once for each call: they are not cancelled before they
+    /// have its report.
     exempt: Vec<Key>,
     /// Those of them that were woken when nothing else ran any more.
     spared: Vec<Runnable>,
@@ -70,7 +73,11 @@ impl Closing {
 
     pub(super) fn finish(&self) {
         self.phase.store(OVER, Ordering::SeqCst);
-        if !mutant("finish_without_fence") {
+    }
+
+    pub(super) fn settle(&self) {
+        self.phase.store(SETTLED, Ordering::SeqCst);
+        if !mutant("settle_without_fence") {
             // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen
             // by the drain that follows.
             fence(Ordering::SeqCst);
@@ -84,7 +91,12 @@ impl Closing {
 
     pub(super) fn is_over(&self) -> bool {
         // Acquire pairs with the stores above.
-        self.phase.load(Ordering::Acquire) == OVER
+        self.phase.load(Ordering::Acquire) >= OVER
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        // Acquire pairs with the stores above.
+        self.phase.load(Ordering::Acquire) == SETTLED
     }
 
     // -- waiting ------------------------------------------------------------------------------
@@ -185,13 +197,21 @@ impl Closing {
     // -- tasks that await the shutdown --------------------------------------------------------
 
     pub(super) fn exempt(&self, key: Key) {
-        let mut state = self.state.lock();
-        if !state.exempt.contains(&key) {
-            state.exempt.push(key);
-        }
+        self.state.lock().exempt.push(key);
     }
 
+    /// One of its calls is over.
     pub(super) fn exempt_no_more(&self, key: Key) {
+        let mut state = self.state.lock();
+        if let Some(at) = state.exempt.iter().position(|&exempt| exempt == key) {
+            state.exempt.swap_remove(at);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// It has had its last turn.
+    pub(super) fn had_its_turn(&self, key: Key) {
         self.state.lock().exempt.retain(|&exempt| exempt != key);
         self.changed.notify_all();
     }
@@ -263,7 +283,9 @@ impl State {
 
     /// How many of the exempt tasks are actors.
     pub(super) fn exempt_cells(&self) -> usize {
-        self.exempt.iter().filter(|key| key.is_cell()).count()
+        let first = |at: usize| !self.exempt[..at].contains(&self.exempt[at]);
+        let cells = |at: &usize| self.exempt[*at].is_cell() && first(*at);
+        (0..self.exempt.len()).filter(cells).count()
     }
 
     /// How many workers there are.

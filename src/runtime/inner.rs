@@ -69,8 +69,8 @@ impl Inner {
         self.closing.exempted()
     }
 
-    pub(crate) fn exempt_no_more(&self, key: Key) {
-        self.closing.exempt_no_more(key);
+    pub(crate) fn had_its_turn(&self, key: Key) {
+        self.closing.had_its_turn(key);
     }
 
     /// Waits until the shutdown is over, but for the tasks that await it.
@@ -136,8 +136,10 @@ impl Home for Arc<Inner> {
         });
         if !local {
             self.queues.push_outside(entry);
-            // The push was followed by a fence: either the shutdown sees it, or we see that.
-            if self.is_over() && !mutant("late_push_stays") {
+            // The push was followed by a fence: either the shutdown sees it, or we see that. As
+            // long as the shutdown looks, nothing is dropped here: whoever wakes a task may hold
+            // a lock that the drop of its future takes.
+            if self.closing.is_settled() && !mutant("late_push_stays") {
                 self.drain();
             }
         }

@@ -11,6 +11,7 @@ use event_listener::EventListener;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
 use crate::instant::Instant;
+use crate::pinned::Seat;
 use crate::task::Key;
 
 /// How long a thread may take, beyond the grace, to come back from the turn that it is in. A thread
@@ -49,10 +50,14 @@ impl Inner {
         self.closing.wait_until(patience, |state| {
             self.queues.counted() >= state.threads() && self.before() == 0
         });
-        let left_behind = self.end_threads(patience);
+        let (left_behind, staying) = self.end_threads(patience);
         self.cancel_all();
         self.timers.close();
-        self.closing.set_report(alive, self.cells(), left_behind)
+        self.closing.settle();
+        self.drain();
+        let pinned: usize = staying.iter().map(|seat| seat.registry.cells()).sum();
+        let left = self.registry.cells() + pinned;
+        self.closing.set_report(alive, left, left_behind)
     }
 
     fn cells(&self) -> usize {
@@ -77,15 +82,20 @@ impl Inner {
         alive
     }
 
-    /// Ends workers, blocking threads and pinned threads; says how many did not come back.
-    fn end_threads(&self, deadline: Option<Instant>) -> usize {
+    /// Ends workers, blocking threads and pinned threads; says how many did not come back, and on
+    /// which pinned threads something may still live.
+    fn end_threads(&self, deadline: Option<Instant>) -> (usize, Vec<Arc<Seat>>) {
         self.closing.finish();
         self.queues.sleep.wake_all();
         self.closing.progress();
         self.seats.finish();
+        // First, since a thread may be waiting for something that a cancelled task gives free.
+        self.cancel_all();
         self.closing
             .wait_until(deadline, |_| self.seats.all_ended());
-        self.seats.join() + self.blocking.close(deadline) + self.closing.join_threads(deadline)
+        let (pinned, staying) = self.seats.join();
+        let workers = self.closing.join_threads(deadline);
+        (pinned + workers + self.blocking.close(deadline), staying)
     }
 
     /// Cancels and drops all that is left, but for what is exempt.
@@ -112,23 +122,33 @@ impl Inner {
 pub(super) struct Closed {
     pub(super) runtime: Arc<Inner>,
     pub(super) begun: bool,
-    /// This task, if it is one of the runtime's.
+    /// The task that polled this last, if it is one of the runtime's.
     pub(super) exempt: Option<Key>,
     pub(super) listener: Option<EventListener>,
 }
 
 impl Closed {
-    /// Starts the shutdown on a thread of its own, or here if there is none to be had.
-    fn begin(&mut self) {
-        self.begun = true;
-        self.exempt = current::with(|place| {
+    /// Has the task that polls this exempted, and no longer the one that did before.
+    fn exempt_this(&mut self) {
+        let here = current::with(|place| {
             let place = place?;
             let ours = Arc::ptr_eq(place.runtime, &self.runtime);
             place.running.get().filter(|_| ours)
         });
-        if let Some(key) = self.exempt {
+        if here == self.exempt {
+            return;
+        }
+        if let Some(key) = here {
             self.runtime.closing.exempt(key);
         }
+        if let Some(key) = std::mem::replace(&mut self.exempt, here) {
+            self.runtime.closing.exempt_no_more(key);
+        }
+    }
+
+    /// Starts the shutdown on a thread of its own, or here if there is none to be had.
+    fn begin(&mut self) {
+        self.begun = true;
         let runtime = self.runtime.clone();
         let close = move || {
             let grace = runtime.options().grace;
@@ -146,12 +166,13 @@ impl Future for Closed {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Shutdown> {
         let this = self.get_mut();
-        if !this.begun {
-            this.begin();
-        }
         loop {
             if let Some(report) = this.runtime.closing.report() {
                 return Poll::Ready(report);
+            }
+            this.exempt_this();
+            if !this.begun {
+                this.begin();
             }
             match &mut this.listener {
                 None => this.listener = Some(this.runtime.closing.listen()),
@@ -166,10 +187,9 @@ impl Future for Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        // A task that no longer waits is like any other; one that has its report is left to its
-        // worker, which runs it until it next suspends.
-        let waits = self.runtime.closing.report().is_none();
-        if let Some(key) = self.exempt.take().filter(|_| waits) {
+        // A task that no longer waits is like any other. One that has its report is in its last
+        // turn now, and ends when it next suspends.
+        if let Some(key) = self.exempt.take() {
             self.runtime.closing.exempt_no_more(key);
         }
     }

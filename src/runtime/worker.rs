@@ -27,7 +27,9 @@ pub(super) fn work(inner: &Arc<Inner>, index: usize) {
     };
     worker.run_until_over();
     worker.drop_all();
-    if inner.closing.linger(|runnable| worker.turn(runnable)) {
+    let lingered = inner.closing.linger(|runnable| worker.turn(runnable));
+    if lingered || inner.closing.is_settled() {
+        // What was exempt until now, or came to rest on a thread that is given back late.
         inner.cancel_all();
         worker.drop_all();
     }

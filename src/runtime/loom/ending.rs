@@ -30,6 +30,7 @@ fn model_16_what_is_woken_while_the_pool_is_dropped_is_dropped_once() {
             spawn(move || push(&inner, || unreachable!("nobody runs it")))
         });
         inner.closing.finish();
+        inner.closing.settle();
         inner.drain();
         let fates = pushers.map(|pusher| pusher.join().unwrap());
         assert_settled(&inner, &fates);

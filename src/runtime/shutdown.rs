@@ -1,5 +1,6 @@
 //! The shutdown of a runtime: everybody is asked to stop, then cancelled, then threads are joined.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,15 +9,22 @@ use std::time::Duration;
 
 use event_listener::EventListener;
 
+use super::closing::State;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
 use crate::instant::Instant;
 use crate::pinned::Seat;
 use crate::task::Key;
 
-/// How long a thread may take, beyond the grace, to come back from the turn that it is in. A thread
-/// that is slower is left behind; shorter would leave behind what is merely busy.
-const TURN_ENDS: Duration = Duration::from_secs(1);
+/// How long a thread may take to come back from the turn that it is in, twice beyond the grace: to
+/// run what was queued, and to end. A thread that is slower is left behind; shorter would leave
+/// behind what is merely busy.
+const TURN_ENDS: Duration = Duration::from_millis(500);
+
+/// Time for a turn from the deadline or, if that is over, from now.
+fn a_turn_after(deadline: Option<Instant>) -> Option<Instant> {
+    deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS)
+}
 
 /// What the shutdown of a runtime came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,12 +53,8 @@ impl Inner {
         let alive = self.ask_to_stop();
         self.closing
             .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
-        // What was queued has its run, even when the time is over.
-        let patience = deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS);
-        self.closing.wait_until(patience, |state| {
-            self.queues.counted() >= state.threads() && self.before() == 0
-        });
-        let (left_behind, staying) = self.end_threads(patience);
+        self.let_run_what_was_queued(deadline);
+        let (left_behind, staying) = self.end_threads(a_turn_after(deadline));
         self.cancel_all();
         self.timers.close();
         self.closing.settle();
@@ -58,6 +62,24 @@ impl Inner {
         let pinned: usize = staying.iter().map(|seat| seat.registry.cells()).sum();
         let left = self.registry.cells() + pinned;
         self.closing.set_report(alive, left, left_behind)
+    }
+
+    /// What was queued has its run, even when the time is over, as long as it gets less.
+    fn let_run_what_was_queued(&self, deadline: Option<Instant>) {
+        let left =
+            |state: &State| state.threads().saturating_sub(self.queues.counted()) + self.before();
+        let mut seen = usize::MAX;
+        loop {
+            let now = Cell::new(0);
+            self.closing.wait_until(a_turn_after(deadline), |state| {
+                now.set(left(state));
+                now.get() == 0 || now.get() < seen
+            });
+            if now.get() == 0 || now.get() >= seen {
+                return;
+            }
+            seen = now.get();
+        }
     }
 
     fn cells(&self) -> usize {

@@ -87,16 +87,25 @@ pub struct Home {
 impl Home {
     /// With this many workers; faults that nobody joins are not printed.
     pub fn workers(workers: usize) -> Home {
-        let builder = Runtime::builder().workers(workers).on_fault(|_| {});
+        Home::built(workers, Runtime::builder().on_fault(|_| {}))
+    }
+
+    pub fn pinned() -> Home {
+        Home::pinned_built(Runtime::builder().on_fault(|_| {}))
+    }
+
+    /// With this many workers and these other options.
+    pub fn built(workers: usize, builder: greenroom::Builder) -> Home {
         Home {
             pinned: None,
-            runtime: builder.build().unwrap(),
+            runtime: builder.workers(workers).build().unwrap(),
             threads: workers,
         }
     }
 
-    pub fn pinned() -> Home {
-        let runtime = Home::workers(1).runtime;
+    /// A pinned thread, of a runtime with these options.
+    pub fn pinned_built(builder: greenroom::Builder) -> Home {
+        let Home { runtime, .. } = Home::built(1, builder);
         let pinned = Some(runtime.spawn_pinned("pinned").unwrap());
         Home {
             pinned,
@@ -290,7 +299,10 @@ pub fn keep_bombs_quiet() {
     ONCE.call_once(|| {
         let loud = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            let text = panic.payload_as_str().unwrap_or("");
+            let payload = panic.payload();
+            let text = payload.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let text = text.unwrap_or("");
             LAST_PANIC.with(|last| {
                 let at = panic.location().map(|at| (at.file().to_owned(), at.line()));
                 *last.borrow_mut() = at.map(|(file, line)| (text.to_owned(), file, line));

@@ -1,0 +1,399 @@
+//! What becomes of unfinished futures: each is dropped once, and where it belongs.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use greenroom::{Context, Reply, Runtime, actor, spawn};
+
+use crate::support::{Bomb, Drops, Gate, Home, WATCH, drive, in_every_home, poll_here, within};
+
+in_every_home!(
+    every_unfinished_future_is_dropped_once,
+    actors_with_all_that_waits_in_them_are_dropped_once,
+    tasks_that_hold_each_others_handles_are_dropped,
+    tasks_that_hold_each_others_wakers_are_dropped,
+    a_long_chain_of_tasks_is_dropped_without_recursion,
+    futures_whose_drop_panics_do_not_keep_the_others,
+    bug_d6_a_drop_may_send_ask_spawn_and_lock,
+);
+
+fn every_unfinished_future_is_dropped_once(home: &Home) {
+    let drops = Drops::default();
+    let never = Gate::default();
+    // Some that wait for each kind of thing, begun ...
+    for kind in 0..60 {
+        let (dropped, waits) = (drops.one(), never.clone());
+        let mut task = home.spawn_task(async move {
+            let _dropped = dropped;
+            match kind % 6 {
+                0 => waits.wait().await,
+                1 => greenroom::time::sleep(Duration::from_secs(1_000_000)).await,
+                2 => std::future::pending().await,
+                3 => drop(
+                    greenroom::spawn(std::future::pending::<()>())
+                        .fallible()
+                        .await,
+                ),
+                4 => drop(
+                    spawn!(|_cx: Context<()>| std::future::pending::<()>())
+                        .join()
+                        .await,
+                ),
+                _ => loop {
+                    greenroom::yield_now().await;
+                },
+            }
+        });
+        home.block_on(async { assert!(poll_here(&mut task).await.is_pending()) });
+        if kind % 2 == 0 {
+            task.detach()
+        } else {
+            std::mem::forget(task)
+        }
+    }
+    // ... and some that are about to begin.
+    let held = home.hold();
+    for _ in 0..40 {
+        let dropped = drops.one();
+        home.spawn_task(async move {
+            let _dropped = dropped;
+            std::future::pending::<()>().await;
+        })
+        .detach();
+    }
+    drop(held);
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), 100);
+    never.open();
+    assert_eq!(drops.count(), 100);
+}
+
+fn actors_with_all_that_waits_in_them_are_dropped_once(home: &Home) {
+    let drops = Drops::default();
+    let actors: Vec<_> = (0..10)
+        .map(|_| {
+            let state = drops.one();
+            home.spawn(actor(
+                |mut cx: Context<crate::support::Dropped>| async move {
+                    let _state = state;
+                    let _first = cx.recv().await;
+                    std::future::pending::<()>().await;
+                },
+            ))
+        })
+        .collect();
+    for actor in &actors {
+        (0..9).for_each(|_| actor.tell(drops.one()).unwrap());
+    }
+    let runtime = home.runtime.clone();
+    // No grace, so that they are cancelled at once.
+    let mut shutdown = Box::pin(runtime.shutdown());
+    actors.iter().for_each(|actor| actor.kill());
+    assert_eq!(drive(&mut shutdown).left_behind, 0);
+    assert_eq!(drops.count(), 100);
+}
+
+fn tasks_that_hold_each_others_handles_are_dropped(home: &Home) {
+    let drops = Drops::default();
+    type Shelf = Arc<Mutex<Option<greenroom::Task<()>>>>;
+    let shelves: [Shelf; 2] = Default::default();
+    for (own, other) in [(0, 1), (1, 0)] {
+        let (dropped, held) = (drops.one(), shelves[other].clone());
+        let task = home.spawn_task(async move {
+            let _dropped = (dropped, held);
+            std::future::pending::<()>().await;
+        });
+        *shelves[own].lock().unwrap() = Some(task);
+    }
+    drop(shelves);
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), 2);
+}
+
+fn tasks_that_hold_each_others_wakers_are_dropped(home: &Home) {
+    let drops = Drops::default();
+    let gates = [Gate::default(), Gate::default()];
+    for (own, other) in [(0, 1), (1, 0)] {
+        // The gate that it waits for holds its waker, and the other one holds that gate.
+        let (dropped, waits, held) = (drops.one(), gates[own].clone(), gates[other].clone());
+        let mut task = home.spawn_task(async move {
+            let _dropped = (dropped, crate::support::OpenOnDrop(held));
+            waits.wait().await;
+        });
+        home.block_on(async { assert!(poll_here(&mut task).await.is_pending()) });
+        task.detach();
+    }
+    drop(gates);
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), 2);
+}
+
+fn a_long_chain_of_tasks_is_dropped_without_recursion(home: &Home) {
+    const LINKS: usize = 100_000;
+    let drops = Drops::default();
+    // Each holds the only handle of the one before, which it cancels when it is dropped.
+    let mut previous: Option<greenroom::Task<()>> = None;
+    for _ in 0..LINKS {
+        let held = (drops.one(), previous.take());
+        previous = Some(home.spawn_task(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        }));
+    }
+    previous.unwrap().detach();
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), LINKS);
+}
+
+fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {
+    let drops = Drops::default();
+    for n in 0..100 {
+        let bomb = Bomb::new(n % 3 == 0, &drops);
+        let waits = async move {
+            let _bomb = bomb;
+            std::future::pending::<()>().await;
+        };
+        if n % 2 == 0 {
+            home.spawn_task(waits).detach();
+        } else {
+            // Its address is kept, so that the shutdown finds it there; it does not end when it
+            // is stopped, so it is killed while that goes on.
+            let handle = home.spawn(actor(|_cx: Context<()>| waits));
+            let address = handle.address();
+            home.spawn(actor(|mut cx: Context<()>| async move {
+                while cx.recv().await.is_some() {}
+                address.kill();
+            }));
+            std::mem::forget(handle);
+        }
+    }
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), 100);
+}
+
+/// Does in its drop what a drop may do: nothing of it may hang, panic or be lost.
+struct Busy {
+    listener: greenroom::Address<Word>,
+    lock: Arc<Mutex<usize>>,
+    _dropped: crate::support::Dropped,
+}
+
+enum Word {
+    Said(#[expect(dead_code, reason = "counted by its drop")] crate::support::Dropped),
+    Asked(Reply<u32>),
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *self.lock.lock().unwrap() += 1;
+        let dropped = Drops::default();
+        let told = self.listener.tell(Word::Said(dropped.one()));
+        if let Err(refused) = told {
+            assert!(refused.is_closed());
+            drop(refused.into_inner());
+            assert_eq!(dropped.count(), 1);
+        }
+        let mut ask = Box::pin(self.listener.ask(Word::Asked));
+        let _ = crate::support::poll_once(&mut ask);
+        let runtime = Runtime::try_current().expect("tasks are dropped in their runtime");
+        runtime.spawn(async {}).detach();
+        drop(spawn!(|_cx: Context<()>| async {}));
+        drop(runtime.spawn_pinned("late"));
+        greenroom::unblock(|| {}).detach();
+        drop(Box::pin(greenroom::time::sleep(Duration::from_millis(1))));
+        *self.lock.lock().unwrap() += 1;
+    }
+}
+
+fn bug_d6_a_drop_may_send_ask_spawn_and_lock(home: &Home) {
+    let drops = Drops::default();
+    let lock = Arc::new(Mutex::new(0));
+    let listener = home.spawn(actor(|mut cx: Context<Word>| async move {
+        let mut asked = 0;
+        while let Some(word) = cx.recv().await {
+            if let Word::Asked(reply) = word {
+                asked += 1;
+                reply.send(asked);
+            }
+        }
+    }));
+    let busy = || Busy {
+        listener: listener.address(),
+        lock: lock.clone(),
+        _dropped: drops.one(),
+    };
+    for n in 0..30 {
+        let busy = busy();
+        match n % 3 {
+            // In a plain task, begun or not; in an actor; in a message that nobody reads.
+            0 => home
+                .spawn_task(async move {
+                    let _busy = busy;
+                    std::future::pending::<()>().await;
+                })
+                .detach(),
+            1 => {
+                home.spawn(actor(|mut cx: Context<()>| async move {
+                    let _busy = busy;
+                    while cx.recv().await.is_some() {}
+                }));
+            }
+            _ => {
+                let deaf = home.spawn(actor(|cx: Context<Busy>| async move {
+                    let _cx = cx;
+                    greenroom::yield_now().await;
+                }));
+                deaf.tell(busy)
+                    .map_err(|refused| drop(refused.into_inner()))
+                    .ok();
+            }
+        }
+    }
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), 30);
+    assert_eq!(*lock.lock().unwrap(), 60);
+    drive(listener.join()).unwrap();
+}
+
+/// Says on which thread it was dropped.
+struct DroppedOn(Arc<Mutex<Vec<ThreadId>>>);
+
+impl Drop for DroppedOn {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().push(std::thread::current().id());
+    }
+}
+
+#[test]
+fn bug_d3_what_is_pinned_is_dropped_on_its_own_thread() {
+    within(WATCH, || {
+        let threads = Arc::new(Mutex::new(Vec::new()));
+        let builder = Runtime::builder()
+            .workers(2)
+            .grace(Duration::from_millis(10));
+        let runtime = builder.build().unwrap();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let own = drive(pinned.spawn(|| async { std::thread::current().id() }));
+        let local = |threads: &Arc<Mutex<Vec<ThreadId>>>| {
+            let threads = threads.clone();
+            // Made on the thread, and `!Send`.
+            move || Rc::new(DroppedOn(threads))
+        };
+        let never = Gate::default();
+        // A task that waits, one that is always busy, an actor, a hosted value, a deadline.
+        let (make, waits) = (local(&threads), never.clone());
+        let task = pinned.spawn(move || async move {
+            let _local = make();
+            waits.wait().await;
+        });
+        let make = local(&threads);
+        pinned
+            .spawn(move || async move {
+                let _local = make();
+                loop {
+                    greenroom::yield_now().await;
+                }
+            })
+            .detach();
+        let make = local(&threads);
+        let actor = spawn!(
+            |cx: Context<()>| async move {
+                let _local = (make(), cx);
+                std::future::pending::<()>().await;
+            },
+            on = &pinned
+        );
+        let hosted = drive(pinned.host(local(&threads))).unwrap();
+        let make = local(&threads);
+        pinned
+            .spawn(move || async move {
+                let _local = make();
+                greenroom::time::sleep(Duration::from_secs(1_000_000)).await;
+            })
+            .detach();
+        // All have begun when this one has had its turn.
+        drive(pinned.spawn(|| async {}));
+        let report = drive(runtime.shutdown());
+        assert_eq!((report.cancelled, report.left_behind), (1, 0));
+        assert_eq!(*threads.lock().unwrap(), [own; 5]);
+        never.open();
+        drop((task, actor, hosted, pinned, runtime));
+        assert_eq!(threads.lock().unwrap().len(), 5);
+    });
+}
+
+#[test]
+fn bug_d3_a_pinned_task_that_is_cancelled_from_elsewhere_is_dropped_on_its_own_thread() {
+    within(WATCH, || {
+        let threads = Arc::new(Mutex::new(Vec::new()));
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let own = drive(pinned.spawn(|| async { std::thread::current().id() }));
+        let on_drop = threads.clone();
+        let task = pinned.spawn(move || async move {
+            let _local = Rc::new(DroppedOn(on_drop));
+            std::future::pending::<()>().await;
+        });
+        drive(pinned.spawn(|| async {}));
+        assert_eq!(drive(task.cancel()), None);
+        let on_drop = threads.clone();
+        let actor = spawn!(
+            |_cx: Context<()>| async move {
+                let _local = Rc::new(DroppedOn(on_drop));
+                std::future::pending::<()>().await;
+            },
+            on = &pinned
+        );
+        drive(pinned.spawn(|| async {}));
+        actor.kill();
+        drive(actor.closed());
+        assert_eq!(*threads.lock().unwrap(), [own; 2]);
+    });
+}
+
+#[test]
+fn a_pinned_task_that_never_began_may_be_dropped_anywhere_once() {
+    within(WATCH, || {
+        let drops = Drops::default();
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        drive(runtime.shutdown());
+        for _ in 0..10 {
+            let dropped = drops.one();
+            let task = pinned.spawn(move || async move { drop(dropped) });
+            assert!(drive(task.fallible()).is_none());
+        }
+        assert_eq!(drops.count(), 10);
+    });
+}
+
+#[test]
+fn everything_is_dropped_when_the_last_clone_goes_however_many_there_are() {
+    within(WATCH, || {
+        for round in 0..200 {
+            let drops = Drops::default();
+            let home = if round % 3 == 2 {
+                Home::pinned()
+            } else {
+                Home::workers(1 + round % 3)
+            };
+            for n in 0..20 {
+                let dropped = drops.one();
+                home.spawn_task(async move {
+                    let _dropped = dropped;
+                    for _ in 0..n {
+                        greenroom::yield_now().await;
+                    }
+                    if n % 2 == 0 {
+                        std::future::pending::<()>().await;
+                    }
+                })
+                .detach();
+            }
+            drop(home);
+            assert_eq!(drops.count(), 20, "round {round}");
+        }
+    });
+}

@@ -1,0 +1,343 @@
+//! The time between the call of a shutdown and the end of what runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use greenroom::{Context, Fault, Reply, Runtime, SpawnProblem, actor, spawn};
+
+use crate::child::until;
+use crate::support::{Gate, Home, Log, WATCH, drive, in_every_home, poll_once, within};
+
+in_every_home!(
+    actors_finish_what_they_accepted,
+    actors_that_wait_for_each_other_finish,
+    plain_tasks_run_on_until_the_last_actor_has_ended,
+    deadlines_are_kept_meanwhile,
+    blocking_calls_are_made_meanwhile,
+    nothing_new_begins_meanwhile,
+    the_end_does_not_wait_for_the_grace_to_be_over,
+);
+
+/// Begins the shutdown on a thread of its own, which gives the report.
+fn begin(runtime: &Runtime) -> std::thread::JoinHandle<greenroom::Shutdown> {
+    let same = runtime.clone();
+    let shutdown = std::thread::spawn(move || drive(same.shutdown()));
+    until(|| runtime.spawn(std::future::pending::<()>()).is_finished());
+    shutdown
+}
+
+fn actors_finish_what_they_accepted(home: &Home) {
+    let held = home.hold();
+    let counters: Vec<_> = (0..10)
+        .map(|_| {
+            home.spawn(actor(|mut cx: Context<u32>| async move {
+                let mut sum = 0;
+                while let Some(n) = cx.recv().await {
+                    sum += n;
+                    // Many turns are needed.
+                    greenroom::yield_now().await;
+                }
+                sum
+            }))
+        })
+        .collect();
+    for counter in &counters {
+        (0..1000).for_each(|_| counter.tell(1).unwrap());
+    }
+    let shutdown = begin(&home.runtime);
+    drop(held);
+    let report = shutdown.join().unwrap();
+    assert_eq!(
+        (report.ended, report.cancelled, report.unhandled),
+        (10, 0, 0)
+    );
+    for counter in counters {
+        assert_eq!(drive(counter.join()).unwrap(), 1000);
+    }
+}
+
+fn actors_that_wait_for_each_other_finish(home: &Home) {
+    // Each asks the next one for every message that it has; the last one answers.
+    let last = home.spawn(actor(|mut cx: Context<Reply<u32>>| async move {
+        while let Some(reply) = cx.recv().await {
+            reply.send(1);
+        }
+        0
+    }));
+    let address = last.address();
+    let held = home.hold();
+    let asker = home.spawn(actor(|mut cx: Context<u32>| async move {
+        let mut sum = 0;
+        while let Some(n) = cx.recv().await {
+            sum += n;
+            // The other one is stopped as well, and answers what it accepted before.
+            match address.ask(|reply| reply).await {
+                Ok(answer) => sum += answer,
+                Err(error) => assert_eq!(error, greenroom::AskError::Closed),
+            }
+        }
+        sum
+    }));
+    (0..10).for_each(|_| asker.tell(1).unwrap());
+    let shutdown = begin(&home.runtime);
+    drop(held);
+    let report = shutdown.join().unwrap();
+    assert_eq!(
+        (report.ended, report.cancelled, report.unhandled),
+        (2, 0, 0)
+    );
+    assert!(drive(asker.join()).unwrap() >= 10);
+}
+
+fn plain_tasks_run_on_until_the_last_actor_has_ended(home: &Home) {
+    let (stopped, answer, gone) = (Gate::default(), Gate::default(), Gate::default());
+    let (opens, waits) = (stopped.clone(), answer.clone());
+    let last = home.spawn(actor(|mut cx: Context<()>| async move {
+        while cx.recv().await.is_some() {}
+        opens.open();
+        // It needs the help of a plain task to end.
+        waits.wait().await;
+    }));
+    let guard = crate::support::OpenOnDrop(gone.clone());
+    let helper = home.spawn_task(async move {
+        let _guard = guard;
+        stopped.wait().await;
+        for _ in 0..100 {
+            greenroom::yield_now().await;
+        }
+        answer.open();
+        std::future::pending::<()>().await;
+    });
+    let report = home.block_on(home.runtime.shutdown());
+    assert_eq!((report.ended, report.cancelled), (1, 0));
+    drive(last.join()).unwrap();
+    assert!(gone.is_open(), "then it was cancelled");
+    assert!(drive(helper.fallible()).is_none());
+}
+
+fn deadlines_are_kept_meanwhile(home: &Home) {
+    let sleepy = home.spawn(actor(|mut cx: Context<()>| async move {
+        while cx.recv().await.is_some() {}
+        greenroom::time::sleep(Duration::from_millis(3)).await;
+        42
+    }));
+    let report = home.block_on(home.runtime.shutdown());
+    assert_eq!((report.ended, report.cancelled), (1, 0));
+    assert_eq!(drive(sleepy.join()).unwrap(), 42);
+}
+
+fn blocking_calls_are_made_meanwhile(home: &Home) {
+    let reader = home.spawn(actor(|mut cx: Context<()>| async move {
+        while cx.recv().await.is_some() {}
+        greenroom::unblock(|| 42).await
+    }));
+    let report = home.block_on(home.runtime.shutdown());
+    assert_eq!((report.ended, report.cancelled), (1, 0));
+    assert_eq!(drive(reader.join()).unwrap(), 42);
+}
+
+fn nothing_new_begins_meanwhile(home: &Home) {
+    let log = Log::default();
+    let found = log.clone();
+    let inquisitive = home.spawn(actor(|mut cx: Context<()>| async move {
+        while cx.recv().await.is_some() {}
+        let never = |_cx: Context<()>| async { unreachable!("it is shutting down") };
+        let late = spawn!(never(_));
+        found.add(late.is_closed());
+        found.add(matches!(late.join().await, Err::<(), _>(Fault::NotStarted)));
+        let refused = actor(never).try_spawn::<_>().map(drop).unwrap_err();
+        found.add(refused.problem() == SpawnProblem::ShutDown);
+        found.add(greenroom::spawn(async {}).fallible().await.is_none());
+        found.add(Runtime::current().spawn_pinned("late").is_err());
+    }));
+    let report = home.block_on(home.runtime.shutdown());
+    assert_eq!((report.ended, report.cancelled), (1, 0));
+    drive(inquisitive.join()).unwrap();
+    assert_eq!(log.take(), [true; 5]);
+}
+
+fn the_end_does_not_wait_for_the_grace_to_be_over(home: &Home) {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .grace(Duration::MAX)
+        .build()
+        .unwrap();
+    runtime.spawn(std::future::pending::<()>()).detach();
+    let obedient = spawn!(
+        |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} },
+        on = &runtime
+    );
+    // The watchdog is the assertion: `Duration::MAX` never passes.
+    let report = home.block_on(runtime.shutdown());
+    assert_eq!(report.ended, 1);
+    drop(obedient);
+}
+
+#[test]
+fn what_was_queued_before_has_its_run_even_without_any_grace() {
+    within(WATCH, || {
+        let homes = [|| Home::workers(1), Home::pinned];
+        for _ in 0..20 {
+            for home in homes {
+                let home = home();
+                let runs = Arc::new(AtomicUsize::new(0));
+                let held = home.hold();
+                for _ in 0..1000 {
+                    let runs = runs.clone();
+                    home.spawn_task(async move { runs.fetch_add(1, Ordering::SeqCst) })
+                        .detach();
+                }
+                // The drop of the last clone.
+                let closing = std::thread::spawn(move || drop(home));
+                drop(held);
+                closing.join().unwrap();
+                assert_eq!(runs.load(Ordering::SeqCst), 1000);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_queued_before_has_its_run_while_two_workers_move_it_about() {
+    within(WATCH, || {
+        for _ in 0..300 {
+            let runtime = Runtime::builder()
+                .workers(2)
+                .grace(Duration::ZERO)
+                .build()
+                .unwrap();
+            let runs = Arc::new(AtomicUsize::new(0));
+            for _ in 0..500 {
+                let runs = runs.clone();
+                runtime
+                    .spawn(async move { runs.fetch_add(1, Ordering::SeqCst) })
+                    .detach();
+            }
+            drop(runtime);
+            assert_eq!(runs.load(Ordering::SeqCst), 500);
+        }
+    });
+}
+
+#[test]
+fn what_a_worker_queued_before_has_its_run() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            for _ in 0..100 {
+                let runtime = Runtime::builder().workers(workers).build().unwrap();
+                let runs = Arc::new(AtomicUsize::new(0));
+                let counter = runs.clone();
+                // In the ring, in the slot, and what overflowed to the injector.
+                drive(runtime.spawn(async move {
+                    for _ in 0..600 {
+                        let runs = counter.clone();
+                        greenroom::spawn(async move { runs.fetch_add(1, Ordering::SeqCst) })
+                            .detach();
+                    }
+                }));
+                drop(runtime);
+                assert_eq!(runs.load(Ordering::SeqCst), 600);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_queued_before_has_its_run_however_long_that_takes() {
+    within(WATCH, || {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .grace(Duration::ZERO)
+            .build()
+            .unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        for _ in 0..40 {
+            let runs = runs.clone();
+            // Each blocks for a while, and all together for more than a thread is waited for.
+            let turn = move || {
+                std::thread::sleep(Duration::from_millis(50));
+                runs.fetch_add(1, Ordering::SeqCst)
+            };
+            runtime.spawn(async move { turn() }).detach();
+        }
+        drop(runtime);
+        assert_eq!(runs.load(Ordering::SeqCst), 40);
+    });
+}
+
+#[test]
+fn senders_that_never_stop_do_not_hold_it_up() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let runtime = Runtime::builder().workers(workers).build().unwrap();
+            let counters: Vec<_> = (0..4)
+                .map(|_| {
+                    spawn!(
+                        |mut cx: Context<u32>| async move {
+                            let mut handled = 0_usize;
+                            while cx.recv().await.is_some() {
+                                handled += 1;
+                            }
+                            handled
+                        },
+                        on = &runtime
+                    )
+                })
+                .collect();
+            let accepted: Vec<_> = (0..3)
+                .map(|_| {
+                    let addresses: Vec<_> = counters.iter().map(|c| c.address()).collect();
+                    std::thread::spawn(move || {
+                        let mut accepted = 0;
+                        // Until all of them refuse.
+                        while addresses.iter().filter(|to| to.tell(1).is_ok()).count() > 0 {
+                            accepted += 1;
+                        }
+                        accepted
+                    })
+                })
+                .collect();
+            until(|| counters.iter().all(|counter| !counter.is_closed()));
+            let report = drive(runtime.shutdown());
+            let senders: usize = accepted
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum();
+            let handled: usize = counters
+                .into_iter()
+                .map(|counter| drive(counter.join()).unwrap())
+                .sum();
+            assert_eq!(
+                (report.ended, report.cancelled, report.unhandled),
+                (4, 0, 0)
+            );
+            // Rounds in which some refused are counted once, so there are at least as many.
+            assert!(handled >= senders);
+        }
+    });
+}
+
+#[test]
+fn a_shutdown_goes_on_though_nobody_awaits_it() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let gone = Gate::default();
+        let guard = crate::support::OpenOnDrop(gone.clone());
+        runtime
+            .spawn(async move {
+                let _guard = guard;
+                std::future::pending::<()>().await;
+            })
+            .detach();
+        let mut shutdown = Box::pin(runtime.shutdown());
+        assert!(!gone.is_open());
+        let _ = poll_once(&mut shutdown);
+        drop(shutdown);
+        gone.pass();
+        // An unpolled one does nothing.
+        let other = Runtime::builder().workers(1).build().unwrap();
+        drop(other.shutdown());
+        assert_eq!(drive(other.spawn(async { 42 })), 42);
+    });
+}

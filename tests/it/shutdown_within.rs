@@ -1,0 +1,433 @@
+//! A shutdown that is called by what it ends: the caller gets the report, and then ends.
+
+use std::time::Duration;
+
+use greenroom::{Context, Fault, Runtime, Shutdown, actor, spawn};
+
+use crate::support::{
+    Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, poll_here, within,
+};
+
+in_every_home!(
+    a_task_gets_the_report_and_ends_when_it_next_suspends,
+    an_actor_gets_the_report_and_ends_when_it_next_suspends,
+    it_may_go_on_to_its_end,
+    it_may_end_with_a_panic,
+    a_caller_that_is_woken_all_the_time_gets_the_report,
+    an_actor_that_is_told_things_meanwhile_gets_the_report,
+    many_callers_get_the_same_report,
+    two_calls_in_one_task_get_the_same_report,
+    a_caller_that_gives_up_is_like_any_other,
+    a_caller_whose_handle_is_dropped_is_cancelled,
+    a_future_that_moves_on_leaves_its_first_task_like_any_other,
+    the_caller_may_hold_the_last_clone,
+    what_the_caller_wakes_in_its_last_turn_is_dropped,
+);
+
+/// What a caller does once it has the report: says so, and then suspends for good.
+async fn tell_and_suspend(report: Shutdown, reports: Log<Shutdown>) {
+    reports.add(report);
+    greenroom::yield_now().await;
+    unreachable!("its worker has ended");
+}
+
+/// A guard, and the gate that it opens when what holds it is dropped.
+fn guard() -> (OpenOnDrop, Gate) {
+    let gone = Gate::default();
+    (OpenOnDrop(gone.clone()), gone)
+}
+
+fn a_task_gets_the_report_and_ends_when_it_next_suspends(home: &Home) {
+    let reports = Log::default();
+    let (drops, own) = (Drops::default(), reports.clone());
+    let (guard, gone) = guard();
+    let (mine, others) = (drops.one(), drops.one());
+    home.spawn_task(async move {
+        let _others = others;
+        std::future::pending::<()>().await;
+    })
+    .detach();
+    let obedient = home.spawn(actor(|mut cx: Context<()>| async move {
+        while cx.recv().await.is_some() {}
+    }));
+    home.spawn_task(async move {
+        let _guards = (mine, guard);
+        tell_and_suspend(Runtime::current().shutdown().await, own).await;
+    })
+    .detach();
+    gone.pass();
+    let reports = reports.take();
+    assert_eq!(reports.len(), 1);
+    assert_eq!(
+        (
+            reports[0].ended,
+            reports[0].cancelled,
+            reports[0].left_behind
+        ),
+        (1, 0, 0)
+    );
+    drive(obedient.join()).unwrap();
+    assert_eq!(drops.count(), 2);
+    // From outside it is the same.
+    assert_eq!(drive(home.runtime.shutdown()), reports[0]);
+}
+
+fn an_actor_gets_the_report_and_ends_when_it_next_suspends(home: &Home) {
+    let reports = Log::default();
+    let own = reports.clone();
+    let (guard, gone) = guard();
+    let obedient = home.spawn(actor(|mut cx: Context<()>| async move {
+        while cx.recv().await.is_some() {}
+    }));
+    let caller = home.spawn(actor(|mut cx: Context<()>| async move {
+        let _guard = guard;
+        cx.recv().await.unwrap();
+        tell_and_suspend(Runtime::current().shutdown().await, own).await;
+    }));
+    caller.tell(()).unwrap();
+    gone.pass();
+    let reports = reports.take();
+    assert_eq!(reports.len(), 1);
+    // The caller has not ended by then, and was not cancelled.
+    assert_eq!(
+        (
+            reports[0].ended,
+            reports[0].cancelled,
+            reports[0].left_behind
+        ),
+        (1, 0, 0)
+    );
+    drive(obedient.join()).unwrap();
+    assert!(caller.is_closed());
+    assert!(matches!(drive(caller.join()), Err(Fault::Cancelled)));
+}
+
+fn it_may_go_on_to_its_end(home: &Home) {
+    let task = home.spawn_task(async { Runtime::current().shutdown().await });
+    let report = drive(task);
+    let home = Home::workers(1);
+    let caller = home.spawn(actor(|mut cx: Context<()>| async move {
+        let report = Runtime::current().shutdown().await;
+        // It was stopped as the others were; what is ready is no suspension.
+        assert!(cx.recv().await.is_none());
+        greenroom::time::sleep(Duration::ZERO).await;
+        assert!(greenroom::spawn(async {}).fallible().await.is_none());
+        report
+    }));
+    let of_actor = drive(caller.join()).unwrap();
+    assert_eq!(of_actor, report);
+    assert_eq!(
+        (report.ended, report.cancelled, report.left_behind),
+        (0, 0, 0)
+    );
+}
+
+fn it_may_end_with_a_panic(home: &Home) {
+    crate::support::keep_bombs_quiet();
+    let caller = home.spawn(actor(|_cx: Context<()>| async {
+        Runtime::current().shutdown().await;
+        panic!("bomb after the report");
+    }));
+    let fault: Result<(), _> = drive(caller.join());
+    assert!(matches!(fault, Err(Fault::Panicked(_))));
+}
+
+fn a_caller_that_is_woken_all_the_time_gets_the_report(home: &Home) {
+    let reports = Log::default();
+    let own = reports.clone();
+    let (guard, gone) = guard();
+    home.spawn_task(async move {
+        let _guard = guard;
+        let runtime = Runtime::current();
+        let restless = async {
+            loop {
+                greenroom::yield_now().await;
+            }
+        };
+        let shutdown = Box::pin(runtime.shutdown());
+        match futures::future::select(shutdown, Box::pin(restless)).await {
+            futures::future::Either::Left((report, _)) => tell_and_suspend(report, own).await,
+            futures::future::Either::Right(((), _)) => unreachable!("it never ends"),
+        }
+    })
+    .detach();
+    gone.pass();
+    assert_eq!(reports.take().len(), 1);
+}
+
+fn an_actor_that_is_told_things_meanwhile_gets_the_report(home: &Home) {
+    let reports = Log::default();
+    let own = reports.clone();
+    let (guard, gone) = guard();
+    let caller = home.spawn(actor(|mut cx: Context<()>| async move {
+        let _guard = guard;
+        let runtime = Runtime::current();
+        let mut shutdown = Box::pin(runtime.shutdown());
+        // It reads on while it waits, also when it is stopped.
+        let report = loop {
+            let read = Box::pin(cx.recv());
+            match futures::future::select(&mut shutdown, read).await {
+                futures::future::Either::Left((report, _)) => break report,
+                futures::future::Either::Right((Some(()), _)) => {}
+                futures::future::Either::Right((None, _)) => greenroom::yield_now().await,
+            }
+        };
+        tell_and_suspend(report, own).await;
+    }));
+    while caller.tell(()).is_ok() {}
+    gone.pass();
+    let reports = reports.take();
+    assert_eq!(reports.len(), 1);
+    assert_eq!((reports[0].ended, reports[0].cancelled), (0, 0));
+}
+
+fn many_callers_get_the_same_report(home: &Home) {
+    let reports = Log::default();
+    let held = home.hold();
+    let mut gates = Vec::new();
+    for n in 0..20 {
+        let own = reports.clone();
+        let (guard, gone) = guard();
+        gates.push(gone);
+        if n % 2 == 0 {
+            home.spawn_task(async move {
+                let _guard = guard;
+                tell_and_suspend(Runtime::current().shutdown().await, own).await;
+            })
+            .detach();
+        } else {
+            let caller = home.spawn(actor(|_cx: Context<()>| async move {
+                let _guard = guard;
+                tell_and_suspend(Runtime::current().shutdown().await, own).await;
+            }));
+            drop(caller);
+        }
+    }
+    drop(held);
+    let outside = drive(home.runtime.shutdown());
+    gates.iter().for_each(Gate::pass);
+    let reports = reports.take();
+    assert!(
+        reports.iter().all(|report| *report == outside),
+        "{reports:?}"
+    );
+    // Those that had their first turn in time; the first one has called it.
+    assert!(!reports.is_empty());
+    assert_eq!(outside.left_behind, 0);
+}
+
+fn two_calls_in_one_task_get_the_same_report(home: &Home) {
+    let task = home.spawn_task(async {
+        let runtime = Runtime::current();
+        let (one, two) = futures::join!(runtime.shutdown(), runtime.shutdown());
+        (one, two, runtime.shutdown().await)
+    });
+    let (one, two, three) = drive(task);
+    assert_eq!(one, two);
+    assert_eq!(one, three);
+}
+
+fn a_caller_that_gives_up_is_like_any_other(home: &Home) {
+    let (guard, gone) = guard();
+    home.spawn_task(async move {
+        let _guard = guard;
+        let runtime = Runtime::current();
+        let mut shutdown = Box::pin(runtime.shutdown());
+        assert!(poll_here(&mut shutdown).await.is_pending());
+        drop(shutdown);
+        std::future::pending::<()>().await;
+    })
+    .detach();
+    gone.pass();
+    assert_eq!(drive(home.runtime.shutdown()).left_behind, 0);
+}
+
+fn a_caller_whose_handle_is_dropped_is_cancelled(home: &Home) {
+    let (guard, gone) = guard();
+    let (called, begun) = (Gate::default(), Gate::default());
+    let (calls, here) = (called.clone(), begun.clone());
+    // It holds the shutdown up until the caller is gone.
+    let busy = home.spawn(actor(|mut cx: Context<()>| async move {
+        here.open();
+        while cx.recv().await.is_some() {}
+        gone.wait().await;
+    }));
+    begun.pass();
+    let task = home.spawn_task(async move {
+        let _guard = guard;
+        let runtime = Runtime::current();
+        let mut shutdown = Box::pin(runtime.shutdown());
+        assert!(poll_here(&mut shutdown).await.is_pending());
+        calls.open();
+        shutdown.await;
+    });
+    called.pass();
+    drop(task);
+    let report = drive(home.runtime.shutdown());
+    assert_eq!(
+        (report.ended, report.cancelled, report.left_behind),
+        (1, 0, 0)
+    );
+    drive(busy.join()).unwrap();
+}
+
+fn a_future_that_moves_on_leaves_its_first_task_like_any_other(home: &Home) {
+    let (guard, gone) = guard();
+    let (send, receive) = std::sync::mpsc::channel();
+    home.spawn_task(async move {
+        let _guard = guard;
+        let runtime = Runtime::current();
+        let mut shutdown = Box::pin(async move { runtime.shutdown().await });
+        assert!(poll_here(&mut shutdown).await.is_pending());
+        send.send(shutdown).unwrap();
+        std::future::pending::<()>().await;
+    })
+    .detach();
+    let report = drive(receive.recv().unwrap());
+    assert_eq!(report.left_behind, 0);
+    gone.pass();
+}
+
+fn the_caller_may_hold_the_last_clone(home: &Home) {
+    // The home has one of its own; this is another runtime, run from this one's tasks.
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let (guard, gone) = guard();
+        let (go, waits) = (Gate::default(), Gate::default());
+        let go_on = go.clone();
+        let own = runtime.clone();
+        runtime
+            .spawn(async move {
+                let _guard = guard;
+                go_on.wait().await;
+                own.shutdown().await;
+                drop(own);
+            })
+            .detach();
+        let opens = waits.clone();
+        drive(home.spawn_task(async move {
+            drop(runtime);
+            opens.open();
+        }));
+        waits.pass();
+        go.open();
+        gone.pass();
+    }
+}
+
+fn what_the_caller_wakes_in_its_last_turn_is_dropped(home: &Home) {
+    let (drops, reports) = (Drops::default(), Log::default());
+    let (guard, gone) = guard();
+    let (wakes, own) = (Gate::default(), reports.clone());
+    for _ in 0..10 {
+        let (waits, dropped) = (wakes.clone(), drops.one());
+        let mut waiting = home.spawn_task(async move {
+            let _dropped = dropped;
+            waits.wait().await;
+        });
+        home.block_on(async { assert!(poll_here(&mut waiting).await.is_pending()) });
+        waiting.detach();
+    }
+    let last = drops.one();
+    home.spawn_task(async move {
+        let _guards = (last, guard);
+        let report = Runtime::current().shutdown().await;
+        wakes.open();
+        tell_and_suspend(report, own).await;
+    })
+    .detach();
+    gone.pass();
+    assert_eq!(reports.take().len(), 1);
+    assert_eq!(drops.count(), 11);
+}
+
+#[test]
+fn a_task_of_another_runtime_may_call_it() {
+    within(WATCH, || {
+        let caller = Runtime::builder().workers(1).build().unwrap();
+        let called = Runtime::builder().workers(1).build().unwrap();
+        let obedient = spawn!(
+            |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} },
+            on = &called
+        );
+        let report = drive(caller.spawn(async move { called.shutdown().await }));
+        assert_eq!((report.ended, report.left_behind), (1, 0));
+        drive(obedient.join()).unwrap();
+        assert_eq!(drive(caller.spawn(async { 42 })), 42);
+    });
+}
+
+#[test]
+fn two_runtimes_may_shut_each_other_down() {
+    within(WATCH, || {
+        let one = Runtime::builder().workers(1).build().unwrap();
+        let two = Runtime::builder().workers(1).build().unwrap();
+        let begun = Gate::default();
+        let (to_one, to_two) = (one.clone(), two.clone());
+        let (here, there) = (begun.clone(), begun.clone());
+        // Each waits for the other one, in a task that the other one's shutdown drops.
+        let of_one = one.spawn(async move {
+            here.wait().await;
+            to_two.shutdown().await
+        });
+        let of_two = two.spawn(async move {
+            there.wait().await;
+            to_one.shutdown().await
+        });
+        begun.open();
+        assert_eq!(drive(one.shutdown()).left_behind, 0);
+        assert_eq!(drive(two.shutdown()).left_behind, 0);
+        drive(async { drop((of_one.fallible().await, of_two.fallible().await)) });
+    });
+}
+
+#[test]
+fn two_runtimes_that_hold_each_other_end_when_one_is_shut_down() {
+    within(WATCH, || {
+        let drops = Drops::default();
+        let one = Runtime::builder().workers(1).build().unwrap();
+        let two = Runtime::builder().workers(1).build().unwrap();
+        let begun = [Gate::default(), Gate::default()];
+        for (at, (home, held)) in [(&one, two.clone()), (&two, one.clone())]
+            .into_iter()
+            .enumerate()
+        {
+            let (dropped, here) = (drops.one(), begun[at].clone());
+            home.spawn(async move {
+                let _held = (held, dropped);
+                here.open();
+                std::future::pending::<()>().await;
+            })
+            .detach();
+        }
+        begun.iter().for_each(Gate::pass);
+        drop(two);
+        let mut shutdown = Box::pin(async move { one.shutdown().await });
+        // From here on nobody but the two of them holds either.
+        assert!(crate::support::poll_once(&mut shutdown).is_pending());
+        drop(shutdown);
+        crate::child::until(|| drops.count() == 2);
+    });
+}
+
+#[test]
+fn a_thread_for_blocking_calls_that_waits_for_it_is_left_behind() {
+    within(WATCH, || {
+        let builder = Runtime::builder()
+            .workers(1)
+            .grace(Duration::from_millis(10));
+        let runtime = builder.build().unwrap();
+        let report = runtime.block_on(async {
+            // No task, so it is not exempt: it is a thread that is not given back.
+            let job = greenroom::unblock(|| {
+                let runtime = Runtime::current();
+                runtime.block_on(runtime.shutdown())
+            });
+            job.await
+        });
+        assert_eq!(
+            (report.ended, report.cancelled, report.left_behind),
+            (0, 0, 1)
+        );
+    });
+}

@@ -336,7 +336,9 @@ fn an_ask_that_is_dropped_in_the_line_gives_up_its_place(home: &Home) {
             let mut order = Vec::new();
             while let Some((number, reply, _)) = cx.recv().await {
                 order.push(number);
-                reply.map(|reply| reply.send(number));
+                if let Some(reply) = reply {
+                    reply.send(number);
+                }
             }
             order
         })

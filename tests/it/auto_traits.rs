@@ -78,15 +78,13 @@ type Question = fn(Reply<Message>) -> Message;
 
 #[test]
 fn the_probes_tell_yes_from_no() {
-    struct Pinned(std::marker::PhantomPinned);
     table! {
         Send Sync Unpin: u32, String;
         Send - Unpin: Cell<u32>;
         - - Unpin: Rc<u32>, *const u32;
         - Sync Unpin: std::sync::MutexGuard<'static, u32>;
-        Send Sync -: Pinned;
+        Send Sync -: std::marker::PhantomPinned;
     }
-    drop(Pinned(std::marker::PhantomPinned));
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod actor_turns;
 mod ask;
 mod auto_traits;
 mod bounded_send;
+mod bugs_mailbox;
+mod bugs_panics;
 mod child;
 mod heap;
 mod mailbox_messages;

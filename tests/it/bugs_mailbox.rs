@@ -1,0 +1,449 @@
+//! Bugs that other mailboxes, channels and runtimes had, by their row in the catalogue of bugs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use greenroom::{Address, Context, Reply, TellError, actor};
+
+use crate::support::{
+    Bomb, CountingWaker, Dropped, Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within,
+};
+
+async fn collect(mut cx: Context<u32>) -> Vec<u32> {
+    let mut all = Vec::new();
+    while let Some(message) = cx.recv().await {
+        all.push(message);
+    }
+    all
+}
+
+in_every_home!(
+    bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce,
+    bug_w15_two_places_that_become_free_wake_two_senders,
+    bug_w15_two_messages_wake_two_actors,
+    bug_c3_a_dead_actors_messages_are_dropped_though_senders_live,
+    bug_c3_messages_that_meet_the_end_of_the_actor_are_dropped_or_refused,
+    bug_c6_a_chain_of_actors_comes_down_without_recursion,
+    bug_c7_a_sender_that_was_let_in_and_goes_away_lets_the_next_one_in,
+    bug_c8_an_actor_ends_though_senders_have_not_looked,
+    bug_c9_a_sender_that_is_neither_polled_nor_dropped_holds_up_nobody,
+    bug_c11_answering_closing_and_looking_may_meet,
+    bug_c12_messages_that_panic_when_dropped_lose_no_others,
+    bug_c12_messages_that_panic_while_the_actor_panics_lose_no_others,
+    bug_c16_closing_may_meet_receiving,
+);
+
+fn bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce(home: &Home) {
+    const ROUNDS: usize = 3_000;
+    let written: Arc<[AtomicUsize; 2]> = Arc::default();
+    let (sees, (give, waker)) = (written.clone(), std::sync::mpsc::channel());
+    let seen = Arc::new(AtomicUsize::new(0));
+    let tells = seen.clone();
+    let handle = home.spawn(actor(async move |_cx: Context<u32>| {
+        std::future::poll_fn(|cx| {
+            let _ = give.send(cx.waker().clone());
+            let least = sees
+                .iter()
+                .map(|one| one.load(Ordering::Relaxed))
+                .min()
+                .unwrap();
+            tells.store(least, Ordering::SeqCst);
+            if least == ROUNDS {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }));
+    let waker = waker.recv().unwrap();
+    std::thread::scope(|scope| {
+        for one in 0..2 {
+            let (waker, written, seen) = (waker.clone(), &written, &seen);
+            scope.spawn(move || {
+                for round in 1..=ROUNDS {
+                    written[one].store(round, Ordering::Relaxed);
+                    waker.wake_by_ref();
+                    // Both have written: a poll that did not see it is never followed by another.
+                    while seen.load(Ordering::SeqCst) < round {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    home.block_on(handle.join()).unwrap();
+}
+
+fn bug_w15_two_places_that_become_free_wake_two_senders(home: &Home) {
+    let held = home.hold();
+    let (read, gate) = (Gate::default(), Gate::default());
+    let (reads, waits) = (read.clone(), gate.clone());
+    let handle = home.spawn(
+        actor(async move |mut cx: Context<u32>| {
+            let mut all = vec![cx.recv().await.unwrap(), cx.recv().await.unwrap()];
+            reads.open();
+            waits.wait().await;
+            while let Some(message) = cx.recv().await {
+                all.push(message);
+            }
+            all
+        })
+        .capacity(2),
+    );
+    handle.tell(0).unwrap();
+    handle.tell(1).unwrap();
+    let wakers = [
+        CountingWaker::new(),
+        CountingWaker::new(),
+        CountingWaker::new(),
+    ];
+    let mut sends = [handle.send(2), handle.send(3), handle.send(4)];
+    for (send, (_, waker)) in sends.iter_mut().zip(&wakers) {
+        let polled = std::pin::Pin::new(send).poll(&mut std::task::Context::from_waker(waker));
+        assert!(polled.is_pending());
+    }
+    drop(held);
+    read.pass();
+    assert_eq!(wakers.each_ref().map(|(woken, _)| woken.count()), [1, 1, 0]);
+    gate.open();
+    sends.into_iter().for_each(|send| drive(send).unwrap());
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2, 3, 4]);
+}
+
+fn bug_w15_two_messages_wake_two_actors(home: &Home) {
+    let echo = async |mut cx: Context<Reply<()>>| {
+        while let Some(reply) = cx.recv().await {
+            reply.send(());
+        }
+    };
+    let (one, other) = (home.spawn(actor(echo)), home.spawn(actor(echo)));
+    for _ in 0..2_000 {
+        // Both are asleep, as is everybody else.
+        let (a, b) = drive(async { futures::join!(one.ask(|r| r), other.ask(|r| r)) });
+        assert_eq!((a, b), (Ok(()), Ok(())));
+    }
+}
+
+fn bug_c3_a_dead_actors_messages_are_dropped_though_senders_live(home: &Home) {
+    type End = fn(&Address<Dropped>);
+    let ends: [(&str, End); 4] = [
+        ("returns", |_| ()),
+        ("panics", |_| ()),
+        ("is killed", Address::kill),
+        ("drops its context", |_| ()),
+    ];
+    for (how, end) in ends {
+        for capacity in [50, usize::MAX] {
+            let held = home.hold();
+            let drops = Drops::default();
+            let handle = home.spawn(
+                actor(async move |mut cx: Context<Dropped>| match how {
+                    "returns" => drop(cx.recv().await),
+                    "panics" => panic!("bomb in an actor"),
+                    "drops its context" => drop(cx),
+                    _ => std::future::pending().await,
+                })
+                .capacity(capacity),
+            );
+            let addresses: Vec<_> = (0..10).map(|_| handle.address()).collect();
+            (0..50).for_each(|_| handle.tell(drops.one()).unwrap());
+            end(&handle);
+            drop(held);
+            home.block_on(handle.closed());
+            assert_eq!(drops.count(), 50, "an actor that {how}");
+            assert!(
+                addresses
+                    .iter()
+                    .all(|address| address.tell(drops.one()).is_err())
+            );
+            assert_eq!(drops.count(), 60);
+        }
+    }
+}
+
+fn bug_c3_messages_that_meet_the_end_of_the_actor_are_dropped_or_refused(home: &Home) {
+    for round in 0..200 {
+        let drops = Drops::default();
+        let handle = home.spawn(actor(async move |mut cx: Context<Dropped>| {
+            for _ in 0..round % 5 {
+                cx.recv().await;
+            }
+        }));
+        let told: usize = std::thread::scope(|scope| {
+            let tells: Vec<_> = (0..2)
+                .map(|_| {
+                    let (address, drops) = (handle.address(), &drops);
+                    scope.spawn(move || {
+                        let mut told = 0;
+                        while address.tell(drops.one()).is_ok() {
+                            told += 1;
+                        }
+                        told
+                    })
+                })
+                .collect();
+            tells.into_iter().map(|tell| tell.join().unwrap()).sum()
+        });
+        home.block_on(handle.closed());
+        assert_eq!(drops.count(), told + 2, "each thread was refused once");
+    }
+}
+
+const LARGE: usize = 16 * 1024;
+
+/// What 16 KiB messages have to go through. Without optimization every move of a message from one
+/// function to the next leaves a copy on the stack, here up to thirty of them.
+const SMALL_STACK: usize = if cfg!(debug_assertions) { 640 } else { 256 } * 1024;
+
+/// Runs each job on a thread of its own with a small stack.
+fn on_small_stacks(jobs: Vec<Box<dyn FnOnce() + Send>>) {
+    for job in jobs {
+        let small = std::thread::Builder::new().stack_size(SMALL_STACK);
+        small.spawn(job).unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn bug_c5_a_large_message_fits_through_a_small_stack() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        for capacity in [1, usize::MAX] {
+            let (out, context) = futures::channel::oneshot::channel();
+            let gives_away = actor(async move |cx: Context<[u8; LARGE]>| {
+                assert!(out.send(cx).is_ok());
+                std::future::pending::<()>().await;
+            });
+            let handle = home.spawn(gives_away.capacity(capacity));
+            let mut cx = home.block_on(context).unwrap();
+            let (tells, sends) = (handle.address(), handle.address());
+            on_small_stacks(vec![
+                Box::new(move || assert!(tells.tell([7; LARGE]).is_ok())),
+                Box::new(move || {
+                    assert!(drive(cx.recv()).is_some_and(|message| message[LARGE - 1] == 7));
+                    drop(cx);
+                }),
+                Box::new(move || assert!(drive(sends.send([8; LARGE])).is_err())),
+            ]);
+        }
+    });
+}
+
+#[test]
+fn bug_c6_a_mailbox_with_five_million_messages_is_dropped_without_recursion() {
+    within(3 * WATCH, || {
+        let home = Home::workers(1);
+        let drops = Drops::default();
+        let held = home.hold();
+        let handle = home.spawn(actor(async |_cx: Context<Dropped>| ()));
+        (0..5_000_000).for_each(|_| handle.tell(drops.one()).unwrap());
+        // On a stack that holds no recursion of a hundred thousand.
+        let small = std::thread::Builder::new().stack_size(128 * 1024);
+        let address = handle.address();
+        small.spawn(move || address.kill()).unwrap().join().unwrap();
+        assert_eq!(drops.count(), 5_000_000);
+        drop(held);
+    });
+}
+
+fn bug_c6_a_chain_of_actors_comes_down_without_recursion(home: &Home) {
+    for end in [
+        drop as fn(Address<Dropped>),
+        |head| head.kill(),
+        |head| head.stop(),
+    ] {
+        let drops = Drops::default();
+        let last = drops.one();
+        let last = home.spawn(actor(async move |mut cx: Context<Dropped>| {
+            let _last = last;
+            cx.recv().await;
+        }));
+        let mut head = last.address();
+        for _ in 0..100_000 {
+            let next = head;
+            let link = home.spawn(actor(async move |mut cx: Context<Dropped>| {
+                let _next = next;
+                cx.recv().await;
+            }));
+            head = link.address();
+        }
+        assert_eq!(drops.count(), 0);
+        let weak = last.downgrade();
+        drop(last);
+        end(head);
+        while drops.count() == 0 {
+            std::thread::yield_now();
+        }
+        assert!(weak.is_closed());
+    }
+}
+
+fn bug_c7_a_sender_that_was_let_in_and_goes_away_lets_the_next_one_in(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(1));
+    handle.tell(0).unwrap();
+    let (woken, waker) = CountingWaker::new();
+    let mut first = handle.send(1);
+    let polled = std::pin::Pin::new(&mut first).poll(&mut std::task::Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let mut second = handle.send(2);
+    assert!(poll_once(&mut second).is_pending());
+    drop(held);
+    woken.pass();
+    drop(first);
+    drive(second).unwrap();
+    drive(handle.send(3)).unwrap();
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2, 3]);
+}
+
+fn bug_c8_an_actor_ends_though_senders_have_not_looked(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(1));
+    let mut sends: Vec<_> = (0..10).map(|number| handle.send(number)).collect();
+    for send in &mut sends {
+        let _ = poll_once(send);
+    }
+    handle.stop();
+    drop(held);
+    home.block_on(handle.closed());
+    let refused: Vec<_> = sends
+        .into_iter()
+        .skip(1)
+        .map(|send| drive(send).unwrap_err().0)
+        .collect();
+    assert_eq!(refused, (1..10).collect::<Vec<_>>());
+    assert_eq!(home.block_on(handle.join()).unwrap(), [0]);
+}
+
+fn bug_c9_a_sender_that_is_neither_polled_nor_dropped_holds_up_nobody(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(1));
+    handle.tell(0).unwrap();
+    let mut stuck: Vec<_> = (1..3).map(|number| handle.send(number)).collect();
+    stuck
+        .iter_mut()
+        .for_each(|send| assert!(poll_once(send).is_pending()));
+    let mut others: Vec<_> = (3..100).map(|number| handle.send(number)).collect();
+    others
+        .iter_mut()
+        .for_each(|send| assert!(poll_once(send).is_pending()));
+    drop(held);
+    others.into_iter().for_each(|send| drive(send).unwrap());
+    // What was in the line was delivered, whether or not its sender looked.
+    stuck
+        .iter_mut()
+        .take(1)
+        .for_each(|send| drive(send).unwrap());
+    drop(stuck);
+    let all = home.block_on(handle.join()).unwrap();
+    assert_eq!(all, (0..100).collect::<Vec<_>>());
+}
+
+fn bug_c11_answering_closing_and_looking_may_meet(home: &Home) {
+    for round in 0..2_000 {
+        let drops = Drops::default();
+        let (out, replies) = std::sync::mpsc::channel();
+        let handle = home.spawn(actor(async move |mut cx: Context<Reply<Dropped>>| {
+            out.send(cx.recv().await.unwrap()).unwrap();
+            cx.recv().await;
+        }));
+        let mut ask = handle.ask(|reply| reply);
+        assert!(poll_once(&mut ask).is_pending());
+        let reply = replies.recv().unwrap();
+        let answer = drops.one();
+        std::thread::scope(|scope| {
+            scope.spawn(|| handle.kill());
+            scope.spawn(move || {
+                if round % 2 == 0 {
+                    reply.send(answer);
+                } else {
+                    drop((reply, answer));
+                }
+            });
+            if round % 3 == 0 {
+                drop(ask);
+            } else {
+                assert_eq!(drive(ask).is_ok(), round % 2 == 0);
+            }
+        });
+        assert_eq!(drops.count(), 1);
+    }
+}
+
+/// Ten messages of which three panic when they are dropped, each with a question beside it.
+fn with_bombs(home: &Home, capacity: usize, panics: bool, end: fn(&Address<Armed>)) {
+    let held = home.hold();
+    let drops = Drops::default();
+    let handle = home.spawn(
+        actor(async move |mut cx: Context<Armed>| {
+            drop(cx.try_recv());
+            assert!(!panics, "bomb in a handler");
+        })
+        .capacity(capacity),
+    );
+    handle
+        .tell(Armed(Bomb::new(false, &Drops::default()), None))
+        .unwrap();
+    let mut asks: Vec<_> = (1..=10)
+        .map(|number| {
+            let bomb = Bomb::new([3, 7, 9].contains(&number), &drops);
+            Box::pin(handle.ask(|reply| Armed(bomb, Some(reply))))
+        })
+        .collect();
+    asks.iter_mut()
+        .for_each(|ask| assert!(poll_once(ask).is_pending()));
+    end(&handle);
+    drop(held);
+    let answers = asks.into_iter().map(drive);
+    assert!(answers.into_iter().all(|answer| answer.is_err()));
+    home.block_on(handle.closed());
+    assert_eq!(drops.count(), 10);
+}
+
+/// It is only dropped.
+struct Armed(
+    #[expect(dead_code, reason = "see above")] Bomb,
+    #[expect(dead_code, reason = "see above")] Option<Reply<()>>,
+);
+
+fn bug_c12_messages_that_panic_when_dropped_lose_no_others(home: &Home) {
+    for capacity in [11, usize::MAX] {
+        with_bombs(home, capacity, false, |_| ());
+        with_bombs(home, capacity, false, Address::kill);
+    }
+}
+
+fn bug_c12_messages_that_panic_while_the_actor_panics_lose_no_others(home: &Home) {
+    for capacity in [11, usize::MAX] {
+        with_bombs(home, capacity, true, |_| ());
+    }
+}
+
+fn bug_c16_closing_may_meet_receiving(home: &Home) {
+    for _ in 0..300 {
+        let handled = Arc::new(AtomicUsize::new(0));
+        let counts = handled.clone();
+        let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+            while cx.recv().await.is_some() {
+                counts.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
+        let accepted = std::thread::scope(|scope| {
+            let tells = scope.spawn(|| {
+                let mut accepted = 0;
+                loop {
+                    match handle.tell(0) {
+                        Ok(()) => accepted += 1,
+                        Err(TellError::Closed(_)) => return accepted,
+                        Err(full) => panic!("{full:?}"),
+                    }
+                }
+            });
+            scope.spawn(|| handle.stop());
+            tells.join().unwrap()
+        });
+        home.block_on(handle.join()).unwrap();
+        assert_eq!(handled.load(Ordering::SeqCst), accepted);
+    }
+}

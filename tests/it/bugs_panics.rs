@@ -1,0 +1,308 @@
+//! Panics in every piece of user code that an actor or its senders call, on every kind of thread
+//! (row D16 of the catalogue of bugs), and wakers that do more than wake (D9).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context as TaskContext, Wake, Waker};
+use std::time::Duration;
+
+use greenroom::{Address, Context, Fault, Reply, Runtime, actor};
+
+use crate::support::{
+    Bomb, Drops, Gate, Home, WATCH, drive, in_every_home, panic_of, poll_once, within,
+};
+
+in_every_home!(
+    bug_d16_a_panic_in_a_handler,
+    bug_d16_a_panic_in_the_call_that_makes_the_actor,
+    bug_d16_a_panic_in_the_drop_of_state_result_or_message,
+    bug_d16_a_panic_in_a_question,
+    bug_d16_a_panic_in_the_drop_of_an_answer,
+    bug_d16_a_panic_in_a_thousand_actors,
+    bug_d16_a_waker_that_panics_when_a_message_wakes_it,
+    bug_d16_a_waker_that_panics_when_a_place_becomes_free,
+    bug_d16_a_waker_that_panics_when_an_answer_wakes_it,
+    bug_d9_a_waker_may_look_at_the_actor_that_wakes_it,
+);
+
+/// Whoever lives here is served as before.
+fn still_serves(home: &Home) {
+    let echo = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
+        cx.recv().await.unwrap().send(1);
+    }));
+    assert_eq!(drive(echo.ask(|reply| reply)), Ok(1));
+    home.block_on(echo.join()).unwrap();
+}
+
+fn bug_d16_a_panic_in_a_handler(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
+        let _reply = cx.recv().await;
+        greenroom::yield_now().await;
+        panic!("bomb in a handler");
+    }));
+    let others: Vec<_> = (0..3).map(|_| handle.address()).collect();
+    let waits: Vec<_> = others
+        .into_iter()
+        .map(|other| std::thread::spawn(move || drive(other.closed())))
+        .collect();
+    assert!(drive(handle.ask(|reply| reply)).is_err());
+    waits.into_iter().for_each(|waits| waits.join().unwrap());
+    assert!(matches!(
+        home.block_on(handle.join()),
+        Err(Fault::Panicked(_))
+    ));
+    still_serves(home);
+}
+
+fn bug_d16_a_panic_in_the_call_that_makes_the_actor(home: &Home) {
+    let handle = home.spawn(actor(|_cx: Context<u32>| -> std::future::Ready<()> {
+        panic!("bomb in a call")
+    }));
+    assert!(matches!(
+        home.block_on(handle.join()),
+        Err(Fault::Panicked(_))
+    ));
+    still_serves(home);
+}
+
+fn bug_d16_a_panic_in_the_drop_of_state_result_or_message(home: &Home) {
+    let drops = Drops::default();
+    for begun in [false, true] {
+        let state = Bomb::new(true, &drops);
+        let held = (!begun).then(|| home.hold());
+        let begins = Gate::default();
+        let begin = begins.clone();
+        let handle = home.spawn(actor(async move |_cx: Context<Bomb>| {
+            let _state = state;
+            begin.open();
+            std::future::pending::<()>().await;
+        }));
+        if begun {
+            begins.pass();
+        }
+        (0..5).for_each(|_| handle.tell(Bomb::new(true, &drops)).unwrap());
+        handle.kill();
+        drop(held);
+        home.block_on(handle.closed());
+    }
+    assert_eq!(drops.count(), 12);
+    let result = Bomb::new(true, &drops);
+    let handle = home.spawn(actor(async move |_cx: Context<u32>| result));
+    home.block_on(handle.closed());
+    drop(handle);
+    assert_eq!(drops.count(), 13);
+    still_serves(home);
+}
+
+fn bug_d16_a_panic_in_a_question(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
+        cx.recv().await.unwrap().send(1);
+    }));
+    let mut ask = handle.ask(|_reply: Reply<u32>| panic!("bomb in a question"));
+    panic_of(|| poll_once(&mut ask));
+    drop(ask);
+    assert_eq!(drive(handle.ask(|reply| reply)), Ok(1));
+    home.block_on(handle.join()).unwrap();
+}
+
+fn bug_d16_a_panic_in_the_drop_of_an_answer(home: &Home) {
+    let drops = Drops::default();
+    let live = drops.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<(Gate, Reply<Bomb>)>| {
+        while let Some((gate, reply)) = cx.recv().await {
+            gate.wait().await;
+            // Nobody wants it any more, so it is dropped here.
+            reply.send(Bomb::new(true, &live));
+        }
+    }));
+    for _ in 0..3 {
+        let gate = Gate::default();
+        let mut ask = handle.ask(|reply| (gate.clone(), reply));
+        assert!(poll_once(&mut ask).is_pending());
+        drop(ask);
+        gate.open();
+    }
+    home.block_on(handle.join()).unwrap();
+    assert_eq!(drops.count(), 3);
+    still_serves(home);
+}
+
+fn bug_d16_a_panic_in_a_thousand_actors(home: &Home) {
+    let handles: Vec<_> = (0..1_000)
+        .map(|number| {
+            home.spawn(actor(async move |mut cx: Context<u32>| {
+                cx.recv().await;
+                assert!(number % 2 == 0, "bomb in an actor");
+                number
+            }))
+        })
+        .collect();
+    let joins = handles.into_iter().map(|handle| handle.join());
+    let outcomes = home.block_on(futures::future::join_all(joins));
+    assert!(
+        outcomes
+            .iter()
+            .enumerate()
+            .all(|(at, outcome)| outcome.is_ok() == (at % 2 == 0))
+    );
+    still_serves(home);
+}
+
+/// A waker that panics when it wakes, and counts that.
+struct Explosive(AtomicUsize);
+
+impl Wake for Explosive {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("bomb in a waker");
+    }
+}
+
+fn explosive() -> (Arc<Explosive>, Waker) {
+    let explosive = Arc::new(Explosive(AtomicUsize::new(0)));
+    (explosive.clone(), Waker::from(explosive))
+}
+
+/// Polls with this waker, once, and expects it to be pending.
+fn leave<F: Future + Unpin>(future: &mut F, waker: &Waker) {
+    let polled = std::pin::Pin::new(future).poll(&mut TaskContext::from_waker(waker));
+    assert!(polled.is_pending());
+}
+
+/// An actor that has given its context away.
+fn open_mailbox<M: Send + 'static>(
+    home: &Home,
+    capacity: usize,
+) -> (greenroom::Handle<M, ()>, Context<M>) {
+    let (out, context) = futures::channel::oneshot::channel();
+    let gives_away = actor(async move |cx: Context<M>| {
+        assert!(out.send(cx).is_ok());
+        std::future::pending().await
+    });
+    let handle = home.spawn(gives_away.capacity(capacity));
+    (handle, home.block_on(context).unwrap())
+}
+
+fn bug_d16_a_waker_that_panics_when_a_message_wakes_it(home: &Home) {
+    let (handle, mut cx) = open_mailbox(home, usize::MAX);
+    let (woken, waker) = explosive();
+    let mut recv = cx.recv();
+    leave(&mut recv, &waker);
+    handle.tell(1).unwrap();
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    assert_eq!(drive(recv), Some(1));
+    let mut recv = cx.recv();
+    leave(&mut recv, &waker);
+    handle.stop();
+    assert_eq!(woken.0.load(Ordering::SeqCst), 2);
+    assert_eq!(drive(recv), None);
+    still_serves(home);
+}
+
+fn bug_d16_a_waker_that_panics_when_a_place_becomes_free(home: &Home) {
+    let (handle, mut cx) = open_mailbox(home, 1);
+    let (woken, waker) = explosive();
+    handle.tell(0).unwrap();
+    let mut sends: Vec<_> = (1..5).map(|number| handle.send(number)).collect();
+    sends.iter_mut().for_each(|send| leave(send, &waker));
+    assert_eq!(drive(cx.recv()), Some(0));
+    assert_eq!(cx.try_recv(), Some(1));
+    assert_eq!(woken.0.load(Ordering::SeqCst), 2);
+    handle.stop();
+    assert_eq!(woken.0.load(Ordering::SeqCst), 4);
+    let outcomes = sends.into_iter().map(|send| drive(send).is_ok());
+    assert_eq!(outcomes.collect::<Vec<_>>(), [true, true, false, false]);
+    assert_eq!((cx.try_recv(), drive(cx.recv())), (Some(2), None));
+    still_serves(home);
+}
+
+fn bug_d16_a_waker_that_panics_when_an_answer_wakes_it(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<(Gate, Reply<u32>)>| {
+        let (gate, reply) = cx.recv().await.unwrap();
+        gate.wait().await;
+        reply.send(1);
+        2
+    }));
+    let (gate, (woken, waker)) = (Gate::default(), explosive());
+    let address = handle.address();
+    let mut ask = address.ask(|reply| (gate.clone(), reply));
+    leave(&mut ask, &waker);
+    gate.open();
+    assert_eq!(home.block_on(handle.join()).unwrap(), 2);
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    assert_eq!(drive(ask), Ok(1));
+}
+
+/// A waker that does something when it wakes.
+struct Does<F>(F, AtomicBool);
+
+impl<F: Fn() + Send + Sync + 'static> Does<F> {
+    fn new(what: F) -> (Arc<Does<F>>, Waker) {
+        let does = Arc::new(Does(what, AtomicBool::new(false)));
+        (does.clone(), Waker::from(does))
+    }
+}
+
+impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+        self.1.store(true, Ordering::SeqCst);
+    }
+}
+
+fn bug_d9_a_waker_may_look_at_the_actor_that_wakes_it(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
+    let address: Address<u32> = handle.address();
+    let (looked, waker) = Does::new(move || {
+        assert!(poll_once(&mut Box::pin(address.closed())).is_ready());
+        assert!(address.tell(1).is_err() && address.downgrade().upgrade().is_none());
+        address.kill();
+    });
+    let watched = handle.address();
+    let mut closed = Box::pin(watched.closed());
+    leave(&mut closed, &waker);
+    watched.tell(1).unwrap();
+    assert_eq!(home.block_on(handle.join()).unwrap(), Some(1));
+    home.block_on(closed);
+    drop(home.hold());
+    assert!(looked.1.load(Ordering::SeqCst));
+}
+
+/// Tasks on the workers wait for an actor on a pinned thread whose end is the shutdown's doing.
+#[test]
+fn bug_d6_a_task_that_waits_for_the_end_of_an_actor_is_dropped_by_the_shutdown() {
+    within(WATCH, || {
+        for _ in 0..200 {
+            let runtime = Runtime::builder()
+                .workers(1)
+                .grace(Duration::ZERO)
+                .build()
+                .unwrap();
+            let pinned = runtime.spawn_pinned("pinned").unwrap();
+            let begun = Gate::default();
+            let begins = begun.clone();
+            let never = actor(async move |_cx: Context<u32>| {
+                begins.open();
+                std::future::pending::<()>().await;
+            });
+            let handle = never.on(&pinned).spawn();
+            begun.pass();
+            let drops = Drops::default();
+            for _ in 0..3 {
+                let (waits, address) = (drops.one(), handle.address());
+                let waiting = Gate::default();
+                let wait = waiting.clone();
+                let task = runtime.spawn(async move {
+                    let _waits = waits;
+                    crate::support::open_when_pending(wait, address.closed()).await;
+                    std::future::pending::<()>().await;
+                });
+                task.detach();
+                waiting.pass();
+            }
+            runtime.block_on(runtime.shutdown());
+            assert_eq!(drops.count(), 3);
+            assert!(matches!(drive(handle.join()), Err(Fault::Cancelled)));
+        }
+    });
+}

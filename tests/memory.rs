@@ -1,0 +1,288 @@
+//! What mailboxes and actors take from the allocator, and that they give it back.
+//!
+//! One allocator counts for the whole process, so one test runs at a time.
+
+#![expect(unsafe_code, reason = "an allocator, which hands every call on")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+use greenroom::{Context, Handle, Reply, Runtime, actor};
+
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+
+struct Counting;
+
+// SAFETY: every call is handed to `System` as it is; counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size().cast_signed(), Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size().cast_signed(), Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LIVE.fetch_add(
+            size.cast_signed() - layout.size().cast_signed(),
+            Ordering::Relaxed,
+        );
+        // SAFETY: as the caller promised.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What the cache of one thread may hold.
+const CACHE: isize = 64 * 1024;
+/// The thread that tells and the worker that receives.
+const THREADS: isize = 2;
+
+fn live() -> isize {
+    LIVE.load(Ordering::SeqCst)
+}
+
+/// Lets one test in at a time, and ends the process if that one hangs.
+fn alone() -> (MutexGuard<'static, ()>, mpsc::Sender<()>) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (over, watch) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if watch.recv_timeout(Duration::from_secs(300)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("hung");
+            std::process::exit(1);
+        }
+    });
+    (turn, over)
+}
+
+fn one_worker() -> Runtime {
+    Runtime::builder().workers(1).build().unwrap()
+}
+
+enum Load<M> {
+    Burst(M),
+    Done(Reply<()>),
+}
+
+/// Reads and drops, and answers when it has come to a question.
+async fn drain<M: Send>(mut cx: Context<Load<M>>) {
+    while let Some(message) = cx.recv().await {
+        match message {
+            Load::Burst(message) => drop(message),
+            Load::Done(reply) => reply.send(()),
+        }
+    }
+}
+
+fn drained<M: Send + 'static>(runtime: &Runtime, handle: &Handle<Load<M>, ()>) {
+    runtime.block_on(handle.ask(Load::Done)).unwrap();
+    // Its turn is over when the next one on the one worker is.
+    runtime.block_on(runtime.spawn(greenroom::yield_now()));
+}
+
+#[test]
+fn bug_c4_a_burst_of_a_million_messages_gives_its_memory_back() {
+    const MESSAGES: usize = 1_000_000;
+    let _alone = alone();
+    let runtime = one_worker();
+    let handle = actor(drain).on(&runtime).spawn();
+    drained(&runtime, &handle);
+    let before = live();
+    for _ in 0..3 {
+        for _ in 0..MESSAGES {
+            handle.tell(Load::Burst([1_u8; 256])).unwrap();
+        }
+        drained(&runtime, &handle);
+        let kept = live() - before;
+        assert!(kept <= THREADS * CACHE, "{kept} bytes are kept");
+    }
+}
+
+#[test]
+fn bug_c4_a_burst_that_nobody_reads_gives_its_memory_back_when_it_is_dropped() {
+    const MESSAGES: isize = 1_000_000;
+    let _alone = alone();
+    let runtime = one_worker();
+    let (gate, opened) = mpsc::channel::<()>();
+    let before = live();
+    let held = runtime.spawn(async move { opened.recv().is_err() });
+    let handle = actor(drain).on(&runtime).spawn();
+    for _ in 0..MESSAGES {
+        handle.tell(Load::Burst([1_u8; 256])).unwrap();
+    }
+    let each = (live() - before) / MESSAGES;
+    // Three fit into a block of 1024 bytes.
+    assert!(each <= 342, "{each} bytes for a message of 256");
+    handle.kill();
+    let kept = live() - before;
+    assert!(kept <= THREADS * CACHE + 4096, "{kept} bytes are kept");
+    drop(gate);
+    assert!(runtime.block_on(held));
+}
+
+#[test]
+fn bug_c4_waiting_senders_give_their_memory_back() {
+    const SENDERS: usize = 100_000;
+    let _alone = alone();
+    let runtime = one_worker();
+    let handle = actor(drain).capacity(1).on(&runtime).spawn();
+    drained(&runtime, &handle);
+    let before = live();
+    let sends = (0..SENDERS).map(|_| handle.send(Load::Burst([1_u8; 256])));
+    let sent = runtime.block_on(futures::future::join_all(sends));
+    assert!(sent.iter().all(Result::is_ok));
+    drop(sent);
+    drained(&runtime, &handle);
+    let kept = live() - before;
+    assert!(kept <= THREADS * CACHE, "{kept} bytes are kept");
+}
+
+#[test]
+fn a_dormant_mailbox_holds_no_buffer() {
+    const ACTORS: usize = 5_000;
+    let _alone = alone();
+    let runtime = one_worker();
+    let handles: Vec<_> = (0..ACTORS)
+        .map(|_| actor(drain::<[u8; 256]>).on(&runtime).spawn())
+        .collect();
+    for handle in &handles {
+        drained(&runtime, handle);
+    }
+    let before = live();
+    for handle in &handles {
+        (0..10).for_each(|_| handle.tell(Load::Burst([1; 256])).unwrap());
+    }
+    for handle in &handles {
+        drained(&runtime, handle);
+    }
+    let kept = live() - before;
+    assert!(
+        kept <= THREADS * CACHE,
+        "{kept} bytes are kept for {ACTORS} mailboxes"
+    );
+}
+
+#[test]
+fn a_huge_capacity_takes_no_more_than_a_small_one() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let cost = |capacity| {
+        let before = live();
+        let handle = actor(drain::<[u8; 256]>)
+            .capacity(capacity)
+            .on(&runtime)
+            .spawn();
+        drained(&runtime, &handle);
+        let cost = live() - before;
+        runtime.block_on(handle.join()).unwrap();
+        cost
+    };
+    let _warm = cost(1);
+    let (small, huge) = (cost(1), cost(usize::MAX));
+    assert!(huge <= small + 1024, "{huge} bytes instead of {small}");
+}
+
+#[test]
+fn actors_that_come_and_go_leave_nothing_behind() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let come_and_go = |count: usize| {
+        for _ in 0..count {
+            let handle = actor(drain::<u32>).name("short-lived").on(&runtime).spawn();
+            handle.tell(Load::Burst(1)).unwrap();
+            let (weak, address) = (handle.downgrade(), handle.address());
+            drop(address);
+            assert!(weak.upgrade().is_some());
+            runtime.block_on(handle.join()).unwrap();
+            assert!(weak.upgrade().is_none());
+        }
+        runtime.block_on(runtime.spawn(greenroom::yield_now()));
+    };
+    come_and_go(100);
+    let before = live();
+    come_and_go(20_000);
+    let kept = live() - before;
+    assert!(kept <= THREADS * CACHE, "{kept} bytes are kept");
+}
+
+#[test]
+fn actors_end_without_a_trace_however_they_end() {
+    let _alone = alone();
+    std::panic::set_hook(Box::new(|_| {}));
+    let runtime = Runtime::builder()
+        .workers(1)
+        .on_fault(|_| {})
+        .build()
+        .unwrap();
+    let round = |count: usize| {
+        for number in 0..count {
+            let spawn = actor(async move |mut cx: Context<Load<[u8; 64]>>| {
+                let _state = [number; 16];
+                if number % 4 == 3 {
+                    cx.recv().await;
+                    std::panic::resume_unwind(Box::new(number));
+                }
+                while cx.recv().await.is_some() {}
+            });
+            let handle = spawn.on(&runtime).spawn();
+            // One that panics may have ended by the second of them.
+            (0..5).for_each(|_| drop(handle.tell(Load::Burst([0; 64]))));
+            let address = handle.address();
+            match number % 4 {
+                0 => address.stop(),
+                1 => handle.kill(),
+                2 => {
+                    handle.stop();
+                    runtime.block_on(handle.join()).unwrap();
+                }
+                _ => drop(handle),
+            }
+            runtime.block_on(address.closed());
+        }
+        runtime.block_on(runtime.spawn(greenroom::yield_now()));
+    };
+    round(100);
+    let before = live();
+    round(10_000);
+    let kept = live() - before;
+    let _ = std::panic::take_hook();
+    assert!(kept <= THREADS * CACHE, "{kept} bytes are kept");
+}
+
+#[test]
+fn questions_leave_nothing_behind() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let handle = actor(async |mut cx: Context<(u32, Reply<[u8; 128]>)>| {
+        while let Some((number, reply)) = cx.recv().await {
+            if number % 2 == 0 {
+                reply.send([1; 128]);
+            }
+        }
+    });
+    let handle = handle.on(&runtime).spawn();
+    let ask = |count: u32| {
+        for number in 0..count {
+            let ask = handle
+                .ask(|reply| (number, reply))
+                .timeout(Duration::from_secs(1_000));
+            assert_eq!(runtime.block_on(ask).is_ok(), number % 2 == 0);
+        }
+        runtime.block_on(runtime.spawn(greenroom::yield_now()));
+    };
+    ask(100);
+    let before = live();
+    ask(20_000);
+    let kept = live() - before;
+    assert!(kept <= THREADS * CACHE, "{kept} bytes are kept");
+}

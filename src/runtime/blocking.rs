@@ -86,26 +86,26 @@ impl Blocking {
         POOL.get_or_init(|| Blocking::new("greenroom".into()))
     }
 
-    /// Takes a job; gives it back if it must be run, or dropped, by the caller.
+    /// Takes a job; gives those that the caller must run, since there is no thread to be had.
     fn push(
         &self,
         job: Runnable,
         start: impl FnOnce() -> Option<JoinHandle<()>>,
-    ) -> Option<Runnable> {
+    ) -> VecDeque<Runnable> {
         let mut state = self.state.lock();
         if state.over {
             drop(state);
             drop(job);
-            return None;
+            return VecDeque::new();
         }
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
             drop(state);
             self.changed.notify_one();
-            return None;
+            return VecDeque::new();
         }
         if state.threads >= THREADS_MAX {
-            return None;
+            return VecDeque::new();
         }
         state.threads += 1;
         drop(state);
@@ -113,14 +113,16 @@ impl Blocking {
         let mut state = self.state.lock();
         if let Some(handle) = started {
             state.handles.push(handle);
-            return None;
+            return VecDeque::new();
         }
         state.threads -= 1;
-        // Others will come to it, unless there are none.
+        self.ended.notify_all();
+        // Others will come to it, or find that they cannot be started either: the last one of
+        // these runs the jobs of all.
         if state.threads == 0 {
-            state.jobs.pop_back()
+            std::mem::take(&mut state.jobs)
         } else {
-            None
+            VecDeque::new()
         }
     }
 
@@ -209,8 +211,8 @@ impl BlockingHome {
 
 impl Home for BlockingHome {
     fn schedule(&self, runnable: Runnable, _again: bool) {
-        if let Some(job) = self.pool().push(runnable, || self.start()) {
-            job.run();
+        for job in self.pool().push(runnable, || self.start()) {
+            contain(|| job.run());
         }
     }
 

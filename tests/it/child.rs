@@ -168,12 +168,3 @@ pub fn threads_named(prefix: &str) -> usize {
         .filter(|name| name.starts_with(prefix.as_bytes()))
         .count()
 }
-
-/// Looks again and again until it is so; the watchdog of the test bounds it.
-///
-/// For what the system does in its own time, such as taking an ended thread from its list.
-pub fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        std::thread::yield_now();
-    }
-}

@@ -9,15 +9,23 @@ mod actor_spawn;
 mod actor_turns;
 mod ask;
 mod auto_traits;
+mod bad_input;
+#[cfg(target_os = "linux")]
+mod bad_input_threads;
 mod bounded_send;
 mod bugs_mailbox;
 mod bugs_panics;
+#[cfg(target_os = "linux")]
 mod child;
+#[cfg(target_os = "linux")]
+mod ctrl_c;
 mod heap;
+mod hosted;
 mod mailbox_messages;
 mod mailbox_order;
 mod mailbox_recv;
 mod origins;
+mod pinned_threads;
 mod runtime_block_on;
 mod runtime_builder;
 mod runtime_clones;
@@ -33,3 +41,5 @@ mod shutdown_report;
 mod shutdown_within;
 mod spawn_macro;
 mod support;
+mod time;
+mod unblock;

@@ -165,13 +165,13 @@ fn cancel_waits_until_the_future_is_dropped(home: &Home) {
 
 fn cancel_gives_a_value_that_was_ready(home: &Home) {
     let task = home.spawn_task(async { 42 });
-    crate::child::until(|| task.is_finished());
+    crate::support::until(|| task.is_finished());
     assert_eq!(drive(task.cancel()), Some(42));
 }
 
 fn cancel_resumes_a_panic(home: &Home) {
     let task: greenroom::Task<()> = home.spawn_task(async { panic!("bomb in a task") });
-    crate::child::until(|| task.is_finished());
+    crate::support::until(|| task.is_finished());
     assert_eq!(panic_text(|| drive(task.cancel())), "bomb in a task");
 }
 
@@ -213,7 +213,7 @@ fn a_task_wakes_once_for_many_wakes_before_its_turn(home: &Home) {
         std::task::Poll::Pending
     });
     let task = home.spawn_task(crate::support::counted(polls.clone(), future));
-    crate::child::until(|| waker.lock().unwrap().is_some());
+    crate::support::until(|| waker.lock().unwrap().is_some());
     let waker = waker.lock().unwrap().clone().unwrap();
     let held = home.hold();
     let before = polls.load(Ordering::SeqCst);
@@ -263,10 +263,10 @@ fn a_value_whose_drop_panics_harms_nobody(home: &Home) {
     };
     home.spawn_task(bomb()).detach();
     let done = home.spawn_task(bomb());
-    crate::child::until(|| done.is_finished());
+    crate::support::until(|| done.is_finished());
     drop(done);
     drive(home.spawn_task(async {}));
-    crate::child::until(|| drops.count() == 2);
+    crate::support::until(|| drops.count() == 2);
     // One that is awaited is the user's.
     let awaited = drive(home.spawn_task(bomb()));
     assert_eq!(drops.count(), 2);

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use greenroom::{Context, Fault, Reply, Runtime, SpawnProblem, actor, spawn};
 
-use crate::child::until;
-use crate::support::{Gate, Home, Log, WATCH, drive, in_every_home, poll_once, within};
+use crate::support::{Gate, Home, Log, WATCH, drive, in_every_home, poll_once, until, within};
 
 in_every_home!(
     actors_finish_what_they_accepted,

@@ -252,7 +252,7 @@ fn threads_that_user_code_does_not_give_back_are_left_behind_and_counted() {
         assert_eq!(drops.count(), 0);
         // Given back, they end, and drop what they had.
         gate.open();
-        crate::child::until(|| drops.count() == 5);
+        crate::support::until(|| drops.count() == 5);
     });
 }
 
@@ -264,7 +264,7 @@ fn the_drop_of_the_last_clone_leaves_them_behind_too() {
         drop(runtime);
         assert_eq!(drops.count(), 0);
         gate.open();
-        crate::child::until(|| drops.count() == 5);
+        crate::support::until(|| drops.count() == 5);
     });
 }
 

@@ -406,7 +406,7 @@ fn two_runtimes_that_hold_each_other_end_when_one_is_shut_down() {
         // From here on nobody but the two of them holds either.
         assert!(crate::support::poll_once(&mut shutdown).is_pending());
         drop(shutdown);
-        crate::child::until(|| drops.count() == 2);
+        crate::support::until(|| drops.count() == 2);
     });
 }
 

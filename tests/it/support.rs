@@ -448,3 +448,12 @@ impl<T> Log<T> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
+
+/// Looks again and again until it is so; the watchdog of the test bounds it.
+///
+/// For what the system does in its own time, such as taking an ended thread from its list.
+pub fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,358 @@
+//! A system that starts no thread: an error or the documented way out, and never a hang.
+//!
+//! Each test is a process of its own, which may start no threads while its limit forbids it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use greenroom::time::{Instant, sleep};
+use greenroom::{BuildError, Context, Runtime, spawn, unblock};
+
+use crate::child::{ThreadLimit, alone, threads_named};
+use crate::support::{Drops, Gate, OpenOnDrop, drive, panic_of, poll_once, until};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .grace(Duration::from_millis(50))
+        .build()
+        .unwrap()
+}
+
+/// Runs `test` alone, with a limit of threads; it is said loudly if there can be none.
+fn limited(name: &'static str, test: impl FnOnce(&ThreadLimit) + Send + 'static) {
+    let name = format!("{}::{name}", module_path!().split_once("::").unwrap().1);
+    let own = name.clone();
+    alone(&name, move || {
+        if let Some(limit) = ThreadLimit::new(&own) {
+            test(&limit);
+            limit.allow();
+        }
+    });
+}
+
+#[test]
+fn a_runtime_without_its_first_worker_is_an_error() {
+    limited("a_runtime_without_its_first_worker_is_an_error", |limit| {
+        limit.forbid();
+        let before = threads_named("");
+        let error = Runtime::builder().workers(2).build().unwrap_err();
+        let BuildError::Thread {
+            workers, started, ..
+        } = &error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!((*workers, *started), (2, 0));
+        let text = error.to_string();
+        assert!(text.contains("0 of 2 workers"), "{text}");
+        assert!(std::error::Error::source(&error).is_some());
+        until(|| threads_named("") == before);
+        let (text, ..) = panic_of(|| greenroom::run(async {}));
+        assert!(text.contains("could not be built"), "{text}");
+        limit.allow();
+        assert_eq!(
+            runtime(2).block_on(async { greenroom::spawn(async { 42 }).await }),
+            42
+        );
+    });
+}
+
+#[test]
+fn a_runtime_without_its_last_worker_is_an_error_and_leaves_no_thread() {
+    limited(
+        "a_runtime_without_its_last_worker_is_an_error_and_leaves_no_thread",
+        |limit| {
+            for more in [1, 2, 3, 7] {
+                let drops = Drops::default();
+                let dropped = drops.one();
+                limit.allow_only(more);
+                let builder = Runtime::builder().workers(8).thread_name("partial");
+                // It is dropped with the last of what the runtime was.
+                let error = builder
+                    .on_fault(move |_| {
+                        let _held = &dropped;
+                    })
+                    .build()
+                    .unwrap_err();
+                let BuildError::Thread {
+                    workers, started, ..
+                } = error
+                else {
+                    panic!("{error:?}")
+                };
+                assert_eq!((workers, started), (8, more));
+                until(|| threads_named("partial") == 0);
+                assert_eq!(drops.count(), 1);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_pinned_thread_that_is_not_started_is_the_systems_error() {
+    limited(
+        "a_pinned_thread_that_is_not_started_is_the_systems_error",
+        |limit| {
+            let runtime = runtime(1);
+            limit.forbid();
+            let error = runtime.spawn_pinned("pinned").unwrap_err();
+            assert!(error.raw_os_error().is_some(), "{error:?}");
+            assert_eq!(drive(runtime.spawn(async { 42 })), 42);
+            limit.allow();
+            let pinned = runtime.spawn_pinned("pinned").unwrap();
+            assert_eq!(drive(pinned.spawn(|| async { 42 })), 42);
+        },
+    );
+}
+
+#[test]
+fn a_blocking_call_without_a_thread_is_made_by_the_caller() {
+    limited(
+        "a_blocking_call_without_a_thread_is_made_by_the_caller",
+        |limit| {
+            let runtime = runtime(1);
+            let here = || std::thread::current().id();
+            limit.forbid();
+            assert_eq!(drive(unblock(here)), here());
+            assert_eq!(runtime.block_on(async { unblock(here).await }), here());
+            let same = drive(runtime.spawn(async move { (unblock(here).await, here()) }));
+            assert_eq!(same.0, same.1);
+            crate::support::keep_bombs_quiet();
+            let call =
+                std::panic::AssertUnwindSafe(unblock(|| -> u32 { panic!("bomb in a call") }));
+            assert!(drive(futures::FutureExt::catch_unwind(call)).is_err());
+            limit.allow();
+            assert_ne!(runtime.block_on(async { unblock(here).await }), here());
+        },
+    );
+}
+
+#[test]
+fn of_blocking_calls_from_many_threads_without_threads_none_is_lost() {
+    limited(
+        "of_blocking_calls_from_many_threads_without_threads_none_is_lost",
+        |limit| {
+            let runtime = runtime(2);
+            let made = Arc::new(AtomicUsize::new(0));
+            let go = Gate::default();
+            let callers: Vec<_> = (0..8)
+                .map(|_| {
+                    let (runtime, made, go) = (runtime.clone(), made.clone(), go.clone());
+                    std::thread::spawn(move || {
+                        go.pass();
+                        for _ in 0..200 {
+                            let made = made.clone();
+                            let call = || unblock(move || made.fetch_add(1, Ordering::SeqCst));
+                            runtime.block_on(async { call().await });
+                        }
+                    })
+                })
+                .collect();
+            limit.forbid();
+            go.open();
+            callers
+                .into_iter()
+                .for_each(|caller| caller.join().unwrap());
+            assert_eq!(made.load(Ordering::SeqCst), 1600);
+        },
+    );
+}
+
+/// A task that was begun, and a gate that its drop opens.
+fn endless(runtime: &Runtime) -> Gate {
+    let (begun, gone) = (Gate::default(), Gate::default());
+    let (here, opens) = (begun.clone(), OpenOnDrop(gone.clone()));
+    let task = async move {
+        let _opens = opens;
+        here.open();
+        std::future::pending::<()>().await;
+    };
+    runtime.spawn(task).detach();
+    begun.pass();
+    gone
+}
+
+#[test]
+fn a_shutdown_needs_no_helper_thread() {
+    limited("a_shutdown_needs_no_helper_thread", |limit| {
+        for workers in [1, 2] {
+            limit.allow();
+            let runtime = runtime(workers);
+            let gone = endless(&runtime);
+            let actor = spawn!(
+                |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} },
+                on = &runtime
+            );
+            limit.forbid();
+            let report = drive(runtime.shutdown());
+            assert_eq!((report.ended, report.left_behind), (1, 0));
+            assert!(gone.is_open());
+            drive(actor.join()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_shutdown_from_within_needs_no_helper_thread() {
+    limited("a_shutdown_from_within_needs_no_helper_thread", |limit| {
+        for workers in [1, 2] {
+            limit.allow();
+            let runtime = runtime(workers);
+            let gone = endless(&runtime);
+            limit.forbid();
+            let (told, own) = (Gate::default(), Gate::default());
+            let (tells, opens) = (told.clone(), OpenOnDrop(own.clone()));
+            let task = async move {
+                let _opens = opens;
+                Runtime::current().shutdown().await;
+                tells.open();
+                std::future::pending::<()>().await;
+            };
+            runtime.spawn(task).detach();
+            told.pass();
+            gone.pass();
+            own.pass();
+        }
+    });
+}
+
+#[test]
+fn the_last_clone_may_go_in_its_own_task_without_a_helper_thread() {
+    limited(
+        "the_last_clone_may_go_in_its_own_task_without_a_helper_thread",
+        |limit| {
+            for workers in [1, 2] {
+                limit.allow();
+                let runtime = runtime(workers);
+                let gone = endless(&runtime);
+                let (go, own) = (Gate::default(), Gate::default());
+                let (waits, opens) = (go.clone(), OpenOnDrop(own.clone()));
+                let clone = runtime.clone();
+                let task = async move {
+                    let _opens = opens;
+                    waits.wait().await;
+                    drop(clone);
+                    std::future::pending::<()>().await;
+                };
+                runtime.spawn(task).detach();
+                drop(runtime);
+                limit.forbid();
+                go.open();
+                gone.pass();
+                own.pass();
+            }
+        },
+    );
+}
+
+#[test]
+fn a_sleep_outside_any_runtime_without_its_thread_panics_and_works_later() {
+    limited(
+        "a_sleep_outside_any_runtime_without_its_thread_panics_and_works_later",
+        |limit| {
+            limit.forbid();
+            let (text, ..) = panic_of(|| poll_once(&mut sleep(Duration::from_secs(1))));
+            assert!(text.contains("cannot start the timer thread"), "{text}");
+            // What needs no thread goes on.
+            drive(sleep(Duration::ZERO));
+            limit.allow();
+            let start = Instant::now();
+            drive(sleep(Duration::from_millis(2)));
+            assert!(start.elapsed() >= Duration::from_millis(2));
+        },
+    );
+}
+
+#[test]
+fn ctrl_c_without_its_thread_is_the_systems_error_and_works_later() {
+    limited(
+        "ctrl_c_without_its_thread_is_the_systems_error_and_works_later",
+        |limit| {
+            limit.forbid();
+            let error = drive(greenroom::ctrl_c()).unwrap_err();
+            assert!(error.raw_os_error().is_some(), "{error:?}");
+            limit.allow();
+            let mut wait = Box::pin(greenroom::ctrl_c());
+            assert!(poll_once(&mut wait).is_pending());
+            crate::child::interrupt();
+            drive(wait).unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_call_that_was_dropped_before_it_began_is_not_made() {
+    limited(
+        "a_call_that_was_dropped_before_it_began_is_not_made",
+        |limit| {
+            let runtime = runtime(1);
+            let (begun, go) = (Gate::default(), Gate::default());
+            let (here, waits) = (begun.clone(), go.clone());
+            let busy = runtime.block_on(async {
+                unblock(move || {
+                    here.open();
+                    waits.pass();
+                })
+            });
+            begun.pass();
+            // With no more threads to be had the next ones wait for the one that there is.
+            limit.forbid();
+            let (made, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
+            let call = || {
+                let (made, dropped) = (made.clone(), drops.one());
+                runtime.block_on(async {
+                    unblock(move || {
+                        let _dropped = dropped;
+                        made.fetch_add(1, Ordering::SeqCst)
+                    })
+                })
+            };
+            let (dropped, awaited) = (call(), call());
+            drop(dropped);
+            go.open();
+            drive(awaited);
+            drive(busy);
+            assert_eq!(made.load(Ordering::SeqCst), 1);
+            until(|| drops.count() == 2);
+            limit.allow();
+        },
+    );
+}
+
+#[test]
+fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
+    limited(
+        "calls_that_have_not_begun_when_the_runtime_ends_are_cancelled",
+        |limit| {
+            let runtime = runtime(1);
+            let (begun, go) = (Gate::default(), Gate::default());
+            let (here, waits) = (begun.clone(), go.clone());
+            let busy = runtime.block_on(async {
+                unblock(move || {
+                    here.open();
+                    waits.pass();
+                })
+            });
+            begun.pass();
+            limit.forbid();
+            let drops = Drops::default();
+            let waiting: Vec<_> = (0..10)
+                .map(|_| {
+                    let dropped = drops.one();
+                    runtime.block_on(async { unblock(move || drop(dropped)) })
+                })
+                .collect();
+            limit.allow();
+            let ending = std::thread::spawn(move || drop(runtime));
+            for call in waiting {
+                assert!(drive(call.fallible()).is_none());
+            }
+            assert_eq!(drops.count(), 10);
+            go.open();
+            drive(busy);
+            ending.join().unwrap();
+        },
+    );
+}

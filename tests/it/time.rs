@@ -1,0 +1,387 @@
+//! Sleeping and bounding: never early, in order, and given up when dropped, wherever it is polled.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use greenroom::Runtime;
+use greenroom::time::{Instant, TimedOut, sleep, timeout};
+
+use crate::support::{
+    CountingWaker, Drops, Gate, Home, Log, WATCH, drive, in_every_home, poll_here, poll_once,
+    within,
+};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+in_every_home!(
+    a_sleep_is_never_early,
+    a_sleep_of_nothing_is_ready_at_once,
+    a_sleep_for_ever_never_ends_and_holds_nobody_up,
+    many_sleeps_all_end,
+    a_sleep_counts_from_its_making,
+    a_sleep_may_be_polled_by_one_task_after_another,
+    a_future_that_is_done_in_time_gives_its_value,
+    a_future_that_is_not_done_in_time_is_given_up,
+    an_outer_bound_may_be_shorter_than_an_inner_one,
+);
+
+fn a_sleep_is_never_early(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        for micros in [1, 50, 999, 1000, 1001, 5000] {
+            let length = Duration::from_micros(micros);
+            let start = Instant::now();
+            let outer = std::time::Instant::now();
+            sleep(length).await;
+            assert!(
+                start.elapsed() >= length && outer.elapsed() >= length,
+                "{length:?}"
+            );
+        }
+    }));
+}
+
+fn a_sleep_of_nothing_is_ready_at_once(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        assert!(poll_here(&mut sleep(Duration::ZERO)).await.is_ready());
+        sleep(Duration::from_nanos(1)).await;
+    }));
+}
+
+fn a_sleep_for_ever_never_ends_and_holds_nobody_up(home: &Home) {
+    let drops = Drops::default();
+    for long in [
+        Duration::MAX,
+        Duration::from_secs(u64::MAX),
+        Duration::from_secs(18_000_000_000),
+    ] {
+        let dropped = drops.one();
+        let mut task = home.spawn_task(async move {
+            let _dropped = dropped;
+            sleep(long).await;
+        });
+        home.block_on(async { assert!(poll_here(&mut task).await.is_pending()) });
+        task.detach();
+    }
+    home.block_on(home.spawn_task(sleep(MILLI)));
+    assert_eq!(drops.count(), 0);
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), 3);
+}
+
+/// Notes in a log that it was woken.
+struct Noting<T>(Log<T>, T);
+
+impl<T: Copy + Send + Sync + 'static> Wake for Noting<T> {
+    fn wake(self: Arc<Self>) {
+        self.0.add(self.1);
+    }
+}
+
+fn deadlines_pass_in_order(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        loop {
+            let woken = Log::default();
+            let mut sleeps = [30, 10, 20, 10, 25, 5].map(|millis| (millis, sleep(MILLI * millis)));
+            let mut all_in_time = true;
+            for (millis, sleep) in &mut sleeps {
+                let waker = Waker::from(Arc::new(Noting(woken.clone(), *millis)));
+                let polled = Pin::new(sleep).poll(&mut Context::from_waker(&waker));
+                all_in_time = all_in_time && polled.is_pending();
+            }
+            // Those that were over before they were armed say nothing of the order.
+            if !all_in_time {
+                continue;
+            }
+            sleep(MILLI * 31).await;
+            let order = woken.take();
+            assert_eq!(order, [5, 10, 10, 20, 25, 30]);
+            return;
+        }
+    }));
+}
+
+#[test]
+fn deadlines_pass_in_order_one_worker() {
+    Home::watch(|| Home::workers(1), deadlines_pass_in_order);
+}
+
+#[test]
+fn deadlines_pass_in_order_pinned() {
+    Home::watch(Home::pinned, deadlines_pass_in_order);
+}
+
+fn many_sleeps_all_end(home: &Home) {
+    let tasks: Vec<_> = (0..2000_u32)
+        .map(|n| home.spawn_task(sleep(Duration::from_micros(u64::from(n * 7919 % 5000)))))
+        .collect();
+    home.block_on(futures::future::join_all(tasks));
+}
+
+fn a_sleep_counts_from_its_making(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let early = sleep(MILLI);
+        sleep(MILLI * 2).await;
+        // Its time is over though it was not polled before.
+        let mut early = early;
+        assert!(poll_here(&mut early).await.is_ready());
+    }));
+}
+
+fn a_sleep_may_be_polled_by_one_task_after_another(home: &Home) {
+    let (wakes, waker) = CountingWaker::new();
+    let start = Instant::now();
+    let mut moved = sleep(MILLI * 3);
+    moved = home.block_on(home.spawn_task(async move {
+        // Once with a waker that is replaced by that of the next task.
+        let polled = Pin::new(&mut moved).poll(&mut Context::from_waker(&waker));
+        if polled.is_ready() {
+            sleep(MILLI)
+        } else {
+            moved
+        }
+    }));
+    home.block_on(home.spawn_task(moved));
+    assert!(start.elapsed() >= MILLI);
+    assert!(wakes.count() <= 1);
+}
+
+fn a_future_that_is_done_in_time_gives_its_value(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        assert_eq!(timeout(Duration::MAX, async { 42 }).await, Ok(42));
+        assert_eq!(timeout(Duration::ZERO, async { 42 }).await, Ok(42));
+        let later = async {
+            greenroom::yield_now().await;
+            42
+        };
+        assert_eq!(timeout(Duration::from_secs(1_000_000), later).await, Ok(42));
+        let task = greenroom::spawn(async { 42 });
+        assert_eq!(timeout(Duration::MAX, task).await, Ok(42));
+    }));
+}
+
+fn a_future_that_is_not_done_in_time_is_given_up(home: &Home) {
+    let drops = Drops::default();
+    let dropped = drops.one();
+    home.block_on(home.spawn_task(async move {
+        let start = Instant::now();
+        let never = async move {
+            let _dropped = dropped;
+            std::future::pending::<()>().await;
+        };
+        let outcome = timeout(MILLI * 2, never).await;
+        assert_eq!(outcome, Err(TimedOut));
+        assert!(start.elapsed() >= MILLI * 2);
+        assert_eq!(TimedOut.to_string(), "the time was over first");
+        assert_eq!(
+            timeout(Duration::ZERO, std::future::pending::<()>()).await,
+            Err(TimedOut)
+        );
+    }));
+    assert_eq!(drops.count(), 1);
+}
+
+fn an_outer_bound_may_be_shorter_than_an_inner_one(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let never = std::future::pending::<()>();
+        let nested = timeout(MILLI, timeout(Duration::MAX, never)).await;
+        assert_eq!(nested, Err(TimedOut));
+        let never = std::future::pending::<()>();
+        let nested = timeout(Duration::MAX, timeout(MILLI, never)).await;
+        assert_eq!(nested, Ok(Err(TimedOut)));
+    }));
+}
+
+/// Sleeps a little and says whether it was long enough.
+async fn nap() -> bool {
+    let start = Instant::now();
+    sleep(MILLI * 2).await;
+    let outcome = timeout(MILLI, std::future::pending::<()>()).await;
+    outcome == Err(TimedOut) && start.elapsed() >= MILLI * 3
+}
+
+#[test]
+fn it_works_in_block_on_on_a_bare_thread_and_on_other_executors() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        assert!(runtime.block_on(nap()));
+        assert!(drive(nap()));
+        assert!(futures::executor::block_on(nap()));
+        assert!(futures::executor::LocalPool::new().run_until(nap()));
+        let threads: Vec<_> = (0..4)
+            .map(|_| std::thread::spawn(|| drive(nap())))
+            .collect();
+        assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+    });
+}
+
+#[test]
+fn it_works_in_a_job_that_blocks() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        assert!(runtime.block_on(async { greenroom::unblock(|| drive(nap())).await }));
+    });
+}
+
+fn a_dropped_sleep_wakes_nobody_and_keeps_nothing(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let (wakes, waker) = CountingWaker::new();
+        let mut dropped = Box::pin(sleep(MILLI * 5));
+        if dropped
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+        {
+            assert!(Arc::strong_count(&wakes) > 1 + 1, "its waker is kept");
+        }
+        drop(dropped);
+        drop(waker);
+        // At once, not when the time is over.
+        assert_eq!(Arc::strong_count(&wakes), 1);
+        let before = wakes.count();
+        sleep(MILLI * 7).await;
+        assert_eq!(wakes.count(), before);
+    }));
+}
+
+#[test]
+fn a_dropped_sleep_wakes_nobody_one_worker() {
+    Home::watch(
+        || Home::workers(1),
+        a_dropped_sleep_wakes_nobody_and_keeps_nothing,
+    );
+}
+
+#[test]
+fn a_dropped_sleep_wakes_nobody_pinned() {
+    Home::watch(Home::pinned, a_dropped_sleep_wakes_nobody_and_keeps_nothing);
+}
+
+#[test]
+fn a_sleep_may_outlive_its_runtime() {
+    within(WATCH, || {
+        for pinned in [false, true] {
+            let home = if pinned {
+                Home::pinned()
+            } else {
+                Home::workers(1)
+            };
+            let (wakes, waker) = CountingWaker::new();
+            let start = Instant::now();
+            let (send, receive) = std::sync::mpsc::channel();
+            drive(home.spawn_task(async move {
+                let mut long = sleep(MILLI * 10);
+                let polled = Pin::new(&mut long).poll(&mut Context::from_waker(&waker));
+                send.send((long, polled)).unwrap();
+            }));
+            let (long, polled) = receive.recv().unwrap();
+            drop(home);
+            if polled.is_pending() {
+                assert_eq!(wakes.count(), 1, "it was told to look for another clock");
+                drive(long);
+            }
+            assert!(start.elapsed() >= MILLI * 10);
+        }
+    });
+}
+
+#[test]
+fn a_sleep_may_move_to_another_runtime_and_outlive_the_first() {
+    within(WATCH, || {
+        let first = Runtime::builder().workers(1).build().unwrap();
+        let second = Runtime::builder().workers(1).build().unwrap();
+        let start = Instant::now();
+        let mut moved = sleep(MILLI * 10);
+        let armed = first.block_on(poll_here(&mut moved)).is_pending();
+        let task = second.spawn(moved);
+        drop(first);
+        drive(task);
+        assert!(!armed || start.elapsed() >= MILLI * 10);
+    });
+}
+
+#[test]
+fn a_bound_is_kept_though_the_runtime_ends_meanwhile() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let outcome = runtime.block_on(async {
+            let bounded = timeout(MILLI * 5, std::future::pending::<()>());
+            let mut bounded = Box::pin(bounded);
+            let _ = poll_here(&mut bounded).await;
+            runtime.shutdown().await;
+            bounded.await
+        });
+        assert_eq!(outcome, Err(TimedOut));
+    });
+}
+
+#[test]
+fn a_deadline_that_is_armed_from_outside_wakes_a_sleeping_worker() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let runtime = Runtime::builder().workers(workers).build().unwrap();
+            drive(runtime.spawn(async {}));
+            for _ in 0..10 {
+                // Polled on this thread, fired by a worker that has nothing else to do.
+                runtime.block_on(sleep(MILLI));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_nearer_deadline_is_kept_though_a_farther_one_was_armed_before() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let runtime = Runtime::builder().workers(workers).build().unwrap();
+            let far = runtime.spawn(sleep(Duration::from_secs(1_000_000)));
+            drive(runtime.spawn(async {}));
+            runtime.block_on(sleep(MILLI));
+            drive(runtime.spawn(sleep(MILLI)));
+            drop(far);
+            drive(runtime.spawn(sleep(MILLI)));
+        }
+    });
+}
+
+#[test]
+fn whoever_waits_for_a_deadline_may_be_dropped_by_what_that_wakes() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let gate = Gate::default();
+        let (sleeper, waits) = (
+            runtime.spawn(sleep(Duration::from_secs(1_000_000))),
+            gate.clone(),
+        );
+        let task = runtime.spawn(async move {
+            sleep(MILLI).await;
+            drop(sleeper);
+            waits.open();
+        });
+        gate.pass();
+        drive(task);
+    });
+}
+
+#[test]
+fn moments_are_ordered_and_do_not_overflow() {
+    let now = Instant::now();
+    assert!(Instant::now() >= now);
+    assert_eq!(now - now, Duration::ZERO);
+    assert_eq!(
+        now - (now + MILLI),
+        Duration::ZERO,
+        "the future has not passed"
+    );
+    assert_eq!((now + MILLI) - now, MILLI);
+    assert_eq!((now + MILLI).duration_since(now), MILLI);
+    assert_eq!(now.checked_add(MILLI), Some(now + MILLI));
+    assert_eq!(now.checked_add(Duration::MAX), None);
+    assert!(now + Duration::MAX >= now + Duration::from_secs(1_000_000));
+    assert_eq!((now + Duration::MAX) + Duration::MAX, now + Duration::MAX);
+    let mut never = sleep(Duration::MAX);
+    assert!(matches!(poll_once(&mut never), Poll::Pending));
+    assert!(format!("{never:?}").starts_with("Sleep"));
+}

@@ -1,0 +1,206 @@
+//! Calls that block, on threads that may.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+use greenroom::{Context, Runtime, spawn, unblock};
+
+use crate::support::{Drops, Gate, WATCH, drive, keep_bombs_quiet, until, within};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+#[test]
+fn it_gives_the_value_and_borrows_no_worker() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let on_worker = drive(runtime.spawn(async { std::thread::current().id() }));
+        let on_other =
+            drive(runtime.spawn(async { unblock(|| std::thread::current().id()).await }));
+        assert_ne!(on_worker, on_other);
+        // The only worker goes on while a call blocks.
+        let value = drive(runtime.spawn(async {
+            let gate = Gate::default();
+            let waits = gate.clone();
+            let call = unblock(move || {
+                waits.pass();
+                42
+            });
+            greenroom::spawn(async move { gate.open() }).await;
+            call.await
+        }));
+        assert_eq!(value, 42);
+    });
+}
+
+#[test]
+fn it_resumes_a_panic() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let runtime = runtime(1);
+        runtime.block_on(async {
+            let call =
+                std::panic::AssertUnwindSafe(unblock(|| -> u32 { panic!("bomb in a call") }));
+            let payload = futures::FutureExt::catch_unwind(call).await.unwrap_err();
+            assert_eq!(payload.downcast_ref::<&str>(), Some(&"bomb in a call"));
+            assert_eq!(unblock(|| 42).await, 42);
+        });
+    });
+}
+
+#[test]
+fn a_call_begins_without_being_awaited_and_goes_on_when_it_is_dropped() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let (begun, go, done) = (Gate::default(), Gate::default(), Gate::default());
+        let (here, waits, opens) = (begun.clone(), go.clone(), done.clone());
+        let call = runtime.block_on(async {
+            unblock(move || {
+                here.open();
+                waits.pass();
+                opens.open();
+            })
+        });
+        begun.pass();
+        drop(call);
+        go.open();
+        done.pass();
+        // One that was detached gives its value to nobody.
+        let drops = Drops::default();
+        let dropped = drops.one();
+        runtime.block_on(async { unblock(move || dropped).detach() });
+        until(|| drops.count() == 1);
+    });
+}
+
+#[test]
+fn a_hundred_calls_wait_for_each_other() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        for _ in 0..3 {
+            let meeting = Arc::new(Barrier::new(100));
+            runtime.block_on(async {
+                let calls: Vec<_> = (0..100)
+                    .map(|_| {
+                        let meeting = meeting.clone();
+                        unblock(move || drop(meeting.wait()))
+                    })
+                    .collect();
+                futures::future::join_all(calls).await;
+            });
+        }
+    });
+}
+
+#[test]
+fn calls_that_are_made_from_many_threads_at_once_wait_for_each_other() {
+    within(WATCH, || {
+        let runtime = runtime(2);
+        for _ in 0..20 {
+            let meeting = Arc::new(Barrier::new(24));
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    let (runtime, meeting) = (&runtime, &meeting);
+                    scope.spawn(move || {
+                        runtime.block_on(async {
+                            let calls: Vec<_> = (0..6)
+                                .map(|_| {
+                                    let meeting = meeting.clone();
+                                    unblock(move || drop(meeting.wait()))
+                                })
+                                .collect();
+                            futures::future::join_all(calls).await;
+                        });
+                    });
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn more_calls_than_there_may_be_threads_are_all_made() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let made = Arc::new(AtomicUsize::new(0));
+        runtime.block_on(async {
+            let calls: Vec<_> = (0..2000)
+                .map(|_| {
+                    let made = made.clone();
+                    unblock(move || made.fetch_add(1, Ordering::SeqCst))
+                })
+                .collect();
+            futures::future::join_all(calls).await;
+        });
+        assert_eq!(made.load(Ordering::SeqCst), 2000);
+    });
+}
+
+#[test]
+fn outside_any_runtime_it_uses_threads_of_the_process() {
+    within(WATCH, || {
+        assert_eq!(drive(unblock(|| 42)), 42);
+        assert!(drive(unblock(Runtime::try_current)).is_none());
+        let meeting = Arc::new(Barrier::new(10));
+        let calls: Vec<_> = (0..10)
+            .map(|_| {
+                let meeting = meeting.clone();
+                unblock(move || drop(meeting.wait()))
+            })
+            .collect();
+        drive(futures::future::join_all(calls));
+        keep_bombs_quiet();
+        let call = std::panic::AssertUnwindSafe(unblock(|| -> u32 { panic!("bomb in a call") }));
+        assert!(drive(futures::FutureExt::catch_unwind(call)).is_err());
+        assert_eq!(futures::executor::block_on(unblock(|| 42)), 42);
+    });
+}
+
+#[test]
+fn a_call_may_use_the_runtime_as_a_task_does() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let sum = runtime.block_on(unblock_in(|| {
+            let runtime = Runtime::current();
+            let counter = spawn!(|mut cx: Context<u32>| async move {
+                let mut sum = 0;
+                while let Some(n) = cx.recv().await {
+                    sum += n;
+                }
+                sum
+            });
+            (1..=4).for_each(|n| counter.tell(n).unwrap());
+            let nested = drive(unblock(|| 10));
+            nested + runtime.block_on(counter.join()).unwrap()
+        }));
+        assert_eq!(sum, 20);
+    });
+}
+
+async fn unblock_in<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
+    unblock(call).await
+}
+
+#[test]
+fn a_job_that_waits_for_what_a_cancelled_task_holds_is_given_back() {
+    within(WATCH, || {
+        // It never gives up waiting, so the job must be given back.
+        let runtime = Runtime::builder()
+            .workers(1)
+            .grace(std::time::Duration::MAX)
+            .build()
+            .unwrap();
+        let (send, receive) = std::sync::mpsc::channel::<()>();
+        runtime
+            .spawn(async move {
+                let _send = send;
+                std::future::pending::<()>().await;
+            })
+            .detach();
+        let job = runtime.block_on(async { unblock(move || receive.recv().is_err()) });
+        let report = drive(runtime.shutdown());
+        assert_eq!(report.left_behind, 0);
+        assert!(drive(job));
+    });
+}

@@ -9,8 +9,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs user code whose panic must go no further; the panic hook has told of it.
 pub(crate) fn contain(user_code: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
-        // The payload's own drop may panic again.
+    let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) else {
+        return;
+    };
+    // The payload's own drop may panic again, and so may that one's.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);
     }
 }

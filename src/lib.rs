@@ -62,7 +62,8 @@
 //!
 //! These may change: a worker's ring holds 256 tasks; the task it woke last runs next, up to three
 //! times in a row; at every other turn it looks at what came from outside; a thief takes half of
-//! another worker's ring; what a blocked worker would have run next is taken over within 4 ms.
+//! another worker's ring; what a blocked worker would have run next is taken over after
+//! about 4 ms.
 //!
 //! # Panics and errors
 //!
@@ -79,6 +80,7 @@ mod sync;
 mod park;
 mod task;
 mod timers;
+mod waiters;
 
 mod pinned;
 mod runtime;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use hosted::Hosted;
 pub(crate) use seat::{Local, Seat, Seats};
 
-use crate::contain::attempt;
+use crate::contain::{attempt, contain};
 use crate::error::{HostFault, TryHostError};
 use crate::runtime::Inner;
 use crate::task::{CellHome, Task, cancelled};
@@ -69,6 +69,7 @@ impl Pinned {
         Fut::Output: Send + 'static,
     {
         if self.seat.is_closing() {
+            contain(|| drop(make));
             return cancelled();
         }
         Seat::spawn(&self.seat, make)

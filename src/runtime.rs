@@ -35,6 +35,7 @@ pub(crate) use inner::Inner;
 pub(crate) use registry::Registry;
 pub use shutdown::Shutdown;
 
+use crate::contain::contain;
 use crate::error::BuildError;
 use crate::park::Parker;
 use crate::pinned::Pinned;
@@ -165,6 +166,7 @@ impl Runtime {
         F::Output: Send + 'static,
     {
         if self.inner.closing.has_begun() {
+            contain(|| drop(future));
             return cancelled();
         }
         spawn_on(self.inner.clone(), future)
@@ -198,7 +200,7 @@ impl Runtime {
             runtime,
             begun: false,
             exempt: None,
-            listener: None,
+            ticket: Default::default(),
         }
         .await
     }

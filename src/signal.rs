@@ -24,12 +24,7 @@ pub async fn ctrl_c() -> std::io::Result<()> {
     use unix::Interrupts;
     let interrupts = Interrupts::of_process()?;
     let seen = interrupts.count();
-    while interrupts.count() == seen {
-        let next = interrupts.raised.listen();
-        if interrupts.count() == seen {
-            next.await;
-        }
-    }
+    interrupts.raised.until(|| interrupts.count() != seen).await;
     Ok(())
 }
 
@@ -46,17 +41,17 @@ pub async fn ctrl_c() -> std::io::Result<()> {
 mod unix {
     use std::sync::{Arc, LazyLock};
 
-    use event_listener::Event;
     use signal_hook::consts::SIGINT;
     use signal_hook::iterator::Signals;
 
     use crate::sync::Mutex;
     use crate::sync::global::{AtomicU64, Ordering};
+    use crate::waiters::Waiters;
 
     /// The SIGINTs that the process got since the first call.
     pub(super) struct Interrupts {
         count: AtomicU64,
-        pub(super) raised: Event,
+        pub(super) raised: Waiters,
     }
 
     impl Interrupts {
@@ -70,7 +65,7 @@ mod unix {
             let mut signals = Signals::new([SIGINT])?;
             let interrupts = Arc::new(Interrupts {
                 count: AtomicU64::new(0),
-                raised: Event::new(),
+                raised: Waiters::new(),
             });
             let own = interrupts.clone();
             std::thread::Builder::new()
@@ -79,7 +74,7 @@ mod unix {
                     for _ in signals.forever() {
                         // Release pairs with the Acquire in `count`.
                         own.count.fetch_add(1, Ordering::Release);
-                        own.raised.notify(usize::MAX);
+                        own.raised.wake_all();
                     }
                 })?;
             *process = Some(interrupts.clone());

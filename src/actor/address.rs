@@ -140,13 +140,7 @@ impl<M> Address<M> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn closed(&self) {
-        // The core itself is not kept over the wait: that would make the future `!Send`.
-        while !self.has_ended() {
-            let ended = self.core().ended.listen();
-            if !self.has_ended() {
-                ended.await;
-            }
-        }
+        self.core().ended.until(|| self.has_ended()).await;
     }
 
     fn has_ended(&self) -> bool {

@@ -21,8 +21,6 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
-use event_listener::Event;
-
 use super::context::Context;
 use super::stage::Stage;
 use super::{id, run};
@@ -32,6 +30,7 @@ use crate::mailbox::{Doom, Flags, Mailbox, Rest, Wake, wake_all};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::task::{CellHome, Header, Runnable, VTable};
+use crate::waiters::Waiters;
 
 /// The front of a cell.
 #[repr(C)]
@@ -45,8 +44,8 @@ pub(crate) struct Core<M> {
     batch: AtomicU32,
     pub(super) id: u64,
     pub(super) name: Option<Box<str>>,
-    /// Notified when the actor has ended.
-    pub(super) ended: Event,
+    /// Who waits for the end of the actor.
+    pub(super) ended: Waiters,
     pub(super) mailbox: Mailbox<M>,
 }
 
@@ -138,7 +137,7 @@ impl<M> Core<M> {
             batch: AtomicU32::new(batch),
             id: id::next(),
             name: options.name,
-            ended: Event::new(),
+            ended: Waiters::new(),
             mailbox: Mailbox::new(options.capacity),
         }
     }
@@ -416,9 +415,7 @@ where
             // SAFETY: (A3) ended, and nobody else will ask.
             unsafe { Self::drop_result(core.pointer()) };
         }
-        contain(|| {
-            core.ended.notify(usize::MAX);
-        });
+        core.ended.wake_all();
         // SAFETY: (A4) the cell's own reference, given up last.
         unsafe { Self::release(core.pointer()) };
     }

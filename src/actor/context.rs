@@ -120,6 +120,18 @@ impl<M> Context<M> {
     }
 }
 
+impl<M> Context<M> {
+    /// A killed or cancelled actor is dropped when it next suspends, so that is what this does.
+    fn poll_doomed(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
+        self.drop_batch();
+        if self.core().receive_in_run(cx.waker()) {
+            Poll::Pending
+        } else {
+            Poll::Ready(None)
+        }
+    }
+}
+
 impl<M> Drop for Context<M> {
     fn drop(&mut self) {
         let core = self.core();
@@ -154,14 +166,7 @@ impl<M> Future for Recv<'_, M> {
         let core = unsafe { context.core.as_ref() };
         let batch = core.batch();
         if batch == 0 {
-            // Doomed. The actor's own task is dropped when it suspends, so that is what this does.
-            context.drop_batch();
-            let own = core.receive_in_run(cx.waker());
-            return if own {
-                Poll::Pending
-            } else {
-                Poll::Ready(None)
-            };
+            return context.poll_doomed(cx);
         }
         if context.turn != core.turn() {
             context.turn = core.turn();
@@ -181,6 +186,10 @@ impl<M> Future for Recv<'_, M> {
                 }
                 Received::Closed => {
                     this.done(core);
+                    // What it had may have been dropped, so this is no end of messages.
+                    if core.mailbox.doom_of().is_some() {
+                        return this.context.poll_doomed(cx);
+                    }
                     return Poll::Ready(None);
                 }
                 Received::Empty => {}

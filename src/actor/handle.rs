@@ -11,14 +11,13 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::task::{Context, Poll};
-
-use event_listener::EventListener;
+use std::task::{Context, Poll, ready};
 
 use super::address::Address;
 use super::cell::Core;
 use crate::error::Fault;
 use crate::mailbox::Flags;
+use crate::waiters::Ticket;
 
 /// What `spawn!` gives: an [`Address`] of the actor, and its result when it has ended.
 ///
@@ -41,7 +40,7 @@ impl<M, T> Handle<M, T> {
             address,
             join: Join {
                 core: Some(core),
-                listener: None,
+                ticket: Ticket::default(),
                 _result: PhantomData,
             },
         }
@@ -98,7 +97,7 @@ impl<M, T> fmt::Debug for Handle<M, T> {
 pub struct Join<M, T> {
     /// `None` once it has given the result.
     core: Option<NonNull<Core<M>>>,
-    listener: Option<EventListener>,
+    ticket: Ticket,
     _result: PhantomData<fn() -> T>,
 }
 
@@ -119,16 +118,8 @@ impl<M, T> Future for Join<M, T> {
         let pointer = this.core.expect("`join` polled after it was ready");
         // SAFETY: (A2) the join holds a reference.
         let core = unsafe { pointer.as_ref() };
-        while !core.mailbox.peek().has(Flags::ENDED) {
-            match &mut this.listener {
-                // Listen first, look again, then wait: the end in between is not missed.
-                None => this.listener = Some(core.ended.listen()),
-                Some(listener) => match Pin::new(listener).poll(cx) {
-                    Poll::Ready(()) => this.listener = None,
-                    Poll::Pending => return Poll::Pending,
-                },
-            }
-        }
+        let ended = || core.mailbox.peek().has(Flags::ENDED);
+        ready!(core.ended.poll(&mut this.ticket, cx, ended));
         let mut result: Option<Result<T, Fault>> = None;
         // SAFETY: (A3) ended, and this is the one right to the result, of this type.
         unsafe { (core.header.vtable.take_result)(core.pointer(), (&raw mut result).cast()) };
@@ -146,6 +137,7 @@ impl<M, T> Drop for Join<M, T> {
         };
         // SAFETY: (A2) the join holds a reference.
         let core = unsafe { pointer.as_ref() };
+        core.ended.leave(&mut self.ticket);
         if core.mailbox.unjoin() {
             // SAFETY: (A3) ended, and nobody else can ask for the result.
             unsafe { (core.header.vtable.drop_result)(core.pointer()) };

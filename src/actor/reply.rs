@@ -138,6 +138,9 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     /// Gives up with [`AskError::TimedOut`] after `duration`, counted from the first poll.
     ///
     /// A second call replaces the first.
+    ///
+    /// # Panics
+    /// The future does, as [`sleep`](crate::time::sleep), outside any runtime.
     pub fn timeout(mut self, duration: Duration) -> Self {
         self.patience = Some(duration);
         self
@@ -167,7 +170,10 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         if let Some(sending) = send {
             match Pin::new(sending).poll(cx) {
                 Poll::Ready(Ok(())) => *send = None,
-                Poll::Ready(Err(_)) => polled = Poll::Ready(Err(AskError::Closed)),
+                Poll::Ready(Err(refused)) => {
+                    contain(|| drop(refused));
+                    polled = Poll::Ready(Err(AskError::Closed));
+                }
                 Poll::Pending => {}
             }
         }

@@ -64,7 +64,10 @@ fn same_as_a_deque<M: Message>() {
             model.push_back(M::new(number).number());
         }
         for _ in 0..random.u64(0..220) {
-            assert_eq!(queue.pop().map(|message| message.number()), model.pop_front());
+            assert_eq!(
+                queue.pop().map(|message| message.number()),
+                model.pop_front()
+            );
             assert_eq!(queue.is_empty(), model.is_empty());
         }
     }

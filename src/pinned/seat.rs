@@ -1,13 +1,13 @@
 //! One pinned thread: its inbox, its loop, and its end.
 //!
 //! # Invariants
-//! - S1: once a future here was polled, it is polled and dropped by the seat's thread only. A
+//! - E1: once a future here was polled, it is polled and dropped by the seat's thread only. A
 //!   runnable that reaches the inbox after its end was never polled.
-//! - S2: `keeps` counts the clones of `Pinned` and all that lives on the thread; at zero nobody can
+//! - E2: `keeps` counts the clones of `Pinned` and all that lives on the thread; at zero nobody can
 //!   add to it.
 #![expect(
     unsafe_code,
-    reason = "futures that are not `Send` are spawned here; see S1"
+    reason = "futures that are not `Send` are spawned here; see E1"
 )]
 
 use std::any::Any;
@@ -126,7 +126,7 @@ impl Seat {
 
     /// Adds to what keeps the thread; the caller is, or belongs to, something that does.
     pub(super) fn keep(&self) {
-        // Relaxed: a new keep comes from one that is held (S2).
+        // Relaxed: a new keep comes from one that is held (E2).
         self.keeps.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -149,7 +149,7 @@ impl Seat {
             let _kept = kept;
             make().await
         };
-        // SAFETY: (S1) before its first poll the future holds `make` and a `Kept`, both `Send`;
+        // SAFETY: (E1) before its first poll the future holds `make` and a `Kept`, both `Send`;
         // from then on the seat's thread alone polls and drops it.
         unsafe { spawn_unchecked(this.clone(), future) }
     }
@@ -287,7 +287,7 @@ impl Home for Arc<Seat> {
         let mut inbox = self.inbox.lock();
         if inbox.closed {
             drop(inbox);
-            // (S1) It was never polled.
+            // (E1) It was never polled.
             return contain(|| drop(runnable));
         }
         inbox.queue.push_back(runnable);

@@ -86,6 +86,9 @@ impl Builder {
 
     /// How long [`shutdown`](Runtime::shutdown) waits for actors to finish what they accepted, by
     /// default 5 s.
+    ///
+    /// A thread that is in the middle of a turn then has one second more to come back from it,
+    /// also when the last clone is dropped, which is a grace of zero.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

@@ -6,16 +6,16 @@
 //!   what it found; whoever schedules something drops it).
 //! - C2: whatever the shutdown waits for is followed by `progress`.
 
+use std::task::{Context, Poll};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
-
-use event_listener::{Event, EventListener};
 
 use super::shutdown::Shutdown;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex, mutant};
 use crate::task::{Key, Runnable};
+use crate::waiters::{Ticket, Waiters};
 
 const OPEN: usize = 0;
 const CLOSING: usize = 1;
@@ -26,7 +26,7 @@ pub(crate) struct Closing {
     phase: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
-    reported: Event,
+    reported: Waiters,
     draining: AtomicBool,
     undelivered: AtomicUsize,
     cancelled: AtomicUsize,
@@ -54,7 +54,7 @@ impl Closing {
             phase: AtomicUsize::new(OPEN),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
-            reported: Event::new(),
+            reported: Waiters::new(),
             draining: AtomicBool::new(false),
             undelivered: AtomicUsize::new(0),
             cancelled: AtomicUsize::new(0),
@@ -186,12 +186,17 @@ impl Closing {
         state.report = Some(report.clone());
         drop(state);
         self.changed.notify_all();
-        self.reported.notify(usize::MAX);
+        self.reported.wake_all();
         report
     }
 
-    pub(super) fn listen(&self) -> EventListener {
-        self.reported.listen()
+    pub(super) fn poll_report(&self, ticket: &mut Ticket, cx: &mut Context<'_>) -> Poll<()> {
+        self.reported
+            .poll(ticket, cx, || self.state.lock().report.is_some())
+    }
+
+    pub(super) fn leave_report(&self, ticket: &mut Ticket) {
+        self.reported.leave(ticket);
     }
 
     // -- tasks that await the shutdown --------------------------------------------------------

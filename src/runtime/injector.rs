@@ -1,4 +1,4 @@
-//! The door to a runtime for everything from outside, and for what overflows a local queue.
+//! A queue that all workers share: for what comes from outside, and for what overflows a ring.
 //!
 //! First in, first out, behind a mutex; its length is readable without it.
 //!

@@ -83,13 +83,13 @@ impl Inner {
         current::with(|place| Some(place?.local_of(self)?.index()))
     }
 
-    /// Drops whatever is in the injector, when nobody is there any more to run it.
+    /// Drops whatever is in no worker's queue, when nobody is there any more to run it.
     ///
     /// One thread at a time does it: what is pushed by a drop is dropped by the same loop, so a
     /// chain of tasks that hold each other does not become a recursion.
     pub(super) fn drain(&self) {
-        while self.queues.injector.len() > 0 && self.closing.begin_drain() {
-            while let Some(entry) = self.queues.injector.pop() {
+        while self.queues.has_left() && self.closing.begin_drain() {
+            while let Some(entry) = self.queues.pop_left() {
                 #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
                 // SAFETY: (N1) taken from the queue, so it is in our hands alone.
                 let runnable = unsafe { Runnable::from_raw(entry) };

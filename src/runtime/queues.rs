@@ -1,9 +1,10 @@
 //! The queues of a runtime and the order in which a worker looks at them.
 //!
-//! A worker takes, in this order: at every other turn the oldest of the injector; its newest (a
-//! bounded number of times in a row); the oldest of its ring; a share of the injector; and, if it is
-//! the one thief, half of another's ring, beginning at a random victim. The queues hold entries and
-//! know nothing of what they are.
+//! A worker takes, in this order: at every other turn the oldest from outside, at every fourth the
+//! oldest that overflowed a ring; its newest (a bounded number of times in a row); the oldest of its
+//! ring; a share of the overflow, then of what is from outside; and, if it is the one thief, half of
+//! another's ring, beginning at a random victim. The queues hold entries and know nothing of what
+//! they are.
 //!
 //! # Invariants
 //! - N1: an entry is in one queue, or in the hands of one worker.
@@ -24,7 +25,10 @@ pub(crate) const NEWEST_RUNS_MAX: u32 = 3;
 
 pub(crate) struct Queues {
     stations: Box<[Station]>,
+    /// What comes from outside.
     pub(super) injector: Injector,
+    /// What did not fit in a ring: apart, so that nothing from outside waits behind it.
+    overflow: Injector,
     pub(super) sleep: Sleep,
 }
 
@@ -48,6 +52,7 @@ impl Queues {
         Queues {
             stations: (0..workers).map(station).collect(),
             injector: Injector::new(),
+            overflow: Injector::new(),
             sleep: Sleep::new(workers),
         }
     }
@@ -63,7 +68,17 @@ impl Queues {
 
     /// Whether a ring or the injector has something.
     pub(crate) fn has_work(&self) -> bool {
-        self.injector.len() > 0 || self.stations.iter().any(|station| station.ring.len() > 0)
+        self.has_left() || self.stations.iter().any(|station| station.ring.len() > 0)
+    }
+
+    /// Whether something is in no worker's queue.
+    pub(super) fn has_left(&self) -> bool {
+        self.injector.len() + self.overflow.len() > 0
+    }
+
+    /// Takes something that is in no worker's queue.
+    pub(super) fn pop_left(&self) -> Option<Entry> {
+        self.injector.pop().or_else(|| self.overflow.pop())
     }
 
     /// Whether the slot of a worker other than `me` is filled.
@@ -88,7 +103,7 @@ impl Queues {
             .count()
     }
 
-    /// Takes all there is in the rings and slots, on behalf of workers that are gone or stuck.
+    /// Takes all that did not come from outside, on behalf of workers that are gone or stuck.
     pub(crate) fn take_all(&self) -> Vec<Entry> {
         let aside = Ring::new();
         let mut taken = Vec::new();
@@ -99,6 +114,7 @@ impl Queues {
             }
             taken.extend(ring.take_newest());
         }
+        taken.extend(std::iter::from_fn(|| self.overflow.pop()));
         taken
     }
 }
@@ -173,14 +189,14 @@ impl<'a> Local<'a> {
         }
     }
 
-    /// To the back of the ring; if that is full, its older half goes to the injector.
+    /// To the back of the ring; if that is full, its older half goes to where all look.
     fn push_back(&self, entry: Entry) {
         let ring = &self.station().ring;
         let mut entry = entry;
         while let Err(refused) = ring.push(entry) {
             entry = refused;
             if let Some(half) = ring.take_half() {
-                self.queues.injector.push(half);
+                self.queues.overflow.push(half);
             }
         }
     }
@@ -190,12 +206,15 @@ impl<'a> Local<'a> {
         let ring = &self.station().ring;
         let look = self.looks.get().wrapping_add(1);
         self.looks.set(look);
-        if look.is_multiple_of(2) {
-            // At every other turn, so that nothing from outside waits for a busy ring, nor a
-            // ring for what floods in from outside.
-            if let Some(entry) = self.queues.injector.pop() {
-                return Some(entry);
-            }
+        // At every other turn, so that nothing from outside waits for a busy ring, nor a ring for
+        // what floods in from outside; and what did not fit in a ring at every fourth.
+        let first = match look % 4 {
+            0 | 2 => self.queues.injector.pop(),
+            1 => self.queues.overflow.pop(),
+            _ => None,
+        };
+        if first.is_some() {
+            return first;
         }
         if self.newest_runs.get() < NEWEST_RUNS_MAX || ring.len() == 0 {
             if let Some(entry) = ring.take_newest() {
@@ -206,11 +225,10 @@ impl<'a> Local<'a> {
             self.push_back(entry);
         }
         self.newest_runs.set(0);
-        ring.pop().or_else(|| {
-            self.queues
-                .injector
-                .pop_some(self.queues.workers(), |more| self.push_back(more))
-        })
+        let share = |of: &Injector| of.pop_some(self.queues.workers(), |more| self.push_back(more));
+        ring.pop()
+            .or_else(|| share(&self.queues.overflow))
+            .or_else(|| share(&self.queues.injector))
     }
 
     /// Becomes the one thief, if there is none.
@@ -265,7 +283,10 @@ impl<'a> Local<'a> {
     /// Hands what is queued here to all, as queued before the shutdown; once, between two turns,
     /// when nothing is in this worker's hands.
     pub(super) fn count_queued(&self) {
-        self.queues.injector.mark_before(self.drain());
+        let overflow = std::iter::from_fn(|| self.queues.overflow.pop());
+        self.queues
+            .injector
+            .mark_before(self.drain().chain(overflow));
         // Release pairs with the Acquire in `is_counted`.
         self.station().counted.store(true, Ordering::Release);
         self.queues.sleep.notify();

@@ -5,10 +5,10 @@
 //! what they are.
 //!
 //! # Invariants
-//! - Q1: only the owner writes `tail`, and the slot from empty to full.
-//! - Q2: entries `head..tail` belong to the ring. Whoever moves `head` by compare-exchange owns
+//! - D1: only the owner writes `tail`, and the slot from empty to full.
+//! - D2: entries `head..tail` belong to the ring. Whoever moves `head` by compare-exchange owns
 //!   the entries it passed; what it read of them before is valid only then.
-//! - Q3: positions count up for ever (64 bit) and are taken modulo the capacity, so no position
+//! - D3: positions count up for ever (64 bit) and are taken modulo the capacity, so no position
 //!   comes twice.
 //!
 //! # Who may call
@@ -54,7 +54,7 @@ impl Ring {
 
     /// Puts the entry at the back; gives it back if the ring is full.
     pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
-        // Relaxed: only the owner writes `tail` (Q1).
+        // Relaxed: only the owner writes `tail` (D1).
         let tail = self.tail.load(Ordering::Relaxed);
         // Acquire pairs with the Release of whoever moved `head`: it has read the entries passed.
         let head = self.head.load(Ordering::Acquire);
@@ -75,7 +75,7 @@ impl Ring {
 
     /// Takes the oldest entry.
     pub(crate) fn pop(&self) -> Option<Entry> {
-        // Relaxed: our own `tail` (Q1); `head` is checked by the exchange.
+        // Relaxed: our own `tail` (D1); `head` is checked by the exchange.
         let tail = self.tail.load(Ordering::Relaxed);
         let mut head = self.head.load(Ordering::Relaxed);
         while head != tail {
@@ -112,7 +112,7 @@ impl Ring {
     /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`, but for
     /// the oldest, which is returned to be run.
     pub(crate) fn steal_into(&self, into: &Ring) -> Option<Entry> {
-        // Relaxed: checked by the exchange.
+        // Acquire, so that `tail` below is not of an earlier moment; the exchange checks it.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             // Acquire pairs with the Release store of `tail` in `push`: the entries are seen.
@@ -123,9 +123,9 @@ impl Ring {
             if half == 0 {
                 return None;
             }
-            // Relaxed: our own `tail` (Q1).
+            // Relaxed: our own `tail` (D1).
             let back = into.tail.load(Ordering::Relaxed);
-            // Relaxed: valid only if the exchange below succeeds (Q2), and then ordered by the
+            // Relaxed: valid only if the exchange below succeeds (D2), and then ordered by the
             // Acquire load of `tail`.
             let first = self.entry(head).load(Ordering::Relaxed);
             for at in 1..half {
@@ -171,7 +171,7 @@ impl Ring {
 
     /// Puts the entry in the slot; the one displaced is given back.
     pub(crate) fn put_newest(&self, entry: Entry) -> Option<Entry> {
-        // Relaxed: empty stays empty but for us (Q1).
+        // Relaxed: empty stays empty but for us (D1).
         if self.newest.load(Ordering::Relaxed).is_null() {
             let order = if mutant("slot_filled_relaxed") {
                 Ordering::Relaxed

@@ -4,10 +4,8 @@ use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-
-use event_listener::EventListener;
 
 use super::closing::State;
 use super::current::{self, Place, Role};
@@ -15,6 +13,7 @@ use super::inner::Inner;
 use crate::instant::Instant;
 use crate::pinned::Seat;
 use crate::task::Key;
+use crate::waiters::Ticket;
 
 /// How long a thread may take to come back from the turn that it is in, twice beyond the grace: to
 /// run what was queued, and to end. A thread that is slower is left behind; shorter would leave
@@ -146,7 +145,7 @@ pub(super) struct Closed {
     pub(super) begun: bool,
     /// The task that polled this last, if it is one of the runtime's.
     pub(super) exempt: Option<Key>,
-    pub(super) listener: Option<EventListener>,
+    pub(super) ticket: Ticket,
 }
 
 impl Closed {
@@ -188,22 +187,15 @@ impl Future for Closed {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Shutdown> {
         let this = self.get_mut();
-        loop {
-            if let Some(report) = this.runtime.closing.report() {
-                return Poll::Ready(report);
-            }
+        let closing = &this.runtime.clone().closing;
+        if closing.report().is_none() {
             this.exempt_this();
             if !this.begun {
                 this.begin();
             }
-            match &mut this.listener {
-                None => this.listener = Some(this.runtime.closing.listen()),
-                Some(listener) => match Pin::new(listener).poll(cx) {
-                    Poll::Ready(()) => this.listener = None,
-                    Poll::Pending => return Poll::Pending,
-                },
-            }
+            ready!(closing.poll_report(&mut this.ticket, cx));
         }
+        Poll::Ready(closing.report().expect("waited for it"))
     }
 }
 
@@ -214,5 +206,6 @@ impl Drop for Closed {
         if let Some(key) = self.exempt.take() {
             self.runtime.closing.exempt_no_more(key);
         }
+        self.runtime.closing.leave_report(&mut self.ticket);
     }
 }

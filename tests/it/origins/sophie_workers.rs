@@ -8,8 +8,8 @@ use std::thread;
 use greenroom::{Context, Reply, Runtime, actor, spawn};
 
 use super::{asleep, join, naps, on_each_worker, runtime};
-use crate::child::{threads_named, until};
-use crate::support::{Gate, Home, Log, WATCH, drive, poll_here, within};
+use crate::child::threads_named;
+use crate::support::{Gate, Home, Log, WATCH, drive, poll_here, until, within};
 
 #[test]
 fn so8_ca5_closures_and_actors_from_outside_run_in_the_order_of_one_queue() {

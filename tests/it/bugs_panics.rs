@@ -2,14 +2,15 @@
 //! (row D16 of the catalogue of bugs), and wakers that do more than wake (D9).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Wake, Waker};
 use std::time::Duration;
 
 use greenroom::{Address, Context, Fault, Reply, Runtime, actor};
 
 use crate::support::{
-    Bomb, Drops, Gate, Home, WATCH, drive, in_every_home, panic_of, poll_once, within,
+    Bomb, CountingWaker, Drops, Gate, Home, WATCH, drive, in_every_home, panic_of, poll_once,
+    within,
 };
 
 in_every_home!(
@@ -22,7 +23,9 @@ in_every_home!(
     bug_d16_a_waker_that_panics_when_a_message_wakes_it,
     bug_d16_a_waker_that_panics_when_a_place_becomes_free,
     bug_d16_a_waker_that_panics_when_an_answer_wakes_it,
+    bug_d9_a_waker_that_panics_at_the_end_of_an_actor_keeps_nobody_else_waiting,
     bug_d9_a_waker_may_look_at_the_actor_that_wakes_it,
+    bug_d9_a_waker_may_drop_who_waits_beside_it,
 );
 
 /// Whoever lives here is served as before.
@@ -233,20 +236,42 @@ fn bug_d16_a_waker_that_panics_when_an_answer_wakes_it(home: &Home) {
     assert_eq!(drive(ask), Ok(1));
 }
 
-/// A waker that does something when it wakes.
-struct Does<F>(F, AtomicBool);
+fn bug_d9_a_waker_that_panics_at_the_end_of_an_actor_keeps_nobody_else_waiting(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
+    let (exploded, explosive) = explosive();
+    let ((one, first), (other, second)) = (CountingWaker::new(), CountingWaker::new());
+    let address = handle.address();
+    let [mut before, mut between, mut after] = [(); 3].map(|()| Box::pin(address.closed()));
+    let mut join = handle.join();
+    leave(&mut before, &explosive);
+    leave(&mut between, &first);
+    leave(&mut join, &second);
+    leave(&mut after, &explosive);
+    address.tell(1).unwrap();
+    one.pass();
+    other.pass();
+    drop(home.hold());
+    assert_eq!((one.count(), other.count()), (1, 1));
+    assert_eq!(exploded.0.load(Ordering::SeqCst), 2);
+    [before, between, after].into_iter().for_each(drive);
+    assert_eq!(drive(join).unwrap(), Some(1));
+    still_serves(home);
+}
+
+/// A waker that does something when it wakes, and opens a gate then.
+struct Does<F>(F, Gate);
 
 impl<F: Fn() + Send + Sync + 'static> Does<F> {
-    fn new(what: F) -> (Arc<Does<F>>, Waker) {
-        let does = Arc::new(Does(what, AtomicBool::new(false)));
-        (does.clone(), Waker::from(does))
+    fn new(what: F) -> (Gate, Waker) {
+        let done = Gate::default();
+        (done.clone(), Waker::from(Arc::new(Does(what, done))))
     }
 }
 
 impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
     fn wake(self: Arc<Self>) {
         (self.0)();
-        self.1.store(true, Ordering::SeqCst);
+        self.1.open();
     }
 }
 
@@ -262,10 +287,24 @@ fn bug_d9_a_waker_may_look_at_the_actor_that_wakes_it(home: &Home) {
     let mut closed = Box::pin(watched.closed());
     leave(&mut closed, &waker);
     watched.tell(1).unwrap();
+    looked.pass();
     assert_eq!(home.block_on(handle.join()).unwrap(), Some(1));
-    home.block_on(closed);
-    drop(home.hold());
-    assert!(looked.1.load(Ordering::SeqCst));
+    assert!(poll_once(&mut closed).is_ready());
+}
+
+fn bug_d9_a_waker_may_drop_who_waits_beside_it(home: &Home) {
+    let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
+    let address = handle.address();
+    let mut join = handle.join();
+    leave(&mut join, Waker::noop());
+    let join = std::sync::Mutex::new(Some(join));
+    let (dropped, waker) = Does::new(move || drop(join.lock().unwrap().take()));
+    let mut closed = Box::pin(address.closed());
+    leave(&mut closed, &waker);
+    address.tell(1).unwrap();
+    dropped.pass();
+    drive(closed);
+    still_serves(home);
 }
 
 /// Tasks on the workers wait for an actor on a pinned thread whose end is the shutdown's doing.

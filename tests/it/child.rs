@@ -57,6 +57,13 @@ pub fn command(test: &str) -> Command {
     command
 }
 
+/// This test binary again, to run what its arguments say, as if nobody had started this process.
+pub fn all_over() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env_remove(ALONE);
+    command
+}
+
 /// Runs the command to its end, which must come within two watches.
 pub fn finish(command: &mut Command) -> Output {
     let child = command.spawn().unwrap();

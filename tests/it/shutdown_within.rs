@@ -431,3 +431,37 @@ fn a_thread_for_blocking_calls_that_waits_for_it_is_left_behind() {
         );
     });
 }
+
+#[test]
+fn a_thread_that_is_given_back_late_may_call_it_and_ends() {
+    within(WATCH, || {
+        for pinned in [false, true] {
+            let brief = Runtime::builder().grace(Duration::from_millis(10));
+            let home = if pinned {
+                Home::pinned_built(brief)
+            } else {
+                Home::built(1, brief)
+            };
+            let reports = Log::default();
+            let (begun, go) = (Gate::default(), Gate::default());
+            let (here, waits, own) = (begun.clone(), go.clone(), reports.clone());
+            let (guard, gone) = guard();
+            home.spawn_task(async move {
+                let _guard = guard;
+                here.open();
+                waits.pass();
+                own.add(Runtime::current().shutdown().await);
+                // It suspends, and nobody will wake it.
+                std::future::pending::<()>().await;
+            })
+            .detach();
+            begun.pass();
+            let report = drive(home.runtime.shutdown());
+            assert_eq!(report.left_behind, 1);
+            assert!(!gone.is_open());
+            go.open();
+            gone.pass();
+            assert_eq!(reports.take(), [report]);
+        }
+    });
+}

@@ -355,6 +355,35 @@ fn an_actor_that_had_begun_is_cancelled_by_the_shutdown() {
 }
 
 #[test]
+fn an_actor_that_was_killed_and_not_polled_before_the_shutdown_is_not_started() {
+    within(WATCH, || {
+        let home = Home::workers(1);
+        let drops = Drops::default();
+        let (state, held) = (drops.one(), home.hold());
+        let killed = home.spawn(actor(async move |_cx: Context<u32>| drop(state)));
+        killed.kill();
+        let runtime = home.runtime.clone();
+        let closes = std::thread::spawn(move || crate::support::drive(runtime.shutdown()));
+        // Until it has begun.
+        let refused = || {
+            actor(async |_cx: Context<u32>| ())
+                .on(&home.runtime)
+                .try_spawn()
+        };
+        while refused().is_ok() {
+            std::thread::yield_now();
+        }
+        drop(held);
+        closes.join().unwrap();
+        assert!(matches!(
+            crate::support::drive(killed.join()),
+            Err(Fault::NotStarted)
+        ));
+        assert_eq!(drops.count(), 1);
+    });
+}
+
+#[test]
 fn an_actor_spawned_after_the_shutdown_is_not_started() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();

@@ -35,6 +35,7 @@ in_every_home!(
     one_reader_serves_many_senders_on_many_threads,
     a_huge_capacity_is_as_good_as_any,
     a_send_says_that_it_was_polled_too_often,
+    a_waiting_send_may_go_to_another_thread,
     try_recv_makes_room_too,
     an_actor_may_wait_for_room_in_another_mailbox,
 );
@@ -389,6 +390,32 @@ fn a_send_says_that_it_was_polled_too_often(home: &Home) {
     drive(&mut send).unwrap();
     let (text, ..) = panic_of(|| poll_once(&mut send));
     assert!(text.contains("`send` polled after it was ready"), "{text}");
+}
+
+fn a_waiting_send_may_go_to_another_thread(home: &Home) {
+    let held = home.hold();
+    let handle = home.spawn(actor(collect).capacity(1));
+    handle.tell(0).unwrap();
+    let mut sends: Vec<_> = (1..9).map(|number| handle.send(number)).collect();
+    sends
+        .iter_mut()
+        .for_each(|send| assert!(poll_once(send).is_pending()));
+    std::thread::scope(|scope| {
+        for (at, send) in sends.into_iter().enumerate() {
+            // Every fourth is dropped there, in its place in the line or not.
+            scope.spawn(move || {
+                if at % 4 == 3 {
+                    drop(send)
+                } else {
+                    drive(send).unwrap()
+                }
+            });
+        }
+        drop(held);
+    });
+    let mut all = home.block_on(handle.join()).unwrap();
+    all.retain(|number| number % 4 != 0);
+    assert_eq!(all, [1, 2, 3, 5, 6, 7]);
 }
 
 fn try_recv_makes_room_too(home: &Home) {

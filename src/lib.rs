@@ -43,7 +43,7 @@
 //!
 //! | where | how | choose it for |
 //! |---|---|---|
-//! | the workers of a [`Runtime`] | `spawn!(f(_))`, [`spawn`] | nearly everything; the future is `Send` |
+//! | the workers of a [`Runtime`] | `spawn!(f(_))`, [`spawn()`] | nearly everything; the future is `Send` |
 //! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | what must not leave its thread |
 //! | a blocking thread | [`unblock`] | a call that blocks |
 //!
@@ -67,7 +67,7 @@
 //!
 //! # Panics and errors
 //!
-//! What returns a `Result` does not panic. [`spawn!`] and [`spawn`] panic where no runtime is
+//! What returns a `Result` does not panic. [`spawn!`] and [`spawn()`] panic where no runtime is
 //! current or an option is impossible; [`ActorBuilder::try_spawn`] gives an error. Each operation
 //! has an error type of its own, and gives back what it did not take.
 

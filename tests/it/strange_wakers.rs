@@ -45,7 +45,10 @@ fn one_that_panics_keeps_the_end_of_an_actor_from_nobody_else() {
         let address = idle_actor(&runtime);
         let mut first = Box::pin(address.closed());
         let waker = Waker::from(Arc::new(Panics));
-        assert_eq!(first.as_mut().poll(&mut Cx::from_waker(&waker)), Poll::Pending);
+        assert_eq!(
+            first.as_mut().poll(&mut Cx::from_waker(&waker)),
+            Poll::Pending
+        );
         let own = address.clone();
         let second = std::thread::spawn(move || drive(own.closed()));
         address.kill();
@@ -61,7 +64,12 @@ fn one_that_panics_keeps_the_end_of_a_runtime_from_nobody_else() {
         let runtime = runtime();
         let mut first = Box::pin(runtime.shutdown());
         let waker = Waker::from(Arc::new(Panics));
-        assert!(first.as_mut().poll(&mut Cx::from_waker(&waker)).is_pending());
+        assert!(
+            first
+                .as_mut()
+                .poll(&mut Cx::from_waker(&waker))
+                .is_pending()
+        );
         assert_eq!(drive(runtime.shutdown()).left_behind, 0);
         drop(first);
     });
@@ -77,7 +85,12 @@ fn one_that_drops_what_it_wakes_holds_up_nobody() {
         let waker = Waker::from(Arc::new(Drops(waiting.clone())));
         let mut closed: Pin<Box<dyn Future<Output = ()> + Send>> =
             Box::pin(async move { own.closed().await });
-        assert!(closed.as_mut().poll(&mut Cx::from_waker(&waker)).is_pending());
+        assert!(
+            closed
+                .as_mut()
+                .poll(&mut Cx::from_waker(&waker))
+                .is_pending()
+        );
         *waiting.lock().unwrap() = Some(closed);
         address.kill();
         // The only worker is not held up.

@@ -192,7 +192,10 @@ impl Clock for Inner {
 
     fn next_changed(&self) {
         // A worker that sleeps next sees to the deadline itself; most timers are armed like that.
-        let by_worker = current::with(|place| Some(place?.local_of(self)?.owe_keeper())).is_some();
+        let by_worker = current::with(|place| {
+            let local = place.and_then(|place| place.local_of(self));
+            local.map(|local| local.owe_keeper()).is_some()
+        });
         self.queues.sleep.notify_deadline(by_worker);
     }
 }

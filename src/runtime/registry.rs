@@ -136,6 +136,17 @@ impl Registry {
             })
     }
 
+    /// How much is here besides these.
+    pub(crate) fn others(&self, keys: &[Key]) -> usize {
+        let others = |shard: &Mutex<Shard>| {
+            let shard = shard.lock();
+            let tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
+            let all = tasks.chain(shard.cells().map(Key::of_cell));
+            all.filter(|key| !keys.contains(key)).count()
+        };
+        self.shards.iter().map(others).sum()
+    }
+
     fn for_each_cell(&self, mut each: impl FnMut(NonNull<Header>)) {
         for shard in &self.shards {
             let cells = shard.lock().hold_cells();
@@ -175,7 +186,7 @@ impl Registry {
         drop(waker);
     }
 
-    /// Wakes every task that is here, but for those to `spare`; says how many were woken.
+    /// Wakes every task that is here, but for those to `spare`; says how many these are.
     pub(crate) fn wake_tasks(&self, spare: &[Key]) -> usize {
         let mut woken = 0;
         for shard in &self.shards {

@@ -12,6 +12,7 @@ use super::current::{self, Place, Role};
 use super::inner::Inner;
 use crate::instant::Instant;
 use crate::pinned::Seat;
+use crate::sync::yield_now;
 use crate::task::Key;
 use crate::waiters::Ticket;
 
@@ -54,7 +55,11 @@ impl Inner {
             .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
         self.let_run_what_was_queued(deadline);
         let (left_behind, staying) = self.end_threads(a_turn_after(deadline));
-        self.cancel_all();
+        // Somebody may have woken a task and not brought it here yet. Not so if a thread is left
+        // behind: that may have some in its hands, and drops them when user code gives it back.
+        while self.cancel_all() > 0 && left_behind == 0 {
+            yield_now();
+        }
         self.timers.close();
         self.closing.settle();
         self.drain();
@@ -119,20 +124,19 @@ impl Inner {
         (pinned + workers + self.blocking.close(deadline), staying)
     }
 
-    /// Cancels and drops all that is left, but for what is exempt.
-    pub(super) fn cancel_all(&self) {
+    /// Cancels and drops all that is left, but for what is exempt or in the hands of a thread; says
+    /// how much that is.
+    pub(super) fn cancel_all(&self) -> usize {
         let spare = self.closing.exempted();
         self.drain();
         self.registry.cancel_cells(&spare);
         let mut left = usize::MAX;
         loop {
-            let tasks = self.registry.wake_tasks(&spare);
+            self.registry.wake_tasks(&spare);
             self.drain();
-            let still = tasks + self.registry.cells();
-            // What does not get less is exempt, or in the hands of a thread that is left behind,
-            // which drops it when user code gives the thread back.
-            if still >= left {
-                return;
+            let still = self.registry.others(&spare);
+            if still == 0 || still >= left {
+                return still;
             }
             left = still;
         }

@@ -28,6 +28,12 @@ in_every_home!(
     a_timeout_around_recv_loses_nothing,
 );
 
+/// Waits until an actor here, whose gate this is, has gone to sleep: its turn is over too.
+fn asleep(home: &Home, waiting: &Gate) {
+    waiting.pass();
+    drop(home.hold());
+}
+
 fn a_recv_that_is_dropped_takes_no_message(home: &Home) {
     let drops = Drops::default();
     let (waiting, told) = (Gate::default(), Gate::default());
@@ -45,7 +51,7 @@ fn a_recv_that_is_dropped_takes_no_message(home: &Home) {
         }
         numbers
     }));
-    waiting.pass();
+    asleep(home, &waiting);
     for number in 0..3 {
         handle.tell((number, drops.one())).unwrap();
     }
@@ -70,13 +76,13 @@ fn a_recv_that_loses_a_race_takes_no_message(home: &Home) {
         }
     }));
     lost.pass();
-    for number in 0..1_000 {
+    for number in 0..100 {
         handle.tell(number).unwrap();
         std::thread::yield_now();
     }
     assert_eq!(
         home.block_on(handle.join()).unwrap(),
-        (0..1_000).collect::<Vec<_>>()
+        (0..100).collect::<Vec<_>>()
     );
 }
 
@@ -91,7 +97,7 @@ fn a_message_wakes_a_recv_inside_select(home: &Home) {
             Either::Right(_) => unreachable!(),
         }
     }));
-    waiting.pass();
+    asleep(home, &waiting);
     handle.tell(7).unwrap();
     home.block_on(handle.closed());
     assert_eq!(home.block_on(handle.join()).unwrap(), Some(7));
@@ -106,7 +112,7 @@ fn a_message_wakes_a_recv_inside_futures_unordered(home: &Home) {
         all.push(std::future::pending().right_future());
         open_when_pending(waits, all.next()).await
     }));
-    waiting.pass();
+    asleep(home, &waiting);
     handle.tell(7).unwrap();
     home.block_on(handle.closed());
     assert_eq!(home.block_on(handle.join()).unwrap(), Some(Some(7)));
@@ -114,19 +120,24 @@ fn a_message_wakes_a_recv_inside_futures_unordered(home: &Home) {
 
 fn a_recv_polled_here_first_and_then_by_others_is_woken_there(home: &Home) {
     for suspend_between in [false, true] {
-        let waiting = Gate::default();
-        let waits = waiting.clone();
+        let (between, go_on, waiting) = (Gate::default(), Gate::default(), Gate::default());
+        let (comes_between, waits_between, waits) =
+            (between.clone(), go_on.clone(), waiting.clone());
         let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
             let mut recv = cx.recv();
             assert!(poll_here(&mut recv).await.is_pending());
             if suspend_between {
-                greenroom::yield_now().await;
+                open_when_pending(comes_between, waits_between.wait()).await;
             }
             // From here on it is polled with a waker of the set's own.
             let mut all = FuturesUnordered::from_iter([recv]);
             open_when_pending(waits, all.next()).await
         }));
-        waiting.pass();
+        if suspend_between {
+            asleep(home, &between);
+            go_on.open();
+        }
+        asleep(home, &waiting);
         handle.tell(7).unwrap();
         home.block_on(handle.closed());
         assert_eq!(home.block_on(handle.join()).unwrap(), Some(Some(7)));
@@ -135,8 +146,9 @@ fn a_recv_polled_here_first_and_then_by_others_is_woken_there(home: &Home) {
 
 fn a_recv_polled_by_others_first_and_then_here_is_woken_here(home: &Home) {
     for suspend_between in [false, true] {
-        let waiting = Gate::default();
-        let waits = waiting.clone();
+        let (between, go_on, waiting) = (Gate::default(), Gate::default(), Gate::default());
+        let (comes_between, waits_between, waits) =
+            (between.clone(), go_on.clone(), waiting.clone());
         let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
             let mut recv = cx.recv();
             {
@@ -144,11 +156,15 @@ fn a_recv_polled_by_others_first_and_then_here_is_woken_here(home: &Home) {
                 assert!(poll_here(&mut all.next()).await.is_pending());
             }
             if suspend_between {
-                greenroom::yield_now().await;
+                open_when_pending(comes_between, waits_between.wait()).await;
             }
             open_when_pending(waits, recv).await
         }));
-        waiting.pass();
+        if suspend_between {
+            asleep(home, &between);
+            go_on.open();
+        }
+        asleep(home, &waiting);
         handle.tell(7).unwrap();
         home.block_on(handle.closed());
         assert_eq!(home.block_on(handle.join()).unwrap(), Some(7));
@@ -167,7 +183,7 @@ fn a_recv_that_others_polled_is_woken_by_stop_and_kill(home: &Home) {
             });
             std::future::pending::<()>().await;
         }));
-        waiting.pass();
+        asleep(home, &waiting);
         if kill {
             handle.kill()
         } else {
@@ -194,7 +210,7 @@ fn a_context_may_be_read_in_another_task(home: &Home) {
         drop(runtime);
         reader.await
     }));
-    waiting.pass();
+    asleep(home, &waiting);
     (0..500).for_each(|number| handle.tell(number).unwrap());
     assert_eq!(
         home.block_on(handle.join()).unwrap(),
@@ -221,7 +237,7 @@ fn a_context_may_be_read_on_another_thread(home: &Home) {
         });
         done.wait().await;
     }));
-    waiting.pass();
+    asleep(home, &waiting);
     for number in 0..500 {
         handle.tell(number).unwrap();
         // One at a time, so that each must wake the thread.
@@ -266,7 +282,7 @@ fn an_actor_that_ends_closes_the_context_it_gave_away(home: &Home) {
         });
         end.wait().await;
     }));
-    waiting.pass();
+    asleep(home, &waiting);
     gate.open();
     assert!(read.recv().unwrap());
     home.block_on(handle.closed());
@@ -350,7 +366,7 @@ fn a_handler_that_waits_for_something_else_is_not_woken_by_messages(home: &Home)
         .await;
     }));
     handle.tell(0).unwrap();
-    waiting.pass();
+    asleep(home, &waiting);
     (1..100).for_each(|number| handle.tell(number).unwrap());
     gate.open();
     home.block_on(handle.join()).unwrap();
@@ -370,12 +386,12 @@ fn a_timeout_around_recv_loses_nothing(home: &Home) {
             }
         }
     }));
-    for number in 0..2_000 {
+    for number in 0..200 {
         handle.tell(number).unwrap();
         std::thread::yield_now();
     }
     assert_eq!(
         home.block_on(handle.join()).unwrap(),
-        (0..2_000).collect::<Vec<_>>()
+        (0..200).collect::<Vec<_>>()
     );
 }

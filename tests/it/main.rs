@@ -2,6 +2,7 @@
 #[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]
+
 mod actor_close;
 mod actor_faults;
 mod actor_handle;

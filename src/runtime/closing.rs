@@ -237,6 +237,14 @@ impl Closing {
         None
     }
 
+    /// What was kept for tasks that are exempt no more.
+    pub(super) fn unspare(&self) -> Vec<Runnable> {
+        let mut state = self.state.lock();
+        let State { exempt, spared, .. } = &mut *state;
+        let unneeded = |runnable: &mut Runnable| !exempt.contains(&runnable.key());
+        spared.extract_if(.., unneeded).collect()
+    }
+
     /// Runs each exempt task once more, when it has its report. One worker stays to do so; says
     /// whether it was this one.
     pub(super) fn linger(&self, mut turn: impl FnMut(Runnable)) -> bool {

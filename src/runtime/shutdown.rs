@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::closing::State;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
+use crate::contain::contain;
 use crate::instant::Instant;
 use crate::pinned::Seat;
 use crate::sync::yield_now;
@@ -128,6 +129,9 @@ impl Inner {
     /// how much that is.
     pub(super) fn cancel_all(&self) -> usize {
         let spare = self.closing.exempted();
+        for runnable in self.closing.unspare() {
+            contain(|| drop(runnable));
+        }
         self.drain();
         self.registry.cancel_cells(&spare);
         let mut left = usize::MAX;

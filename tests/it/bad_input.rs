@@ -83,7 +83,8 @@ fn impossible_options_of_a_runtime_are_refused_with_value_and_limit() {
 
 #[test]
 fn extreme_options_of_a_runtime_that_can_be_are_taken() {
-    let rows: &[(&str, fn(Builder) -> Builder)] = &[
+    type Row = (&'static str, fn(Builder) -> Builder);
+    let rows: &[Row] = &[
         ("batch 1", |b| b.batch(1)),
         ("the largest batch", |b| b.batch(u32::MAX as usize)),
         ("an empty name", |b| b.thread_name("")),

@@ -10,7 +10,7 @@ use greenroom::time::{Instant, sleep};
 use greenroom::{BuildError, Context, Runtime, spawn, unblock};
 
 use crate::child::{ThreadLimit, alone, threads_named};
-use crate::support::{Drops, Gate, OpenOnDrop, drive, panic_of, poll_once, until};
+use crate::support::{Drops, Gate, OpenOnDrop, drive, inside, panic_of, poll_once, until};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder()
@@ -290,7 +290,7 @@ fn a_call_that_was_dropped_before_it_began_is_not_made() {
             let runtime = runtime(1);
             let (begun, go) = (Gate::default(), Gate::default());
             let (here, waits) = (begun.clone(), go.clone());
-            let busy = runtime.block_on(async {
+            let busy = inside(&runtime, || {
                 unblock(move || {
                     here.open();
                     waits.pass();
@@ -302,7 +302,7 @@ fn a_call_that_was_dropped_before_it_began_is_not_made() {
             let (made, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
             let call = || {
                 let (made, dropped) = (made.clone(), drops.one());
-                runtime.block_on(async {
+                inside(&runtime, || {
                     unblock(move || {
                         let _dropped = dropped;
                         made.fetch_add(1, Ordering::SeqCst)
@@ -329,7 +329,7 @@ fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
             let runtime = runtime(1);
             let (begun, go) = (Gate::default(), Gate::default());
             let (here, waits) = (begun.clone(), go.clone());
-            let busy = runtime.block_on(async {
+            let busy = inside(&runtime, || {
                 unblock(move || {
                     here.open();
                     waits.pass();
@@ -341,7 +341,7 @@ fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
             let waiting: Vec<_> = (0..10)
                 .map(|_| {
                     let dropped = drops.one();
-                    runtime.block_on(async { unblock(move || drop(dropped)) })
+                    inside(&runtime, || unblock(move || drop(dropped)))
                 })
                 .collect();
             limit.allow();

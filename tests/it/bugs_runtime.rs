@@ -13,7 +13,7 @@ use std::time::Duration;
 use greenroom::{Address, Context, Pinned, Runtime, spawn};
 
 use crate::support::{
-    Drops, Gate, Home, WATCH, drive, in_every_home, poll_here, poll_once, until, within,
+    Drops, Gate, Home, WATCH, drive, in_every_home, inside, poll_here, poll_once, until, within,
 };
 
 in_every_home!(
@@ -219,66 +219,68 @@ fn bug_d4_wakers_that_outlive_the_runtime_free_everything_when_they_go(home: &Ho
 /// Whatever a user may keep of a runtime that is gone.
 type Keep = fn(&Runtime, &Pinned) -> Box<dyn std::any::Any>;
 
+async fn reader(mut cx: Context<Vec<u8>>) {
+    while cx.recv().await.is_some() {}
+}
+
+const KEPT: &[(&str, Keep)] = &[
+    ("nothing", |_, _| Box::new(())),
+    ("a clone that does not count", |runtime, _| {
+        Box::new(runtime.block_on(async { Runtime::current() }))
+    }),
+    ("a pinned thread", |_, pinned| Box::new(pinned.clone())),
+    ("a task", |runtime, _| {
+        Box::new(runtime.spawn(std::future::pending::<()>()))
+    }),
+    ("a task that was done", |runtime, _| {
+        let task = runtime.spawn(async { vec![1] });
+        until(|| task.is_finished());
+        Box::new(task)
+    }),
+    ("a pinned task", |_, pinned| {
+        Box::new(pinned.spawn(std::future::pending::<()>))
+    }),
+    ("a handle", |runtime, _| {
+        Box::new(spawn!(reader(_), on = runtime))
+    }),
+    ("an address and its weak one", |_, pinned| {
+        let actor = spawn!(reader(_), on = pinned);
+        Box::new((actor.address(), actor.downgrade()))
+    }),
+    ("a join", |runtime, _| {
+        Box::new(spawn!(reader(_), on = runtime).join())
+    }),
+    ("a hosted value", |_, pinned| {
+        Box::new(drive(pinned.host(|| vec![1])).unwrap())
+    }),
+    ("a sleep", |runtime, _| {
+        let mut sleep = greenroom::time::sleep(Duration::from_secs(1_000_000));
+        assert!(runtime.block_on(poll_here(&mut sleep)).is_pending());
+        Box::new(sleep)
+    }),
+    ("a pinned sleep", |_, pinned| {
+        let (send, receive) = std::sync::mpsc::channel();
+        drive(pinned.spawn(|| async move {
+            let mut sleep = greenroom::time::sleep(Duration::from_secs(1_000_000));
+            assert!(poll_here(&mut sleep).await.is_pending());
+            send.send(sleep).unwrap();
+        }));
+        Box::new(receive.recv().unwrap())
+    }),
+    ("a blocking call", |runtime, _| {
+        Box::new(inside(runtime, || greenroom::unblock(|| vec![1])))
+    }),
+    ("a shutdown", |runtime, _| {
+        let runtime = runtime.block_on(async { Runtime::current() });
+        let mut shutdown = Box::pin(async move { runtime.shutdown().await });
+        let _ = poll_once(&mut shutdown);
+        Box::new(shutdown)
+    }),
+];
+
 #[test]
 fn bug_d4_nothing_that_is_kept_of_a_runtime_keeps_more_than_itself() {
-    async fn reader(mut cx: Context<Vec<u8>>) {
-        while cx.recv().await.is_some() {}
-    }
-    let kinds: &[(&str, Keep)] = &[
-        ("nothing", |_, _| Box::new(())),
-        ("a clone that does not count", |runtime, _| {
-            Box::new(runtime.block_on(async { Runtime::current() }))
-        }),
-        ("a pinned thread", |_, pinned| Box::new(pinned.clone())),
-        ("a task", |runtime, _| {
-            Box::new(runtime.spawn(std::future::pending::<()>()))
-        }),
-        ("a task that was done", |runtime, _| {
-            let task = runtime.spawn(async { vec![1] });
-            until(|| task.is_finished());
-            Box::new(task)
-        }),
-        ("a pinned task", |_, pinned| {
-            Box::new(pinned.spawn(std::future::pending::<()>))
-        }),
-        ("a handle", |runtime, _| {
-            Box::new(spawn!(reader(_), on = runtime))
-        }),
-        ("an address and its weak one", |_, pinned| {
-            let actor = spawn!(reader(_), on = pinned);
-            Box::new((actor.address(), actor.downgrade()))
-        }),
-        ("a join", |runtime, _| {
-            Box::new(spawn!(reader(_), on = runtime).join())
-        }),
-        ("a hosted value", |_, pinned| {
-            Box::new(drive(pinned.host(|| vec![1])).unwrap())
-        }),
-        ("a sleep", |runtime, _| {
-            let mut sleep = greenroom::time::sleep(Duration::from_secs(1_000_000));
-            assert!(runtime.block_on(poll_here(&mut sleep)).is_pending());
-            Box::new(sleep)
-        }),
-        ("a pinned sleep", |_, pinned| {
-            let (send, receive) = std::sync::mpsc::channel();
-            drive(pinned.spawn(|| async move {
-                let mut sleep = greenroom::time::sleep(Duration::from_secs(1_000_000));
-                assert!(poll_here(&mut sleep).await.is_pending());
-                send.send(sleep).unwrap();
-            }));
-            Box::new(receive.recv().unwrap())
-        }),
-        ("a blocking call", |runtime, _| {
-            Box::new(runtime.block_on(async { greenroom::unblock(|| vec![1]) }))
-        }),
-        ("a shutdown", |runtime, _| {
-            let runtime = runtime.block_on(async { Runtime::current() });
-            let mut shutdown = Box::pin(async move { runtime.shutdown().await });
-            let _ = poll_once(&mut shutdown);
-            Box::new(shutdown)
-        }),
-    ];
-    for (what, keep) in kinds {
+    for (what, keep) in KEPT {
         within(WATCH, move || {
             let (runtime, trace) = traced(2);
             let pinned = runtime.spawn_pinned("pinned").unwrap();

@@ -159,10 +159,8 @@ impl ThreadLimit {
             rlim_max: self.hard,
         };
         // SAFETY: plain data, given by reference for the call.
-        assert_eq!(
-            unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) },
-            0
-        );
+        let done = unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) };
+        assert_eq!(done, 0);
     }
 }
 

@@ -21,7 +21,7 @@ fn as_many_tasks_run_at_the_same_time_as_there_are_workers() {
                 let tasks: Vec<_> = (0..workers)
                     .map(|_| {
                         let meeting = meeting.clone();
-                        greenroom::spawn(async move { drop(meeting.wait()) })
+                        greenroom::spawn(async move { meeting.wait().is_leader() })
                     })
                     .collect();
                 futures::future::join_all(tasks).await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use greenroom::{Context, Runtime, spawn};
 
-use crate::support::{Drops, Gate, OpenOnDrop, WATCH, drive, within};
+use crate::support::{Drops, Gate, OpenOnDrop, WATCH, drive, inside, within};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
@@ -179,14 +179,13 @@ fn the_last_one_may_be_dropped_in_its_own_actor_two_workers() {
 fn the_last_one_may_be_dropped_inside_unblock() {
     within(WATCH, || {
         dropped_within(1, |runtime, go, drop_it| {
-            runtime
-                .block_on(async {
-                    greenroom::unblock(move || {
-                        go.pass();
-                        drop_it();
-                    })
+            let job = inside(runtime, || {
+                greenroom::unblock(move || {
+                    go.pass();
+                    drop_it();
                 })
-                .detach();
+            });
+            job.detach();
         });
     });
 }

@@ -227,82 +227,83 @@ fn bug_w2_actors_that_lived_on_the_worker_that_blocks_go_on() {
 /// A job for the other worker to do, and how it is brought there.
 type Bring = fn(&Runtime, Gate);
 
+const KINDS: [(&str, Bring); 8] = [
+    ("injector", |runtime, gate| {
+        runtime.spawn(async move { gate.open() }).detach()
+    }),
+    ("slot, then blocked", |runtime, gate| {
+        runtime
+            .spawn(async move {
+                let opens = gate.clone();
+                greenroom::spawn(async move { opens.open() }).detach();
+                gate.pass();
+            })
+            .detach();
+    }),
+    ("ring, then blocked", |runtime, gate| {
+        runtime
+            .spawn(async move {
+                let opens = gate.clone();
+                greenroom::spawn(async move { opens.open() }).detach();
+                greenroom::spawn(async {}).detach();
+                gate.pass();
+            })
+            .detach();
+    }),
+    ("overflow, then blocked", |runtime, gate| {
+        runtime
+            .spawn(async move {
+                let opens = gate.clone();
+                greenroom::spawn(async move { opens.open() }).detach();
+                (0..600).for_each(|_| greenroom::spawn(async {}).detach());
+                gate.pass();
+            })
+            .detach();
+    }),
+    ("a deadline", |runtime, gate| {
+        let soon = greenroom::time::sleep(Duration::from_millis(1));
+        runtime
+            .spawn(async move {
+                soon.await;
+                gate.open();
+            })
+            .detach();
+    }),
+    ("a pinned thread's wake", |runtime, gate| {
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let waits = Gate::default();
+        let opens = waits.clone();
+        runtime
+            .spawn(async move {
+                waits.wait().await;
+                gate.open();
+            })
+            .detach();
+        pinned.spawn(move || async move { opens.open() }).detach();
+    }),
+    ("a job's end", |runtime, gate| {
+        runtime
+            .spawn(async move {
+                greenroom::unblock(|| {}).await;
+                gate.open();
+            })
+            .detach();
+    }),
+    ("an actor's message", |runtime, gate| {
+        let actor = spawn!(
+            |mut cx: Context<()>| async move {
+                cx.recv().await;
+                gate.open();
+            },
+            on = runtime
+        );
+        actor.tell(()).unwrap();
+    }),
+];
+
 #[test]
 fn bug_w8_a_sleeping_worker_is_woken_by_each_kind_of_queue() {
-    let kinds: [(&str, Bring); 8] = [
-        ("injector", |runtime, gate| {
-            runtime.spawn(async move { gate.open() }).detach()
-        }),
-        ("slot, then blocked", |runtime, gate| {
-            runtime
-                .spawn(async move {
-                    let opens = gate.clone();
-                    greenroom::spawn(async move { opens.open() }).detach();
-                    gate.pass();
-                })
-                .detach();
-        }),
-        ("ring, then blocked", |runtime, gate| {
-            runtime
-                .spawn(async move {
-                    let opens = gate.clone();
-                    greenroom::spawn(async move { opens.open() }).detach();
-                    greenroom::spawn(async {}).detach();
-                    gate.pass();
-                })
-                .detach();
-        }),
-        ("overflow, then blocked", |runtime, gate| {
-            runtime
-                .spawn(async move {
-                    let opens = gate.clone();
-                    greenroom::spawn(async move { opens.open() }).detach();
-                    (0..600).for_each(|_| greenroom::spawn(async {}).detach());
-                    gate.pass();
-                })
-                .detach();
-        }),
-        ("a deadline", |runtime, gate| {
-            let soon = greenroom::time::sleep(Duration::from_millis(1));
-            runtime
-                .spawn(async move {
-                    soon.await;
-                    gate.open();
-                })
-                .detach();
-        }),
-        ("a pinned thread's wake", |runtime, gate| {
-            let pinned = runtime.spawn_pinned("pinned").unwrap();
-            let waits = Gate::default();
-            let opens = waits.clone();
-            runtime
-                .spawn(async move {
-                    waits.wait().await;
-                    gate.open();
-                })
-                .detach();
-            pinned.spawn(move || async move { opens.open() }).detach();
-        }),
-        ("a job's end", |runtime, gate| {
-            runtime
-                .spawn(async move {
-                    greenroom::unblock(|| {}).await;
-                    gate.open();
-                })
-                .detach();
-        }),
-        ("an actor's message", |runtime, gate| {
-            let actor = spawn!(
-                |mut cx: Context<()>| async move {
-                    cx.recv().await;
-                    gate.open();
-                },
-                on = runtime
-            );
-            actor.tell(()).unwrap();
-        }),
-    ];
-    for (kind, bring) in kinds {
+    for (kind, bring) in KINDS {
         eprintln!("woken by {kind}");
         within(WATCH, move || {
             let runtime = runtime(2);
@@ -351,7 +352,7 @@ fn all_workers_take_part_in_what_one_task_spawns() {
                     let tasks: Vec<_> = (0..workers)
                         .map(|_| {
                             let meeting = meeting.clone();
-                            greenroom::spawn(async move { drop(meeting.wait()) })
+                            greenroom::spawn(async move { meeting.wait().is_leader() })
                         })
                         .collect();
                     futures::future::join_all(tasks).await;

@@ -457,3 +457,8 @@ pub fn until(is_so: impl Fn() -> bool) {
         std::thread::yield_now();
     }
 }
+
+/// Calls `call` where the runtime is the current one.
+pub fn inside<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
+    runtime.block_on(async { call() })
+}

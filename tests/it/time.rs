@@ -133,16 +133,19 @@ fn a_sleep_counts_from_its_making(home: &Home) {
 fn a_sleep_may_be_polled_by_one_task_after_another(home: &Home) {
     let (wakes, waker) = CountingWaker::new();
     let start = Instant::now();
-    let mut moved = sleep(MILLI * 3);
-    moved = home.block_on(home.spawn_task(async move {
+    let (send, receive) = std::sync::mpsc::channel();
+    home.block_on(home.spawn_task(async move {
         // Once with a waker that is replaced by that of the next task.
+        let mut moved = sleep(MILLI * 3);
         let polled = Pin::new(&mut moved).poll(&mut Context::from_waker(&waker));
-        if polled.is_ready() {
+        send.send(if polled.is_ready() {
             sleep(MILLI)
         } else {
             moved
-        }
+        })
+        .unwrap();
     }));
+    let moved = receive.recv().unwrap();
     home.block_on(home.spawn_task(moved));
     assert!(start.elapsed() >= MILLI);
     assert!(wakes.count() <= 1);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 
 use greenroom::{Context, Runtime, spawn, unblock};
 
-use crate::support::{Drops, Gate, WATCH, drive, keep_bombs_quiet, until, within};
+use crate::support::{Drops, Gate, WATCH, drive, inside, keep_bombs_quiet, until, within};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
@@ -55,7 +55,7 @@ fn a_call_begins_without_being_awaited_and_goes_on_when_it_is_dropped() {
         let runtime = runtime(1);
         let (begun, go, done) = (Gate::default(), Gate::default(), Gate::default());
         let (here, waits, opens) = (begun.clone(), go.clone(), done.clone());
-        let call = runtime.block_on(async {
+        let call = inside(&runtime, || {
             unblock(move || {
                 here.open();
                 waits.pass();
@@ -84,7 +84,7 @@ fn a_hundred_calls_wait_for_each_other() {
                 let calls: Vec<_> = (0..100)
                     .map(|_| {
                         let meeting = meeting.clone();
-                        unblock(move || drop(meeting.wait()))
+                        unblock(move || meeting.wait().is_leader())
                     })
                     .collect();
                 futures::future::join_all(calls).await;
@@ -107,7 +107,7 @@ fn calls_that_are_made_from_many_threads_at_once_wait_for_each_other() {
                             let calls: Vec<_> = (0..6)
                                 .map(|_| {
                                     let meeting = meeting.clone();
-                                    unblock(move || drop(meeting.wait()))
+                                    unblock(move || meeting.wait().is_leader())
                                 })
                                 .collect();
                             futures::future::join_all(calls).await;
@@ -146,7 +146,7 @@ fn outside_any_runtime_it_uses_threads_of_the_process() {
         let calls: Vec<_> = (0..10)
             .map(|_| {
                 let meeting = meeting.clone();
-                unblock(move || drop(meeting.wait()))
+                unblock(move || meeting.wait().is_leader())
             })
             .collect();
         drive(futures::future::join_all(calls));
@@ -198,7 +198,15 @@ fn a_job_that_waits_for_what_a_cancelled_task_holds_is_given_back() {
                 std::future::pending::<()>().await;
             })
             .detach();
-        let job = runtime.block_on(async { unblock(move || receive.recv().is_err()) });
+        let begun = Gate::default();
+        let here = begun.clone();
+        let job = inside(&runtime, || {
+            unblock(move || {
+                here.open();
+                receive.recv().is_err()
+            })
+        });
+        begun.pass();
         let report = drive(runtime.shutdown());
         assert_eq!(report.left_behind, 0);
         assert!(drive(job));

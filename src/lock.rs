@@ -11,6 +11,9 @@
     reason = "shared mutable access is what a lock is for; see L1"
 )]
 
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};
 
@@ -37,17 +40,21 @@ impl<T> Lock<T> {
     pub(crate) fn with<R>(&self, section: impl FnOnce(&mut T) -> R) -> R {
         let mut attempt = 0;
         // Acquire pairs with the Release store below: the section sees what the last one wrote.
-        while self.held.swap(true, Ordering::Acquire) {
+        while self
+            .held
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             relax(&mut attempt);
         }
-        // SAFETY: (L1) the swap above moved `held` from false to true.
+        // SAFETY: (L1) the exchange above moved `held` from false to true.
         let result = self.value.with_mut(|value| section(unsafe { &mut *value }));
         let order = if mutant("lock_release") {
             Ordering::Relaxed
         } else {
             Ordering::Release
         };
-        // Release pairs with the Acquire swap of the next holder.
+        // Release pairs with the Acquire above, of the next holder.
         self.held.store(false, order);
         result
     }

@@ -329,6 +329,7 @@ impl<M> Mailbox<M> {
             match step {
                 Step::Enough => return,
                 Step::NeedsBlock => spare.provide(true),
+                Step::Settled(_) if mutant("accepted_sender_is_not_woken") => {}
                 Step::Settled(waker) => wake_all(waker),
             }
         }
@@ -433,6 +434,9 @@ impl<M> Mailbox<M> {
 
     /// Something other than a message wakes the actor.
     pub(crate) fn wake(&self) -> Wake {
+        if mutant("wake_looks_without_the_lock") && self.peek().has(Flags::SCHEDULED) {
+            return Wake::Nobody;
+        }
         self.lock(|flags, _| flags.wake())
     }
 

@@ -53,6 +53,15 @@ mod body {
             .wait(guard)
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+
+    /// Two who wait for a third could take turns for ever, so of those who wait in vain once more
+    /// only one way on is followed.
+    pub(super) fn relax(attempt: u32) {
+        if attempt > 1 {
+            loom::skip_branch();
+        }
+        yield_now();
+    }
 }
 
 #[cfg(not(greenroom_loom))]
@@ -112,6 +121,20 @@ mod body {
                     .unwrap_or_else(std::sync::PoisonError::into_inner)
                     .0
             }
+        }
+    }
+
+    /// After `SPINS` the one inside has probably lost its core, so the time slice is given away;
+    /// after `YIELDS` it may not even run at our priority, so the thread sleeps.
+    pub(super) fn relax(attempt: u32) {
+        const SPINS: u32 = 64;
+        const YIELDS: u32 = 1024;
+        if attempt <= SPINS {
+            std::hint::spin_loop();
+        } else if attempt <= YIELDS {
+            yield_now();
+        } else {
+            std::thread::sleep(std::time::Duration::from_micros(50));
         }
     }
 }
@@ -175,18 +198,8 @@ impl Condvar {
 
 /// Waits a little for somebody who is inside a critical section of a few instructions.
 ///
-/// `attempt` counts the waits of one acquisition. After `SPINS` the holder has probably lost its
-/// core, so the time slice is given away; after `YIELDS` it may not even run at our priority, so
-/// the thread sleeps.
+/// `attempt` counts the waits of one acquisition.
 pub(crate) fn relax(attempt: &mut u32) {
-    const SPINS: u32 = 64;
-    const YIELDS: u32 = 1024;
     *attempt = attempt.saturating_add(1);
-    if MODEL || (*attempt > SPINS && *attempt <= YIELDS) {
-        yield_now();
-    } else if *attempt <= SPINS {
-        std::hint::spin_loop();
-    } else {
-        std::thread::sleep(Duration::from_micros(50));
-    }
+    body::relax(*attempt);
 }

@@ -8,6 +8,9 @@
 //! - T2: a deadline leaves the table exactly once: fired, or removed.
 //! - T3: no waker is called, cloned or dropped under the lock.
 
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;

@@ -3,6 +3,9 @@
 //! Both ends share one slot behind a lock. Whichever way it ends, the asker hears of it exactly
 //! once: an answer, or that the reply is gone.
 
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -16,6 +19,7 @@ use super::address::{Address, Sending};
 use crate::contain::contain;
 use crate::error::AskError;
 use crate::lock::Lock;
+use crate::sync::mutant;
 use crate::time::Sleep;
 
 enum Slot<T> {
@@ -55,6 +59,7 @@ impl<T> Reply<T> {
             _ => outcome,
         });
         match previous {
+            Slot::Open(Some(_)) if mutant("asker_is_not_woken") => {}
             Slot::Open(Some(waker)) => contain(|| waker.wake()),
             unneeded => contain(|| drop(unneeded)),
         }

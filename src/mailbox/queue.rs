@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 
 use super::cache::Block;
 use crate::contain::contain;
+use crate::sync::mutant;
 
 /// A first-in first-out queue of messages.
 pub(crate) struct Queue<M> {
@@ -71,9 +72,10 @@ impl<M> Queue<M> {
                 let Some(block) = spare.0.take() else {
                     return false;
                 };
+                let linked = Some(block).filter(|_| !mutant("block_is_not_linked"));
                 match ends {
                     // SAFETY: (Q1) our block, the last one.
-                    Some(Ends { mut last, .. }) => unsafe { last.as_mut().next = Some(block) },
+                    Some(Ends { mut last, .. }) => unsafe { last.as_mut().next = linked },
                     None => {
                         self.ends = Some(Ends {
                             first: block,

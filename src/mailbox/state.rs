@@ -65,7 +65,9 @@ impl Flags {
         if self.has(Flags::RUNNING) {
             self.set(Flags::NOTIFIED);
             Wake::Nobody
-        } else if self.has(Flags::SCHEDULED.or(Flags::ENDED)) {
+        } else if self.has(Flags::SCHEDULED.or(Flags::ENDED))
+            && !(mutant("wakes_what_has_ended") && self.has(Flags::ENDED))
+        {
             Wake::Nobody
         } else {
             self.set(Flags::SCHEDULED);
@@ -111,6 +113,10 @@ impl Word {
             // Acquire pairs with the Release store of `unlock`: the section sees the last one's
             // writes. It is a read-modify-write even if nothing will change, so whoever wakes an
             // actor that is scheduled already still publishes to its run what it wrote before.
+            if mutant("word_taken_without_exchange") && seen & Flags::LOCKED.0 == 0 {
+                self.0.store(seen | Flags::LOCKED.0, Ordering::Release);
+                return Flags(seen);
+            }
             let taken = seen & Flags::LOCKED.0 == 0
                 && self
                     .0

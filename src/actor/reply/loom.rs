@@ -1,0 +1,85 @@
+//! Models of a question and its answer: whichever way it ends, the asker hears of it exactly once.
+
+use std::sync::Arc as StdArc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use ::loom::sync::Arc;
+use ::loom::thread::spawn;
+
+use super::{Answer, Reply, Slot};
+use crate::error::AskError;
+use crate::lock::Lock;
+use crate::park::Parker;
+
+/// Wakes the thread that asks.
+struct Asker(Parker);
+
+impl Wake for Asker {
+    fn wake(self: StdArc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn question() -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
+    let slot = StdArc::new(Lock::new(Slot::Open(None)));
+    (Reply { slot: slot.clone() }, Answer { slot })
+}
+
+/// Polls as a thread that waits would, with another waker each time.
+fn wait(answer: &Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
+    loop {
+        let asker = StdArc::new(Asker(Parker::new()));
+        let waker = Waker::from(asker.clone());
+        match answer.poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(heard) => return heard,
+            Poll::Pending => asker.0.park(None),
+        };
+    }
+}
+
+/// An answer is heard, by whichever waker was left last, and nothing of it is kept.
+#[test]
+fn model_09_an_answer_is_heard_once() {
+    ::loom::model(|| {
+        let (reply, answer) = question();
+        let answering = spawn(move || reply.send(Arc::new(7)));
+        // An early look, with a waker that is given up.
+        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        let heard = match early {
+            Poll::Ready(heard) => heard,
+            Poll::Pending => wait(&answer),
+        };
+        assert_eq!(heard.map(|answer| *answer), Ok(7));
+        answering.join().unwrap();
+    });
+}
+
+/// A reply that is dropped is heard of.
+#[test]
+fn model_09_a_dropped_reply_is_heard_of() {
+    ::loom::model(|| {
+        let (reply, answer) = question();
+        let dropping = spawn(move || drop(reply));
+        assert_eq!(wait(&answer).map(drop), Err(AskError::NoReply));
+        dropping.join().unwrap();
+    });
+}
+
+/// An asker that goes away while it is answered leaves nothing behind: loom counts the answers.
+#[test]
+fn model_09_an_asker_that_goes_away_keeps_no_answer() {
+    ::loom::model(|| {
+        let (reply, answer) = question();
+        let answering = spawn(move || {
+            let wanted = reply.is_wanted();
+            reply.send(Arc::new(7));
+            wanted
+        });
+        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        drop(answer);
+        let _ = answering.join().unwrap();
+        if let Poll::Ready(heard) = early {
+            assert_eq!(heard.map(|answer| *answer), Ok(7));
+        }
+    });
+}

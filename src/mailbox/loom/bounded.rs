@@ -1,0 +1,230 @@
+//! Model 8: senders that wait for room, against the reader, the close, and their own impatience.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use ::loom::thread::spawn;
+
+use super::super::{Flags, Mailbox, Queue, Received, Ticket, Wake, wake_all};
+use super::{Letter, Post, assert_in_order, take};
+use crate::park::Parker;
+
+/// Wakes a thread of the model.
+struct Bell(Parker);
+
+impl std::task::Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl Bell {
+    fn new() -> (Arc<Bell>, Waker) {
+        let bell = Arc::new(Bell(Parker::new()));
+        (bell.clone(), Waker::from(bell))
+    }
+}
+
+fn pass_on(wake: Wake) {
+    match wake {
+        Wake::Nobody => {}
+        Wake::Foreign(waker) => wake_all(Some(waker)),
+        Wake::Actor | Wake::Both(_) => panic!("the reader waits in another task"),
+    }
+}
+
+/// Polls once; gives the ticket of a sender that waits.
+fn begin(mailbox: &Mailbox<Letter>, letter: Letter, waker: &Waker) -> Option<Ticket<Letter>> {
+    let (mut letter, mut ticket) = (Some(letter), None);
+    match mailbox.poll_send(&mut letter, &mut ticket, &mut Context::from_waker(waker)) {
+        Poll::Ready(Ok(wake)) => pass_on(wake),
+        Poll::Ready(Err(_)) => panic!("it is open"),
+        Poll::Pending => {}
+    }
+    ticket
+}
+
+/// Waits until the letter is accepted; false if it is given back.
+fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
+    let (bell, waker) = Bell::new();
+    let (mut letter, mut ticket) = (Some(letter), None);
+    loop {
+        match mailbox.poll_send(&mut letter, &mut ticket, &mut Context::from_waker(&waker)) {
+            Poll::Ready(Ok(wake)) => {
+                pass_on(wake);
+                return true;
+            }
+            Poll::Ready(Err(_)) => return false,
+            Poll::Pending => drop(bell.0.park(None)),
+        }
+    }
+}
+
+/// Waits for the next letter.
+fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
+    let (bell, waker) = Bell::new();
+    let mut batch = Queue::EMPTY;
+    loop {
+        match mailbox.receive(&mut batch) {
+            Received::Message(letter) => return Some(letter.read()),
+            Received::Closed => return None,
+            Received::Empty => {}
+        }
+        if mailbox.wait(&waker) {
+            bell.0.park(None);
+        }
+    }
+}
+
+/// What holds whenever the lock is free.
+fn audit(mailbox: &Mailbox<Letter>) {
+    mailbox.lock(|flags, shared| {
+        let filled = !shared.queue.is_empty();
+        assert_eq!(flags.has(Flags::FILLED), filled, "M2");
+        let bound = shared.bound().expect("it is bounded");
+        assert_eq!(bound.len > 0, filled, "the count is the queue's");
+        assert!(bound.len <= bound.capacity, "M3");
+        assert!(bound.line.is_empty() || flags.has(Flags::WAITED_FOR), "M2");
+    });
+}
+
+/// A mailbox of one place, in which letter 0 is, and the waiting senders of the next letters.
+fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<Ticket<Letter>>) {
+    let (mailbox, post) = (Rc::new(Mailbox::new(Some(1))), Rc::new(Post::default()));
+    let first = begin(&mailbox, post.letter(0, 0), Waker::noop());
+    assert!(first.is_none(), "there is room");
+    let wait = |(at, waker): (usize, &&Waker)| begin(&mailbox, post.letter(at + 1, 0), waker);
+    let waits = |ticket: Option<_>| ticket.expect("there is no room");
+    let tickets = waiting.iter().enumerate().map(wait).map(waits).collect();
+    (mailbox, post, tickets)
+}
+
+/// Whether the letter of a sender that was woken, and so waits no more, was accepted.
+fn hears(mailbox: &Mailbox<Letter>, ticket: Ticket<Letter>, bell: &Bell) -> bool {
+    bell.0.park(None);
+    let mut context = Context::from_waker(Waker::noop());
+    match mailbox.poll_send(&mut None, &mut Some(ticket), &mut context) {
+        Poll::Ready(sent) => sent.is_ok(),
+        Poll::Pending => panic!("woken for nothing"),
+    }
+}
+
+/// A sender that comes to a full mailbox gets the place that the reader frees meanwhile.
+#[test]
+fn model_08_a_sender_that_waits_gets_the_place_that_is_freed() {
+    ::loom::model(|| {
+        let (mailbox, post, _) = filled(&[]);
+        let sender = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || assert!(send(&mailbox, post.letter(1, 0)), "it is open")
+        });
+        let first = receive(&mailbox).expect("it is open");
+        audit(&mailbox);
+        let read = [first, receive(&mailbox).expect("it is open")];
+        sender.join().unwrap();
+        audit(&mailbox);
+        assert_in_order(&read, &[1, 1]);
+        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+    });
+}
+
+/// A sender that gives up, before or after the place is its own, holds up nobody behind it.
+#[test]
+fn model_08_a_sender_that_gives_up_passes_its_place_on() {
+    ::loom::model(|| {
+        let (bell, waker) = Bell::new();
+        let (mailbox, post, tickets) = filled(&[Waker::noop(), &waker]);
+        let [first, second] = tickets
+            .try_into()
+            .unwrap_or_else(|_| unreachable!("two wait"));
+        let impatient = spawn({
+            let mailbox = mailbox.clone();
+            move || mailbox.give_up(first).is_none()
+        });
+        let mut batch = Queue::EMPTY;
+        let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
+        audit(&mailbox);
+        let accepted = impatient.join().unwrap();
+        read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
+        assert!(hears(&mailbox, second, &bell), "it is open");
+        audit(&mailbox);
+        assert_in_order(&read, &[1, usize::from(accepted), 1]);
+        assert_eq!(
+            post.under_way(),
+            0,
+            "each is dropped by its reader or sender"
+        );
+    });
+}
+
+/// A sender that is neither polled again nor dropped holds up nobody, and its letter is delivered.
+#[test]
+fn model_08_a_sender_that_forgets_holds_up_nobody() {
+    ::loom::model(|| {
+        let (mailbox, post, forgotten) = filled(&[Waker::noop()]);
+        let patient = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || assert!(send(&mailbox, post.letter(2, 0)), "it is open")
+        });
+        let mut batch = Queue::EMPTY;
+        let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
+        read.push(take(&mailbox, &mut batch).expect("the next one's letter was taken"));
+        read.push(receive(&mailbox).expect("it is open"));
+        patient.join().unwrap();
+        assert_in_order(&read, &[1, 1, 1]);
+        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+        for ticket in forgotten {
+            assert!(mailbox.give_up(ticket).is_none(), "the mailbox took it");
+        }
+    });
+}
+
+/// A close is heard by a sender that waits: it gets its letter back, unless it was accepted.
+#[test]
+fn model_08_a_close_is_heard_by_a_sender_that_waits() {
+    ::loom::model(|| {
+        let (bell, waker) = Bell::new();
+        let (mailbox, post, tickets) = filled(&[&waker]);
+        let closer = spawn({
+            let mailbox = mailbox.clone();
+            move || pass_on(mailbox.close())
+        });
+        let mut batch = Queue::EMPTY;
+        let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
+        read.extend(take(&mailbox, &mut batch));
+        let accepted = tickets
+            .into_iter()
+            .all(|ticket| hears(&mailbox, ticket, &bell));
+        closer.join().unwrap();
+        read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
+        audit(&mailbox);
+        assert_in_order(&read, &[1, usize::from(accepted)]);
+        assert_eq!(
+            post.under_way(),
+            0,
+            "each is dropped by its reader or sender"
+        );
+    });
+}
+
+/// So is it by one that is about to wait.
+#[test]
+fn model_08_a_close_is_heard_by_a_sender_that_is_about_to_wait() {
+    ::loom::model(|| {
+        let (mailbox, post, _) = filled(&[]);
+        let patient = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || send(&mailbox, post.letter(1, 0))
+        });
+        pass_on(mailbox.close());
+        assert!(!patient.join().unwrap(), "there was no room");
+        audit(&mailbox);
+        assert_eq!(mailbox.drain(), 1, "what was accepted is there");
+        assert_eq!(
+            post.under_way(),
+            0,
+            "each is dropped by its reader or sender"
+        );
+    });
+}

@@ -1,0 +1,127 @@
+//! Models 1, 2, 6 and 7: what senders put in is read once, in order, or given back, or dropped.
+
+use std::rc::Rc;
+
+use ::loom::thread::spawn;
+
+use super::super::{Mailbox, Queue, Received};
+use super::{Post, assert_in_order, take};
+
+/// Senders of so many letters each, against a reader who looks so often meanwhile.
+fn reads_all_in_order(letters_of: &'static [usize], looks: usize) {
+    ::loom::model(move || {
+        let (mailbox, post) = (Rc::new(Mailbox::new(None)), Rc::new(Post::default()));
+        let senders = letters_of.iter().enumerate().map(|(from, &letters)| {
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            spawn(move || {
+                for number in 0..letters {
+                    assert!(
+                        mailbox.tell(post.letter(from, number)).is_ok(),
+                        "it is open"
+                    );
+                }
+            })
+        });
+        let senders: Vec<_> = senders.collect();
+        let reader = spawn({
+            let mailbox = mailbox.clone();
+            move || {
+                let mut batch = Queue::EMPTY;
+                let read = (0..looks).filter_map(|_| take(&mailbox, &mut batch));
+                (read.collect::<Vec<_>>(), batch)
+            }
+        });
+        for sender in senders {
+            sender.join().unwrap();
+        }
+        let (mut read, mut batch) = reader.join().unwrap();
+        read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
+        assert_in_order(&read, letters_of);
+        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+    });
+}
+
+/// The letters of two senders are all read.
+#[test]
+fn model_01_two_senders_of_one_message_are_both_read() {
+    reads_all_in_order(&[1, 1], 2);
+}
+
+/// The letters of three senders are all read.
+#[test]
+fn model_01_three_senders_of_one_message_are_all_read() {
+    reads_all_in_order(&[1, 1, 1], 1);
+}
+
+/// The letters of each of two senders are read in the order in which they were sent.
+#[test]
+fn model_02_two_senders_of_two_messages_are_read_in_order() {
+    reads_all_in_order(&[2, 2], 1);
+}
+
+/// What is accepted is read before the reader is told that the mailbox is closed, and nothing is
+/// accepted after that; what is refused is given back.
+#[test]
+fn model_06_a_close_loses_no_message_that_was_accepted() {
+    ::loom::model(|| {
+        let (mailbox, post) = (Rc::new(Mailbox::new(None)), Rc::new(Post::default()));
+        let sender = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || [0, 1].map(|number| mailbox.tell(post.letter(0, number)).is_ok())
+        });
+        let closer = spawn({
+            let mailbox = mailbox.clone();
+            move || drop(mailbox.close())
+        });
+        let reader = spawn({
+            let mailbox = mailbox.clone();
+            move || {
+                let (mut batch, mut read) = (Queue::EMPTY, Vec::new());
+                let received = mailbox.receive(&mut batch);
+                let closed = matches!(received, Received::Closed);
+                if let Received::Message(letter) = received {
+                    read.push(letter.read());
+                }
+                (batch, read, closed)
+            }
+        });
+        closer.join().unwrap();
+        let accepted = sender.join().unwrap();
+        let (mut batch, mut read, closed) = reader.join().unwrap();
+        if !closed {
+            read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
+        }
+        assert!(accepted[0] || !accepted[1], "closed for ever");
+        assert_in_order(&read, &[accepted.map(usize::from).iter().sum()]);
+        assert_eq!(
+            post.under_way(),
+            0,
+            "each is dropped by its reader or sender"
+        );
+    });
+}
+
+/// What is left when the actor ends is dropped there and then; what comes later is given back,
+/// though its senders still hold the mailbox.
+#[test]
+fn model_07_a_filled_mailbox_that_is_dropped_keeps_no_late_message() {
+    ::loom::model(|| {
+        let (mailbox, post) = (Rc::new(Mailbox::new(None)), Rc::new(Post::default()));
+        let send = |number| mailbox.tell(post.letter(0, number));
+        assert!(send(0).is_ok(), "it is open");
+        let late = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || {
+                let sent = [1, 2].map(|number| mailbox.tell(post.letter(1, number)).is_ok());
+                sent.into_iter().filter(|&accepted| accepted).count()
+            }
+        });
+        let _ = mailbox.close();
+        let dropped = mailbox.drain();
+        let accepted = 1 + late.join().unwrap();
+        assert_eq!(dropped, accepted, "what was accepted is drained");
+        assert_eq!(post.under_way(), 0, "dropped once each");
+        drop(mailbox);
+        assert_eq!(post.under_way(), 0, "dropped once each");
+    });
+}

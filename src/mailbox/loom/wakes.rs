@@ -1,0 +1,103 @@
+//! Model 15: wake-ups that are not messages, while the actor runs, one on another, and too late.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use ::loom::sync::atomic::{AtomicUsize, Ordering};
+use ::loom::thread::spawn;
+
+use super::super::{Mailbox, Rest, Wake};
+
+/// An actor that looks at what its wakers wrote, each time it is run.
+struct Looker {
+    mailbox: Mailbox<()>,
+    scheduled: Cell<bool>,
+    written: [AtomicUsize; 2],
+    seen: Cell<[usize; 2]>,
+}
+
+impl Looker {
+    /// At rest after its first run.
+    fn new() -> Rc<Self> {
+        let looker = Rc::new(Looker {
+            mailbox: Mailbox::new(None),
+            scheduled: Cell::new(true),
+            written: [AtomicUsize::new(0), AtomicUsize::new(0)],
+            seen: Cell::new([0, 0]),
+        });
+        assert!(looker.run());
+        looker
+    }
+
+    fn wake(&self) {
+        if let Wake::Actor = self.mailbox.wake() {
+            assert!(!self.scheduled.replace(true), "scheduled twice");
+        }
+    }
+
+    /// Its runnable is run, if there is one.
+    fn run(&self) -> bool {
+        let scheduled = self.scheduled.replace(false);
+        if scheduled {
+            assert!(self.mailbox.begin().is_none(), "nobody kills it");
+            // Relaxed: only the wake-ups order it.
+            let seen = [0, 1].map(|at| self.written[at].load(Ordering::Relaxed));
+            self.seen.set(seen);
+            if let Rest::Again = self.mailbox.rest(false) {
+                assert!(!self.scheduled.replace(true), "scheduled twice");
+            }
+        }
+        scheduled
+    }
+}
+
+/// Two wake-ups may become one run, but the last run has seen what was written before either.
+#[test]
+fn model_15_what_was_written_before_a_wake_is_seen_by_a_run_after_it() {
+    ::loom::model(|| {
+        let looker = Looker::new();
+        let wakers = [0, 1].map(|at| {
+            let looker = looker.clone();
+            spawn(move || {
+                looker.written[at].store(1, Ordering::Relaxed);
+                looker.wake();
+            })
+        });
+        looker.run();
+        looker.run();
+        // Joining would order what the wake-ups must: what ran before it has to have seen it.
+        let seen_before = looker.seen.get();
+        let rested = !looker.scheduled.get();
+        for waker in wakers {
+            waker.join().unwrap();
+        }
+        let again = looker.run();
+        while looker.run() {}
+        if rested && !again {
+            assert_eq!(seen_before, [1, 1], "the last run has seen all");
+        }
+        assert_eq!(looker.seen.get(), [1, 1], "the last run has seen all");
+    });
+}
+
+/// Who wakes an actor that has ended wakes nobody.
+#[test]
+fn model_15_a_wake_that_comes_too_late_schedules_nothing() {
+    ::loom::model(|| {
+        let looker = Looker::new();
+        let waker = spawn({
+            let looker = looker.clone();
+            move || {
+                looker.wake();
+                looker.wake();
+            }
+        });
+        let ended = looker.scheduled.replace(false);
+        if ended {
+            assert!(looker.mailbox.begin().is_none(), "nobody kills it");
+            looker.mailbox.end();
+        }
+        waker.join().unwrap();
+        assert!(!(ended && looker.scheduled.get()), "scheduled after its end");
+    });
+}

@@ -1,0 +1,130 @@
+//! Model 28, of the table: a deadline fires once or is cancelled, never both, and is never lost.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use ::loom::thread::spawn;
+
+use super::{Armed, Clock, Timers};
+use crate::instant::Instant;
+use crate::sync::global::{AtomicU64, Ordering};
+
+impl Clock for Timers {
+    fn timers(&self) -> &Timers {
+        self
+    }
+
+    fn next_changed(&self) {}
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Bell(AtomicU64);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Bell {
+    fn new() -> (Arc<Bell>, Waker) {
+        let bell = Arc::new(Bell::default());
+        (bell.clone(), Waker::from(bell))
+    }
+
+    fn rings(&self) -> usize {
+        usize::try_from(self.0.load(Ordering::Relaxed)).expect("a few")
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(1)
+}
+
+/// Fired by one of two, or cancelled: then its waker is gone and was woken as often as that says.
+#[test]
+fn model_28_a_deadline_is_fired_once_or_cancelled() {
+    ::loom::model(|| {
+        let timers = Arc::new(Timers::new());
+        let (bell, waker) = Bell::new();
+        let firing = spawn({
+            let timers = timers.clone();
+            move || timers.fire(soon())
+        });
+        let cancelled = Armed::new(timers.clone(), soon(), &waker).expect("open");
+        let other = timers.fire(soon());
+        drop((cancelled, waker));
+        let fired = firing.join().unwrap() + other;
+        assert!(fired <= 1, "fired twice");
+        assert_eq!(bell.rings(), fired, "woken as often as fired");
+        assert_eq!(Arc::strong_count(&bell), 1, "the waker is gone");
+        assert!(timers.is_empty(), "nothing is left in the table");
+    });
+}
+
+/// Two are armed at once while somebody fires: each fires, then or at the next time.
+#[test]
+fn model_28_no_deadline_is_lost() {
+    ::loom::model(|| {
+        let timers = Arc::new(Timers::new());
+        let (bell, waker) = Bell::new();
+        let arming = spawn({
+            let (timers, waker) = (timers.clone(), waker.clone());
+            move || Armed::new(timers, soon(), &waker).expect("open")
+        });
+        let firing = spawn({
+            let timers = timers.clone();
+            move || timers.fire(soon())
+        });
+        let armed = Armed::new(timers.clone(), soon(), &waker).expect("open");
+        let other = arming.join().unwrap();
+        let fired = firing.join().unwrap() + timers.fire(soon());
+        assert_eq!((fired, bell.rings()), (2, 2), "each fired once");
+        drop((armed, other));
+    });
+}
+
+/// Whoever is told that it waits on with another waker is woken by that one, and by no other.
+#[test]
+fn model_28_the_waker_that_was_left_last_is_woken() {
+    ::loom::model(|| {
+        let timers = Arc::new(Timers::new());
+        let ((first, waker), (second, another)) = (Bell::new(), Bell::new());
+        let armed = Armed::new(timers.clone(), soon(), &waker).expect("open");
+        let firing = spawn({
+            let timers = timers.clone();
+            move || timers.fire(soon())
+        });
+        let waits = armed.rearm(&another);
+        let fired = firing.join().unwrap() + timers.fire(soon());
+        assert_eq!(fired, 1, "fired once");
+        let expected = if waits { (0, 1) } else { (1, 0) };
+        assert_eq!(
+            (first.rings(), second.rings()),
+            expected,
+            "the last one left"
+        );
+    });
+}
+
+/// A deadline that a table takes while it is closed is woken by the close; otherwise it is refused.
+#[test]
+fn model_28_a_closed_table_refuses_or_wakes() {
+    ::loom::model(|| {
+        let timers = Arc::new(Timers::new());
+        let (bell, waker) = Bell::new();
+        let closing = spawn({
+            let timers = timers.clone();
+            move || timers.close()
+        });
+        let taken = Armed::new(timers, soon(), &waker);
+        closing.join().unwrap();
+        assert_eq!(
+            bell.rings(),
+            usize::from(taken.is_some()),
+            "refused or woken"
+        );
+    });
+}

@@ -239,7 +239,8 @@ fn bug_c6_a_mailbox_with_five_million_messages_is_dropped_without_recursion() {
 }
 
 fn bug_c6_a_chain_of_actors_comes_down_without_recursion(home: &Home) {
-    let ends: [(usize, fn(Address<Dropped>)); 3] = [
+    type End = fn(Address<Dropped>);
+    let ends: [(usize, End); 3] = [
         (100_000, drop),
         (20_000, |head| head.kill()),
         (20_000, |head| head.stop()),

@@ -262,7 +262,7 @@ fn bug_d9_a_waker_that_panics_at_the_end_of_an_actor_keeps_nobody_else_waiting(h
 struct Does<F>(F, Gate);
 
 impl<F: Fn() + Send + Sync + 'static> Does<F> {
-    fn new(what: F) -> (Gate, Waker) {
+    fn waker(what: F) -> (Gate, Waker) {
         let done = Gate::default();
         (done.clone(), Waker::from(Arc::new(Does(what, done))))
     }
@@ -278,7 +278,7 @@ impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
 fn bug_d9_a_waker_may_look_at_the_actor_that_wakes_it(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
     let address: Address<u32> = handle.address();
-    let (looked, waker) = Does::new(move || {
+    let (looked, waker) = Does::waker(move || {
         assert!(poll_once(&mut Box::pin(address.closed())).is_ready());
         assert!(address.tell(1).is_err() && address.downgrade().upgrade().is_none());
         address.kill();
@@ -298,7 +298,7 @@ fn bug_d9_a_waker_may_drop_who_waits_beside_it(home: &Home) {
     let mut join = handle.join();
     leave(&mut join, Waker::noop());
     let join = std::sync::Mutex::new(Some(join));
-    let (dropped, waker) = Does::new(move || drop(join.lock().unwrap().take()));
+    let (dropped, waker) = Does::waker(move || drop(join.lock().unwrap().take()));
     let mut closed = Box::pin(address.closed());
     leave(&mut closed, &waker);
     address.tell(1).unwrap();

@@ -98,6 +98,9 @@ fn model_15_a_wake_that_comes_too_late_schedules_nothing() {
             looker.mailbox.end();
         }
         waker.join().unwrap();
-        assert!(!(ended && looker.scheduled.get()), "scheduled after its end");
+        assert!(
+            !(ended && looker.scheduled.get()),
+            "scheduled after its end"
+        );
     });
 }

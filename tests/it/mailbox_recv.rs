@@ -21,6 +21,7 @@ in_every_home!(
     a_context_may_be_read_on_another_thread,
     a_context_may_come_back_to_its_actor,
     an_actor_that_ends_closes_the_context_it_gave_away,
+    an_actor_that_ends_drops_the_messages_of_a_context_that_lives_on,
     a_context_given_away_keeps_its_order_and_its_batch,
     try_recv_takes_what_is_there_and_does_not_wait,
     recv_and_try_recv_share_one_order,
@@ -288,6 +289,24 @@ fn an_actor_that_ends_closes_the_context_it_gave_away(home: &Home) {
     home.block_on(handle.closed());
     assert!(handle.tell(drops.one()).unwrap_err().is_closed());
     assert_eq!(drops.count(), 1);
+}
+
+fn an_actor_that_ends_drops_the_messages_of_a_context_that_lives_on(home: &Home) {
+    let drops = Drops::default();
+    let (out, context) = mpsc::channel();
+    let gate = Gate::default();
+    let end = gate.clone();
+    let handle = home.spawn(actor(async move |cx: Context<_>| {
+        out.send(cx).unwrap();
+        end.wait().await;
+    }));
+    let mut cx = context.recv().unwrap();
+    (0..10).for_each(|_| handle.tell(drops.one()).unwrap());
+    gate.open();
+    home.block_on(handle.closed());
+    assert_eq!(drops.count(), 10);
+    assert!(cx.try_recv().is_none());
+    assert!(drive(cx.recv()).is_none());
 }
 
 fn a_context_given_away_keeps_its_order_and_its_batch(home: &Home) {

@@ -91,6 +91,9 @@ mod mailbox;
 
 mod actor;
 
+#[cfg(all(test, greenroom_loom))]
+mod mutants;
+
 pub use actor::{
     ActorBuilder, Address, Ask, Context, Current, Handle, Join, Lives, Recv, Reply, Sending,
     WeakAddress, actor,

@@ -531,9 +531,7 @@ impl<M> Shared<M> {
         }
         let mut wake = Wake::Nobody;
         if flags.has(Flags::RECEIVING) {
-            if !mutant("receiving_stays") {
-                flags.clear(Flags::RECEIVING);
-            }
+            flags.clear(Flags::RECEIVING);
             wake = flags.wake();
         }
         // One `recv` may have been polled in both tasks, and only the later one polls it again.

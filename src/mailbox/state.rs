@@ -65,9 +65,7 @@ impl Flags {
         if self.has(Flags::RUNNING) {
             self.set(Flags::NOTIFIED);
             Wake::Nobody
-        } else if self.has(Flags::SCHEDULED.or(Flags::ENDED))
-            && !(mutant("wakes_what_has_ended") && self.has(Flags::ENDED))
-        {
+        } else if self.has(Flags::SCHEDULED.or(Flags::ENDED)) {
             Wake::Nobody
         } else {
             self.set(Flags::SCHEDULED);

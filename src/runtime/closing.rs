@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::shutdown::Shutdown;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use crate::sync::{Condvar, Mutex, mutant};
+use crate::sync::{Condvar, Mutex};
 use crate::task::{Key, Runnable};
 use crate::waiters::{Ticket, Waiters};
 
@@ -77,11 +77,9 @@ impl Closing {
 
     pub(super) fn settle(&self) {
         self.phase.store(SETTLED, Ordering::SeqCst);
-        if !mutant("settle_without_fence") {
-            // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen
-            // by the drain that follows.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen
+        // by the drain that follows.
+        fence(Ordering::SeqCst);
     }
 
     pub(super) fn has_begun(&self) -> bool {

@@ -124,11 +124,7 @@ impl Sleep {
 
     /// Wakes all that sleep, to see what the shutdown wants of them.
     pub(crate) fn wake_all(&self) {
-        for parker in self
-            .parkers
-            .iter()
-            .filter(|_| !mutant("sleepers_are_not_told_of_the_end"))
-        {
+        for parker in &self.parkers {
             parker.unpark();
         }
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
-use ::loom::thread::spawn;
+use ::loom::thread::{spawn, yield_now};
 
 use super::super::{Mailbox, Rest, Wake};
 
@@ -63,8 +63,10 @@ fn model_15_what_was_written_before_a_wake_is_seen_by_a_run_after_it() {
                 looker.wake();
             })
         });
-        looker.run();
-        looker.run();
+        for _ in 0..2 {
+            yield_now();
+            looker.run();
+        }
         // Joining would order what the wake-ups must: what ran before it has to have seen it.
         let seen_before = looker.seen.get();
         let rested = !looker.scheduled.get();
@@ -92,6 +94,7 @@ fn model_15_a_wake_that_comes_too_late_schedules_nothing() {
                 looker.wake();
             }
         });
+        yield_now();
         let ended = looker.scheduled.replace(false);
         if ended {
             assert!(looker.mailbox.begin().is_none(), "nobody kills it");

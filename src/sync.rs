@@ -54,12 +54,10 @@ mod body {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Two who wait for a third could take turns for ever, so of those who wait in vain once more
-    /// only one way on is followed.
-    pub(super) fn relax(attempt: u32) {
-        if attempt > 1 {
-            loom::skip_branch();
-        }
+    /// Whoever waits has changed nothing, as if it came later, which is a way of its own and tried
+    /// too. So this one is not followed further; two who wait for a third would take turns for ever.
+    pub(super) fn relax(_attempt: u32) {
+        loom::skip_branch();
         yield_now();
     }
 }

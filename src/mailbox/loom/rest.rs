@@ -1,23 +1,26 @@
 //! Model 4: an actor that goes to rest, against those who send to it.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use ::loom::thread::spawn;
 
 use super::super::{Flags, Mailbox, Queue, Rest, Wake};
 use super::{Letter, Post, assert_in_order, take};
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// An actor and the one runnable that it has while it is scheduled.
 struct Actor {
     mailbox: Mailbox<Letter>,
-    scheduled: Cell<bool>,
+    scheduled: AtomicBool,
 }
 
 impl Actor {
     /// Its runnable comes into being.
     fn schedule(&self) {
-        assert!(!self.scheduled.replace(true), "scheduled twice");
+        assert!(
+            !self.scheduled.swap(true, Ordering::AcqRel),
+            "scheduled twice"
+        );
     }
 
     fn tell(&self, letter: Letter) {
@@ -30,7 +33,7 @@ impl Actor {
 
     /// Its runnable is run, if there is one; gives what it found.
     fn run(&self) -> Option<Vec<(usize, usize)>> {
-        self.scheduled.replace(false).then(|| {
+        self.scheduled.swap(false, Ordering::AcqRel).then(|| {
             assert!(self.mailbox.begin().is_none(), "nobody kills it");
             let mut batch = Queue::EMPTY;
             let found = std::iter::from_fn(|| take(&self.mailbox, &mut batch)).collect();
@@ -40,35 +43,51 @@ impl Actor {
             found
         })
     }
+
+    /// As `run`, for a run that it was not made with.
+    fn run_for_something(&self) -> Option<Vec<(usize, usize)>> {
+        let found = self.run();
+        assert!(
+            found.as_ref().is_none_or(|found| !found.is_empty()),
+            "run for nothing"
+        );
+        found
+    }
 }
 
-/// It is never at rest with a message and without a runnable, never has two, and is never run for
-/// nothing.
-#[test]
-fn model_04_a_send_is_never_lost_by_an_actor_going_to_rest() {
-    ::loom::model(|| {
+/// Two senders and the runs of an actor, which it begins with, or of one that is at rest.
+fn misses_nothing(new: bool) {
+    ::loom::model(move || {
         let (mailbox, post) = (Mailbox::new(None), Rc::new(Post::default()));
         let actor = Rc::new(Actor {
             mailbox,
-            scheduled: Cell::new(true),
+            scheduled: AtomicBool::new(true),
         });
+        if !new {
+            assert_eq!(actor.run(), Some(Vec::new()), "there is nothing yet");
+        }
         let senders = [0, 1].map(|from| {
             let (actor, post) = (actor.clone(), post.clone());
             spawn(move || actor.tell(post.letter(from, 0)))
         });
-        // The first run is the one that every new actor has.
-        let mut read = actor.run().expect("it was scheduled");
-        let mut run = || {
-            let found = actor.run()?;
-            assert!(!found.is_empty(), "run for nothing");
-            read.extend(found);
-            Some(())
-        };
-        run();
+        let runner = spawn({
+            let actor = actor.clone();
+            move || {
+                let mut read = Vec::new();
+                if new {
+                    read.extend(actor.run().expect("it was scheduled"));
+                }
+                read.extend(actor.run_for_something().unwrap_or_default());
+                read
+            }
+        });
         for sender in senders {
             sender.join().unwrap();
         }
-        while run().is_some() {}
+        let mut read = runner.join().unwrap();
+        while let Some(found) = actor.run_for_something() {
+            read.extend(found);
+        }
         assert_in_order(&read, &[1, 1]);
         let flags = actor.mailbox.peek();
         let awake = Flags::SCHEDULED
@@ -80,4 +99,16 @@ fn model_04_a_send_is_never_lost_by_an_actor_going_to_rest() {
             "it is at rest"
         );
     });
+}
+
+/// It is never at rest with a message and without a runnable, and never has two.
+#[test]
+fn model_04_a_send_is_never_lost_by_an_actor_going_to_rest() {
+    misses_nothing(true);
+}
+
+/// An actor at rest is scheduled once for what is sent meanwhile, and not run for nothing then.
+#[test]
+fn model_04_a_send_to_an_actor_that_is_awake_wakes_nobody() {
+    misses_nothing(false);
 }

@@ -47,6 +47,12 @@ fn model_01_two_senders_of_one_message_are_both_read() {
     reads_all_in_order(&[1, 1], 2);
 }
 
+/// The letters of three senders are all read, though nobody looks meanwhile.
+#[test]
+fn model_01_three_senders_of_one_message_are_all_read() {
+    reads_all_in_order(&[1, 1, 1], 0);
+}
+
 /// The letters of each of two senders are read in the order in which they were sent.
 #[test]
 fn model_02_two_senders_of_two_messages_are_read_in_order() {

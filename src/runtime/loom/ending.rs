@@ -4,10 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::loom::explore;
 use ::loom::thread::spawn;
 
 use super::super::inner::Inner;
-use super::{Fate, Gate, OnDrop, end, join, push, runtime, start};
+use super::{Fate, Gate, OnDrop, asleep, end, join, model_from_explore, push, runtime, start};
 use crate::sync::Mutex;
 
 /// Neither lost nor done twice, and nothing stays behind in a queue.
@@ -42,13 +43,13 @@ fn model_16_what_is_woken_while_the_pool_is_dropped_is_dropped_once() {
     });
 }
 
-/// A shutdown, a push from outside, and a worker that parks: it ends, and the entry was run or
-/// dropped, once.
+/// A shutdown, a push from outside, and a worker that is woken for it or parks again: it ends, and
+/// the entry was run or dropped, once.
 #[test]
 fn model_17_a_shutdown_ends_a_worker_that_parks_and_settles_what_is_pushed_meanwhile() {
-    ::loom::model(|| {
-        let inner = runtime(1);
-        let workers = start(&inner);
+    model_from_explore(|| {
+        let (inner, workers) = asleep(1);
+        explore();
         let pusher = spawn({
             let inner = inner.clone();
             move || push(&inner, || ())
@@ -62,11 +63,12 @@ fn model_17_a_shutdown_ends_a_worker_that_parks_and_settles_what_is_pushed_meanw
 /// The same with two workers, one of which may be woken for the entry just then.
 #[test]
 fn model_17_a_shutdown_ends_two_workers_and_settles_what_was_pushed_before() {
-    ::loom::model(|| {
-        let inner = runtime(2);
-        let workers = start(&inner);
+    model_from_explore(|| {
+        let (inner, workers) = asleep(2);
+        explore();
         let fate = push(&inner, || ());
         end(&inner);
+        inner.closing.settle();
         inner.drain();
         join(workers);
         assert_settled(&inner, &[fate]);
@@ -76,23 +78,26 @@ fn model_17_a_shutdown_ends_two_workers_and_settles_what_was_pushed_before() {
 /// The same with a handler that has pushed something itself and blocks its worker meanwhile.
 #[test]
 fn model_17_a_shutdown_ends_a_worker_that_is_blocked_and_settles_what_that_pushed() {
-    ::loom::model(|| {
-        let inner = runtime(1);
-        let workers = start(&inner);
-        let (own, gate) = (inner.clone(), Gate::new());
-        let local = Rc::new(Mutex::new(None));
-        let (waited, left) = (gate.clone(), local.clone());
-        let blocked = push(&inner, move || {
-            *left.lock() = Some(push(&own, || ()));
-            waited.wait();
+    model_from_explore(|| {
+        let (inner, workers) = asleep(1);
+        let (begun, gate, local) = (Gate::new(), Gate::new(), Rc::new(Mutex::new(None)));
+        let blocked = push(&inner, {
+            let (own, begun, gate, local) =
+                (inner.clone(), begun.clone(), gate.clone(), local.clone());
+            move || {
+                *local.lock() = Some(push(&own, || ()));
+                begun.open();
+                gate.wait();
+            }
         });
+        begun.wait();
+        explore();
         let opener = spawn(move || gate.open());
         inner.close(Duration::ZERO);
         join(workers);
         opener.join().unwrap();
-        let mut fates = vec![blocked];
-        fates.extend(local.lock().take());
-        assert_settled(&inner, &fates);
+        let local = local.lock().take().expect("it has begun");
+        assert_settled(&inner, &[blocked, local]);
     });
 }
 

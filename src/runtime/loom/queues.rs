@@ -69,7 +69,7 @@ fn model_14_a_stolen_half_is_not_popped_too() {
     });
 }
 
-/// A full ring gives its older half to the injector while a thief takes from it.
+/// A full ring gives its older half to all while a thief takes from it.
 #[test]
 fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
     ::loom::model(|| {
@@ -90,7 +90,7 @@ fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
         });
         owner.push(cargo.pack(ENTRIES), true);
         let stolen: Vec<_> = thief.join().unwrap();
-        let injected = std::iter::from_fn(|| queues.injector.pop());
+        let injected = std::iter::from_fn(|| queues.pop_left());
         let kept: Vec<_> = injected.chain(owner.drain()).collect();
         let kept = kept.into_iter().map(|entry| cargo.unpack(entry));
         assert_each_once(ENTRIES, kept.chain(stolen));

@@ -1,7 +1,4 @@
 //! The tests of behaviour, one file a subject, each test a sentence.
-#[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
 
 mod actor_close;
 mod actor_faults;
@@ -13,12 +10,15 @@ mod actor_turns;
 mod ask;
 mod auto_traits;
 mod bad_input;
+#[cfg(target_os = "linux")]
 mod bad_input_threads;
 mod bounded_send;
 mod bugs_mailbox;
 mod bugs_panics;
 mod bugs_runtime;
+#[cfg(target_os = "linux")]
 mod child;
+#[cfg(target_os = "linux")]
 mod ctrl_c;
 mod heap;
 mod hosted;

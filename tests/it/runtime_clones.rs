@@ -276,3 +276,26 @@ fn the_last_one_may_go_with_a_task_that_a_shutdown_drops() {
         }
     });
 }
+
+#[test]
+fn whoever_waits_with_one_that_does_not_count_is_told_of_the_end() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let uncounted = runtime.block_on(async { Runtime::current() });
+        let begun = Gate::default();
+        let waits = begun.clone();
+        let waiting = std::thread::spawn(move || {
+            let task = uncounted.spawn(std::future::pending::<()>());
+            let cancelled = uncounted.block_on(async {
+                waits.open();
+                task.fallible().await.is_none()
+            });
+            // It still is the current one in there, though nothing runs any more.
+            let refused = uncounted.block_on(async { greenroom::spawn(async {}).fallible().await });
+            (cancelled, refused.is_none())
+        });
+        begun.pass();
+        drop(runtime);
+        assert_eq!(waiting.join().unwrap(), (true, true));
+    });
+}

@@ -56,7 +56,7 @@ fn is_test(path: &Path) -> bool {
     let inside = path.strip_prefix(root()).unwrap();
     inside.components().any(|part| {
         let name = part.as_os_str().to_str().unwrap().trim_end_matches(".rs");
-        name == "tests" || name == "loom"
+        ["tests", "loom", "mutants"].contains(&name)
     })
 }
 

@@ -199,8 +199,15 @@ fn what_cannot_be_read_is_named_and_only_a_hidden_directory_is_remembered() {
     tree.write("file", "needle\n");
     tree.write("directory/inside", "needle\n");
     // Root may read everything, so root's tests run the program as somebody else.
+    // `cp` writes the copy: a child of another test could inherit a file that this process writes
+    // to, and what somebody has open for writing can't be executed.
     let program = tree.place().join("code_search");
-    fs::copy(executable(), &program).expect("a copied program");
+    let copied = std::process::Command::new("cp")
+        .arg(executable())
+        .arg(&program)
+        .status()
+        .expect("cp starts");
+    assert!(copied.success(), "{copied}");
     let place = tree.place().join("index");
     fs::create_dir(&place).expect("a directory");
     let is_root = fs::metadata("/proc/self").is_ok_and(|me| {

@@ -73,8 +73,7 @@ asan() {
     local host
     host=$(rustc -vV | sed -n 's/^host: //p')
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
-    # Some tests forget futures and handles on purpose, so what is left at the end is no finding here.
-    export ASAN_OPTIONS=detect_stack_use_after_return=1:detect_leaks=0
+    export ASAN_OPTIONS=detect_stack_use_after_return=1
     cargo build --locked --target "$host" --examples --target-dir target/asan
     cargo test --locked --target "$host" --tests --target-dir target/asan
 }

@@ -26,7 +26,7 @@ use super::stage::Stage;
 use super::{id, run};
 use crate::contain::contain;
 use crate::error::{Fault, Unjoined};
-use crate::mailbox::{Doom, Flags, Mailbox, Rest, Wake, wake_all};
+use crate::mailbox::{Doom, Flags, Mailbox, Rest, Wake, wake_foreign};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::task::{CellHome, Header, Runnable, VTable};
@@ -179,10 +179,10 @@ impl<M> Core<M> {
             Wake::Nobody => {}
             // SAFETY: scheduled just now; whoever has `&self` holds a reference (A2).
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer(), false) },
-            Wake::Foreign(waker) => wake_all(Some(waker)),
+            Wake::Foreign(waker) => wake_foreign(waker),
             Wake::Both(waker) => {
                 self.pass_on(Wake::Actor);
-                wake_all(Some(waker));
+                wake_foreign(waker);
             }
         }
     }

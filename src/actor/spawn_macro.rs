@@ -24,8 +24,9 @@
 ///
 /// Arguments are evaluated at the call, in order, before anything is spawned; so a closure among
 /// them needs its parameter types. What is called is not: it moves into the actor, so give a
-/// receiver as an argument, `Store::serve(store.clone(), _)` rather than `store.clone().serve(_)`. Options, in any order, are the methods of
-/// [`ActorBuilder`](crate::ActorBuilder): `name`, `capacity`, `on`.
+/// receiver as an argument, `Store::serve(store.clone(), _)` rather than `store.clone().serve(_)`.
+/// Options, in any order, are the methods of [`ActorBuilder`](crate::ActorBuilder): `name`,
+/// `capacity`, `on`.
 ///
 /// It gives a [`Handle`](crate::Handle).
 ///

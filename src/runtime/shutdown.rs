@@ -13,7 +13,7 @@ use super::inner::Inner;
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::pinned::Seat;
-use crate::sync::yield_now;
+use crate::sync::{mutant, yield_now};
 use crate::task::Key;
 use crate::waiters::Ticket;
 
@@ -113,7 +113,9 @@ impl Inner {
     /// which pinned threads something may still live.
     fn end_threads(&self, deadline: Option<Instant>) -> (usize, Vec<Arc<Seat>>) {
         self.closing.finish();
-        self.queues.sleep.wake_all();
+        if !mutant("sleepers_do_not_hear_of_the_end") {
+            self.queues.sleep.wake_all();
+        }
         self.closing.progress();
         self.seats.finish();
         // First, since a thread may be waiting for something that a cancelled task gives free.

@@ -123,6 +123,9 @@ impl Worker<'_> {
 
     /// Drops what is left in this worker's queues, but for what is exempt.
     fn drop_all(&self) {
+        if mutant("an_ended_worker_keeps_its_queues") {
+            return;
+        }
         for entry in self.local.drain() {
             if let Some(unneeded) = self.inner.closing.spare(runnable(entry)) {
                 contain(|| drop(unneeded));

@@ -147,6 +147,7 @@ fn in_its_own_actor(workers: usize) {
     within(WATCH, move || {
         let rest = Gate::default();
         let opens = OpenOnDrop(rest.clone());
+        let mut kept = None;
         dropped_within(workers, |runtime, go, drop_it| {
             let actor = spawn!(
                 |mut cx: Context<()>| async move {
@@ -159,9 +160,10 @@ fn in_its_own_actor(workers: usize) {
                 on = runtime
             );
             // The address is kept, so that nothing but the shutdown ends it.
-            std::mem::forget(actor);
+            kept = Some(actor);
         });
         rest.pass();
+        drop(kept);
     });
 }
 

@@ -22,6 +22,7 @@ in_every_home!(
 fn every_unfinished_future_is_dropped_once(home: &Home) {
     let drops = Drops::default();
     let never = Gate::default();
+    let mut kept = Vec::new();
     // Some that wait for each kind of thing, begun ...
     for kind in 0..60 {
         let (dropped, waits) = (drops.one(), never.clone());
@@ -50,7 +51,7 @@ fn every_unfinished_future_is_dropped_once(home: &Home) {
         if kind % 2 == 0 {
             task.detach()
         } else {
-            std::mem::forget(task)
+            kept.push(task)
         }
     }
     // ... and some that are about to begin.
@@ -67,6 +68,7 @@ fn every_unfinished_future_is_dropped_once(home: &Home) {
     home.block_on(home.runtime.shutdown());
     assert_eq!(drops.count(), 100);
     never.open();
+    drop(kept);
     assert_eq!(drops.count(), 100);
 }
 
@@ -149,6 +151,7 @@ fn a_long_chain_of_tasks_is_dropped_without_recursion(home: &Home) {
 
 fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {
     let drops = Drops::default();
+    let mut kept = Vec::new();
     for n in 0..100 {
         let bomb = Bomb::new(n % 3 == 0, &drops);
         let waits = async move {
@@ -166,11 +169,12 @@ fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {
                 while cx.recv().await.is_some() {}
                 address.kill();
             }));
-            std::mem::forget(handle);
+            kept.push(handle);
         }
     }
     home.block_on(home.runtime.shutdown());
     assert_eq!(drops.count(), 100);
+    drop(kept);
 }
 
 /// Does in its drop what a drop may do: nothing of it may hang, panic or be lost.

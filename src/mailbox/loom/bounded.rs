@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use ::loom::thread::spawn;
 
-use super::super::{Flags, Mailbox, Queue, Received, Ticket, Wake, wake_all};
+use super::super::{Flags, Mailbox, Queue, Received, Ticket, Wake, wake_foreign};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
@@ -29,7 +29,7 @@ impl Bell {
 fn pass_on(wake: Wake) {
     match wake {
         Wake::Nobody => {}
-        Wake::Foreign(waker) => wake_all(Some(waker)),
+        Wake::Foreign(waker) => wake_foreign(waker),
         Wake::Actor | Wake::Both(_) => panic!("the reader waits in another task"),
     }
 }

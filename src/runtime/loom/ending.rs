@@ -43,6 +43,18 @@ fn model_16_what_is_woken_while_the_pool_is_dropped_is_dropped_once() {
     });
 }
 
+/// A shutdown of a runtime at rest: its worker is woken twice, to count what is queued and to end.
+#[test]
+fn model_17_a_shutdown_ends_a_worker_that_sleeps() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep(1);
+        explore();
+        inner.close(Duration::ZERO);
+        join(workers);
+        assert_settled(&inner, &[]);
+    });
+}
+
 /// A shutdown, a push from outside, and a worker that is woken for it or parks again: it ends, and
 /// the entry was run or dropped, once.
 #[test]

@@ -1,0 +1,207 @@
+//! The way in: what senders do, and what becomes of those who wait in line for room.
+//!
+//! A message is in one place at a time: with its sender, in the line, or in the queue; a step that
+//! refuses it leaves it where it was. Blocks are allocated and wakers woken outside the lock.
+
+use std::task::{Context, Poll, Waker};
+
+use super::line::{State, Ticket};
+use super::queue::Spare;
+use super::{Bound, Flags, Mailbox, Shared, Wake};
+use crate::error::{SendError, TellError};
+use crate::sync::mutant;
+
+/// What became of a message, or of the wish to send it.
+enum Accept {
+    Done(Wake),
+    Full,
+    Waiting,
+    Closed,
+    NeedsBlock,
+}
+
+enum Step {
+    Enough,
+    NeedsBlock,
+    Settled(Option<Waker>),
+}
+
+impl<M> Mailbox<M> {
+    /// Puts the message at the end, if there is room now.
+    pub(crate) fn tell(&self, message: M) -> Result<Wake, TellError<M>> {
+        let mut message = Some(message);
+        match self.accept(&mut message, |_| Accept::Full) {
+            Accept::Done(wake) => Ok(wake),
+            Accept::Closed => Err(TellError::Closed(
+                message.expect("a refused message is kept"),
+            )),
+            _ => Err(TellError::Full(message.expect("a refused message is kept"))),
+        }
+    }
+
+    /// Puts the message at the end, or waits in line until there is room.
+    ///
+    /// Pending leaves the message in the line, and a ticket for it.
+    pub(crate) fn poll_send(
+        &self,
+        message: &mut Option<M>,
+        ticket: &mut Option<Ticket<M>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Wake, SendError<M>>> {
+        if let Some(waiting) = ticket {
+            let mut waker = Some(cx.waker().clone());
+            let found = self.lock(|_, shared| match shared.bound() {
+                Some(bound) => bound.line.look(waiting, &mut waker),
+                None => State::Refused,
+            });
+            if found == State::Waiting {
+                return Poll::Pending;
+            }
+            let message = ticket.take().and_then(Ticket::free);
+            return Poll::Ready(match message {
+                None => Ok(Wake::Nobody),
+                Some(message) => Err(SendError(message)),
+            });
+        }
+        loop {
+            let accepted = self.accept(message, |bound| match ticket.as_ref() {
+                Some(ticket) => {
+                    bound.line.join(ticket);
+                    Accept::Waiting
+                }
+                None => Accept::Full,
+            });
+            match accepted {
+                Accept::Waiting => return Poll::Pending,
+                // To wait takes a place, which is made outside the lock; meanwhile there may be room.
+                Accept::Full => match ticket.take() {
+                    Some(unneeded) => *message = unneeded.free(),
+                    None => {
+                        let waits = message.take().map(|m| Ticket::new(m, cx.waker().clone()));
+                        *ticket = waits;
+                    }
+                },
+                done_or_closed => {
+                    // A place that was made and is not needed gives the message back.
+                    let kept = ticket
+                        .take()
+                        .and_then(Ticket::free)
+                        .or_else(|| message.take());
+                    return Poll::Ready(match (done_or_closed, kept) {
+                        (Accept::Done(wake), _) => Ok(wake),
+                        (_, Some(message)) => Err(SendError(message)),
+                        (_, None) => unreachable!("a refused message is kept"),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Gives up a place in the line; the message is given back unless the mailbox took it.
+    pub(crate) fn give_up(&self, ticket: Ticket<M>) -> Option<M> {
+        self.lock(|flags, shared| {
+            let Some(bound) = shared.bound() else { return };
+            bound.line.leave(&ticket);
+            if bound.line.is_empty() {
+                flags.clear(Flags::WAITED_FOR);
+            }
+        });
+        ticket.free()
+    }
+
+    /// Puts `message` (or the one that waits first, if that is `None`) into the queue.
+    ///
+    /// A block is allocated outside the lock, so the section may be run twice.
+    fn accept(&self, message: &mut Option<M>, full: impl Fn(&mut Bound<M>) -> Accept) -> Accept {
+        let mut spare = Spare::NONE;
+        if !self.word.peek().has(Flags::FILLED) {
+            spare.provide(false);
+        }
+        loop {
+            let accepted = self.lock(|flags, shared| {
+                if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
+                    return Accept::Closed;
+                }
+                if let Some(bound) = shared.bound()
+                    && (bound.len >= bound.capacity || !bound.line.is_empty())
+                {
+                    let accept = full(bound);
+                    if !bound.line.is_empty() {
+                        flags.set(Flags::WAITED_FOR);
+                    }
+                    return accept;
+                }
+                if message.is_none() {
+                    return Accept::Full;
+                }
+                if !shared.queue.push(message, &mut spare) {
+                    return Accept::NeedsBlock;
+                }
+                if let Some(bound) = shared.bound() {
+                    bound.len += 1;
+                }
+                flags.set(Flags::FILLED);
+                Accept::Done(shared.arrived(flags))
+            });
+            match accepted {
+                Accept::NeedsBlock => spare.provide(true),
+                done => return done,
+            }
+        }
+    }
+
+    /// Takes the messages of waiting senders while there is room, and wakes those senders.
+    pub(super) fn promote(&self) {
+        let mut spare = Spare::NONE;
+        loop {
+            let step = self.lock(|flags, shared| {
+                let Shared { queue, rare } = shared;
+                let Some(bound) = rare.as_deref_mut().and_then(|rare| rare.bound.as_mut()) else {
+                    return Step::Enough;
+                };
+                if bound.len >= bound.capacity || flags.has(Flags::CLOSED) {
+                    return Step::Enough;
+                }
+                let Some(message) = bound.line.first_message() else {
+                    return Step::Enough;
+                };
+                if !queue.push(message, &mut spare) {
+                    return Step::NeedsBlock;
+                }
+                bound.len += 1;
+                flags.set(Flags::FILLED);
+                let waker = bound.line.settle_first(State::Accepted);
+                if bound.line.is_empty() {
+                    flags.clear(Flags::WAITED_FOR);
+                }
+                Step::Settled(waker)
+            });
+            match step {
+                Step::Enough => return,
+                Step::NeedsBlock => spare.provide(true),
+                Step::Settled(_) if mutant("accepted_sender_is_not_woken") => {}
+                Step::Settled(Some(waker)) => wake_foreign(waker),
+                Step::Settled(None) => {}
+            }
+        }
+    }
+
+    /// Gives all waiting senders their message back. The mailbox is closed.
+    pub(super) fn refuse_line(&self) {
+        while let Some(waker) = self.lock(|flags, shared| {
+            let bound = shared.bound()?;
+            flags.clear(Flags::WAITED_FOR);
+            if mutant("close_forgets_the_line") {
+                return None;
+            }
+            bound.line.settle_first(State::Refused)
+        }) {
+            wake_foreign(waker);
+        }
+    }
+}
+
+/// Wakes a task that is not the actor's own; a panic of its waker stays here.
+pub(crate) fn wake_foreign(waker: Waker) {
+    crate::contain::contain(|| waker.wake());
+}

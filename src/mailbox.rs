@@ -32,11 +32,14 @@ pub(crate) use send::wake_foreign;
 use state::Word;
 pub(crate) use state::{Flags, Wake};
 
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{UnsafeCell, mutant};
 
 /// The reading and the writing end share one of these.
 pub(crate) struct Mailbox<M> {
     word: Word,
+    /// How many messages a turn may take; zero once the actor is doomed: it takes no more.
+    batch: AtomicU32,
     shared: UnsafeCell<Shared<M>>,
 }
 
@@ -92,7 +95,7 @@ pub(crate) enum Doom {
 
 impl<M> Mailbox<M> {
     /// An open mailbox of an actor that is scheduled for its first run and can be joined.
-    pub(crate) fn new(capacity: Option<usize>) -> Self {
+    pub(crate) fn new(capacity: Option<usize>, batch: u32) -> Self {
         let rare = capacity.map(|capacity| {
             let bound = Some(Bound {
                 capacity,
@@ -106,6 +109,7 @@ impl<M> Mailbox<M> {
         });
         Mailbox {
             word: Word::new(Flags::SCHEDULED.or(Flags::JOINABLE)),
+            batch: AtomicU32::new(batch),
             shared: UnsafeCell::new(Shared {
                 queue: Queue::EMPTY,
                 rare,
@@ -116,6 +120,12 @@ impl<M> Mailbox<M> {
     /// What it was made with.
     pub(crate) fn capacity(&self) -> Option<usize> {
         self.lock(|_, shared| shared.bound().map(|bound| bound.capacity))
+    }
+
+    /// How many messages a turn may take; zero: none, the actor is to be dropped.
+    pub(crate) fn batch(&self) -> u32 {
+        // Relaxed: whoever must see a kill was told of it by other means.
+        self.batch.load(Ordering::Relaxed)
     }
 
     /// The flags as they were a moment ago.
@@ -243,6 +253,8 @@ impl<M> Mailbox<M> {
 
     /// Closes and has the actor dropped at its next suspension; its messages are dropped now.
     pub(crate) fn doom(&self, doom: Doom) -> (Wake, usize) {
+        // Relaxed: as in `batch`.
+        self.batch.store(0, Ordering::Relaxed);
         let wake = self.lock(|flags, shared| {
             flags.set(Flags::CLOSED);
             flags.set(match doom {

@@ -9,7 +9,7 @@ mod home;
 mod plain;
 mod runnable;
 
-pub(crate) use header::{Header, VTable};
+pub(crate) use header::{COUNT_MAX, Header, VTable};
 pub(crate) use home::{CellHome, Home, Ticket};
 pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_unchecked};

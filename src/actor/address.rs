@@ -159,7 +159,7 @@ impl<M> Address<M> {
 
     /// The name that the actor was given.
     pub fn name(&self) -> Option<&str> {
-        self.core().name.as_deref()
+        self.core().name()
     }
 
     /// An address that does not keep the actor open.
@@ -278,7 +278,7 @@ impl<M> WeakAddress<M> {
 
     /// As [`Address::name`].
     pub fn name(&self) -> Option<&str> {
-        self.core().name.as_deref()
+        self.core().name()
     }
 
     /// As [`Address::is_closed`].

@@ -1,7 +1,7 @@
 //! An actor's cell: one allocation with its header, its mailbox and its future.
 //!
 //! The front, [`Core`], is what addresses and the context see; it does not know the future. What is
-//! behind it is reached through the header's table. Every holder of a pointer counts in `refs`; all
+//! behind it is reached through the header's table. Every holder of a pointer counts in the header's `refs`; all
 //! addresses together count once.
 //!
 //! # Invariants
@@ -29,25 +29,25 @@ use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Flags, Mailbox, Rest, Wake, wake_foreign};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
-use crate::task::{CellHome, Header, Runnable, VTable};
+use crate::task::{COUNT_MAX, CellHome, Header, Runnable, VTable};
 use crate::waiters::Waiters;
 
 /// The front of a cell.
 #[repr(C)]
 pub(crate) struct Core<M> {
     pub(super) header: Header,
-    refs: AtomicU32,
     senders: AtomicU32,
     /// Counts the runs, so that `recv` sees where a new one begins. Written by the run only.
     turn: AtomicU32,
-    /// How many messages a turn may handle; zero once the actor is doomed: it handles no more.
-    batch: AtomicU32,
     pub(super) id: u64,
-    pub(super) name: Option<Box<str>>,
+    name: Option<Box<Name>>,
     /// Who waits for the end of the actor.
     pub(super) ended: Waiters,
     pub(super) mailbox: Mailbox<M>,
 }
+
+/// Few actors have one, so that it costs the others one word and not two.
+struct Name(Box<str>);
 
 #[repr(C)]
 struct Cell<M, H, F, Fut, T> {
@@ -55,10 +55,6 @@ struct Cell<M, H, F, Fut, T> {
     home: H,
     stage: UnsafeCell<Stage<F, Fut, T>>,
 }
-
-/// More references or addresses than this and the process is aborted, as `Arc` does: a program that
-/// forgets two thousand million of them must not reach zero by counting on.
-const COUNT_MAX: u32 = i32::MAX as u32;
 
 /// The options of an actor that the cell keeps.
 pub(super) struct Options {
@@ -120,7 +116,7 @@ where
     );
     core.mailbox.end();
     // It has ended, so it holds no reference of its own (A4).
-    core.refs.store(2, Ordering::Relaxed);
+    core.header.refs.store(2, Ordering::Relaxed);
     let stage = UnsafeCell::new(Stage::Ended(Err(Fault::NotStarted)));
     let cell: Cell<M, H, F, Fut, Fut::Output> = Cell { core, home, stage };
     NonNull::from(Box::leak(Box::new(cell))).cast()
@@ -129,16 +125,14 @@ where
 impl<M> Core<M> {
     fn new(vtable: &'static VTable, batch: u32, options: Options) -> Self {
         Core {
-            header: Header::new(vtable),
             // The addresses, the handle, and the cell's own (A4).
-            refs: AtomicU32::new(3),
+            header: Header::new(vtable, 3),
             senders: AtomicU32::new(1),
             turn: AtomicU32::new(0),
-            batch: AtomicU32::new(batch),
             id: id::next(),
-            name: options.name,
+            name: options.name.map(|name| Box::new(Name(name))),
             ended: Waiters::new(),
-            mailbox: Mailbox::new(options.capacity),
+            mailbox: Mailbox::new(options.capacity, batch),
         }
     }
 
@@ -158,15 +152,13 @@ impl<M> Core<M> {
         }
     }
 
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref().map(|name| &*name.0)
+    }
+
     pub(super) fn turn(&self) -> u32 {
         // Relaxed: it only tells one run from the next.
         self.turn.load(Ordering::Relaxed)
-    }
-
-    /// How many messages a turn may handle; zero: none, the actor is to be dropped.
-    pub(super) fn batch(&self) -> u32 {
-        // Relaxed: whoever must see a kill was told of it by other means.
-        self.batch.load(Ordering::Relaxed)
     }
 
     pub(super) fn pointer(&self) -> NonNull<Header> {
@@ -192,7 +184,6 @@ impl<M> Core<M> {
     }
 
     pub(super) fn doom(&self, doom: Doom) {
-        self.batch.store(0, Ordering::Relaxed);
         let (wake, undelivered) = self.mailbox.doom(doom);
         self.undelivered(undelivered);
         self.pass_on(wake);
@@ -208,10 +199,7 @@ impl<M> Core<M> {
     // -- counts -------------------------------------------------------------------------------
 
     pub(super) fn retain(&self) {
-        // Relaxed: a new reference comes from one that is held, which keeps the cell.
-        if self.refs.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
-            std::process::abort();
-        }
+        self.header.retain();
     }
 
     /// # Safety
@@ -300,8 +288,6 @@ where
         stop: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.close(),
         // SAFETY: as above.
         cancel: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.doom(Doom::Cancelled),
-        // SAFETY: as above.
-        retain: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.retain(),
         release: Self::release,
         take_result: Self::take_result,
         drop_result: Self::drop_result,
@@ -319,7 +305,7 @@ where
             unreachable!("it was never run")
         };
         let options = Options {
-            name: core.name,
+            name: core.name.map(|name| name.0),
             capacity: core.mailbox.capacity(),
         };
         (home, actor, options)
@@ -441,7 +427,7 @@ where
             .stage
             .with_mut(|stage| unsafe { (*stage).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            let (name, id) = (cell.core.name.as_deref(), Some(cell.core.id));
+            let (name, id) = (cell.core.name(), Some(cell.core.id));
             cell.home.report(&Unjoined { name, id, fault });
         }
         contain(|| drop(result));
@@ -454,7 +440,7 @@ where
         let core = unsafe { header.cast::<Core<M>>().as_ref() };
         // Release pairs with the fence below: what was done under any reference is done before
         // the cell is freed.
-        if core.refs.fetch_sub(1, Ordering::Release) == 1 {
+        if core.header.refs.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: (A2) the last one; it was made by `Box` in `new`.
             drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });

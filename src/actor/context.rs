@@ -58,7 +58,7 @@ unsafe impl<M: Send> Sync for Context<M> {}
 impl<M> Context<M> {
     pub(super) fn new(core: &Core<M>) -> Self {
         core.retain();
-        let (left, turn) = (core.batch(), core.turn());
+        let (left, turn) = (core.mailbox.batch(), core.turn());
         Context {
             core: NonNull::from(core),
             batch: Queue::EMPTY,
@@ -93,7 +93,7 @@ impl<M> Context<M> {
     pub fn try_recv(&mut self) -> Option<M> {
         // SAFETY: (A2) the context holds a reference.
         let core = unsafe { self.core.as_ref() };
-        if core.batch() == 0 {
+        if core.mailbox.batch() == 0 {
             self.drop_batch();
             return None;
         }
@@ -164,7 +164,7 @@ impl<M> Future for Recv<'_, M> {
         let context = &mut *this.context;
         // SAFETY: (A2) the context holds a reference.
         let core = unsafe { context.core.as_ref() };
-        let batch = core.batch();
+        let batch = core.mailbox.batch();
         if batch == 0 {
             return context.poll_doomed(cx);
         }

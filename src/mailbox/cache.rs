@@ -43,7 +43,8 @@ enum Class {
 /// What stands before the messages of a block.
 #[repr(C)]
 pub(super) struct Block<M> {
-    pub(super) next: Option<NonNull<Block<M>>>,
+    /// The block itself, until it is put in a list.
+    pub(super) next: NonNull<Block<M>>,
     /// Messages `read..written` are in the block.
     pub(super) read: u16,
     pub(super) written: u16,
@@ -88,9 +89,9 @@ impl<M> Block<M> {
         };
         let block = take(class)
             .unwrap_or_else(|| allocate(Self::layout(class)))
-            .cast();
+            .cast::<Block<M>>();
         let header = Block {
-            next: None,
+            next: block,
             read: 0,
             written: 0,
             capacity,

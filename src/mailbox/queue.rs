@@ -16,20 +16,9 @@ use crate::sync::mutant;
 
 /// A first-in first-out queue of messages.
 pub(crate) struct Queue<M> {
-    ends: Option<Ends<M>>,
+    /// The last block, whose `next` is the first: the list is a ring.
+    last: Option<NonNull<Block<M>>>,
 }
-
-struct Ends<M> {
-    first: NonNull<Block<M>>,
-    last: NonNull<Block<M>>,
-}
-
-impl<M> Clone for Ends<M> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<M> Copy for Ends<M> {}
 
 // SAFETY: (Q1) the queue owns its messages.
 unsafe impl<M: Send> Send for Queue<M> {}
@@ -56,36 +45,31 @@ impl<M> Drop for Spare<M> {
 }
 
 impl<M> Queue<M> {
-    pub(crate) const EMPTY: Self = Queue { ends: None };
+    pub(crate) const EMPTY: Self = Queue { last: None };
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.ends.is_none()
+        self.last.is_none()
     }
 
     /// Moves the message to the end. Leaves it where it is if a spare block is needed and missing.
     #[must_use]
     pub(crate) fn push(&mut self, message: &mut Option<M>, spare: &mut Spare<M>) -> bool {
-        let last = match self.ends {
+        let last = match self.last {
             // SAFETY: (Q1) our block.
-            Some(ends) if unsafe { has_room(ends.last) } => ends.last,
-            ends => {
+            Some(last) if unsafe { has_room(last) } => last,
+            last => {
                 let Some(block) = spare.0.take() else {
                     return false;
                 };
-                let linked = Some(block).filter(|_| !mutant("block_is_not_linked"));
-                match ends {
-                    // SAFETY: (Q1) our block, the last one.
-                    Some(Ends { mut last, .. }) => unsafe { last.as_mut().next = linked },
-                    None => {
-                        self.ends = Some(Ends {
-                            first: block,
-                            last: block,
-                        })
-                    }
+                if let Some(last) = last
+                    && !mutant("block_is_not_linked")
+                {
+                    // SAFETY: (Q1) our blocks; a new one is a ring of its own.
+                    unsafe { (*block.as_ptr()).next = (*last.as_ptr()).next };
+                    // SAFETY: (Q1) as above.
+                    unsafe { (*last.as_ptr()).next = block };
                 }
-                if let Some(ends) = &mut self.ends {
-                    ends.last = block;
-                }
+                self.last = Some(block);
                 block
             }
         };
@@ -101,16 +85,22 @@ impl<M> Queue<M> {
 
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
-        let Ends { first, last } = self.ends?;
+        let last = self.last?;
         // SAFETY: (Q1, Q2) the first block is ours and has a message at `read`.
-        let (message, emptied, next) = unsafe {
+        let (first, message, emptied) = unsafe {
+            let first = last.as_ref().next;
             let block = &mut *first.as_ptr();
             let message = Block::slot(first, block.read).read();
             block.read += 1;
-            (message, block.read == block.written, block.next)
+            (first, message, block.read == block.written)
         };
         if emptied {
-            self.ends = next.map(|first| Ends { first, last });
+            if first == last {
+                self.last = None;
+            } else {
+                // SAFETY: (Q1) our blocks.
+                unsafe { (*last.as_ptr()).next = first.as_ref().next };
+            }
             // SAFETY: (B1) unlinked just now.
             unsafe { Block::free(first) };
         }

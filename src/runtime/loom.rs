@@ -149,7 +149,6 @@ static TOKEN: VTable = VTable {
     schedule: |_, _| unreachable!("a token wakes nobody"),
     stop: |_| unreachable!("a token is not registered"),
     cancel: |_| unreachable!("a token is not registered"),
-    retain: |_| unreachable!("a token is not registered"),
     release: |_| unreachable!("a token is not registered"),
     take_result: |_, _| unreachable!("a token has no result"),
     drop_result: |_| unreachable!("a token has no result"),
@@ -160,7 +159,7 @@ static TOKEN: VTable = VTable {
 fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     let fate = Arc::new(Fate::default());
     let token = Box::new(Token {
-        header: Header::new(&TOKEN),
+        header: Header::new(&TOKEN, 1),
         body: UnsafeCell::new(Some(Box::new(body))),
         fate: fate.clone(),
     });

@@ -62,9 +62,8 @@ impl Registry {
         }
         // SAFETY: (G1) alive, and its links are ours under the lock.
         unsafe {
-            let links = &cell.as_ref().links;
-            links.shard.set(index);
-            links.next.set(shard.first);
+            cell.as_ref().shard.set(index as u32);
+            cell.as_ref().links.next.set(shard.first);
             if let Some(first) = shard.first {
                 first.as_ref().links.previous.set(Some(cell));
             }
@@ -77,8 +76,8 @@ impl Registry {
     /// Takes the cell out.
     pub(crate) fn leave(&self, cell: NonNull<Header>) {
         // SAFETY: (G1) not ended yet; `shard` was written before it could be run.
-        let links = unsafe { &cell.as_ref().links };
-        let mut shard = self.shards[links.shard.get()].lock();
+        let Header { links, shard, .. } = unsafe { cell.as_ref() };
+        let mut shard = self.shards[shard.get() as usize].lock();
         let (previous, next) = (links.previous.take(), links.next.take());
         // SAFETY: (G1) neighbours in a list are alive.
         unsafe {
@@ -220,7 +219,7 @@ impl Shard {
     fn hold_cells(&self) -> Vec<NonNull<Header>> {
         let hold = |cell: &NonNull<Header>| {
             // SAFETY: (G1) in the list, so not ended.
-            unsafe { (cell.as_ref().vtable.retain)(*cell) }
+            unsafe { cell.as_ref().retain() }
         };
         self.cells().inspect(hold).collect()
     }

@@ -7,17 +7,37 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// More references than this and the process is aborted, as `Arc` does: a program that forgets two
+/// thousand million of them must not reach zero by counting on.
+pub(crate) const COUNT_MAX: u32 = i32::MAX as u32;
+
 /// The first field of every cell (`repr(C)`), so that a pointer to either is a pointer to both.
 pub struct Header {
     pub(crate) vtable: &'static VTable,
     pub(crate) links: Links,
+    /// Which list the cell is in; written once, before the cell can be run.
+    pub(crate) shard: Cell<u32>,
+    /// How many hold the cell; whoever gives up the last reference frees it.
+    pub(crate) refs: AtomicU32,
 }
 
 impl Header {
-    pub(crate) fn new(vtable: &'static VTable) -> Self {
+    pub(crate) fn new(vtable: &'static VTable, refs: u32) -> Self {
         Header {
             vtable,
             links: Links::default(),
+            shard: Cell::new(0),
+            refs: AtomicU32::new(refs),
+        }
+    }
+
+    /// Adds a reference. The caller holds one, or the lock of the list that the cell is in.
+    pub(crate) fn retain(&self) {
+        // Relaxed: the reference or list that this comes from keeps the cell.
+        if self.refs.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
+            std::process::abort();
         }
     }
 }
@@ -27,8 +47,6 @@ impl Header {
 pub(crate) struct Links {
     pub(crate) previous: Cell<Option<NonNull<Header>>>,
     pub(crate) next: Cell<Option<NonNull<Header>>>,
-    /// Which list the cell is in; written once, before the cell can be run.
-    pub(crate) shard: Cell<usize>,
 }
 
 /// What can be done to a cell. The functions' duties are those of the pointer's owner.
@@ -44,8 +62,6 @@ pub(crate) struct VTable {
     pub(crate) stop: unsafe fn(NonNull<Header>),
     /// Has it cancelled at its next suspension. The caller holds a reference.
     pub(crate) cancel: unsafe fn(NonNull<Header>),
-    /// Adds a reference. The caller holds one or the lock of the list that the cell is in.
-    pub(crate) retain: unsafe fn(NonNull<Header>),
     /// Gives up a reference; the last one frees the memory.
     pub(crate) release: unsafe fn(NonNull<Header>),
     /// Moves the result to `*out` (of the cell's result type). The cell has ended; called once.

@@ -86,6 +86,16 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked_from",
         DEADLOCK,
     ),
+    (
+        "a_displaced_worker_keeps_its_place",
+        "model_29_a_place",
+        DEADLOCK,
+    ),
+    (
+        "a_place_is_lost_when_the_pool_is_over",
+        "model_29_a_shutdown",
+        DEADLOCK,
+    ),
 ];
 
 #[test]

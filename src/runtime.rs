@@ -9,11 +9,13 @@
 mod blocking;
 mod builder;
 mod closing;
+mod crew;
 pub(crate) mod current;
 mod injector;
 mod inner;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod nested;
 mod queues;
 mod registry;
 mod ring;
@@ -122,24 +124,35 @@ impl Runtime {
     /// Inside, this runtime is the [current](Runtime::current) one. It waits, parked, whenever the
     /// future does.
     ///
+    /// It works in a task, too: there the worker first gives its queues and its place to a spare
+    /// thread, one of those of [`unblock`] or a new one, and then simply waits. The task goes on on
+    /// its thread until its turn ends; then the thread joins those of `unblock`. So each task that
+    /// waits like this holds a thread, where one that awaits holds none. A shutdown leaves such a
+    /// thread behind if it does not come back in time.
+    ///
     /// # Panics
-    /// On a worker of a runtime and in a task of a pinned thread: it would block the thread that
-    /// runs the tasks. Await there, or use [`unblock`]. A panic of the future goes
-    /// through.
+    /// - In a task of a pinned thread, whose other tasks could run nowhere else meanwhile.
+    /// - In a task, if no spare thread can be started: with the system's error, before the future is
+    ///   polled. The worker goes on.
+    ///
+    /// A panic of the future goes through.
+    ///
+    /// ```
+    /// use greenroom::Runtime;
+    ///
+    /// fn area(side: u32) -> u32 {
+    ///     // Not `async`, and called in a task.
+    ///     Runtime::current().block_on(async move { greenroom::spawn(async move { side * side }).await })
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     assert_eq!(greenroom::spawn(async { area(6) + 6 }).await, 42);
+    /// });
+    /// ```
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let refused = current::with(|place| match place?.role {
-            Role::Outside | Role::Blocking | Role::Closing => None,
-            Role::Worker(_) => Some(
-                "`block_on` was called in a task, where it would block a worker of the runtime: \
-                 await the future instead, or block inside `unblock`",
-            ),
-            Role::Pinned(_) => Some(
-                "`block_on` was called in a task of a pinned thread, whose tasks could run \
-                 nowhere else meanwhile: await the future instead",
-            ),
-        });
-        if let Some(why) = refused {
+        // No closure: the panic is the caller's.
+        if let Err(why) = nested::make_way() {
             panic!("{why}");
         }
         let place = Place::new(&self.inner, Role::Outside);
@@ -268,7 +281,8 @@ impl Wake for Waiting {
 
 /// Runs `future` on a new runtime with default options, then shuts that down in order.
 ///
-/// It waits for the future, and then as [`Runtime::shutdown`] does.
+/// It waits for the future, and then as [`Runtime::shutdown`] does; in a task as
+/// [`Runtime::block_on`] does.
 ///
 /// # Panics
 /// If the runtime can't be built (see [`Builder::build`]), and as [`Runtime::block_on`].

@@ -156,7 +156,7 @@ impl Seat {
 
     /// Calls `job` with what is local to the thread this is called on, which is a seat's.
     pub(super) fn with_local<R>(job: impl FnOnce(&Local) -> R) -> R {
-        current::with(|place| match place.map(|place| &place.role) {
+        current::with(|place| match place.map(|place| place.role.get()) {
             Some(Role::Pinned(local)) => job(local),
             _ => unreachable!("jobs of a seat run on its thread"),
         })
@@ -293,7 +293,7 @@ impl Home for Arc<Seat> {
         inbox.queue.push_back(runnable);
         drop(inbox);
         let own_thread = current::with(|place| {
-            matches!(place.map(|place| &place.role),
+            matches!(place.map(|place| place.role.get()),
                 Some(Role::Pinned(local)) if Arc::ptr_eq(&local.seat, self))
         });
         if !own_thread {

@@ -1,19 +1,23 @@
 //! Threads for calls that block: as many as there are calls under way, up to a limit.
 //!
 //! A thread is started only when a job finds none idle, and stays, parked, for the next one. It
-//! does not wake by itself.
+//! does not wake by itself. One may also go on as a worker whose thread waits in `block_on`; that
+//! one comes here instead when it is given back.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
-use std::thread::{JoinHandle, ThreadId};
+use std::thread::JoinHandle;
 
+use super::crew::Crew;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
+use super::worker::{Left, hold_place, work};
 use crate::contain::contain;
 use crate::error::Unjoined;
 use crate::instant::Instant;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, MutexGuard, mutant};
 use crate::task::{Home, Runnable, Task, Ticket, spawn};
 
 /// The most threads of one pool: far above what disks can serve at once, far below what a process
@@ -51,6 +55,8 @@ where
 
 pub(crate) struct Blocking {
     thread_name: String,
+    /// The threads, and the workers, to be joined at the end.
+    pub(super) crew: Crew,
     state: Mutex<State>,
     /// There is a job, or the pool is over.
     changed: Condvar,
@@ -61,10 +67,10 @@ pub(crate) struct Blocking {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Runnable>,
+    /// Workers whose thread waits in `block_on`: for each there is an idle thread to take over.
+    places: Vec<usize>,
+    /// How many threads there are, without those that are workers, with those that were.
     threads: usize,
-    handles: Vec<JoinHandle<()>>,
-    /// The threads that have ended.
-    out: Vec<ThreadId>,
     /// Threads that wait for a job, also those that were told of one and have not taken it.
     idle: usize,
     over: bool,
@@ -74,6 +80,7 @@ impl Blocking {
     pub(super) fn new(thread_name: String) -> Self {
         Blocking {
             thread_name,
+            crew: Crew::new(),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
             ended: Condvar::new(),
@@ -90,7 +97,7 @@ impl Blocking {
     fn push(
         &self,
         job: Runnable,
-        start: impl FnOnce() -> Option<JoinHandle<()>>,
+        start: impl FnOnce() -> io::Result<JoinHandle<()>>,
     ) -> VecDeque<Runnable> {
         let mut state = self.state.lock();
         if state.over {
@@ -99,7 +106,7 @@ impl Blocking {
             return VecDeque::new();
         }
         state.jobs.push_back(job);
-        if state.idle >= state.jobs.len() {
+        if state.idle >= state.wanted() {
             drop(state);
             self.changed.notify_one();
             return VecDeque::new();
@@ -107,34 +114,80 @@ impl Blocking {
         if state.threads >= THREADS_MAX {
             return VecDeque::new();
         }
-        state.threads += 1;
-        drop(state);
-        let started = start();
-        let mut state = self.state.lock();
-        if let Some(handle) = started {
-            state.handles.push(handle);
-            return VecDeque::new();
-        }
-        state.threads -= 1;
-        self.ended.notify_all();
-        // Others will come to it, or find that they cannot be started either: the last one of
-        // these runs the jobs of all.
-        if state.threads == 0 {
-            std::mem::take(&mut state.jobs)
-        } else {
-            VecDeque::new()
+        match self.grow(state, start) {
+            Ok(()) => VecDeque::new(),
+            Err(NoThread { jobs, .. }) => jobs,
         }
     }
 
+    /// Has another thread go on as worker `index`; the caller, which was it until now, is one of
+    /// the pool's from then on. False if nobody goes on, since the pool is over.
+    ///
+    /// [`THREADS_MAX`] does not hold here: whoever would wait for a place might wait for ever.
+    pub(super) fn lend(&self, runtime: &Arc<Inner>, index: usize) -> Result<bool, NoThread> {
+        let mut state = self.state.lock();
+        if state.over {
+            return Ok(false);
+        }
+        if state.idle > state.wanted() {
+            state.places.push(index);
+            drop(state);
+            self.changed.notify_one();
+            return Ok(true);
+        }
+        let runtime = Some(runtime.clone());
+        self.grow(state, || BlockingHome { runtime }.start(Some(index)))?;
+        Ok(true)
+    }
+
+    /// Starts one thread more.
+    fn grow(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        start: impl FnOnce() -> io::Result<JoinHandle<()>>,
+    ) -> Result<(), NoThread> {
+        state.threads += 1;
+        drop(state);
+        let error = match start() {
+            Ok(thread) => {
+                self.crew.keep(thread);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let mut state = self.state.lock();
+        state.threads -= 1;
+        self.ended.notify_all();
+        // Others will come to the jobs, or find that they cannot be started either: the last one of
+        // these runs the jobs of all.
+        let jobs = if state.threads == 0 {
+            std::mem::take(&mut state.jobs)
+        } else {
+            VecDeque::new()
+        };
+        Err(NoThread { error, jobs })
+    }
+
     /// The body of a thread.
-    fn serve(&self) {
+    fn serve(&self, runtime: Option<&Arc<Inner>>) {
         let mut state = self.state.lock();
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            if state.over && mutant("a_place_is_lost_when_the_pool_is_over") {
+                break;
+            }
+            // (H2 in nested.rs) First, and also when the pool is over.
+            if let Some((runtime, index)) = runtime.zip(state.places.pop()) {
+                drop(state);
+                if hold_place(runtime, index) == Left::Over {
+                    // As a worker it was none of ours.
+                    return;
+                }
+                state = self.state.lock();
+            } else if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 contain(|| job.run());
                 state = self.state.lock();
-            } else if state.over {
+            } else if state.over || state.threads > THREADS_MAX {
                 break;
             } else {
                 state.idle += 1;
@@ -142,8 +195,8 @@ impl Blocking {
                 state.idle -= 1;
             }
         }
+        self.crew.leave();
         state.threads -= 1;
-        state.out.push(std::thread::current().id());
         drop(state);
         self.ended.notify_all();
     }
@@ -165,20 +218,40 @@ impl Blocking {
             }
             state = self.ended.wait(state, wait);
         }
-        let left_behind = state.threads;
-        let (handles, out) = (
-            std::mem::take(&mut state.handles),
-            std::mem::take(&mut state.out),
-        );
-        drop(state);
-        for handle in handles
-            .into_iter()
-            .filter(|handle| out.contains(&handle.thread().id()))
-        {
-            let _ = handle.join();
-        }
-        left_behind
+        state.threads
     }
+
+    /// Counts a thread that a model starts itself.
+    #[cfg(all(test, greenroom_loom))]
+    pub(super) fn expect_thread(&self) {
+        self.state.lock().threads += 1;
+    }
+
+    #[cfg(all(test, greenroom_loom))]
+    pub(super) fn idle(&self) -> usize {
+        self.state.lock().idle
+    }
+}
+
+impl State {
+    /// How many idle threads are, or will be, told of something.
+    fn wanted(&self) -> usize {
+        self.jobs.len() + self.places.len()
+    }
+}
+
+/// No thread was started.
+pub(super) struct NoThread {
+    pub(super) error: io::Error,
+    /// What the caller must run, since there is nobody else.
+    pub(super) jobs: VecDeque<Runnable>,
+}
+
+/// Makes the calling thread one of the pool's, until that is over.
+pub(super) fn serve(runtime: &Arc<Inner>) {
+    let place = Place::new(runtime, Role::Blocking);
+    let _entered = place.enter();
+    runtime.blocking.serve(Some(runtime));
 }
 
 /// Where blocking jobs live: the pool of a runtime, or of the process.
@@ -194,24 +267,22 @@ impl BlockingHome {
             .map_or_else(|| Blocking::of_process(), |runtime| &runtime.blocking)
     }
 
-    fn start(&self) -> Option<JoinHandle<()>> {
-        let home = self.clone();
-        let name = format!("{}-blocking", home.pool().thread_name);
-        let body = move || match &home.runtime {
-            Some(runtime) => {
-                let place = Place::new(runtime, Role::Blocking);
-                let _entered = place.enter();
-                home.pool().serve();
-            }
-            None => home.pool().serve(),
+    /// Starts a thread, which is first the worker of this index.
+    fn start(&self, worker: Option<usize>) -> io::Result<JoinHandle<()>> {
+        let runtime = self.runtime.clone();
+        let name = format!("{}-blocking", self.pool().thread_name);
+        let body = move || match (runtime, worker) {
+            (Some(runtime), Some(index)) => work(&runtime, index),
+            (Some(runtime), None) => serve(&runtime),
+            (None, _) => Blocking::of_process().serve(None),
         };
-        std::thread::Builder::new().name(name).spawn(body).ok()
+        std::thread::Builder::new().name(name).spawn(body)
     }
 }
 
 impl Home for BlockingHome {
     fn schedule(&self, runnable: Runnable, _again: bool) {
-        for job in self.pool().push(runnable, || self.start()) {
+        for job in self.pool().push(runnable, || self.start(None)) {
             contain(|| job.run());
         }
     }

@@ -110,7 +110,6 @@ impl Builder {
     pub fn build(self) -> Result<Runtime, BuildError> {
         let inner = Arc::new(Inner::new(self.judge()?));
         let runtime = Runtime::counting(inner.clone());
-        let mut threads = Vec::new();
         for index in 0..inner.options().workers {
             let own = inner.clone();
             let name = format!("{}-{index}", inner.options().thread_name);
@@ -118,10 +117,10 @@ impl Builder {
                 .name(name)
                 .spawn(move || work(&own, index))
             {
-                Ok(thread) => threads.push(thread),
+                Ok(thread) => inner.blocking.crew.keep(thread),
                 Err(source) => {
-                    let (workers, started) = (inner.options().workers, threads.len());
-                    inner.closing.keep_threads(threads);
+                    let (workers, started) = (inner.options().workers, index);
+                    inner.closing.expect_workers(started);
                     drop(runtime);
                     return Err(BuildError::Thread {
                         workers,
@@ -131,7 +130,7 @@ impl Builder {
                 }
             }
         }
-        inner.closing.keep_threads(threads);
+        inner.closing.expect_workers(inner.options().workers);
         Ok(runtime)
     }
 

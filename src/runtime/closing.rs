@@ -7,7 +7,6 @@
 //! - C2: whatever the shutdown waits for is followed by `progress`.
 
 use std::task::{Context, Poll};
-use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use super::shutdown::Shutdown;
@@ -34,10 +33,10 @@ pub(crate) struct Closing {
 
 #[derive(Default)]
 pub(super) struct State {
-    /// The workers' threads.
-    threads: Vec<JoinHandle<()>>,
-    /// Those of them that run nothing any more.
-    out: Vec<ThreadId>,
+    /// How many workers there are.
+    workers: usize,
+    /// How many of them run nothing any more.
+    out: usize,
     /// The tasks that await the shutdown, once for each call: they are not cancelled before they
     /// have its report.
     exempt: Vec<Key>,
@@ -119,35 +118,21 @@ impl Closing {
         }
     }
 
-    pub(super) fn keep_threads(&self, threads: Vec<JoinHandle<()>>) {
-        self.state.lock().threads = threads;
+    pub(super) fn expect_workers(&self, workers: usize) {
+        self.state.lock().workers = workers;
     }
 
-    /// This thread, a worker's, runs nothing any more.
-    pub(super) fn leave_thread(&self) {
-        self.state.lock().out.push(std::thread::current().id());
+    /// This worker runs nothing any more.
+    pub(super) fn leave_place(&self) {
+        self.state.lock().out += 1;
         self.changed.notify_all();
     }
 
-    /// Joins the workers that are out by the deadline; says how many are not. One that stays for
-    /// exempt tasks does not count.
-    pub(super) fn join_threads(&self, deadline: Option<Instant>) -> usize {
+    /// Waits until all workers are out, or for the deadline; says how many are not. One that stays
+    /// for exempt tasks does not count.
+    pub(super) fn wait_for_workers(&self, deadline: Option<Instant>) -> usize {
         self.wait_until(deadline, State::all_out);
-        let mut state = self.state.lock();
-        let left_behind = state.threads.len() - state.out.len() - usize::from(state.lingering);
-        let (threads, out) = (
-            std::mem::take(&mut state.threads),
-            std::mem::take(&mut state.out),
-        );
-        drop(state);
-        for thread in threads
-            .into_iter()
-            .filter(|thread| out.contains(&thread.thread().id()))
-        {
-            // Only the thread-locals of the user can hold it up now; a panic of theirs is told.
-            let _ = thread.join();
-        }
-        left_behind
+        self.state.lock().not_out()
     }
 
     pub(super) fn undelivered(&self, messages: usize) {
@@ -288,8 +273,14 @@ impl Closing {
 }
 
 impl State {
+    /// How many workers run something yet.
+    fn not_out(&self) -> usize {
+        let out = self.out + usize::from(self.lingering);
+        self.workers.saturating_sub(out)
+    }
+
     fn all_out(&self) -> bool {
-        self.out.len() + usize::from(self.lingering) >= self.threads.len()
+        self.not_out() == 0
     }
 
     /// How many of the exempt tasks are actors.
@@ -300,8 +291,8 @@ impl State {
     }
 
     /// How many workers there are.
-    pub(super) fn threads(&self) -> usize {
-        self.threads.len()
+    pub(super) fn workers(&self) -> usize {
+        self.workers
     }
 
     pub(super) fn is_reported(&self) -> bool {

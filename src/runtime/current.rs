@@ -23,13 +23,14 @@ use crate::timers::Clock;
 pub(crate) struct Place<'a> {
     /// The current runtime.
     pub(crate) runtime: &'a Arc<Inner>,
-    pub(crate) role: Role<'a>,
+    pub(crate) role: Cell<Role<'a>>,
     /// The runnable under way.
     pub(crate) running: Cell<Option<Key>>,
     /// The place that this one was entered from, or null.
     outer: Cell<*const Place<'static>>,
 }
 
+#[derive(Clone, Copy)]
 pub(crate) enum Role<'a> {
     /// A thread that waits in `block_on`.
     Outside,
@@ -37,6 +38,8 @@ pub(crate) enum Role<'a> {
     Closing,
     /// A thread for blocking calls.
     Blocking,
+    /// A worker that has given its place away, until its turn ends.
+    Displaced,
     Worker(&'a Local<'a>),
     Pinned(&'a PinnedLocal),
 }
@@ -45,7 +48,7 @@ impl<'a> Place<'a> {
     pub(crate) fn new(runtime: &'a Arc<Inner>, role: Role<'a>) -> Self {
         Place {
             runtime,
-            role,
+            role: Cell::new(role),
             running: Cell::new(None),
             outer: Cell::new(std::ptr::null()),
         }
@@ -66,10 +69,15 @@ impl<'a> Place<'a> {
 
     /// The worker's own queues, if this thread is a worker of `runtime`.
     pub(crate) fn local_of(&self, runtime: &Inner) -> Option<&'a Local<'a>> {
-        match self.role {
+        match self.role.get() {
             Role::Worker(local) if std::ptr::eq(&raw const **self.runtime, runtime) => Some(local),
             _ => None,
         }
+    }
+
+    /// Whether another thread goes on as the worker that this one was.
+    pub(crate) fn is_displaced(&self) -> bool {
+        matches!(self.role.get(), Role::Displaced)
     }
 }
 
@@ -96,16 +104,23 @@ pub(crate) fn with<R>(look: impl FnOnce(Option<&Place<'_>>) -> R) -> R {
     look(unsafe { place.as_ref() })
 }
 
+/// Calls `look` with the places of this thread, the innermost first.
+pub(crate) fn outward<R>(look: impl FnOnce(&mut dyn Iterator<Item = &Place<'_>>) -> R) -> R {
+    let place = PLACE.try_with(Cell::get).unwrap_or(std::ptr::null());
+    // SAFETY: (P1) the place is alive until its guard is dropped, which is after this call.
+    let innermost = unsafe { place.as_ref() };
+    look(&mut std::iter::successors(innermost, |place| {
+        // SAFETY: (P1) what an entered place was entered from is alive.
+        unsafe { place.outer.get().as_ref() }
+    }))
+}
+
 /// Whether this is a thread of `runtime`'s own, or one that shuts it down, perhaps with other
 /// runtimes nested in that. One that only waits in `block_on` is not.
 pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
-    with(|place| {
-        let outward = std::iter::successors(place, |place| {
-            // SAFETY: (P1) what an entered place was entered from is alive.
-            unsafe { place.outer.get().as_ref() }
-        });
-        outward
-            .filter(|place| !matches!(place.role, Role::Outside))
+    outward(|places| {
+        places
+            .filter(|place| !matches!(place.role.get(), Role::Outside))
             .any(|place| Arc::ptr_eq(place.runtime, runtime))
     })
 }
@@ -119,7 +134,7 @@ pub(crate) fn runtime() -> Option<Arc<Inner>> {
 pub(crate) fn clock() -> Option<Arc<dyn Clock>> {
     with(|place| {
         let place = place?;
-        Some(match place.role {
+        Some(match place.role.get() {
             Role::Pinned(local) => local.clock(),
             _ => place.runtime.clone(),
         })

@@ -6,6 +6,7 @@
 
 mod deadlines;
 mod ending;
+mod nested;
 mod outside;
 mod queues;
 mod stuck;

@@ -72,7 +72,7 @@ impl Inner {
     /// What was queued has its run, even when the time is over, as long as it gets less.
     fn let_run_what_was_queued(&self, deadline: Option<Instant>) {
         let left =
-            |state: &State| state.threads().saturating_sub(self.queues.counted()) + self.before();
+            |state: &State| state.workers().saturating_sub(self.queues.counted()) + self.before();
         let mut seen = usize::MAX;
         loop {
             let now = Cell::new(0);
@@ -123,8 +123,10 @@ impl Inner {
         self.closing
             .wait_until(deadline, |_| self.seats.all_ended());
         let (pinned, staying) = self.seats.join();
-        let workers = self.closing.join_threads(deadline);
-        (pinned + workers + self.blocking.close(deadline), staying)
+        let workers = self.closing.wait_for_workers(deadline);
+        let blocking = self.blocking.close(deadline);
+        self.blocking.crew.join();
+        (pinned + workers + blocking, staying)
     }
 
     /// Cancels and drops all that is left, but for what is exempt or in the hands of a thread; says

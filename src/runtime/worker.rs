@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::blocking;
 use super::current::{Place, Role};
 use super::inner::Inner;
 use super::queues::Local;
@@ -15,6 +16,22 @@ use crate::timers::Pace;
 
 /// The body of a worker's thread.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
+    if hold_place(inner, index) == Left::Displaced {
+        blocking::serve(inner);
+    }
+}
+
+/// Why a thread is no worker any more.
+#[derive(PartialEq, Eq)]
+pub(super) enum Left {
+    /// The runtime is over, and with it the thread.
+    Over,
+    /// Another thread goes on in its place: it waited in `block_on`, in a turn that has ended.
+    Displaced,
+}
+
+/// Is worker `index` until the runtime is over, or until another thread is.
+pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
     let local = Local::new(&inner.queues, index, fastrand::u64(..));
     let place = Place::new(inner, Role::Worker(&local));
     let _entered = place.enter();
@@ -25,7 +42,14 @@ pub(super) fn work(inner: &Arc<Inner>, index: usize) {
         searching: false,
         pace: Pace::new(),
     };
-    worker.run_until_over();
+    let left = worker.run_until_over();
+    if left == Left::Displaced {
+        if inner.closing.is_settled() {
+            // What came to rest on a thread that is given back late.
+            inner.cancel_all();
+        }
+        return left;
+    }
     worker.drop_all();
     let lingered = inner.closing.linger(|runnable| worker.turn(runnable));
     if lingered || inner.closing.is_settled() {
@@ -36,7 +60,9 @@ pub(super) fn work(inner: &Arc<Inner>, index: usize) {
     inner.drain();
     // What the drops pushed on this thread.
     worker.drop_all();
-    inner.closing.leave_thread();
+    inner.blocking.crew.leave();
+    inner.closing.leave_place();
+    left
 }
 
 struct Worker<'a> {
@@ -49,9 +75,15 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn run_until_over(&mut self) {
+    fn run_until_over(&mut self) -> Left {
         let mut watch = false;
-        while !self.inner.is_over() {
+        loop {
+            if self.place.is_displaced() {
+                return Left::Displaced;
+            }
+            if self.inner.is_over() {
+                return Left::Over;
+            }
             if self.inner.closing.has_begun() && !self.inner.queues.is_counted(self.local.index()) {
                 self.local.count_queued();
                 self.inner.closing.progress();

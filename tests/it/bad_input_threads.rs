@@ -2,6 +2,7 @@
 //!
 //! Each test is a process of its own, which may start no threads while its limit forbids it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -353,6 +354,93 @@ fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
             go.open();
             drive(busy);
             ending.join().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_wait_in_a_task_without_a_spare_thread_is_the_fault_of_the_task_alone() {
+    limited(
+        "a_wait_in_a_task_without_a_spare_thread_is_the_fault_of_the_task_alone",
+        |limit| {
+            for workers in [1, 2] {
+                limit.allow();
+                let runtime = runtime(workers);
+                let polls = Arc::new(AtomicUsize::new(0));
+                let own = polls.clone();
+                let wait = move || {
+                    let polls = own.clone();
+                    Runtime::current().block_on(async move {
+                        polls.fetch_add(1, Ordering::SeqCst);
+                        greenroom::spawn(async { 42 }).await
+                    })
+                };
+                limit.forbid();
+                let (refused, queued) = (wait.clone(), Gate::default());
+                let behind = queued.clone();
+                let actor = spawn!(
+                    |_cx: Context<()>| async move {
+                        greenroom::spawn(async move { behind.open() }).detach();
+                        let (text, file, _) = panic_of(&refused);
+                        assert_eq!(file, file!());
+                        assert!(text.contains("`block_on` was called in a task"), "{text}");
+                        assert!(text.contains("os error"), "the system's error: {text}");
+                        // It is still the worker that it was; and now nobody catches it.
+                        refused()
+                    },
+                    on = &runtime
+                );
+                let fault = drive(actor.join()).unwrap_err();
+                assert!(
+                    fault.to_string().contains("no thread can be started"),
+                    "{fault}"
+                );
+                queued.pass();
+                assert_eq!(
+                    polls.load(Ordering::SeqCst),
+                    0,
+                    "refused before it was polled"
+                );
+                // An idle thread for blocking calls is as good as a new one.
+                limit.allow();
+                let started = drive(runtime.spawn(async { unblock(|| 42).await }));
+                assert_eq!(started, 42);
+                limit.forbid();
+                // The call is over a moment before its thread is idle.
+                let found = || {
+                    let wait = wait.clone();
+                    let once = async move { catch_unwind(AssertUnwindSafe(wait)).ok() };
+                    drive(runtime.spawn(once)) == Some(42)
+                };
+                until(found);
+                let report = drive(runtime.shutdown());
+                assert_eq!(report.left_behind, 0);
+            }
+        },
+    );
+}
+
+#[test]
+fn blocking_calls_that_wait_for_the_same_thread_are_made_though_there_is_none() {
+    limited(
+        "blocking_calls_that_wait_for_the_same_thread_are_made_though_there_is_none",
+        |limit| {
+            let runtime = runtime(2);
+            limit.forbid();
+            // Some find no thread for a call while others find none for a wait.
+            let tasks: Vec<_> = (0..200)
+                .map(|number| {
+                    runtime.spawn(async move {
+                        if number % 2 == 0 {
+                            return unblock(move || number).await;
+                        }
+                        panic_of(|| Runtime::current().block_on(async {}));
+                        number
+                    })
+                })
+                .collect();
+            let sum: u32 = tasks.into_iter().map(drive).sum();
+            assert_eq!(sum, 199 * 100);
         },
     );
 }

@@ -25,6 +25,8 @@ mod hosted;
 mod mailbox_messages;
 mod mailbox_order;
 mod mailbox_recv;
+mod nested_block_on;
+mod nested_shutdown;
 mod origins;
 mod pinned_threads;
 mod runtime_block_on;

@@ -107,39 +107,6 @@ fn a_panic_of_the_future_goes_through_and_the_runtime_goes_on() {
 }
 
 #[test]
-fn on_a_worker_it_panics_and_says_so() {
-    within(WATCH, || {
-        let runtime = runtime(1);
-        let other = self::runtime(1);
-        let (same, different) = runtime.block_on(async move {
-            greenroom::spawn(async move {
-                let same = panic_of(|| Runtime::current().block_on(async {}));
-                (same, panic_of(|| other.block_on(async {})))
-            })
-            .await
-        });
-        for (text, file, _) in [same, different] {
-            assert!(text.contains("`block_on` was called in a task"), "{text}");
-            assert!(text.contains("await"), "it says what to do instead: {text}");
-            assert_eq!(file, file!());
-        }
-    });
-}
-
-#[test]
-fn in_an_actor_it_panics_and_the_actor_is_joined_with_the_panic() {
-    within(WATCH, || {
-        runtime(1).block_on(async {
-            let actor = spawn!(|_cx: Context<()>| async {
-                panic_of(|| Runtime::current().block_on(async {})).0
-            });
-            let text = actor.join().await.unwrap();
-            assert!(text.contains("`block_on` was called in a task"), "{text}");
-        });
-    });
-}
-
-#[test]
 fn in_a_task_of_a_pinned_thread_it_panics_and_says_why() {
     within(WATCH, || {
         let runtime = runtime(1);
@@ -149,6 +116,7 @@ fn in_a_task_of_a_pinned_thread_it_panics_and_says_why() {
         );
         assert!(text.contains("pinned thread"), "{text}");
         assert!(text.contains("nowhere else"), "{text}");
+        assert!(text.contains("await"), "it says what to do instead: {text}");
         assert_eq!(file, file!());
     });
 }
@@ -216,15 +184,5 @@ fn a_panic_in_run_goes_through_after_the_shutdown() {
         });
         assert_eq!(text, "bomb in run");
         assert_eq!(drops.count(), 1);
-    });
-}
-
-#[test]
-fn run_on_a_worker_panics_and_hangs_nobody() {
-    within(WATCH, || {
-        let text = runtime(1).block_on(async {
-            greenroom::spawn(async { panic_of(|| greenroom::run(async {})).0 }).await
-        });
-        assert!(text.contains("`block_on` was called in a task"), "{text}");
     });
 }

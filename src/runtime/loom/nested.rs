@@ -1,0 +1,85 @@
+//! Model 29: a worker that gives its place to another thread before it waits.
+
+use std::sync::Arc;
+
+use ::loom::explore;
+use ::loom::thread::{JoinHandle, spawn, yield_now};
+
+use super::super::blocking::serve;
+use super::super::inner::Inner;
+use super::super::nested::make_way;
+use super::{Fate, Gate, end, join, model_from_explore, push, runtime, start};
+use crate::sync::Mutex;
+
+/// A runtime with one worker, and a thread for blocking calls that is idle.
+fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
+    let inner = runtime(1);
+    inner.closing.expect_workers(1);
+    inner.blocking.expect_thread();
+    let own = inner.clone();
+    let spare = spawn(move || serve(&own));
+    while inner.blocking.idle() == 0 {
+        yield_now();
+    }
+    let mut threads = start(&inner);
+    threads.push(spare);
+    (inner, threads)
+}
+
+/// Ends the runtime and all its threads; as if there were no time to wait for workers first.
+fn end_all(inner: &Arc<Inner>, threads: Vec<JoinHandle<()>>) {
+    end(inner);
+    inner.blocking.close(None);
+    inner.closing.wait_for_workers(None);
+    join(threads);
+}
+
+/// What the worker has queued is run by the one who goes on in its place, and so is what either of
+/// them pushes meanwhile.
+#[test]
+fn model_29_a_place_has_one_thread_at_a_time() {
+    model_from_explore(|| {
+        let (inner, threads) = with_a_spare_thread();
+        let (own, done) = (inner.clone(), Gate::new());
+        let tells = done.clone();
+        let waits = push(&inner, move || {
+            explore();
+            let (before, inside, after) = (Gate::new(), Gate::new(), Gate::new());
+            let (also, opens, within) = (own.clone(), before.clone(), inside.clone());
+            push(&own, move || {
+                push(&also, move || within.open());
+                opens.open();
+            });
+            make_way().expect("there is a thread to be had");
+            let opens = after.clone();
+            push(&own, move || opens.open());
+            [before, inside, after].iter().for_each(|gate| gate.wait());
+            tells.open();
+        });
+        done.wait();
+        end_all(&inner, threads);
+        assert_eq!(waits.of(), (1, 0), "run once");
+    });
+}
+
+/// A place that is given away while the runtime ends is taken, and cleared, all the same.
+#[test]
+fn model_29_a_shutdown_meets_a_place_that_is_given_away() {
+    model_from_explore(|| {
+        let (inner, threads) = with_a_spare_thread();
+        let (own, begun) = (inner.clone(), Gate::new());
+        let (tells, left) = (begun.clone(), Arc::new(Mutex::new(None::<Arc<Fate>>)));
+        let queued = left.clone();
+        push(&inner, move || {
+            explore();
+            *queued.lock() = Some(push(&own, || ()));
+            tells.open();
+            make_way().expect("there is a thread to be had");
+        });
+        begun.wait();
+        end_all(&inner, threads);
+        let fate = left.lock().take().expect("it was pushed");
+        let (runs, drops) = fate.of();
+        assert_eq!(runs + drops, 1, "run or dropped, once");
+    });
+}

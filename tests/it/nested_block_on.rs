@@ -1,0 +1,405 @@
+//! `block_on` and `run` in a task: the worker gives its place to another thread, and waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use greenroom::time::sleep;
+use greenroom::{Context, Fault, Reply, Runtime, spawn, unblock, yield_now};
+
+use crate::support::{Drops, Gate, Log, OpenOnDrop, WATCH, drive, panic_of, within};
+
+fn runtime(workers: usize) -> Runtime {
+    named(workers, "greenroom")
+}
+
+fn named(workers: usize, name: &str) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .thread_name(name)
+        .grace(Duration::from_millis(10))
+        .on_fault(|_| {})
+        .build()
+        .unwrap()
+}
+
+fn here() -> std::thread::ThreadId {
+    std::thread::current().id()
+}
+
+/// Runs a task on a runtime with one worker, under the watchdog.
+fn in_a_task<R, F>(task: impl FnOnce() -> F + Send + 'static) -> R
+where
+    F: Future<Output = R> + Send + 'static,
+    R: Send + 'static,
+{
+    within(WATCH, || {
+        let runtime = runtime(1);
+        drive(runtime.spawn(async { task().await }))
+    })
+}
+
+/// Waits in `block_on` of the current runtime.
+fn wait<F: Future>(future: F) -> F::Output {
+    Runtime::current().block_on(future)
+}
+
+#[test]
+fn bug_d10_a_task_may_wait_for_a_task_of_its_only_worker() {
+    let value = in_a_task(|| async { wait(async { greenroom::spawn(async { 40 }).await + 2 }) });
+    assert_eq!(value, 42);
+}
+
+#[test]
+fn what_was_queued_behind_the_task_goes_on() {
+    in_a_task(|| async {
+        let gates: Vec<Gate> = (0..300).map(|_| Gate::default()).collect();
+        for gate in gates.clone() {
+            // The last one is in the slot, the ring is full, and some have overflowed it.
+            greenroom::spawn(async move { gate.open() }).detach();
+        }
+        wait(async {
+            for gate in &gates {
+                gate.wait().await;
+            }
+        });
+    });
+}
+
+#[test]
+fn the_task_goes_on_on_its_thread_and_leaves_it_when_its_turn_ends() {
+    in_a_task(|| async {
+        let worker = here();
+        let (inside, spawned) = wait(async {
+            let spawned = greenroom::spawn(async { here() });
+            (here(), spawned.await)
+        });
+        assert_eq!((inside, here()), (worker, worker));
+        assert_ne!(spawned, worker, "its place has another thread");
+        // What is woken and spawned in the rest of the turn is run there too.
+        let rest = greenroom::spawn(async { here() });
+        yield_now().await;
+        assert_eq!(here(), spawned, "it is no worker any more");
+        assert_eq!(rest.await, spawned);
+    });
+}
+
+#[test]
+fn the_runtime_is_the_current_one_in_the_rest_of_the_turn() {
+    in_a_task(|| async {
+        let other = named(1, "other");
+        assert_eq!(other.block_on(async { current() }), "other");
+        assert_eq!(current(), "greenroom");
+        assert_eq!(greenroom::spawn(async { current() }).await, "greenroom");
+    });
+}
+
+fn current() -> String {
+    let text = format!("{:?}", Runtime::current());
+    text.split('"').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_task_may_wait_again_in_the_same_turn_and_within_the_wait() {
+    in_a_task(|| async {
+        for _ in 0..3 {
+            let sum = wait(async {
+                let inner = wait(async { greenroom::spawn(async { 1 }).await });
+                inner + greenroom::spawn(async { 1 }).await
+            });
+            assert_eq!(sum, 2);
+        }
+    });
+}
+
+#[test]
+fn a_chain_of_tasks_that_wait_for_each_other_is_as_deep_as_there_are_threads() {
+    fn deep(left: u32) -> u32 {
+        if left == 0 {
+            return 0;
+        }
+        wait(async move { greenroom::spawn(async move { deep(left - 1) }).await + 1 })
+    }
+    assert_eq!(in_a_task(|| async { deep(50) }), 50);
+}
+
+#[test]
+fn more_tasks_may_wait_than_there_are_threads_for_blocking_calls() {
+    in_a_task(|| async {
+        let (all, waiting) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
+        let tasks: Vec<_> = (0..520)
+            .map(|_| {
+                let (all, waiting) = (all.clone(), waiting.clone());
+                greenroom::spawn(async move {
+                    wait(async {
+                        if waiting.fetch_add(1, Ordering::SeqCst) == 519 {
+                            all.open();
+                        }
+                        all.wait().await;
+                    });
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        // The pool is as before.
+        assert_eq!(unblock(|| 42).await, 42);
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_task_that_waits_again_and_again_does_not_need_a_thread_each_time() {
+    within(WATCH, || {
+        let runtime = named(1, "again");
+        drive(runtime.spawn(async {
+            for _ in 0..200 {
+                wait(async { greenroom::spawn(async {}).await });
+                yield_now().await;
+            }
+        }));
+        // A few, since one that was a worker may not be idle yet when the next one is needed.
+        let threads = crate::child::threads_named("again");
+        assert!((2..50).contains(&threads), "{threads} threads");
+        drop(runtime);
+        crate::support::until(|| crate::child::threads_named("again") == 0);
+    });
+}
+
+#[test]
+fn all_workers_may_wait_at_the_same_time() {
+    within(WATCH, || {
+        let runtime = runtime(2);
+        let gates = [Gate::default(), Gate::default()];
+        let tasks: Vec<_> = (0..2)
+            .map(|at| {
+                let gates = gates.clone();
+                runtime.spawn(async move {
+                    gates[at].open();
+                    gates[1 - at].pass();
+                    wait(async { greenroom::spawn(async { 21 }).await })
+                })
+            })
+            .collect();
+        let sum: u32 = tasks.into_iter().map(drive).sum();
+        assert_eq!(sum, 42);
+    });
+}
+
+#[test]
+fn an_actor_may_wait_for_another_one() {
+    async fn twice(mut cx: Context<(u32, Reply<u32>)>) {
+        while let Some((number, reply)) = cx.recv().await {
+            reply.send(2 * number);
+        }
+    }
+    in_a_task(|| async {
+        let twice = spawn!(twice(_));
+        let address = twice.address();
+        let waits = spawn!(|mut cx: Context<u32>| async move {
+            let mut sum = 0;
+            while let Some(number) = cx.recv().await {
+                sum += wait(address.ask(|reply| (number, reply))).unwrap();
+            }
+            sum
+        });
+        (1..=6).for_each(|number| waits.tell(number).unwrap());
+        assert_eq!(waits.join().await.unwrap(), 42);
+        twice.stop();
+        twice.join().await.unwrap();
+    });
+}
+
+#[test]
+fn timers_go_on_whoever_armed_them() {
+    in_a_task(|| async {
+        const BRIEF: Duration = Duration::from_millis(3);
+        // Armed on the worker, in this turn, and no other thread knows of it.
+        let mut before = sleep(BRIEF);
+        assert!(crate::support::poll_here(&mut before).await.is_pending());
+        let spawned = greenroom::spawn(sleep(BRIEF));
+        wait(async {
+            sleep(BRIEF).await;
+            spawned.await;
+        });
+        before.await;
+        sleep(BRIEF).await;
+    });
+}
+
+#[test]
+fn bug_d10_two_runtimes_may_wait_for_each_other_in_turns() {
+    fn bounce(one: Runtime, other: Runtime, left: u32) -> u32 {
+        if left == 0 {
+            return 0;
+        }
+        let next = one.clone();
+        let task = async move { bounce(other, next, left - 1) };
+        one.block_on(one.spawn(task)) + 1
+    }
+    within(WATCH, || {
+        let (a, b) = (runtime(1), runtime(1));
+        assert_eq!(bounce(a, b, 20), 20);
+    });
+}
+
+#[test]
+fn bug_d10_runtimes_that_end_out_of_order_within_a_task_leave_it_as_it_was() {
+    in_a_task(|| async {
+        let (b, c) = (named(1, "b"), named(1, "c"));
+        b.block_on(async {
+            c.block_on(async {
+                // The outer one of the two ends first.
+                assert_eq!(b.shutdown().await.left_behind, 0);
+                assert_eq!(current(), "c");
+            });
+            drop(c);
+            assert_eq!(current(), "b");
+        });
+        assert_eq!(current(), "greenroom");
+        yield_now().await;
+        assert_eq!(greenroom::spawn(async { 42 }).await, 42);
+    });
+}
+
+#[test]
+fn bug_d10_it_waits_inside_unblock_inside_a_wait_inside_a_task() {
+    let value = in_a_task(|| async {
+        wait(async { unblock(|| wait(async { greenroom::spawn(async { 42 }).await })).await })
+    });
+    assert_eq!(value, 42);
+}
+
+#[test]
+fn run_in_a_task_is_a_runtime_of_its_own() {
+    let value = in_a_task(|| async {
+        let ended = Gate::default();
+        let end = ended.clone();
+        let value = greenroom::run(async {
+            spawn!(|mut cx: Context<()>| async move {
+                let _end = OpenOnDrop(end);
+                while cx.recv().await.is_some() {}
+            });
+            greenroom::spawn(async { 40 }).await
+        });
+        assert!(ended.is_open(), "it was shut down");
+        value + greenroom::spawn(async { 2 }).await
+    });
+    assert_eq!(value, 42);
+}
+
+#[test]
+fn a_panic_of_the_future_is_the_fault_of_the_task_and_the_workers_go_on() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let actor = spawn!(
+            |_cx: Context<()>| async { wait(async { panic!("bomb in a wait") }) },
+            on = &runtime
+        );
+        let fault = drive(actor.join()).unwrap_err();
+        let Fault::Panicked(panic) = fault else {
+            panic!("{fault:?}")
+        };
+        assert_eq!(panic.text(), Some("bomb in a wait"));
+        let (text, ..) = drive(runtime.spawn(async {
+            let told = panic_of(|| wait(async { panic!("bomb again") }));
+            // It goes on after it, as after any panic that is caught.
+            wait(yield_now());
+            told
+        }));
+        assert_eq!(text, "bomb again");
+        assert_eq!(drive(runtime.spawn(async { 42 })), 42);
+    });
+}
+
+#[test]
+fn a_wait_in_the_drop_of_a_runtime_within_a_task_makes_way_too() {
+    struct WaitsInDrop(Runtime);
+    impl Drop for WaitsInDrop {
+        fn drop(&mut self) {
+            assert_eq!(self.0.block_on(self.0.spawn(async { 42 })), 42);
+        }
+    }
+    in_a_task(|| async {
+        let (outer, inner) = (Runtime::current(), named(1, "inner"));
+        let dropped = Gate::default();
+        let (held, opens) = (WaitsInDrop(outer), OpenOnDrop(dropped.clone()));
+        let pinned = inner.spawn_pinned("held").unwrap();
+        let task = move || async move {
+            let _held = (held, opens);
+            std::future::pending::<()>().await;
+        };
+        pinned.spawn(task).detach();
+        pinned.spawn(|| async {}).await;
+        // On a pinned thread it must not wait: that is contained, like any panic in a drop.
+        let (shut, gone) = (inner.clone(), dropped.clone());
+        wait(async move {
+            shut.shutdown().await;
+            gone.wait().await;
+        });
+    });
+}
+
+#[test]
+fn many_tasks_that_wait_all_the_time_lose_nothing() {
+    within(WATCH, || {
+        const TASKS: usize = 16;
+        const ROUNDS: usize = 60;
+        let runtime = runtime(2);
+        let drops = Drops::default();
+        let tally = spawn!(
+            |mut cx: Context<u32>| async move {
+                let mut sum = 0;
+                while let Some(number) = cx.recv().await {
+                    sum += number;
+                }
+                sum
+            },
+            on = &runtime
+        );
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|task| {
+                let (address, drops) = (tally.address(), drops.clone());
+                runtime.spawn(async move {
+                    for round in 0..ROUNDS {
+                        let dropped = drops.one();
+                        let told = address.clone();
+                        let spawned = greenroom::spawn(async move {
+                            let _dropped = dropped;
+                            yield_now().await;
+                            told.tell(1).unwrap();
+                        });
+                        if (task + round) % 2 == 0 {
+                            wait(spawned);
+                        } else {
+                            spawned.await;
+                        }
+                        address.tell(1).unwrap();
+                    }
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(drive);
+        assert_eq!(drops.count(), TASKS * ROUNDS);
+        assert_eq!(drive(tally.join()).unwrap(), 2 * (TASKS * ROUNDS) as u32);
+    });
+}
+
+#[test]
+fn a_wait_in_a_task_that_is_not_woken_in_its_turn_is_woken_from_outside() {
+    in_a_task(|| async {
+        let (log, go) = (Log::default(), Gate::default());
+        let (later, waits) = (log.clone(), go.clone());
+        let task = greenroom::spawn(async move {
+            waits.wait().await;
+            later.add("woken");
+        });
+        yield_now().await;
+        wait(async { yield_now().await });
+        // No worker wakes it here.
+        go.open();
+        wait(task);
+        assert_eq!(log.take(), ["woken"]);
+    });
+}

@@ -1,0 +1,196 @@
+//! A shutdown while a task waits in `block_on`: its thread is like any other that user code holds.
+
+use std::time::Duration;
+
+use greenroom::{Context, Fault, Handle, Runtime, spawn, yield_now};
+
+use crate::support::{
+    Drops, Gate, OpenOnDrop, WATCH, drive, open_when_pending, poll_once, until, within,
+};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .grace(Duration::from_millis(10))
+        .on_fault(|_| {})
+        .build()
+        .unwrap()
+}
+
+fn wait<F: Future>(future: F) -> F::Output {
+    Runtime::current().block_on(future)
+}
+
+/// An actor that ends when it is stopped.
+fn obedient(runtime: &Runtime) -> Handle<(), ()> {
+    spawn!(
+        |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} },
+        on = runtime
+    )
+}
+
+#[test]
+fn a_thread_that_waits_for_what_the_shutdown_does_not_give_is_left_behind() {
+    within(WATCH, || {
+        for workers in [1, 2] {
+            let runtime = runtime(workers);
+            let (begun, go, drops) = (Gate::default(), Gate::default(), Drops::default());
+            let (here, waits, dropped) = (begun.clone(), go.clone(), drops.one());
+            let waiting = spawn!(
+                |_cx: Context<()>| async move {
+                    let _dropped = dropped;
+                    wait(open_when_pending(here, waits.wait()));
+                    std::future::pending::<()>().await;
+                },
+                on = &runtime
+            );
+            let ends = obedient(&runtime);
+            begun.pass();
+            let report = drive(runtime.shutdown());
+            assert_eq!(
+                (report.ended, report.cancelled, report.left_behind),
+                (1, 1, 1),
+                "of {workers} workers none is left behind"
+            );
+            drive(ends.join()).unwrap();
+            let mut join = waiting.join();
+            assert!(poll_once(&mut join).is_pending(), "it is still in its turn");
+            // Given back, the thread drops what it had, and ends.
+            go.open();
+            assert!(matches!(drive(join), Err(Fault::Cancelled)));
+            until(|| drops.count() == 1);
+        }
+    });
+}
+
+#[test]
+fn a_thread_that_waits_for_a_task_that_is_cancelled_is_given_back() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let (begun, opened) = (Gate::default(), Gate::default());
+        let (here, opens) = (begun.clone(), OpenOnDrop(opened.clone()));
+        let waiting = spawn!(
+            |_cx: Context<()>| async move {
+                let _opens = opens;
+                let task = greenroom::spawn(std::future::pending::<()>());
+                wait(open_when_pending(here, task.fallible()))
+            },
+            on = &runtime
+        );
+        begun.pass();
+        let report = drive(runtime.shutdown());
+        // It came to its end in the turn that it was in, before or after it was asked for.
+        assert_eq!(report.ended + report.cancelled, 1);
+        assert_eq!(report.left_behind, 0);
+        assert!(opened.is_open());
+        assert!(matches!(
+            drive(waiting.join()),
+            Ok(None) | Err(Fault::Cancelled)
+        ));
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_the_shutdown_in_block_on_holds_its_thread() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let ends = obedient(&runtime);
+        let (report, told) = (crate::support::Log::default(), Gate::default());
+        let (own, tells) = (report.clone(), told.clone());
+        runtime
+            .spawn(async move {
+                let runtime = Runtime::current();
+                own.add(runtime.block_on(runtime.shutdown()));
+                tells.open();
+            })
+            .detach();
+        told.pass();
+        let report = report.take().remove(0);
+        assert_eq!((report.ended, report.left_behind), (1, 1));
+        assert_eq!(drive(runtime.shutdown()), report);
+        drive(ends.join()).unwrap();
+    });
+}
+
+#[test]
+fn bug_d11_the_last_clone_may_go_on_a_thread_that_waits() {
+    within(WATCH, || {
+        for inside in [true, false] {
+            let runtime = runtime(1);
+            let ended = Gate::default();
+            let (opens, clone) = (OpenOnDrop(ended.clone()), runtime.clone());
+            let held = Gate::default();
+            let here = held.clone();
+            runtime
+                .spawn(async move {
+                    let _opens = opens;
+                    here.wait().await;
+                    if inside {
+                        wait(async move { drop(clone) });
+                    } else {
+                        wait(yield_now());
+                        drop(clone);
+                    }
+                    std::future::pending::<()>().await;
+                })
+                .detach();
+            drop(runtime);
+            held.open();
+            ended.pass();
+        }
+    });
+}
+
+#[test]
+fn a_task_that_begins_to_wait_when_the_runtime_is_over_simply_waits() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let (begun, go, done) = (Gate::default(), Gate::default(), Gate::default());
+        let (here, waits, tells) = (begun.clone(), go.clone(), done.clone());
+        runtime
+            .spawn(async move {
+                here.open();
+                waits.pass();
+                wait(async {
+                    yield_now().await;
+                    assert!(greenroom::spawn(async {}).fallible().await.is_none());
+                });
+                tells.open();
+            })
+            .detach();
+        begun.pass();
+        assert_eq!(drive(runtime.shutdown()).left_behind, 1);
+        go.open();
+        done.pass();
+    });
+}
+
+#[test]
+fn the_report_adds_up_while_tasks_begin_to_wait_and_come_back() {
+    within(WATCH, || {
+        for _ in 0..20 {
+            let runtime = runtime(2);
+            let actors: Vec<_> = (0..10).map(|_| obedient(&runtime)).collect();
+            let begun = Gate::default();
+            for _ in 0..4 {
+                let here = begun.clone();
+                runtime
+                    .spawn(async move {
+                        loop {
+                            wait(async { yield_now().await });
+                            here.open();
+                            yield_now().await;
+                        }
+                    })
+                    .detach();
+            }
+            begun.pass();
+            let report = drive(runtime.shutdown());
+            assert_eq!(report.ended + report.cancelled, actors.len());
+            assert_eq!(report.left_behind, 0);
+            for actor in actors {
+                let _ = drive(actor.join());
+            }
+        }
+    });
+}

@@ -22,6 +22,11 @@ pub fn header() -> String {
     )
 }
 
+/// The date of today, as the results are headed by it.
+pub fn today() -> String {
+    first_line("date", &["+%F"])
+}
+
 fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();

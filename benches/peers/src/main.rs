@@ -3,70 +3,89 @@
 //! `peers run` starts a fresh process for each peer, case and round, in turns, and prints one table
 //! with medians and ranges. `peers case PEER CASE` runs one of them in this process.
 
+mod actors;
+mod bars;
 mod cases;
-#[cfg(feature = "greenroom")]
-mod greenroom;
+mod chart;
+mod executors;
+mod figures;
 mod process;
+mod report;
+mod roster;
+mod rounds;
+mod sizes;
 mod table;
-mod tokio_hand;
+mod tasks;
 
 use std::process::ExitCode;
 
-use cases::{CASES, Case, Figure};
+use cases::{CASES, Case};
+use figures::Figure;
 use peers::counting::Counting;
+use report::Request;
+use roster::PEERS;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// A way to write the programs: its name and what runs a case of it.
-type Peer = (&'static str, fn(Case) -> Vec<Figure>);
-
-/// All that were built in. The first one is what the others are compared with.
-const PEERS: &[Peer] = &[
-    ("tokio", tokio_hand::run),
-    #[cfg(feature = "greenroom")]
-    ("greenroom", greenroom::run),
-];
-
-/// Rounds of `peers run`, unless it is told a number.
-const ROUNDS: usize = 5;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        [] => table::run(ROUNDS, &[]),
-        ["run", "--rounds", rounds, names @ ..] => match rounds.parse() {
-            Ok(rounds @ 1..) => selected(rounds, names),
-            _ => usage(),
-        },
-        ["run", names @ ..] => selected(ROUNDS, names),
+        ["run", rest @ ..] => request(rest).map_or_else(usage, |request| report::run(&request)),
         ["case", peer, case] => one(peer, case),
         _ => usage(),
     }
 }
 
-/// Runs the cases of these names; all, if there are none.
-fn selected(rounds: usize, names: &[&str]) -> ExitCode {
-    let cases: Option<Vec<Case>> = names.iter().map(|name| Case::named(name)).collect();
-    cases.map_or_else(usage, |cases| table::run(rounds, &cases))
+/// What is asked for by the words behind `run`.
+fn request(mut words: &[&str]) -> Option<Request> {
+    let mut request = Request::default();
+    loop {
+        words = match words {
+            ["--rounds", rounds, rest @ ..] => {
+                request.rounds = rounds.parse().ok().filter(|rounds| *rounds > 0)?;
+                rest
+            }
+            ["--peers", names, rest @ ..] => {
+                request.peers = names.split(',').map(roster::named).collect::<Option<_>>()?;
+                rest
+            }
+            ["--record", rest @ ..] => {
+                request.record = true;
+                rest
+            }
+            names => {
+                let cases: Vec<_> = names
+                    .iter()
+                    .map(|name| Case::named(name))
+                    .collect::<Option<_>>()?;
+                if !cases.is_empty() {
+                    request.cases = cases;
+                }
+                return Some(request);
+            }
+        }
+    }
 }
 
 /// Runs one case here and prints its figures, a line each.
 fn one(peer: &str, case: &str) -> ExitCode {
-    let peer = PEERS.iter().find(|(name, _)| *name == peer);
-    let (Some((_, run)), Some(case)) = (peer, Case::named(case)) else {
+    let (Some(peer), Some(case)) = (roster::named(peer), Case::named(case)) else {
         return usage();
     };
-    for Figure { what, value } in run(case) {
+    for Figure { what, value } in (peer.run)(case).into_iter().flatten() {
         println!("{what}\t{value}");
     }
     ExitCode::SUCCESS
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: peers [run [--rounds N] [CASE ..]]\n       peers case PEER CASE\npeers:");
-    PEERS.iter().for_each(|(name, _)| eprintln!("  {name}"));
+    eprintln!(
+        "usage: peers run [--rounds N] [--peers PEER,..] [--record] [CASE ..]\n       \
+         peers case PEER CASE\npeers:"
+    );
+    PEERS.iter().for_each(|peer| eprintln!("  {}", peer.name));
     eprintln!("cases:");
     CASES.iter().for_each(|case| eprintln!("  {}", case.name()));
     ExitCode::FAILURE

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::cases::{Figure, IDLE_CPU, LIVE, PEAK, RESIDENT, SETTLE, SWITCHES, WATCH};
+use crate::figures::{Figure, IDLE_CPU, LIVE, PEAK, RESIDENT, SWITCHES, TASK};
+use crate::sizes::{SETTLE, WATCH};
 use peers::counting;
 
 /// The number of a line `name:  number ..` of a file under `/proc`; 0 if there is none.
@@ -78,23 +80,55 @@ impl Memory {
     }
 }
 
+/// Allocated memory, from when this was made.
+pub struct LiveTasks;
+
+impl LiveTasks {
+    /// To be made just before the first spawn.
+    pub fn now() -> Self {
+        counting::start();
+        Self
+    }
+
+    /// How much it has grown, a task.
+    pub fn growth(self, tasks: u64) -> Figure {
+        Figure {
+            what: TASK,
+            value: counting::stop().bytes as f64 / tasks as f64,
+        }
+    }
+}
+
+/// How often all threads but the calling one have gone to sleep by themselves so far.
+pub fn voluntary_switches() -> u64 {
+    let of = |folder: &Path| {
+        let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+        field(&status, "voluntary_ctxt_switches")
+    };
+    others().iter().map(|folder| of(folder)).sum()
+}
+
+/// The folders under `/proc` of all threads but the calling one.
+fn others() -> Vec<PathBuf> {
+    let own = fs::read_link("/proc/thread-self").unwrap_or_default();
+    let own = own.file_name().map(ToOwned::to_owned);
+    let entries = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    entries
+        .filter(|entry| Some(entry.file_name()) != own)
+        .map(|entry| entry.path())
+        .collect()
+}
+
 /// Context switches and nanoseconds of CPU so far.
 type Done = (u64, u64);
 
 /// What every thread but the calling one has done so far.
-fn threads() -> HashMap<String, Done> {
-    let own = fs::read_link("/proc/thread-self").unwrap_or_default();
-    let own = own.file_name().map(ToOwned::to_owned);
-    let mut threads = HashMap::new();
-    for entry in fs::read_dir("/proc/self/task")
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        if Some(entry.file_name()) == own {
-            continue;
-        }
-        let read = |name| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+fn threads() -> HashMap<PathBuf, Done> {
+    let done = |folder: PathBuf| {
+        let read = |name| fs::read_to_string(folder.join(name)).unwrap_or_default();
         let (status, schedule) = (read("status"), read("schedstat"));
         let switches = field(&status, "voluntary_ctxt_switches")
             + field(&status, "nonvoluntary_ctxt_switches");
@@ -103,12 +137,9 @@ fn threads() -> HashMap<String, Done> {
             .next()
             .and_then(|ns| ns.parse().ok())
             .unwrap_or(0);
-        threads.insert(
-            entry.file_name().to_string_lossy().into_owned(),
-            (switches, cpu),
-        );
-    }
-    threads
+        (folder, (switches, cpu))
+    };
+    others().into_iter().map(done).collect()
 }
 
 /// Watches the other threads while nothing is to be done. A thread that ends meanwhile counts as

@@ -1,170 +1,122 @@
-//! Runs everything in processes of their own, in turns, and prints one table.
+//! The table: medians with the least and the greatest, and greenroom beside its bars.
 
-use std::io;
-use std::process::{self, Command, ExitCode};
+use crate::bars::bar;
+use crate::figures::more_is_better;
+use crate::roster::{OURS, Peer};
+use crate::rounds::Outcome;
+use peers::machine::{Median, median};
 
-use crate::PEERS;
-use crate::cases::{Bar, CASES, Case};
-use peers::machine::{self, Median, median};
-
-/// A program that takes longer is ended and reported; the slowest ones take some ten seconds.
-const HUNG_AFTER: &str = "120s";
-/// What `timeout` returns then.
-const TIMED_OUT: i32 = 124;
-
-/// What was measured of one case: a figure's name, and for each peer its values.
-type Rows = Vec<(String, Vec<Vec<f64>>)>;
-
-/// Measures `cases` (all, if empty) and prints; fails if a program did.
-pub fn run(rounds: usize, cases: &[Case]) -> ExitCode {
-    let cases = if cases.is_empty() { CASES } else { cases };
-    println!(
-        "{}rounds {rounds}, in turns, a process each\n",
-        machine::header()
-    );
-    println!("{}", heading());
-    let mut failures = Vec::new();
-    let others = machine::Others::now();
-    for &case in cases {
-        for line in lines(case, &measure(case, rounds, &mut failures)) {
-            println!("{line}");
-        }
-    }
-    println!(
-        "\nOther processes used {:.2} cores meanwhile.",
-        others.cores()
-    );
-    for failure in &failures {
-        eprintln!("{failure}");
-    }
-    if failures.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+/// One line: a figure of a case, with what every peer reached.
+pub struct Line<'a> {
+    outcome: &'a Outcome,
+    peers: &'a [&'a Peer],
+    /// What it is, with its unit.
+    pub figure: &'a str,
+    /// What each peer reached, if it did.
+    pub medians: Vec<Option<Median>>,
 }
 
-fn heading() -> String {
-    let mut names = String::from("| case | figure |");
-    let mut rule = String::from("|---|---|");
-    for (index, (name, _)) in PEERS.iter().enumerate() {
-        names += &format!(" {name} |");
-        rule += "---|";
-        if index > 0 {
-            names += &format!(" {name} / {} | bar |", PEERS[0].0);
-            rule += "---|---|";
-        }
-    }
-    format!("{names}\n{rule}")
+/// The lines of one case.
+pub fn lines<'a>(outcome: &'a Outcome, peers: &'a [&'a Peer]) -> Vec<Line<'a>> {
+    let rows = outcome.rows.iter();
+    rows.map(|(figure, values)| Line {
+        outcome,
+        peers,
+        figure,
+        medians: values.iter().map(|values| median(values)).collect(),
+    })
+    .collect()
 }
 
-/// Every peer once a round; the peer that begins changes from round to round.
-fn measure(case: Case, rounds: usize, failures: &mut Vec<String>) -> Rows {
-    let mut rows = Rows::new();
-    for round in 0..rounds {
-        for turn in 0..PEERS.len() {
-            let peer = (round + turn) % PEERS.len();
-            match child(PEERS[peer].0, case) {
-                Ok(figures) => {
-                    for (what, value) in figures {
-                        place(&mut rows, what)[peer].push(value);
-                    }
-                }
-                Err(error) => {
-                    failures.push(format!("{} {}: {error}", PEERS[peer].0, case.name()));
-                }
+/// The first two lines of the table.
+pub fn heading(peers: &[&Peer]) -> String {
+    let mut names = vec!["case", "figure"];
+    for peer in peers {
+        names.push(peer.name);
+        if peer.name == OURS {
+            names.extend(["bar", "beside the best"]);
+        }
+    }
+    let rule = "---|".repeat(names.len());
+    format!("| {} |\n|{rule}", names.join(" | "))
+}
+
+impl Line<'_> {
+    /// The line as it is printed.
+    pub fn text(&self) -> String {
+        let mut cells = vec![self.outcome.case.name().to_owned(), self.figure.to_owned()];
+        for (index, peer) in self.peers.iter().enumerate() {
+            cells.push(self.cell(index));
+            if peer.name == OURS {
+                cells.push(self.verdict().unwrap_or_default());
+                cells.push(self.best().unwrap_or_default());
             }
         }
+        format!("| {} |", cells.join(" | "))
     }
-    rows
-}
 
-fn place(rows: &mut Rows, what: String) -> &mut Vec<Vec<f64>> {
-    let row = rows
-        .iter()
-        .position(|(name, _)| *name == what)
-        .unwrap_or_else(|| {
-            rows.push((what, vec![Vec::new(); PEERS.len()]));
-            rows.len() - 1
-        });
-    &mut rows[row].1
-}
-
-/// The figures of one program, run in a process of its own.
-fn child(peer: &str, case: Case) -> io::Result<Vec<(String, f64)>> {
-    // This program, even if it is built anew meanwhile.
-    let program = format!("/proc/{}/exe", process::id());
-    let arguments = [HUNG_AFTER, &program, "case", peer, case.name()];
-    let output = Command::new("timeout").args(arguments).output()?;
-    if output.status.code() == Some(TIMED_OUT) {
-        return Err(io::Error::other(format!(
-            "still running after {HUNG_AFTER}"
-        )));
+    /// The case and the figure.
+    pub fn name(&self) -> String {
+        format!("{}, {}", self.outcome.case.name(), self.figure)
     }
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(io::Error::other(format!("{}\n{text}", output.status)));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let figures = text.lines().filter_map(|line| {
-        let (what, value) = line.split_once('\t')?;
-        Some((what.to_owned(), value.parse().ok()?))
-    });
-    Ok(figures.collect())
-}
 
-fn lines(case: Case, rows: &Rows) -> Vec<String> {
-    let row = |(what, peers): &(String, Vec<Vec<f64>>)| {
-        let mut line = format!("| {} | {what} |", case.name());
-        let medians: Vec<_> = peers.iter().map(|values| median(values)).collect();
-        for (index, of_peer) in medians.iter().enumerate() {
-            line += &format!(" {} |", of_peer.map_or("failed".to_owned(), cell));
-            if index > 0 {
-                let ratio = of_peer
-                    .zip(medians[0])
-                    .map(|(own, first)| own.middle / first.middle);
-                let ratio = ratio.filter(|ratio| ratio.is_finite());
-                let bar = case
-                    .bar(what)
-                    .zip(*of_peer)
-                    .map(|(bar, own)| verdict(bar, own, ratio));
-                let ratio = ratio.map(|ratio| format!("{ratio:.2}"));
-                line += &format!(
-                    " {} | {} |",
-                    ratio.unwrap_or_default(),
-                    bar.unwrap_or_default()
-                );
-            }
+    /// How many times as good as the peer of this index greenroom is.
+    pub fn ratio(&self, index: usize) -> Option<f64> {
+        let (own, other) = (self.own()?.middle, self.medians[index]?.middle);
+        let ratio = if more_is_better(self.figure) {
+            own / other
+        } else {
+            other / own
+        };
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    }
+
+    /// Whether this is more than a remark: the first figure of its case, or one with a bar.
+    pub fn is_charted(&self) -> bool {
+        let first = self.outcome.rows.first();
+        let is_first = first.is_some_and(|(figure, _)| figure == self.figure);
+        let compared = (0..self.peers.len()).any(|peer| self.ratio(peer).is_some());
+        compared && (is_first || bar(self.outcome.case, self.figure).is_some())
+    }
+
+    fn own(&self) -> Option<Median> {
+        let ours = self.peers.iter().position(|peer| peer.name == OURS)?;
+        self.medians[ours]
+    }
+
+    fn verdict(&self) -> Option<String> {
+        let beside = |name: &str| {
+            let index = self.peers.iter().position(|peer| peer.name == name)?;
+            self.ratio(index)
+        };
+        let bar = bar(self.outcome.case, self.figure)?;
+        Some(bar.verdict(self.own()?.middle, beside))
+    }
+
+    /// The best of the others, and how many times as good as that greenroom is.
+    fn best(&self) -> Option<String> {
+        let others = self.peers.iter().enumerate();
+        let ratios = others
+            .filter(|(_, peer)| peer.name != OURS)
+            .filter_map(|(index, peer)| Some((self.ratio(index)?, peer.name)));
+        let (ratio, name) = ratios.min_by(|one, other| one.0.total_cmp(&other.0))?;
+        Some(format!("{ratio:.2} × {name}"))
+    }
+
+    fn cell(&self, index: usize) -> String {
+        let (runs, hangs) = (self.outcome.runs[index], self.outcome.hangs[index]);
+        match self.medians[index].map(range) {
+            Some(text) if hangs > 0 => format!("{text}, hung {hangs} of {runs}"),
+            Some(text) => text,
+            None if hangs > 0 => format!("hung {hangs} of {runs}"),
+            None => "–".to_owned(),
         }
-        line
-    };
-    rows.iter().map(row).collect()
+    }
 }
 
-fn verdict(bar: Bar, own: Median, ratio: Option<f64>) -> String {
-    let (met, text) = match bar {
-        Bar::OfFirstPeer(least) => (
-            ratio.is_some_and(|ratio| ratio >= least),
-            format!("≥ {least:.2} ×"),
-        ),
-        Bar::AtMost(most) => (own.middle <= most, format!("≤ {most}")),
-    };
-    format!("{text}: {}", if met { "met" } else { "MISSED" })
-}
-
-fn cell(
-    Median {
-        middle,
-        least,
-        greatest,
-    }: Median,
-) -> String {
-    format!(
-        "{} ({} to {})",
-        number(middle),
-        number(least),
-        number(greatest)
-    )
+fn range(median: Median) -> String {
+    let [middle, least, greatest] = [median.middle, median.least, median.greatest].map(number);
+    format!("{middle} ({least} to {greatest})")
 }
 
 /// Three digits or so, with k and M.

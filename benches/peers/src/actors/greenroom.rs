@@ -4,42 +4,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use greenroom::{Address, Context, Handle, Reply, Runtime, WeakAddress, spawn};
+use greenroom::{Address, Context, Handle, Reply, WeakAddress, spawn};
 
-use crate::cases::{self, Case, Figure, check, rate, sum_below};
-use crate::process::{Memory, Peak, watch_idle};
+use crate::cases::Case;
+use crate::executors::greenroom::Greenroom;
+use crate::executors::{self, Executor, idle_after};
+use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::process::{Memory, Peak};
+use crate::sizes;
 
 /// Runs one case.
-pub fn run(case: Case) -> Vec<Figure> {
-    let runtime = Runtime::builder().workers(cases::WORKERS).build();
-    let runtime = runtime.expect("two threads can be started");
-    match case {
-        Case::Spawn => inside(&runtime, spawning()),
-        Case::IdleMemory => inside(&runtime, idle_memory()),
-        Case::PingPong => inside(&runtime, ping_pong()),
-        Case::Ask => inside(&runtime, ask()),
-        Case::Counting => inside(&runtime, counting()),
-        Case::FanIn => inside(&runtime, fan_in()),
-        Case::Ring => inside(&runtime, ring()),
-        Case::Fib => inside(&runtime, fib()),
-        Case::Bounded => inside(&runtime, bounded()),
-        Case::PacedLatency => inside(&runtime, paced_latency()),
-        Case::Injected => injected(&runtime),
-        Case::Idle => {
-            let held = inside(&runtime, idle());
-            let figures = watch_idle();
-            drop(held);
-            figures
-        }
-    }
+pub fn run(case: Case) -> Option<Vec<Figure>> {
+    Some(match case {
+        Case::Spawn => inside(spawning()),
+        Case::IdleMemory => inside(idle_memory()),
+        Case::PingPong => inside(ping_pong()),
+        Case::Ask => inside(ask()),
+        Case::Counting => inside(counting()),
+        Case::FanIn => inside(fan_in()),
+        Case::Ring => inside(ring()),
+        Case::Fib => inside(fib()),
+        Case::Bounded => inside(bounded()),
+        Case::PacedLatency => inside(paced_latency()),
+        Case::Injected => injected(),
+        Case::Idle => idle_after::<Greenroom, _>(idle()),
+        _ => return None,
+    })
 }
 
-/// The driver is itself a task on a worker.
-fn inside<T: Send + 'static>(
-    runtime: &Runtime,
-    driver: impl Future<Output = T> + Send + 'static,
-) -> T {
-    runtime.block_on(async { runtime.spawn(driver).await })
+fn inside(driver: impl Future<Output = Vec<Figure>> + Send + 'static) -> Vec<Figure> {
+    executors::inside::<Greenroom, _>(driver)
 }
 
 /// 16 bytes, as an ordinary message may be.
@@ -92,20 +86,20 @@ fn places(count: u64) -> Vec<Option<Address<Tally>>> {
 }
 
 async fn spawning() -> Vec<Figure> {
-    let mut held = places(cases::SPAWNED);
+    let mut held = places(sizes::SPAWNED);
     let (peak, begin) = (Peak::now(), Instant::now());
-    spawn_adders(cases::SPAWNED, &mut held).await;
+    spawn_adders(sizes::SPAWNED, &mut held).await;
     vec![
-        rate(cases::ACTORS, cases::SPAWNED, begin),
-        peak.growth(cases::SPAWNED),
+        rate(figures::ACTORS, sizes::SPAWNED, begin),
+        peak.growth(sizes::SPAWNED),
     ]
 }
 
 async fn idle_memory() -> Vec<Figure> {
-    let mut held = places(cases::RESTING);
+    let mut held = places(sizes::RESTING);
     let memory = Memory::now();
-    spawn_adders(cases::RESTING, &mut held).await;
-    memory.growth(cases::RESTING)
+    spawn_adders(sizes::RESTING, &mut held).await;
+    memory.growth(sizes::RESTING)
 }
 
 enum Play {
@@ -142,20 +136,20 @@ async fn ping_pong() -> Vec<Figure> {
     assert!(introduced, "the players live");
     let begin = Instant::now();
     assert!(
-        one.tell(Play::Ball(2 * cases::ROUND_TRIPS)).is_ok(),
+        one.tell(Play::Ball(2 * sizes::ROUND_TRIPS)).is_ok(),
         "the player lives"
     );
     check(
         "balls",
         two.join().await.expect("no panic"),
-        cases::ROUND_TRIPS,
+        sizes::ROUND_TRIPS,
     );
     check(
         "balls",
         one.join().await.expect("no panic"),
-        cases::ROUND_TRIPS,
+        sizes::ROUND_TRIPS,
     );
-    vec![rate(cases::ROUND_TRIPS_A_SECOND, cases::ROUND_TRIPS, begin)]
+    vec![rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS, begin)]
 }
 
 async fn tally(mut cx: Context<Tally>) {
@@ -177,29 +171,31 @@ async fn echo(mut cx: Context<Question>) {
     }
 }
 
+async fn question(echo: &Address<Question>, n: u64) -> u64 {
+    let answer = echo.ask(|reply| Question(n, reply)).await;
+    answer.expect("it answers")
+}
+
 async fn ask() -> Vec<Figure> {
     let echo = spawn!(echo(_));
     let begin = Instant::now();
     let mut answers = 0;
-    for n in 0..cases::QUESTIONS {
-        answers += echo
-            .ask(|reply| Question(n, reply))
-            .await
-            .expect("it answers");
+    for n in 0..sizes::QUESTIONS {
+        answers += question(&echo, n).await;
     }
-    check("answers", answers, sum_below(cases::QUESTIONS));
-    vec![rate(cases::ASKS, cases::QUESTIONS, begin)]
+    check("answers", answers, sum_below(sizes::QUESTIONS));
+    vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
 }
 
 async fn counting() -> Vec<Figure> {
     let actor = spawn!(tally(_));
     let begin = Instant::now();
-    for n in 0..cases::NUMBERS {
+    for n in 0..sizes::NUMBERS {
         assert!(actor.tell(Tally::Add(n)).is_ok(), "the actor lives");
     }
     let sum = actor.ask(Tally::Total).await.expect("it answers");
-    check("sum", sum, sum_below(cases::NUMBERS));
-    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+    check("sum", sum, sum_below(sizes::NUMBERS));
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
 /// Told where to begin, tells `each` numbers.
@@ -212,9 +208,9 @@ async fn teller(mut cx: Context<u64>, each: u64, collector: Address<u64>) {
 }
 
 async fn fan_in() -> Vec<Figure> {
-    let collector = spawn!(collect(_, cases::NUMBERS));
-    let each = cases::NUMBERS / cases::TELLERS;
-    let tellers = (0..cases::TELLERS).map(|_| spawn!(teller(_, each, collector.address())));
+    let collector = spawn!(collect(_, sizes::NUMBERS));
+    let each = sizes::NUMBERS / sizes::TELLERS;
+    let tellers = (0..sizes::TELLERS).map(|_| spawn!(teller(_, each, collector.address())));
     let tellers: Vec<_> = tellers.collect();
     let begin = Instant::now();
     for (teller, index) in tellers.iter().zip(0..) {
@@ -223,9 +219,9 @@ async fn fan_in() -> Vec<Figure> {
     check(
         "sum",
         collector.join().await.expect("no panic"),
-        sum_below(cases::NUMBERS),
+        sum_below(sizes::NUMBERS),
     );
-    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
 enum Token {
@@ -254,8 +250,8 @@ async fn station(mut cx: Context<Token>, done: Address<u64>) {
 }
 
 async fn ring() -> Vec<Figure> {
-    let done = spawn!(collect(_, cases::RING as u64));
-    let stations: Vec<_> = (0..cases::RING)
+    let done = spawn!(collect(_, sizes::RING as u64));
+    let stations: Vec<_> = (0..sizes::RING)
         .map(|_| spawn!(station(_, done.address())))
         .collect();
     for (index, station) in stations.iter().enumerate() {
@@ -264,12 +260,12 @@ async fn ring() -> Vec<Figure> {
     }
     let begin = Instant::now();
     assert!(
-        stations[0].tell(Token::Hop(cases::HOPS)).is_ok(),
+        stations[0].tell(Token::Hop(sizes::HOPS)).is_ok(),
         "the actor lives"
     );
     drop(stations);
-    check("hops", done.join().await.expect("no panic"), cases::HOPS);
-    vec![rate(cases::HOPS_A_SECOND, cases::HOPS, begin)]
+    check("hops", done.join().await.expect("no panic"), sizes::HOPS);
+    vec![rate(figures::HOPS, sizes::HOPS, begin)]
 }
 
 /// Holds the handles of its children until both have answered: without them they would be closed.
@@ -292,30 +288,30 @@ fn spawn_call(n: u64, parent: WeakAddress<u64>) -> Handle<u64, ()> {
 async fn fib() -> Vec<Figure> {
     let root = spawn!(collect(_, 1));
     let begin = Instant::now();
-    let first = spawn_call(cases::FIB, root.downgrade());
+    let first = spawn_call(sizes::FIB, root.downgrade());
     // Joining would give up the root's only address before it has its answer.
     let keep = root.address();
-    check("fib", root.join().await.expect("no panic"), cases::FIB_IS);
+    check("fib", root.join().await.expect("no panic"), sizes::FIB_IS);
     drop((first, keep));
-    vec![rate(cases::ACTORS, cases::FIB_CALLS, begin)]
+    vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
 }
 
 async fn bounded() -> Vec<Figure> {
-    let actor = spawn!(tally(_), capacity = cases::ROOM);
+    let actor = spawn!(tally(_), capacity = sizes::ROOM);
     let begin = Instant::now();
-    for n in 0..cases::NUMBERS {
+    for n in 0..sizes::NUMBERS {
         assert!(actor.send(Tally::Add(n)).await.is_ok(), "the actor lives");
     }
     let sum = actor.ask(Tally::Total).await.expect("it answers");
-    check("sum", sum, sum_below(cases::NUMBERS));
-    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+    check("sum", sum, sum_below(sizes::NUMBERS));
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
 /// Tells itself to go on, after a little work, until it is to stop.
 async fn busy(mut cx: Context<()>, stop: Arc<AtomicBool>) {
     let own = cx.address();
     while let Some(()) = cx.recv().await {
-        cases::work();
+        figures::busy_work();
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -326,29 +322,15 @@ async fn busy(mut cx: Context<()>, stop: Arc<AtomicBool>) {
 async fn paced_latency() -> Vec<Figure> {
     let echo = spawn!(echo(_));
     let (stop, _busy) = keep_busy();
-    let mut asks = Vec::with_capacity(cases::PACED as usize);
-    let begin = Instant::now();
-    for n in 0..cases::PACED {
-        greenroom::time::sleep(cases::PAUSE).await;
-        let asked = Instant::now();
-        check(
-            "echo",
-            echo.ask(|reply| Question(n, reply))
-                .await
-                .expect("it answers"),
-            n,
-        );
-        asks.push(asked.elapsed());
-    }
-    let cycles = begin.elapsed();
+    let figures = paced(greenroom::time::sleep, |n| question(&echo, n)).await;
     stop.store(true, Ordering::Relaxed);
-    cases::latency(asks, cycles)
+    figures
 }
 
 /// Busy actors that tell themselves, until the flag is set.
 fn keep_busy() -> (Arc<AtomicBool>, Vec<Handle<(), ()>>) {
     let stop = Arc::new(AtomicBool::new(false));
-    let busy: Vec<_> = (0..cases::BUSY)
+    let busy: Vec<_> = (0..sizes::BUSY)
         .map(|_| spawn!(busy(_, Arc::clone(&stop))))
         .collect();
     for actor in &busy {
@@ -357,17 +339,18 @@ fn keep_busy() -> (Arc<AtomicBool>, Vec<Handle<(), ()>>) {
     (stop, busy)
 }
 
-fn injected(runtime: &Runtime) -> Vec<Figure> {
-    let (stop, _busy) = inside(runtime, async { keep_busy() });
-    let figures = cases::inject(|started| runtime.spawn(async move { started() }).detach());
+fn injected() -> Vec<Figure> {
+    let runtime = Greenroom::start();
+    let (stop, _busy) = runtime.inside(async { keep_busy() });
+    let figures = figures::inject(|started| runtime.0.spawn(async move { started() }).detach());
     stop.store(true, Ordering::Relaxed);
     figures
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
 async fn idle() -> Vec<Handle<Tally, ()>> {
-    let actors: Vec<_> = (0..cases::IDLERS).map(|_| spawn!(tally(_))).collect();
-    for _ in 0..cases::IDLE_AFTER / cases::IDLERS {
+    let actors: Vec<_> = (0..sizes::IDLERS).map(|_| spawn!(tally(_))).collect();
+    for _ in 0..sizes::IDLE_AFTER / sizes::IDLERS {
         for actor in &actors {
             assert!(actor.tell(Tally::Add(1)).is_ok(), "the actor lives");
         }
@@ -376,7 +359,7 @@ async fn idle() -> Vec<Handle<Tally, ()>> {
     for actor in &actors {
         sum += actor.ask(Tally::Total).await.expect("it answers");
     }
-    check("sum", sum, cases::IDLE_AFTER);
+    check("sum", sum, sizes::IDLE_AFTER);
     check("blocking call", greenroom::unblock(|| 1).await, 1);
     actors
 }

@@ -4,50 +4,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::cases::{self, Case, Figure, check, rate, sum_below};
-use crate::process::{Memory, Peak, watch_idle};
+use crate::cases::Case;
+use crate::executors::tokio::{Tokio, block_once, inside};
+use crate::executors::{Executor, idle_after};
+use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::process::{Memory, Peak};
+use crate::sizes;
 
 /// Runs one case.
-pub fn run(case: Case) -> Vec<Figure> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(cases::WORKERS)
-        .enable_time()
-        .build();
-    let runtime = runtime.expect("two threads can be started");
-    match case {
-        Case::Spawn => inside(&runtime, spawn()),
-        Case::IdleMemory => inside(&runtime, idle_memory()),
-        Case::PingPong => inside(&runtime, ping_pong()),
-        Case::Ask => inside(&runtime, ask()),
-        Case::Counting => inside(&runtime, counting()),
-        Case::FanIn => inside(&runtime, fan_in()),
-        Case::Ring => inside(&runtime, ring()),
-        Case::Fib => inside(&runtime, fib()),
-        Case::Bounded => inside(&runtime, bounded()),
-        Case::PacedLatency => inside(&runtime, paced_latency()),
-        Case::Injected => injected(&runtime),
-        Case::Idle => {
-            let held = inside(&runtime, idle());
-            let figures = watch_idle();
-            drop(held);
-            figures
-        }
-    }
-}
-
-/// The driver is itself a task on a worker.
-fn inside<T: Send + 'static>(
-    runtime: &Runtime,
-    driver: impl Future<Output = T> + Send + 'static,
-) -> T {
-    runtime.block_on(async {
-        tokio::spawn(driver)
-            .await
-            .expect("the driver does not panic")
+pub fn run(case: Case) -> Option<Vec<Figure>> {
+    Some(match case {
+        Case::Spawn => inside(spawn()),
+        Case::IdleMemory => inside(idle_memory()),
+        Case::PingPong => inside(ping_pong()),
+        Case::Ask => inside(ask()),
+        Case::Counting => inside(counting()),
+        Case::FanIn => inside(fan_in()),
+        Case::Ring => inside(ring()),
+        Case::Fib => inside(fib()),
+        Case::Bounded => inside(bounded()),
+        Case::PacedLatency => inside(paced_latency()),
+        Case::Injected => injected(),
+        Case::Idle => idle_after::<Tokio, _>(idle()),
+        _ => return None,
     })
 }
 
@@ -105,20 +87,20 @@ fn places(count: u64) -> Vec<Option<UnboundedSender<Tally>>> {
 }
 
 async fn spawn() -> Vec<Figure> {
-    let mut held = places(cases::SPAWNED);
+    let mut held = places(sizes::SPAWNED);
     let (peak, begin) = (Peak::now(), Instant::now());
-    spawn_adders(cases::SPAWNED, &mut held).await;
+    spawn_adders(sizes::SPAWNED, &mut held).await;
     vec![
-        rate(cases::ACTORS, cases::SPAWNED, begin),
-        peak.growth(cases::SPAWNED),
+        rate(figures::ACTORS, sizes::SPAWNED, begin),
+        peak.growth(sizes::SPAWNED),
     ]
 }
 
 async fn idle_memory() -> Vec<Figure> {
-    let mut held = places(cases::RESTING);
+    let mut held = places(sizes::RESTING);
     let memory = Memory::now();
-    spawn_adders(cases::RESTING, &mut held).await;
-    memory.growth(cases::RESTING)
+    spawn_adders(sizes::RESTING, &mut held).await;
+    memory.growth(sizes::RESTING)
 }
 
 /// Passes a ball on until it has no hops left, and says how often it had the ball.
@@ -142,12 +124,12 @@ async fn ping_pong() -> Vec<Figure> {
         tokio::spawn(player(one_inbox, two)),
         tokio::spawn(player(two_inbox, one.clone())),
     ];
-    one.send(2 * cases::ROUND_TRIPS).expect("the player lives");
+    one.send(2 * sizes::ROUND_TRIPS).expect("the player lives");
     drop(one);
     for player in players {
-        check("balls", player.await.expect("no panic"), cases::ROUND_TRIPS);
+        check("balls", player.await.expect("no panic"), sizes::ROUND_TRIPS);
     }
-    vec![rate(cases::ROUND_TRIPS_A_SECOND, cases::ROUND_TRIPS, begin)]
+    vec![rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS, begin)]
 }
 
 async fn tally(mut inbox: UnboundedReceiver<Tally>) {
@@ -173,11 +155,11 @@ async fn ask() -> Vec<Figure> {
     tokio::spawn(echo(inbox));
     let begin = Instant::now();
     let mut answers = 0;
-    for n in 0..cases::QUESTIONS {
+    for n in 0..sizes::QUESTIONS {
         answers += question(&address, n).await;
     }
-    check("answers", answers, sum_below(cases::QUESTIONS));
-    vec![rate(cases::ASKS, cases::QUESTIONS, begin)]
+    check("answers", answers, sum_below(sizes::QUESTIONS));
+    vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
 }
 
 /// A number, and where to send it back.
@@ -199,11 +181,11 @@ async fn counting() -> Vec<Figure> {
     let (address, inbox) = unbounded_channel();
     tokio::spawn(tally(inbox));
     let begin = Instant::now();
-    for n in 0..cases::NUMBERS {
+    for n in 0..sizes::NUMBERS {
         assert!(address.send(Tally::Add(n)).is_ok(), "the actor lives");
     }
-    check("sum", total(&address).await, sum_below(cases::NUMBERS));
-    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+    check("sum", total(&address).await, sum_below(sizes::NUMBERS));
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
 /// Told a range, tells its numbers.
@@ -217,9 +199,9 @@ async fn teller(mut inbox: UnboundedReceiver<u64>, each: u64, collector: Unbound
 
 async fn fan_in() -> Vec<Figure> {
     let (collector, inbox) = unbounded_channel();
-    let total = tokio::spawn(collect(inbox, cases::NUMBERS));
-    let each = cases::NUMBERS / cases::TELLERS;
-    let tellers = (0..cases::TELLERS).map(|_| {
+    let total = tokio::spawn(collect(inbox, sizes::NUMBERS));
+    let each = sizes::NUMBERS / sizes::TELLERS;
+    let tellers = (0..sizes::TELLERS).map(|_| {
         let (address, inbox) = unbounded_channel();
         tokio::spawn(teller(inbox, each, collector.clone()));
         address
@@ -232,9 +214,9 @@ async fn fan_in() -> Vec<Figure> {
     check(
         "sum",
         total.await.expect("no panic"),
-        sum_below(cases::NUMBERS),
+        sum_below(sizes::NUMBERS),
     );
-    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
 /// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
@@ -259,18 +241,18 @@ async fn ring() -> Vec<Figure> {
     let (first, first_inbox) = unbounded_channel();
     let (done, results) = unbounded_channel();
     let mut inbox = first_inbox;
-    for _ in 1..cases::RING {
+    for _ in 1..sizes::RING {
         let (next, next_inbox) = unbounded_channel();
         tokio::spawn(station(inbox, next, done.clone()));
         inbox = next_inbox;
     }
     tokio::spawn(station(inbox, first.clone(), done));
     let begin = Instant::now();
-    first.send(cases::HOPS).expect("the actor lives");
+    first.send(sizes::HOPS).expect("the actor lives");
     drop(first);
-    let hops = collect(results, cases::RING as u64).await;
-    check("hops", hops, cases::HOPS);
-    vec![rate(cases::HOPS_A_SECOND, cases::HOPS, begin)]
+    let hops = collect(results, sizes::RING as u64).await;
+    check("hops", hops, sizes::HOPS);
+    vec![rate(figures::HOPS, sizes::HOPS, begin)]
 }
 
 fn spawn_fib(n: u64, parent: UnboundedSender<u64>) {
@@ -292,17 +274,17 @@ fn spawn_fib(n: u64, parent: UnboundedSender<u64>) {
 async fn fib() -> Vec<Figure> {
     let (own, mut inbox) = unbounded_channel();
     let begin = Instant::now();
-    spawn_fib(cases::FIB, own);
+    spawn_fib(sizes::FIB, own);
     check(
         "fib",
         inbox.recv().await.expect("it answers"),
-        cases::FIB_IS,
+        sizes::FIB_IS,
     );
-    vec![rate(cases::ACTORS, cases::FIB_CALLS, begin)]
+    vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
 }
 
 async fn bounded() -> Vec<Figure> {
-    let (address, mut inbox) = mpsc::channel(cases::ROOM);
+    let (address, mut inbox) = mpsc::channel(sizes::ROOM);
     tokio::spawn(async move {
         let mut total = 0;
         while let Some(message) = inbox.recv().await {
@@ -315,7 +297,7 @@ async fn bounded() -> Vec<Figure> {
         }
     });
     let begin = Instant::now();
-    for n in 0..cases::NUMBERS {
+    for n in 0..sizes::NUMBERS {
         assert!(address.send(Tally::Add(n)).await.is_ok(), "the actor lives");
     }
     let (reply, answer) = oneshot::channel();
@@ -326,15 +308,15 @@ async fn bounded() -> Vec<Figure> {
     check(
         "sum",
         answer.await.expect("it answers"),
-        sum_below(cases::NUMBERS),
+        sum_below(sizes::NUMBERS),
     );
-    vec![rate(cases::MESSAGES, cases::NUMBERS, begin)]
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
 /// Tells itself to go on, after a little work, until it is to stop.
 async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, stop: Arc<AtomicBool>) {
     while let Some(()) = inbox.recv().await {
-        cases::work();
+        figures::busy_work();
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -343,26 +325,18 @@ async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, stop: 
 }
 
 async fn paced_latency() -> Vec<Figure> {
-    let (echo_address, inbox) = unbounded_channel();
+    let (address, inbox) = unbounded_channel();
     tokio::spawn(echo(inbox));
     let stop = keep_busy();
-    let mut asks = Vec::with_capacity(cases::PACED as usize);
-    let begin = Instant::now();
-    for n in 0..cases::PACED {
-        tokio::time::sleep(cases::PAUSE).await;
-        let asked = Instant::now();
-        check("echo", question(&echo_address, n).await, n);
-        asks.push(asked.elapsed());
-    }
-    let cycles = begin.elapsed();
+    let figures = paced(tokio::time::sleep, |n| question(&address, n)).await;
     stop.store(true, Ordering::Relaxed);
-    cases::latency(asks, cycles)
+    figures
 }
 
 /// Busy actors that tell themselves, until the flag is set.
 fn keep_busy() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..cases::BUSY {
+    for _ in 0..sizes::BUSY {
         let (own, inbox) = unbounded_channel();
         own.send(()).expect("its inbox is here");
         tokio::spawn(busy(inbox, own, Arc::clone(&stop)));
@@ -370,10 +344,11 @@ fn keep_busy() -> Arc<AtomicBool> {
     stop
 }
 
-fn injected(runtime: &Runtime) -> Vec<Figure> {
-    let stop = inside(runtime, async { keep_busy() });
-    let figures = cases::inject(|started| {
-        runtime.spawn(async move { started() });
+fn injected() -> Vec<Figure> {
+    let runtime = Tokio::start();
+    let stop = runtime.inside(async { keep_busy() });
+    let figures = figures::inject(|started| {
+        runtime.0.spawn(async move { started() });
     });
     stop.store(true, Ordering::Relaxed);
     figures
@@ -381,13 +356,13 @@ fn injected(runtime: &Runtime) -> Vec<Figure> {
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
 async fn idle() -> Vec<UnboundedSender<Tally>> {
-    let actors = (0..cases::IDLERS).map(|_| {
+    let actors = (0..sizes::IDLERS).map(|_| {
         let (address, inbox) = unbounded_channel();
         tokio::spawn(tally(inbox));
         address
     });
     let actors: Vec<_> = actors.collect();
-    for _ in 0..cases::IDLE_AFTER / cases::IDLERS {
+    for _ in 0..sizes::IDLE_AFTER / sizes::IDLERS {
         for actor in &actors {
             assert!(actor.send(Tally::Add(1)).is_ok(), "the actor lives");
         }
@@ -396,8 +371,7 @@ async fn idle() -> Vec<UnboundedSender<Tally>> {
     for actor in &actors {
         sum += total(actor).await;
     }
-    check("sum", sum, cases::IDLE_AFTER);
-    let blocked = tokio::task::spawn_blocking(|| 1).await;
-    check("blocking call", blocked.expect("no panic"), 1);
+    check("sum", sum, sizes::IDLE_AFTER);
+    block_once().await;
     actors
 }

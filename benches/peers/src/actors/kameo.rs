@@ -1,0 +1,404 @@
+//! kameo: actors spawned with an unbounded mailbox, `tell(..)` and `ask(..)` sent and awaited.
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use kameo::actor::{Actor, ActorRef, Spawn};
+use kameo::mailbox;
+use kameo::message::{Context, Message};
+use tokio::sync::oneshot;
+
+use super::{Caller, Pending, Sum, adders_sum, shares};
+use crate::cases::Case;
+use crate::executors::idle_after;
+use crate::executors::tokio::{Tokio, block_once, inside};
+use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::process::{Memory, Peak};
+use crate::sizes;
+
+/// Fewer than the others: an actor takes 7 KB.
+const SPAWNED: u64 = sizes::SPAWNED / 5;
+
+/// Runs one case.
+pub fn run(case: Case) -> Option<Vec<Figure>> {
+    Some(match case {
+        Case::Spawn => inside(spawning()),
+        Case::IdleMemory => inside(idle_memory()),
+        Case::PingPong => inside(ping_pong()),
+        Case::Ask => inside(ask()),
+        Case::Counting => inside(counting()),
+        Case::FanIn => inside(fan_in()),
+        Case::Ring => inside(ring()),
+        Case::Fib => inside(fib()),
+        Case::Bounded => inside(bounded()),
+        Case::PacedLatency => inside(paced_latency()),
+        Case::Idle => idle_after::<Tokio, _>(idle()),
+        _ => return None,
+    })
+}
+
+/// These actors are made of what they are spawned with, and need nothing else at the start.
+macro_rules! plain_actors {
+    ($($actor:ty),*) => {$(
+        impl Actor for $actor {
+            type Args = Self;
+            type Error = Infallible;
+
+            async fn on_start(actor: Self, _: ActorRef<Self>) -> Result<Self, Infallible> {
+                Ok(actor)
+            }
+        }
+    )*};
+}
+
+plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
+
+fn spawn<A: Actor<Args = A>>(actor: A) -> ActorRef<A> {
+    A::spawn_with_mailbox(actor, mailbox::unbounded())
+}
+
+struct Add(u64);
+struct Total;
+
+/// Sums up what it is told.
+struct Collector(Sum);
+
+impl Message<Add> for Collector {
+    type Reply = ();
+
+    async fn handle(&mut self, Add(n): Add, _: &mut Context<Self, ()>) {
+        self.0.add(n);
+    }
+}
+
+/// Adds to its state what it is told, and tells the collector the sum.
+struct Adder {
+    total: u64,
+    collector: ActorRef<Collector>,
+}
+
+impl Message<Add> for Adder {
+    type Reply = ();
+
+    async fn handle(&mut self, Add(n): Add, _: &mut Context<Self, ()>) {
+        self.total += n;
+        let told = self.collector.tell(Add(self.total)).await;
+        told.expect("the collector waits for all");
+    }
+}
+
+/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+async fn spawn_adders(count: u64, held: &mut Vec<Option<ActorRef<Adder>>>) {
+    let (sum, all) = Sum::of(count);
+    let collector = spawn(Collector(sum));
+    for (total, place) in (0..count).zip(held) {
+        let collector = collector.clone();
+        let actor = spawn(Adder { total, collector });
+        actor.tell(Add(1)).await.expect("the actor lives");
+        *place = Some(actor);
+    }
+    check("sum", all.await.expect("all are told"), adders_sum(count));
+}
+
+/// Room for `count` addresses, written to beforehand, so that it is resident.
+fn places(count: u64) -> Vec<Option<ActorRef<Adder>>> {
+    (0..count).map(|_| None).collect()
+}
+
+async fn spawning() -> Vec<Figure> {
+    let mut held = places(SPAWNED);
+    let (peak, begin) = (Peak::now(), Instant::now());
+    spawn_adders(SPAWNED, &mut held).await;
+    vec![rate(figures::ACTORS, SPAWNED, begin), peak.growth(SPAWNED)]
+}
+
+async fn idle_memory() -> Vec<Figure> {
+    let mut held = places(sizes::RESTING);
+    let memory = Memory::now();
+    spawn_adders(sizes::RESTING, &mut held).await;
+    memory.growth(sizes::RESTING)
+}
+
+/// Passes the token on, with one hop less, and knows how often it had it.
+#[derive(Default)]
+struct Station {
+    next: Option<ActorRef<Station>>,
+    seen: u64,
+}
+
+struct Next(ActorRef<Station>);
+struct Hop(u64, oneshot::Sender<()>);
+struct Seen;
+
+impl Message<Next> for Station {
+    type Reply = ();
+
+    async fn handle(&mut self, Next(next): Next, _: &mut Context<Self, ()>) {
+        self.next = Some(next);
+    }
+}
+
+impl Message<Hop> for Station {
+    type Reply = ();
+
+    async fn handle(&mut self, Hop(left, done): Hop, _: &mut Context<Self, ()>) {
+        self.seen += 1;
+        if left == 1 {
+            done.send(()).expect("the driver waits");
+        } else {
+            let next = self.next.as_ref().expect("the ring was closed first");
+            let told = next.tell(Hop(left - 1, done)).await;
+            told.expect("the ring is whole");
+        }
+    }
+}
+
+impl Message<Seen> for Station {
+    type Reply = u64;
+
+    async fn handle(&mut self, Seen: Seen, _: &mut Context<Self, u64>) -> u64 {
+        self.seen
+    }
+}
+
+/// A token goes so many hops round so many stations; one hop in `each` is counted.
+async fn circle(what: &'static str, stations: usize, hops: u64, each: u64) -> Vec<Figure> {
+    let ring: Vec<_> = (0..stations).map(|_| spawn(Station::default())).collect();
+    for (index, station) in ring.iter().enumerate() {
+        let next = ring[(index + 1) % stations].clone();
+        station.tell(Next(next)).await.expect("the actor lives");
+    }
+    let (done, finished) = oneshot::channel();
+    let begin = Instant::now();
+    let told = ring[0].tell(Hop(hops, done)).await;
+    told.expect("the actor lives");
+    finished.await.expect("the token arrives");
+    let figure = rate(what, hops / each, begin);
+    let mut seen = 0;
+    for station in &ring {
+        seen += station.ask(Seen).await.expect("it answers");
+    }
+    check("hops", seen, hops);
+    vec![figure]
+}
+
+async fn ping_pong() -> Vec<Figure> {
+    circle(figures::ROUND_TRIPS, 2, 2 * sizes::ROUND_TRIPS, 2).await
+}
+
+async fn ring() -> Vec<Figure> {
+    circle(figures::HOPS, sizes::RING, sizes::HOPS, 1).await
+}
+
+struct Echo;
+struct Question(u64);
+
+impl Message<Question> for Echo {
+    type Reply = u64;
+
+    async fn handle(&mut self, Question(n): Question, _: &mut Context<Self, u64>) -> u64 {
+        n
+    }
+}
+
+async fn question(echo: &ActorRef<Echo>, n: u64) -> u64 {
+    echo.ask(Question(n)).await.expect("it answers")
+}
+
+async fn ask() -> Vec<Figure> {
+    let echo = spawn(Echo);
+    let begin = Instant::now();
+    let mut answers = 0;
+    for n in 0..sizes::QUESTIONS {
+        answers += question(&echo, n).await;
+    }
+    check("answers", answers, sum_below(sizes::QUESTIONS));
+    vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
+}
+
+/// Adds up what it is told.
+#[derive(Default)]
+struct Adding(u64);
+
+impl Message<Add> for Adding {
+    type Reply = ();
+
+    async fn handle(&mut self, Add(n): Add, _: &mut Context<Self, ()>) {
+        self.0 += n;
+    }
+}
+
+impl Message<Total> for Adding {
+    type Reply = u64;
+
+    async fn handle(&mut self, Total: Total, _: &mut Context<Self, u64>) -> u64 {
+        self.0
+    }
+}
+
+async fn count(actor: ActorRef<Adding>) -> Vec<Figure> {
+    let begin = Instant::now();
+    for n in 0..sizes::NUMBERS {
+        actor.tell(Add(n)).await.expect("the actor lives");
+    }
+    let sum = actor.ask(Total).await.expect("it answers");
+    check("sum", sum, sum_below(sizes::NUMBERS));
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
+}
+
+async fn counting() -> Vec<Figure> {
+    count(spawn(Adding::default())).await
+}
+
+async fn bounded() -> Vec<Figure> {
+    let mailbox = mailbox::bounded(sizes::ROOM);
+    count(Adding::spawn_with_mailbox(Adding::default(), mailbox)).await
+}
+
+/// Told a range, tells its numbers.
+struct Teller {
+    collector: ActorRef<Collector>,
+}
+
+impl Message<Range<u64>> for Teller {
+    type Reply = ();
+
+    async fn handle(&mut self, numbers: Range<u64>, _: &mut Context<Self, ()>) {
+        for n in numbers {
+            let told = self.collector.tell(Add(n)).await;
+            told.expect("the collector waits for all");
+        }
+    }
+}
+
+async fn fan_in() -> Vec<Figure> {
+    let (sum, total) = Sum::of(sizes::NUMBERS);
+    let collector = spawn(Collector(sum));
+    let tellers = (0..sizes::TELLERS).map(|_| {
+        let collector = collector.clone();
+        spawn(Teller { collector })
+    });
+    let tellers: Vec<_> = tellers.collect();
+    let begin = Instant::now();
+    for (teller, share) in tellers.iter().zip(shares()) {
+        teller.tell(share).await.expect("the actor lives");
+    }
+    check(
+        "sum",
+        total.await.expect("all are told"),
+        sum_below(sizes::NUMBERS),
+    );
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
+}
+
+/// A call of `fib`, answered by its children's messages. It ends with the last address of it.
+struct Call {
+    pending: Pending,
+    parent: Option<Caller<ActorRef<Call>>>,
+}
+
+impl Call {
+    fn call(n: u64, parent: Caller<ActorRef<Self>>) {
+        Self::spawn_with_mailbox((n, parent), mailbox::unbounded());
+    }
+
+    async fn answer(&mut self, sum: u64) {
+        match self.parent.take().expect("only once") {
+            Caller::Actor(parent) => parent.tell(Add(sum)).await.expect("the parent waits"),
+            Caller::Driver(driver) => driver.send(sum).expect("the driver waits"),
+        }
+    }
+}
+
+impl Actor for Call {
+    type Args = (u64, Caller<ActorRef<Self>>);
+    type Error = Infallible;
+
+    async fn on_start((n, parent): Self::Args, own: ActorRef<Self>) -> Result<Self, Infallible> {
+        let mut call = Self {
+            pending: Pending::default(),
+            parent: Some(parent),
+        };
+        if n < 2 {
+            call.answer(n).await;
+        } else {
+            Self::call(n - 1, Caller::Actor(own.clone()));
+            Self::call(n - 2, Caller::Actor(own));
+        }
+        Ok(call)
+    }
+}
+
+impl Message<Add> for Call {
+    type Reply = ();
+
+    async fn handle(&mut self, Add(n): Add, _: &mut Context<Self, ()>) {
+        if let Some(sum) = self.pending.answer(n) {
+            self.answer(sum).await;
+        }
+    }
+}
+
+async fn fib() -> Vec<Figure> {
+    let (driver, answer) = oneshot::channel();
+    let begin = Instant::now();
+    Call::call(sizes::FIB, Caller::Driver(driver));
+    check("fib", answer.await.expect("it answers"), sizes::FIB_IS);
+    vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
+}
+
+/// Tells itself to go on, after a little work, until it is to stop.
+struct Busy {
+    stop: Arc<AtomicBool>,
+}
+
+struct GoOn;
+
+impl Message<GoOn> for Busy {
+    type Reply = ();
+
+    async fn handle(&mut self, GoOn: GoOn, cx: &mut Context<Self, ()>) {
+        figures::busy_work();
+        if !self.stop.load(Ordering::Relaxed) {
+            let told = cx.actor_ref().tell(GoOn).await;
+            told.expect("we are still here");
+        }
+    }
+}
+
+async fn paced_latency() -> Vec<Figure> {
+    let echo = spawn(Echo);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut held = Vec::new();
+    for _ in 0..sizes::BUSY {
+        let stop = Arc::clone(&stop);
+        let busy = spawn(Busy { stop });
+        busy.tell(GoOn).await.expect("the actor lives");
+        held.push(busy);
+    }
+    let figures = paced(tokio::time::sleep, |n| question(&echo, n)).await;
+    stop.store(true, Ordering::Relaxed);
+    figures
+}
+
+/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+async fn idle() -> Vec<ActorRef<Adding>> {
+    let actors: Vec<_> = (0..sizes::IDLERS)
+        .map(|_| spawn(Adding::default()))
+        .collect();
+    for _ in 0..sizes::IDLE_AFTER / sizes::IDLERS {
+        for actor in &actors {
+            actor.tell(Add(1)).await.expect("the actor lives");
+        }
+    }
+    let mut sum = 0;
+    for actor in &actors {
+        sum += actor.ask(Total).await.expect("it answers");
+    }
+    check("sum", sum, sizes::IDLE_AFTER);
+    block_once().await;
+    actors
+}

@@ -1,0 +1,359 @@
+//! Actors by hand: a task of async-executor with an unbounded async-channel, and a channel of one
+//! place for an answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use async_channel::{Receiver, Sender, unbounded};
+use async_io::Timer;
+
+use crate::cases::Case;
+use crate::executors::async_executor::{AsyncExecutor, THREADS};
+use crate::executors::{self, idle_after};
+use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::process::{Memory, Peak};
+use crate::sizes;
+
+/// Runs one case.
+pub fn run(case: Case) -> Option<Vec<Figure>> {
+    Some(match case {
+        Case::Spawn => inside(spawn()),
+        Case::IdleMemory => inside(idle_memory()),
+        Case::PingPong => inside(ping_pong()),
+        Case::Ask => inside(ask()),
+        Case::Counting => inside(counting()),
+        Case::FanIn => inside(fan_in()),
+        Case::Ring => inside(ring()),
+        Case::Fib => inside(fib()),
+        Case::Bounded => inside(bounded()),
+        Case::PacedLatency => inside(paced_latency()),
+        Case::Idle => idle_after::<AsyncExecutor, _>(idle()),
+        _ => return None,
+    })
+}
+
+fn inside(driver: impl Future<Output = Vec<Figure>> + Send + 'static) -> Vec<Figure> {
+    executors::inside::<AsyncExecutor, _>(driver)
+}
+
+/// 16 bytes, as an ordinary message may be.
+enum Tally {
+    Add(u64),
+    Total(Sender<u64>),
+}
+
+/// Adds to its state what it is told, and tells `collector` the sum.
+async fn adder(inbox: Receiver<Tally>, state: u64, collector: Sender<u64>) {
+    let mut total = state;
+    while let Ok(message) = inbox.recv().await {
+        match message {
+            Tally::Add(n) => {
+                total += n;
+                collector
+                    .try_send(total)
+                    .expect("the collector waits for all");
+            }
+            Tally::Total(reply) => {
+                let _ = reply.try_send(total);
+            }
+        }
+    }
+}
+
+/// Sums up so many numbers.
+async fn collect(inbox: Receiver<u64>, count: u64) -> u64 {
+    let mut total = 0;
+    for _ in 0..count {
+        total += inbox.recv().await.expect("all are told");
+    }
+    total
+}
+
+/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+async fn spawn_adders(count: u64, held: &mut Vec<Option<Sender<Tally>>>) {
+    let (collector, inbox) = unbounded();
+    let total = THREADS.spawn(collect(inbox, count));
+    for (n, place) in (0..count).zip(held) {
+        let (address, inbox) = unbounded();
+        THREADS.spawn(adder(inbox, n, collector.clone())).detach();
+        assert!(address.try_send(Tally::Add(1)).is_ok(), "the actor lives");
+        *place = Some(address);
+    }
+    check("sum", total.await, sum_below(count) + count);
+}
+
+/// Room for `count` addresses, written to beforehand, so that it is resident.
+fn places(count: u64) -> Vec<Option<Sender<Tally>>> {
+    (0..count).map(|_| None).collect()
+}
+
+async fn spawn() -> Vec<Figure> {
+    let mut held = places(sizes::SPAWNED);
+    let (peak, begin) = (Peak::now(), Instant::now());
+    spawn_adders(sizes::SPAWNED, &mut held).await;
+    vec![
+        rate(figures::ACTORS, sizes::SPAWNED, begin),
+        peak.growth(sizes::SPAWNED),
+    ]
+}
+
+async fn idle_memory() -> Vec<Figure> {
+    let mut held = places(sizes::RESTING);
+    let memory = Memory::now();
+    spawn_adders(sizes::RESTING, &mut held).await;
+    memory.growth(sizes::RESTING)
+}
+
+/// Passes a ball on until it has no hops left, and says how often it had the ball.
+async fn player(inbox: Receiver<u64>, partner: Sender<u64>) -> u64 {
+    let mut balls = 0;
+    while let Ok(left) = inbox.recv().await {
+        balls += 1;
+        if left == 1 {
+            break; // and with us ends the address by which the partner is reached
+        }
+        partner.try_send(left - 1).expect("the partner waits");
+    }
+    balls
+}
+
+async fn ping_pong() -> Vec<Figure> {
+    let (one, one_inbox) = unbounded();
+    let (two, two_inbox) = unbounded();
+    let begin = Instant::now();
+    let players = [
+        THREADS.spawn(player(one_inbox, two)),
+        THREADS.spawn(player(two_inbox, one.clone())),
+    ];
+    one.try_send(2 * sizes::ROUND_TRIPS)
+        .expect("the player lives");
+    drop(one);
+    for player in players {
+        check("balls", player.await, sizes::ROUND_TRIPS);
+    }
+    vec![rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS, begin)]
+}
+
+async fn tally(inbox: Receiver<Tally>) {
+    let mut total = 0;
+    while let Ok(message) = inbox.recv().await {
+        match message {
+            Tally::Add(n) => total += n,
+            Tally::Total(reply) => {
+                let _ = reply.try_send(total);
+            }
+        }
+    }
+}
+
+async fn total(address: &Sender<Tally>) -> u64 {
+    let (reply, answer) = async_channel::bounded(1);
+    assert!(
+        address.try_send(Tally::Total(reply)).is_ok(),
+        "the actor lives"
+    );
+    answer.recv().await.expect("it answers")
+}
+
+async fn ask() -> Vec<Figure> {
+    let (address, inbox) = unbounded();
+    THREADS.spawn(echo(inbox)).detach();
+    let begin = Instant::now();
+    let mut answers = 0;
+    for n in 0..sizes::QUESTIONS {
+        answers += question(&address, n).await;
+    }
+    check("answers", answers, sum_below(sizes::QUESTIONS));
+    vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
+}
+
+/// A number, and where to send it back.
+type Question = (u64, Sender<u64>);
+
+async fn echo(inbox: Receiver<Question>) {
+    while let Ok((n, reply)) = inbox.recv().await {
+        let _ = reply.try_send(n);
+    }
+}
+
+async fn question(address: &Sender<Question>, n: u64) -> u64 {
+    let (reply, answer) = async_channel::bounded(1);
+    address.try_send((n, reply)).expect("the actor lives");
+    answer.recv().await.expect("it answers")
+}
+
+async fn counting() -> Vec<Figure> {
+    let (address, inbox) = unbounded();
+    THREADS.spawn(tally(inbox)).detach();
+    let begin = Instant::now();
+    for n in 0..sizes::NUMBERS {
+        assert!(address.try_send(Tally::Add(n)).is_ok(), "the actor lives");
+    }
+    check("sum", total(&address).await, sum_below(sizes::NUMBERS));
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
+}
+
+/// Told a range, tells its numbers.
+async fn teller(inbox: Receiver<u64>, each: u64, collector: Sender<u64>) {
+    while let Ok(first) = inbox.recv().await {
+        for n in first..first + each {
+            collector.try_send(n).expect("the collector waits for all");
+        }
+    }
+}
+
+async fn fan_in() -> Vec<Figure> {
+    let (collector, inbox) = unbounded();
+    let total = THREADS.spawn(collect(inbox, sizes::NUMBERS));
+    let each = sizes::NUMBERS / sizes::TELLERS;
+    let tellers = (0..sizes::TELLERS).map(|_| {
+        let (address, inbox) = unbounded();
+        THREADS
+            .spawn(teller(inbox, each, collector.clone()))
+            .detach();
+        address
+    });
+    let tellers: Vec<_> = tellers.collect();
+    let begin = Instant::now();
+    for (teller, index) in tellers.iter().zip(0..) {
+        teller.try_send(index * each).expect("the actor lives");
+    }
+    check("sum", total.await, sum_below(sizes::NUMBERS));
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
+}
+
+/// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
+async fn station(inbox: Receiver<u64>, next: Sender<u64>, done: Sender<u64>) {
+    let mut seen = 0;
+    while let Ok(left) = inbox.recv().await {
+        seen += 1;
+        if left == 1 {
+            break; // and with us ends the address of the next one, and so on round the ring
+        }
+        next.try_send(left - 1).expect("the ring is whole");
+    }
+    drop(next);
+    done.try_send(seen).expect("the collector waits for all");
+}
+
+async fn ring() -> Vec<Figure> {
+    let (first, first_inbox) = unbounded();
+    let (done, results) = unbounded();
+    let mut inbox = first_inbox;
+    for _ in 1..sizes::RING {
+        let (next, next_inbox) = unbounded();
+        THREADS.spawn(station(inbox, next, done.clone())).detach();
+        inbox = next_inbox;
+    }
+    THREADS.spawn(station(inbox, first.clone(), done)).detach();
+    let begin = Instant::now();
+    first.try_send(sizes::HOPS).expect("the actor lives");
+    drop(first);
+    let hops = collect(results, sizes::RING as u64).await;
+    check("hops", hops, sizes::HOPS);
+    vec![rate(figures::HOPS, sizes::HOPS, begin)]
+}
+
+fn spawn_fib(n: u64, parent: Sender<u64>) {
+    let (own, inbox) = unbounded();
+    THREADS
+        .spawn(async move {
+            let mut sum = n;
+            if n >= 2 {
+                spawn_fib(n - 1, own.clone());
+                spawn_fib(n - 2, own);
+                sum = 0;
+                for _ in 0..2 {
+                    sum += inbox.recv().await.expect("both answer");
+                }
+            }
+            parent.try_send(sum).expect("the parent waits");
+        })
+        .detach();
+}
+
+async fn fib() -> Vec<Figure> {
+    let (own, inbox) = unbounded();
+    let begin = Instant::now();
+    spawn_fib(sizes::FIB, own);
+    check(
+        "fib",
+        inbox.recv().await.expect("it answers"),
+        sizes::FIB_IS,
+    );
+    vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
+}
+
+async fn bounded() -> Vec<Figure> {
+    let (address, inbox) = async_channel::bounded(sizes::ROOM);
+    THREADS.spawn(tally(inbox)).detach();
+    let begin = Instant::now();
+    for n in 0..sizes::NUMBERS {
+        assert!(address.send(Tally::Add(n)).await.is_ok(), "the actor lives");
+    }
+    let (reply, answer) = async_channel::bounded(1);
+    assert!(
+        address.send(Tally::Total(reply)).await.is_ok(),
+        "the actor lives"
+    );
+    check(
+        "sum",
+        answer.recv().await.expect("it answers"),
+        sum_below(sizes::NUMBERS),
+    );
+    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
+}
+
+/// Tells itself to go on, after a little work, until it is to stop.
+async fn busy(inbox: Receiver<()>, own: Sender<()>, stop: Arc<AtomicBool>) {
+    while let Ok(()) = inbox.recv().await {
+        figures::busy_work();
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        own.try_send(()).expect("we are still here");
+    }
+}
+
+async fn paced_latency() -> Vec<Figure> {
+    let (address, inbox) = unbounded();
+    THREADS.spawn(echo(inbox)).detach();
+    let stop = keep_busy();
+    let figures = paced(Timer::after, |n| question(&address, n)).await;
+    stop.store(true, Ordering::Relaxed);
+    figures
+}
+
+/// Busy actors that tell themselves, until the flag is set.
+fn keep_busy() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..sizes::BUSY {
+        let (own, inbox) = unbounded();
+        own.try_send(()).expect("its inbox is here");
+        THREADS.spawn(busy(inbox, own, Arc::clone(&stop))).detach();
+    }
+    stop
+}
+
+/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+async fn idle() -> Vec<Sender<Tally>> {
+    let actors = (0..sizes::IDLERS).map(|_| {
+        let (address, inbox) = unbounded();
+        THREADS.spawn(tally(inbox)).detach();
+        address
+    });
+    let actors: Vec<_> = actors.collect();
+    for _ in 0..sizes::IDLE_AFTER / sizes::IDLERS {
+        for actor in &actors {
+            assert!(actor.try_send(Tally::Add(1)).is_ok(), "the actor lives");
+        }
+    }
+    let mut sum = 0;
+    for actor in &actors {
+        sum += total(actor).await;
+    }
+    check("sum", sum, sizes::IDLE_AFTER);
+    check("blocking call", blocking::unblock(|| 1).await, 1);
+    actors
+}

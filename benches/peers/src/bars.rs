@@ -1,0 +1,77 @@
+//! What greenroom has to reach, and whether it does.
+
+use crate::cases::Case;
+use crate::figures::{
+    ACTORS, ASKS, AWAITED, CYCLE, HOPS, MESSAGES, MILLION, P50, P99, RESIDENT, ROUND_TRIPS, ROUSED,
+    SPEED_UP, SWITCHES, TASK, TREE, YIELD,
+};
+
+/// What a figure has to reach.
+#[derive(Clone, Copy, Debug)]
+pub enum Bar {
+    /// This many times as good as the best of these peers in the same run.
+    Times(f64, &'static [&'static str]),
+    /// Better than all of these peers in the same run.
+    Ahead(&'static [&'static str]),
+    /// At most this, whatever the peers reach.
+    AtMost(f64),
+}
+
+/// The peers that are written by hand.
+const BY_HAND: &[&str] = &["tokio", "smol"];
+/// As good as another one, within what two runs differ by.
+const AS: f64 = 0.95;
+
+/// What greenroom has to reach in this figure of this case.
+pub fn bar(case: Case, figure: &str) -> Option<Bar> {
+    match (case, figure) {
+        (Case::Spawn, ACTORS) | (Case::PingPong, ROUND_TRIPS) => Some(Bar::Times(2.0, &["tokio"])),
+        (Case::IdleMemory, RESIDENT) => Some(Bar::AtMost(256.0)),
+        (Case::Ask, ASKS)
+        | (Case::Counting | Case::FanIn | Case::Bounded, MESSAGES)
+        | (Case::Ring, HOPS)
+        | (Case::Fib, ACTORS) => Some(Bar::Ahead(BY_HAND)),
+        // What comes in under full load starts at p99 within a millisecond.
+        (Case::PacedLatency | Case::Injected, P99) => Some(Bar::AtMost(1000.0)),
+        (Case::PacedLatency, CYCLE) => Some(Bar::AtMost(1.5)),
+        (Case::Idle, SWITCHES) => Some(Bar::AtMost(0.0)),
+        // The column `smol` is async-executor there.
+        (Case::TaskYield, YIELD)
+        | (Case::TaskSpawn, AWAITED | MILLION)
+        | (Case::TaskRecursive, TREE)
+        | (Case::TaskBytes, TASK) => Some(Bar::Times(AS, &["smol"])),
+        (Case::OutsideWake, P50 | ROUSED) | (Case::Steal, SPEED_UP) => {
+            Some(Bar::Times(AS, &["tokio"]))
+        }
+        _ => None,
+    }
+}
+
+impl Bar {
+    /// Says the bar and if it is met. `own` is greenroom's median; `beside` gives how many times
+    /// as good that is as a peer's, if the peer has one.
+    pub fn verdict(self, own: f64, beside: impl Fn(&str) -> Option<f64>) -> String {
+        let least = |peers: &[&str]| {
+            let ratios = peers.iter().filter_map(|peer| beside(peer));
+            ratios.min_by(f64::total_cmp)
+        };
+        let said = |met| if met { "met" } else { "MISSED" };
+        match self {
+            Self::AtMost(most) => format!("≤ {most}: {}", said(own <= most)),
+            Self::Times(times, peers) => {
+                let bar = format!("≥ {times} × {}", peers.join(", "));
+                least(peers).map_or_else(
+                    || format!("{bar}: not run"),
+                    |ratio| format!("{bar}: {ratio:.2}, {}", said(ratio >= times)),
+                )
+            }
+            Self::Ahead(peers) => {
+                let bar = format!("> {}", peers.join(", "));
+                least(peers).map_or_else(
+                    || format!("{bar}: not run"),
+                    |ratio| format!("{bar}: {ratio:.2}, {}", said(ratio > 1.0)),
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is measured: numbers with names, and how the programs come by them.
+
+use std::time::{Duration, Instant};
+
+use crate::sizes::{BUSY_FOR, INJECT_EVERY, INJECTED, PACED, PAUSE};
+
+/// One measured number.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// What it is, with its unit.
+    pub what: &'static str,
+    /// The number.
+    pub value: f64,
+}
+
+pub const ACTORS: &str = "actors/s";
+pub const PEAK: &str = "peak bytes an actor";
+pub const RESIDENT: &str = "resident bytes an actor";
+pub const LIVE: &str = "live bytes an actor";
+pub const ROUND_TRIPS: &str = "round trips/s";
+pub const ASKS: &str = "asks/s";
+pub const MESSAGES: &str = "messages/s";
+pub const HOPS: &str = "hops/s";
+pub const P50: &str = "p50 µs";
+pub const P99: &str = "p99 µs";
+pub const MAX: &str = "max µs";
+pub const CYCLE: &str = "cycle ms";
+pub const SWITCHES: &str = "context switches in 5 s";
+pub const IDLE_CPU: &str = "CPU µs in 5 s";
+pub const YIELD: &str = "ns a yield";
+pub const AWAITED: &str = "ns a task, one by one";
+pub const MILLION: &str = "ns a task, a million";
+pub const TREE: &str = "ns a task";
+pub const TASK: &str = "live bytes a task";
+pub const ROUSED: &str = "threads roused";
+pub const SPEED_UP: &str = "speed-up";
+
+/// Whether a peer with more of this is the better one.
+pub fn more_is_better(what: &str) -> bool {
+    what.ends_with("/s") || what == SPEED_UP
+}
+
+/// Something a second, since `begin`.
+pub fn rate(what: &'static str, count: u64, begin: Instant) -> Figure {
+    Figure {
+        what,
+        value: count as f64 / begin.elapsed().as_secs_f64(),
+    }
+}
+
+/// Nanoseconds for one of `count`, since `begin`.
+pub fn nanoseconds(what: &'static str, count: u64, begin: Instant) -> Figure {
+    Figure {
+        what,
+        value: begin.elapsed().as_secs_f64() * 1e9 / count as f64,
+    }
+}
+
+/// The sum of `0..count`.
+pub fn sum_below(count: u64) -> u64 {
+    count * (count - 1) / 2
+}
+
+/// Ends the program if a result is not what it has to be.
+pub fn check(what: &str, got: u64, expected: u64) {
+    assert_eq!(got, expected, "wrong result: {what}");
+}
+
+/// What a busy actor does with a message.
+pub fn busy_work() {
+    work(BUSY_FOR);
+}
+
+/// Keeps the core busy for about that time.
+pub fn work(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// The figures of `injected`: `spawn` spawns a task that calls what it is given when it starts.
+pub fn inject(spawn: impl Fn(Box<dyn FnOnce() + Send>)) -> Vec<Figure> {
+    let (started, starts) = std::sync::mpsc::channel();
+    for _ in 0..INJECTED {
+        std::thread::sleep(INJECT_EVERY);
+        let started = started.clone();
+        let begin = Instant::now();
+        spawn(Box::new(move || {
+            started.send(begin.elapsed()).expect("they are counted");
+        }));
+    }
+    percentiles(starts.iter().take(INJECTED).collect())
+}
+
+/// The client of `paced_latency`, and its figures: `sleep` pauses it, `ask` asks the echo actor.
+pub async fn paced<S, A>(sleep: impl Fn(Duration) -> S, ask: impl Fn(u64) -> A) -> Vec<Figure>
+where
+    S: Future,
+    A: Future<Output = u64>,
+{
+    let mut asks = Vec::with_capacity(PACED as usize);
+    let begin = Instant::now();
+    for n in 0..PACED {
+        sleep(PAUSE).await;
+        let asked = Instant::now();
+        check("echo", ask(n).await, n);
+        asks.push(asked.elapsed());
+    }
+    let cycle = Figure {
+        what: CYCLE,
+        value: begin.elapsed().as_secs_f64() * 1e3 / PACED as f64,
+    };
+    let mut figures = percentiles(asks);
+    figures.push(cycle);
+    figures
+}
+
+/// The middle, the hundredth from the top, and the greatest of these times.
+pub fn percentiles(mut times: Vec<Duration>) -> Vec<Figure> {
+    times.sort_unstable();
+    let last = times.len() - 1;
+    let places = [
+        (P50, times.len() / 2),
+        (P99, times.len() * 99 / 100),
+        (MAX, last),
+    ];
+    let figure = |(what, place): (_, usize)| Figure {
+        what,
+        value: times[place.min(last)].as_secs_f64() * 1e6,
+    };
+    places.map(figure).into()
+}

@@ -1,0 +1,103 @@
+//! A whole run: what is asked for, and where its results go.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use crate::cases::{CASES, Case};
+use crate::roster::{PEERS, Peer};
+use crate::rounds::{Outcome, measure};
+use crate::{chart, table};
+use peers::machine;
+
+/// What is to be measured.
+pub struct Request {
+    /// How often.
+    pub rounds: usize,
+    /// Which cases.
+    pub cases: Vec<Case>,
+    /// Who takes part.
+    pub peers: Vec<&'static Peer>,
+    /// Whether the results are to be kept in the repository.
+    pub record: bool,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            rounds: 5,
+            cases: CASES.to_vec(),
+            peers: PEERS.iter().collect(),
+            record: false,
+        }
+    }
+}
+
+/// The folder of all that is measured: `benches`.
+fn benches() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// Measures and prints a line as soon as it is known; fails if a program did.
+pub fn run(request: &Request) -> ExitCode {
+    let machine = format!(
+        "{}rounds {}, in turns, a process each\n",
+        machine::header(),
+        request.rounds
+    );
+    let mut text = format!("{}\n", table::heading(&request.peers));
+    print!("{machine}\n{text}");
+    let (mut failures, mut outcomes) = (Vec::new(), Vec::new());
+    let others = machine::Others::now();
+    for &case in &request.cases {
+        let outcome = measure(case, &request.peers, request.rounds, &mut failures);
+        for line in table::lines(&outcome, &request.peers) {
+            println!("{}", line.text());
+            writeln!(text, "{}", line.text()).expect("a string has room");
+        }
+        outcomes.push(outcome);
+    }
+    let others = format!(
+        "Other processes used {:.2} cores meanwhile.",
+        others.cores()
+    );
+    println!("\n{others}");
+    let entry = format!("```text\n{machine}```\n\n{text}\n{others}\n");
+    match keep(request, &outcomes, &entry) {
+        Ok(chart) => println!("Chart: {}", chart.display()),
+        Err(error) => failures.push(error.to_string()),
+    }
+    failures.iter().for_each(|failure| eprintln!("{failure}"));
+    if failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Draws the chart, beside this program or, if it is to be recorded, beside the results.
+fn keep(request: &Request, outcomes: &[Outcome], entry: &str) -> io::Result<PathBuf> {
+    let chart = if request.record {
+        record(entry)?;
+        benches().join("results.svg")
+    } else {
+        env::current_exe()?.with_file_name("results.svg")
+    };
+    let lines: Vec<_> = outcomes
+        .iter()
+        .flat_map(|outcome| table::lines(outcome, &request.peers))
+        .collect();
+    chart::draw(&chart, &lines, &request.peers).map_err(io::Error::other)?;
+    Ok(chart)
+}
+
+/// Puts the entry before the newest one of `RESULTS.md`.
+fn record(entry: &str) -> io::Result<()> {
+    let path = benches().join("RESULTS.md");
+    let old = fs::read_to_string(&path)?;
+    let head = old.find("\n## ").map_or(old.len(), |newest| newest + 1);
+    let (head, entries) = old.split_at(head);
+    let today = machine::today();
+    fs::write(&path, format!("{head}## {today}\n\n{entry}\n{entries}"))
+}

@@ -1,0 +1,75 @@
+//! Who takes part.
+
+use crate::actors;
+use crate::cases::Case;
+#[cfg(feature = "greenroom")]
+use crate::executors::greenroom::Greenroom;
+use crate::executors::{self, async_executor::AsyncExecutor, smolscale::Smolscale, tokio::Tokio};
+use crate::figures::Figure;
+use crate::tasks;
+
+/// A way to write the programs.
+#[derive(Debug)]
+pub struct Peer {
+    /// Its column in the table.
+    pub name: &'static str,
+    /// Runs a case in this process; gives nothing if the peer has no program for it.
+    pub run: fn(Case) -> Option<Vec<Figure>>,
+}
+
+/// The one that is compared with the others.
+pub const OURS: &str = "greenroom";
+
+/// All that were built in, in the order of the table.
+pub const PEERS: &[Peer] = &[
+    #[cfg(feature = "greenroom")]
+    Peer {
+        name: OURS,
+        run: |case| actors::greenroom::run(case).or_else(|| tasks::run::<Greenroom>(case)),
+    },
+    Peer {
+        name: "tokio",
+        run: |case| actors::tokio::run(case).or_else(|| tasks::run::<Tokio>(case)),
+    },
+    Peer {
+        name: "smol",
+        run: |case| actors::smol::run(case).or_else(|| tasks::run::<AsyncExecutor>(case)),
+    },
+    Peer {
+        name: "actix",
+        run: actors::actix::run,
+    },
+    Peer {
+        name: "ractor",
+        run: actors::ractor::run,
+    },
+    Peer {
+        name: "kameo",
+        run: actors::kameo::run,
+    },
+    Peer {
+        name: "xtra",
+        run: actors::xtra::run,
+    },
+    Peer {
+        name: "acto",
+        run: actors::acto::run,
+    },
+    Peer {
+        name: "smolscale",
+        run: tasks::run::<Smolscale>,
+    },
+    Peer {
+        name: "nexosim",
+        run: executors::nexosim::run,
+    },
+    Peer {
+        name: "rayon",
+        run: executors::rayon::run,
+    },
+];
+
+/// The peer of this name.
+pub fn named(name: &str) -> Option<&'static Peer> {
+    PEERS.iter().find(|peer| peer.name == name)
+}

@@ -1,0 +1,60 @@
+//! How much the cases do.
+
+use std::time::Duration;
+
+/// Worker threads of every runtime.
+pub const WORKERS: usize = 2;
+
+/// Actors of `spawn`.
+pub const SPAWNED: u64 = 1_000_000;
+/// Actors of `idle_memory`.
+pub const RESTING: u64 = 200_000;
+/// Round trips of `ping_pong`.
+pub const ROUND_TRIPS: u64 = 1_000_000;
+/// Questions of `ask`.
+pub const QUESTIONS: u64 = 500_000;
+/// Messages of `counting`, `fan_in` and `bounded`.
+pub const NUMBERS: u64 = 5_000_000;
+/// Actors that tell them in `fan_in`.
+pub const TELLERS: u64 = 100;
+/// Room in the mailbox of `bounded`.
+pub const ROOM: usize = 100;
+/// Actors of `ring`.
+pub const RING: usize = 1000;
+/// Hops of its token.
+pub const HOPS: u64 = 2_000_000;
+/// Which Fibonacci number is sought, what it is, and how many calls that takes.
+pub const FIB: u64 = 25;
+pub const FIB_IS: u64 = 75_025;
+pub const FIB_CALLS: u64 = 242_785;
+/// Busy actors of `paced_latency`, and the work of each of their messages.
+pub const BUSY: usize = 2 * WORKERS;
+pub const BUSY_FOR: Duration = Duration::from_micros(1);
+/// Questions of its client, and its pause before each.
+pub const PACED: u64 = 1000;
+pub const PAUSE: Duration = Duration::from_millis(1);
+/// Tasks of `injected`, and the pause before each. The busy actors are those of `paced_latency`.
+pub const INJECTED: usize = 5000;
+pub const INJECT_EVERY: Duration = Duration::from_micros(200);
+/// Actors of `idle`, and the messages they have handled before.
+pub const IDLERS: u64 = 1000;
+pub const IDLE_AFTER: u64 = 100_000;
+/// How long `idle` settles, and is watched.
+pub const SETTLE: Duration = Duration::from_millis(100);
+pub const WATCH: Duration = Duration::from_secs(5);
+
+/// Turns of `task_yield`.
+pub const YIELDS: u64 = 1_000_000;
+/// Tasks of each of the two halves of `task_spawn`.
+pub const TASKS: u64 = 1_000_000;
+/// Depth of the tree of `task_recursive`, and how many tasks that makes.
+pub const DEPTH: u32 = 18;
+pub const TREE: u64 = (1 << (DEPTH + 1)) - 1;
+/// Tasks of `task_bytes`.
+pub const PENDING: u64 = 200_000;
+/// Wakes of `outside_wake`, and the pause before each: the workers fall asleep in it.
+pub const WAKES: u64 = 1000;
+pub const WAKE_EVERY: Duration = Duration::from_millis(1);
+/// Tasks of `steal`, and the work of each.
+pub const STOLEN: u64 = 10_000;
+pub const STOLEN_WORK: Duration = Duration::from_micros(20);

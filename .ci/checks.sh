@@ -91,11 +91,25 @@ rust_version() {
 
 # The comparison builds, and a short case of each peer gives its figure.
 peers() {
-    local program=target/peers/release/peers peer
+    local program=target/peers/release/peers peer case figures
     cargo build --locked --release --manifest-path "$PEERS" --target-dir target/peers
-    for peer in tokio greenroom; do
-        echo "$peer: $("$program" case "$peer" ask)"
-    done
+    while read -r case peer; do
+        figures=$(timeout 60 "$program" case "$peer" "$case")
+        echo "$peer $case: $figures"
+        [ -n "$figures" ]
+    done <<'SHORT'
+ask greenroom
+ask tokio
+ask smol
+ask actix
+ask ractor
+ask kameo
+ask xtra
+ask acto
+task_yield smolscale
+task_yield nexosim
+task_recursive rayon
+SHORT
 }
 
 # Every example, to its end. Those that want arguments have a function of their own.

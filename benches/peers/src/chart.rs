@@ -50,10 +50,11 @@ pub fn draw(
         .build_cartesian_2d((least / 1.2..greatest * 1.2).log_scale(), -count..1)?;
     chart
         .configure_mesh()
+        .x_labels(12)
         .y_labels(rows.len() + 2)
+        .max_light_lines(0)
         .y_label_formatter(&name)
         .x_label_formatter(&|ratio| format!("{ratio}"))
-        .light_line_style(WHITE)
         .draw()?;
     let even = PathElement::new([(1.0, -count), (1.0, 1)], BLACK);
     chart.draw_series([even])?;

@@ -95,8 +95,8 @@ mod actor;
 mod mutants;
 
 pub use actor::{
-    ActorBuilder, Address, Ask, Context, Current, Handle, Join, Lives, Recv, Reply, Sending,
-    WeakAddress, actor,
+    Actor, ActorBuilder, Address, Ask, Context, Current, Handle, Join, Lives, Recv, Reply,
+    Returned, Returns, Sending, Split, TimerGuard, WeakAddress, actor, actor_from,
 };
 pub use error::{
     AskError, BuildError, Fault, HostFault, Panic, SendError, SpawnError, SpawnProblem, TellError,

@@ -9,8 +9,9 @@
 //! # Invariants
 //! - M1: `shared` is touched only between `Word::lock` and `Word::unlock`.
 //! - M2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
-//!   that a receiver's waker is stored.
-//! - M3: a bounded queue holds at most `capacity` messages; the line is empty unless it is full.
+//!   that a receiver's waker is stored, `RESERVED` that places are reserved.
+//! - M3: a bounded queue holds at most `capacity` messages and reserved places; the line is empty
+//!   unless it is full.
 #![expect(unsafe_code, reason = "state behind a lock bit of our own; see M1")]
 
 mod cache;
@@ -18,6 +19,7 @@ mod line;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod queue;
+mod reserve;
 mod send;
 mod state;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -28,6 +30,7 @@ use std::task::Waker;
 use line::Line;
 pub(crate) use line::Ticket;
 pub(crate) use queue::Queue;
+pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
 use state::Word;
 pub(crate) use state::{Flags, Wake};
@@ -54,10 +57,13 @@ struct Rare<M> {
     bound: Option<Bound<M>>,
     /// Whom a message wakes if `recv` waits in a task that is not the actor's own.
     receiver: Option<Waker>,
+    /// How many messages were accepted that are still to come.
+    reserved: usize,
 }
 
 struct Bound<M> {
     capacity: usize,
+    /// Messages and reserved places.
     len: usize,
     line: Line<M>,
 }
@@ -104,11 +110,11 @@ impl<M> Mailbox<M> {
             });
             Box::new(Rare {
                 bound,
-                receiver: None,
+                ..Rare::new()
             })
         });
         Mailbox {
-            word: Word::new(Flags::SCHEDULED.or(Flags::JOINABLE)),
+            word: Word::new(Flags::SCHEDULED.or(Flags::JOINABLE).or(Flags::STARTING)),
             batch: AtomicU32::new(batch),
             shared: UnsafeCell::new(Shared {
                 queue: Queue::EMPTY,
@@ -144,6 +150,26 @@ impl<M> Mailbox<M> {
         result
     }
 
+    /// The same with the rare part of the mailbox, which is made outside the lock.
+    fn lock_rare<R>(
+        &self,
+        mut section: impl FnMut(&mut Flags, &mut Queue<M>, &mut Rare<M>) -> R,
+    ) -> R {
+        let mut made = None;
+        loop {
+            let result = self.lock(|flags, Shared { queue, rare }| {
+                if rare.is_none() {
+                    *rare = made.take();
+                }
+                Some(section(flags, queue, rare.as_mut()?))
+            });
+            match result {
+                Some(result) => return result,
+                None => made = Some(Box::new(Rare::new())),
+            }
+        }
+    }
+
     // -- the reader ---------------------------------------------------------------------------
 
     /// The next message, from `batch` (what the reader took before) or from the shared queue.
@@ -172,7 +198,7 @@ impl<M> Mailbox<M> {
             (
                 message,
                 flags.has(Flags::WAITED_FOR),
-                flags.has(Flags::CLOSED),
+                flags.has(Flags::CLOSED) && !flags.has(Flags::RESERVED),
             )
         });
         if waited_for && !mutant("room_is_not_passed_on") {
@@ -188,31 +214,15 @@ impl<M> Mailbox<M> {
     /// Lets `waker` be woken by the next message or the close; false if there is one already.
     pub(crate) fn wait(&self, waker: &Waker) -> bool {
         let mut fresh = Some(waker.clone());
-        let mut made = None;
-        loop {
-            let waits = self.lock(|flags, shared| {
-                if flags.has(Flags::FILLED.or(Flags::CLOSED)) {
-                    return Some(false);
-                }
-                if shared.rare.is_none() {
-                    shared.rare = made.take();
-                }
-                std::mem::swap(&mut shared.rare.as_mut()?.receiver, &mut fresh);
-                flags.set(Flags::FOREIGN);
-                Some(true)
-            });
-            match waits {
-                // `fresh` holds the waker left before; it is dropped outside the lock.
-                Some(waits) => return waits,
-                // Made outside the lock, once in a mailbox's life.
-                None => {
-                    made = Some(Box::new(Rare {
-                        bound: None,
-                        receiver: None,
-                    }))
-                }
+        // `fresh` then holds the waker left before; it is dropped outside the lock.
+        self.lock_rare(|flags, _, rare| {
+            if flags.has_news() {
+                return false;
             }
-        }
+            std::mem::swap(&mut rare.receiver, &mut fresh);
+            flags.set(Flags::FOREIGN);
+            true
+        })
     }
 
     /// The reader no longer waits: a message wakes nobody for it.
@@ -239,12 +249,31 @@ impl<M> Mailbox<M> {
         wake
     }
 
+    /// Nobody can send any more: closes, unless the actor has still to begin.
+    pub(crate) fn abandon(&self) -> Wake {
+        if self.lock(|flags, _| flags.has(Flags::STARTING)) {
+            // Whoever begins it looks for itself, after this.
+            return Wake::Nobody;
+        }
+        self.close()
+    }
+
+    /// The actor receives for the first time: from now on it is closed if it is abandoned.
+    pub(crate) fn begin_receiving(&self) {
+        self.lock(|flags, _| flags.clear(Flags::STARTING));
+    }
+
     /// Drops what was accepted and not taken; says how many messages that were.
     pub(crate) fn drain(&self) -> usize {
         let mut queue = self.lock(|flags, shared| {
             flags.clear(Flags::FILLED);
-            if let Some(bound) = shared.bound() {
-                bound.len = 0;
+            if let Some(Rare {
+                bound: Some(bound),
+                reserved,
+                ..
+            }) = shared.rare.as_deref_mut()
+            {
+                bound.len = *reserved;
             }
             std::mem::replace(&mut shared.queue, Queue::EMPTY)
         });
@@ -293,9 +322,7 @@ impl<M> Mailbox<M> {
             if doom(*flags).is_some() {
                 return Rest::Drop;
             }
-            let missed = receiving
-                && flags.has(Flags::FILLED.or(Flags::CLOSED))
-                && !mutant("rest_without_a_look");
+            let missed = receiving && flags.has_news() && !mutant("rest_without_a_look");
             flags.clear(Flags::RUNNING);
             if flags.has(Flags::NOTIFIED) || missed {
                 flags.clear(Flags::NOTIFIED);
@@ -339,6 +366,23 @@ fn doom(flags: Flags) -> Option<Doom> {
         Some(Doom::Cancelled)
     } else {
         None
+    }
+}
+
+impl<M> Rare<M> {
+    fn new() -> Self {
+        Rare {
+            bound: None,
+            receiver: None,
+            reserved: 0,
+        }
+    }
+}
+
+impl<M> Bound<M> {
+    /// Whether there is room, and nobody was here before.
+    fn has_room(&self) -> bool {
+        self.len < self.capacity && self.line.is_empty()
     }
 }
 

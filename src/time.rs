@@ -1,9 +1,11 @@
 //! Waiting for time to pass, on the timers of wherever the waiting happens.
 //!
-//! [`sleep`] and [`timeout`] use the timers of the runtime or pinned thread on which they are first
+//! [`sleep`], [`timeout`] and [`interval`] use the timers of the runtime or pinned thread on which they are first
 //! polled. Polled anywhere else (another executor, a bare thread) they use one timer thread for the
 //! process, which is started then and sleeps while nothing is due. They are never early; how late
 //! they are depends on whether a worker is free to look.
+
+mod interval;
 
 use std::fmt;
 use std::future::Future;
@@ -13,6 +15,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
+
+pub use interval::{Interval, MissedTicks, interval};
 
 pub use crate::instant::Instant;
 use crate::park::Parker;
@@ -40,10 +44,7 @@ use crate::timers::{Armed, Clock, Timers};
 /// });
 /// ```
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep {
-        until: Instant::now().checked_add(duration),
-        armed: None,
-    }
+    Sleep::until(Instant::now().checked_add(duration))
 }
 
 /// The future of [`sleep`].
@@ -52,6 +53,13 @@ pub struct Sleep {
     /// `None`: never.
     until: Option<Instant>,
     armed: Option<Armed>,
+}
+
+impl Sleep {
+    /// `None`: never.
+    fn until(until: Option<Instant>) -> Self {
+        Sleep { until, armed: None }
+    }
 }
 
 impl Future for Sleep {

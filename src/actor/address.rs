@@ -1,8 +1,15 @@
 //! An actor's writing end, and the same that does not keep it open.
+//!
+//! Nearly always an address leads straight to the actor's core; one that was made by `map` leads to
+//! a function before it.
+//!
+//! # Invariants
+//! - D1: bit 0 of the pointer is clear for a core, of which the address is one of the senders, and
+//!   set for a box with the way to one, which the address owns and is a sender of as well.
 
 #![expect(
     unsafe_code,
-    reason = "counted pointers to the actor's core; see A2 in cell.rs"
+    reason = "counted pointers to the actor's core; see D1 and A2 in cell.rs"
 )]
 
 use std::fmt;
@@ -10,12 +17,15 @@ use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use super::cell::Core;
+use super::held::Held;
+use super::map::{Live, Places, Wait, mapped};
 use super::reply::{Ask, Reply};
 use crate::error::{SendError, TellError};
-use crate::mailbox::{Doom, Flags, Ticket};
+use crate::mailbox::{Refused, Ticket};
 
 /// Where to send messages to an actor: cheap to clone, to be given to anybody.
 ///
@@ -24,10 +34,18 @@ use crate::mailbox::{Doom, Flags, Ticket};
 ///
 /// Two addresses are equal if they are of the same actor.
 pub struct Address<M> {
-    core: NonNull<Core<M>>,
+    lead: NonNull<Core<M>>,
 }
 
-// SAFETY: (A2) the core is shared by counting, and made for use from any thread.
+const MAPPED: usize = 1;
+
+/// Where an address leads.
+enum Lead<'a, M> {
+    Actor(&'a Core<M>),
+    Map(&'a Arc<dyn Places<M>>),
+}
+
+// SAFETY: (A2) the core is shared by counting, and made for use from any thread; so is a map.
 unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Address<M> {}
@@ -36,12 +54,45 @@ impl<M> Address<M> {
     /// # Safety
     /// The caller gives an address of its own (one count of `senders`) away.
     pub(super) unsafe fn from_core(core: NonNull<Core<M>>) -> Self {
-        Address { core }
+        Address { lead: core }
     }
 
-    pub(super) fn core(&self) -> &Core<M> {
-        // SAFETY: (A2) all addresses hold a reference together.
-        unsafe { self.core.as_ref() }
+    /// The actor behind has been given a sender more, which is this.
+    fn from_places(places: Arc<dyn Places<M>>) -> Self {
+        let lead = NonNull::from(Box::leak(Box::new(places)));
+        Address {
+            lead: lead.cast().map_addr(|addr| addr | MAPPED),
+        }
+    }
+
+    /// The actor's own, unless its mailbox is closed; called by the actor.
+    pub(super) fn own(core: &Core<M>) -> Option<Self> {
+        let added = core.add_own_sender();
+        // SAFETY: the address that was added.
+        added.then(|| unsafe { Address::from_core(NonNull::from(core)) })
+    }
+
+    /// The box that a mapped address owns.
+    fn map_box(&self) -> Option<NonNull<Arc<dyn Places<M>>>> {
+        let addr = self.lead.addr().get();
+        let untagged = std::num::NonZeroUsize::new(addr & !MAPPED)?;
+        (addr & MAPPED != 0).then(|| self.lead.map_addr(|_| untagged).cast())
+    }
+
+    fn lead(&self) -> Lead<'_, M> {
+        match self.map_box() {
+            // SAFETY: (D1, A2) all addresses hold a reference together.
+            None => Lead::Actor(unsafe { self.lead.as_ref() }),
+            // SAFETY: (D1) the box is ours.
+            Some(map) => Lead::Map(unsafe { map.as_ref() }),
+        }
+    }
+
+    fn actor(&self) -> &dyn Live {
+        match self.lead() {
+            Lead::Actor(core) => core,
+            Lead::Map(places) => places.actor(),
+        }
     }
 
     /// Puts the message in the mailbox at once; any thread may call this, async or not.
@@ -64,8 +115,10 @@ impl<M> Address<M> {
     /// # });
     /// ```
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        let core = self.core();
-        core.mailbox.tell(message).map(|wake| core.pass_on(wake))
+        match self.lead() {
+            Lead::Actor(core) => core.tell(message),
+            Lead::Map(places) => tell_through(&**places, message),
+        }
     }
 
     /// Puts the message in the mailbox, waiting for room if it is bounded, in order of arrival.
@@ -82,6 +135,7 @@ impl<M> Address<M> {
             address: self,
             message: Some(message),
             ticket: None,
+            wait: None,
         }
     }
 
@@ -124,7 +178,7 @@ impl<M> Address<M> {
     ///
     /// Closing is final, and closing again does nothing.
     pub fn stop(&self) {
-        self.core().close();
+        self.actor().close();
     }
 
     /// Has the actor dropped at its next suspension, without handling another message.
@@ -132,7 +186,7 @@ impl<M> Address<M> {
     /// The messages that it has not taken are dropped at once, those that it has when it is
     /// dropped; every `ask` among them gets [`NoReply`](crate::AskError::NoReply).
     pub fn kill(&self) {
-        self.core().doom(Doom::Killed);
+        self.actor().kill();
     }
 
     /// Waits until the actor has ended: its state is dropped, all but the result.
@@ -140,45 +194,124 @@ impl<M> Address<M> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn closed(&self) {
-        self.core().ended.until(|| self.has_ended()).await;
-    }
-
-    fn has_ended(&self) -> bool {
-        self.core().mailbox.peek().has(Flags::ENDED)
+        let ended = self.actor().ended();
+        ended.until(|| self.actor().has_ended()).await;
     }
 
     /// Whether the mailbox is closed, so that `tell` and `send` refuse.
     pub fn is_closed(&self) -> bool {
-        self.core().mailbox.peek().has(Flags::CLOSED)
+        self.actor().is_closed()
     }
 
     /// A number that no other actor of this process has.
     pub fn id(&self) -> u64 {
-        self.core().id
+        self.actor().id()
     }
 
     /// The name that the actor was given.
     pub fn name(&self) -> Option<&str> {
-        self.core().name()
+        self.actor().name()
     }
 
     /// An address that does not keep the actor open.
     pub fn downgrade(&self) -> WeakAddress<M> {
-        WeakAddress::new(self.core())
+        WeakAddress(match self.lead() {
+            Lead::Actor(core) => Way::Actor(Held::from(core)),
+            Lead::Map(places) => Way::Map(places.clone()),
+        })
     }
+
+    /// An address of the same actor for messages of another type, which `map` makes into its own.
+    ///
+    /// It can be given to those who should know one kind of message out of several. A place in the
+    /// mailbox is reserved first, so what is refused is given back as it was; the place is filled
+    /// when `map` returns, on the sender's thread. If `map` panics, so does the `tell` or `send`,
+    /// and the place is given up.
+    ///
+    /// # Cancel safety
+    /// A `send` through it that came to its place, but is neither polled nor dropped, keeps the
+    /// place, and a closed actor waits for it.
+    ///
+    /// ```
+    /// use greenroom::{Address, Context, spawn};
+    ///
+    /// enum Event {
+    ///     Key(char),
+    ///     Tick,
+    /// }
+    ///
+    /// async fn typed(mut cx: Context<Event>) -> String {
+    ///     let mut text = String::new();
+    ///     while let Some(event) = cx.recv().await {
+    ///         match event {
+    ///             Event::Key(key) => text.push(key),
+    ///             Event::Tick => text.push('.'),
+    ///         }
+    ///     }
+    ///     text
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let typed = spawn!(typed(_));
+    ///     let keys: Address<char> = typed.map(Event::Key);
+    ///     keys.tell('a').unwrap();
+    ///     typed.tell(Event::Tick).unwrap();
+    ///     keys.tell('b').unwrap();
+    ///     drop(keys);
+    ///     assert_eq!(typed.join().await.unwrap(), "a.b");
+    /// });
+    /// ```
+    pub fn map<N, F>(&self, map: F) -> Address<N>
+    where
+        M: Send + 'static,
+        N: Send + 'static,
+        F: Fn(N) -> M + Send + Sync + 'static,
+    {
+        let behind: Arc<dyn Places<M>> = match self.lead() {
+            Lead::Actor(core) => Arc::new(Held::from(core)),
+            Lead::Map(places) => places.clone(),
+        };
+        self.actor().add_sender();
+        Address::from_places(mapped(behind, map))
+    }
+}
+
+/// Reserves a place, then makes the message of it.
+fn tell_through<M>(places: &dyn Places<M>, message: M) -> Result<(), TellError<M>> {
+    match places.reserve() {
+        Ok(()) => places.fill(message),
+        Err(Refused::Full) => return Err(TellError::Full(message)),
+        Err(Refused::Closed) => return Err(TellError::Closed(message)),
+    }
+    Ok(())
 }
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
-        self.core().add_sender();
-        Address { core: self.core }
+        match self.lead() {
+            Lead::Actor(core) => {
+                core.add_sender();
+                Address { lead: self.lead }
+            }
+            Lead::Map(places) => {
+                places.actor().add_sender();
+                Address::from_places(places.clone())
+            }
+        }
     }
 }
 
 impl<M> Drop for Address<M> {
     fn drop(&mut self) {
-        // SAFETY: this address's count is given up.
-        unsafe { Core::drop_sender(self.core) };
+        match self.map_box() {
+            // SAFETY: (D1) this address's count is given up.
+            None => unsafe { Core::drop_sender(self.lead) },
+            Some(map) => {
+                // SAFETY: (D1) the box is ours, made in `from_places`.
+                let map = unsafe { Box::from_raw(map.as_ptr()) };
+                map.actor().give_up_sender();
+            }
+        }
     }
 }
 
@@ -188,6 +321,8 @@ pub struct Sending<'a, M> {
     address: &'a Address<M>,
     message: Option<M>,
     ticket: Option<Ticket<M>>,
+    /// The same where the address is a mapped one.
+    wait: Wait,
 }
 
 // The message is never pinned: it is moved into the mailbox.
@@ -204,18 +339,36 @@ impl<M> Future for Sending<'_, M> {
             this.message.is_some() || this.ticket.is_some(),
             "`send` polled after it was ready"
         );
-        let core = this.address.core();
-        let sent = core
-            .mailbox
-            .poll_send(&mut this.message, &mut this.ticket, cx);
-        sent.map_ok(|wake| core.pass_on(wake))
+        match this.address.lead() {
+            Lead::Actor(core) => {
+                let mailbox = &core.mailbox;
+                let sent = mailbox.poll_send(&mut this.message, &mut this.ticket, cx);
+                sent.map_ok(|wake| core.pass_on(wake))
+            }
+            Lead::Map(places) => {
+                let reserved = ready!(places.poll_reserve(&mut this.wait, cx));
+                let message = this.message.take().expect("looked at just now");
+                Poll::Ready(match reserved {
+                    Ok(()) => {
+                        places.fill(message);
+                        Ok(())
+                    }
+                    Err(_closed) => Err(SendError(message)),
+                })
+            }
+        }
     }
 }
 
 impl<M> Drop for Sending<'_, M> {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            drop(self.address.core().mailbox.give_up(ticket));
+        match self.address.lead() {
+            Lead::Actor(core) => {
+                if let Some(ticket) = self.ticket.take() {
+                    drop(core.mailbox.give_up(ticket));
+                }
+            }
+            Lead::Map(places) => places.leave_line(self.wait.take()),
         }
     }
 }
@@ -232,26 +385,24 @@ impl<M> fmt::Debug for Sending<'_, M> {
 ///
 /// It may be kept by the actor itself, or by those who only want to tell it something while others
 /// still care for it.
-pub struct WeakAddress<M> {
-    core: NonNull<Core<M>>,
-}
+pub struct WeakAddress<M>(Way<M>);
 
-// SAFETY: (A2) as for `Address`.
-unsafe impl<M: Send> Send for WeakAddress<M> {}
-// SAFETY: (A2) as for `Address`.
-unsafe impl<M: Send> Sync for WeakAddress<M> {}
+/// Where a weak address leads, with a reference and without a sender.
+enum Way<M> {
+    Actor(Held<M>),
+    Map(Arc<dyn Places<M>>),
+}
 
 impl<M> WeakAddress<M> {
     pub(super) fn new(core: &Core<M>) -> Self {
-        core.retain();
-        WeakAddress {
-            core: NonNull::from(core),
-        }
+        WeakAddress(Way::Actor(Held::from(core)))
     }
 
-    fn core(&self) -> &Core<M> {
-        // SAFETY: (A2) this holds a reference of its own.
-        unsafe { self.core.as_ref() }
+    fn actor(&self) -> &dyn Live {
+        match &self.0 {
+            Way::Actor(core) => &**core,
+            Way::Map(places) => places.actor(),
+        }
     }
 
     /// Puts the message in the mailbox at once, as [`Address::tell`] does.
@@ -259,44 +410,46 @@ impl<M> WeakAddress<M> {
     /// # Errors
     /// As [`Address::tell`].
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        let core = self.core();
-        core.mailbox.tell(message).map(|wake| core.pass_on(wake))
+        match &self.0 {
+            Way::Actor(core) => core.tell(message),
+            Way::Map(places) => tell_through(&**places, message),
+        }
     }
 
     /// A full address, unless the mailbox is closed.
     pub fn upgrade(&self) -> Option<Address<M>> {
-        self.core()
-            .revive_sender()
-            // Not `then_some`: an address that is made and dropped would give up a count.
-            .then(|| Address { core: self.core })
+        if !self.actor().revive_sender() {
+            return None;
+        }
+        Some(match &self.0 {
+            // SAFETY: the address that was revived.
+            Way::Actor(core) => unsafe { Address::from_core(NonNull::from(&**core)) },
+            Way::Map(places) => Address::from_places(places.clone()),
+        })
     }
 
     /// As [`Address::id`].
     pub fn id(&self) -> u64 {
-        self.core().id
+        self.actor().id()
     }
 
     /// As [`Address::name`].
     pub fn name(&self) -> Option<&str> {
-        self.core().name()
+        self.actor().name()
     }
 
     /// As [`Address::is_closed`].
     pub fn is_closed(&self) -> bool {
-        self.core().mailbox.peek().has(Flags::CLOSED)
+        self.actor().is_closed()
     }
 }
 
 impl<M> Clone for WeakAddress<M> {
     fn clone(&self) -> Self {
-        WeakAddress::new(self.core())
-    }
-}
-
-impl<M> Drop for WeakAddress<M> {
-    fn drop(&mut self) {
-        // SAFETY: (A2) its reference is given up.
-        unsafe { Core::release(self.core) };
+        WeakAddress(match &self.0 {
+            Way::Actor(core) => Way::Actor(Held::from(&**core)),
+            Way::Map(places) => Way::Map(places.clone()),
+        })
     }
 }
 

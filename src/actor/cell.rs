@@ -25,7 +25,7 @@ use super::context::Context;
 use super::stage::Stage;
 use super::{id, run};
 use crate::contain::contain;
-use crate::error::{Fault, Unjoined};
+use crate::error::{Fault, TellError, Unjoined};
 use crate::mailbox::{Doom, Flags, Mailbox, Rest, Wake, wake_foreign};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU32, Ordering, fence};
@@ -50,10 +50,10 @@ pub(crate) struct Core<M> {
 struct Name(Box<str>);
 
 #[repr(C)]
-struct Cell<M, H, F, Fut, T> {
+struct Cell<M, H, A, Fut, T> {
     core: Core<M>,
     home: H,
-    stage: UnsafeCell<Stage<F, Fut, T>>,
+    stage: UnsafeCell<Stage<Parts<M, A, Fut>, Fut, T>>,
 }
 
 /// The options of an actor that the cell keeps.
@@ -62,27 +62,31 @@ pub(super) struct Options {
     pub(super) capacity: Option<usize>,
 }
 
+/// What an actor is made of, and how it begins when it is given its context.
+pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
+
 /// What a new cell comes with: one address and the right to join, each with its reference.
-pub(super) fn new<M, H, F, Fut>(
+///
+/// The home keeps whatever is not `Send` on its thread.
+pub(super) fn new<M, H, A, Fut>(
     home: H,
-    actor: F,
+    parts: Parts<M, A, Fut>,
     options: Options,
-) -> Result<NonNull<Core<M>>, (H, F, Options)>
+) -> Result<NonNull<Core<M>>, (H, A, Options)>
 where
     M: Send + 'static,
     H: CellHome,
-    F: FnOnce(Context<M>) -> Fut + Send + 'static,
+    A: 'static,
     Fut: Future + 'static,
-    Fut::Output: Send + 'static,
 {
     let cell = Box::new(Cell {
         core: Core::new(
-            Cell::<M, H, F, Fut, Fut::Output>::VTABLE,
+            Cell::<M, H, A, Fut, Fut::Output>::VTABLE,
             home.batch(),
             options,
         ),
         home,
-        stage: UnsafeCell::new(Stage::Waiting(actor)),
+        stage: UnsafeCell::new(Stage::Waiting(parts)),
     });
     let raw = NonNull::from(Box::leak(cell));
     let header = raw.cast::<Header>();
@@ -100,17 +104,16 @@ where
 }
 
 /// An actor that did not come to life: closed, ended, with `NotStarted` to be joined.
-pub(super) fn stillborn<M, H, F, Fut>(home: H, actor: F, options: Options) -> NonNull<Core<M>>
+pub(super) fn stillborn<M, H, A, Fut>(home: H, actor: A, options: Options) -> NonNull<Core<M>>
 where
     M: Send + 'static,
     H: CellHome,
-    F: FnOnce(Context<M>) -> Fut + Send + 'static,
+    A: 'static,
     Fut: Future + 'static,
-    Fut::Output: Send + 'static,
 {
     contain(|| drop(actor));
     let core = Core::new(
-        Cell::<M, H, F, Fut, Fut::Output>::VTABLE,
+        Cell::<M, H, A, Fut, Fut::Output>::VTABLE,
         home.batch(),
         options,
     );
@@ -118,7 +121,7 @@ where
     // It has ended, so it holds no reference of its own (A4).
     core.header.refs.store(2, Ordering::Relaxed);
     let stage = UnsafeCell::new(Stage::Ended(Err(Fault::NotStarted)));
-    let cell: Cell<M, H, F, Fut, Fut::Output> = Cell { core, home, stage };
+    let cell: Cell<M, H, A, Fut, Fut::Output> = Cell { core, home, stage };
     NonNull::from(Box::leak(Box::new(cell))).cast()
 }
 
@@ -179,6 +182,10 @@ impl<M> Core<M> {
         }
     }
 
+    pub(super) fn tell(&self, message: M) -> Result<(), TellError<M>> {
+        self.mailbox.tell(message).map(|wake| self.pass_on(wake))
+    }
+
     pub(super) fn close(&self) {
         self.pass_on(self.mailbox.close());
     }
@@ -187,6 +194,22 @@ impl<M> Core<M> {
         let (wake, undelivered) = self.mailbox.doom(doom);
         self.undelivered(undelivered);
         self.pass_on(wake);
+    }
+
+    /// # Safety
+    /// The actor has ended, its result is of this type, and the caller alone may ask for it, once.
+    pub(super) unsafe fn take_result<T>(&self) -> Result<T, Fault> {
+        let mut result: Option<Result<T, Fault>> = None;
+        // SAFETY: (A3) the caller's duty.
+        unsafe { (self.header.vtable.take_result)(self.pointer(), (&raw mut result).cast()) };
+        result.expect("the result is kept for the one who may ask")
+    }
+
+    /// # Safety
+    /// As in `take_result`.
+    pub(super) unsafe fn drop_result(&self) {
+        // SAFETY: (A3) the caller's duty.
+        unsafe { (self.header.vtable.drop_result)(self.pointer()) };
     }
 
     pub(super) fn undelivered(&self, messages: usize) {
@@ -228,17 +251,63 @@ impl<M> Core<M> {
             .is_ok()
     }
 
+    /// The actor receives for the first time.
+    pub(super) fn begin_receiving(&self) {
+        self.mailbox.begin_receiving();
+        // Relaxed: ordered by the lock that `abandon` takes after the count.
+        if self.senders.load(Ordering::Relaxed) == 0 {
+            self.close();
+        }
+    }
+
+    /// Adds an address for the actor itself, also if there is none left and it has still to begin;
+    /// false if the mailbox is closed.
+    pub(super) fn add_own_sender(&self) -> bool {
+        if self.revive_sender() {
+            return true;
+        }
+        if !self.mailbox.peek().has(Flags::STARTING) || self.mailbox.peek().has(Flags::CLOSED) {
+            return false;
+        }
+        // Zero, and nobody else raises it from there. The addresses have a reference again.
+        self.retain();
+        // Relaxed: as in `retain`.
+        self.senders.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether nobody can send to it any more.
+    pub(super) fn is_closed(&self) -> bool {
+        // Relaxed: a hint, and zero is final but for the actor's own sources.
+        self.mailbox.peek().has(Flags::CLOSED) || self.senders.load(Ordering::Relaxed) == 0
+    }
+
     /// # Safety
-    /// The caller gives up an address.
+    /// The caller gives up an address and does not use `core` afterwards.
     pub(super) unsafe fn drop_sender(core: NonNull<Core<M>>) {
         // SAFETY: (A2) the addresses' reference is held until the last one is gone.
-        let this = unsafe { core.as_ref() };
-        // AcqRel: what was done through the other addresses is done before the close.
-        if this.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            this.close();
+        if unsafe { core.as_ref() }.count_sender_out() {
             // SAFETY: the addresses' common reference is given up.
             unsafe { Self::release(core) };
         }
+    }
+
+    /// Gives up an address of the actor, which the caller holds a reference to as well.
+    pub(super) fn give_up_sender(&self) {
+        if self.count_sender_out() {
+            // SAFETY: (A2) the addresses' common reference, which is not the last one.
+            unsafe { Self::release(NonNull::from(self)) };
+        }
+    }
+
+    /// One address less; says whether that was the last one.
+    fn count_sender_out(&self) -> bool {
+        // AcqRel: what was done through the other addresses is done before the close.
+        let last = self.senders.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            self.pass_on(self.mailbox.abandon());
+        }
+        last
     }
 
     // -- the actor's own waker ----------------------------------------------------------------
@@ -272,13 +341,12 @@ impl<M> Core<M> {
     }
 }
 
-impl<M, H, F, Fut> Cell<M, H, F, Fut, Fut::Output>
+impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
 where
     M: Send + 'static,
     H: CellHome,
-    F: FnOnce(Context<M>) -> Fut + Send + 'static,
+    A: 'static,
     Fut: Future + 'static,
-    Fut::Output: Send + 'static,
 {
     const VTABLE: &'static VTable = &VTable {
         run: Self::run,
@@ -298,10 +366,10 @@ where
     };
 
     /// What a cell that nobody has seen was made of.
-    fn take_apart(self) -> (H, F, Options) {
+    fn take_apart(self) -> (H, A, Options) {
         let Cell { core, home, stage } = self;
         let stage = stage.into_inner();
-        let Stage::Waiting(actor) = stage else {
+        let Stage::Waiting((actor, _)) = stage else {
             unreachable!("it was never run")
         };
         let options = Options {
@@ -328,7 +396,7 @@ where
         let polled = cell.stage.with_mut(|stage| {
             let mut cx = std::task::Context::from_waker(&waker);
             // SAFETY: (A3) this is the run; (S1) the cell is never moved.
-            unsafe { (*stage).poll(|actor| actor(Context::new(core)), &mut cx) }
+            unsafe { (*stage).poll(|(actor, begin)| begin(actor, Context::new(core)), &mut cx) }
         });
         let receiving = run.is_receiving();
         drop(run);

@@ -3,19 +3,16 @@
 //! A context belongs to one actor and usually lives in its future. Wherever it goes, it holds the
 //! reading end alone: dropping it closes the mailbox and drops what was not read.
 
-#![expect(
-    unsafe_code,
-    reason = "a counted pointer to the actor's core; see A2 in cell.rs"
-)]
+#![expect(unsafe_code, reason = "a context is as `Send` as its messages")]
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::ptr::NonNull;
-use std::task::Poll;
+use std::task::Waker;
 
 use super::address::WeakAddress;
 use super::cell::Core;
+use super::held::Held;
+use super::recv::Recv;
+use super::sources::Sources;
 use crate::mailbox::{Queue, Received};
 
 /// The reading end of an actor's mailbox, and what the actor can say of itself.
@@ -42,34 +39,31 @@ use crate::mailbox::{Queue, Received};
 /// });
 /// ```
 pub struct Context<M> {
-    core: NonNull<Core<M>>,
+    pub(super) core: Held<M>,
     /// Messages taken from the mailbox and not yet given out.
-    batch: Queue<M>,
+    pub(super) batch: Queue<M>,
+    /// Who else has messages for this actor.
+    pub(super) sources: Option<Box<Sources<M>>>,
     /// How many more messages this turn may handle.
-    left: u32,
-    turn: u32,
+    pub(super) left: u32,
+    pub(super) turn: u32,
 }
 
-// SAFETY: the core is made for sharing; the batch is messages, which are `Send`.
+// SAFETY: the core is made for sharing; messages and sources are `Send`.
 unsafe impl<M: Send> Send for Context<M> {}
-// SAFETY: a shared context gives no access to the batch.
+// SAFETY: a shared context gives no access to the batch and the sources.
 unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
     pub(super) fn new(core: &Core<M>) -> Self {
-        core.retain();
-        let (left, turn) = (core.mailbox.batch(), core.turn());
         Context {
-            core: NonNull::from(core),
+            core: Held::from(core),
             batch: Queue::EMPTY,
-            left,
-            turn,
+            sources: None,
+            left: 0,
+            // Not this one, so that the first `recv` begins a turn.
+            turn: core.turn().wrapping_sub(1),
         }
-    }
-
-    fn core(&self) -> &Core<M> {
-        // SAFETY: (A2) the context holds a reference.
-        unsafe { self.core.as_ref() }
     }
 
     /// Waits for the next message; `None` once the mailbox is closed and all it had is read.
@@ -80,10 +74,7 @@ impl<M> Context<M> {
     /// # Cancel safety
     /// A `recv` that is dropped before it is ready has taken no message.
     pub fn recv(&mut self) -> Recv<'_, M> {
-        Recv {
-            context: self,
-            waiting: false,
-        }
+        Recv::new(self)
     }
 
     /// The next message, if there is one now: it does not wait.
@@ -91,139 +82,48 @@ impl<M> Context<M> {
     /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. It
     /// does not count against the batch: a loop over it alone holds the worker.
     pub fn try_recv(&mut self) -> Option<M> {
-        // SAFETY: (A2) the context holds a reference.
-        let core = unsafe { self.core.as_ref() };
-        if core.mailbox.batch() == 0 {
+        if self.core.mailbox.batch() == 0 {
             self.drop_batch();
             return None;
         }
-        match core.mailbox.receive(&mut self.batch) {
+        match self.core.mailbox.receive(&mut self.batch) {
             Received::Message(message) => Some(message),
-            Received::Closed | Received::Empty => None,
+            // A source that wakes nobody now is looked at again by the next `recv`.
+            Received::Empty => self.poll_sources(Waker::noop()),
+            Received::Closed => None,
         }
     }
 
     /// Drops what was taken and not given out.
-    fn drop_batch(&mut self) {
+    pub(super) fn drop_batch(&mut self) {
         let unread = self.batch.clear();
-        self.core().undelivered(unread);
+        self.core.undelivered(unread);
     }
 
     /// An address of the actor itself that does not keep it open.
     pub fn address(&self) -> WeakAddress<M> {
-        WeakAddress::new(self.core())
+        WeakAddress::new(&self.core)
     }
 
     /// Closes the mailbox: what was accepted is still read, then `recv` gives `None`.
+    ///
+    /// Its sources are dropped when the actor receives next.
     pub fn stop(&self) {
-        self.core().close();
-    }
-}
-
-impl<M> Context<M> {
-    /// A killed or cancelled actor is dropped when it next suspends, so that is what this does.
-    fn poll_doomed(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        self.drop_batch();
-        if self.core().receive_in_run(cx.waker()) {
-            Poll::Pending
-        } else {
-            Poll::Ready(None)
-        }
+        self.core.close();
     }
 }
 
 impl<M> Drop for Context<M> {
     fn drop(&mut self) {
-        let core = self.core();
-        core.close();
-        core.undelivered(core.mailbox.drain());
+        self.core.close();
+        self.drop_sources();
+        self.core.undelivered(self.core.mailbox.drain());
         self.drop_batch();
-        // SAFETY: (A2) the context's reference, given up last.
-        unsafe { Core::release(self.core) };
     }
 }
 
 impl<M> fmt::Debug for Context<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Context").field(&self.address()).finish()
-    }
-}
-
-/// The future of [`Context::recv`].
-#[must_use = "futures do nothing unless polled"]
-pub struct Recv<'a, M> {
-    context: &'a mut Context<M>,
-    waiting: bool,
-}
-
-impl<M> Future for Recv<'_, M> {
-    type Output = Option<M>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        let this = &mut *self;
-        let context = &mut *this.context;
-        // SAFETY: (A2) the context holds a reference.
-        let core = unsafe { context.core.as_ref() };
-        let batch = core.mailbox.batch();
-        if batch == 0 {
-            return context.poll_doomed(cx);
-        }
-        if context.turn != core.turn() {
-            context.turn = core.turn();
-            context.left = batch;
-        }
-        if context.left == 0 {
-            context.left = batch;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        loop {
-            match core.mailbox.receive(&mut context.batch) {
-                Received::Message(message) => {
-                    context.left -= 1;
-                    this.done(core);
-                    return Poll::Ready(Some(message));
-                }
-                Received::Closed => {
-                    this.done(core);
-                    // What it had may have been dropped, so this is no end of messages.
-                    if core.mailbox.doom_of().is_some() {
-                        return this.context.poll_doomed(cx);
-                    }
-                    return Poll::Ready(None);
-                }
-                Received::Empty => {}
-            }
-            if core.receive_in_run(cx.waker()) || core.mailbox.wait(cx.waker()) {
-                this.waiting = true;
-                return Poll::Pending;
-            }
-        }
-    }
-}
-
-impl<M> Recv<'_, M> {
-    /// Nothing is waited for any more, so the next message need wake nobody.
-    fn done(&mut self, core: &Core<M>) {
-        if std::mem::take(&mut self.waiting) {
-            core.stop_receiving();
-        }
-    }
-}
-
-impl<M> Drop for Recv<'_, M> {
-    fn drop(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        if waiting {
-            self.context.core().stop_receiving();
-        }
-    }
-}
-
-impl<M> fmt::Debug for Recv<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recv")
-            .field("waiting", &self.waiting)
-            .finish()
     }
 }

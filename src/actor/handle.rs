@@ -15,8 +15,10 @@ use std::task::{Context, Poll, ready};
 
 use super::address::Address;
 use super::cell::Core;
+use super::held::Held;
 use crate::error::Fault;
 use crate::mailbox::Flags;
+use crate::sync::Mutex;
 use crate::waiters::Ticket;
 
 /// What `spawn!` gives: an [`Address`] of the actor, and its result when it has ended.
@@ -39,7 +41,8 @@ impl<M, T> Handle<M, T> {
         Handle {
             address,
             join: Join {
-                core: Some(core),
+                // SAFETY: the reference that comes with the right to join.
+                core: Some(unsafe { Held::from_raw(core) }),
                 ticket: Ticket::default(),
                 _result: PhantomData,
             },
@@ -96,15 +99,11 @@ impl<M, T> fmt::Debug for Handle<M, T> {
 #[must_use = "futures do nothing unless polled"]
 pub struct Join<M, T> {
     /// `None` once it has given the result.
-    core: Option<NonNull<Core<M>>>,
+    core: Option<Held<M>>,
     ticket: Ticket,
-    _result: PhantomData<fn() -> T>,
+    /// As `Send` and `Sync` as a lock around the result.
+    _result: PhantomData<Mutex<T>>,
 }
-
-// SAFETY: (A2) a counted reference to a core that is made for sharing; the result is `Send`.
-unsafe impl<M: Send, T: Send> Send for Join<M, T> {}
-// SAFETY: as above; a shared `Join` gives nothing.
-unsafe impl<M: Send, T: Send> Sync for Join<M, T> {}
 
 impl<M, T> Unpin for Join<M, T> {}
 
@@ -115,35 +114,29 @@ impl<M, T> Future for Join<M, T> {
     /// If it is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let pointer = this.core.expect("`join` polled after it was ready");
-        // SAFETY: (A2) the join holds a reference.
-        let core = unsafe { pointer.as_ref() };
+        let core = this
+            .core
+            .as_ref()
+            .expect("`join` polled after it was ready");
         let ended = || core.mailbox.peek().has(Flags::ENDED);
         ready!(core.ended.poll(&mut this.ticket, cx, ended));
-        let mut result: Option<Result<T, Fault>> = None;
         // SAFETY: (A3) ended, and this is the one right to the result, of this type.
-        unsafe { (core.header.vtable.take_result)(core.pointer(), (&raw mut result).cast()) };
+        let result = unsafe { core.take_result() };
         this.core = None;
-        // SAFETY: (A2) the join's reference, given up last.
-        unsafe { Core::release(pointer) };
-        Poll::Ready(result.expect("the result is kept for the one who may ask"))
+        Poll::Ready(result)
     }
 }
 
 impl<M, T> Drop for Join<M, T> {
     fn drop(&mut self) {
-        let Some(pointer) = self.core.take() else {
+        let Some(core) = self.core.take() else {
             return;
         };
-        // SAFETY: (A2) the join holds a reference.
-        let core = unsafe { pointer.as_ref() };
         core.ended.leave(&mut self.ticket);
         if core.mailbox.unjoin() {
             // SAFETY: (A3) ended, and nobody else can ask for the result.
-            unsafe { (core.header.vtable.drop_result)(core.pointer()) };
+            unsafe { core.drop_result() };
         }
-        // SAFETY: (A2) the join's reference, given up last.
-        unsafe { Core::release(pointer) };
     }
 }
 

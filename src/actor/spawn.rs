@@ -6,10 +6,9 @@
 )]
 
 use std::future::Future;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::cell::{self, Options};
+use super::cell::{self, Options, Parts};
 use super::context::Context;
 use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
@@ -40,32 +39,38 @@ use crate::task::CellHome;
 /// });
 /// ```
 #[must_use = "an actor does nothing until `spawn`"]
-pub struct ActorBuilder<M, F, On = Current> {
-    actor: F,
+pub struct ActorBuilder<M, A, Fut, On = Current> {
+    actor: A,
+    begin: fn(A, Context<M>) -> Fut,
     name: Option<Box<str>>,
     capacity: Option<usize>,
     on: On,
-    _message: PhantomData<fn(M)>,
 }
 
 /// Begins an actor: `actor` is called with its [`Context`], where the actor runs, at its first
 /// turn, and what it gives is the actor.
-pub fn actor<M, F, Fut>(actor: F) -> ActorBuilder<M, F>
+pub fn actor<M, F, Fut>(actor: F) -> ActorBuilder<M, F, Fut>
 where
     M: Send + 'static,
     F: FnOnce(Context<M>) -> Fut,
     Fut: Future,
 {
-    ActorBuilder {
-        actor,
-        name: None,
-        capacity: None,
-        on: Current,
-        _message: PhantomData,
+    ActorBuilder::new(actor, |actor, cx| actor(cx))
+}
+
+impl<M, A, Fut> ActorBuilder<M, A, Fut> {
+    pub(super) fn new(actor: A, begin: fn(A, Context<M>) -> Fut) -> Self {
+        ActorBuilder {
+            actor,
+            begin,
+            name: None,
+            capacity: None,
+            on: Current,
+        }
     }
 }
 
-impl<M, F, On> ActorBuilder<M, F, On> {
+impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// A name, for people: any text, and it need not be unique.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into());
@@ -82,20 +87,13 @@ impl<M, F, On> ActorBuilder<M, F, On> {
 
     /// Where it lives: a [`Runtime`] or a [`Pinned`] thread, on which its future may be `!Send`. By
     /// default the current runtime.
-    pub fn on<Place>(self, place: Place) -> ActorBuilder<M, F, Place> {
-        let ActorBuilder {
-            actor,
-            name,
-            capacity,
-            on: _,
-            _message,
-        } = self;
+    pub fn on<Place>(self, place: Place) -> ActorBuilder<M, A, Fut, Place> {
         ActorBuilder {
-            actor,
-            name,
-            capacity,
+            actor: self.actor,
+            begin: self.begin,
+            name: self.name,
+            capacity: self.capacity,
             on: place,
-            _message,
         }
     }
 
@@ -107,10 +105,10 @@ impl<M, F, On> ActorBuilder<M, F, On> {
     /// # Panics
     /// If no runtime is current and none was named, or an option is impossible.
     #[track_caller]
-    pub fn spawn<Fut>(self) -> Handle<M, Fut::Output>
+    pub fn spawn(self) -> Handle<M, Fut::Output>
     where
         M: Send + 'static,
-        F: FnOnce(Context<M>) -> Fut + Send + 'static,
+        A: Send + 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
         On: Lives<Fut>,
@@ -119,13 +117,10 @@ impl<M, F, On> ActorBuilder<M, F, On> {
             Ok(home) => home,
             Err(problem) => panic!("{}", self.describe(problem)),
         };
-        let options = Options {
-            name: self.name,
-            capacity: self.capacity,
-        };
-        let core = match cell::new(home, self.actor, options) {
+        let (parts, options) = self.take_apart();
+        let core = match cell::new(home, parts, options) {
             Ok(core) => core,
-            Err((home, actor, options)) => cell::stillborn(home, actor, options),
+            Err((home, actor, options)) => cell::stillborn::<_, _, _, Fut>(home, actor, options),
         };
         // SAFETY: a new cell comes with one address and the right to join.
         unsafe { Handle::new(core) }
@@ -134,12 +129,12 @@ impl<M, F, On> ActorBuilder<M, F, On> {
     /// Spawns the actor, or gives it back.
     ///
     /// # Errors
-    /// [`SpawnError`] with the function or closure: no runtime is current, the place is shutting
-    /// down or gone, or an option is impossible.
-    pub fn try_spawn<Fut>(self) -> Result<Handle<M, Fut::Output>, SpawnError<F>>
+    /// [`SpawnError`] with the function, closure or value: no runtime is current, the place is
+    /// shutting down or gone, or an option is impossible.
+    pub fn try_spawn(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
     where
         M: Send + 'static,
-        F: FnOnce(Context<M>) -> Fut + Send + 'static,
+        A: Send + 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
         On: Lives<Fut>,
@@ -148,28 +143,38 @@ impl<M, F, On> ActorBuilder<M, F, On> {
             Ok(home) => home,
             Err(problem) => return Err(SpawnError::new(self.actor, problem)),
         };
-        let options = Options {
-            name: self.name,
-            capacity: self.capacity,
-        };
-        match cell::new(home, self.actor, options) {
+        let (parts, options) = self.take_apart();
+        match cell::new(home, parts, options) {
             // SAFETY: as in `spawn`.
             Ok(core) => Ok(unsafe { Handle::new(core) }),
             Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
         }
     }
 
-    fn judge<Fut>(&self) -> Result<On::Home, SpawnProblem>
+    fn judge(&self) -> Result<On::Home, SpawnProblem>
     where
         On: Lives<Fut>,
     {
-        if self.capacity == Some(0) {
-            return Err(SpawnProblem::ZeroCapacity);
-        }
+        self.judge_options()?;
         self.on.home().ok_or(SpawnProblem::NoRuntime)
     }
 
-    fn describe(&self, problem: SpawnProblem) -> String {
+    pub(super) fn judge_options(&self) -> Result<(), SpawnProblem> {
+        match self.capacity {
+            Some(0) => Err(SpawnProblem::ZeroCapacity),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, Options) {
+        let options = Options {
+            name: self.name,
+            capacity: self.capacity,
+        };
+        ((self.actor, self.begin), options)
+    }
+
+    pub(super) fn describe(&self, problem: SpawnProblem) -> String {
         match &self.name {
             Some(name) => format!("cannot spawn the actor {name:?}: {problem}"),
             None => format!("cannot spawn an actor: {problem}"),
@@ -177,7 +182,7 @@ impl<M, F, On> ActorBuilder<M, F, On> {
     }
 }
 
-impl<M, F, On> std::fmt::Debug for ActorBuilder<M, F, On> {
+impl<M, A, Fut, On> std::fmt::Debug for ActorBuilder<M, A, Fut, On> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ActorBuilder")
             .field("name", &self.name)

@@ -1,6 +1,7 @@
-//! `spawn!`: a thin front of the builder.
+//! `spawn!`: a thin front of the builders.
 
-/// Spawns an actor: a call of an `async fn` in which `_` stands for the context, or a closure.
+/// Spawns an actor: a call of an `async fn` in which `_` stands for the context, a closure, or a
+/// value whose type implements [`Actor`](crate::Actor).
 ///
 /// ```
 /// use greenroom::{Context, spawn};
@@ -44,17 +45,39 @@ macro_rules! spawn {
     };
 
     // A call: everything up to the last parentheses is what is called.
-    (@callee [$($callee:tt)+] ($($args:tt)*) $(, $option:ident = $value:expr)* $(,)?) => {
-        $crate::spawn!(@args context [$($callee)+] [] [] [$($args)*] [$(.$option($value))*])
+    (@actor [$($callee:tt)+] ($($args:tt)*) $(, $option:ident = $value:expr)* $(,)?) => {
+        $crate::spawn!(@first [$($args)*] [$($callee)+] [$($args)*] [$(.$option($value))*])
     };
-    (@callee [$($callee:tt)*] $next:tt $($rest:tt)*) => {
-        $crate::spawn!(@callee [$($callee)* $next] $($rest)*)
+    // Any other value.
+    (@actor [$($actor:tt)+] $(, $option:ident = $value:expr)* $(,)?) => {
+        $crate::actor_from($($actor)+)$(.$option($value))*.spawn()
     };
-    (@callee $($rest:tt)*) => {
+    (@actor [$($actor:tt)*] $next:tt $($rest:tt)*) => {
+        $crate::spawn!(@actor [$($actor)* $next] $($rest)*)
+    };
+    (@actor $($rest:tt)*) => {
         ::core::compile_error!(
-            "`spawn!` takes a call with `_` for the context, such as `spawn!(tally(_, 40))`, or a \
-             closure, then options, such as `name = \"tally\"`"
+            "`spawn!` takes a call with `_` for the context, such as `spawn!(tally(_, 40))`, a \
+             closure, or a value whose type implements `Actor`, then options, such as \
+             `name = \"tally\"`"
         )
+    };
+
+    // Is one of the arguments `_`? If none is, the call makes a value.
+    (@first [_ $(, $($left:tt)*)?] $callee:tt $args:tt $opts:tt) => {
+        $crate::spawn!(@args context $callee [] [] $args $opts)
+    };
+    (@first $left:tt $callee:tt $args:tt $opts:tt) => {
+        $crate::spawn!(@later $left $callee $args $opts)
+    };
+    (@later [, _ $(, $($left:tt)*)?] $callee:tt $args:tt $opts:tt) => {
+        $crate::spawn!(@args context $callee [] [] $args $opts)
+    };
+    (@later [$next:tt $($left:tt)*] $callee:tt $args:tt $opts:tt) => {
+        $crate::spawn!(@later [$($left)*] $callee $args $opts)
+    };
+    (@later [] [$($callee:tt)+] [$($args:tt)*] [$($opts:tt)*]) => {
+        $crate::actor_from($($callee)+($($args)*))$($opts)*.spawn()
     };
 
     // The arguments, one at a time: context, callee, bound, in the call, left, options. All names
@@ -75,5 +98,5 @@ macro_rules! spawn {
         $crate::actor(move |$cx| $($callee)*($($call),*)) $($opts)* .spawn()
     }};
 
-    ($($call:tt)+) => { $crate::spawn!(@callee [] $($call)+) };
+    ($($actor:tt)+) => { $crate::spawn!(@actor [] $($actor)+) };
 }

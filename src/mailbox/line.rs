@@ -49,11 +49,12 @@ pub(crate) struct Line<M> {
 unsafe impl<M: Send> Send for Line<M> {}
 
 impl<M> Ticket<M> {
-    pub(crate) fn new(message: M, waker: Waker) -> Self {
+    /// `None`: a place in the queue is waited for, and the message comes later.
+    pub(crate) fn new(message: Option<M>, waker: Waker) -> Self {
         let place = Place {
             previous: None,
             next: None,
-            message: Some(message),
+            message,
             waker: Some(waker),
             state: State::Waiting,
         };
@@ -93,12 +94,14 @@ impl<M> Line<M> {
         self.last = Some(ticket.0);
     }
 
-    /// Gives up the place, if it still waits.
-    pub(crate) fn leave(&mut self, ticket: &Ticket<M>) {
+    /// Gives up the place, if it still waits; says how it stood.
+    pub(crate) fn leave(&mut self, ticket: &Ticket<M>) -> State {
         // SAFETY: (W1) under the lock.
-        if unsafe { (*ticket.0.as_ptr()).state } == State::Waiting {
+        let state = unsafe { (*ticket.0.as_ptr()).state };
+        if state == State::Waiting {
             self.unlink(ticket.0);
         }
+        state
     }
 
     /// Where the sender stands; while it waits, `waker` takes the place of the one it left, which
@@ -112,7 +115,7 @@ impl<M> Line<M> {
         place.state
     }
 
-    /// The first one's message, to be taken; if it is, call [`Line::settle_first`].
+    /// The first one's message, to be taken; then call [`Line::settle_first`].
     pub(crate) fn first_message(&mut self) -> Option<&mut Option<M>> {
         // SAFETY: (W1) under the lock; (W2) a place in the list is alive.
         self.first

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::line::{State, Ticket};
 use super::queue::Spare;
-use super::{Bound, Flags, Mailbox, Shared, Wake};
+use super::{Bound, Flags, Mailbox, Rare, Shared, Wake};
 use crate::error::{SendError, TellError};
 use crate::sync::mutant;
 
@@ -77,7 +77,9 @@ impl<M> Mailbox<M> {
                 Accept::Full => match ticket.take() {
                     Some(unneeded) => *message = unneeded.free(),
                     None => {
-                        let waits = message.take().map(|m| Ticket::new(m, cx.waker().clone()));
+                        let waits = message
+                            .take()
+                            .map(|m| Ticket::new(Some(m), cx.waker().clone()));
                         *ticket = waits;
                     }
                 },
@@ -123,7 +125,7 @@ impl<M> Mailbox<M> {
                     return Accept::Closed;
                 }
                 if let Some(bound) = shared.bound()
-                    && (bound.len >= bound.capacity || !bound.line.is_empty())
+                    && !bound.has_room()
                 {
                     let accept = full(bound);
                     if !bound.line.is_empty() {
@@ -156,20 +158,31 @@ impl<M> Mailbox<M> {
         loop {
             let step = self.lock(|flags, shared| {
                 let Shared { queue, rare } = shared;
-                let Some(bound) = rare.as_deref_mut().and_then(|rare| rare.bound.as_mut()) else {
+                let Some(Rare {
+                    bound: Some(bound),
+                    reserved,
+                    ..
+                }) = rare.as_deref_mut()
+                else {
                     return Step::Enough;
                 };
                 if bound.len >= bound.capacity || flags.has(Flags::CLOSED) {
                     return Step::Enough;
                 }
-                let Some(message) = bound.line.first_message() else {
-                    return Step::Enough;
-                };
-                if !queue.push(message, &mut spare) {
-                    return Step::NeedsBlock;
+                match bound.line.first_message() {
+                    None => return Step::Enough,
+                    Some(None) => {
+                        *reserved += 1;
+                        flags.set(Flags::RESERVED);
+                    }
+                    Some(message) => {
+                        if !queue.push(message, &mut spare) {
+                            return Step::NeedsBlock;
+                        }
+                        flags.set(Flags::FILLED);
+                    }
                 }
                 bound.len += 1;
-                flags.set(Flags::FILLED);
                 let waker = bound.line.settle_first(State::Accepted);
                 if bound.line.is_empty() {
                     flags.clear(Flags::WAITED_FOR);

@@ -47,6 +47,10 @@ impl Flags {
     pub(crate) const ENDED: Flags = Flags(1 << 11);
     /// Somebody may still ask for the result.
     pub(crate) const JOINABLE: Flags = Flags(1 << 12);
+    /// The actor has not received yet: it is not closed for want of addresses.
+    pub(crate) const STARTING: Flags = Flags(1 << 13);
+    /// Places are reserved whose messages are still to come.
+    pub(crate) const RESERVED: Flags = Flags(1 << 14);
 
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
@@ -71,6 +75,11 @@ impl Flags {
             self.set(Flags::SCHEDULED);
             Wake::Actor
         }
+    }
+
+    /// Whether `recv` would find something: a message, or that there will be none.
+    pub(crate) const fn has_news(self) -> bool {
+        self.has(Flags::FILLED) || (self.has(Flags::CLOSED) && !self.has(Flags::RESERVED))
     }
 
     pub(crate) const fn or(self, other: Flags) -> Flags {

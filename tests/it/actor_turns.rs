@@ -19,7 +19,7 @@ const BATCH: usize = 64;
 fn counting<M, F, Fut>(
     polls: &Arc<AtomicUsize>,
     make: F,
-) -> ActorBuilder<M, impl FnOnce(Context<M>) -> CountedFuture<Fut::Output> + Send + use<M, F, Fut>>
+) -> ActorBuilder<M, impl Send + use<M, F, Fut>, CountedFuture<Fut::Output>>
 where
     M: Send + 'static,
     F: FnOnce(Context<M>) -> Fut + Send + 'static,
@@ -362,6 +362,8 @@ fn bug_s4_local_work_does_not_starve_what_comes_from_outside() {
         let busy: Vec<Task<()>> = (0..8).map(|_| busy()).collect();
         let counter = turns.clone();
         let outside = home.spawn(actor(|cx| waits(cx, counter)));
+        // What comes from outside begins in order, so all these have begun when this one does.
+        home.block_on(home.spawn_task(async {}));
         for _ in 0..100 {
             // During a turn on the worker somebody outside tells, so the count is exact.
             let (address, counter) = (outside.address(), turns.clone());

@@ -102,9 +102,9 @@ fn the_actors_side_may_go_anywhere_too() {
     table! {
         Send Sync Unpin: Context<Message>, Recv<'static, Message>, Reply<Message>;
         - - Unpin: Context<Local>, Recv<'static, Local>, Reply<Local>;
-        Send Sync Unpin: ActorBuilder<Local, fn(), Current>, Current;
-        Send - Unpin: ActorBuilder<u32, Message, Current>;
-        - - Unpin: ActorBuilder<u32, Local, Current>;
+        Send Sync Unpin: ActorBuilder<Local, fn(), Local, Current>, Current;
+        Send - Unpin: ActorBuilder<u32, Message, Local, Current>;
+        - - Unpin: ActorBuilder<u32, Local, Local, Current>;
     }
 }
 

@@ -145,7 +145,7 @@ fn nothing_new_begins_meanwhile(home: &Home) {
         let late = spawn!(never(_));
         found.add(late.is_closed());
         found.add(matches!(late.join().await, Err::<(), _>(Fault::NotStarted)));
-        let refused = actor(never).try_spawn::<_>().map(drop).unwrap_err();
+        let refused = actor(never).try_spawn().map(drop).unwrap_err();
         found.add(refused.problem() == SpawnProblem::ShutDown);
         found.add(greenroom::spawn(async {}).fallible().await.is_none());
         found.add(Runtime::current().spawn_pinned("late").is_err());

@@ -362,13 +362,13 @@ fn what_comes_after_the_shutdown_is_refused_and_says_so() {
         for problem in [
             actor(never)
                 .on(&runtime)
-                .try_spawn::<_>()
+                .try_spawn()
                 .map(drop)
                 .unwrap_err()
                 .problem(),
             actor(never)
                 .on(&pinned)
-                .try_spawn::<_>()
+                .try_spawn()
                 .map(drop)
                 .unwrap_err()
                 .problem(),

@@ -128,10 +128,10 @@ impl Home {
 
     /// Spawns the actor here.
     #[track_caller]
-    pub fn spawn<M, F, Fut>(&self, actor: ActorBuilder<M, F>) -> Handle<M, Fut::Output>
+    pub fn spawn<M, A, Fut>(&self, actor: ActorBuilder<M, A, Fut>) -> Handle<M, Fut::Output>
     where
         M: Send + 'static,
-        F: FnOnce(greenroom::Context<M>) -> Fut + Send + 'static,
+        A: Send + 'static,
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {

@@ -1,0 +1,252 @@
+//! What `recv` polls beside the mailbox: timers, streams, and what comes back from elsewhere.
+//!
+//! Sources belong to the context: they are polled by `recv` alone, on whatever executor that is, and
+//! dropped with it, or by the first `recv` after the mailbox was closed. While there is one the
+//! actor is not closed for want of addresses. `recv` begins with the mailbox and with the sources in
+//! turn, so neither keeps the other waiting. A panic ends the source and goes no further.
+
+mod returns;
+
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
+
+use futures_core::Stream;
+use futures_util::stream::{AbortHandle, SelectAll, abortable, once};
+use futures_util::{FutureExt, StreamExt};
+
+pub use returns::{Returned, Returns};
+
+use super::address::Address;
+use super::context::Context;
+use crate::contain::{attempt, contain};
+use crate::error::Fault;
+use crate::mailbox::Flags;
+use crate::time::{Instant, Interval, sleep};
+
+/// All sources of one actor.
+pub(super) struct Sources<M> {
+    all: SelectAll<Source<M>>,
+    /// The mailbox had its turn, so `recv` begins with these.
+    first: bool,
+    /// Keeps the mailbox open.
+    _address: Address<M>,
+}
+
+/// One source; its panics stay here.
+struct Source<M>(Option<Pin<Box<dyn Stream<Item = M> + Send>>>);
+
+impl<M> Stream for Source<M> {
+    type Item = M;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
+        let Some(stream) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        attempt(|| stream.as_mut().poll_next(cx)).unwrap_or(Poll::Ready(None))
+    }
+}
+
+impl<M> Drop for Source<M> {
+    fn drop(&mut self) {
+        contain(|| self.0 = None);
+    }
+}
+
+impl<M> Context<M> {
+    pub(super) fn is_sources_turn(&mut self) -> bool {
+        match &mut self.sources {
+            Some(sources) => {
+                sources.first = !sources.first;
+                !sources.first
+            }
+            None => false,
+        }
+    }
+
+    /// A message of a source, if one has any now; otherwise that wakes `waker`.
+    pub(super) fn poll_sources(&mut self, waker: &Waker) -> Option<M> {
+        let sources = self.sources.as_mut()?;
+        let mut cx = TaskContext::from_waker(waker);
+        match sources.all.poll_next_unpin(&mut cx) {
+            Poll::Ready(Some(message)) => Some(message),
+            Poll::Ready(None) => {
+                self.drop_sources();
+                None
+            }
+            Poll::Pending => None,
+        }
+    }
+
+    pub(super) fn drop_sources(&mut self) {
+        self.sources = None;
+    }
+
+    pub(super) fn drop_sources_if_closed(&mut self) {
+        if self.core.mailbox.peek().has(Flags::CLOSED) {
+            self.drop_sources();
+        }
+    }
+
+    fn add(&mut self, source: impl Stream<Item = M> + Send + 'static) {
+        let source = Source(Some(Box::pin(source)));
+        if let Some(sources) = &mut self.sources {
+            sources.all.push(source);
+        } else if let Some(address) = Address::own(&self.core) {
+            let mut all = SelectAll::new();
+            all.push(source);
+            self.sources = Some(Box::new(Sources {
+                all,
+                first: false,
+                _address: address,
+            }));
+        }
+    }
+}
+
+/// Sources: what [`recv`](Context::recv) gives beside what others send.
+///
+/// They take no room in the mailbox and work on any executor. `recv` alone polls them (and
+/// [`try_recv`](Context::try_recv)); they are dropped with the actor, and when it receives after its
+/// mailbox was closed. As long as one is left, the actor is not closed for want of addresses. A
+/// source that is added after the close is dropped at once. A panic ends the source.
+impl<M: Send + 'static> Context<M> {
+    /// Gives `message` after `duration`, counted from this call.
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    /// use std::time::Duration;
+    ///
+    /// async fn patient(mut cx: Context<&'static str>) -> Option<&'static str> {
+    ///     let _timer = cx.send_after(Duration::from_millis(1), "nobody came");
+    ///     cx.recv().await
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     assert_eq!(spawn!(patient(_)).join().await.unwrap(), Some("nobody came"));
+    /// });
+    /// ```
+    pub fn send_after(&mut self, duration: Duration, message: M) -> TimerGuard {
+        let waiting = sleep(duration);
+        self.add_timer(once(async move {
+            waiting.await;
+            message
+        }))
+    }
+
+    /// Gives a message of `make` every `period`, the first one after one period.
+    ///
+    /// There is at most one that was not received: ticks that were missed meanwhile are skipped. A
+    /// period beyond the end of the clock never ends.
+    ///
+    /// # Panics
+    /// If the period is zero.
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    /// use std::time::Duration;
+    ///
+    /// async fn metronome(mut cx: Context<u32>) -> u32 {
+    ///     let _timer = cx.send_every(Duration::from_millis(1), || 1);
+    ///     let mut ticks = 0;
+    ///     while let Some(tick) = cx.recv().await {
+    ///         ticks += tick;
+    ///         if ticks == 3 {
+    ///             cx.stop();
+    ///         }
+    ///     }
+    ///     ticks
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     assert_eq!(spawn!(metronome(_)).join().await.unwrap(), 3);
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn send_every(
+        &mut self,
+        period: Duration,
+        mut make: impl FnMut() -> M + Send + 'static,
+    ) -> TimerGuard {
+        let ticks = Interval::after(period);
+        self.add_timer(ticks.map(move |_: Instant| make()))
+    }
+
+    /// Gives the items of a stream, until it ends.
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    ///
+    /// async fn sum(mut cx: Context<u32>) -> u32 {
+    ///     cx.attach(futures::stream::iter([1, 2, 3]));
+    ///     let mut sum = 0;
+    ///     while let Some(number) = cx.recv().await {
+    ///         sum += number;
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     assert_eq!(spawn!(sum(_)).join().await.unwrap(), 6);
+    /// });
+    /// ```
+    pub fn attach(&mut self, stream: impl Stream<Item = M> + Send + 'static) {
+        self.add(stream);
+    }
+
+    /// Gives what `make` makes of the result of an actor, a task or a future, when that is there.
+    ///
+    /// The actor reads on meanwhile. The result is an `Err` if the other one panicked, was killed
+    /// or was cancelled. Dropped before, a [`Task`](crate::Task) or future is cancelled, and a
+    /// [`Handle`](crate::Handle) gives up its address and its result.
+    ///
+    /// ```
+    /// use greenroom::{Context, Fault, spawn};
+    ///
+    /// async fn asker(mut cx: Context<Result<u32, Fault>>) -> u32 {
+    ///     cx.on_return(async { 40 + 2 }, |result| result);
+    ///     cx.recv().await.unwrap().unwrap()
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     assert_eq!(spawn!(asker(_)).join().await.unwrap(), 42);
+    /// });
+    /// ```
+    pub fn on_return<R: Returns>(
+        &mut self,
+        returns: R,
+        make: impl FnOnce(Result<R::Value, Fault>) -> M + Send + 'static,
+    ) {
+        self.add(once(returns.returned().map(make)));
+    }
+
+    fn add_timer(&mut self, timer: impl Stream<Item = M> + Send + 'static) -> TimerGuard {
+        let (timer, cancel) = abortable(timer);
+        self.add(timer);
+        TimerGuard(Some(cancel))
+    }
+}
+
+/// Keeps a timer of [`send_after`](Context::send_after) or [`send_every`](Context::send_every);
+/// dropping it cancels the timer.
+///
+/// After that the timer gives nothing, also if it was due already.
+#[derive(Debug)]
+#[must_use = "a timer is cancelled when its guard is dropped; use `detach` to let it go on"]
+pub struct TimerGuard(Option<AbortHandle>);
+
+impl TimerGuard {
+    /// Lets the timer go on without a guard.
+    pub fn detach(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for TimerGuard {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.0 {
+            // It wakes the actor, so that a timer that kept it open no longer does.
+            contain(|| cancel.abort());
+        }
+    }
+}

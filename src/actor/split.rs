@@ -1,0 +1,221 @@
+//! An actor that any executor drives: the same cell, run by whoever polls its future.
+//!
+//! The cell's home is a place for its one runnable. To schedule the cell means to put that there and
+//! to wake whoever polled last; to poll means to take it out and run it.
+//!
+//! # Invariants
+//! - L1: the cell is run, and its result taken or dropped, only through its one [`Split`], so
+//!   wherever that is; it may go to another thread only if the actor and its future may.
+#![expect(
+    unsafe_code,
+    reason = "the cell's result is taken without a join; see L1 and A3 in cell.rs"
+)]
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::address::Address;
+use super::cell;
+use super::held::Held;
+use super::spawn::ActorBuilder;
+use crate::contain::contain;
+use crate::error::{Fault, Unjoined};
+use crate::mailbox::{Doom, Flags};
+use crate::sync::{Mutex, yield_now};
+use crate::task::{CellHome, Header, Home, Runnable, Ticket};
+
+/// How many messages are handled in one poll: as on a runtime by default.
+const BATCH: u32 = 64;
+
+impl<M, A, Fut> ActorBuilder<M, A, Fut> {
+    /// Gives the actor as a future, for any executor to run, with its address.
+    ///
+    /// It is the same actor as a spawned one: `tell`, `ask`, `stop`, `kill` and
+    /// [`closed`](Address::closed) do what they do there. The future is `Send` exactly if the actor
+    /// is. Dropping it cancels the actor.
+    ///
+    /// # Errors
+    /// The future gives the actor's result, or the [`Fault`] that ended it.
+    ///
+    /// # Panics
+    /// If an option is impossible.
+    ///
+    /// ```
+    /// use greenroom::Context;
+    ///
+    /// async fn sum(mut cx: Context<u32>) -> u32 {
+    ///     let mut sum = 0;
+    ///     while let Some(number) = cx.recv().await {
+    ///         sum += number;
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// let (address, actor) = greenroom::actor(sum).split();
+    /// address.tell(40).unwrap();
+    /// address.tell(2).unwrap();
+    /// drop(address);
+    /// assert_eq!(futures::executor::block_on(actor).unwrap(), 42);
+    /// ```
+    #[track_caller]
+    pub fn split(self) -> (Address<M>, Split<M, A, Fut>)
+    where
+        M: Send + 'static,
+        A: 'static,
+        Fut: Future + 'static,
+    {
+        if let Err(problem) = self.judge_options() {
+            panic!("{}", self.describe(problem));
+        }
+        let (parts, options) = self.take_apart();
+        let outside = Arc::new(Outside(Mutex::new(Place::default())));
+        let Ok(core) = cell::new(outside.clone(), parts, options) else {
+            unreachable!("nobody closes this home")
+        };
+        // SAFETY: a new cell comes with one address.
+        let address = unsafe { Address::from_core(core) };
+        let split = Split {
+            // SAFETY: the reference that comes with the right to join.
+            core: Some(unsafe { Held::from_raw(core) }),
+            outside,
+            _actor: PhantomData,
+        };
+        (address, split)
+    }
+}
+
+/// The future of [`ActorBuilder::split`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Split<M, A, Fut> {
+    /// `None` once it was ready.
+    core: Option<Held<M>>,
+    outside: Arc<Outside>,
+    _actor: PhantomData<(A, Fut)>,
+}
+
+// SAFETY: (L1) what is in the cell may go where this goes.
+unsafe impl<M: Send, A: Send, Fut: Send> Send for Split<M, A, Fut> {}
+// SAFETY: a shared `Split` gives no access.
+unsafe impl<M: Send, A, Fut> Sync for Split<M, A, Fut> {}
+
+impl<M, A, Fut> Unpin for Split<M, A, Fut> {}
+
+impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
+    type Output = Result<Fut::Output, Fault>;
+
+    /// # Panics
+    /// If it is polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let core = this
+            .core
+            .as_ref()
+            .expect("an actor polled after it was ready");
+        if let Some(runnable) = this.outside.take(Some(cx.waker())) {
+            runnable.run();
+        }
+        if !core.mailbox.peek().has(Flags::ENDED) {
+            return Poll::Pending;
+        }
+        // SAFETY: (A3, L1) ended, and this has the one right to the result, of this type.
+        let result = unsafe { core.take_result() };
+        this.core = None;
+        Poll::Ready(result)
+    }
+}
+
+impl<M, A, Fut> Drop for Split<M, A, Fut> {
+    fn drop(&mut self) {
+        let Some(core) = self.core.take() else {
+            return;
+        };
+        core.doom(Doom::Cancelled);
+        while !core.mailbox.peek().has(Flags::ENDED) {
+            match self.outside.take(None) {
+                Some(runnable) => drop(runnable),
+                // Somebody has woken the actor and is about to bring its runnable.
+                None => yield_now(),
+            }
+        }
+        core.mailbox.unjoin();
+        // SAFETY: (A3, L1) ended, and nobody else can ask for the result.
+        unsafe { core.drop_result() };
+    }
+}
+
+impl<M, A, Fut> fmt::Debug for Split<M, A, Fut> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Split")
+            .field("ready", &self.core.is_none())
+            .finish()
+    }
+}
+
+/// The home of a cell that somebody else's executor drives.
+struct Outside(Mutex<Place>);
+
+#[derive(Default)]
+struct Place {
+    runnable: Option<Runnable>,
+    /// Of the task that polled last.
+    waker: Option<Waker>,
+}
+
+impl Outside {
+    /// Takes the runnable, if it is there; otherwise `waker` is woken when it is.
+    fn take(&self, waker: Option<&Waker>) -> Option<Runnable> {
+        let mut waker = waker.cloned();
+        let mut place = self.0.lock();
+        std::mem::swap(&mut place.waker, &mut waker);
+        let runnable = place.runnable.take();
+        drop(place);
+        contain(|| drop(waker));
+        runnable
+    }
+}
+
+impl Home for Arc<Outside> {
+    fn schedule(&self, runnable: Runnable, _again: bool) {
+        let mut place = self.0.lock();
+        place.runnable = Some(runnable);
+        let waker = place.waker.clone();
+        drop(place);
+        if let Some(waker) = waker {
+            contain(|| waker.wake());
+        }
+    }
+
+    fn track(&self, _waker: &Waker) -> Option<Ticket> {
+        None
+    }
+
+    fn untrack(&self, _ticket: Ticket) {}
+
+    /// What becomes of it is the future's result, so nothing is left to tell.
+    fn report(&self, _unjoined: &Unjoined<'_>) {}
+}
+
+impl CellHome for Arc<Outside> {
+    fn enter(&self, _cell: NonNull<Header>) -> bool {
+        true
+    }
+
+    fn leave(&self, _cell: NonNull<Header>) {}
+
+    fn is_closing(&self) -> bool {
+        false
+    }
+
+    fn cancelled(&self) {}
+
+    fn undelivered(&self, _messages: usize) {}
+
+    fn batch(&self) -> u32 {
+        BATCH
+    }
+}

@@ -1,0 +1,408 @@
+//! What `recv` gives beside what others send: timers, streams, and what returns from elsewhere.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use futures::stream::{self, Stream};
+use greenroom::time::{Instant, sleep};
+use greenroom::{Context, Fault, Runtime, actor, spawn};
+
+use crate::support::{
+    Bomb, Drops, Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, on_workers, within,
+};
+
+const SOON: Duration = Duration::from_millis(1);
+const NEVER: Duration = Duration::MAX;
+
+in_every_home!(
+    a_timer_gives_its_message_once,
+    a_timer_whose_guard_is_dropped_gives_nothing_though_it_was_due,
+    ticks_come_until_the_guard_is_dropped,
+    a_stream_is_read_to_its_end_and_then_the_actor_is_closed,
+    the_mailbox_and_the_sources_take_turns,
+    what_others_return_comes_as_a_message,
+    stop_drops_the_sources_and_not_what_was_accepted,
+    an_actor_that_ends_drops_its_sources,
+    sources_that_panic_end_and_nothing_else_does,
+);
+
+async fn all<M>(mut cx: Context<M>) -> Vec<M> {
+    let mut all = Vec::new();
+    while let Some(message) = cx.recv().await {
+        all.push(message);
+    }
+    all
+}
+
+fn a_timer_gives_its_message_once(home: &Home) {
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        let start = Instant::now();
+        cx.send_after(SOON, 1).detach();
+        let _second = cx.send_after(3 * SOON, 2);
+        let all = all(cx).await;
+        assert!(start.elapsed() >= 3 * SOON);
+        all
+    }));
+    // It has no other address left: the timers keep it open, and then it is closed.
+    assert_eq!(home.block_on(handle.join()).unwrap(), [1, 2]);
+}
+
+fn a_timer_whose_guard_is_dropped_gives_nothing_though_it_was_due(home: &Home) {
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        let due = cx.send_after(Duration::ZERO, 1);
+        let far = cx.send_after(NEVER, 2);
+        assert_eq!(cx.recv().await, Some(1));
+        let late = cx.send_after(Duration::ZERO, 3);
+        drop((due, late, far));
+        all(cx).await
+    }));
+    assert_eq!(home.block_on(handle.join()).unwrap(), []);
+}
+
+fn ticks_come_until_the_guard_is_dropped(home: &Home) {
+    let handle = home.spawn(actor(|mut cx: Context<usize>| async move {
+        let mut made = 0;
+        let timer = cx.send_every(SOON, move || {
+            made += 1;
+            made
+        });
+        let start = Instant::now();
+        for n in 1..=5 {
+            assert_eq!(cx.recv().await, Some(n));
+            assert!(start.elapsed() >= SOON * n as u32);
+        }
+        drop(timer);
+        all(cx).await
+    }));
+    assert_eq!(home.block_on(handle.join()).unwrap(), []);
+}
+
+#[test]
+fn ticks_that_were_missed_are_skipped() {
+    on_workers(1, async {
+        let ticks = spawn!(|mut cx: Context<()>| async move {
+            let _timer = cx.send_every(SOON, || ());
+            sleep(50 * SOON).await;
+            let back = Instant::now();
+            for _ in 0..20 {
+                cx.recv().await;
+            }
+            // Of those before, one was left.
+            assert!(back.elapsed() >= 18 * SOON);
+        });
+        ticks.join().await.unwrap();
+    });
+}
+
+#[test]
+fn a_period_of_zero_panics() {
+    on_workers(1, async {
+        let zero = spawn!(|mut cx: Context<()>| async move {
+            let _timer = cx.send_every(Duration::ZERO, || ());
+        });
+        let Err(Fault::Panicked(panic)) = zero.join().await else {
+            panic!("it panicked")
+        };
+        assert!(panic.text().unwrap().contains("a period of zero"));
+        // One that never ends is none that is impossible.
+        let never = spawn!(|mut cx: Context<()>| async move {
+            let timer = cx.send_every(NEVER, || ());
+            assert!(cx.try_recv().is_none());
+            drop(timer);
+            cx.recv().await
+        });
+        assert_eq!(never.join().await.unwrap(), None);
+    });
+}
+
+fn a_stream_is_read_to_its_end_and_then_the_actor_is_closed(home: &Home) {
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        cx.attach(stream::iter(0..300));
+        cx.attach(stream::empty());
+        let own = cx.address();
+        let all = all(cx).await;
+        assert!(own.is_closed());
+        all
+    }));
+    let all = home.block_on(handle.join()).unwrap();
+    assert!(all.into_iter().eq(0..300));
+}
+
+fn the_mailbox_and_the_sources_take_turns(home: &Home) {
+    let gate = Gate::default();
+    let waits = gate.clone();
+    let handle = home.spawn(actor(|mut cx: Context<&'static str>| async move {
+        cx.attach(stream::repeat("source"));
+        waits.wait().await;
+        let mut first = Vec::new();
+        for _ in 0..200 {
+            first.extend(cx.recv().await);
+        }
+        first
+    }));
+    (0..200).for_each(|_| handle.tell("mailbox").unwrap());
+    gate.open();
+    let first = home.block_on(handle.join()).unwrap();
+    for pair in first.chunks(2) {
+        assert!(
+            pair.contains(&"source") && pair.contains(&"mailbox"),
+            "{pair:?}"
+        );
+    }
+}
+
+/// A source that always has something does not hold the one worker.
+#[test]
+fn a_source_that_never_pauses_lets_others_run() {
+    on_workers(1, async {
+        let busy = spawn!(|mut cx: Context<u32>| async move {
+            cx.attach(stream::repeat(1));
+            while cx.recv().await.is_some() {}
+        });
+        for _ in 0..10 {
+            greenroom::spawn(greenroom::yield_now()).await;
+        }
+        busy.stop();
+        busy.join().await.unwrap();
+    });
+}
+
+fn what_others_return_comes_as_a_message(home: &Home) {
+    let (runtime, gone) = (home.runtime.clone(), Runtime::new().unwrap());
+    let cancelled = gone.spawn(std::future::pending::<u32>());
+    drop(gone);
+    let handle = home.spawn(actor(
+        |mut cx: Context<(u32, Result<u32, Fault>)>| async move {
+            let mut wait = |number, result: futures::future::BoxFuture<'static, u32>| {
+                cx.on_return(result, move |result| (number, result));
+            };
+            wait(0, Box::pin(async { 40 }));
+            wait(1, Box::pin(async { panic!("a future of its own") }));
+            cx.on_return(runtime.spawn(async { 42 }), |result| (2, result));
+            let panics = runtime.spawn(async { panic!("a task") });
+            cx.on_return(panics, |result| (3, result));
+            cx.on_return(cancelled, |result| (4, result));
+            let other = spawn!(
+                |mut cx: Context<u32>| async move { cx.recv().await },
+                on = &runtime
+            );
+            other.tell(45).unwrap();
+            cx.on_return(other, |result| (5, result.map(Option::unwrap)));
+            let killed = spawn!(
+                |_cx: Context<u32>| std::future::pending::<u32>(),
+                on = &runtime
+            );
+            killed.kill();
+            cx.on_return(killed, |result| (6, result));
+            let mut all = all(cx).await;
+            all.sort_by_key(|(number, _)| *number);
+            all.into_iter()
+                .map(|(_, result)| result)
+                .collect::<Vec<_>>()
+        },
+    ));
+    let all = home.block_on(handle.join()).unwrap();
+    let [
+        Ok(40),
+        Err(Fault::Panicked(own)),
+        Ok(42),
+        Err(Fault::Panicked(task)),
+        fourth,
+        Ok(45),
+        sixth,
+    ] = &all[..]
+    else {
+        panic!("{all:?}")
+    };
+    assert_eq!(
+        (own.text(), task.text()),
+        (Some("a future of its own"), Some("a task"))
+    );
+    assert!(matches!(fourth, Err(Fault::Cancelled)), "{fourth:?}");
+    assert!(matches!(sixth, Err(Fault::Killed)), "{sixth:?}");
+}
+
+/// Never ready, and seen when it is dropped.
+struct Pending(#[expect(dead_code, reason = "counted by its drop")] crate::support::Dropped);
+
+impl Stream for Pending {
+    type Item = u32;
+
+    fn poll_next(self: Pin<&mut Self>, _cx: &mut TaskContext<'_>) -> Poll<Option<u32>> {
+        Poll::Pending
+    }
+}
+
+fn stop_drops_the_sources_and_not_what_was_accepted(home: &Home) {
+    let (drops, received, go) = (Drops::default(), Log::default(), Gate::default());
+    let (source, log, waits) = (Pending(drops.one()), received.clone(), go.clone());
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        cx.attach(source);
+        cx.attach(stream::repeat(7));
+        waits.wait().await;
+        while let Some(number) = cx.recv().await {
+            log.add(number);
+        }
+        waits.wait().await;
+    }));
+    (0..3).for_each(|number| handle.tell(number).unwrap());
+    handle.stop();
+    go.open();
+    home.block_on(handle.join()).unwrap();
+    assert_eq!(received.take(), [0, 1, 2]);
+    assert_eq!(drops.count(), 1);
+}
+
+fn an_actor_that_ends_drops_its_sources(home: &Home) {
+    let drops = Drops::default();
+    for kill in [false, true] {
+        let (source, attached) = (Pending(drops.one()), Gate::default());
+        let opens = attached.clone();
+        let handle = home.spawn(actor(move |mut cx: Context<u32>| async move {
+            cx.attach(source);
+            opens.open();
+            if kill {
+                cx.recv().await;
+            }
+        }));
+        attached.pass();
+        if kill {
+            handle.kill();
+        }
+        home.block_on(handle.closed());
+    }
+    assert_eq!(drops.count(), 2);
+}
+
+/// Panics when it is polled, and again when it is dropped.
+struct Panics(#[expect(dead_code, reason = "a bomb")] Bomb);
+
+impl Stream for Panics {
+    type Item = u32;
+
+    fn poll_next(self: Pin<&mut Self>, _cx: &mut TaskContext<'_>) -> Poll<Option<u32>> {
+        panic!("a source")
+    }
+}
+
+fn sources_that_panic_end_and_nothing_else_does(home: &Home) {
+    keep_bombs_quiet();
+    let drops = Drops::default();
+    let bomb = |live| Bomb::new(live, &drops);
+    let (panics, quiet, left) = (Panics(bomb(true)), bomb(true), bomb(true));
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        cx.attach(panics);
+        cx.on_return(
+            async move {
+                let _bomb = quiet;
+                1
+            },
+            |result| result.unwrap_or(0),
+        );
+        cx.on_return(async {}, |_| panic!("what makes the message"));
+        cx.attach(stream::iter([2, 3]));
+        // Panics in its drop alone, when the actor is stopped.
+        cx.attach(stream::poll_fn(move |_| {
+            let _ = &left;
+            Poll::Pending
+        }));
+        let mut sum = 0;
+        while sum < 5 {
+            sum += cx.recv().await.unwrap();
+        }
+        cx.stop();
+        assert_eq!(cx.recv().await, None);
+        sum
+    }));
+    assert_eq!(home.block_on(handle.join()).unwrap(), 5);
+    assert_eq!(drops.count(), 3);
+}
+
+#[test]
+fn sources_take_no_room_and_are_found_without_waiting() {
+    on_workers(1, async {
+        let gate = Gate::default();
+        let waits = gate.clone();
+        let full = spawn!(
+            |mut cx: Context<u32>| async move {
+                cx.attach(stream::iter([10, 20]));
+                waits.wait().await;
+                let mut found: Vec<_> = std::iter::from_fn(|| cx.try_recv()).collect();
+                found.sort_unstable();
+                found
+            },
+            capacity = 1
+        );
+        full.tell(1).unwrap();
+        assert!(full.tell(2).is_err());
+        gate.open();
+        assert_eq!(full.join().await.unwrap(), [1, 10, 20]);
+    });
+}
+
+#[test]
+fn a_source_that_comes_after_the_close_is_dropped_at_once() {
+    on_workers(1, async {
+        let drops = Drops::default();
+        let late = Pending(drops.one());
+        let closed = spawn!(|mut cx: Context<u32>| async move {
+            cx.stop();
+            cx.attach(late);
+            cx.recv().await
+        });
+        assert_eq!(closed.join().await.unwrap(), None);
+        assert_eq!(drops.count(), 1);
+    });
+}
+
+/// The guard is dropped by somebody else while the actor sleeps: it is closed by that.
+#[test]
+fn dropping_the_last_guard_elsewhere_closes_the_actor() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let (send, receive) = std::sync::mpsc::channel();
+        let waits = spawn!(
+            |mut cx: Context<u32>| async move {
+                send.send(cx.send_after(NEVER, 1)).unwrap();
+                cx.recv().await
+            },
+            on = &runtime
+        );
+        let joined = waits.join();
+        drop(receive.recv().unwrap());
+        assert_eq!(drive(joined).unwrap(), None);
+    });
+}
+
+/// Thousands at once, each polled only when it has something.
+#[test]
+fn a_source_is_polled_when_it_was_woken_and_not_for_others() {
+    on_workers(2, async {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counter = polls.clone();
+        let sources = spawn!(|mut cx: Context<u32>| async move {
+            for number in 0..1000 {
+                let (waits, counter) = (sleep(NEVER), counter.clone());
+                let mut waits = Box::pin(waits);
+                cx.attach(stream::poll_fn(move |cx| {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                    let waits: Poll<()> = Future::poll(waits.as_mut(), cx);
+                    waits.map(|()| Some(number))
+                }));
+            }
+            let mut sum = 0;
+            for _ in 0..1000 {
+                sum += cx.recv().await.unwrap();
+            }
+            sum
+        });
+        for _ in 0..1000 {
+            sources.tell(1).unwrap();
+        }
+        assert_eq!(sources.join().await.unwrap(), 1000);
+        assert_eq!(polls.load(Ordering::Relaxed), 1000);
+    });
+}

@@ -1,0 +1,251 @@
+//! Addresses for one message type out of several.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use greenroom::{
+    Address, AskError, Context, Reply, SendError, TellError, WeakAddress, actor, spawn,
+};
+
+use crate::support::{
+    Drops, Gate, Home, WATCH, drive, in_every_home, keep_bombs_quiet, on_workers, panic_of,
+    poll_here, poll_once, within,
+};
+
+enum Event {
+    Number(u32),
+    Text(String),
+    Sum(Reply<u32>),
+}
+
+async fn events(mut cx: Context<Event>) -> Vec<String> {
+    let (mut all, mut sum) = (Vec::new(), 0);
+    while let Some(event) = cx.recv().await {
+        match event {
+            Event::Number(number) => {
+                sum += number;
+                all.push(number.to_string());
+            }
+            Event::Text(text) => all.push(text),
+            Event::Sum(reply) => reply.send(sum),
+        }
+    }
+    all
+}
+
+in_every_home!(
+    messages_of_one_sender_stay_in_order_through_whatever_address,
+    send_and_ask_work_through_a_map,
+    a_map_of_a_map_is_the_same_actor,
+    a_place_that_is_reserved_when_the_actor_is_killed_loses_its_message,
+);
+
+fn messages_of_one_sender_stay_in_order_through_whatever_address(home: &Home) {
+    let events = home.spawn(actor(events));
+    let (numbers, texts) = (events.map(Event::Number), events.map(Event::Text));
+    for number in 0..10 {
+        numbers.tell(number).unwrap();
+        texts.tell(format!("text {number}")).unwrap();
+    }
+    // They keep it open as any address does.
+    let joined = events.join();
+    drop((numbers, texts));
+    let all = home.block_on(joined).unwrap();
+    let expected = (0..10).flat_map(|n| [n.to_string(), format!("text {n}")]);
+    assert!(all.into_iter().eq(expected));
+}
+
+fn send_and_ask_work_through_a_map(home: &Home) {
+    let handle = home.spawn(actor(events).capacity(2));
+    let (numbers, sums) = (handle.map(Event::Number), handle.map(Event::Sum));
+    let own = home.spawn_task(async move {
+        for number in 1..=100 {
+            numbers.send(number).await.unwrap();
+        }
+        sums.ask(|reply| reply)
+            .timeout(Duration::from_secs(60))
+            .await
+    });
+    assert_eq!(home.block_on(own), Ok(5050));
+    assert_eq!(home.block_on(handle.join()).unwrap().len(), 100);
+}
+
+fn a_map_of_a_map_is_the_same_actor(home: &Home) {
+    let handle = home.spawn(actor(events).name("events"));
+    let texts = handle.map(Event::Text);
+    let halves: Address<f32> = texts.map(|half: f32| format!("{half:.1}"));
+    assert_eq!((halves.id(), halves.name()), (handle.id(), Some("events")));
+    halves.tell(0.5).unwrap();
+    let weak: WeakAddress<f32> = halves.clone().downgrade();
+    drop(halves);
+    weak.tell(1.5).unwrap();
+    weak.upgrade().unwrap().tell(2.5).unwrap();
+    let all = home.block_on(handle.join()).unwrap();
+    assert_eq!(all, ["0.5", "1.5", "2.5"]);
+    assert!(texts.is_closed() && weak.is_closed() && weak.upgrade().is_none());
+    home.block_on(texts.closed());
+}
+
+#[test]
+fn what_is_refused_comes_back_unmapped() {
+    on_workers(1, async {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = calls.clone();
+        let gate = Gate::default();
+        let waits = gate.clone();
+        let one = spawn!(
+            |mut cx: Context<String>| async move {
+                waits.wait().await;
+                cx.recv().await
+            },
+            capacity = 1
+        );
+        let mapped = one.map(move |number: u32| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            number.to_string()
+        });
+        mapped.tell(1).unwrap();
+        assert!(matches!(mapped.tell(2), Err(TellError::Full(2))));
+        let mut waiting = mapped.send(3);
+        assert!(poll_here(&mut waiting).await.is_pending());
+        // Somebody waits, so whoever comes now is refused, mapped or not.
+        assert!(one.tell("4".into()).unwrap_err().is_full());
+        one.stop();
+        assert!(matches!(waiting.await, Err(SendError(3))));
+        assert!(matches!(mapped.tell(5), Err(TellError::Closed(5))));
+        assert_eq!(mapped.send(6).await.unwrap_err().into_inner(), 6);
+        gate.open();
+        assert_eq!(one.join().await.unwrap().unwrap(), "1");
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        let gone = spawn!(events(_));
+        let sums = gone.map(Event::Sum);
+        gone.stop();
+        assert_eq!(sums.ask(|reply| reply).await, Err(AskError::Closed));
+    });
+}
+
+/// Runs `tell` up to the middle of the map, and then `meanwhile`.
+fn amid(address: &Address<u32>, meanwhile: impl Fn() + Send + Sync + 'static) -> Address<u32> {
+    address.map(move |number: u32| {
+        meanwhile();
+        number
+    })
+}
+
+#[test]
+fn a_closed_actor_waits_for_the_message_of_a_reserved_place() {
+    within(WATCH, || {
+        for capacity in [None, Some(1)] {
+            let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
+            let mut builder = actor(|mut cx: Context<u32>| async move {
+                let mut all = Vec::new();
+                while let Some(number) = cx.recv().await {
+                    all.push(number);
+                }
+                all
+            });
+            if let Some(capacity) = capacity {
+                builder = builder.capacity(capacity);
+            }
+            let handle = builder.on(&runtime).spawn();
+            let address = handle.address();
+            let stops = amid(&address, {
+                let address = address.clone();
+                let runtime = runtime.clone();
+                move || {
+                    address.stop();
+                    assert!(address.tell(0).unwrap_err().is_closed());
+                    // Its actor has had its turn, and not ended.
+                    runtime.block_on(runtime.spawn(greenroom::yield_now()));
+                    let mut closed = Box::pin(address.closed());
+                    assert!(poll_once(&mut closed).is_pending());
+                }
+            });
+            stops.tell(7).unwrap();
+            assert_eq!(drive(handle.join()).unwrap(), [7]);
+        }
+    });
+}
+
+#[test]
+fn a_map_that_panics_gives_its_place_up() {
+    keep_bombs_quiet();
+    within(WATCH, || {
+        greenroom::run(async {
+            let handle = spawn!(events(_), capacity = 1);
+            let address = handle.address();
+            let panics = address.map(|number: u32| {
+                assert!(number.is_multiple_of(2), "an odd number");
+                Event::Number(number)
+            });
+            for number in 0..10 {
+                let (text, ..) = panic_of(|| panics.tell(2 * number + 1));
+                assert_eq!(text, "an odd number");
+                panics.send(2 * number).await.unwrap();
+            }
+            // The last thing before the end: the actor must hear that nothing is to come.
+            let stops = handle.address();
+            let last = handle.map(move |(): ()| -> Event {
+                stops.stop();
+                panic!("after the close")
+            });
+            let joined = handle.join();
+            panic_of(|| last.tell(()));
+            assert_eq!(joined.await.unwrap().len(), 10);
+        });
+    });
+}
+
+#[test]
+fn a_send_that_is_given_up_gives_its_place_to_the_next() {
+    on_workers(1, async {
+        let gate = Gate::default();
+        let waits = gate.clone();
+        let one = spawn!(
+            |mut cx: Context<u32>| async move {
+                waits.wait().await;
+                let mut all = Vec::new();
+                while let Some(number) = cx.recv().await {
+                    all.push(number);
+                }
+                all
+            },
+            capacity = 1
+        );
+        let mapped = one.map(|number: u32| number * 10);
+        mapped.tell(0).unwrap();
+        let (mut first, mut second, mut third) = (mapped.send(1), mapped.send(2), one.send(3));
+        assert!(poll_here(&mut first).await.is_pending());
+        assert!(poll_here(&mut second).await.is_pending());
+        assert!(poll_here(&mut third).await.is_pending());
+        // The first waits still when it is dropped, the second came to its place.
+        drop(first);
+        gate.open();
+        greenroom::yield_now().await;
+        greenroom::yield_now().await;
+        drop(second);
+        third.await.unwrap();
+        drop(mapped);
+        assert_eq!(one.join().await.unwrap(), [0, 3]);
+    });
+}
+
+fn a_place_that_is_reserved_when_the_actor_is_killed_loses_its_message(home: &Home) {
+    let drops = Drops::default();
+    let handle = home.spawn(actor(|mut cx: Context<crate::support::Dropped>| async move {
+        while cx.recv().await.is_some() {}
+    }));
+    let address = handle.address();
+    let kills = address.map({
+        let (address, dropped) = (address.clone(), drops.clone());
+        move |(): ()| {
+            address.kill();
+            drive(address.closed());
+            dropped.one()
+        }
+    });
+    kills.tell(()).unwrap();
+    assert_eq!(drops.count(), 1);
+    assert!(home.block_on(handle.join()).is_err());
+}

@@ -1,0 +1,90 @@
+//! Ticks at equal distances, and what becomes of those that nobody took.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use greenroom::time::{Instant, MissedTicks, interval, sleep};
+
+use crate::support::{Home, drive, in_every_home, panic_of, poll_once};
+
+const PERIOD: Duration = Duration::from_millis(2);
+
+in_every_home!(
+    the_first_tick_is_at_once_and_none_is_early,
+    missed_ticks_are_skipped_unless_told_otherwise,
+    missed_ticks_may_come_in_a_burst,
+    missed_ticks_may_delay_the_later_ones,
+);
+
+fn the_first_tick_is_at_once_and_none_is_early(home: &Home) {
+    home.block_on(home.spawn_task(async {
+        let mut ticks = interval(PERIOD);
+        let first = ticks.tick().await;
+        for n in 1..5 {
+            let due = ticks.tick().await;
+            assert!(Instant::now() >= due);
+            assert!(due - first >= PERIOD * n);
+        }
+    }));
+}
+
+/// When the next three ticks were due after some were missed, and when the first was taken, both
+/// counted from the last tick before.
+async fn after_a_pause(missed: MissedTicks) -> ([Duration; 3], Duration) {
+    let mut ticks = interval(PERIOD).missed(missed);
+    let start = ticks.tick().await;
+    sleep(PERIOD * 5).await;
+    let first = ticks.tick().await - start;
+    let taken = Instant::now() - start;
+    let later = [ticks.tick().await - start, ticks.tick().await - start];
+    ([first, later[0], later[1]], taken)
+}
+
+fn missed_ticks_are_skipped_unless_told_otherwise(home: &Home) {
+    assert_eq!(MissedTicks::default(), MissedTicks::Skip);
+    let ([first, second, third], taken) =
+        home.block_on(home.spawn_task(after_a_pause(MissedTicks::default())));
+    assert!(second > PERIOD * 5 && second <= taken + PERIOD);
+    for due in [first, second, third] {
+        assert_eq!(
+            due.as_nanos() % PERIOD.as_nanos(),
+            0,
+            "a multiple of the period"
+        );
+    }
+}
+
+fn missed_ticks_may_come_in_a_burst(home: &Home) {
+    let (due, _) = home.block_on(home.spawn_task(after_a_pause(MissedTicks::Burst)));
+    assert_eq!(due, [PERIOD, PERIOD * 2, PERIOD * 3]);
+}
+
+fn missed_ticks_may_delay_the_later_ones(home: &Home) {
+    let ([first, second, third], taken) =
+        home.block_on(home.spawn_task(after_a_pause(MissedTicks::Delay)));
+    assert!(first >= PERIOD);
+    assert!(second >= PERIOD * 6 && second <= taken + PERIOD);
+    assert!(third >= second + PERIOD);
+}
+
+#[test]
+fn it_works_anywhere_and_as_a_stream() {
+    let ticks: Vec<_> = futures::executor::block_on(interval(PERIOD).take(3).collect());
+    assert_eq!(ticks[2] - ticks[0], PERIOD * 2);
+}
+
+#[test]
+fn a_period_of_zero_panics_and_one_without_end_ticks_once() {
+    let here = line!() + 1;
+    let (text, file, line) = panic_of(|| interval(Duration::ZERO));
+    assert!(
+        text.contains("a period of zero") && text.contains("1 nanosecond"),
+        "{text}"
+    );
+    assert_eq!((file.as_str(), line), (file!(), here));
+    for period in [Duration::MAX, Duration::from_nanos(u64::MAX)] {
+        let mut ticks = interval(period);
+        drive(ticks.tick());
+        assert!(poll_once(&mut ticks.next()).is_pending());
+    }
+}

@@ -195,11 +195,7 @@ impl<M> Mailbox<M> {
             if shared.queue.is_empty() {
                 flags.clear(Flags::FILLED);
             }
-            (
-                message,
-                flags.has(Flags::WAITED_FOR),
-                flags.has(Flags::CLOSED) && !flags.has(Flags::RESERVED),
-            )
+            (message, flags.has(Flags::WAITED_FOR), flags.is_at_its_end())
         });
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();

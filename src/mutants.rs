@@ -32,6 +32,21 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_08_a_sender_that_waits",
         DEADLOCK,
     ),
+    (
+        "reserved_is_not_waited_for",
+        "model_08_a_closed_reader_waits",
+        "reserved before the close",
+    ),
+    (
+        "given_up_place_wakes_nobody",
+        "model_08_a_closed_reader_hears",
+        DEADLOCK,
+    ),
+    (
+        "given_up_place_is_not_passed_on",
+        "model_08_a_place_that_is_given_up",
+        DEADLOCK,
+    ),
     ("close_forgets_the_line", "model_08_a_close", DEADLOCK),
     ("asker_is_not_woken", "model_09_a_dropped_reply", DEADLOCK),
     ("lock_release", "model_09_the_lock", RACE),

@@ -1,6 +1,7 @@
 //! Models of the mailbox: many senders, one reader, and the run of the actor that it belongs to.
 
 mod bounded;
+mod reserved;
 mod rest;
 mod senders;
 mod wakes;

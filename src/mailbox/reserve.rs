@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use super::line::{State, Ticket};
 use super::queue::Spare;
 use super::{Flags, Mailbox, Rare, Wake};
+use crate::sync::mutant;
 
 /// Why there is no place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,15 +146,14 @@ impl<M> Mailbox<M> {
                     bound.len -= 1;
                 }
             }
-            let is_last = flags.has(Flags::CLOSED) && !flags.has(Flags::RESERVED);
-            let wake = if is_last {
+            let wake = if flags.is_at_its_end() && !mutant("given_up_place_wakes_nobody") {
                 shared.arrived(flags)
             } else {
                 Wake::Nobody
             };
             (wake, flags.has(Flags::WAITED_FOR))
         });
-        if waited_for {
+        if waited_for && !mutant("given_up_place_is_not_passed_on") {
             self.promote();
         }
         wake

@@ -78,8 +78,14 @@ impl Flags {
     }
 
     /// Whether `recv` would find something: a message, or that there will be none.
-    pub(crate) const fn has_news(self) -> bool {
-        self.has(Flags::FILLED) || (self.has(Flags::CLOSED) && !self.has(Flags::RESERVED))
+    pub(crate) fn has_news(self) -> bool {
+        self.has(Flags::FILLED) || self.is_at_its_end()
+    }
+
+    /// Whether no message will come: closed, and nothing that was accepted is still to be made.
+    pub(crate) fn is_at_its_end(self) -> bool {
+        let reserved = self.has(Flags::RESERVED) && !mutant("reserved_is_not_waited_for");
+        self.has(Flags::CLOSED) && !reserved
     }
 
     pub(crate) const fn or(self, other: Flags) -> Flags {

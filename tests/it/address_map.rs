@@ -81,6 +81,7 @@ fn a_map_of_a_map_is_the_same_actor(home: &Home) {
     drop(halves);
     weak.tell(1.5).unwrap();
     weak.upgrade().unwrap().tell(2.5).unwrap();
+    texts.stop();
     let all = home.block_on(handle.join()).unwrap();
     assert_eq!(all, ["0.5", "1.5", "2.5"]);
     assert!(texts.is_closed() && weak.is_closed() && weak.upgrade().is_none());
@@ -180,10 +181,13 @@ fn a_map_that_panics_gives_its_place_up() {
                 Event::Number(number)
             });
             for number in 0..10 {
+                // When it has answered there is room.
+                address.ask(Event::Sum).await.unwrap();
                 let (text, ..) = panic_of(|| panics.tell(2 * number + 1));
                 assert_eq!(text, "an odd number");
                 panics.send(2 * number).await.unwrap();
             }
+            address.ask(Event::Sum).await.unwrap();
             // The last thing before the end: the actor must hear that nothing is to come.
             let stops = handle.address();
             let last = handle.map(move |(): ()| -> Event {

@@ -11,7 +11,7 @@ use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
 /// Wakes a thread of the model.
-struct Bell(Parker);
+pub(super) struct Bell(Parker);
 
 impl std::task::Wake for Bell {
     fn wake(self: Arc<Self>) {
@@ -20,13 +20,13 @@ impl std::task::Wake for Bell {
 }
 
 impl Bell {
-    fn new() -> (Arc<Bell>, Waker) {
+    pub(super) fn new() -> (Arc<Bell>, Waker) {
         let bell = Arc::new(Bell(Parker::new()));
         (bell.clone(), Waker::from(bell))
     }
 }
 
-fn pass_on(wake: Wake) {
+pub(super) fn pass_on(wake: Wake) {
     match wake {
         Wake::Nobody => {}
         Wake::Foreign(waker) => wake_foreign(waker),
@@ -35,7 +35,11 @@ fn pass_on(wake: Wake) {
 }
 
 /// Polls once; gives the ticket of a sender that waits.
-fn begin(mailbox: &Mailbox<Letter>, letter: Letter, waker: &Waker) -> Option<Ticket<Letter>> {
+pub(super) fn begin(
+    mailbox: &Mailbox<Letter>,
+    letter: Letter,
+    waker: &Waker,
+) -> Option<Ticket<Letter>> {
     let (mut letter, mut ticket) = (Some(letter), None);
     match mailbox.poll_send(&mut letter, &mut ticket, &mut Context::from_waker(waker)) {
         Poll::Ready(Ok(wake)) => pass_on(wake),
@@ -62,7 +66,7 @@ fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
 }
 
 /// Waits for the next letter.
-fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
+pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
     let (bell, waker) = Bell::new();
     let mut batch = Queue::EMPTY;
     loop {
@@ -101,7 +105,7 @@ fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<Ticket<Lett
 }
 
 /// Whether the letter of a sender that was woken, and so waits no more, was accepted.
-fn hears(mailbox: &Mailbox<Letter>, ticket: Ticket<Letter>, bell: &Bell) -> bool {
+pub(super) fn hears(mailbox: &Mailbox<Letter>, ticket: Ticket<Letter>, bell: &Bell) -> bool {
     bell.0.park(None);
     let mut context = Context::from_waker(Waker::noop());
     match mailbox.poll_send(&mut None, &mut Some(ticket), &mut context) {

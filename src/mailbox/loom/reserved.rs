@@ -1,0 +1,80 @@
+//! Model 8, continued: places that are reserved, against the close and those who wait in line.
+
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use ::loom::thread::spawn;
+
+use super::super::Mailbox;
+use super::bounded::{begin, hears, pass_on, receive};
+use super::{Letter, Post, assert_in_order};
+
+/// A closed mailbox ends when its last place was filled, and not before.
+#[test]
+fn model_08_a_closed_reader_waits_for_a_place_that_is_filled() {
+    ::loom::model(|| {
+        let (mailbox, post) = (Rc::new(Mailbox::new(None, 64)), Rc::new(Post::default()));
+        mailbox.reserve().expect("it is open");
+        let sender = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || {
+                pass_on(
+                    mailbox
+                        .fill(post.letter(0, 0))
+                        .ok()
+                        .expect("it is not over"),
+                )
+            }
+        });
+        pass_on(mailbox.close());
+        let read = receive(&mailbox).expect("a place was reserved before the close");
+        assert!(receive(&mailbox).is_none(), "nothing else is to come");
+        sender.join().unwrap();
+        assert_in_order(&[read], &[1]);
+        assert_eq!(post.under_way(), 0, "dropped once");
+    });
+}
+
+/// The same with a place that is given up: the reader hears that nothing is to come.
+#[test]
+fn model_08_a_closed_reader_hears_that_a_place_is_given_up() {
+    ::loom::model(|| {
+        let mailbox: Rc<Mailbox<Letter>> = Rc::new(Mailbox::new(None, 64));
+        mailbox.reserve().expect("it is open");
+        let sender = spawn({
+            let mailbox = mailbox.clone();
+            move || pass_on(mailbox.give_up_place())
+        });
+        pass_on(mailbox.close());
+        assert!(receive(&mailbox).is_none(), "nothing came");
+        sender.join().unwrap();
+    });
+}
+
+/// Whoever waits for a place and gives up, before or after it is granted, holds up nobody.
+#[test]
+fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
+    ::loom::model(|| {
+        let (mailbox, post) = (Rc::new(Mailbox::new(Some(1), 64)), Rc::new(Post::default()));
+        assert!(begin(&mailbox, post.letter(0, 0), Waker::noop()).is_none());
+        let mut place = None;
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(mailbox.poll_reserve(&mut place, &mut cx).is_pending());
+        let (bell, waker) = super::bounded::Bell::new();
+        let next = begin(&mailbox, post.letter(1, 0), &waker).expect("there is no room");
+        let reader = spawn({
+            let mailbox = mailbox.clone();
+            move || [receive(&mailbox), receive(&mailbox)].map(|read| read.expect("it is open"))
+        });
+        match mailbox.poll_reserve(&mut place, &mut cx) {
+            Poll::Ready(granted) => {
+                granted.expect("it is open");
+                pass_on(mailbox.give_up_place());
+            }
+            Poll::Pending => pass_on(mailbox.leave_line(place.take().expect("it waits"))),
+        }
+        assert!(hears(&mailbox, next, &bell), "it is the next");
+        assert_in_order(&reader.join().unwrap(), &[1, 1]);
+        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+    });
+}

@@ -4,6 +4,7 @@
 //! messages and results, and polls of tasks and actors.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,6 +22,37 @@ pub(crate) fn contain(user_code: impl FnOnce()) {
 /// Runs user code and gives its panic back as a value.
 pub(crate) fn attempt<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
     catch_unwind(AssertUnwindSafe(user_code)).map_err(Panic::new)
+}
+
+/// How deep values that a shutdown refuses may lie in each other's drops: far more than anybody
+/// means, and far less than a stack holds.
+const REFUSED_DEPTH_MAX: u32 = 100;
+
+crate::sync::thread_local! {
+    /// How deep this thread is in drops of refused values.
+    static REFUSED_DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Drops what a shutdown refused to take. Its drop may bring something that is refused as well, and
+/// so on for ever: then one is kept from being dropped, and that is told.
+pub(crate) fn drop_refused<T>(value: T) {
+    // Without the thread-local the thread ends, and brings nothing for ever.
+    let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
+    if depth >= REFUSED_DEPTH_MAX {
+        std::mem::forget(value);
+        // Not `eprintln!`, which panics where stderr is closed.
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!(
+                "greenroom: {depth} futures were refused in each other's drops during a shutdown; \
+                 the last one is not dropped\n"
+            ),
+        );
+        return;
+    }
+    let _ = REFUSED_DEPTH.try_with(|cell| cell.set(depth + 1));
+    contain(|| drop(value));
+    let _ = REFUSED_DEPTH.try_with(|cell| cell.set(depth));
 }
 
 /// What a panic carried: the payload of [`std::panic::catch_unwind`], with its text.

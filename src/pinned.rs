@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use hosted::Hosted;
 pub(crate) use seat::{Local, Seat, Seats};
 
-use crate::contain::{attempt, contain};
+use crate::contain::{attempt, drop_refused};
 use crate::error::{HostFault, TryHostError};
 use crate::runtime::Inner;
 use crate::task::{CellHome, Task, cancelled};
@@ -69,7 +69,7 @@ impl Pinned {
         Fut::Output: Send + 'static,
     {
         if self.seat.is_closing() {
-            contain(|| drop(make));
+            drop_refused(make);
             return cancelled();
         }
         Seat::spawn(&self.seat, make)

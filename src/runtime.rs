@@ -11,6 +11,7 @@ mod builder;
 mod closing;
 mod crew;
 pub(crate) mod current;
+mod futures;
 mod injector;
 mod inner;
 #[cfg(all(test, greenroom_loom))]
@@ -37,7 +38,7 @@ pub(crate) use inner::Inner;
 pub(crate) use registry::Registry;
 pub use shutdown::Shutdown;
 
-use crate::contain::contain;
+use crate::contain::drop_refused;
 use crate::error::BuildError;
 use crate::park::Parker;
 use crate::pinned::Pinned;
@@ -179,7 +180,7 @@ impl Runtime {
         F::Output: Send + 'static,
     {
         if self.inner.closing.has_begun() {
-            contain(|| drop(future));
+            drop_refused(future);
             return cancelled();
         }
         spawn_on(self.inner.clone(), future)

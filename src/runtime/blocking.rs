@@ -14,7 +14,7 @@ use super::crew::Crew;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
 use super::worker::{Left, hold_place, work};
-use crate::contain::contain;
+use crate::contain::{contain, drop_refused};
 use crate::error::Unjoined;
 use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex, MutexGuard, mutant};
@@ -102,7 +102,7 @@ impl Blocking {
         let mut state = self.state.lock();
         if state.over {
             drop(state);
-            drop(job);
+            drop_refused(job);
             return VecDeque::new();
         }
         state.jobs.push_back(job);

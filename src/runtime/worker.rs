@@ -81,12 +81,14 @@ impl Worker<'_> {
             if self.place.is_displaced() {
                 return Left::Displaced;
             }
-            if self.inner.is_over() {
-                return Left::Over;
-            }
-            if self.inner.closing.has_begun() && !self.inner.queues.is_counted(self.local.index()) {
-                self.local.count_queued();
-                self.inner.closing.progress();
+            if self.inner.closing.has_begun() {
+                if self.inner.is_over() {
+                    return Left::Over;
+                }
+                if !self.inner.queues.is_counted(self.local.index()) {
+                    self.local.count_queued();
+                    self.inner.closing.progress();
+                }
             }
             self.inner.timers.fire_at_pace(&mut self.pace);
             let found = match self.local.next() {

@@ -1,0 +1,43 @@
+//! The runtime as an executor of the `futures` crates: whoever takes any executor takes this one.
+//!
+//! What is spawned so is a plain task that nobody joins: its panic goes to `on_fault`.
+
+use futures_task::{FutureObj, Spawn, SpawnError};
+
+use super::Runtime;
+use crate::contain::drop_refused;
+
+/// The runtime as `futures::task::Spawn`, for code that is given any executor.
+///
+/// ```
+/// use futures::task::SpawnExt;
+///
+/// fn begin(executor: &impl futures::task::Spawn) -> impl Future<Output = u32> + use<> {
+///     executor.spawn_with_handle(async { 40 + 2 }).unwrap()
+/// }
+///
+/// let runtime = greenroom::Runtime::new()?;
+/// assert_eq!(runtime.block_on(begin(&runtime)), 42);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+impl Spawn for Runtime {
+    /// # Errors
+    /// `SpawnError::shutdown` if the runtime is shutting down.
+    fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
+        if let Err(error) = self.status() {
+            drop_refused(future);
+            return Err(error);
+        }
+        self.spawn(future).detach();
+        Ok(())
+    }
+
+    /// # Errors
+    /// As [`spawn_obj`](Spawn::spawn_obj).
+    fn status(&self) -> Result<(), SpawnError> {
+        if self.inner.closing.has_begun() {
+            return Err(SpawnError::shutdown());
+        }
+        Ok(())
+    }
+}

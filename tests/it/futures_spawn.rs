@@ -1,0 +1,117 @@
+//! The runtime as `futures::task::Spawn`, with the combinators of `futures` on it.
+
+use std::sync::Arc;
+
+use futures::future::{join_all, select};
+use futures::stream::{FuturesUnordered, StreamExt};
+use futures::task::{Spawn, SpawnExt};
+use greenroom::{Runtime, spawn};
+
+use crate::support::{Drops, Gate, Log, WATCH, drive, keep_bombs_quiet, within};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+/// Adds up on any executor at all, as a library would.
+async fn sum_on(executor: impl Spawn, numbers: u32) -> u32 {
+    let tasks = (1..=numbers).map(|number| {
+        let task = executor.spawn_with_handle(async move { number });
+        task.expect("it takes more")
+    });
+    join_all(tasks).await.into_iter().sum()
+}
+
+#[test]
+fn whoever_takes_any_executor_takes_a_runtime() {
+    within(WATCH, || {
+        let runtime = runtime(2);
+        assert!(runtime.status().is_ok());
+        assert_eq!(runtime.block_on(sum_on(runtime.clone(), 100)), 5050);
+        assert_eq!(runtime.block_on(sum_on(&runtime, 100)), 5050);
+        assert_eq!(drive(sum_on(Arc::new(runtime.clone()), 100)), 5050);
+        let boxed: Box<dyn Spawn> = Box::new(runtime.clone());
+        assert_eq!(drive(sum_on(boxed, 100)), 5050);
+        // In a task, on the one that is current.
+        let inside = runtime.spawn(async { sum_on(Runtime::current(), 100).await });
+        assert_eq!(drive(inside), 5050);
+    });
+}
+
+#[test]
+fn what_is_spawned_so_goes_on_by_itself() {
+    within(WATCH, || {
+        let (runtime, done) = (runtime(1), Gate::default());
+        let opens = done.clone();
+        SpawnExt::spawn(&runtime, async move { opens.open() }).unwrap();
+        done.pass();
+    });
+}
+
+#[test]
+fn a_panic_of_it_goes_to_on_fault() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let (told, log) = (Gate::default(), Log::default());
+        let (opens, own) = (told.clone(), log.clone());
+        let builder = Runtime::builder().workers(1).on_fault(move |unjoined| {
+            own.add(unjoined.to_string());
+            opens.open();
+        });
+        let runtime = builder.build().unwrap();
+        SpawnExt::spawn(&runtime, async { panic!("bomb on any executor") }).unwrap();
+        told.pass();
+        let told = log.take();
+        assert!(
+            told.len() == 1 && told[0].contains("bomb on any"),
+            "{told:?}"
+        );
+    });
+}
+
+#[test]
+fn after_a_shutdown_it_is_refused_and_dropped() {
+    within(WATCH, || {
+        let (runtime, drops) = (runtime(1), Drops::default());
+        drive(runtime.shutdown());
+        let dropped = drops.one();
+        let refused = SpawnExt::spawn(&runtime, async move { drop(dropped) });
+        assert!(refused.unwrap_err().is_shutdown());
+        assert!(runtime.status().unwrap_err().is_shutdown());
+        assert_eq!(drops.count(), 1);
+    });
+}
+
+#[test]
+fn combinators_of_futures_run_on_it() {
+    within(WATCH, || {
+        let sum = runtime(2).block_on(async {
+            let mut tasks: FuturesUnordered<_> = (1..=100)
+                .map(|number| greenroom::spawn(async move { number }))
+                .collect();
+            let mut sum = 0;
+            while let Some(number) = tasks.next().await {
+                sum += number;
+            }
+            let never = std::future::pending::<()>();
+            let first = select(Box::pin(never), greenroom::spawn(async { 1 })).await;
+            let futures::future::Either::Right((one, _)) = first else {
+                panic!("the other one never ends")
+            };
+            let (tells, mut told) = futures::channel::mpsc::channel(1);
+            let actor = spawn!(|_cx: greenroom::Context<()>| async move {
+                use futures::SinkExt;
+                let mut tells = tells;
+                for number in 0..10 {
+                    tells.send(number).await.unwrap();
+                }
+            });
+            while let Some(number) = told.next().await {
+                sum += number;
+            }
+            actor.join().await.unwrap();
+            sum + one
+        });
+        assert_eq!(sum, 5050 + 45 + 1);
+    });
+}

@@ -1,5 +1,5 @@
-//! Actors by hand: a task of async-executor with an unbounded async-channel, and a channel of one
-//! place for an answer.
+//! Actors by hand: a task of async-executor with an unbounded async-channel, and a oneshot for an
+//! answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ fn inside(driver: impl Future<Output = Vec<Figure>> + Send + 'static) -> Vec<Fig
 /// 16 bytes, as an ordinary message may be.
 enum Tally {
     Add(u64),
-    Total(Sender<u64>),
+    Total(oneshot::Sender<u64>),
 }
 
 /// Adds to its state what it is told, and tells `collector` the sum.
@@ -55,7 +55,7 @@ async fn adder(inbox: Receiver<Tally>, state: u64, collector: Sender<u64>) {
                     .expect("the collector waits for all");
             }
             Tally::Total(reply) => {
-                let _ = reply.try_send(total);
+                let _ = reply.send(total);
             }
         }
     }
@@ -141,19 +141,19 @@ async fn tally(inbox: Receiver<Tally>) {
         match message {
             Tally::Add(n) => total += n,
             Tally::Total(reply) => {
-                let _ = reply.try_send(total);
+                let _ = reply.send(total);
             }
         }
     }
 }
 
 async fn total(address: &Sender<Tally>) -> u64 {
-    let (reply, answer) = async_channel::bounded(1);
+    let (reply, answer) = oneshot::async_channel();
     assert!(
         address.try_send(Tally::Total(reply)).is_ok(),
         "the actor lives"
     );
-    answer.recv().await.expect("it answers")
+    answer.await.expect("it answers")
 }
 
 async fn ask() -> Vec<Figure> {
@@ -169,18 +169,18 @@ async fn ask() -> Vec<Figure> {
 }
 
 /// A number, and where to send it back.
-type Question = (u64, Sender<u64>);
+type Question = (u64, oneshot::Sender<u64>);
 
 async fn echo(inbox: Receiver<Question>) {
     while let Ok((n, reply)) = inbox.recv().await {
-        let _ = reply.try_send(n);
+        let _ = reply.send(n);
     }
 }
 
 async fn question(address: &Sender<Question>, n: u64) -> u64 {
-    let (reply, answer) = async_channel::bounded(1);
+    let (reply, answer) = oneshot::async_channel();
     address.try_send((n, reply)).expect("the actor lives");
-    answer.recv().await.expect("it answers")
+    answer.await.expect("it answers")
 }
 
 async fn counting() -> Vec<Figure> {
@@ -292,14 +292,14 @@ async fn bounded() -> Vec<Figure> {
     for n in 0..sizes::NUMBERS {
         assert!(address.send(Tally::Add(n)).await.is_ok(), "the actor lives");
     }
-    let (reply, answer) = async_channel::bounded(1);
+    let (reply, answer) = oneshot::async_channel();
     assert!(
         address.send(Tally::Total(reply)).await.is_ok(),
         "the actor lives"
     );
     check(
         "sum",
-        answer.recv().await.expect("it answers"),
+        answer.await.expect("it answers"),
         sum_below(sizes::NUMBERS),
     );
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]

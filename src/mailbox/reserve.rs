@@ -139,24 +139,23 @@ impl<M> Mailbox<M> {
 
     /// There will be no message for the place: somebody else may have it.
     pub(crate) fn give_up_place(&self) -> Wake {
-        let (wake, waited_for) = self.lock(|flags, shared| {
+        let waited_for = self.lock(|flags, shared| {
             if let Some(rare) = shared.rare.as_deref_mut() {
                 rare.give_back(flags);
                 if let Some(bound) = &mut rare.bound {
                     bound.len -= 1;
                 }
             }
-            let wake = if flags.is_at_its_end() && !mutant("given_up_place_wakes_nobody") {
-                shared.arrived(flags)
-            } else {
-                Wake::Nobody
-            };
-            (wake, flags.has(Flags::WAITED_FOR))
+            flags.has(Flags::WAITED_FOR)
         });
         if waited_for && !mutant("given_up_place_is_not_passed_on") {
             self.promote();
         }
-        wake
+        // The reader hears of what was promoted, or that nothing is to come.
+        self.lock(|flags, shared| match flags.has_news() {
+            true if !mutant("given_up_place_wakes_nobody") => shared.arrived(flags),
+            _ => Wake::Nobody,
+        })
     }
 }
 

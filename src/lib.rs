@@ -39,31 +39,21 @@
 //! | [`send`](Address::send) | for room, in order of arrival | the message back if it is closed |
 //! | [`ask`](Address::ask) | for room, then for the answer | the answer, or why there is none |
 //!
+//! Inside, a [`Context`] also has sources: timers ([`send_after`](Context::send_after),
+//! [`send_every`](Context::send_every)), streams ([`attach`](Context::attach)) and what others
+//! return ([`on_return`](Context::on_return)) arrive as messages.
+//!
 //! # Where an actor or a task runs
 //!
 //! | where | how | choose it for |
 //! |---|---|---|
 //! | the workers of a [`Runtime`] | `spawn!(f(_))`, [`spawn()`] | nearly everything; the future is `Send` |
 //! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | what must not leave its thread |
+//! | another executor | [`ActorBuilder::split`] | programs that have one, tests |
 //! | a blocking thread | [`unblock`] | a call that blocks |
 //!
-//! # Guarantees
-//!
-//! - At most one message of an actor is handled at a time, and never on two threads at once.
-//! - A mailbox is first in, first out; messages of one sender to one actor arrive in order.
-//! - An actor that has a message and waits in `recv` is polled, while a worker is free.
-//! - What was accepted is delivered, unless the actor ends, is killed, or drops its context.
-//! - An `ask` is resolved exactly once: with the answer, or with the reason why there is none.
-//! - A panic in an actor or task ends that one alone; a panic in a drop is contained too.
-//! - Every future is dropped exactly once, at the latest by the shutdown of its runtime; one that
-//!   was first polled on a pinned thread is dropped on it.
-//!
-//! # Behaviour today
-//!
-//! These may change: a worker's ring holds 256 tasks; the task it woke last runs next, up to three
-//! times in a row; at every other turn it looks at what came from outside; a thief takes half of
-//! another worker's ring; what a blocked worker would have run next is taken over after
-//! about 4 ms.
+//! What is guaranteed, with the tests that show it, and what is only a habit of this version, is
+//! listed in the README.
 //!
 //! # Panics and errors
 //!

@@ -1,7 +1,7 @@
 //! Waiting for time to pass, on the timers of wherever the waiting happens.
 //!
-//! [`sleep`], [`timeout`] and [`interval`] use the timers of the runtime or pinned thread on which they are first
-//! polled. Polled anywhere else (another executor, a bare thread) they use one timer thread for the
+//! [`sleep`], [`timeout`] and [`interval()`] use the timers of the runtime or pinned thread on which
+//! they are first polled. Polled anywhere else (another executor, a bare thread) they use one timer thread for the
 //! process, which is started then and sleeps while nothing is due. They are never early; how late
 //! they are depends on whether a worker is free to look.
 

@@ -51,7 +51,7 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(period, Some(Instant::now()))
 }
 
-/// See [`interval`]. As a stream it never ends.
+/// See [`interval()`]. As a stream it never ends.
 #[derive(Debug)]
 pub struct Interval {
     /// When the next tick is due; `None`: never.
@@ -114,9 +114,8 @@ impl Interval {
             MissedTicks::Delay => now.checked_add(self.period),
             MissedTicks::Skip => {
                 let (late, period) = (now.duration_since(due).as_nanos(), self.period.as_nanos());
-                // Less than `late` by less than a period, so it fits where `late` did.
-                let left = period - late % period;
-                now.checked_add(Duration::from_nanos_u128(left))
+                let left = u64::try_from(period - late % period).ok()?;
+                now.checked_add(Duration::from_nanos(left))
             }
         }
     }

@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::time::Duration;
 
-use greenroom::time::{Instant, Sleep, TimedOut, Timeout, sleep, timeout};
+use greenroom::time::{Instant, Interval, MissedTicks, Sleep, TimedOut, Timeout, sleep, timeout};
 use greenroom::{
     ActorBuilder, Address, Ask, AskError, BuildError, Builder, Context, Current, FallibleTask,
     Fault, Handle, HostFault, Hosted, Join, Panic, Pinned, Recv, Reply, Runtime, SendError,
-    Sending, Shutdown, SpawnError, SpawnProblem, Task, TellError, TryHostError, Unjoined,
-    WeakAddress, actor,
+    Sending, Shutdown, SpawnError, SpawnProblem, Split, Task, TellError, TimerGuard, TryHostError,
+    Unjoined, WeakAddress, actor,
 };
 
 use crate::support::{WATCH, within};
@@ -105,6 +105,15 @@ fn the_actors_side_may_go_anywhere_too() {
         Send Sync Unpin: ActorBuilder<Local, fn(), Local, Current>, Current;
         Send - Unpin: ActorBuilder<u32, Message, Local, Current>;
         - - Unpin: ActorBuilder<u32, Local, Local, Current>;
+        Send Sync Unpin: TimerGuard, Interval, MissedTicks;
+    }
+}
+
+#[test]
+fn a_split_actor_may_go_where_it_and_its_future_may() {
+    table! {
+        Send Sync Unpin: Split<Message, Message, Message>;
+        - Sync Unpin: Split<u32, Local, u32>, Split<u32, u32, Local>;
     }
 }
 

@@ -20,6 +20,8 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("block_is_not_linked", "model_02", ORDER),
     ("word_release", "model_04", RACE),
     ("rest_without_a_look", "model_04", ORDER),
+    ("word_release", "model_05", RACE),
+    ("word_taken_without_exchange", "model_05", RACE),
     ("closed_still_accepts", "model_06", ORDER),
     ("closed_still_accepts", "model_07", "accepted is drained"),
     (
@@ -59,6 +61,8 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("slot_unwatched", "model_12", DEADLOCK),
     ("slots_are_not_looked_at", "model_12", DEADLOCK),
     ("watcher_takes_nothing", "model_12", DEADLOCK),
+    ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),
+    ("seat_is_not_unparked", "model_13_what_a_worker", DEADLOCK),
     ("ring_push_relaxed", "model_14", TAKEN),
     ("head_moved_without_exchange", "model_14", TAKEN),
     ("slot_filled_relaxed", "model_14", RACE),

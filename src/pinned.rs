@@ -4,6 +4,8 @@
 //! SQLite's queries must happen on the thread that initialised the library or opened the connection.
 
 mod hosted;
+#[cfg(all(test, greenroom_loom))]
+mod loom;
 mod seat;
 
 use std::fmt;

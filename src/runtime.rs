@@ -15,7 +15,7 @@ mod futures;
 mod injector;
 mod inner;
 #[cfg(all(test, greenroom_loom))]
-mod loom;
+pub(crate) mod loom;
 mod nested;
 mod queues;
 mod registry;

@@ -29,7 +29,7 @@ use crate::park::Parker;
 use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Mutex, yield_now};
+use crate::sync::{Mutex, mutant, yield_now};
 use crate::task::{CellHome, Header, Home, Key, Runnable, Task, Ticket, spawn_unchecked};
 use crate::timers::{Clock, Pace, Timers};
 
@@ -101,7 +101,7 @@ impl Local {
 }
 
 impl Seat {
-    fn new(runtime: &Arc<Inner>, name: String) -> Self {
+    pub(super) fn new(runtime: &Arc<Inner>, name: String) -> Self {
         Seat {
             name,
             runtime: runtime.clone(),
@@ -164,7 +164,7 @@ impl Seat {
 
     // -- the thread ---------------------------------------------------------------------------
 
-    fn serve(self: &Arc<Self>) {
+    pub(super) fn serve(self: &Arc<Self>) {
         let local = Local {
             seat: self.clone(),
             hosted: RefCell::new(Slab::new()),
@@ -296,7 +296,7 @@ impl Home for Arc<Seat> {
             matches!(place.map(|place| place.role.get()),
                 Some(Role::Pinned(local)) if Arc::ptr_eq(&local.seat, self))
         });
-        if !own_thread {
+        if !own_thread && !mutant("seat_is_not_unparked") {
             self.parker.unpark();
         }
     }

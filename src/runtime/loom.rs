@@ -4,6 +4,7 @@
 //! wants to know of a runnable is how often it was run and how often dropped.
 #![expect(unsafe_code, reason = "cells and their runnables are made by hand")]
 
+mod actors;
 mod deadlines;
 mod ending;
 mod nested;
@@ -25,7 +26,7 @@ use crate::sync::{Condvar, Mutex, UnsafeCell};
 use crate::task::{Header, Home, Runnable, VTable};
 
 /// A runtime whose workers have not begun.
-fn runtime(workers: usize) -> Arc<Inner> {
+pub(crate) fn runtime(workers: usize) -> Arc<Inner> {
     Arc::new(Inner::new(Options {
         workers,
         batch: 1,
@@ -36,7 +37,7 @@ fn runtime(workers: usize) -> Arc<Inner> {
 }
 
 /// Starts all workers of the runtime.
-fn start(inner: &Arc<Inner>) -> Vec<JoinHandle<()>> {
+pub(crate) fn start(inner: &Arc<Inner>) -> Vec<JoinHandle<()>> {
     let worker = |index| {
         let inner = inner.clone();
         spawn(move || work(&inner, index))
@@ -44,7 +45,7 @@ fn start(inner: &Arc<Inner>) -> Vec<JoinHandle<()>> {
     (0..inner.options().workers).map(worker).collect()
 }
 
-fn join(workers: Vec<JoinHandle<()>>) {
+pub(crate) fn join(workers: Vec<JoinHandle<()>>) {
     for worker in workers {
         worker
             .join()
@@ -70,7 +71,7 @@ fn model_from_explore(model: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Lets the workers end, without what else belongs to a shutdown.
-fn end(inner: &Inner) {
+pub(crate) fn end(inner: &Inner) {
     inner.closing.finish();
     inner.queues.sleep.wake_all();
 }
@@ -113,13 +114,13 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 
 /// What became of a token.
 #[derive(Default)]
-struct Fate {
+pub(crate) struct Fate {
     runs: AtomicU64,
     drops: AtomicU64,
 }
 
 impl Fate {
-    fn of(&self) -> (u64, u64) {
+    pub(crate) fn of(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.runs), read(&self.drops))
     }
@@ -157,7 +158,7 @@ static TOKEN: VTable = VTable {
 };
 
 /// Something that runs `body` once.
-fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
+pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     let fate = Arc::new(Fate::default());
     let token = Box::new(Token {
         header: Header::new(&TOKEN, 1),
@@ -175,7 +176,7 @@ fn take(cell: NonNull<Header>) -> Box<Token> {
 }
 
 /// Schedules something that runs `body`, from wherever this is called.
-fn push(inner: &Arc<Inner>, body: impl FnOnce() + 'static) -> Arc<Fate> {
+pub(crate) fn push(inner: &Arc<Inner>, body: impl FnOnce() + 'static) -> Arc<Fate> {
     let (runnable, fate) = token(body);
     inner.schedule(runnable, false);
     fate

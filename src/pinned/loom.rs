@@ -1,0 +1,62 @@
+//! Model 13: a pinned thread and a worker, each of which pushes to the other one that goes idle.
+
+use std::sync::Arc;
+
+use ::loom::thread::{JoinHandle, spawn};
+
+use super::Seat;
+use crate::runtime::Inner;
+use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
+use crate::task::Home;
+
+/// A pinned thread that this model starts itself.
+fn start_seat(inner: &Arc<Inner>) -> (Arc<Seat>, JoinHandle<()>) {
+    let seat = Arc::new(Seat::new(inner, String::new()));
+    let own = seat.clone();
+    let thread = spawn(move || own.serve());
+    (seat, thread)
+}
+
+fn push_to(seat: &Arc<Seat>, body: impl FnOnce() + 'static) -> Arc<Fate> {
+    let (runnable, fate) = token(body);
+    seat.schedule(runnable, false);
+    fate
+}
+
+/// What a pinned thread pushes is found by the worker, however that is about to lie down.
+#[test]
+fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let (seat, thread) = start_seat(&inner);
+        let (own, kept) = (inner.clone(), seat.clone());
+        let fate = push_to(&seat, move || {
+            let ending = own.clone();
+            push(&own, move || end(&ending));
+            // Nothing else keeps the thread.
+            kept.let_go();
+        });
+        join(start(&inner));
+        join(vec![thread]);
+        assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}
+
+/// And what a worker pushes by the pinned thread.
+#[test]
+fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let (seat, thread) = start_seat(&inner);
+        let workers = start(&inner);
+        let (own, kept) = (inner.clone(), seat.clone());
+        let fate = push(&inner, move || {
+            let inside = kept.clone();
+            push_to(&kept, move || inside.let_go());
+            end(&own);
+        });
+        join(vec![thread]);
+        join(workers);
+        assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}

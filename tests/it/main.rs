@@ -25,6 +25,7 @@ mod bugs_runtime;
 mod child;
 #[cfg(target_os = "linux")]
 mod ctrl_c;
+mod flood;
 mod futures_spawn;
 mod heap;
 mod hosted;

@@ -22,6 +22,7 @@ use std::ptr::NonNull;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::context::Context;
+use super::held::Held;
 use super::stage::Stage;
 use super::{id, run};
 use crate::contain::contain;
@@ -96,10 +97,10 @@ where
         // SAFETY: the box was leaked just now and nobody else has seen it.
         return Err(unsafe { Box::from_raw(raw.as_ptr()) }.take_apart());
     }
-    // A clone, since the cell may be run, ended and freed before `schedule` returns.
-    let home = cell.home.clone();
     // SAFETY: (R1) a new cell is scheduled, this is its runnable; (R3, A4) it has not ended.
-    home.schedule(unsafe { Runnable::from_cell(header) }, false);
+    let runnable = unsafe { Runnable::from_cell(header) };
+    // The references that go to the caller keep the cell meanwhile, however soon it ends.
+    cell.home.schedule(runnable, false);
     Ok(raw.cast())
 }
 
@@ -428,13 +429,10 @@ where
     unsafe fn schedule(header: NonNull<Header>, again: bool) {
         // SAFETY: (A2) the caller's reference or run; (R1) the cell was made scheduled by it.
         unsafe {
-            let home = &header.cast::<Self>().as_ref().home;
-            if again {
-                // The run has no reference: the cell may be gone before `schedule` returns.
-                home.clone().schedule(Runnable::from_cell(header), true);
-            } else {
-                home.schedule(Runnable::from_cell(header), false);
-            }
+            let cell = header.cast::<Self>().as_ref();
+            // The run has no reference: the cell may be gone before `schedule` returns.
+            let _held = again.then(|| Held::from(&cell.core));
+            cell.home.schedule(Runnable::from_cell(header), again);
         }
     }
 
@@ -457,7 +455,7 @@ where
         self.stage.with_mut(|stage| unsafe { (*stage).clear() });
         core.pass_on(core.mailbox.close());
         core.undelivered(core.mailbox.drain());
-        let home = self.home.clone();
+        let home = &self.home;
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {
             home.cancelled();
         }

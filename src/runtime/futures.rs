@@ -12,7 +12,7 @@ use crate::contain::drop_refused;
 /// ```
 /// use futures::task::SpawnExt;
 ///
-/// fn begin(executor: &impl futures::task::Spawn) -> impl Future<Output = u32> + use<> {
+/// fn begin<S: futures::task::Spawn>(executor: &S) -> impl Future<Output = u32> + use<S> {
 ///     executor.spawn_with_handle(async { 40 + 2 }).unwrap()
 /// }
 ///

@@ -5,11 +5,12 @@
 
 #![expect(
     unsafe_code,
-    reason = "async-task's unchecked form, for futures that stay on a thread"
+    reason = "async-task's unchecked form, for futures that stay on a thread, and a future dropped by hand"
 )]
 
 use std::fmt;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -169,15 +170,16 @@ pin_project! {
     struct Plain<H: Home, Fut> {
         home: H,
         ticket: Option<Ticket>,
-        // `None` once dropped.
+        // Dropped by our own drop, contained. No `Option`, which may take a word.
         #[pin]
-        future: Option<Fut>,
+        future: ManuallyDrop<Fut>,
     }
 
     impl<H: Home, Fut> PinnedDrop for Plain<H, Fut> {
         fn drop(this: Pin<&mut Self>) {
-            let mut this = this.project();
-            contain(|| this.future.set(None));
+            let this = this.project();
+            // SAFETY: dropped in place, here alone, and not used afterwards.
+            contain(|| unsafe { ManuallyDrop::drop(this.future.get_unchecked_mut()) });
             if let Some(ticket) = this.ticket.take() {
                 this.home.untrack(ticket);
             }
@@ -190,10 +192,8 @@ impl<H: Home, Fut: Future> Future for Plain<H, Fut> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let future = this
-            .future
-            .as_pin_mut()
-            .expect("a task has its future until it is dropped");
+        // SAFETY: what is pinned in a `ManuallyDrop` is pinned.
+        let future = unsafe { this.future.map_unchecked_mut(|future| &mut **future) };
         match attempt(|| future.poll(cx)) {
             Ok(Poll::Ready(value)) => Poll::Ready(Outcome::Value(Contained::new(value))),
             Ok(Poll::Pending) => {
@@ -242,7 +242,7 @@ where
     let future = Plain {
         home: home.clone(),
         ticket: None,
-        future: Some(future),
+        future: ManuallyDrop::new(future),
     };
     let schedule = move |runnable, info: ScheduleInfo| {
         home.schedule(Runnable::from_task(runnable), info.woken_while_running);

@@ -34,9 +34,10 @@ impl Default for Request {
     }
 }
 
-/// The folder of all that is measured: `benches`.
+/// The folder that this package is in: `benches`.
 fn benches() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().expect("it is in one")
 }
 
 /// Measures and prints a line as soon as it is known; fails if a program did.

@@ -8,6 +8,7 @@ mod actor_kill;
 mod actor_sources;
 mod actor_spawn;
 mod actor_split;
+mod actor_stream;
 mod actor_turns;
 mod actor_values;
 mod address_map;

@@ -1,4 +1,4 @@
-//! Model 8, continued: places that are reserved, against the close and those who wait in line.
+//! Model 3, and more of 8: places that are reserved, among messages, against the close and the line.
 
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -8,6 +8,37 @@ use ::loom::thread::spawn;
 use super::super::Mailbox;
 use super::bounded::{begin, hears, pass_on, receive};
 use super::{Letter, Post, assert_in_order};
+
+/// There is one lane: what one sender tells, and what it puts in a place that it reserved, stays in
+/// order, whatever another one sends meanwhile.
+#[test]
+fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
+    ::loom::model(|| {
+        let (mailbox, post) = (Rc::new(Mailbox::new(None, 64)), Rc::new(Post::default()));
+        let other = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || pass_on(mailbox.tell(post.letter(1, 0)).expect("it is open"))
+        });
+        let sender = spawn({
+            let (mailbox, post) = (mailbox.clone(), post.clone());
+            move || {
+                mailbox.reserve().expect("it is open");
+                pass_on(
+                    mailbox
+                        .fill(post.letter(0, 0))
+                        .ok()
+                        .expect("it is not over"),
+                );
+                pass_on(mailbox.tell(post.letter(0, 1)).expect("it is open"));
+            }
+        });
+        let read = [(); 3].map(|()| receive(&mailbox).expect("it is open"));
+        sender.join().unwrap();
+        other.join().unwrap();
+        assert_in_order(&read, &[2, 1]);
+        assert_eq!(post.under_way(), 0, "dropped once each");
+    });
+}
 
 /// A closed mailbox ends when its last place was filled, and not before.
 #[test]

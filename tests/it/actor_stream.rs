@@ -1,0 +1,85 @@
+//! The actor's side as a stream.
+
+use futures::{FutureExt, StreamExt, select_biased};
+use greenroom::{Context, actor, spawn};
+
+use crate::support::{CountingWaker, Home, drive, in_every_home, on_workers, poll_here};
+
+in_every_home!(
+    a_context_is_a_stream_that_ends_where_recv_gives_none,
+    recv_and_the_stream_take_from_the_same_mailbox,
+);
+
+fn a_context_is_a_stream_that_ends_where_recv_gives_none(home: &Home) {
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        let all: Vec<_> = cx.by_ref().collect().await;
+        assert_eq!(cx.next().await, None);
+        assert_eq!(cx.recv().await, None);
+        all
+    }));
+    (0..200).for_each(|number| handle.tell(number).unwrap());
+    handle.stop();
+    assert!(home.block_on(handle.join()).unwrap().into_iter().eq(0..200));
+}
+
+fn recv_and_the_stream_take_from_the_same_mailbox(home: &Home) {
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        let mut all = Vec::new();
+        loop {
+            all.extend(cx.next().await);
+            match cx.recv().await {
+                Some(number) => all.push(number),
+                None => return all,
+            }
+        }
+    }));
+    (0..101).for_each(|number| handle.tell(number).unwrap());
+    assert!(home.block_on(handle.join()).unwrap().into_iter().eq(0..101));
+}
+
+#[test]
+fn a_stream_in_a_select_loses_nothing() {
+    on_workers(2, async {
+        let sum = spawn!(|mut cx: Context<u64>| async move {
+            let (mut sum, mut ticks) = (0, 0);
+            loop {
+                select_biased! {
+                    () = greenroom::yield_now().fuse() => ticks += 1,
+                    number = cx.next().fuse() => match number {
+                        Some(number) => sum += number,
+                        None => return (sum, ticks),
+                    },
+                }
+            }
+        });
+        for number in 1..=1000 {
+            sum.tell(number).unwrap();
+            if number % 10 == 0 {
+                greenroom::yield_now().await;
+            }
+        }
+        assert_eq!(sum.join().await.unwrap().0, 500_500);
+    });
+}
+
+#[test]
+fn a_stream_that_is_polled_by_another_task_wakes_that_one() {
+    on_workers(1, async {
+        let (give, take) = futures::channel::oneshot::channel();
+        let gives = spawn!(|cx: Context<u32>| async move {
+            let _ = give.send(cx);
+            std::future::pending::<()>().await;
+        });
+        let mut cx = take.await.unwrap();
+        assert!(poll_here(&mut cx.next()).await.is_pending());
+        let (counter, waker) = CountingWaker::new();
+        let mut other = std::task::Context::from_waker(&waker);
+        assert!(cx.poll_next_unpin(&mut other).is_pending());
+        gives.tell(1).unwrap();
+        gives.tell(2).unwrap();
+        assert_eq!(counter.count(), 1);
+        assert_eq!(drive(cx.next()), Some(1));
+        assert_eq!(drive(cx.next()), Some(2));
+        gives.kill();
+    });
+}

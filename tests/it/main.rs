@@ -15,6 +15,7 @@ mod address_map;
 mod ask;
 mod auto_traits;
 mod bad_input;
+mod bad_input_calls;
 #[cfg(target_os = "linux")]
 mod bad_input_threads;
 mod bounded_send;

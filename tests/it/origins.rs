@@ -46,7 +46,7 @@ fn join<T>(tasks: Vec<Task<T>>) -> Vec<T> {
 
 /// How often each thread whose name begins so has gone to sleep of its own accord, and whether it
 /// sleeps now.
-fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
+pub fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let status =
         tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());

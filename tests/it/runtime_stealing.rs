@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use greenroom::{Context, Runtime, spawn};
+use greenroom::{Context, Reply, Runtime, spawn};
 
 use crate::support::{Gate, OpenOnDrop, WATCH, drive, within};
 
@@ -151,6 +151,35 @@ fn bug_s2_a_task_woken_into_the_slot_by_a_worker_that_blocks_is_run() {
             }));
             drive(sleeper);
         }
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn bug_s2_a_pair_that_talks_wakes_no_other_worker_for_each_message() {
+    const ROUNDS: u64 = 50_000;
+    async fn back(mut cx: Context<Reply<()>>) {
+        while let Some(reply) = cx.recv().await {
+            reply.send(());
+        }
+    }
+    let naps = || {
+        let threads = crate::origins::naps("pair-").into_values();
+        threads.map(|(naps, _)| naps).sum::<u64>()
+    };
+    within(WATCH, move || {
+        let builder = Runtime::builder().workers(2).thread_name("pair");
+        let runtime = builder.build().unwrap();
+        let back = spawn!(back(_), on = &runtime);
+        let naps = drive(runtime.spawn(async move {
+            let before = naps();
+            for _ in 0..ROUNDS {
+                back.ask(|reply| reply).await.unwrap();
+            }
+            naps() - before
+        }));
+        // One sleeper looks at the slots every 2 ms, however many messages go through them.
+        assert!(naps < ROUNDS / 10, "{naps} naps");
     });
 }
 

@@ -79,3 +79,8 @@ pub fn shares() -> impl Iterator<Item = std::ops::Range<u64>> {
 pub fn adders_sum(count: u64) -> u64 {
     sum_below(count) + count
 }
+
+/// Room for `count` addresses, written to beforehand, so that it is resident.
+pub fn places<A>(count: u64) -> Vec<Option<A>> {
+    (0..count).map(|_| None).collect()
+}

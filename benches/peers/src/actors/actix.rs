@@ -11,7 +11,7 @@ use std::time::Instant;
 use actix::{Actor, ActorContext, Addr, Arbiter, AsyncContext, Context, Handler, Message, System};
 use tokio::sync::oneshot;
 
-use super::{Caller, Pending, Sum, adders_sum, shares};
+use super::{Caller, Pending, Sum, adders_sum, places, shares};
 use crate::cases::Case;
 use crate::executors::tokio::block_once;
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
@@ -156,11 +156,6 @@ async fn start_adders(arbiters: &Arbiters, count: u64, held: &mut Vec<Option<Add
         *place = Some(actor);
     }
     check("sum", all.await.expect("all are told"), adders_sum(count));
-}
-
-/// Room for `count` addresses, written to beforehand, so that it is resident.
-fn places(count: u64) -> Vec<Option<Addr<Adder>>> {
-    (0..count).map(|_| None).collect()
 }
 
 async fn spawning(arbiters: Arc<Arbiters>) -> Vec<Figure> {

@@ -11,7 +11,7 @@ use acto::{
 };
 use tokio::sync::{Semaphore, oneshot};
 
-use super::{adders_sum, shares};
+use super::{adders_sum, places, shares};
 use crate::cases::Case;
 use crate::executors::tokio::block_once;
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
@@ -115,11 +115,6 @@ async fn spawn_adders(
     }
     let total = collector.handle.join().await;
     check("sum", total.expect("no panic"), adders_sum(count));
-}
-
-/// Room for `count` addresses, written to beforehand, so that it is resident.
-fn places(count: u64) -> Vec<Option<ActoRef<Tally>>> {
-    (0..count).map(|_| None).collect()
 }
 
 async fn spawning(runtime: AcTokioRuntime) -> Vec<Figure> {

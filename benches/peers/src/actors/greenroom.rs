@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use greenroom::{Address, Context, Handle, Reply, WeakAddress, spawn};
 
+use super::{adders_sum, places};
 use crate::cases::Case;
 use crate::executors::greenroom::Greenroom;
 use crate::executors::{self, Executor, idle_after};
@@ -76,13 +77,8 @@ async fn spawn_adders(count: u64, held: &mut Vec<Option<Address<Tally>>>) {
     check(
         "sum",
         collector.join().await.expect("no panic"),
-        sum_below(count) + count,
+        adders_sum(count),
     );
-}
-
-/// Room for `count` addresses, written to beforehand, so that it is resident.
-fn places(count: u64) -> Vec<Option<Address<Tally>>> {
-    (0..count).map(|_| None).collect()
 }
 
 async fn spawning() -> Vec<Figure> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, call};
 use tokio::sync::oneshot;
 
-use super::{Caller, Pending, Sum, adders_sum, shares};
+use super::{Caller, Pending, Sum, adders_sum, places, shares};
 use crate::cases::Case;
 use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
@@ -104,11 +104,6 @@ async fn spawn_adders(count: u64, held: &mut Vec<Option<ActorRef<Tally>>>) {
         *place = Some(actor);
     }
     check("sum", total.await.expect("all are told"), adders_sum(count));
-}
-
-/// Room for `count` addresses, written to beforehand, so that it is resident.
-fn places(count: u64) -> Vec<Option<ActorRef<Tally>>> {
-    (0..count).map(|_| None).collect()
 }
 
 async fn spawning() -> Vec<Figure> {

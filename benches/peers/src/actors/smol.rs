@@ -8,6 +8,7 @@ use std::time::Instant;
 use async_channel::{Receiver, Sender, unbounded};
 use async_io::Timer;
 
+use super::{adders_sum, places};
 use crate::cases::Case;
 use crate::executors::async_executor::{AsyncExecutor, THREADS};
 use crate::executors::{self, idle_after};
@@ -80,12 +81,7 @@ async fn spawn_adders(count: u64, held: &mut Vec<Option<Sender<Tally>>>) {
         assert!(address.try_send(Tally::Add(1)).is_ok(), "the actor lives");
         *place = Some(address);
     }
-    check("sum", total.await, sum_below(count) + count);
-}
-
-/// Room for `count` addresses, written to beforehand, so that it is resident.
-fn places(count: u64) -> Vec<Option<Sender<Tally>>> {
-    (0..count).map(|_| None).collect()
+    check("sum", total.await, adders_sum(count));
 }
 
 async fn spawn() -> Vec<Figure> {

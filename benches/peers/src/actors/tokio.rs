@@ -7,6 +7,7 @@ use std::time::Instant;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use super::{adders_sum, places};
 use crate::cases::Case;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::executors::{Executor, idle_after};
@@ -74,16 +75,7 @@ async fn spawn_adders(count: u64, held: &mut Vec<Option<UnboundedSender<Tally>>>
         assert!(address.send(Tally::Add(1)).is_ok(), "the actor lives");
         *place = Some(address);
     }
-    check(
-        "sum",
-        total.await.expect("no panic"),
-        sum_below(count) + count,
-    );
-}
-
-/// Room for `count` addresses, written to beforehand, so that it is resident.
-fn places(count: u64) -> Vec<Option<UnboundedSender<Tally>>> {
-    (0..count).map(|_| None).collect()
+    check("sum", total.await.expect("no panic"), adders_sum(count));
 }
 
 async fn spawn() -> Vec<Figure> {

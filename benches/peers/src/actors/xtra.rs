@@ -11,7 +11,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use xtra::prelude::*;
 
-use super::{Caller, Pending, Sum, adders_sum, shares};
+use super::{Caller, Pending, Sum, adders_sum, places, shares};
 use crate::cases::Case;
 use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
@@ -103,11 +103,6 @@ async fn spawn_adders(count: u64, held: &mut Vec<Option<Address<Adder>>>) {
         *place = Some(actor);
     }
     check("sum", all.await.expect("all are told"), adders_sum(count));
-}
-
-/// Room for `count` addresses, written to beforehand, so that it is resident.
-fn places(count: u64) -> Vec<Option<Address<Adder>>> {
-    (0..count).map(|_| None).collect()
 }
 
 async fn spawning() -> Vec<Figure> {

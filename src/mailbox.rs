@@ -177,10 +177,12 @@ impl<M> Mailbox<M> {
         if let Some(message) = batch.pop() {
             return Received::Message(message);
         }
-        if !self.word.peek().has(Flags::FILLED.or(Flags::CLOSED)) {
+        let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::STARTING);
+        if !self.word.peek().has(look) {
             return Received::Empty;
         }
         let (message, waited_for, closed) = self.lock(|flags, shared| {
+            flags.clear(Flags::STARTING);
             let message = match shared.rare.as_mut().and_then(|rare| rare.bound.as_mut()) {
                 Some(bound) => {
                     let message = shared.queue.pop();
@@ -234,33 +236,39 @@ impl<M> Mailbox<M> {
 
     /// Refuses all that comes from now on; what was accepted stays.
     pub(crate) fn close(&self) -> Wake {
-        let wake = self.lock(|flags, shared| {
-            if flags.has(Flags::CLOSED) {
-                return Wake::Nobody;
+        self.close_unless(Flags::CLOSED)
+    }
+
+    /// Nobody can send any more: closes, unless the actor has still to receive. When it does it
+    /// looks for itself, after this.
+    pub(crate) fn abandon(&self) -> Wake {
+        self.close_unless(Flags::CLOSED.or(Flags::STARTING))
+    }
+
+    fn close_unless(&self, unless: Flags) -> Wake {
+        // The close is final, and whoever closed sees to what belongs to it.
+        if self.peek().has(Flags::CLOSED) {
+            return Wake::Nobody;
+        }
+        let (wake, waited_for) = self.lock(|flags, shared| {
+            if flags.has(unless) {
+                return (Wake::Nobody, false);
             }
             flags.set(Flags::CLOSED);
-            shared.arrived(flags)
+            (shared.arrived(flags), flags.has(Flags::WAITED_FOR))
         });
-        self.refuse_line();
+        if waited_for {
+            self.refuse_line();
+        }
         wake
     }
 
-    /// Nobody can send any more: closes, unless the actor has still to begin.
-    pub(crate) fn abandon(&self) -> Wake {
-        if self.lock(|flags, _| flags.has(Flags::STARTING)) {
-            // Whoever begins it looks for itself, after this.
-            return Wake::Nobody;
-        }
-        self.close()
-    }
-
-    /// The actor receives for the first time: from now on it is closed if it is abandoned.
-    pub(crate) fn begin_receiving(&self) {
-        self.lock(|flags, _| flags.clear(Flags::STARTING));
-    }
-
-    /// Drops what was accepted and not taken; says how many messages that were.
+    /// Drops what was accepted and not taken, once it is closed; says how many messages that were.
     pub(crate) fn drain(&self) -> usize {
+        // What was accepted was so before the close, so it is seen.
+        if !self.peek().has(Flags::FILLED) {
+            return 0;
+        }
         let mut queue = self.lock(|flags, shared| {
             flags.clear(Flags::FILLED);
             if let Some(Rare {

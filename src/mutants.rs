@@ -18,7 +18,7 @@ const SETTLED: &str = "run or dropped, once";
 const MUTANTS: &[(&str, &str, &str)] = &[
     ("word_taken_without_exchange", "model_01_two", RACE),
     ("block_is_not_linked", "model_02", ORDER),
-    ("block_is_not_linked", "model_03", ORDER),
+    ("block_is_not_linked", "model_03", DEADLOCK),
     ("word_release", "model_04", RACE),
     ("rest_without_a_look", "model_04", ORDER),
     ("word_release", "model_05", RACE),

@@ -252,10 +252,14 @@ impl<M> Core<M> {
             .is_ok()
     }
 
-    /// The actor receives for the first time.
-    pub(super) fn begin_receiving(&self) {
-        self.mailbox.begin_receiving();
-        // Relaxed: ordered by the lock that `abandon` takes after the count.
+    /// Whether nobody has received yet; then `close_if_abandoned` is to follow.
+    pub(super) fn is_starting(&self) -> bool {
+        self.mailbox.peek().has(Flags::STARTING)
+    }
+
+    /// After the first receive: closes if the last address was given up before it.
+    pub(super) fn close_if_abandoned(&self) {
+        // Relaxed: ordered by the lock that `abandon` takes after the count, and `receive` took.
         if self.senders.load(Ordering::Relaxed) == 0 {
             self.close();
         }
@@ -467,6 +471,8 @@ where
             // SAFETY: (A3) ended, and nobody else will ask.
             unsafe { Self::drop_result(core.pointer()) };
         }
+        // A place that was reserved before may have been filled until now.
+        core.undelivered(core.mailbox.drain());
         core.ended.wake_all();
         // SAFETY: (A4) the cell's own reference, given up last.
         unsafe { Self::release(core.pointer()) };

@@ -86,7 +86,12 @@ impl<M> Context<M> {
             self.drop_batch();
             return None;
         }
-        match self.core.mailbox.receive(&mut self.batch) {
+        let first = self.core.is_starting();
+        let received = self.core.mailbox.receive(&mut self.batch);
+        if first {
+            self.core.close_if_abandoned();
+        }
+        match received {
             Received::Message(message) => Some(message),
             // A source that wakes nobody now is looked at again by the next `recv`.
             Received::Empty => self.poll_sources(Waker::noop()),

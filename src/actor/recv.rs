@@ -12,7 +12,7 @@ use futures_core::Stream;
 
 use super::cell::Core;
 use super::context::Context;
-use crate::mailbox::{Flags, Received};
+use crate::mailbox::Received;
 
 /// The future of [`Context::recv`].
 #[must_use = "futures do nothing unless polled"]
@@ -96,12 +96,11 @@ impl<M> Context<M> {
         if batch == 0 {
             return self.poll_doomed(waker);
         }
+        let mut first = false;
         if self.turn != self.core.turn() {
             self.turn = self.core.turn();
             self.left = batch;
-            if self.core.mailbox.peek().has(Flags::STARTING) {
-                self.core.begin_receiving();
-            }
+            first = self.core.is_starting();
         }
         if self.left == 0 {
             self.left = batch;
@@ -114,7 +113,11 @@ impl<M> Context<M> {
             return self.give(message, waiting);
         }
         loop {
-            match self.core.mailbox.receive(&mut self.batch) {
+            let received = self.core.mailbox.receive(&mut self.batch);
+            if std::mem::take(&mut first) {
+                self.core.close_if_abandoned();
+            }
+            match received {
                 Received::Message(message) => return self.give(message, waiting),
                 Received::Closed => {
                     done(&self.core, waiting);

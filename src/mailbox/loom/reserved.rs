@@ -14,7 +14,7 @@ use super::{Letter, Post, assert_in_order};
 #[test]
 fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, 64)), Rc::new(Post::default()));
+        let (mailbox, post) = (Rc::new(Mailbox::new(Some(3), 64)), Rc::new(Post::default()));
         let other = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || pass_on(mailbox.tell(post.letter(1, 0)).expect("it is open"))

@@ -6,6 +6,7 @@
 mod address;
 mod cell;
 mod context;
+mod core;
 mod handle;
 mod held;
 mod id;

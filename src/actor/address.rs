@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::cell::Core;
+use super::core::Core;
 use super::held::Held;
 use super::map::{Live, Places, Wait, mapped};
 use super::reply::{Ask, Reply};

@@ -9,7 +9,7 @@ use std::fmt;
 use std::task::Waker;
 
 use super::address::WeakAddress;
-use super::cell::Core;
+use super::core::Core;
 use super::held::Held;
 use super::recv::Recv;
 use super::sources::Sources;

@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll, ready};
 
 use super::address::Address;
-use super::cell::Core;
+use super::core::Core;
 use super::held::Held;
 use crate::error::Fault;
 use crate::mailbox::Flags;

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use super::cell::Core;
+use super::core::Core;
 
 pub(super) struct Held<M>(NonNull<Core<M>>);
 

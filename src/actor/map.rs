@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::cell::Core;
+use super::core::Core;
 use super::held::Held;
 use crate::contain::contain;
 use crate::mailbox::{Doom, Flags, Refused, Ticket};

@@ -10,8 +10,8 @@ use std::task::{Poll, Waker};
 
 use futures_core::Stream;
 
-use super::cell::Core;
 use super::context::Context;
+use super::core::Core;
 use crate::mailbox::Received;
 
 /// The future of [`Context::recv`].

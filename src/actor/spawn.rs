@@ -8,8 +8,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::cell::{self, Options, Parts};
+use super::cell::{self, Parts};
 use super::context::Context;
+use super::core::Options;
 use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::pinned::{Pinned, Seat};

@@ -1,0 +1,277 @@
+//! The front of an actor's cell: what addresses and the context see of it.
+//!
+//! It knows the messages, and neither the future nor the home: what is behind it is reached through
+//! the header's table. The invariants are those of [`cell`](super::cell).
+#![expect(
+    unsafe_code,
+    reason = "one allocation seen through several types; see A1 to A4 in cell.rs"
+)]
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use super::{id, run};
+use crate::error::{Fault, TellError};
+use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::task::{COUNT_MAX, Header, VTable};
+use crate::waiters::Waiters;
+
+/// The front of a cell.
+#[repr(C)]
+pub(crate) struct Core<M> {
+    pub(super) header: Header,
+    senders: AtomicU32,
+    /// Counts the runs, so that `recv` sees where a new one begins. Written by the run only.
+    turn: AtomicU32,
+    pub(super) id: u64,
+    name: Option<Box<Name>>,
+    /// Who waits for the end of the actor.
+    pub(super) ended: Waiters,
+    pub(super) mailbox: Mailbox<M>,
+}
+
+/// Few actors have one, so that it costs the others one word and not two.
+struct Name(Box<str>);
+
+/// The options of an actor that the cell keeps.
+pub(super) struct Options {
+    pub(super) name: Option<Box<str>>,
+    pub(super) capacity: Option<usize>,
+}
+
+impl<M> Core<M> {
+    pub(super) fn new(vtable: &'static VTable, batch: u32, options: Options) -> Self {
+        Core {
+            // The addresses, the handle, and the cell's own (A4).
+            header: Header::new(vtable, 3),
+            senders: AtomicU32::new(1),
+            turn: AtomicU32::new(0),
+            id: id::next(),
+            name: options.name.map(|name| Box::new(Name(name))),
+            ended: Waiters::new(),
+            mailbox: Mailbox::new(options.capacity, batch),
+        }
+    }
+
+    /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
+    /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
+    pub(super) fn receive_in_run(&self, waker: &Waker) -> bool {
+        let own = waker.data() == std::ptr::from_ref(self).cast()
+            && std::ptr::eq(waker.vtable(), Self::WAKER);
+        own && run::set_receiving(self.pointer(), true)
+    }
+
+    /// `recv` waits no more: the next message need wake nobody for it.
+    pub(super) fn stop_receiving(&self) {
+        run::set_receiving(self.pointer(), false);
+        if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
+            self.mailbox.wait_no_more();
+        }
+    }
+
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref().map(|name| &*name.0)
+    }
+
+    /// What it was made with.
+    pub(super) fn into_options(self) -> Options {
+        Options {
+            capacity: self.mailbox.capacity(),
+            name: self.name.map(|name| name.0),
+        }
+    }
+
+    /// Another run begins; called by that.
+    pub(super) fn begin_turn(&self) {
+        // Relaxed: written by the run only, one after the other.
+        self.turn
+            .store(self.turn().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn turn(&self) -> u32 {
+        // Relaxed: it only tells one run from the next.
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn pointer(&self) -> NonNull<Header> {
+        NonNull::from(self).cast()
+    }
+
+    /// Passes on what a step of the mailbox has woken.
+    pub(super) fn pass_on(&self, wake: Wake) {
+        match wake {
+            Wake::Nobody => {}
+            // SAFETY: scheduled just now; whoever has `&self` holds a reference (A2).
+            Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer(), false) },
+            Wake::Foreign(waker) => wake_foreign(waker),
+            Wake::Both(waker) => {
+                self.pass_on(Wake::Actor);
+                wake_foreign(waker);
+            }
+        }
+    }
+
+    pub(super) fn tell(&self, message: M) -> Result<(), TellError<M>> {
+        self.mailbox.tell(message).map(|wake| self.pass_on(wake))
+    }
+
+    pub(super) fn close(&self) {
+        self.pass_on(self.mailbox.close());
+    }
+
+    pub(super) fn doom(&self, doom: Doom) {
+        let (wake, undelivered) = self.mailbox.doom(doom);
+        self.undelivered(undelivered);
+        self.pass_on(wake);
+    }
+
+    /// # Safety
+    /// The actor has ended, its result is of this type, and the caller alone may ask for it, once.
+    pub(super) unsafe fn take_result<T>(&self) -> Result<T, Fault> {
+        let mut result: Option<Result<T, Fault>> = None;
+        // SAFETY: (A3) the caller's duty.
+        unsafe { (self.header.vtable.take_result)(self.pointer(), (&raw mut result).cast()) };
+        result.expect("the result is kept for the one who may ask")
+    }
+
+    /// # Safety
+    /// As in `take_result`.
+    pub(super) unsafe fn drop_result(&self) {
+        // SAFETY: (A3) the caller's duty.
+        unsafe { (self.header.vtable.drop_result)(self.pointer()) };
+    }
+
+    pub(super) fn undelivered(&self, messages: usize) {
+        if messages > 0 {
+            // SAFETY: (A2) whoever has `&self` holds a reference.
+            unsafe { (self.header.vtable.undelivered)(self.pointer(), messages) };
+        }
+    }
+
+    // -- counts -------------------------------------------------------------------------------
+
+    pub(super) fn retain(&self) {
+        self.header.retain();
+    }
+
+    /// # Safety
+    /// The caller gives up a reference and does not use `core` afterwards.
+    pub(super) unsafe fn release(core: NonNull<Core<M>>) {
+        // SAFETY: (A2) held until here.
+        unsafe { (core.as_ref().header.vtable.release)(core.cast()) };
+    }
+
+    pub(super) fn add_sender(&self) {
+        // Relaxed: as in `retain`.
+        if self.senders.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
+            std::process::abort();
+        }
+    }
+
+    /// Adds an address out of none at hand; false if there is none left or the mailbox is closed.
+    pub(super) fn revive_sender(&self) -> bool {
+        if self.mailbox.peek().has(Flags::CLOSED) {
+            return false;
+        }
+        let raise = |senders: u32| (senders > 0 && senders < COUNT_MAX).then(|| senders + 1);
+        // Relaxed: as in `retain`; the count itself decides.
+        self.senders
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise)
+            .is_ok()
+    }
+
+    /// Whether nobody has received yet; then `close_if_abandoned` is to follow.
+    pub(super) fn is_starting(&self) -> bool {
+        self.mailbox.peek().has(Flags::STARTING)
+    }
+
+    /// After the first receive: closes if the last address was given up before it.
+    pub(super) fn close_if_abandoned(&self) {
+        // Relaxed: ordered by the lock that `abandon` takes after the count, and `receive` took.
+        if self.senders.load(Ordering::Relaxed) == 0 {
+            self.close();
+        }
+    }
+
+    /// Adds an address for the actor itself, also if there is none left and it has still to begin;
+    /// false if the mailbox is closed.
+    pub(super) fn add_own_sender(&self) -> bool {
+        if self.revive_sender() {
+            return true;
+        }
+        if !self.mailbox.peek().has(Flags::STARTING) || self.mailbox.peek().has(Flags::CLOSED) {
+            return false;
+        }
+        // Zero, and nobody else raises it from there. The addresses have a reference again.
+        self.retain();
+        // Relaxed: as in `retain`.
+        self.senders.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether nobody can send to it any more.
+    pub(super) fn is_closed(&self) -> bool {
+        // Relaxed: a hint, and zero is final but for the actor's own sources.
+        self.mailbox.peek().has(Flags::CLOSED) || self.senders.load(Ordering::Relaxed) == 0
+    }
+
+    /// # Safety
+    /// The caller gives up an address and does not use `core` afterwards.
+    pub(super) unsafe fn drop_sender(core: NonNull<Core<M>>) {
+        // SAFETY: (A2) the addresses' reference is held until the last one is gone.
+        if unsafe { core.as_ref() }.count_sender_out() {
+            // SAFETY: the addresses' common reference is given up.
+            unsafe { Self::release(core) };
+        }
+    }
+
+    /// Gives up an address of the actor, which the caller holds a reference to as well.
+    pub(super) fn give_up_sender(&self) {
+        if self.count_sender_out() {
+            // SAFETY: (A2) the addresses' common reference, which is not the last one.
+            unsafe { Self::release(NonNull::from(self)) };
+        }
+    }
+
+    /// One address less; says whether that was the last one.
+    fn count_sender_out(&self) -> bool {
+        // AcqRel: what was done through the other addresses is done before the close.
+        let last = self.senders.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            self.pass_on(self.mailbox.abandon());
+        }
+        last
+    }
+
+    // -- the actor's own waker ----------------------------------------------------------------
+
+    const WAKER: &'static RawWakerVTable = &RawWakerVTable::new(
+        // SAFETY: (A1, A2) the data of this waker is a core with a reference.
+        |data| unsafe {
+            (*data.cast::<Core<M>>()).retain();
+            RawWaker::new(data, Self::WAKER)
+        },
+        // SAFETY: as above; the reference goes with the waker.
+        |data| unsafe {
+            let core = NonNull::new_unchecked(data.cast_mut()).cast::<Core<M>>();
+            core.as_ref().pass_on(core.as_ref().mailbox.wake());
+            Self::release(core);
+        },
+        // SAFETY: as above.
+        |data| unsafe {
+            let core = &*data.cast::<Core<M>>();
+            core.pass_on(core.mailbox.wake());
+        },
+        // SAFETY: as above.
+        |data| unsafe { Self::release(NonNull::new_unchecked(data.cast_mut()).cast()) },
+    );
+
+    /// The actor's waker without a reference of its own, for use while the cell is held.
+    pub(super) fn waker(&self) -> ManuallyDrop<Waker> {
+        let raw = RawWaker::new(std::ptr::from_ref(self).cast(), Self::WAKER);
+        // SAFETY: the table keeps the waker contract; it is never dropped, so needs no reference.
+        ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
+    }
+}

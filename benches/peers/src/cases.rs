@@ -99,7 +99,7 @@ impl Case {
     /// known to hang take two seconds at most, the slowest of the others some ten.
     pub fn limit(self) -> Duration {
         match self {
-            Self::Fib | Self::PacedLatency => Duration::from_secs(12),
+            Self::Fib | Self::PacedLatency => Duration::from_secs(8),
             _ => Duration::from_secs(60),
         }
     }

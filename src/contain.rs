@@ -7,6 +7,9 @@ use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use crate::sync::Mutex;
 
 /// Runs user code whose panic must go no further; the panic hook has told of it.
 pub(crate) fn contain(user_code: impl FnOnce()) {
@@ -34,12 +37,14 @@ crate::sync::thread_local! {
 }
 
 /// Drops what a shutdown refused to take. Its drop may bring something that is refused as well, and
-/// so on for ever: then one is kept from being dropped, and that is told.
-pub(crate) fn drop_refused<T>(value: T) {
+/// so on for ever: then one is kept for as long as the process lives, and that is told.
+pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
+    static KEPT: OnceLock<Mutex<Vec<Box<dyn Any + Send>>>> = OnceLock::new();
     // Without the thread-local the thread ends, and brings nothing for ever.
     let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
     if depth >= REFUSED_DEPTH_MAX {
-        std::mem::forget(value);
+        let kept = KEPT.get_or_init(|| Mutex::new(Vec::new()));
+        kept.lock().push(Box::new(value));
         // Not `eprintln!`, which panics where stderr is closed.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr(),

@@ -71,6 +71,8 @@ struct State {
     places: Vec<usize>,
     /// How many threads there are, without those that are workers, with those that were.
     threads: usize,
+    /// How many of them have given a worker's place away and have not come here yet.
+    displaced: usize,
     /// Threads that wait for a job, also those that were told of one and have not taken it.
     idle: usize,
     over: bool,
@@ -111,10 +113,10 @@ impl Blocking {
             self.changed.notify_one();
             return VecDeque::new();
         }
-        if state.threads >= THREADS_MAX {
+        if state.own() >= THREADS_MAX {
             return VecDeque::new();
         }
-        match self.grow(state, start) {
+        match self.grow(state, 0, start) {
             Ok(()) => VecDeque::new(),
             Err(NoThread { jobs, .. }) => jobs,
         }
@@ -130,23 +132,26 @@ impl Blocking {
             return Ok(false);
         }
         if state.idle > state.wanted() {
+            state.displaced += 1;
             state.places.push(index);
             drop(state);
             self.changed.notify_one();
             return Ok(true);
         }
         let runtime = Some(runtime.clone());
-        self.grow(state, || BlockingHome { runtime }.start(Some(index)))?;
+        self.grow(state, 1, || BlockingHome { runtime }.start(Some(index)))?;
         Ok(true)
     }
 
-    /// Starts one thread more.
+    /// Starts one thread more, for a job, or in the place of one that is `displaced`.
     fn grow(
         &self,
         mut state: MutexGuard<'_, State>,
+        displaced: usize,
         start: impl FnOnce() -> io::Result<JoinHandle<()>>,
     ) -> Result<(), NoThread> {
         state.threads += 1;
+        state.displaced += displaced;
         drop(state);
         let error = match start() {
             Ok(thread) => {
@@ -157,10 +162,11 @@ impl Blocking {
         };
         let mut state = self.state.lock();
         state.threads -= 1;
+        state.displaced -= displaced;
         self.ended.notify_all();
         // Others will come to the jobs, or find that they cannot be started either: the last one of
         // these runs the jobs of all.
-        let jobs = if state.threads == 0 {
+        let jobs = if state.own() == 0 {
             std::mem::take(&mut state.jobs)
         } else {
             VecDeque::new()
@@ -183,11 +189,12 @@ impl Blocking {
                     return;
                 }
                 state = self.state.lock();
+                state.displaced -= 1;
             } else if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 contain(|| job.run());
                 state = self.state.lock();
-            } else if state.over || state.threads > THREADS_MAX {
+            } else if state.over || state.own() > THREADS_MAX {
                 break;
             } else {
                 state.idle += 1;
@@ -234,6 +241,11 @@ impl Blocking {
 }
 
 impl State {
+    /// How many threads there are that come to the jobs.
+    fn own(&self) -> usize {
+        self.threads - self.displaced
+    }
+
     /// How many idle threads are, or will be, told of something.
     fn wanted(&self) -> usize {
         self.jobs.len() + self.places.len()
@@ -247,7 +259,13 @@ pub(super) struct NoThread {
     pub(super) jobs: VecDeque<Runnable>,
 }
 
-/// Makes the calling thread one of the pool's, until that is over.
+/// Makes the calling thread, which was a worker, one of the pool's, until that is over.
+pub(super) fn come(runtime: &Arc<Inner>) {
+    runtime.blocking.state.lock().displaced -= 1;
+    serve(runtime);
+}
+
+/// The body of a thread of a runtime's pool.
 pub(super) fn serve(runtime: &Arc<Inner>) {
     let place = Place::new(runtime, Role::Blocking);
     let _entered = place.enter();

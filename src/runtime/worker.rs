@@ -17,7 +17,7 @@ use crate::timers::Pace;
 /// The body of a worker's thread.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
     if hold_place(inner, index) == Left::Displaced {
-        blocking::serve(inner);
+        blocking::come(inner);
     }
 }
 

@@ -246,18 +246,18 @@ fn bug_d14_the_reason_of_the_end_is_the_first_panic(home: &Home) {
     // What is left in the mailbox panics when it is dropped, and says something else.
     let (drops, held) = (Drops::default(), home.hold());
     let actor = home.spawn(greenroom::actor(|mut cx: Context<Bomb>| async move {
-        std::mem::forget(cx.recv().await);
+        drop(cx.recv().await);
         panic!("bomb in the handler");
     }));
-    for _ in 0..4 {
-        assert!(actor.tell(Bomb::new(true, &drops)).is_ok());
+    for live in [false, true, true, true] {
+        assert!(actor.tell(Bomb::new(live, &drops)).is_ok());
     }
     drop(held);
     match home.block_on(actor.join()).unwrap_err() {
         Fault::Panicked(panic) => assert_eq!(panic.text(), Some("bomb in the handler")),
         other => panic!("{other}"),
     }
-    until(|| drops.count() == 3);
+    until(|| drops.count() == 4);
 }
 
 #[test]

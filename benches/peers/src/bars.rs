@@ -75,3 +75,26 @@ impl Bar {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_of_two_peers_counts_the_better_one() {
+        let beside = |peer: &str| Some(if peer == "tokio" { 1.5 } else { 0.9 });
+        let verdict = Bar::Ahead(BY_HAND).verdict(1.0, beside);
+        assert_eq!(verdict, "> tokio, smol: 0.90, MISSED");
+        let verdict = Bar::Times(1.4, &["tokio"]).verdict(1.0, beside);
+        assert_eq!(verdict, "≥ 1.4 × tokio: 1.50, met");
+    }
+
+    #[test]
+    fn a_peer_without_a_figure_is_no_bar() {
+        let beside = |peer: &str| (peer == "smol").then_some(2.0);
+        let verdict = Bar::Ahead(BY_HAND).verdict(1.0, beside);
+        assert_eq!(verdict, "> tokio, smol: 2.00, met");
+        let verdict = Bar::Ahead(&["tokio"]).verdict(1.0, beside);
+        assert_eq!(verdict, "> tokio: not run");
+    }
+}

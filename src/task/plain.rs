@@ -129,7 +129,8 @@ impl<T> fmt::Debug for FallibleTask<T> {
 /// What a plain task comes to; dropping it never unwinds.
 pub(crate) enum Outcome<T> {
     Value(Contained<T>),
-    Panicked(Unheard),
+    /// In a box, so that a task that waits has no room for it.
+    Panicked(Box<Unheard>),
 }
 
 impl<T> Outcome<T> {
@@ -208,10 +209,10 @@ impl<H: Home, Fut: Future> Future for Plain<H, Fut> {
             Err(panic) => {
                 let home = this.home.clone();
                 let report = Box::new(move |unjoined: &Unjoined<'_>| home.report(unjoined));
-                Poll::Ready(Outcome::Panicked(Unheard {
+                Poll::Ready(Outcome::Panicked(Box::new(Unheard {
                     panic: Some(panic),
                     report,
-                }))
+                })))
             }
         }
     }

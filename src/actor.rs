@@ -10,6 +10,8 @@ mod core;
 mod handle;
 mod held;
 mod id;
+#[cfg(all(test, greenroom_loom))]
+mod loom;
 mod map;
 mod recv;
 mod reply;

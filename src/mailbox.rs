@@ -236,22 +236,25 @@ impl<M> Mailbox<M> {
 
     /// Refuses all that comes from now on; what was accepted stays.
     pub(crate) fn close(&self) -> Wake {
-        self.close_unless(Flags::CLOSED)
+        self.close_unless(|flags| flags.has(Flags::CLOSED))
     }
 
-    /// Nobody can send any more: closes, unless the actor has still to receive. When it does it
-    /// looks for itself, after this.
-    pub(crate) fn abandon(&self) -> Wake {
-        self.close_unless(Flags::CLOSED.or(Flags::STARTING))
+    /// Nobody can send any more: closes, unless the actor has still to receive, when it looks for
+    /// itself; or has, and meanwhile given itself an address, so that `is_so` no longer.
+    pub(crate) fn abandon(&self, is_so: impl Fn() -> bool) -> Wake {
+        self.close_unless(|flags| {
+            let is_so = is_so() || mutant("abandoned_without_a_second_look");
+            flags.has(Flags::CLOSED.or(Flags::STARTING)) || !is_so
+        })
     }
 
-    fn close_unless(&self, unless: Flags) -> Wake {
+    fn close_unless(&self, unless: impl Fn(Flags) -> bool) -> Wake {
         // The close is final, and whoever closed sees to what belongs to it.
         if self.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
         let (wake, waited_for) = self.lock(|flags, shared| {
-            if flags.has(unless) {
+            if unless(*flags) {
                 return (Wake::Nobody, false);
             }
             flags.set(Flags::CLOSED);
@@ -266,11 +269,12 @@ impl<M> Mailbox<M> {
     /// Drops what was accepted and not taken, once it is closed; says how many messages that were.
     pub(crate) fn drain(&self) -> usize {
         // What was accepted was so before the close, so it is seen.
-        if !self.peek().has(Flags::FILLED) {
+        if !self.peek().has(Flags::FILLED.or(Flags::RESERVED)) {
             return 0;
         }
         let mut queue = self.lock(|flags, shared| {
             flags.clear(Flags::FILLED);
+            flags.set(Flags::DEAF);
             if let Some(Rare {
                 bound: Some(bound),
                 reserved,

@@ -87,6 +87,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         SETTLED,
     ),
     (
+        "abandoned_without_a_second_look",
+        "model_30",
+        "the source was there before the end",
+    ),
+    (
         "fired_stays_in_the_table",
         "model_28_a_deadline_is_fired_once",
         "fired twice",

@@ -32,6 +32,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 pub use blocking::unblock;
+pub(crate) use builder::BATCH;
 pub use builder::Builder;
 use current::{Place, Role};
 pub(crate) use inner::Inner;

@@ -30,7 +30,8 @@ use crate::mailbox::{Refused, Ticket};
 /// Where to send messages to an actor: cheap to clone, to be given to anybody.
 ///
 /// Messages of one sender arrive in the order in which they were sent. An actor whose last address
-/// is dropped is closed, as by [`stop`](Address::stop).
+/// is dropped, and which has no [source](crate::Context::attach) left, is closed as by
+/// [`stop`](Address::stop).
 ///
 /// Two addresses are equal if they are of the same actor.
 pub struct Address<M> {
@@ -97,8 +98,8 @@ impl<M> Address<M> {
 
     /// Puts the message in the mailbox at once; any thread may call this, async or not.
     ///
-    /// It waits for nothing. The message of an accepted `tell` is handled before all that is
-    /// accepted later.
+    /// It waits for nothing. The message of an accepted `tell` is handled before all that is sent
+    /// later.
     ///
     /// # Errors
     /// [`TellError::Full`] if the mailbox is bounded and has no room, or if others wait for room;
@@ -129,7 +130,8 @@ impl<M> Address<M> {
     /// # Cancel safety
     /// Dropped while it waits, it gives up its place and drops the message. Once the mailbox has
     /// taken the message it will be delivered, even if the future is dropped before it says so. A
-    /// future that is neither polled nor dropped holds up nobody.
+    /// future that is neither polled nor dropped holds up nobody, unless the address was made by
+    /// [`map`](Address::map).
     pub fn send(&self, message: M) -> Sending<'_, M> {
         Sending {
             address: self,
@@ -411,6 +413,7 @@ impl<M> WeakAddress<M> {
     /// As [`Address::tell`].
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
         match &self.0 {
+            _ if self.is_closed() => Err(TellError::Closed(message)),
             Way::Actor(core) => core.tell(message),
             Way::Map(places) => tell_through(&**places, message),
         }
@@ -439,6 +442,9 @@ impl<M> WeakAddress<M> {
     }
 
     /// As [`Address::is_closed`].
+    ///
+    /// An actor without an address is closed, but for one that has not received yet: that can still
+    /// open itself by a source, such as [`send_after`](crate::Context::send_after).
     pub fn is_closed(&self) -> bool {
         self.actor().is_closed()
     }

@@ -25,7 +25,7 @@ use super::core::{Core, Options};
 use super::held::Held;
 use super::run;
 use super::stage::Stage;
-use crate::contain::contain;
+use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Rest};
 use crate::sync::UnsafeCell;
@@ -85,10 +85,10 @@ pub(super) fn stillborn<M, H, A, Fut>(home: H, actor: A, options: Options) -> No
 where
     M: Send + 'static,
     H: CellHome,
-    A: 'static,
+    A: Send + 'static,
     Fut: Future + 'static,
 {
-    contain(|| drop(actor));
+    drop_refused(actor);
     let core = Core::new(
         Cell::<M, H, A, Fut, Fut::Output>::VTABLE,
         home.batch(),
@@ -221,8 +221,6 @@ where
             // SAFETY: (A3) ended, and nobody else will ask.
             unsafe { Self::drop_result(core.pointer()) };
         }
-        // A place that was reserved before may have been filled until now.
-        core.undelivered(core.mailbox.drain());
         core.ended.wake_all();
         // SAFETY: (A4) the cell's own reference, given up last.
         unsafe { Self::release(core.pointer()) };

@@ -6,7 +6,6 @@
 #![expect(unsafe_code, reason = "a context is as `Send` as its messages")]
 
 use std::fmt;
-use std::task::Waker;
 
 use super::address::WeakAddress;
 use super::core::Core;
@@ -68,7 +67,8 @@ impl<M> Context<M> {
 
     /// Waits for the next message; `None` once the mailbox is closed and all it had is read.
     ///
-    /// The mailbox is closed by [`stop`](crate::Address::stop), or when no address is left. After
+    /// The mailbox is closed by [`stop`](crate::Address::stop), or when neither an address nor a
+    /// source of its own is left. After
     /// [`batch`](crate::Builder::batch) messages in one poll it lets others run first.
     ///
     /// # Cancel safety
@@ -93,8 +93,10 @@ impl<M> Context<M> {
         }
         match received {
             Received::Message(message) => Some(message),
-            // A source that wakes nobody now is looked at again by the next `recv`.
-            Received::Empty => self.poll_sources(Waker::noop()),
+            Received::Empty => {
+                self.drop_sources_if_closed();
+                self.poll_sources(None)
+            }
             Received::Closed => None,
         }
     }

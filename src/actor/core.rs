@@ -240,7 +240,9 @@ impl<M> Core<M> {
         // AcqRel: what was done through the other addresses is done before the close.
         let last = self.senders.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
-            self.pass_on(self.mailbox.abandon());
+            // Relaxed: ordered by the lock, under which the actor's first receive ended.
+            let none = || self.senders.load(Ordering::Relaxed) == 0;
+            self.pass_on(self.mailbox.abandon(none));
         }
         last
     }

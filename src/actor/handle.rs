@@ -60,8 +60,8 @@ impl<M, T> Handle<M, T> {
     /// [`stop`](Address::stop). Keep an [`address`](Handle::address) if it is to go on meanwhile.
     ///
     /// # Errors
-    /// A [`Fault`] if the actor panicked, was killed, or was cancelled by the shutdown of its
-    /// runtime.
+    /// A [`Fault`] if the actor panicked, was killed, or was cancelled or never started because of
+    /// the shutdown of its runtime or pinned thread.
     ///
     /// # Cancel safety
     /// The future holds the right to the result: dropped, it gives that up, as dropping the handle

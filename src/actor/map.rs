@@ -96,15 +96,19 @@ impl<M: Send + 'static> Places<M> for Held<M> {
     }
 
     fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
-        let mut ticket = wait.take().map(ticket);
-        let polled = self.mailbox.poll_reserve(&mut ticket, cx);
-        *wait = ticket.map(|ticket| Box::new(ticket) as _);
-        polled
+        if wait.is_none() {
+            let reserved = self.mailbox.reserve();
+            if reserved != Err(Refused::Full) {
+                return Poll::Ready(reserved);
+            }
+        }
+        let wait = wait.get_or_insert_with(|| Box::new(None::<Ticket<M>>));
+        self.mailbox.poll_reserve(ticket(wait), cx)
     }
 
     fn leave_line(&self, wait: Wait) {
-        if let Some(wait) = wait {
-            self.pass_on(self.mailbox.leave_line(ticket(wait)));
+        if let Some(ticket) = wait.and_then(|mut wait| ticket(&mut wait).take()) {
+            self.pass_on(self.mailbox.leave_line(ticket));
         }
     }
 
@@ -123,8 +127,11 @@ impl<M: Send + 'static> Places<M> for Held<M> {
     }
 }
 
-fn ticket<M: Send + 'static>(wait: Box<dyn Any + Send + Sync>) -> Ticket<M> {
-    *wait.downcast().expect("a wait goes back to where it began")
+/// The ticket stays where it is while it is used, since a waker's clone may panic.
+fn ticket<M: Send + 'static>(wait: &mut Box<dyn Any + Send + Sync>) -> &mut Option<Ticket<M>> {
+    (**wait)
+        .downcast_mut()
+        .expect("a wait goes back to where it began")
 }
 
 /// Places in front of others, with a function between them.

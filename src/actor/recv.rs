@@ -107,8 +107,8 @@ impl<M> Context<M> {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        if self.is_sources_turn()
-            && let Some(message) = self.poll_sources(waker)
+        if self.take_turn()
+            && let Some(message) = self.poll_sources(Some(waker))
         {
             return self.give(message, waiting);
         }
@@ -129,7 +129,7 @@ impl<M> Context<M> {
                 }
                 Received::Empty => {}
             }
-            if let Some(message) = self.poll_sources(waker) {
+            if let Some(message) = self.poll_sources(Some(waker)) {
                 return self.give(message, waiting);
             }
             if self.core.receive_in_run(waker) || self.core.mailbox.wait(waker) {

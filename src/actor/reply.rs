@@ -145,7 +145,8 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     /// A second call replaces the first.
     ///
     /// # Panics
-    /// The future does, as [`sleep`](crate::time::sleep), outside any runtime.
+    /// As [`sleep`](crate::time::sleep): the future does, outside any runtime, if the process's timer
+    /// thread can't be started.
     pub fn timeout(mut self, duration: Duration) -> Self {
         self.patience = Some(duration);
         self

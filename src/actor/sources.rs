@@ -29,6 +29,8 @@ pub(super) struct Sources<M> {
     all: SelectAll<Source<M>>,
     /// The mailbox had its turn, so `recv` begins with these.
     first: bool,
+    /// Whom they wake, since they were found pending.
+    waker: Waker,
     /// Keeps the mailbox open.
     _address: Address<M>,
 }
@@ -54,7 +56,8 @@ impl<M> Drop for Source<M> {
 }
 
 impl<M> Context<M> {
-    pub(super) fn is_sources_turn(&mut self) -> bool {
+    /// Whether `recv` begins with the sources; every second time it does.
+    pub(super) fn take_turn(&mut self) -> bool {
         match &mut self.sources {
             Some(sources) => {
                 sources.first = !sources.first;
@@ -64,10 +67,14 @@ impl<M> Context<M> {
         }
     }
 
-    /// A message of a source, if one has any now; otherwise that wakes `waker`.
-    pub(super) fn poll_sources(&mut self, waker: &Waker) -> Option<M> {
+    /// A message of a source, if one has any now. Otherwise that wakes `waker` or, if that is
+    /// `None`, whoever polled before.
+    pub(super) fn poll_sources(&mut self, waker: Option<&Waker>) -> Option<M> {
         let sources = self.sources.as_mut()?;
-        let mut cx = TaskContext::from_waker(waker);
+        if let Some(waker) = waker {
+            sources.waker.clone_from(waker);
+        }
+        let mut cx = TaskContext::from_waker(&sources.waker);
         match sources.all.poll_next_unpin(&mut cx) {
             Poll::Ready(Some(message)) => Some(message),
             Poll::Ready(None) => {
@@ -98,6 +105,7 @@ impl<M> Context<M> {
             self.sources = Some(Box::new(Sources {
                 all,
                 first: false,
+                waker: Waker::noop().clone(),
                 _address: address,
             }));
         }
@@ -195,6 +203,9 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Gives what `make` makes of the result of an actor, a task or a future, when that is there.
+    ///
+    /// Give it the [`Handle`](crate::Handle) itself: its `join` is a future like any other, whose
+    /// value is a result already.
     ///
     /// The actor reads on meanwhile. The result is an `Err` if the other one panicked, was killed
     /// or was cancelled. Dropped before, a [`Task`](crate::Task) or future is cancelled, and a

@@ -29,7 +29,8 @@
 /// Options, in any order, are the methods of [`ActorBuilder`](crate::ActorBuilder): `name`,
 /// `capacity`, `on`.
 ///
-/// It gives a [`Handle`](crate::Handle).
+/// It gives a [`Handle`](crate::Handle). An expression of more than about a hundred tokens runs into
+/// the compiler's recursion limit: bind it to a name first.
 ///
 /// # Panics
 /// As [`ActorBuilder::spawn`](crate::ActorBuilder::spawn): where no runtime is current, or an

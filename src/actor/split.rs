@@ -26,11 +26,9 @@ use super::spawn::ActorBuilder;
 use crate::contain::contain;
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Flags};
+use crate::runtime::BATCH;
 use crate::sync::{Mutex, yield_now};
 use crate::task::{CellHome, Header, Home, Runnable, Ticket};
-
-/// How many messages are handled in one poll: as on a runtime by default.
-const BATCH: u32 = 64;
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// Gives the actor as a future, for any executor to run, with its address.
@@ -98,7 +96,8 @@ pub struct Split<M, A, Fut> {
     _actor: PhantomData<(A, Fut)>,
 }
 
-// SAFETY: (L1) what is in the cell may go where this goes.
+// SAFETY: (L1) what is in the cell may go where this goes. The output need not be `Send`: it is made
+// and taken in one poll, and what a drop finds instead is a fault.
 unsafe impl<M: Send, A: Send, Fut: Send> Send for Split<M, A, Fut> {}
 // SAFETY: a shared `Split` gives no access.
 unsafe impl<M: Send, A, Fut> Sync for Split<M, A, Fut> {}
@@ -125,6 +124,7 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
         // SAFETY: (A3, L1) ended, and this has the one right to the result, of this type.
         let result = unsafe { core.take_result() };
         this.core = None;
+        this.outside.forget_waker();
         Poll::Ready(result)
     }
 }
@@ -145,6 +145,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         core.mailbox.unjoin();
         // SAFETY: (A3, L1) ended, and nobody else can ask for the result.
         unsafe { core.drop_result() };
+        self.outside.forget_waker();
     }
 }
 
@@ -179,11 +180,20 @@ impl Outside {
     }
 }
 
+impl Outside {
+    /// Nobody will poll again; addresses may live on, and keep this.
+    fn forget_waker(&self) {
+        self.take(None);
+    }
+}
+
 impl Home for Arc<Outside> {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         let mut place = self.0.lock();
         place.runnable = Some(runnable);
-        let waker = place.waker.clone();
+        // Taken, not cloned: that would be a call of the user's under the lock. The next poll leaves
+        // another one.
+        let waker = place.waker.take();
         drop(place);
         if let Some(waker) = waker {
             contain(|| waker.wake());
@@ -216,6 +226,6 @@ impl CellHome for Arc<Outside> {
     fn undelivered(&self, _messages: usize) {}
 
     fn batch(&self) -> u32 {
-        BATCH
+        BATCH as u32
     }
 }

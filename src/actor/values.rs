@@ -58,7 +58,7 @@ pub trait Actor: Send + Sized {
     }
 
     /// Comes after the last message; not after [`kill`](crate::Address::kill), a panic, or the
-    /// shutdown's end.
+    /// shutdown's end, which drop it where it waits as they do with any handler.
     fn stopped(&mut self, cx: &mut Context<Self::Message>) -> impl Future<Output = ()> + Send {
         let _ = cx;
         ready(())

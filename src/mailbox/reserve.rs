@@ -63,20 +63,11 @@ impl<M> Mailbox<M> {
         ticket: &mut Option<Ticket<M>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>> {
-        if let Some(waiting) = ticket {
-            let mut waker = Some(cx.waker().clone());
-            let found = self.lock(|_, shared| match shared.bound() {
-                Some(bound) => bound.line.look(waiting, &mut waker),
-                None => State::Refused,
+        if ticket.is_some() {
+            return self.poll_line(ticket, cx).map(|(state, _)| match state {
+                State::Accepted => Ok(()),
+                _ => Err(Refused::Closed),
             });
-            if found != State::Waiting {
-                ticket.take().and_then(Ticket::free);
-            }
-            return match found {
-                State::Waiting => Poll::Pending,
-                State::Accepted => Poll::Ready(Ok(())),
-                State::Refused => Poll::Ready(Err(Refused::Closed)),
-            };
         }
         let reserved = self.reserve();
         if reserved != Err(Refused::Full) {
@@ -96,31 +87,19 @@ impl<M> Mailbox<M> {
 
     /// Gives up a place in the line, or the place that it came to.
     pub(crate) fn leave_line(&self, ticket: Ticket<M>) -> Wake {
-        let state = self.lock(|flags, shared| {
-            let Some(bound) = shared.bound() else {
-                return State::Refused;
-            };
-            let state = bound.line.leave(&ticket);
-            if bound.line.is_empty() {
-                flags.clear(Flags::WAITED_FOR);
-            }
-            state
-        });
-        ticket.free();
-        match state {
-            State::Accepted => self.give_up_place(),
+        match self.leave(ticket) {
+            (State::Accepted, _) => self.give_up_place(),
             _ => Wake::Nobody,
         }
     }
 
-    /// Puts the message where the place was reserved; given back if the actor is over.
+    /// Puts the message where the place was reserved; given back if nobody will receive it.
     pub(crate) fn fill(&self, message: M) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
         spare.provide(self.peek().has(Flags::FILLED));
         let wake = self.lock(|flags, shared| {
-            let over = flags.has(Flags::KILLED.or(Flags::CANCELLED).or(Flags::ENDED));
-            if over || !shared.queue.push(&mut message, &mut spare) {
+            if flags.has(Flags::DEAF) || !shared.queue.push(&mut message, &mut spare) {
                 return Wake::Nobody;
             }
             if let Some(rare) = shared.rare.as_deref_mut() {

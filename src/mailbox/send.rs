@@ -48,17 +48,8 @@ impl<M> Mailbox<M> {
         ticket: &mut Option<Ticket<M>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, SendError<M>>> {
-        if let Some(waiting) = ticket {
-            let mut waker = Some(cx.waker().clone());
-            let found = self.lock(|_, shared| match shared.bound() {
-                Some(bound) => bound.line.look(waiting, &mut waker),
-                None => State::Refused,
-            });
-            if found == State::Waiting {
-                return Poll::Pending;
-            }
-            let message = ticket.take().and_then(Ticket::free);
-            return Poll::Ready(match message {
+        if ticket.is_some() {
+            return self.poll_line(ticket, cx).map(|(_, left)| match left {
                 None => Ok(Wake::Nobody),
                 Some(message) => Err(SendError(message)),
             });
@@ -99,16 +90,40 @@ impl<M> Mailbox<M> {
         }
     }
 
+    /// How whoever waits in line stands; once that is settled, with the message that is left.
+    pub(super) fn poll_line(
+        &self,
+        ticket: &mut Option<Ticket<M>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<(State, Option<M>)> {
+        let mut waker = Some(cx.waker().clone());
+        let found = self.lock(|_, shared| match (shared.bound(), ticket.as_ref()) {
+            (Some(bound), Some(ticket)) => bound.line.look(ticket, &mut waker),
+            _ => State::Refused,
+        });
+        match found {
+            State::Waiting => Poll::Pending,
+            settled => Poll::Ready((settled, ticket.take().and_then(Ticket::free))),
+        }
+    }
+
     /// Gives up a place in the line; the message is given back unless the mailbox took it.
     pub(crate) fn give_up(&self, ticket: Ticket<M>) -> Option<M> {
-        self.lock(|flags, shared| {
-            let Some(bound) = shared.bound() else { return };
-            bound.line.leave(&ticket);
+        self.leave(ticket).1
+    }
+
+    pub(super) fn leave(&self, ticket: Ticket<M>) -> (State, Option<M>) {
+        let state = self.lock(|flags, shared| {
+            let Some(bound) = shared.bound() else {
+                return State::Refused;
+            };
+            let state = bound.line.leave(&ticket);
             if bound.line.is_empty() {
                 flags.clear(Flags::WAITED_FOR);
             }
+            state
         });
-        ticket.free()
+        (state, ticket.free())
     }
 
     /// Puts `message` (or the one that waits first, if that is `None`) into the queue.

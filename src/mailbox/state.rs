@@ -51,6 +51,8 @@ impl Flags {
     pub(crate) const STARTING: Flags = Flags(1 << 13);
     /// Places are reserved whose messages are still to come.
     pub(crate) const RESERVED: Flags = Flags(1 << 14);
+    /// Nobody will receive what is put in a reserved place.
+    pub(crate) const DEAF: Flags = Flags(1 << 15);
 
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0

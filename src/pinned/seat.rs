@@ -206,6 +206,8 @@ impl Seat {
         self.closing.store(true, Ordering::Release);
         self.over.store(true, Ordering::Release);
         self.registry.close_to_cells();
+        // As in the shutdown of the runtime: a drop may wait for a deadline.
+        self.timers.close();
         let exempt = self.runtime.exempted();
         let spared = self.clear(local, &exempt);
         if !self.inbox.lock().closed {
@@ -215,7 +217,6 @@ impl Seat {
             self.linger(place, spared);
             self.clear(local, &[]);
         }
-        self.timers.close();
         // Release pairs with the Acquire in `Seats`.
         self.stage.store(ENDED, Ordering::Release);
     }

@@ -13,7 +13,7 @@ use crate::error::{BuildError, Unjoined};
 pub(crate) const WORKERS_MAX: usize = 1024;
 /// How many messages an actor handles in one poll by default: long enough to be worth a turn,
 /// 64 µs at a microsecond a message.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 /// How long `shutdown` waits for actors by default.
 const GRACE: Duration = Duration::from_secs(5);
 

@@ -61,7 +61,6 @@ impl Inner {
         while self.cancel_all() > 0 && left_behind == 0 {
             yield_now();
         }
-        self.timers.close();
         self.closing.settle();
         self.drain();
         let pinned: usize = staying.iter().map(|seat| seat.registry.cells()).sum();
@@ -118,6 +117,9 @@ impl Inner {
         }
         self.closing.progress();
         self.seats.finish();
+        // From now on no worker looks at deadlines: who still waits for one, in a drop or a nested
+        // `block_on`, goes to the process's timers.
+        self.timers.close();
         // First, since a thread may be waiting for something that a cancelled task gives free.
         self.cancel_all();
         self.closing

@@ -47,6 +47,9 @@ pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
         if inner.closing.is_settled() {
             // What came to rest on a thread that is given back late.
             inner.cancel_all();
+        } else if inner.is_over() {
+            // What this turn pushed, when no worker was there any more to take it.
+            inner.drain();
         }
         return left;
     }

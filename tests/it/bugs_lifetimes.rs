@@ -82,13 +82,18 @@ fn bug_d5_actors_with_links_and_timers_leave_nothing_behind() {
     });
 }
 
-/// Is spawned again whenever it is dropped.
+/// Is spawned again whenever it is dropped, as a task and as an actor in turns.
 struct Again(Arc<AtomicUsize>);
 
 impl Drop for Again {
     fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        greenroom::spawn(hold(Again(self.0.clone()))).detach();
+        let times = self.0.fetch_add(1, Ordering::SeqCst);
+        let again = Again(self.0.clone());
+        if times.is_multiple_of(2) {
+            greenroom::spawn(hold(again)).detach();
+        } else {
+            drop(spawn!(move |_cx: Context<()>| hold(again)));
+        }
     }
 }
 

@@ -346,3 +346,15 @@ fn the_result_waits_in_the_handle_after_the_end(home: &Home) {
         assert_eq!(drops.count(), 1);
     });
 }
+
+/// Also if it has not had its first turn.
+#[test]
+fn an_abandoned_actor_refuses_what_a_weak_address_tells() {
+    let (address, future) = actor(collect).split();
+    let weak = address.downgrade();
+    weak.tell(1).unwrap();
+    drop(address);
+    assert!(weak.is_closed() && weak.upgrade().is_none());
+    assert!(weak.tell(2).unwrap_err().is_closed());
+    assert_eq!(crate::support::drive(future).unwrap(), [1]);
+}

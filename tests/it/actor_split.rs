@@ -234,3 +234,22 @@ fn an_impossible_option_panics_where_it_is_split() {
     );
     assert_eq!((file.as_str(), line), (file!(), here));
 }
+
+#[test]
+fn the_waker_of_its_task_is_given_up_when_it_is_over() {
+    for finished in [true, false] {
+        let (address, mut future) = actor(sum).split();
+        let (counter, waker) = CountingWaker::new();
+        let mut cx = TaskContext::from_waker(&waker);
+        assert!(Pin::new(&mut future).poll(&mut cx).is_pending());
+        if finished {
+            address.stop();
+            assert!(Pin::new(&mut future).poll(&mut cx).is_ready());
+        } else {
+            drop(future);
+        }
+        drop(waker);
+        assert_eq!(Arc::strong_count(&counter), 1, "the address keeps none");
+        drop(address);
+    }
+}

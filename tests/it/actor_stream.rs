@@ -83,3 +83,21 @@ fn a_stream_that_is_polled_by_another_task_wakes_that_one() {
         gives.kill();
     });
 }
+
+/// `try_recv` says nothing to whoever waits, and takes the wake-up from nobody.
+#[test]
+fn a_look_without_waiting_leaves_the_one_who_waits_for_a_source() {
+    on_workers(1, async {
+        let handle = spawn!(|mut cx: Context<u32>| async move {
+            let _timer = cx.send_after(std::time::Duration::from_millis(2), 7);
+            std::future::poll_fn(|task| match cx.poll_next_unpin(task) {
+                std::task::Poll::Pending => cx.try_recv().map_or(std::task::Poll::Pending, |m| {
+                    std::task::Poll::Ready(Some(m))
+                }),
+                ready => ready,
+            })
+            .await
+        });
+        assert_eq!(handle.join().await.unwrap(), Some(7));
+    });
+}

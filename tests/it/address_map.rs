@@ -253,3 +253,32 @@ fn a_place_that_is_reserved_when_the_actor_is_killed_loses_its_message(home: &Ho
     assert_eq!(drops.count(), 1);
     assert!(home.block_on(handle.join()).is_err());
 }
+
+/// The actor lives on without its context, so nobody will read what comes late.
+#[test]
+fn a_place_that_is_filled_when_nobody_reads_loses_its_message() {
+    within(WATCH, || {
+        let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
+        let (reserved, lives) = (Gate::default(), Gate::default());
+        let dropped = Gate::default();
+        let (waits, goes_on, tells) = (reserved.clone(), lives.clone(), dropped.clone());
+        let handle = spawn!(
+            |cx: Context<Reply<u32>>| async move {
+                waits.wait().await;
+                drop(cx);
+                tells.open();
+                goes_on.wait().await;
+            },
+            on = &runtime
+        );
+        let late = handle.map(move |reply: Reply<u32>| {
+            reserved.open();
+            dropped.pass();
+            reply
+        });
+        assert_eq!(drive(late.ask(|reply| reply)), Err(AskError::NoReply));
+        lives.open();
+        drop(late);
+        drive(handle.join()).unwrap();
+    });
+}

@@ -49,6 +49,7 @@ mod runtime_overflow;
 mod runtime_panics;
 mod runtime_spawn;
 mod runtime_stealing;
+mod shutdown_deadlines;
 mod shutdown_drops;
 mod shutdown_grace;
 mod shutdown_load;

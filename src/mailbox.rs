@@ -29,7 +29,8 @@ use std::task::Waker;
 
 use line::Line;
 pub(crate) use line::Ticket;
-pub(crate) use queue::Queue;
+pub(crate) use queue::Batch;
+use queue::Queue;
 pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
 use state::Word;
@@ -41,8 +42,8 @@ use crate::sync::{UnsafeCell, mutant};
 /// The reading and the writing end share one of these.
 pub(crate) struct Mailbox<M> {
     word: Word,
-    /// How many messages a turn may take; zero once the actor is doomed: it takes no more.
-    batch: AtomicU32,
+    /// How many can send, as whoever counts them says; here because it is as busy as the word.
+    pub(crate) senders: AtomicU32,
     shared: UnsafeCell<Shared<M>>,
 }
 
@@ -101,7 +102,7 @@ pub(crate) enum Doom {
 
 impl<M> Mailbox<M> {
     /// An open mailbox of an actor that is scheduled for its first run and can be joined.
-    pub(crate) fn new(capacity: Option<usize>, batch: u32) -> Self {
+    pub(crate) fn new(capacity: Option<usize>) -> Self {
         let rare = capacity.map(|capacity| {
             let bound = Some(Bound {
                 capacity,
@@ -115,7 +116,7 @@ impl<M> Mailbox<M> {
         });
         Mailbox {
             word: Word::new(Flags::SCHEDULED.or(Flags::JOINABLE).or(Flags::STARTING)),
-            batch: AtomicU32::new(batch),
+            senders: AtomicU32::new(1),
             shared: UnsafeCell::new(Shared {
                 queue: Queue::EMPTY,
                 rare,
@@ -126,12 +127,6 @@ impl<M> Mailbox<M> {
     /// What it was made with.
     pub(crate) fn capacity(&self) -> Option<usize> {
         self.lock(|_, shared| shared.bound().map(|bound| bound.capacity))
-    }
-
-    /// How many messages a turn may take; zero: none, the actor is to be dropped.
-    pub(crate) fn batch(&self) -> u32 {
-        // Relaxed: whoever must see a kill was told of it by other means.
-        self.batch.load(Ordering::Relaxed)
     }
 
     /// The flags as they were a moment ago.
@@ -173,7 +168,7 @@ impl<M> Mailbox<M> {
     // -- the reader ---------------------------------------------------------------------------
 
     /// The next message, from `batch` (what the reader took before) or from the shared queue.
-    pub(crate) fn receive(&self, batch: &mut Queue<M>) -> Received<M> {
+    pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
         if let Some(message) = batch.pop() {
             return Received::Message(message);
         }
@@ -190,8 +185,9 @@ impl<M> Mailbox<M> {
                     message
                 }
                 None => {
-                    std::mem::swap(batch, &mut shared.queue);
-                    batch.pop()
+                    // What it was is empty, so there is nothing to drop.
+                    std::mem::forget(std::mem::replace(batch, shared.queue.take()));
+                    None
                 }
             };
             if shared.queue.is_empty() {
@@ -202,7 +198,7 @@ impl<M> Mailbox<M> {
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
-        match message {
+        match message.or_else(|| batch.pop()) {
             Some(message) => Received::Message(message),
             None if closed => Received::Closed,
             None => Received::Empty,
@@ -240,11 +236,13 @@ impl<M> Mailbox<M> {
     }
 
     /// Nobody can send any more: closes, unless the actor has still to receive, when it looks for
-    /// itself; or has, and meanwhile given itself an address, so that `is_so` no longer.
-    pub(crate) fn abandon(&self, is_so: impl Fn() -> bool) -> Wake {
+    /// itself; or has, and meanwhile given itself an address.
+    pub(crate) fn abandon(&self) -> Wake {
         self.close_unless(|flags| {
-            let is_so = is_so() || mutant("abandoned_without_a_second_look");
-            flags.has(Flags::CLOSED.or(Flags::STARTING)) || !is_so
+            // Relaxed: ordered by the lock, under which the actor's first receive ended.
+            let revived = self.senders.load(Ordering::Relaxed) > 0;
+            flags.has(Flags::CLOSED.or(Flags::STARTING))
+                || (revived && !mutant("abandoned_without_a_second_look"))
         })
     }
 
@@ -283,15 +281,13 @@ impl<M> Mailbox<M> {
             {
                 bound.len = *reserved;
             }
-            std::mem::replace(&mut shared.queue, Queue::EMPTY)
+            shared.queue.take()
         });
         queue.clear()
     }
 
     /// Closes and has the actor dropped at its next suspension; its messages are dropped now.
     pub(crate) fn doom(&self, doom: Doom) -> (Wake, usize) {
-        // Relaxed: as in `batch`.
-        self.batch.store(0, Ordering::Relaxed);
         let wake = self.lock(|flags, shared| {
             flags.set(Flags::CLOSED);
             flags.set(match doom {

@@ -12,7 +12,7 @@ use super::core::Core;
 use super::held::Held;
 use super::recv::Recv;
 use super::sources::Sources;
-use crate::mailbox::{Queue, Received};
+use crate::mailbox::{Batch, Received};
 
 /// The reading end of an actor's mailbox, and what the actor can say of itself.
 ///
@@ -40,7 +40,7 @@ use crate::mailbox::{Queue, Received};
 pub struct Context<M> {
     pub(super) core: Held<M>,
     /// Messages taken from the mailbox and not yet given out.
-    pub(super) batch: Queue<M>,
+    pub(super) batch: Batch<M>,
     /// Who else has messages for this actor.
     pub(super) sources: Option<Box<Sources<M>>>,
     /// How many more messages this turn may handle.
@@ -57,7 +57,7 @@ impl<M> Context<M> {
     pub(super) fn new(core: &Core<M>) -> Self {
         Context {
             core: Held::from(core),
-            batch: Queue::EMPTY,
+            batch: Batch::EMPTY,
             sources: None,
             left: 0,
             // Not this one, so that the first `recv` begins a turn.
@@ -82,7 +82,7 @@ impl<M> Context<M> {
     /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. It
     /// does not count against the batch: a loop over it alone holds the worker.
     pub fn try_recv(&mut self) -> Option<M> {
-        if self.core.mailbox.batch() == 0 {
+        if self.core.batch() == 0 {
             self.drop_batch();
             return None;
         }

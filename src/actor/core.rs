@@ -22,14 +22,17 @@ use crate::waiters::Waiters;
 #[repr(C)]
 pub(crate) struct Core<M> {
     pub(super) header: Header,
-    senders: AtomicU32,
-    /// Counts the runs, so that `recv` sees where a new one begins. Written by the run only.
-    turn: AtomicU32,
+    /// What senders write is as far as can be from what the actor reads for every message: in
+    /// another cache line, mostly.
+    pub(super) mailbox: Mailbox<M>,
     pub(super) id: u64,
     name: Option<Box<Name>>,
     /// Who waits for the end of the actor.
     pub(super) ended: Waiters,
-    pub(super) mailbox: Mailbox<M>,
+    /// How many messages a turn may handle; zero once the actor is doomed: it handles no more.
+    batch: AtomicU32,
+    /// Counts the runs, so that `recv` sees where a new one begins. Written by the run only.
+    turn: AtomicU32,
 }
 
 /// Few actors have one, so that it costs the others one word and not two.
@@ -46,12 +49,12 @@ impl<M> Core<M> {
         Core {
             // The addresses, the handle, and the cell's own (A4).
             header: Header::new(vtable, 3),
-            senders: AtomicU32::new(1),
+            batch: AtomicU32::new(batch),
             turn: AtomicU32::new(0),
             id: id::next(),
             name: options.name.map(|name| Box::new(Name(name))),
             ended: Waiters::new(),
-            mailbox: Mailbox::new(options.capacity, batch),
+            mailbox: Mailbox::new(options.capacity),
         }
     }
 
@@ -81,6 +84,12 @@ impl<M> Core<M> {
             capacity: self.mailbox.capacity(),
             name: self.name.map(|name| name.0),
         }
+    }
+
+    /// How many messages a turn may handle; zero: none, the actor is to be dropped.
+    pub(super) fn batch(&self) -> u32 {
+        // Relaxed: whoever must see a kill was told of it by other means.
+        self.batch.load(Ordering::Relaxed)
     }
 
     /// Another run begins; called by that.
@@ -122,6 +131,8 @@ impl<M> Core<M> {
     }
 
     pub(super) fn doom(&self, doom: Doom) {
+        // Relaxed: as in `batch`.
+        self.batch.store(0, Ordering::Relaxed);
         let (wake, undelivered) = self.mailbox.doom(doom);
         self.undelivered(undelivered);
         self.pass_on(wake);
@@ -165,7 +176,7 @@ impl<M> Core<M> {
 
     pub(super) fn add_sender(&self) {
         // Relaxed: as in `retain`.
-        if self.senders.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
+        if self.mailbox.senders.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
             std::process::abort();
         }
     }
@@ -177,7 +188,8 @@ impl<M> Core<M> {
         }
         let raise = |senders: u32| (senders > 0 && senders < COUNT_MAX).then(|| senders + 1);
         // Relaxed: as in `retain`; the count itself decides.
-        self.senders
+        self.mailbox
+            .senders
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise)
             .is_ok()
     }
@@ -190,7 +202,7 @@ impl<M> Core<M> {
     /// After the first receive: closes if the last address was given up before it.
     pub(super) fn close_if_abandoned(&self) {
         // Relaxed: ordered by the lock that `abandon` takes after the count, and `receive` took.
-        if self.senders.load(Ordering::Relaxed) == 0 {
+        if self.mailbox.senders.load(Ordering::Relaxed) == 0 {
             self.close();
         }
     }
@@ -207,14 +219,14 @@ impl<M> Core<M> {
         // Zero, and nobody else raises it from there. The addresses have a reference again.
         self.retain();
         // Relaxed: as in `retain`.
-        self.senders.fetch_add(1, Ordering::Relaxed);
+        self.mailbox.senders.fetch_add(1, Ordering::Relaxed);
         true
     }
 
     /// Whether nobody can send to it any more.
     pub(super) fn is_closed(&self) -> bool {
         // Relaxed: a hint, and zero is final but for the actor's own sources.
-        self.mailbox.peek().has(Flags::CLOSED) || self.senders.load(Ordering::Relaxed) == 0
+        self.mailbox.peek().has(Flags::CLOSED) || self.mailbox.senders.load(Ordering::Relaxed) == 0
     }
 
     /// # Safety
@@ -238,11 +250,9 @@ impl<M> Core<M> {
     /// One address less; says whether that was the last one.
     fn count_sender_out(&self) -> bool {
         // AcqRel: what was done through the other addresses is done before the close.
-        let last = self.senders.fetch_sub(1, Ordering::AcqRel) == 1;
+        let last = self.mailbox.senders.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
-            // Relaxed: ordered by the lock, under which the actor's first receive ended.
-            let none = || self.senders.load(Ordering::Relaxed) == 0;
-            self.pass_on(self.mailbox.abandon(none));
+            self.pass_on(self.mailbox.abandon());
         }
         last
     }

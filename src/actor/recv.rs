@@ -89,10 +89,11 @@ fn done<M>(core: &Core<M>, waiting: &mut bool) {
 impl<M> Context<M> {
     /// The next message; `waiting` says whether a message wakes somebody for this already.
     fn poll_recv(&mut self, waker: &Waker, waiting: &mut bool) -> Poll<Option<M>> {
-        if self.sources.is_some() {
+        let has_sources = self.sources.is_some();
+        if has_sources {
             self.drop_sources_if_closed();
         }
-        let batch = self.core.mailbox.batch();
+        let batch = self.core.batch();
         if batch == 0 {
             return self.poll_doomed(waker);
         }
@@ -107,7 +108,8 @@ impl<M> Context<M> {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        if self.take_turn()
+        if has_sources
+            && self.take_turn()
             && let Some(message) = self.poll_sources(Some(waker))
         {
             return self.give(message, waiting);
@@ -129,7 +131,7 @@ impl<M> Context<M> {
                 }
                 Received::Empty => {}
             }
-            if let Some(message) = self.poll_sources(Some(waker)) {
+            if has_sources && let Some(message) = self.poll_sources(Some(waker)) {
                 return self.give(message, waiting);
             }
             if self.core.receive_in_run(waker) || self.core.mailbox.wait(waker) {

@@ -9,7 +9,7 @@ mod wakes;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::{Mailbox, Queue, Received};
+use super::{Batch, Mailbox, Received};
 use crate::sync::UnsafeCell;
 
 /// A message that knows who sent it, and of which every copy is missed and no second drop allowed.
@@ -64,7 +64,7 @@ impl Drop for Letter {
 }
 
 /// Takes one letter, if there is one.
-fn take(mailbox: &Mailbox<Letter>, batch: &mut Queue<Letter>) -> Option<(usize, usize)> {
+fn take(mailbox: &Mailbox<Letter>, batch: &mut Batch<Letter>) -> Option<(usize, usize)> {
     match mailbox.receive(batch) {
         Received::Message(letter) => Some(letter.read()),
         Received::Empty | Received::Closed => None,

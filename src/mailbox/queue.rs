@@ -1,7 +1,7 @@
 //! Messages in order of arrival: a list of blocks, written at the end, read at the front.
 //!
 //! A [`Queue`] is a plain value: whoever has it exclusively may use it. A mailbox keeps one behind
-//! its lock for the senders; the reader takes it whole and reads on without a lock.
+//! its lock for the senders; the reader takes it whole, as a [`Batch`], and reads on without a lock.
 //!
 //! # Invariants
 //! - Q1: the queue owns its blocks; messages `read..written` of each are initialised, in order.
@@ -86,13 +86,10 @@ impl<M> Queue<M> {
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
         let last = self.last?;
-        // SAFETY: (Q1, Q2) the first block is ours and has a message at `read`.
-        let (first, message, emptied) = unsafe {
+        // SAFETY: (Q1, Q2) the first block is ours and has a message.
+        let (first, (message, emptied)) = unsafe {
             let first = last.as_ref().next;
-            let block = &mut *first.as_ptr();
-            let message = Block::slot(first, block.read).read();
-            block.read += 1;
-            (first, message, block.read == block.written)
+            (first, read(first))
         };
         if emptied {
             if first == last {
@@ -101,6 +98,43 @@ impl<M> Queue<M> {
                 // SAFETY: (Q1) our blocks.
                 unsafe { (*last.as_ptr()).next = first.as_ref().next };
             }
+            // SAFETY: (B1) unlinked just now.
+            unsafe { Block::free(first) };
+        }
+        Some(message)
+    }
+
+    /// Takes all messages at once.
+    pub(crate) fn take(&mut self) -> Batch<M> {
+        let first = self.last.take().map(|mut last| {
+            // SAFETY: (Q1) our block; its own successor, it is the end of the list.
+            unsafe { std::mem::replace(&mut last.as_mut().next, last) }
+        });
+        Batch { first }
+    }
+}
+
+/// Messages that were taken from a queue, to be read on one thread: only the front of it.
+pub(crate) struct Batch<M> {
+    /// The first block; the last one is its own `next`.
+    first: Option<NonNull<Block<M>>>,
+}
+
+// SAFETY: (Q1) the batch owns its messages.
+unsafe impl<M: Send> Send for Batch<M> {}
+
+impl<M> Batch<M> {
+    pub(crate) const EMPTY: Self = Batch { first: None };
+
+    /// Takes the oldest message.
+    pub(crate) fn pop(&mut self) -> Option<M> {
+        let first = self.first?;
+        // SAFETY: (Q1, Q2) the first block is ours and has a message.
+        let (message, emptied) = unsafe { read(first) };
+        if emptied {
+            // SAFETY: (Q1) our block.
+            let next = unsafe { first.as_ref() }.next;
+            self.first = (next != first).then_some(next);
             // SAFETY: (B1) unlinked just now.
             unsafe { Block::free(first) };
         }
@@ -118,6 +152,26 @@ impl<M> Queue<M> {
     }
 }
 
+impl<M> Drop for Batch<M> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Takes the next message of a block; says also if that was the last one.
+///
+/// # Safety
+/// `block` is alive, nobody else uses it, and it has a message.
+unsafe fn read<M>(block: NonNull<Block<M>>) -> (M, bool) {
+    // SAFETY: (Q1) there is a message at `read`; the caller's duty.
+    unsafe {
+        let front = &mut *block.as_ptr();
+        let message = Block::slot(block, front.read).read();
+        front.read += 1;
+        (message, front.read == front.written)
+    }
+}
+
 /// # Safety
 /// `block` is alive and nobody else uses it.
 unsafe fn has_room<M>(block: NonNull<Block<M>>) -> bool {
@@ -128,6 +182,6 @@ unsafe fn has_room<M>(block: NonNull<Block<M>>) -> bool {
 
 impl<M> Drop for Queue<M> {
     fn drop(&mut self) {
-        self.clear();
+        drop(self.take());
     }
 }

@@ -121,31 +121,43 @@ impl Word {
         Flags(self.0.load(Ordering::Acquire))
     }
 
+    #[inline]
     pub(super) fn lock(&self) -> Flags {
+        match self.try_lock() {
+            Some(flags) => flags,
+            None => self.lock_contended(),
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> Option<Flags> {
+        // Relaxed: the exchange decides.
+        let seen = self.0.load(Ordering::Relaxed);
+        if seen & Flags::LOCKED.0 != 0 {
+            return None;
+        }
+        let locked = seen | Flags::LOCKED.0;
+        if mutant("word_taken_without_exchange") {
+            self.0.store(locked, Ordering::Release);
+            return Some(Flags(seen));
+        }
+        // Acquire pairs with the Release store of `unlock`: the section sees the last one's writes.
+        // It is a read-modify-write even if nothing will change, so whoever wakes an actor that is
+        // scheduled already still publishes to its run what it wrote before.
+        let taken =
+            self.0
+                .compare_exchange_weak(seen, locked, Ordering::Acquire, Ordering::Relaxed);
+        taken.ok().map(Flags)
+    }
+
+    #[cold]
+    fn lock_contended(&self) -> Flags {
         let mut attempt = 0;
         loop {
-            let seen = self.0.load(Ordering::Relaxed);
-            // Acquire pairs with the Release store of `unlock`: the section sees the last one's
-            // writes. It is a read-modify-write even if nothing will change, so whoever wakes an
-            // actor that is scheduled already still publishes to its run what it wrote before.
-            if mutant("word_taken_without_exchange") && seen & Flags::LOCKED.0 == 0 {
-                self.0.store(seen | Flags::LOCKED.0, Ordering::Release);
-                return Flags(seen);
-            }
-            let taken = seen & Flags::LOCKED.0 == 0
-                && self
-                    .0
-                    .compare_exchange_weak(
-                        seen,
-                        seen | Flags::LOCKED.0,
-                        Ordering::Acquire,
-                        Ordering::Relaxed,
-                    )
-                    .is_ok();
-            if taken {
-                return Flags(seen);
-            }
             relax(&mut attempt);
+            if let Some(flags) = self.try_lock() {
+                return flags;
+            }
         }
     }
 

@@ -71,7 +71,7 @@ fn same_as_a_deque<M: Message>() {
             assert_eq!(queue.is_empty(), model.is_empty());
         }
     }
-    assert_eq!(queue.clear(), model.len());
+    assert_eq!(queue.take().clear(), model.len());
     assert!(queue.pop().is_none());
 }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use ::loom::thread::spawn;
 
-use super::super::{Flags, Mailbox, Queue, Received, Ticket, Wake, wake_foreign};
+use super::super::{Batch, Flags, Mailbox, Received, Ticket, Wake, wake_foreign};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
@@ -68,7 +68,7 @@ fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
 /// Waits for the next letter.
 pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
     let (bell, waker) = Bell::new();
-    let mut batch = Queue::EMPTY;
+    let mut batch = Batch::EMPTY;
     loop {
         match mailbox.receive(&mut batch) {
             Received::Message(letter) => return Some(letter.read()),
@@ -95,7 +95,7 @@ fn audit(mailbox: &Mailbox<Letter>) {
 
 /// A mailbox of one place, in which letter 0 is, and the waiting senders of the next letters.
 fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<Ticket<Letter>>) {
-    let (mailbox, post) = (Rc::new(Mailbox::new(Some(1), 64)), Rc::new(Post::default()));
+    let (mailbox, post) = (Rc::new(Mailbox::new(Some(1))), Rc::new(Post::default()));
     let first = begin(&mailbox, post.letter(0, 0), Waker::noop());
     assert!(first.is_none(), "there is room");
     let wait = |(at, waker): (usize, &&Waker)| begin(&mailbox, post.letter(at + 1, 0), waker);
@@ -146,7 +146,7 @@ fn model_08_a_sender_that_gives_up_passes_its_place_on() {
             let mailbox = mailbox.clone();
             move || mailbox.give_up(first).is_none()
         });
-        let mut batch = Queue::EMPTY;
+        let mut batch = Batch::EMPTY;
         let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
         audit(&mailbox);
         let accepted = impatient.join().unwrap();
@@ -171,7 +171,7 @@ fn model_08_a_sender_that_forgets_holds_up_nobody() {
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || assert!(send(&mailbox, post.letter(2, 0)), "it is open")
         });
-        let mut batch = Queue::EMPTY;
+        let mut batch = Batch::EMPTY;
         let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
         read.push(take(&mailbox, &mut batch).expect("the next one's letter was taken"));
         read.push(receive(&mailbox).expect("it is open"));
@@ -194,7 +194,7 @@ fn model_08_a_close_is_heard_by_a_sender_that_waits() {
             let mailbox = mailbox.clone();
             move || pass_on(mailbox.close())
         });
-        let mut batch = Queue::EMPTY;
+        let mut batch = Batch::EMPTY;
         let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
         read.extend(take(&mailbox, &mut batch));
         let accepted = tickets

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ::loom::thread::spawn;
 
-use super::super::{Flags, Mailbox, Queue, Rest, Wake};
+use super::super::{Batch, Flags, Mailbox, Rest, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,7 +35,7 @@ impl Actor {
     fn run(&self) -> Option<Vec<(usize, usize)>> {
         self.scheduled.swap(false, Ordering::AcqRel).then(|| {
             assert!(self.mailbox.begin().is_none(), "nobody kills it");
-            let mut batch = Queue::EMPTY;
+            let mut batch = Batch::EMPTY;
             let found = std::iter::from_fn(|| take(&self.mailbox, &mut batch)).collect();
             if let Rest::Again = self.mailbox.rest(true) {
                 self.schedule();
@@ -58,7 +58,7 @@ impl Actor {
 /// Two senders and the runs of an actor, which it begins with, or of one that is at rest.
 fn misses_nothing(new: bool) {
     ::loom::model(move || {
-        let (mailbox, post) = (Mailbox::new(None, 64), Rc::new(Post::default()));
+        let (mailbox, post) = (Mailbox::new(None), Rc::new(Post::default()));
         let actor = Rc::new(Actor {
             mailbox,
             scheduled: AtomicBool::new(true),

@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use ::loom::thread::spawn;
 
-use super::super::{Mailbox, Queue, Received};
+use super::super::{Batch, Mailbox, Received};
 use super::{Post, assert_in_order, take};
 
 /// Senders of so many letters each, against a reader who looks so often meanwhile.
 fn reads_all_in_order(letters_of: &'static [usize], looks: usize) {
     ::loom::model(move || {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, 64)), Rc::new(Post::default()));
+        let (mailbox, post) = (Rc::new(Mailbox::new(None)), Rc::new(Post::default()));
         let senders = letters_of.iter().enumerate().map(|(from, &letters)| {
             let (mailbox, post) = (mailbox.clone(), post.clone());
             spawn(move || {
@@ -26,7 +26,7 @@ fn reads_all_in_order(letters_of: &'static [usize], looks: usize) {
         let reader = spawn({
             let mailbox = mailbox.clone();
             move || {
-                let mut batch = Queue::EMPTY;
+                let mut batch = Batch::EMPTY;
                 let read = (0..looks).filter_map(|_| take(&mailbox, &mut batch));
                 (read.collect::<Vec<_>>(), batch)
             }
@@ -64,7 +64,7 @@ fn model_02_two_senders_of_two_messages_are_read_in_order() {
 #[test]
 fn model_06_a_close_loses_no_message_that_was_accepted() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, 64)), Rc::new(Post::default()));
+        let (mailbox, post) = (Rc::new(Mailbox::new(None)), Rc::new(Post::default()));
         let sender = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || [0, 1].map(|number| mailbox.tell(post.letter(0, number)).is_ok())
@@ -76,7 +76,7 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
         let reader = spawn({
             let mailbox = mailbox.clone();
             move || {
-                let (mut batch, mut read) = (Queue::EMPTY, Vec::new());
+                let (mut batch, mut read) = (Batch::EMPTY, Vec::new());
                 let received = mailbox.receive(&mut batch);
                 let closed = matches!(received, Received::Closed);
                 if let Received::Message(letter) = received {
@@ -106,7 +106,7 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
 #[test]
 fn model_07_a_filled_mailbox_that_is_dropped_keeps_no_late_message() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, 64)), Rc::new(Post::default()));
+        let (mailbox, post) = (Rc::new(Mailbox::new(None)), Rc::new(Post::default()));
         let send = |number| mailbox.tell(post.letter(0, number));
         assert!(send(0).is_ok(), "it is open");
         let late = spawn({

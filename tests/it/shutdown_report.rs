@@ -7,7 +7,7 @@ use greenroom::{Context, Fault, Handle, Runtime, Shutdown, SpawnProblem, actor, 
 use crate::support::{Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within};
 
 /// Grace enough for what ends by itself at once; those that never do make a test wait for it.
-const SHORT: Duration = Duration::from_millis(30);
+const SHORT: Duration = Duration::from_millis(200);
 
 fn runtime(workers: usize, grace: Duration) -> Runtime {
     Runtime::builder()

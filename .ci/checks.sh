@@ -75,6 +75,7 @@ asan() {
     host=$(rustc -vV | sed -n 's/^host: //p')
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
     export ASAN_OPTIONS=detect_stack_use_after_return=1
+    export LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0
     cargo build --locked --target "$host" --examples --target-dir target/asan
     cargo test --locked --target "$host" --tests --target-dir target/asan
 }

@@ -114,6 +114,8 @@ where
         discard: Self::discard,
         schedule: Self::schedule,
         // SAFETY: (A1) and the caller's reference.
+        wake: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.wake(),
+        // SAFETY: as above.
         stop: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.close(),
         // SAFETY: as above.
         cancel: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.doom(Doom::Cancelled),

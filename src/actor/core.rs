@@ -61,8 +61,8 @@ impl<M> Core<M> {
     /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
     /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
     pub(super) fn receive_in_run(&self, waker: &Waker) -> bool {
-        let own = waker.data() == std::ptr::from_ref(self).cast()
-            && std::ptr::eq(waker.vtable(), Self::WAKER);
+        let own =
+            waker.data() == std::ptr::from_ref(self).cast() && std::ptr::eq(waker.vtable(), &WAKER);
         own && run::set_receiving(self.pointer(), true)
     }
 
@@ -259,31 +259,47 @@ impl<M> Core<M> {
 
     // -- the actor's own waker ----------------------------------------------------------------
 
-    const WAKER: &'static RawWakerVTable = &RawWakerVTable::new(
-        // SAFETY: (A1, A2) the data of this waker is a core with a reference.
-        |data| unsafe {
-            (*data.cast::<Core<M>>()).retain();
-            RawWaker::new(data, Self::WAKER)
-        },
-        // SAFETY: as above; the reference goes with the waker.
-        |data| unsafe {
-            let core = NonNull::new_unchecked(data.cast_mut()).cast::<Core<M>>();
-            core.as_ref().pass_on(core.as_ref().mailbox.wake());
-            Self::release(core);
-        },
-        // SAFETY: as above.
-        |data| unsafe {
-            let core = &*data.cast::<Core<M>>();
-            core.pass_on(core.mailbox.wake());
-        },
-        // SAFETY: as above.
-        |data| unsafe { Self::release(NonNull::new_unchecked(data.cast_mut()).cast()) },
-    );
+    pub(super) fn wake(&self) {
+        self.pass_on(self.mailbox.wake());
+    }
 
     /// The actor's waker without a reference of its own, for use while the cell is held.
     pub(super) fn waker(&self) -> ManuallyDrop<Waker> {
-        let raw = RawWaker::new(std::ptr::from_ref(self).cast(), Self::WAKER);
+        let raw = RawWaker::new(std::ptr::from_ref(self).cast(), &WAKER);
         // SAFETY: the table keeps the waker contract; it is never dropped, so needs no reference.
         ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
     }
+}
+
+/// The table of every actor's waker. A static, since wakers are told by its address: a constant may
+/// have several.
+static WAKER: RawWakerVTable = RawWakerVTable::new(
+    |data| {
+        // SAFETY: (A1, A2) the data of this waker is a cell with a reference.
+        unsafe { header(data).as_ref() }.retain();
+        RawWaker::new(data, &WAKER)
+    },
+    // SAFETY: as above; the reference goes with the waker.
+    |data| unsafe {
+        let header = header(data);
+        (header.as_ref().vtable.wake)(header);
+        (header.as_ref().vtable.release)(header);
+    },
+    // SAFETY: as above.
+    |data| unsafe {
+        let header = header(data);
+        (header.as_ref().vtable.wake)(header);
+    },
+    // SAFETY: as above; the reference goes with the waker.
+    |data| unsafe {
+        let header = header(data);
+        (header.as_ref().vtable.release)(header);
+    },
+);
+
+/// # Safety
+/// `data` is that of an actor's waker.
+unsafe fn header(data: *const ()) -> NonNull<Header> {
+    // SAFETY: the caller's duty.
+    unsafe { NonNull::new_unchecked(data.cast_mut()) }.cast()
 }

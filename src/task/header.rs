@@ -58,6 +58,8 @@ pub(crate) struct VTable {
     /// Puts the cell on the queue of its home. The caller has just made it scheduled and holds a
     /// reference, or is the cell's own run (then `again` is true).
     pub(crate) schedule: unsafe fn(NonNull<Header>, again: bool),
+    /// Wakes it, for anything but a message. The caller holds a reference.
+    pub(crate) wake: unsafe fn(NonNull<Header>),
     /// Asks it to end by itself. The caller holds a reference.
     pub(crate) stop: unsafe fn(NonNull<Header>),
     /// Has it cancelled at its next suspension. The caller holds a reference.

@@ -97,6 +97,7 @@ impl<M> Context<M> {
 
     fn add(&mut self, source: impl Stream<Item = M> + Send + 'static) {
         let source = Source(Some(Box::pin(source)));
+        self.drop_sources_if_closed();
         if let Some(sources) = &mut self.sources {
             sources.all.push(source);
         } else if let Some(address) = Address::own(&self.core) {

@@ -28,7 +28,8 @@ impl Spawn for Runtime {
             drop_refused(future);
             return Err(error);
         }
-        self.spawn(future).detach();
+        // What was accepted is a task, which a shutdown that begins now cancels as any other.
+        crate::task::spawn(self.inner.clone(), future).detach();
         Ok(())
     }
 

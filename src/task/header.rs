@@ -49,7 +49,11 @@ pub(crate) struct Links {
     pub(crate) next: Cell<Option<NonNull<Header>>>,
 }
 
-/// What can be done to a cell. The functions' duties are those of the pointer's owner.
+/// What can be done to a cell.
+///
+/// # Safety
+/// The pointer is to a cell with this table that is not freed yet, and the caller has what the entry
+/// names: a reference, the one runnable, or the right to the result.
 pub(crate) struct VTable {
     /// Runs the cell once. The caller owns its one runnable.
     pub(crate) run: unsafe fn(NonNull<Header>),

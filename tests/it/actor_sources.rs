@@ -347,14 +347,20 @@ fn sources_take_no_room_and_are_found_without_waiting() {
 fn a_source_that_comes_after_the_close_is_dropped_at_once() {
     on_workers(1, async {
         let drops = Drops::default();
-        let late = Pending(drops.one());
-        let closed = spawn!(|mut cx: Context<u32>| async move {
-            cx.stop();
-            cx.attach(late);
-            cx.recv().await
-        });
-        assert_eq!(closed.join().await.unwrap(), None);
-        assert_eq!(drops.count(), 1);
+        for before in [None, Some(Pending(drops.one()))] {
+            let (late, counted) = (Pending(drops.one()), drops.clone());
+            let had_one = usize::from(before.is_some());
+            let closed = spawn!(move |mut cx: Context<u32>| async move {
+                before.into_iter().for_each(|source| cx.attach(source));
+                cx.stop();
+                let dropped = counted.count();
+                cx.attach(late);
+                assert_eq!(counted.count() - dropped, 1 + had_one);
+                cx.recv().await
+            });
+            assert_eq!(closed.join().await.unwrap(), None);
+        }
+        assert_eq!(drops.count(), 3);
     });
 }
 

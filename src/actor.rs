@@ -29,6 +29,6 @@ pub use handle::{Handle, Join};
 pub use recv::Recv;
 pub use reply::{Ask, Reply};
 pub use sources::{Returned, Returns, TimerGuard};
-pub use spawn::{ActorBuilder, Current, Lives, actor};
+pub use spawn::{ActorBuilder, Current, Detached, Lives, actor};
 pub use split::Split;
 pub use values::{Actor, actor_from};

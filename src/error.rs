@@ -4,6 +4,7 @@
 //! value that is given back.
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use crate::contain::Panic;
 
@@ -80,7 +81,7 @@ impl<M> fmt::Display for SendError<M> {
 impl<M> std::error::Error for SendError<M> {}
 
 /// Why [`ask`](crate::Address::ask) has no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
     /// The mailbox was closed; the question was not delivered.
@@ -89,6 +90,9 @@ pub enum AskError {
     NoReply,
     /// The time given with [`timeout`](crate::Ask::timeout) was over first.
     TimedOut,
+    /// Everybody waits and nothing is left that could wake anybody; only where
+    /// [`detect_deadlocks`](crate::Builder::detect_deadlocks) is on.
+    Deadlock(Deadlock),
 }
 
 impl fmt::Display for AskError {
@@ -97,11 +101,50 @@ impl fmt::Display for AskError {
             AskError::Closed => "the mailbox is closed",
             AskError::NoReply => "the question was dropped without an answer",
             AskError::TimedOut => "no answer came in time",
+            AskError::Deadlock(deadlock) if deadlock.0.is_cycle => {
+                return write!(f, "the actors wait for each other: {deadlock}");
+            }
+            AskError::Deadlock(deadlock) => {
+                return write!(f, "nobody is left to answer: {deadlock}");
+            }
         })
     }
 }
 
 impl std::error::Error for AskError {}
+
+/// Who waits for whom, in an [`AskError::Deadlock`]: `a → b → a`.
+///
+/// It is the cycle that the walk from the asker along the asks comes to; without one it is the
+/// chain from the asker to an actor that waits for something else. An actor is shown by its name,
+/// or as `actor ` and its [`id`](crate::Address::id) with a `#`; of many the most are left out and
+/// counted. A clone is cheap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deadlock(Arc<Waits>);
+
+/// Behind one pointer, so that no error is larger for it.
+#[derive(Debug, PartialEq, Eq)]
+struct Waits {
+    names: String,
+    is_cycle: bool,
+}
+
+impl Deadlock {
+    pub(crate) fn new(names: String, is_cycle: bool) -> Self {
+        Deadlock(Arc::new(Waits { names, is_cycle }))
+    }
+
+    /// The names, with ` → ` between them.
+    pub fn as_str(&self) -> &str {
+        &self.0.names
+    }
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
 
 /// Why an actor has no result.
 #[derive(Debug)]
@@ -167,6 +210,16 @@ pub enum SpawnProblem {
     ShutDown,
     /// `capacity` was 0; a bounded mailbox has room for at least one message.
     ZeroCapacity,
+    /// `priority` was higher than the runtime's [`priorities`](crate::Builder::priorities).
+    Priority {
+        /// What was asked for.
+        priority: u8,
+        /// The highest that there is.
+        highest: u8,
+    },
+    /// The system did not start the thread of a [`Detached`](crate::Detached) actor; this is what it
+    /// said.
+    Thread(std::io::ErrorKind),
 }
 
 impl<A> SpawnError<A> {
@@ -187,16 +240,22 @@ impl<A> SpawnError<A> {
 
 impl fmt::Display for SpawnProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SpawnProblem::NoRuntime => {
+        match self {
+            SpawnProblem::NoRuntime => f.write_str(
                 "no greenroom runtime is current on this thread: call this inside \
-                 `greenroom::run` or `Runtime::block_on`, or name one with `on`"
-            }
-            SpawnProblem::ShutDown => "the runtime or pinned thread was shut down",
+                 `greenroom::run` or `Runtime::block_on`, or name one with `on`",
+            ),
+            SpawnProblem::ShutDown => f.write_str("the runtime or pinned thread was shut down"),
             SpawnProblem::ZeroCapacity => {
-                "capacity is 0, but a bounded mailbox has room for at least 1 message"
+                f.write_str("capacity is 0, but a bounded mailbox has room for at least 1 message")
             }
-        })
+            SpawnProblem::Priority { priority, highest } => {
+                write!(f, "priority is {priority}, but must be from 0 to {highest}")
+            }
+            SpawnProblem::Thread(kind) => {
+                write!(f, "the system did not start the actor's thread: {kind}")
+            }
+        }
     }
 }
 

@@ -49,8 +49,12 @@
 //! |---|---|---|
 //! | the workers of a [`Runtime`] | `spawn!(f(_))`, [`spawn()`] | nearly everything; the future is `Send` |
 //! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | what must not leave its thread |
+//! | a thread of its own | `spawn!(f(_), on = greenroom::Detached)`, [`Detached`] | an actor that blocks |
 //! | another executor | [`ActorBuilder::split`] | programs that have one, tests |
 //! | a blocking thread | [`unblock`] | a call that blocks |
+//!
+//! How the workers share their work is a [`policy`]: greenroom's own, or one that you write.
+//! [`Runtime::quiescent`] waits until there is no work left.
 //!
 //! What is guaranteed, with the tests that show it, and what is only a habit of this version, is
 //! listed in the README.
@@ -58,7 +62,7 @@
 //! # Panics and errors
 //!
 //! What returns a `Result` does not panic. [`spawn!`] and [`spawn()`] panic where no runtime is
-//! current or an option is impossible; [`ActorBuilder::try_spawn`] gives an error. Each operation
+//! current, an option is impossible or the system starts no thread; [`ActorBuilder::try_spawn`] gives an error. Each operation
 //! has an error type of its own, and gives back what it did not take.
 
 mod contain;
@@ -85,15 +89,18 @@ mod actor;
 mod mutants;
 
 pub use actor::{
-    Actor, ActorBuilder, Address, Ask, Context, Current, Handle, Join, Lives, Recv, Reply,
-    Returned, Returns, Sending, Split, TimerGuard, WeakAddress, actor, actor_from,
+    Actor, ActorBuilder, Address, Ask, Context, Current, Detached, Handle, Join, Lives, Recv,
+    Reply, Returned, Returns, Sending, Split, TimerGuard, WeakAddress, actor, actor_from,
 };
 pub use error::{
-    AskError, BuildError, Fault, HostFault, Panic, SendError, SpawnError, SpawnProblem, TellError,
-    TryHostError, Unjoined,
+    AskError, BuildError, Deadlock, Fault, HostFault, Panic, SendError, SpawnError, SpawnProblem,
+    TellError, TryHostError, Unjoined,
 };
 pub use pinned::{Hosted, Pinned};
-pub use runtime::{Builder, Runtime, Shutdown, run, spawn, unblock, yield_now};
+pub use runtime::{
+    ActorStats, Builder, KeepAlive, Observer, Runtime, Shutdown, Stats, WorkerStats, policy, run,
+    spawn, unblock, yield_now,
+};
 pub use signal::ctrl_c;
 pub use task::{FallibleTask, Task};
 

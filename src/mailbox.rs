@@ -129,6 +129,17 @@ impl<M> Mailbox<M> {
         self.lock(|_, shared| shared.bound().map(|bound| bound.capacity))
     }
 
+    /// How many messages were accepted and are still in the queue. What the reader has taken as a
+    /// [`Batch`] is not counted, nor are places whose messages are still to be made.
+    ///
+    /// The blocks are counted under the lock, so this is for those who ask now and then.
+    pub(crate) fn len(&self) -> usize {
+        if !self.peek().has(Flags::FILLED) {
+            return 0;
+        }
+        self.lock(|_, shared| shared.queue.len())
+    }
+
     /// The flags as they were a moment ago.
     pub(crate) fn peek(&self) -> Flags {
         self.word.peek()

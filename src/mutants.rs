@@ -11,6 +11,7 @@ const DEADLOCK: &str = "deadlock; threads";
 const RACE: &str = "Causality violation";
 const ORDER: &str = "once, in order";
 const TAKEN: &str = "taken once each";
+const FLIGHT: &str = "something is in flight";
 const SETTLED: &str = "run or dropped, once";
 
 /// The fault, the model that finds it, and what that says: its own assertion, loom's report of a
@@ -52,6 +53,16 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     ("close_forgets_the_line", "model_08_a_close", DEADLOCK),
     ("asker_is_not_woken", "model_09_a_dropped_reply", DEADLOCK),
+    (
+        "ended_asker_is_not_woken",
+        "model_09_an_asker_that_is_ended",
+        DEADLOCK,
+    ),
+    (
+        "ended_ask_is_answered",
+        "model_09_an_end_by_deadlock",
+        "there is one outcome",
+    ),
     ("lock_release", "model_09_the_lock", RACE),
     ("notify_without_fence", "model_10_a_push", DEADLOCK),
     ("sleep_without_fence", "model_10_a_push", DEADLOCK),
@@ -76,6 +87,39 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("drain_looks_once", "model_16", SETTLED),
     ("drain_ends_without_fence", "model_16", SETTLED),
     ("late_push_stays", "model_16", SETTLED),
+    (
+        "declared_before_the_scan",
+        "model_18_the_end_is_declared_after_what_a_hold",
+        FLIGHT,
+    ),
+    (
+        "counted_only_after_the_take",
+        "model_18_the_end_is_declared_after_what_a_hold",
+        FLIGHT,
+    ),
+    (
+        "declared_without_a_second_look",
+        "model_18_the_end_is_declared_after_what_a_deadline",
+        FLIGHT,
+    ),
+    (
+        "the_last_hold_declares_nothing",
+        "model_18_the_end_comes_with",
+        DEADLOCK,
+    ),
+    (
+        "a_watcher_does_not_look",
+        "model_18_who_comes_late",
+        DEADLOCK,
+    ),
+    (
+        "rest_is_notified_without_fence",
+        "model_31_a_push",
+        DEADLOCK,
+    ),
+    ("rest_without_a_last_look", "model_31_a_push", DEADLOCK),
+    ("a_wake_up_is_not_passed_on", "model_31_a_wake_up", DEADLOCK),
+    ("counted_after_the_enqueue", "model_31_the_end", FLIGHT),
     (
         "sleepers_do_not_hear_of_the_end",
         "model_17_a_shutdown_ends_a_worker_that_sleeps",

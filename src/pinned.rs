@@ -7,13 +7,15 @@ mod hosted;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod seat;
+mod seats;
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
 pub use hosted::Hosted;
-pub(crate) use seat::{Local, Seat, Seats};
+pub(crate) use seat::{Local, Seat};
+pub(crate) use seats::Seats;
 
 use crate::contain::{attempt, drop_refused};
 use crate::error::{HostFault, TryHostError};
@@ -54,6 +56,16 @@ impl Pinned {
         // The new seat is kept once, for this handle.
         Ok(Pinned {
             seat: runtime.seats.start(runtime, name)?,
+        })
+    }
+
+    /// A thread for one actor of this name, kept by this handle until the actor keeps it.
+    pub(crate) fn start_detached(
+        runtime: &Arc<Inner>,
+        name: Option<&str>,
+    ) -> std::io::Result<Pinned> {
+        Ok(Pinned {
+            seat: runtime.seats.start_detached(runtime, name)?,
         })
     }
 

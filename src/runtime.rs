@@ -6,8 +6,10 @@
 //! but where to schedule themselves. Behaviour comes from document 1 (Sophie's scheduler), with
 //! its tasks that are whole actors, its kinder stealing and its pinned threads.
 
+pub(crate) mod asks;
 mod blocking;
 mod builder;
+mod chosen;
 mod closing;
 mod crew;
 pub(crate) mod current;
@@ -17,18 +19,24 @@ mod inner;
 #[cfg(all(test, greenroom_loom))]
 pub(crate) mod loom;
 mod nested;
+mod observer;
+pub mod policy;
 mod queues;
+mod quiescence;
 mod registry;
+mod rest;
 mod ring;
 mod shutdown;
 mod sleep;
+mod stats;
+mod waiting;
 mod worker;
 
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use blocking::unblock;
@@ -36,12 +44,16 @@ pub(crate) use builder::BATCH;
 pub use builder::Builder;
 use current::{Place, Role};
 pub(crate) use inner::Inner;
+pub use observer::Observer;
+pub use quiescence::KeepAlive;
+use quiescence::Quiescent;
 pub(crate) use registry::Registry;
 pub use shutdown::Shutdown;
+pub use stats::{ActorStats, Stats, WorkerStats};
+use waiting::Waiting;
 
 use crate::contain::drop_refused;
 use crate::error::BuildError;
-use crate::park::Parker;
 use crate::pinned::Pinned;
 use crate::sync::atomic::Ordering;
 use crate::task::{Task, cancelled, spawn as spawn_on};
@@ -130,7 +142,8 @@ impl Runtime {
     /// thread, one of those of [`unblock`] or a new one, and then simply waits. The task goes on on
     /// its thread until its turn ends; then the thread joins those of `unblock`. So each task that
     /// waits like this holds a thread, where one that awaits holds none. A shutdown leaves such a
-    /// thread behind if it does not come back in time.
+    /// thread behind if it does not come back in time. A [`Detached`](crate::Detached) actor has its
+    /// thread to itself, and simply waits.
     ///
     /// # Panics
     /// - In a task of a pinned thread, whose other tasks could run nowhere else meanwhile.
@@ -154,20 +167,19 @@ impl Runtime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         // No closure: the panic is the caller's.
-        if let Err(why) = nested::make_way() {
-            panic!("{why}");
-        }
+        let clock = match nested::make_way() {
+            Ok(clock) => clock,
+            Err(why) => panic!("{why}"),
+        };
+        let waiting = Waiting::new(&self.inner);
         let place = Place::new(&self.inner, Role::Outside);
         let _entered = place.enter();
-        let waiting = Arc::new(Waiting(Parker::new()));
-        let waker = Waker::from(waiting.clone());
+        let waker = waiting.waker();
         let mut future = pin!(future);
         loop {
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(value) => return value,
-                Poll::Pending => {
-                    waiting.0.park(None);
-                }
+                Poll::Pending => waiting.park(clock.as_deref()),
             }
         }
     }
@@ -194,6 +206,64 @@ impl Runtime {
     /// an error that says so if the runtime is shutting down.
     pub fn spawn_pinned(&self, name: impl Into<String>) -> std::io::Result<Pinned> {
         Pinned::start(&self.inner, name.into())
+    }
+
+    /// Waits until the runtime has run out of work: until there was a moment when nothing was under
+    /// way, and nothing could come of itself.
+    ///
+    /// What keeps it alive: tasks and actors that are ready to run or run, the future of a
+    /// [`block_on`](Runtime::block_on) among them; its timers, also on its pinned threads; jobs of
+    /// [`unblock`]; and each [`KeepAlive`]. What does not: actors and tasks that wait, for a message, for
+    /// I/O, for another thread; an idle pinned thread. Whoever brings it work from elsewhere holds
+    /// a [`KeepAlive`], or the moment may come just before.
+    ///
+    /// That is exact: nothing is under way at that moment, and it is not missed (document 1). The
+    /// task that waits here does not count, once it waits. It is also ready when the runtime is
+    /// shut down.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    ///
+    /// ```
+    /// use greenroom::{Context, Runtime, spawn};
+    ///
+    /// async fn save(mut cx: Context<String>) {
+    ///     while let Some(game) = cx.recv().await {
+    ///         greenroom::unblock(move || println!("saved {game}")).await;
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let save = spawn!(save(_));
+    ///     save.tell("level 3".into()).unwrap();
+    ///     Runtime::current().quiescent().await; // the game is saved
+    /// });
+    /// ```
+    pub async fn quiescent(&self) {
+        Quiescent::new(&self.inner).await;
+    }
+
+    /// Blocks this thread until the runtime has run out of work, as [`quiescent`](Runtime::quiescent)
+    /// says. The runtime goes on afterwards, and this may be called again.
+    ///
+    /// # Panics
+    /// As [`block_on`](Runtime::block_on).
+    ///
+    /// ```
+    /// let runtime = greenroom::Runtime::new()?;
+    /// let task = runtime.spawn(async { 40 + 2 });
+    /// runtime.run_until_quiescent();
+    /// assert!(task.is_finished());
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn run_until_quiescent(&self) {
+        self.block_on(self.quiescent());
+    }
+
+    /// Keeps the runtime from [running out of work](Runtime::quiescent) as long as it lives.
+    pub fn keep_alive(&self) -> KeepAlive {
+        KeepAlive::new(&self.inner)
     }
 
     /// Stops every actor, waits for them, cancels what is left, and ends the threads.
@@ -265,19 +335,6 @@ impl fmt::Debug for Runtime {
             .field("workers", &self.inner.options().workers)
             .field("thread_name", &self.inner.options().thread_name)
             .finish_non_exhaustive()
-    }
-}
-
-/// A thread that waits in `block_on`.
-struct Waiting(Parker);
-
-impl Wake for Waiting {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
     }
 }
 

@@ -6,11 +6,14 @@
 
 mod header;
 mod home;
+mod info;
 mod plain;
 mod runnable;
 
 pub(crate) use header::{COUNT_MAX, Header, VTable};
 pub(crate) use home::{CellHome, Home, Ticket};
+pub use info::TaskInfo;
 pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
-pub(crate) use runnable::{Key, Runnable};
+pub(crate) use runnable::Key;
+pub use runnable::Runnable;

@@ -49,6 +49,8 @@ pub(crate) trait Clock: Send + Sync {
     fn timers(&self) -> &Timers;
     /// The earliest deadline has changed: whoever sleeps must wake in time for it.
     fn next_changed(&self);
+    /// Nobody waits for a deadline any more, though none was over.
+    fn emptied(&self) {}
 }
 
 impl Timers {
@@ -93,15 +95,17 @@ impl Timers {
         pending
     }
 
-    /// Takes a deadline out, if it has not fired.
-    pub(crate) fn remove(&self, key: Key) {
+    /// Takes a deadline out, if it has not fired; says whether it was the last one.
+    pub(crate) fn remove(&self, key: Key) -> bool {
         let mut table = self.table.lock();
         let waker = table.deadlines.remove(&key);
+        let last = waker.is_some() && table.deadlines.is_empty();
         if waker.is_some() {
             self.publish(&table);
         }
         drop(table);
         drop(waker);
+        last
     }
 
     /// Wakes everybody whose deadline is over; says how many.
@@ -122,20 +126,6 @@ impl Timers {
         self.publish(&table);
         drop(table);
         wake(due)
-    }
-
-    /// Fires what is due, if it is time to read the clock again; for executors between turns.
-    pub(crate) fn fire_at_pace(&self, pace: &mut Pace) {
-        if self.is_empty() {
-            return;
-        }
-        if pace.left > 0 {
-            pace.left -= 1;
-            return;
-        }
-        let now = Instant::now();
-        pace.adapt(now);
-        self.fire(now);
     }
 
     /// Wakes everybody and takes nothing more: whoever still waits goes elsewhere.
@@ -163,7 +153,7 @@ impl Timers {
         self.next.load(Ordering::Acquire) == NEVER
     }
 
-    fn is_due(&self, now: Instant) -> bool {
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
         // Acquire pairs with the Release in `publish`.
         self.next.load(Ordering::Acquire) <= now.nanos()
     }
@@ -196,6 +186,17 @@ impl Pace {
             between: 1,
             last: Instant::now(),
         }
+    }
+
+    /// The time, if it is time to look at the clock.
+    pub(crate) fn is_time(&mut self) -> Option<Instant> {
+        if self.left > 0 {
+            self.left -= 1;
+            return None;
+        }
+        let now = Instant::now();
+        self.adapt(now);
+        Some(now)
     }
 
     fn adapt(&mut self, now: Instant) {
@@ -243,6 +244,8 @@ impl Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        self.clock.timers().remove(self.key);
+        if self.clock.timers().remove(self.key) {
+            self.clock.emptied();
+        }
     }
 }

@@ -89,7 +89,7 @@ impl<M> Address<M> {
         }
     }
 
-    fn actor(&self) -> &dyn Live {
+    pub(super) fn actor(&self) -> &dyn Live {
         match self.lead() {
             Lead::Actor(core) => core,
             Lead::Map(places) => places.actor(),
@@ -149,11 +149,15 @@ impl<M> Address<M> {
     /// # Errors
     /// [`AskError::Closed`](crate::AskError::Closed) if it was not delivered;
     /// [`AskError::NoReply`](crate::AskError::NoReply) if the reply was dropped, for instance
-    /// because the actor panicked, was killed or ended first.
+    /// because the actor panicked, was killed or ended first;
+    /// [`AskError::Deadlock`](crate::AskError::Deadlock) if nobody is left to answer, where the
+    /// runtime on which this is first polled
+    /// [detects deadlocks](crate::Builder::detect_deadlocks).
     ///
     /// # Cancel safety
     /// Dropped, it asks no longer: a question that is waiting for room is dropped, one that was
-    /// delivered is still handled, and its [`Reply::is_wanted`] is false.
+    /// delivered is still handled, and its [`Reply::is_wanted`] is false. So it is when this ends by
+    /// its time-out or as a deadlock.
     ///
     /// ```
     /// use greenroom::{Context, Reply, spawn};

@@ -123,9 +123,14 @@ where
         take_result: Self::take_result,
         drop_result: Self::drop_result,
         // SAFETY: as above.
+        info: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.info(),
+        // SAFETY: as above.
         undelivered: |cell, messages| unsafe {
             cell.cast::<Self>().as_ref().home.undelivered(messages);
         },
+        // SAFETY: (A1) and the caller's reference; (A4) the run's own.
+        // SAFETY: as above.
+        waiting: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.mailbox.len(),
     };
 
     /// What a cell that nobody has seen was made of.
@@ -149,7 +154,8 @@ where
         }
         core.begin_turn();
         let waker = core.waker();
-        let run = run::enter(header);
+        // SAFETY: (A4) the cell does not end before the guard is dropped, below.
+        let run = unsafe { run::enter(header) };
         let polled = cell.stage.with_mut(|stage| {
             let mut cx = std::task::Context::from_waker(&waker);
             // SAFETY: (A3) this is the run; (S1) the cell is never moved.
@@ -176,6 +182,7 @@ where
     unsafe fn discard(header: NonNull<Header>) {
         // SAFETY: (A1, A4) the cell has not ended.
         let cell = unsafe { header.cast::<Self>().as_ref() };
+        cell.home.discarded();
         let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
         cell.end(Err(cell.fault(doom)));
     }
@@ -206,12 +213,14 @@ where
 
     /// The end of the actor: its state is dropped on this thread, its result kept or reported.
     fn end(&self, result: Result<Fut::Output, Fault>) {
-        let core = &self.core;
+        let (core, home) = (&self.core, &self.home);
+        if home.is_observed() {
+            home.completed(&core.info());
+        }
         // SAFETY: (A3) called by the run.
         self.stage.with_mut(|stage| unsafe { (*stage).clear() });
         core.pass_on(core.mailbox.close());
         core.undelivered(core.mailbox.drain());
-        let home = &self.home;
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {
             home.cancelled();
         }

@@ -9,13 +9,14 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::{id, run};
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::task::{COUNT_MAX, Header, VTable};
+use crate::task::{COUNT_MAX, Header, TaskInfo, VTable};
 use crate::waiters::Waiters;
 
 /// The front of a cell.
@@ -26,7 +27,8 @@ pub(crate) struct Core<M> {
     /// another cache line, mostly.
     pub(super) mailbox: Mailbox<M>,
     pub(super) id: u64,
-    name: Option<Box<Name>>,
+    /// One word; who is told of the actor shares it.
+    name: Option<Arc<Box<str>>>,
     /// Who waits for the end of the actor.
     pub(super) ended: Waiters,
     /// How many messages a turn may handle; zero once the actor is doomed: it handles no more.
@@ -35,24 +37,22 @@ pub(crate) struct Core<M> {
     turn: AtomicU32,
 }
 
-/// Few actors have one, so that it costs the others one word and not two.
-struct Name(Box<str>);
-
 /// The options of an actor that the cell keeps.
 pub(super) struct Options {
     pub(super) name: Option<Box<str>>,
     pub(super) capacity: Option<usize>,
+    pub(super) priority: u8,
 }
 
 impl<M> Core<M> {
     pub(super) fn new(vtable: &'static VTable, batch: u32, options: Options) -> Self {
         Core {
             // The addresses, the handle, and the cell's own (A4).
-            header: Header::new(vtable, 3),
+            header: Header::new(vtable, options.priority, 3),
             batch: AtomicU32::new(batch),
             turn: AtomicU32::new(0),
             id: id::next(),
-            name: options.name.map(|name| Box::new(Name(name))),
+            name: options.name.map(Arc::new),
             ended: Waiters::new(),
             mailbox: Mailbox::new(options.capacity),
         }
@@ -75,14 +75,20 @@ impl<M> Core<M> {
     }
 
     pub(super) fn name(&self) -> Option<&str> {
-        self.name.as_deref().map(|name| &*name.0)
+        self.name.as_deref().map(|name| &**name)
+    }
+
+    pub(super) fn info(&self) -> TaskInfo {
+        TaskInfo::of_actor(self.id, self.name.clone(), self.header.priority)
     }
 
     /// What it was made with.
     pub(super) fn into_options(self) -> Options {
         Options {
             capacity: self.mailbox.capacity(),
-            name: self.name.map(|name| name.0),
+            priority: self.header.priority,
+            // Nobody has seen it, so this is the only one.
+            name: self.name.and_then(Arc::into_inner),
         }
     }
 

@@ -11,12 +11,14 @@ use super::core::Core;
 use super::held::Held;
 use crate::contain::contain;
 use crate::mailbox::{Doom, Flags, Refused, Ticket};
+use crate::task::TaskInfo;
 use crate::waiters::Waiters;
 
 /// What can be said and done of an actor, whatever its messages are.
 pub(super) trait Live {
     fn id(&self) -> u64;
     fn name(&self) -> Option<&str>;
+    fn info(&self) -> TaskInfo;
     fn is_closed(&self) -> bool;
     fn has_ended(&self) -> bool;
     fn ended(&self) -> &Waiters;
@@ -35,6 +37,10 @@ impl<M> Live for Core<M> {
 
     fn name(&self) -> Option<&str> {
         self.name()
+    }
+
+    fn info(&self) -> TaskInfo {
+        self.info()
     }
 
     fn is_closed(&self) -> bool {

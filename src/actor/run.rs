@@ -1,16 +1,20 @@
 //! The run of an actor that is under way on this thread, if any: which, and whether `recv` waits.
 //!
 //! It lets `recv` leave its wish to be woken in a thread-local, so that the end of the run can put
-//! the actor to rest in one step. Runs nest where user code drives another executor inside one.
+//! the actor to rest in one step, and tells who asks. Runs nest where user code drives another
+//! executor inside one.
+//!
+//! # Invariants
+//! - U1: the cell of a run that is under way has not ended.
+#![expect(unsafe_code, reason = "a pointer to the cell that is run; see U1")]
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use crate::task::Header;
+use crate::task::{Header, TaskInfo};
 
 #[derive(Clone, Copy)]
 struct Run {
-    /// Only compared.
     cell: Option<NonNull<Header>>,
     receiving: bool,
 }
@@ -23,7 +27,10 @@ thread_local! {
 pub(super) struct Entered(Run);
 
 /// Begins a run of the cell on this thread.
-pub(super) fn enter(cell: NonNull<Header>) -> Entered {
+///
+/// # Safety
+/// (U1) The cell does not end before the guard is dropped, on this thread.
+pub(super) unsafe fn enter(cell: NonNull<Header>) -> Entered {
     let run = Run {
         cell: Some(cell),
         receiving: false,
@@ -57,4 +64,11 @@ pub(super) fn set_receiving(cell: NonNull<Header>, receiving: bool) -> bool {
         own
     })
     .unwrap_or(false)
+}
+
+/// Whose run this is.
+pub(super) fn info() -> Option<TaskInfo> {
+    let cell = RUN.try_with(|run| run.get().cell).ok().flatten()?;
+    // SAFETY: (U1) this is its run.
+    Some(unsafe { (cell.as_ref().vtable.info)(cell) })
 }

@@ -45,6 +45,7 @@ pub struct ActorBuilder<M, A, Fut, On = Current> {
     begin: fn(A, Context<M>) -> Fut,
     name: Option<Box<str>>,
     capacity: Option<usize>,
+    priority: u8,
     on: On,
 }
 
@@ -66,6 +67,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             begin,
             name: None,
             capacity: None,
+            priority: 0,
             on: Current,
         }
     }
@@ -86,14 +88,24 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         self
     }
 
-    /// Where it lives: a [`Runtime`] or a [`Pinned`] thread, on which its future may be `!Send`. By
-    /// default the current runtime.
+    /// How urgent it is: from 0, the lowest and the default, to the runtime's
+    /// [`priorities`](crate::Builder::priorities).
+    ///
+    /// What it means is the scheduling policy's business; the default policy does not look at it.
+    pub fn priority(mut self, level: u8) -> Self {
+        self.priority = level;
+        self
+    }
+
+    /// Where it lives: a [`Runtime`]; or a [`Pinned`] thread or, with [`Detached`], a thread of its
+    /// own, on which its future may be `!Send`. By default the current runtime.
     pub fn on<Place>(self, place: Place) -> ActorBuilder<M, A, Fut, Place> {
         ActorBuilder {
             actor: self.actor,
             begin: self.begin,
             name: self.name,
             capacity: self.capacity,
+            priority: self.priority,
             on: place,
         }
     }
@@ -104,7 +116,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// is closed, and joins with [`Fault::NotStarted`](crate::Fault::NotStarted).
     ///
     /// # Panics
-    /// If no runtime is current and none was named, or an option is impossible.
+    /// If no runtime is current and none was named, an option is impossible, or the system does not
+    /// start the thread of a [`Detached`] actor.
     #[track_caller]
     pub fn spawn(self) -> Handle<M, Fut::Output>
     where
@@ -114,7 +127,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         Fut::Output: Send + 'static,
         On: Lives<Fut>,
     {
-        let home = match self.judge() {
+        let (home, _kept) = match self.judge() {
             Ok(home) => home,
             Err(problem) => panic!("{}", self.describe(problem)),
         };
@@ -131,7 +144,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///
     /// # Errors
     /// [`SpawnError`] with the function, closure or value: no runtime is current, the place is
-    /// shutting down or gone, or an option is impossible.
+    /// shutting down or gone, an option is impossible, or the system does not start the thread of a
+    /// [`Detached`] actor.
     pub fn try_spawn(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
     where
         M: Send + 'static,
@@ -140,7 +154,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         Fut::Output: Send + 'static,
         On: Lives<Fut>,
     {
-        let home = match self.judge() {
+        let (home, _kept) = match self.judge() {
             Ok(home) => home,
             Err(problem) => return Err(SpawnError::new(self.actor, problem)),
         };
@@ -152,12 +166,12 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         }
     }
 
-    fn judge(&self) -> Result<On::Home, SpawnProblem>
+    fn judge(&self) -> Result<(On::Home, On::Kept), SpawnProblem>
     where
         On: Lives<Fut>,
     {
         self.judge_options()?;
-        self.on.home().ok_or(SpawnProblem::NoRuntime)
+        self.on.home(self.name.as_deref(), self.priority)
     }
 
     pub(super) fn judge_options(&self) -> Result<(), SpawnProblem> {
@@ -171,6 +185,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         let options = Options {
             name: self.name,
             capacity: self.capacity,
+            priority: self.priority,
         };
         ((self.actor, self.begin), options)
     }
@@ -188,6 +203,7 @@ impl<M, A, Fut, On> std::fmt::Debug for ActorBuilder<M, A, Fut, On> {
         f.debug_struct("ActorBuilder")
             .field("name", &self.name)
             .field("capacity", &self.capacity)
+            .field("priority", &self.priority)
             .finish_non_exhaustive()
     }
 }
@@ -196,23 +212,64 @@ impl<M, A, Fut, On> std::fmt::Debug for ActorBuilder<M, A, Fut, On> {
 #[derive(Debug, Clone, Copy)]
 pub struct Current;
 
+/// A place for one actor: a thread of its own, for actors that block.
+///
+/// It is a thread of the current runtime, named after the actor (`greenroom-detached` if that has no
+/// name), started when the actor is spawned; it ends with the actor. The future may be `!Send`. What
+/// the actor itself spawns lives on the workers.
+///
+/// It may block, in a system call or in [`block_on`](Runtime::block_on), which simply waits there:
+/// that holds up nobody but those who wait for this actor. Nothing takes it out of a call, though: a
+/// `kill` takes effect afterwards, and a shutdown leaves the thread behind if the call does not
+/// return in time.
+///
+/// ```
+/// use greenroom::{Context, Detached, spawn};
+/// use std::sync::mpsc;
+///
+/// async fn reader(_cx: Context<()>, lines: mpsc::Receiver<String>) -> usize {
+///     lines.iter().count() // blocks until there will be no more
+/// }
+///
+/// greenroom::run(async {
+///     let (line, lines) = mpsc::channel();
+///     let reader = spawn!(reader(_, lines), name = "reader", on = Detached);
+///     line.send("hello".into()).unwrap();
+///     drop(line);
+///     assert_eq!(reader.join().await.unwrap(), 1);
+/// });
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Detached;
+
 /// A place where actors with the future `Fut` may live; implemented for what
 /// [`on`](ActorBuilder::on) takes.
 ///
-/// A runtime asks that the future be `Send`, since any of its workers may poll it; a pinned thread
-/// does not.
+/// A runtime asks that the future be `Send`, since any of its workers may poll it; a pinned thread,
+/// or one of the actor's own, does not.
 #[diagnostic::on_unimplemented(
     message = "an actor with this future cannot live on `{Self}`",
     note = "the workers of a runtime need a future that is `Send`",
-    note = "one that is not can live on a pinned thread: `on = &pinned`"
+    note = "one that is not can live on a pinned thread, `on = &pinned`, or on one of its own, \
+            `on = greenroom::Detached`"
 )]
 pub trait Lives<Fut>: sealed::Place {}
 
 mod sealed {
+    use crate::error::SpawnProblem;
+
     /// Keeps the set of places ours to extend. Its types are public in name only.
     pub trait Place {
         type Home: super::CellHome;
-        fn home(&self) -> Option<Self::Home>;
+        /// What keeps the home until the actor itself does.
+        type Kept;
+
+        /// A home for an actor with this name and priority.
+        fn home(
+            &self,
+            name: Option<&str>,
+            priority: u8,
+        ) -> Result<(Self::Home, Self::Kept), SpawnProblem>;
     }
 }
 
@@ -220,28 +277,58 @@ use sealed::Place;
 
 impl Place for Current {
     type Home = Arc<Inner>;
+    type Kept = ();
 
-    fn home(&self) -> Option<Arc<Inner>> {
-        current::runtime()
+    fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
+        let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
+        judge_priority(&runtime, priority)?;
+        Ok((runtime, ()))
     }
 }
 
 impl Place for &Runtime {
     type Home = Arc<Inner>;
+    type Kept = ();
 
-    fn home(&self) -> Option<Arc<Inner>> {
-        Some(self.inner().clone())
+    fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
+        judge_priority(self.inner(), priority)?;
+        Ok((self.inner().clone(), ()))
     }
 }
 
 impl Place for &Pinned {
     type Home = Arc<Seat>;
+    type Kept = ();
 
-    fn home(&self) -> Option<Arc<Seat>> {
-        Some(self.seat().clone())
+    fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
+        judge_priority(self.seat().runtime(), priority)?;
+        Ok((self.seat().clone(), ()))
     }
+}
+
+impl Place for Detached {
+    type Home = Arc<Seat>;
+    type Kept = Pinned;
+
+    fn home(&self, name: Option<&str>, priority: u8) -> Result<(Arc<Seat>, Pinned), SpawnProblem> {
+        let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
+        // Before there is a thread.
+        judge_priority(&runtime, priority)?;
+        let own = Pinned::start_detached(&runtime, name)
+            .map_err(|error| SpawnProblem::Thread(error.kind()))?;
+        Ok((own.seat().clone(), own))
+    }
+}
+
+fn judge_priority(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
+    let highest = runtime.options().priorities;
+    if priority > highest {
+        return Err(SpawnProblem::Priority { priority, highest });
+    }
+    Ok(())
 }
 
 impl<Fut: Send> Lives<Fut> for Current {}
 impl<Fut: Send> Lives<Fut> for &Runtime {}
 impl<Fut> Lives<Fut> for &Pinned {}
+impl<Fut> Lives<Fut> for Detached {}

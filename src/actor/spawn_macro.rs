@@ -27,14 +27,14 @@
 /// them needs its parameter types. What is called is not: it moves into the actor, so give a
 /// receiver as an argument, `Store::serve(store.clone(), _)` rather than `store.clone().serve(_)`.
 /// Options, in any order, are the methods of [`ActorBuilder`](crate::ActorBuilder): `name`,
-/// `capacity`, `on`.
+/// `capacity`, `priority`, `on`.
 ///
 /// It gives a [`Handle`](crate::Handle). An expression of more than about a hundred tokens runs into
 /// the compiler's recursion limit: bind it to a name first.
 ///
 /// # Panics
-/// As [`ActorBuilder::spawn`](crate::ActorBuilder::spawn): where no runtime is current, or an
-/// option is impossible.
+/// As [`ActorBuilder::spawn`](crate::ActorBuilder::spawn): where no runtime is current, an
+/// option is impossible, or the system starts no thread for a [`Detached`](crate::Detached) actor.
 #[macro_export]
 macro_rules! spawn {
     // A closure, then options.

@@ -35,7 +35,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     ///
     /// It is the same actor as a spawned one: `tell`, `ask`, `stop`, `kill` and
     /// [`closed`](Address::closed) do what they do there. The future is `Send` exactly if the actor
-    /// is. Dropping it cancels the actor.
+    /// is. Dropping it cancels the actor. Nobody looks at its `priority`, which may be any.
     ///
     /// # Errors
     /// The future gives the actor's result, or the [`Fault`] that ended it.

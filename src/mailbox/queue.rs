@@ -104,6 +104,19 @@ impl<M> Queue<M> {
         Some(message)
     }
 
+    /// How many messages there are, counted block by block.
+    pub(crate) fn len(&self) -> usize {
+        let mut len = 0;
+        let mut at = self.last;
+        while let Some(block) = at {
+            // SAFETY: (Q1) our block, in a ring of our blocks.
+            let block = unsafe { block.as_ref() };
+            len += usize::from(block.written - block.read);
+            at = Some(block.next).filter(|&next| Some(next) != self.last);
+        }
+        len
+    }
+
     /// Takes all messages at once.
     pub(crate) fn take(&mut self) -> Batch<M> {
         let first = self.last.take().map(|mut last| {

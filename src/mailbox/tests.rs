@@ -1,8 +1,9 @@
-//! The queue of messages against a `VecDeque`, for every class of block.
+//! The queue of messages against a `VecDeque`, for every class of block; what a mailbox counts.
 
 use std::collections::VecDeque;
 
-use super::queue::{Queue, Spare};
+use super::queue::{Batch, Queue, Spare};
+use super::{Mailbox, Received};
 
 /// A message that can be told from another, whatever its size and alignment.
 trait Message: Sized {
@@ -70,6 +71,7 @@ fn same_as_a_deque<M: Message>() {
             );
             assert_eq!(queue.is_empty(), model.is_empty());
         }
+        assert_eq!(queue.len(), model.len());
     }
     assert_eq!(queue.take().clear(), model.len());
     assert!(queue.pop().is_none());
@@ -102,4 +104,35 @@ fn push_one(queue: &mut Queue<u64>, number: u64) {
     let mut spare = Spare::NONE;
     spare.provide(false);
     assert!(queue.push(&mut Some(number), &mut spare));
+}
+
+#[test]
+fn a_mailbox_counts_what_was_accepted_and_is_not_taken() {
+    for capacity in [None, Some(100)] {
+        let mailbox = Mailbox::new(capacity);
+        assert_eq!(mailbox.len(), 0);
+        for number in 1..=100_u64 {
+            assert!(mailbox.tell(number).is_ok());
+            assert_eq!(mailbox.len(), number as usize);
+        }
+        let mut batch = Batch::EMPTY;
+        assert!(matches!(mailbox.receive(&mut batch), Received::Message(1)));
+        // The reader of an unbounded mailbox takes all at once.
+        let left = if capacity.is_some() { 99 } else { 0 };
+        assert_eq!(mailbox.len(), left);
+        let _ = mailbox.close();
+        assert!(mailbox.tell(7).is_err());
+        assert_eq!(mailbox.len(), left);
+        assert_eq!(mailbox.drain(), left);
+        assert_eq!(mailbox.len(), 0);
+    }
+}
+
+#[test]
+fn a_place_whose_message_is_still_to_be_made_is_not_counted() {
+    let mailbox = Mailbox::new(Some(2));
+    assert!(mailbox.reserve().is_ok());
+    assert_eq!(mailbox.len(), 0);
+    assert!(mailbox.fill(7_u32).is_ok());
+    assert_eq!(mailbox.len(), 1);
 }

@@ -11,7 +11,8 @@ use crate::task::Home;
 
 /// A pinned thread that this model starts itself.
 fn start_seat(inner: &Arc<Inner>) -> (Arc<Seat>, JoinHandle<()>) {
-    let seat = Arc::new(Seat::new(inner, String::new()));
+    let seat = Arc::new(Seat::new(inner, String::new(), false));
+    inner.rise();
     let own = seat.clone();
     let thread = spawn(move || own.serve());
     (seat, thread)

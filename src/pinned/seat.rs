@@ -18,7 +18,6 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
-use std::thread::JoinHandle;
 
 use slab::Slab;
 
@@ -30,11 +29,13 @@ use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, mutant, yield_now};
-use crate::task::{CellHome, Header, Home, Key, Runnable, Task, Ticket, spawn_unchecked};
+use crate::task::{CellHome, Header, Home, Key, Runnable, Task, TaskInfo, Ticket, spawn_unchecked};
 use crate::timers::{Clock, Pace, Timers};
 
 pub struct Seat {
     name: String,
+    /// It has one actor and nothing else, which may wait as it likes.
+    detached: bool,
     runtime: Arc<Inner>,
     inbox: Mutex<Inbox>,
     parker: Parker,
@@ -49,14 +50,16 @@ pub struct Seat {
     stage: AtomicUsize,
 }
 
-const RUNNING: usize = 0;
+pub(super) const RUNNING: usize = 0;
 /// All is dropped but a task that awaits the shutdown of the runtime.
 const LINGERING: usize = 1;
 /// All is dropped.
-const ENDED: usize = 2;
+pub(super) const ENDED: usize = 2;
 
 struct Inbox {
     queue: VecDeque<Runnable>,
+    /// The thread waits, for nothing but this queue: it does not count as work of the runtime.
+    idle: bool,
     /// How many at the front were there when the shutdown began and have not been taken.
     before: usize,
     closed: bool,
@@ -87,6 +90,11 @@ impl Local {
         self.seat.clone()
     }
 
+    /// Whether nothing but one actor lives here, so that nobody is held up if that waits.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.seat.detached
+    }
+
     pub(super) fn insert(&self, value: Rc<dyn Any>) -> usize {
         self.hosted.borrow_mut().insert(value)
     }
@@ -101,12 +109,14 @@ impl Local {
 }
 
 impl Seat {
-    pub(super) fn new(runtime: &Arc<Inner>, name: String) -> Self {
+    pub(super) fn new(runtime: &Arc<Inner>, name: String, detached: bool) -> Self {
         Seat {
             name,
+            detached,
             runtime: runtime.clone(),
             inbox: Mutex::new(Inbox {
                 queue: VecDeque::new(),
+                idle: false,
                 before: 0,
                 closed: false,
             }),
@@ -122,6 +132,10 @@ impl Seat {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<Inner> {
+        &self.runtime
     }
 
     /// Adds to what keeps the thread; the caller is, or belongs to, something that does.
@@ -164,6 +178,7 @@ impl Seat {
 
     // -- the thread ---------------------------------------------------------------------------
 
+    /// The thread, which is counted as work of the runtime from before it starts.
     pub(super) fn serve(self: &Arc<Self>) {
         let local = Local {
             seat: self.clone(),
@@ -173,14 +188,19 @@ impl Seat {
         let _entered = place.enter();
         self.run_until_over(&place);
         self.end(&local, &place);
+        self.runtime.fall();
         self.runtime.seats.leave(self);
     }
 
     fn run_until_over(&self, place: &Place<'_>) {
         let mut pace = Pace::new();
-        // Acquire pairs with the Release in `Seats::finish`.
+        // Acquire pairs with the Release in `finish`.
         while !self.over.load(Ordering::Acquire) {
-            self.timers.fire_at_pace(&mut pace);
+            if !self.timers.is_empty()
+                && let Some(now) = pace.is_time()
+            {
+                self.timers.fire(now);
+            }
             let next = self.inbox.lock().pop();
             if let Some(runnable) = next {
                 self.turn(place, runnable);
@@ -195,29 +215,56 @@ impl Seat {
                 return;
             }
             if self.timers.fire(Instant::now()) == 0 {
-                self.parker.park(self.timers.until_next());
+                self.park();
             }
+        }
+    }
+
+    /// Waits for something to run, or for the next deadline, which counts as work of the runtime.
+    fn park(&self) {
+        let wait = self.timers.until_next();
+        if wait.is_some() {
+            self.parker.park(wait);
+            return;
+        }
+        let mut inbox = self.inbox.lock();
+        inbox.idle = inbox.queue.is_empty();
+        let idle = inbox.idle;
+        drop(inbox);
+        if idle {
+            self.runtime.fall();
+            // That may have told of the end, and so have woken something on this very thread.
+            if self.inbox.lock().idle {
+                self.parker.park(None);
+            }
+            self.rise(&mut self.inbox.lock());
+        }
+    }
+
+    /// The thread has something to do from now on.
+    fn rise(&self, inbox: &mut Inbox) {
+        if std::mem::take(&mut inbox.idle) {
+            self.runtime.rise();
         }
     }
 
     /// Drops all that is on the thread, here.
     fn end(&self, local: &Local, place: &Place<'_>) {
-        // Release pairs with the Acquire in `is_closing`.
-        self.closing.store(true, Ordering::Release);
+        self.close();
+        // Release pairs with the Acquire in `track`.
         self.over.store(true, Ordering::Release);
-        self.registry.close_to_cells();
         // As in the shutdown of the runtime: a drop may wait for a deadline.
         self.timers.close();
         let exempt = self.runtime.exempted();
         let spared = self.clear(local, &exempt);
         if !self.inbox.lock().closed {
-            // Release pairs with the Acquire in `Seats`.
+            // Release pairs with the Acquire in `stage`.
             self.stage.store(LINGERING, Ordering::Release);
             self.runtime.leave_seat();
             self.linger(place, spared);
             self.clear(local, &[]);
         }
-        // Release pairs with the Acquire in `Seats`.
+        // Release pairs with the Acquire in `stage`.
         self.stage.store(ENDED, Ordering::Release);
     }
 
@@ -278,8 +325,46 @@ impl Seat {
 
     fn turn(&self, place: &Place<'_>, runnable: Runnable) {
         place.running.set(Some(runnable.key()));
-        contain(|| runnable.run());
+        if self.runtime.has_observer() {
+            self.runtime.run_observed(None, runnable);
+        } else {
+            contain(|| runnable.run());
+        }
         place.running.set(None);
+    }
+
+    // -- what the shutdown asks of it ---------------------------------------------------------
+
+    /// Lets nothing new begin.
+    pub(super) fn close(&self) {
+        // Release pairs with the Acquire in `is_closing`.
+        self.closing.store(true, Ordering::Release);
+        self.registry.close_to_cells();
+    }
+
+    /// Asks all actors to end; what is queued by then has its run before the thread ends.
+    pub(super) fn stop_cells(&self) {
+        self.registry.stop_cells();
+        let mut inbox = self.inbox.lock();
+        inbox.before = inbox.queue.len();
+    }
+
+    /// How many that were queued before the shutdown have not been taken yet.
+    pub(super) fn before(&self) -> usize {
+        self.inbox.lock().before
+    }
+
+    /// Tells the thread to end.
+    pub(super) fn finish(&self) {
+        // Release pairs with the Acquire in the thread's loop.
+        self.over.store(true, Ordering::Release);
+        self.parker.unpark();
+    }
+
+    /// How far the thread is.
+    pub(super) fn stage(&self) -> usize {
+        // Acquire pairs with the Release in `end`.
+        self.stage.load(Ordering::Acquire)
     }
 }
 
@@ -292,6 +377,7 @@ impl Home for Arc<Seat> {
             return contain(|| drop(runnable));
         }
         inbox.queue.push_back(runnable);
+        self.rise(&mut inbox);
         drop(inbox);
         let own_thread = current::with(|place| {
             matches!(place.map(|place| place.role.get()),
@@ -314,6 +400,12 @@ impl Home for Arc<Seat> {
 
     fn report(&self, unjoined: &Unjoined<'_>) {
         self.runtime.report(unjoined);
+    }
+
+    fn task_completed(&self) {
+        if self.runtime.has_observer() {
+            Inner::task_completed(&self.runtime);
+        }
     }
 }
 
@@ -348,6 +440,14 @@ impl CellHome for Arc<Seat> {
     fn batch(&self) -> u32 {
         self.runtime.batch()
     }
+
+    fn is_observed(&self) -> bool {
+        self.runtime.has_observer()
+    }
+
+    fn completed(&self, task: &TaskInfo) {
+        Inner::completed(&self.runtime, task);
+    }
 }
 
 impl Clock for Seat {
@@ -356,6 +456,11 @@ impl Clock for Seat {
     }
 
     fn next_changed(&self) {
+        self.parker.unpark();
+    }
+
+    fn emptied(&self) {
+        // The thread may sleep until that deadline, and count meanwhile.
         self.parker.unpark();
     }
 }
@@ -377,123 +482,5 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.0.let_go();
-    }
-}
-
-/// The pinned threads of a runtime.
-pub(crate) struct Seats(Mutex<All>);
-
-#[derive(Default)]
-struct All {
-    taken: Vec<(Arc<Seat>, JoinHandle<()>)>,
-    closed: bool,
-}
-
-impl Seats {
-    pub(crate) fn new() -> Self {
-        Seats(Mutex::new(All::default()))
-    }
-
-    pub(super) fn start(&self, runtime: &Arc<Inner>, name: String) -> std::io::Result<Arc<Seat>> {
-        if let Some(at) = name.find('\0') {
-            let text = format!("a pinned thread's name has a NUL at byte {at}");
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
-        }
-        let mut all = self.0.lock();
-        if all.closed {
-            return Err(std::io::Error::other("the runtime is shutting down"));
-        }
-        let seat = Arc::new(Seat::new(runtime, name));
-        let own = seat.clone();
-        let thread = std::thread::Builder::new()
-            .name(seat.name.clone())
-            .spawn(move || own.serve())?;
-        all.taken.push((seat.clone(), thread));
-        Ok(seat)
-    }
-
-    /// A thread has ended by itself; while the runtime is closing it is left to be joined.
-    fn leave(&self, seat: &Arc<Seat>) {
-        let mut all = self.0.lock();
-        if !all.closed {
-            all.taken.retain(|(taken, _)| !Arc::ptr_eq(taken, seat));
-        }
-        drop(all);
-        seat.runtime.leave_seat();
-    }
-
-    fn seats(&self) -> Vec<Arc<Seat>> {
-        self.0
-            .lock()
-            .taken
-            .iter()
-            .map(|(seat, _)| seat.clone())
-            .collect()
-    }
-
-    /// How many actors live on all of them.
-    pub(crate) fn cells(&self) -> usize {
-        self.seats().iter().map(|seat| seat.registry.cells()).sum()
-    }
-
-    /// Lets nothing new begin.
-    pub(crate) fn close_to_cells(&self) {
-        self.0.lock().closed = true;
-        for seat in self.seats() {
-            // Release pairs with the Acquire in `is_closing`.
-            seat.closing.store(true, Ordering::Release);
-            seat.registry.close_to_cells();
-        }
-    }
-
-    /// Asks all actors to end; what is queued by then has its run before the threads end.
-    pub(crate) fn stop_cells(&self) {
-        for seat in self.seats() {
-            seat.registry.stop_cells();
-            let mut inbox = seat.inbox.lock();
-            inbox.before = inbox.queue.len();
-        }
-    }
-
-    /// How many that were queued before the shutdown have not been taken yet.
-    pub(crate) fn before(&self) -> usize {
-        self.seats()
-            .iter()
-            .map(|seat| seat.inbox.lock().before)
-            .sum()
-    }
-
-    /// Tells all threads to end.
-    pub(crate) fn finish(&self) {
-        for seat in self.seats() {
-            // Release pairs with the Acquire in the thread's loop.
-            seat.over.store(true, Ordering::Release);
-            seat.parker.unpark();
-        }
-    }
-
-    /// Whether no thread has anything left but what awaits the shutdown.
-    pub(crate) fn all_ended(&self) -> bool {
-        // Acquire pairs with the Release in `Seat::end`.
-        self.seats()
-            .iter()
-            .all(|seat| seat.stage.load(Ordering::Acquire) != RUNNING)
-    }
-
-    /// Joins those that have ended; says how many are left behind, and which are not joined.
-    pub(crate) fn join(&self) -> (usize, Vec<Arc<Seat>>) {
-        let taken = std::mem::take(&mut self.0.lock().taken);
-        let (mut left_behind, mut staying) = (0, Vec::new());
-        for (seat, thread) in taken {
-            // Acquire: as above.
-            let stage = seat.stage.load(Ordering::Acquire);
-            if stage == ENDED {
-                let _ = thread.join();
-                continue;
-            }
-            left_behind += usize::from(stage == RUNNING);
-            staying.push(seat);
-        }
-        (left_behind, staying)
     }
 }

@@ -188,11 +188,12 @@ impl Blocking {
                     // As a worker it was none of ours.
                     return;
                 }
+                runtime.fall_apart();
                 state = self.state.lock();
                 state.displaced -= 1;
             } else if let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                contain(|| job.run());
+                run(runtime, job);
                 state = self.state.lock();
             } else if state.over || state.own() > THREADS_MAX {
                 break;
@@ -259,8 +260,15 @@ pub(super) struct NoThread {
     pub(super) jobs: VecDeque<Runnable>,
 }
 
+/// Runs a job, which keeps the runtime alive until its end.
+pub(super) fn run(runtime: Option<&Arc<Inner>>, job: Runnable) {
+    contain(|| job.run());
+    runtime.inspect(|runtime| runtime.fall());
+}
+
 /// Makes the calling thread, which was a worker, one of the pool's, until that is over.
 pub(super) fn come(runtime: &Arc<Inner>) {
+    runtime.fall_apart();
     runtime.blocking.state.lock().displaced -= 1;
     serve(runtime);
 }
@@ -300,8 +308,10 @@ impl BlockingHome {
 
 impl Home for BlockingHome {
     fn schedule(&self, runnable: Runnable, _again: bool) {
+        let runtime = self.runtime.as_ref();
+        runtime.inspect(|runtime| runtime.rise());
         for job in self.pool().push(runnable, || self.start(None)) {
-            contain(|| job.run());
+            run(runtime, job);
         }
     }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Runtime;
+use super::chosen::{self, Choice};
 use super::inner::Inner;
+use super::observer::Observer;
+use super::policy::{Policy, Stealing};
 use super::worker::work;
 use crate::error::{BuildError, Unjoined};
 
@@ -14,6 +17,8 @@ pub(crate) const WORKERS_MAX: usize = 1024;
 /// How many messages an actor handles in one poll by default: long enough to be worth a turn,
 /// 64 µs at a microsecond a message.
 pub(crate) const BATCH: usize = 64;
+/// The highest priority of an actor by default: as many steps as anybody tells apart.
+const PRIORITIES: u8 = 7;
 /// How long `shutdown` waits for actors by default.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -23,9 +28,12 @@ type OnFault = Arc<dyn Fn(&Unjoined<'_>) + Send + Sync>;
 pub(crate) struct Options {
     pub(crate) workers: usize,
     pub(crate) batch: u32,
+    pub(crate) priorities: u8,
     pub(crate) thread_name: String,
     pub(crate) grace: Duration,
     pub(crate) on_fault: OnFault,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(crate) detect_deadlocks: bool,
 }
 
 /// The options of a [`Runtime`]; all are judged by [`build`](Builder::build).
@@ -44,9 +52,13 @@ pub(crate) struct Options {
 pub struct Builder {
     workers: Option<usize>,
     batch: usize,
+    priorities: u8,
     thread_name: String,
     grace: Duration,
     on_fault: OnFault,
+    policy: Box<dyn Choice>,
+    observer: Option<Arc<dyn Observer>>,
+    detect_deadlocks: bool,
 }
 
 impl Builder {
@@ -54,10 +66,26 @@ impl Builder {
         Builder {
             workers: None,
             batch: BATCH,
+            priorities: PRIORITIES,
             thread_name: "greenroom".into(),
             grace: GRACE,
             on_fault: Arc::new(print_fault),
+            policy: Box::new(Stealing::default()),
+            observer: None,
+            detect_deadlocks: false,
         }
+    }
+
+    /// How workers share their work, by default [`policy::Stealing`](crate::policy::Stealing).
+    pub fn policy(mut self, policy: impl Policy) -> Self {
+        self.policy = chosen::choose(policy);
+        self
+    }
+
+    /// Who is told of each run of each task and actor; nobody by default.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
     }
 
     /// How many worker threads run the tasks: 1 to 1024.
@@ -73,6 +101,13 @@ impl Builder {
     /// by default 64.
     pub fn batch(mut self, messages: usize) -> Self {
         self.batch = messages;
+        self
+    }
+
+    /// The highest [`priority`](crate::ActorBuilder::priority) that an actor may have: 0 to 255, by
+    /// default 7.
+    pub fn priorities(mut self, highest: u8) -> Self {
+        self.priorities = highest;
         self
     }
 
@@ -102,13 +137,37 @@ impl Builder {
         self
     }
 
+    /// Whether an [`ask`](crate::Address::ask) that nobody is left to answer ends with
+    /// [`AskError::Deadlock`](crate::AskError::Deadlock), by default not.
+    ///
+    /// The moment for it is when nothing on this runtime and its pinned threads can run, no timer
+    /// is armed, no blocking call is under way and nobody holds a `KeepAlive`: then every ask that
+    /// waits ends, and says which actors wait for each other. What waits for I/O, for a thread or
+    /// an executor that is not greenroom's, or for another runtime is taken for dead, unless a
+    /// `KeepAlive` is held meanwhile.
+    ///
+    /// A question that was delivered is still handled; [`is_wanted`](crate::Reply::is_wanted) tells
+    /// the handler that it need not ask others for it, and be in the same deadlock again.
+    ///
+    /// What it costs is that each ask that waits is written down, with who asks whom, in a list of
+    /// the runtime that all its threads share.
+    pub fn detect_deadlocks(mut self, detect: bool) -> Self {
+        self.detect_deadlocks = detect;
+        self
+    }
+
     /// Starts the workers.
     ///
     /// # Errors
     /// [`BuildError::Impossible`] names an option, its value and its limit;
     /// [`BuildError::Thread`] says that the system did not start a thread. Then no thread is left.
     pub fn build(self) -> Result<Runtime, BuildError> {
-        let inner = Arc::new(Inner::new(self.judge()?));
+        let (options, policy) = self.judge()?;
+        let impossible = |reason| BuildError::Impossible {
+            option: "policy",
+            reason,
+        };
+        let inner = Arc::new(Inner::new(options, policy).map_err(impossible)?);
         let runtime = Runtime::counting(inner.clone());
         for index in 0..inner.options().workers {
             let own = inner.clone();
@@ -134,7 +193,7 @@ impl Builder {
         Ok(runtime)
     }
 
-    fn judge(self) -> Result<Options, BuildError> {
+    fn judge(self) -> Result<(Options, Box<dyn Choice>), BuildError> {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or_else(|| cores().min(WORKERS_MAX));
         let impossible = |option, reason| Err(BuildError::Impossible { option, reason });
@@ -154,18 +213,26 @@ impl Builder {
             return impossible("thread_name", reason);
         }
         let Builder {
+            priorities,
             thread_name,
             grace,
             on_fault,
+            policy,
+            observer,
+            detect_deadlocks,
             ..
         } = self;
-        Ok(Options {
+        let options = Options {
             workers,
             batch,
+            priorities,
             thread_name,
             grace,
             on_fault,
-        })
+            detect_deadlocks,
+            observer,
+        };
+        Ok((options, policy))
     }
 }
 
@@ -174,8 +241,10 @@ impl std::fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("workers", &self.workers)
             .field("batch", &self.batch)
+            .field("priorities", &self.priorities)
             .field("thread_name", &self.thread_name)
             .field("grace", &self.grace)
+            .field("detect_deadlocks", &self.detect_deadlocks)
             .finish_non_exhaustive()
     }
 }

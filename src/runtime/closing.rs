@@ -26,6 +26,8 @@ pub(crate) struct Closing {
     state: Mutex<State>,
     changed: Condvar,
     reported: Waiters,
+    /// The workers that have told what was queued when the shutdown began.
+    counted: Box<[AtomicBool]>,
     draining: AtomicBool,
     undelivered: AtomicUsize,
     cancelled: AtomicUsize,
@@ -48,8 +50,9 @@ pub(super) struct State {
 }
 
 impl Closing {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(workers: usize) -> Self {
         Closing {
+            counted: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             phase: AtomicUsize::new(OPEN),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
@@ -94,6 +97,26 @@ impl Closing {
     pub(super) fn is_settled(&self) -> bool {
         // Acquire pairs with the stores above.
         self.phase.load(Ordering::Acquire) == SETTLED
+    }
+
+    // -- what was queued before -----------------------------------------------------------------
+
+    /// This worker has told what was queued.
+    pub(super) fn count(&self, worker: usize) {
+        // Release pairs with the Acquire in `is_counted`.
+        self.counted[worker].store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_counted(&self, worker: usize) -> bool {
+        // Acquire pairs with the Release in `count`.
+        self.counted[worker].load(Ordering::Acquire)
+    }
+
+    /// How many workers have told.
+    pub(super) fn counted(&self) -> usize {
+        (0..self.counted.len())
+            .filter(|&worker| self.is_counted(worker))
+            .count()
     }
 
     // -- waiting ------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::chosen::Local;
 use super::inner::Inner;
-use super::queues::Local;
 use crate::pinned::Local as PinnedLocal;
 use crate::task::Key;
 use crate::timers::Clock;
@@ -38,8 +38,8 @@ pub(crate) enum Role<'a> {
     Closing,
     /// A thread for blocking calls.
     Blocking,
-    /// A worker that has given its place away, until its turn ends.
-    Displaced,
+    /// A worker that has given its place away, until its turn ends: it was this one.
+    Displaced(&'a Local<'a>),
     Worker(&'a Local<'a>),
     Pinned(&'a PinnedLocal),
 }
@@ -75,9 +75,19 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The same, also if another thread goes on as that worker: whose run it is that is under way.
+    pub(crate) fn run_of(&self, runtime: &Inner) -> Option<&'a Local<'a>> {
+        match self.role.get() {
+            Role::Displaced(local) if std::ptr::eq(&raw const **self.runtime, runtime) => {
+                Some(local)
+            }
+            _ => self.local_of(runtime),
+        }
+    }
+
     /// Whether another thread goes on as the worker that this one was.
     pub(crate) fn is_displaced(&self) -> bool {
-        matches!(self.role.get(), Role::Displaced)
+        matches!(self.role.get(), Role::Displaced(_))
     }
 }
 
@@ -104,6 +114,13 @@ pub(crate) fn with<R>(look: impl FnOnce(Option<&Place<'_>>) -> R) -> R {
     look(unsafe { place.as_ref() })
 }
 
+/// Names what is dropped on this thread by `drops`, as it would be in its run.
+pub(crate) fn during(key: Key, drops: impl FnOnce()) {
+    let before = with(|place| place?.running.replace(Some(key)));
+    drops();
+    with(|place| place.inspect(|place| place.running.set(before)).is_some());
+}
+
 /// Calls `look` with the places of this thread, the innermost first.
 pub(crate) fn outward<R>(look: impl FnOnce(&mut dyn Iterator<Item = &Place<'_>>) -> R) -> R {
     let place = PLACE.try_with(Cell::get).unwrap_or(std::ptr::null());
@@ -121,6 +138,21 @@ pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
     outward(|places| {
         places
             .filter(|place| !matches!(place.role.get(), Role::Outside))
+            .any(|place| Arc::ptr_eq(place.runtime, runtime))
+    })
+}
+
+/// Whether this thread is counted as one that runs something of `runtime`, which is about to wait
+/// in `block_on`: the count is not held meanwhile.
+pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
+    outward(|places| {
+        let runs = |role| match role {
+            Role::Outside | Role::Displaced(_) => true,
+            Role::Pinned(local) => local.is_detached(),
+            Role::Blocking | Role::Closing | Role::Worker(_) => false,
+        };
+        places
+            .filter(|place| runs(place.role.get()))
             .any(|place| Arc::ptr_eq(place.runtime, runtime))
     })
 }

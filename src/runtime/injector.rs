@@ -61,24 +61,15 @@ impl Injector {
         Some(entry)
     }
 
-    /// Takes the oldest to be run, and with it up to `extra` more, each given to `keep`.
-    ///
-    /// While a shutdown counts what was there before it, one at a time is taken.
-    pub(crate) fn pop_some(&self, workers: usize, mut keep: impl FnMut(Entry)) -> Option<Entry> {
+    /// Takes the oldest, to be run, and with it up to `more` others, each given to `keep`.
+    pub(crate) fn pop_some(&self, more: usize, keep: impl FnMut(Entry)) -> Option<Entry> {
         if self.len() == 0 {
             return None;
         }
         let mut queue = self.queue.lock();
         let Raw(first) = queue.entries.pop_front()?;
-        let share = queue.entries.len() / workers;
-        if queue.before > 0 {
-            queue.before -= 1;
-        } else {
-            queue
-                .entries
-                .drain(..share.min(super::ring::CAPACITY / 2))
-                .for_each(|raw| keep(raw.0));
-        }
+        let more = more.min(queue.entries.len());
+        queue.entries.drain(..more).map(|raw| raw.0).for_each(keep);
         self.taken(&mut queue);
         Some(first)
     }

@@ -6,49 +6,74 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Duration;
 
+use super::asks::Asks;
 use super::blocking::Blocking;
 use super::builder::Options;
+use super::chosen::{Choice, Chosen};
 use super::closing::{Closing, State};
 use super::current;
-use super::queues::Queues;
+use super::injector::Injector;
+use super::observer::Busy;
+use super::policy::Setup;
+use super::queues;
+use super::quiescence::Quiescence;
 use super::registry::Registry;
-use super::sleep::View;
+use super::stats::Counters;
 use crate::contain::contain;
 use crate::error::Unjoined;
+use crate::instant::Instant;
 use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::mutant;
-use crate::task::{CellHome, Header, Home, Key, Runnable, Ticket};
-use crate::timers::{Clock, Timers};
+use crate::task::{CellHome, Header, Home, Key, Runnable, TaskInfo, Ticket};
+use crate::timers::{Clock, Pace, Timers};
 
 pub struct Inner {
     pub(super) options: Options,
-    pub(super) queues: Queues,
+    pub(super) policy: Chosen,
+    /// In a shutdown: what was queued before it, and what comes from outside after that.
+    pub(super) left: Injector,
+    pub(super) counters: Box<[Counters]>,
+    pub(super) quiescence: Quiescence,
     pub(super) timers: Timers,
     pub(super) registry: Registry,
+    pub(super) busy: Busy,
     pub(crate) blocking: Blocking,
     pub(crate) seats: Seats,
     pub(super) closing: Closing,
+    /// Empty unless deadlocks are detected.
+    pub(crate) asks: Asks,
     /// How many clones of [`Runtime`](super::Runtime) keep it going.
     pub(super) counting: AtomicUsize,
 }
 
 impl Inner {
-    pub(super) fn new(options: Options) -> Self {
+    /// A runtime whose workers have yet to be started; or why the policy can't be.
+    pub(super) fn new(options: Options, policy: Box<dyn Choice>) -> Result<Self, String> {
         let workers = options.workers;
-        Inner {
+        let quiescence = Quiescence::new();
+        let policy = policy.start(Setup {
+            workers,
+            highest_priority: options.priorities,
+            pulse: Some(quiescence.pulse.clone()),
+        })?;
+        Ok(Inner {
             blocking: Blocking::new(options.thread_name.clone()),
             options,
-            queues: Queues::new(workers),
+            policy,
+            left: Injector::new(),
+            counters: (0..workers).map(|_| Counters::default()).collect(),
+            asks: Asks::new(&quiescence.pulse),
+            quiescence,
             timers: Timers::new(),
             // One more than workers, for all other threads.
             registry: Registry::new(workers + 1),
+            busy: Busy::new(),
             seats: Seats::new(),
-            closing: Closing::new(),
+            closing: Closing::new(workers),
             counting: AtomicUsize::new(1),
-        }
+        })
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -83,47 +108,120 @@ impl Inner {
         current::with(|place| Some(place?.local_of(self)?.index()))
     }
 
+    /// Whether there is something besides runnables that this worker must see to.
+    pub(super) fn must_see_to(&self, worker: usize) -> bool {
+        self.quiescence.is_declared()
+            || (self.closing.has_begun()
+                && (self.is_over() || !self.closing.is_counted(worker) || self.left.len() > 0))
+    }
+
+    /// Whether somebody wants to know of each run of a worker.
+    pub(super) fn is_observed(&self) -> bool {
+        matches!(self.policy, Chosen::Other(_)) || self.has_observer()
+    }
+
+    pub(crate) fn has_observer(&self) -> bool {
+        self.options.observer.is_some()
+    }
+
+    /// Counts a thread that runs a task apart from the worker it was.
+    pub(super) fn rise_apart(&self) {
+        if let Chosen::Stealing(_) = self.policy {
+            self.rise();
+        }
+    }
+
+    /// Counts it no more. With another policy it is the runnable that is counted, not the thread.
+    pub(super) fn fall_apart(&self) {
+        if let Chosen::Stealing(_) = self.policy {
+            self.fall();
+        }
+    }
+
+    /// A turn of a worker is over.
+    pub(super) fn turn_ended(&self) {
+        if let Chosen::Other(_) = self.policy {
+            // (J1) It was counted.
+            self.fall();
+        }
+    }
+
+    /// A runnable was dropped; until the end, when all are, only policies do that.
+    fn policy_dropped(&self) {
+        if let Chosen::Other(other) = &self.policy
+            && !self.is_over()
+        {
+            other.lost_one();
+            // (J1) It was counted.
+            self.fall();
+        }
+    }
+
+    /// Whether a queue has something that is not counted in the pulse.
+    pub(super) fn has_queued(&self) -> bool {
+        self.policy.has_uncounted() || self.left.len() > 0
+    }
+
+    /// Wakes everybody whose deadline is over; says how many.
+    pub(super) fn fire(&self, now: Instant) -> usize {
+        if !self.timers.is_due(now) {
+            return 0;
+        }
+        // (K1) The worker itself may not be counted.
+        self.rise();
+        let fired = self.timers.fire(now);
+        self.fall();
+        fired
+    }
+
+    /// The same, if it is time to look at the clock again.
+    pub(super) fn fire_at_pace(&self, pace: &mut Pace) {
+        if !self.timers.is_empty()
+            && let Some(now) = pace.is_time()
+        {
+            self.fire(now);
+        }
+    }
+
+    /// Drops what nobody will run any more, unless it is exempt.
+    pub(super) fn drop_unneeded(&self, runnable: Runnable) {
+        if let Some(unneeded) = self.closing.spare(runnable) {
+            let key = unneeded.key();
+            current::during(key, || contain(|| drop(unneeded)));
+        }
+    }
+
     /// Drops whatever is in no worker's queue, when nobody is there any more to run it.
     ///
     /// One thread at a time does it: what is pushed by a drop is dropped by the same loop, so a
     /// chain of tasks that hold each other does not become a recursion.
     pub(super) fn drain(&self) {
-        while self.queues.has_left() && self.closing.begin_drain() {
-            while let Some(entry) = self.queues.pop_left() {
-                #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
-                // SAFETY: (N1) taken from the queue, so it is in our hands alone.
-                let runnable = unsafe { Runnable::from_raw(entry) };
-                if let Some(unneeded) = self.closing.spare(runnable) {
-                    contain(|| drop(unneeded));
-                }
+        while self.has_left() && self.closing.begin_drain() {
+            let mut dropped = 0;
+            while let Some(runnable) = self.take_left() {
+                dropped += 1;
+                self.drop_unneeded(runnable);
             }
             self.closing.end_drain();
-            if mutant("drain_looks_once") {
+            if mutant("drain_looks_once") || dropped == 0 {
+                // Nothing comes out: whoever is about to push, drains after that.
                 return;
             }
             if !mutant("drain_ends_without_fence") {
-                // SeqCst pairs with the fence in `notify` of whoever pushed and saw us draining.
+                // SeqCst pairs with the fence after the push of whoever saw us draining.
                 fence(Ordering::SeqCst);
             }
         }
     }
-}
 
-impl View for Inner {
-    fn has_work(&self) -> bool {
-        self.queues.has_work()
+    /// Whether something is in no worker's queue.
+    fn has_left(&self) -> bool {
+        self.left.len() > 0 || self.policy.has_left()
     }
 
-    fn has_slot(&self, me: usize) -> bool {
-        self.queues.has_slot(me)
-    }
-
-    fn until_deadline(&self) -> Option<Duration> {
-        self.timers.until_next()
-    }
-
-    fn must_rise(&self, me: usize) -> bool {
-        self.is_over() || (self.closing.has_begun() && !self.queues.is_counted(me))
+    fn take_left(&self) -> Option<Runnable> {
+        let left = self.left.pop().map(queues::runnable);
+        left.or_else(|| self.policy.take_left(self))
     }
 }
 
@@ -134,14 +232,26 @@ impl Home for Arc<Inner> {
             let local = place.and_then(|place| place.local_of(self));
             local.map(|local| local.push(entry, again)).is_some()
         });
-        if !local {
-            self.queues.push_outside(entry);
-            // The push was followed by a fence: either the shutdown sees it, or we see that. As
-            // long as the shutdown looks, nothing is dropped here: whoever wakes a task may hold
-            // a lock that the drop of its future takes.
-            if self.closing.is_settled() && !mutant("late_push_stays") {
-                self.drain();
+        if local {
+            return;
+        }
+        // Each push is followed by a fence, which pairs with that in `settle`: either the shutdown
+        // sees the push, or we see that.
+        if !self.closing.has_begun() {
+            self.policy.push_outside(self, queues::runnable(entry));
+        } else {
+            if let Chosen::Other(_) = self.policy {
+                // (J1) As if the policy had it.
+                self.rise();
             }
+            self.left.push([entry]);
+            fence(Ordering::SeqCst);
+            self.policy.interrupt();
+        }
+        // As long as the shutdown looks, nothing is dropped here: whoever wakes a task may hold a
+        // lock that the drop of its future takes.
+        if self.closing.is_settled() && !mutant("late_push_stays") {
+            self.drain();
         }
     }
 
@@ -155,6 +265,15 @@ impl Home for Arc<Inner> {
 
     fn report(&self, unjoined: &Unjoined<'_>) {
         contain(|| (self.options.on_fault)(unjoined));
+    }
+
+    fn task_completed(&self) {
+        if Inner::is_observed(self) {
+            Inner::task_completed(self);
+            if Key::dropped().is_some() {
+                self.policy_dropped();
+            }
+        }
     }
 }
 
@@ -183,6 +302,18 @@ impl CellHome for Arc<Inner> {
     fn batch(&self) -> u32 {
         self.options.batch
     }
+
+    fn is_observed(&self) -> bool {
+        Inner::is_observed(self)
+    }
+
+    fn discarded(&self) {
+        self.policy_dropped();
+    }
+
+    fn completed(&self, task: &TaskInfo) {
+        Inner::completed(self, task);
+    }
 }
 
 impl Clock for Inner {
@@ -196,6 +327,10 @@ impl Clock for Inner {
             let local = place.and_then(|place| place.local_of(self));
             local.map(|local| local.owe_keeper()).is_some()
         });
-        self.queues.sleep.notify_deadline(by_worker);
+        self.policy.notify_deadline(by_worker);
+    }
+
+    fn emptied(&self) {
+        self.declare();
     }
 }

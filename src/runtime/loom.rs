@@ -10,6 +10,8 @@ mod ending;
 mod nested;
 mod outside;
 mod queues;
+mod quiescence;
+mod rest;
 mod stuck;
 
 use std::ptr::NonNull;
@@ -19,21 +21,41 @@ use std::time::Duration;
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 
 use super::builder::Options;
+use super::chosen::{Chosen, choose};
 use super::inner::Inner;
+use super::policy::{Policy, Stealing};
+use super::queues::Queues;
 use super::worker::work;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, UnsafeCell};
-use crate::task::{Header, Home, Runnable, VTable};
+use crate::task::{Header, Home, Runnable, TaskInfo, VTable};
 
 /// A runtime whose workers have not begun.
 pub(crate) fn runtime(workers: usize) -> Arc<Inner> {
-    Arc::new(Inner::new(Options {
+    runtime_with(workers, Stealing::default())
+}
+
+fn runtime_with(workers: usize, policy: impl Policy) -> Arc<Inner> {
+    let options = Options {
         workers,
         batch: 1,
+        priorities: 0,
         thread_name: String::new(),
         grace: Duration::ZERO,
+        detect_deadlocks: false,
         on_fault: Arc::new(|_| {}),
-    }))
+        observer: None,
+    };
+    let inner = Inner::new(options, choose(policy));
+    Arc::new(inner.expect("the default policy goes with any runtime"))
+}
+
+/// Its queues.
+fn queues(inner: &Inner) -> &Queues {
+    match &inner.policy {
+        Chosen::Stealing(stealing) => &stealing.queues,
+        Chosen::Other(_) => unreachable!("the models run the default policy"),
+    }
 }
 
 /// Starts all workers of the runtime.
@@ -57,7 +79,7 @@ pub(crate) fn join(workers: Vec<JoinHandle<()>>) {
 fn asleep(workers: usize) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     let inner = runtime(workers);
     let handles = start(&inner);
-    while inner.queues.sleep.audit() < workers {
+    while queues(&inner).sleep.audit() < workers {
         yield_now();
     }
     (inner, handles)
@@ -73,7 +95,7 @@ fn model_from_explore(model: impl Fn() + Send + Sync + 'static) {
 /// Lets the workers end, without what else belongs to a shutdown.
 pub(crate) fn end(inner: &Inner) {
     inner.closing.finish();
-    inner.queues.sleep.wake_all();
+    inner.policy.interrupt();
 }
 
 /// Something that happens once and is waited for, as user code blocks its thread.
@@ -88,6 +110,10 @@ impl Gate {
             open: Mutex::new(false),
             opened: Condvar::new(),
         })
+    }
+
+    fn is_open(&self) -> bool {
+        *self.open.lock()
     }
 
     fn open(&self) {
@@ -155,14 +181,16 @@ static TOKEN: VTable = VTable {
     release: |_| unreachable!("a token is not registered"),
     take_result: |_, _| unreachable!("a token has no result"),
     drop_result: |_| unreachable!("a token has no result"),
+    info: |_| TaskInfo::of_actor(0, None, 0),
     undelivered: |_, _| unreachable!("a token has no messages"),
+    waiting: |_| unreachable!("a token has no messages"),
 };
 
 /// Something that runs `body` once.
 pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     let fate = Arc::new(Fate::default());
     let token = Box::new(Token {
-        header: Header::new(&TOKEN, 1),
+        header: Header::new(&TOKEN, 0, 1),
         body: UnsafeCell::new(Some(Box::new(body))),
         fate: fate.clone(),
     });

@@ -6,56 +6,63 @@
 //!   wakes then comes "from outside".
 //! - H2: a place that is given away is taken by exactly one thread, also during a shutdown.
 
-use super::current::{self, Place, Role};
-use super::queues::Local;
-use crate::contain::contain;
-use crate::sync::mutant;
+use std::sync::Arc;
 
-/// Makes this thread one that may wait; says why it must not.
-pub(super) fn make_way() -> Result<(), String> {
+use super::blocking;
+use super::chosen::Local;
+use super::current::{self, Place, Role};
+use crate::sync::mutant;
+use crate::timers::Clock;
+
+/// Makes this thread one that may wait, and gives the timers that nobody else looks at meanwhile;
+/// or says why it must not wait.
+pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
     let made = current::outward(|places| {
         let mut judged = places.filter_map(|place| match place.role.get() {
-            Role::Worker(local) => Some(give_away(place, local)),
+            Role::Worker(local) => Some(give_away(place, local).map(|()| None)),
+            Role::Pinned(local) if local.is_detached() => Some(Ok(Some(local.clock()))),
             Role::Pinned(_) => Some(Err(
                 "`block_on` was called in a task of a pinned thread, whose tasks could run \
                  nowhere else meanwhile: await the future instead"
                     .into(),
             )),
-            Role::Outside | Role::Blocking | Role::Closing | Role::Displaced => None,
+            Role::Outside | Role::Blocking | Role::Closing | Role::Displaced(_) => None,
         });
         judged.next()
     });
-    made.unwrap_or(Ok(()))
+    made.unwrap_or(Ok(None))
 }
 
 /// Another thread goes on in the worker's place; this one goes to those for blocking calls when
 /// its turn ends.
-fn give_away(place: &Place<'_>, local: &Local<'_>) -> Result<(), String> {
+fn give_away<'a>(place: &Place<'a>, local: &'a Local<'a>) -> Result<(), String> {
     let runtime = place.runtime;
     if runtime.is_over() {
         // The place has nothing to run any more, and this thread is needed to clear it.
         return Ok(());
     }
-    if local.owed_keeper() {
-        runtime.queues.sleep.hand_over(&**runtime);
-    }
+    local.hand_over();
     let role = place.role.get();
     if !mutant("a_displaced_worker_keeps_its_place") {
         // (H1) First, so that nothing here touches the queues once somebody else has them.
-        place.role.set(Role::Displaced);
+        place.role.set(Role::Displaced(local));
     }
+    // The place goes on being counted where workers are; this thread is counted until it comes to
+    // those for blocking calls.
+    runtime.rise_apart();
     let refused = match runtime.blocking.lend(runtime, local.index()) {
         Ok(true) => return Ok(()),
         Ok(false) => None,
         Err(refused) => Some(refused),
     };
+    runtime.fall_apart();
     place.role.set(role);
     let Some(refused) = refused else {
         // As above: it has ended meanwhile.
         return Ok(());
     };
     for job in refused.jobs {
-        contain(|| job.run());
+        blocking::run(Some(runtime), job);
     }
     Err(format!(
         "`block_on` was called in a task, and no thread can be started that would go on in the \

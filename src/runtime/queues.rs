@@ -1,34 +1,40 @@
-//! The queues of a runtime and the order in which a worker looks at them.
+//! The queues of work stealing, and the order in which a worker looks at them.
 //!
-//! A worker takes, in this order: at every other turn the oldest from outside, at every fourth the
-//! oldest that overflowed a ring; its newest (a bounded number of times in a row); the oldest of its
-//! ring; a share of the overflow, then of what is from outside; and, if it is the one thief, half of
-//! another's ring, beginning at a random victim. The queues hold entries and know nothing of what
-//! they are.
+//! A worker takes, in this order: at every other turn the oldest from outside; its newest (a bounded
+//! number of times in a row); the oldest of its own; a share of what is from outside; and, if it is
+//! the one thief, half of another's, beginning at a random victim. Its own are a ring and, when that
+//! is full, a backlog behind it: together first in, first out. The queues hold entries and know
+//! nothing of what they are.
 //!
 //! # Invariants
 //! - N1: an entry is in one queue, or in the hands of one worker.
-//! - N2: whatever is pushed to a ring or the injector is followed by `Sleep::notify`, whatever is
-//!   put in a slot by `Sleep::notify_slot`; but for a task that woke itself and is alone.
+//! - N2: whatever is pushed to a ring, a backlog or the injector is followed by `Sleep::notify`,
+//!   whatever is put in a slot by `Sleep::notify_slot`; but for a task that woke itself and is alone.
 
 use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::injector::Injector;
-use super::ring::{Entry, Ring};
+use super::policy::Duties;
+use super::ring::{CAPACITY, Entry, Ring};
 use super::sleep::Sleep;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::stats::Event;
+use crate::instant::Instant;
 use crate::sync::mutant;
+use crate::task::Runnable;
 
 /// How often in a row the newest goes first while older entries wait: enough for two tasks that
 /// talk to each other to stay on a warm core, few enough that nobody notices.
 pub(crate) const NEWEST_RUNS_MAX: u32 = 3;
 
+/// A worker looks at the clock once in so many turns, to know whether to even the queues out.
+const STIR_LOOKS: u32 = 64;
+
 pub(crate) struct Queues {
     stations: Box<[Station]>,
     /// What comes from outside.
-    pub(super) injector: Injector,
-    /// What did not fit in a ring: apart, so that nothing from outside waits behind it.
-    overflow: Injector,
+    injector: Injector,
     pub(super) sleep: Sleep,
 }
 
@@ -36,24 +42,42 @@ pub(crate) struct Queues {
 #[repr(align(128))]
 struct Station {
     ring: Ring,
-    /// How many turns the worker has begun. Written by the worker, read by the watcher.
-    turns: AtomicU64,
-    /// The worker has told what was queued when the shutdown began.
-    counted: AtomicBool,
+    /// What came when the ring was full: behind it.
+    backlog: Injector,
+}
+
+impl Station {
+    /// How much waits here, as a hint.
+    fn len(&self) -> usize {
+        self.ring.len() + self.backlog.len()
+    }
+
+    /// As much as `most` of the oldest entries, by anyone; each is given to `keep`.
+    fn take_oldest(&self, most: usize, keep: &mut impl FnMut(Entry)) {
+        let ring = std::iter::from_fn(|| self.ring.take_oldest());
+        let mut taken = 0;
+        for entry in ring.take(most.min(CAPACITY)) {
+            taken += 1;
+            keep(entry);
+        }
+        if taken < most
+            && let Some(first) = self.backlog.pop_some(most - taken - 1, &mut *keep)
+        {
+            keep(first);
+        }
+    }
 }
 
 impl Queues {
-    pub(crate) fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize, sleep: Sleep) -> Self {
         let station = |_| Station {
             ring: Ring::new(),
-            turns: AtomicU64::new(0),
-            counted: AtomicBool::new(false),
+            backlog: Injector::new(),
         };
         Queues {
             stations: (0..workers).map(station).collect(),
             injector: Injector::new(),
-            overflow: Injector::new(),
-            sleep: Sleep::new(workers),
+            sleep,
         }
     }
 
@@ -66,19 +90,18 @@ impl Queues {
         self.sleep.notify();
     }
 
-    /// Whether a ring or the injector has something.
+    /// Whether the injector or a worker has something more than its newest.
     pub(crate) fn has_work(&self) -> bool {
-        self.has_left() || self.stations.iter().any(|station| station.ring.len() > 0)
+        self.injector.len() > 0 || self.stations.iter().any(|station| station.len() > 0)
     }
 
-    /// Whether something is in no worker's queue.
-    pub(super) fn has_left(&self) -> bool {
-        self.injector.len() + self.overflow.len() > 0
+    pub(super) fn has_outside(&self) -> bool {
+        self.injector.len() > 0
     }
 
-    /// Takes something that is in no worker's queue.
-    pub(super) fn pop_left(&self) -> Option<Entry> {
-        self.injector.pop().or_else(|| self.overflow.pop())
+    /// Takes something that came from outside.
+    pub(super) fn pop_outside(&self) -> Option<Entry> {
+        self.injector.pop()
     }
 
     /// Whether the slot of a worker other than `me` is filled.
@@ -91,59 +114,55 @@ impl Queues {
         others.any(|(_, station)| station.ring.has_newest())
     }
 
-    pub(super) fn is_counted(&self, worker: usize) -> bool {
-        // Acquire pairs with the Release in `count_queued`.
-        self.stations[worker].counted.load(Ordering::Acquire)
+    /// How much waits for a worker, and how much comes from outside; hints.
+    pub(super) fn lens(&self) -> (usize, Vec<usize>) {
+        let own = |station: &Station| station.len() + usize::from(station.ring.has_newest());
+        (self.injector.len(), self.stations.iter().map(own).collect())
     }
 
-    /// How many workers have told what was queued when the shutdown began.
-    pub(super) fn counted(&self) -> usize {
-        (0..self.workers())
-            .filter(|&worker| self.is_counted(worker))
-            .count()
-    }
-
-    /// Takes all that did not come from outside, on behalf of workers that are gone or stuck.
+    /// Takes all there is, on behalf of workers that are gone or stuck.
     pub(crate) fn take_all(&self) -> Vec<Entry> {
-        let aside = Ring::new();
-        let mut taken = Vec::new();
-        for Station { ring, .. } in &self.stations {
-            while let Some(first) = ring.steal_into(&aside) {
-                taken.push(first);
-                taken.extend(std::iter::from_fn(|| aside.pop()));
-            }
-            taken.extend(ring.take_newest());
+        let mut taken: Vec<_> = std::iter::from_fn(|| self.injector.pop()).collect();
+        for station in &self.stations {
+            station.take_oldest(usize::MAX, &mut |entry| taken.push(entry));
+            taken.extend(station.ring.take_newest());
         }
-        taken.extend(std::iter::from_fn(|| self.overflow.pop()));
         taken
     }
 }
 
 /// A worker's own side of the queues; it stays on the worker's thread.
-pub(crate) struct Local<'a> {
-    queues: &'a Queues,
+pub struct Local {
+    queues: Arc<Queues>,
     index: usize,
     /// How often in a row the newest went first.
     newest_runs: Cell<u32>,
     /// Counts looks, to take turns with the injector.
     looks: Cell<u32>,
     random: Cell<u64>,
-    /// Before this worker runs something else, a sleeper must keep the next deadline.
-    owes_keeper: Cell<bool>,
+    /// How often it evens the queues out, and when it does so next.
+    stir_every: Option<Duration>,
+    stir_at: Cell<Instant>,
     /// The turns of the others at the last watch.
     seen: Box<[Cell<u64>]>,
 }
 
-impl<'a> Local<'a> {
-    pub(crate) fn new(queues: &'a Queues, index: usize, seed: u64) -> Self {
+impl Local {
+    pub(crate) fn new(
+        queues: &Arc<Queues>,
+        index: usize,
+        seed: u64,
+        stir_every: Option<Duration>,
+    ) -> Self {
         Local {
-            queues,
+            stir_every: stir_every.filter(|_| queues.workers() > 1),
+            stir_at: Cell::new(Instant::now()),
             index,
             newest_runs: Cell::new(0),
             looks: Cell::new(0),
             random: Cell::new(seed | 1),
-            owes_keeper: Cell::new(false),
             seen: (0..queues.workers()).map(|_| Cell::new(u64::MAX)).collect(),
+            queues: queues.clone(),
         }
     }
 
@@ -151,32 +170,16 @@ impl<'a> Local<'a> {
         self.index
     }
 
-    /// Whether nothing waits in this worker's own queues.
-    fn is_empty(&self) -> bool {
-        let ring = &self.station().ring;
-        ring.len() == 0 && !ring.has_newest()
-    }
-
-    /// A deadline came up in a turn of this worker, which keeps it itself if it sleeps next.
-    pub(super) fn owe_keeper(&self) {
-        self.owes_keeper.set(true);
-    }
-
-    /// Whether this worker owed the deadlines a keeper until now.
-    pub(super) fn owed_keeper(&self) -> bool {
-        self.owes_keeper.take()
-    }
-
-    fn station(&self) -> &'a Station {
+    fn station(&self) -> &Station {
         &self.queues.stations[self.index]
     }
 
     /// Takes an entry that was woken on this worker. `again`: by its own run, so it goes to the
     /// back; otherwise it is the newest.
     pub(crate) fn push(&self, entry: Entry, again: bool) {
-        let ring = &self.station().ring;
+        let Station { ring, .. } = self.station();
         if again {
-            let alone = self.is_empty();
+            let alone = self.station().len() == 0 && !ring.has_newest();
             self.push_back(entry);
             if !alone {
                 self.queues.sleep.notify();
@@ -189,34 +192,39 @@ impl<'a> Local<'a> {
         }
     }
 
-    /// To the back of the ring; if that is full, its older half goes to where all look.
+    /// To the back: the ring's or, if that is full or something waits behind it, the backlog's.
     fn push_back(&self, entry: Entry) {
-        let ring = &self.station().ring;
-        let mut entry = entry;
-        while let Err(refused) = ring.push(entry) {
-            entry = refused;
-            if let Some(half) = ring.take_half() {
-                self.queues.overflow.push(half);
-            }
+        let Station { ring, backlog } = self.station();
+        let refused = if backlog.len() == 0 {
+            ring.push(entry).err()
+        } else {
+            Some(entry)
+        };
+        if let Some(entry) = refused {
+            backlog.push([entry]);
         }
     }
 
     /// The next entry to run, without looking at the other workers.
-    pub(crate) fn next(&self) -> Option<Entry> {
-        let ring = &self.station().ring;
+    #[inline(always)]
+    pub(super) fn next(&self, duties: &Duties<'_>) -> Option<Entry> {
+        let Station { ring, .. } = self.station();
         let look = self.looks.get().wrapping_add(1);
         self.looks.set(look);
         // At every other turn, so that nothing from outside waits for a busy ring, nor a ring for
-        // what floods in from outside; and what did not fit in a ring at every fourth.
-        let first = match look % 4 {
-            0 | 2 => self.queues.injector.pop(),
-            1 => self.queues.overflow.pop(),
-            _ => None,
-        };
-        if first.is_some() {
-            return first;
+        // what floods in from outside.
+        if look.is_multiple_of(2) {
+            if look.is_multiple_of(STIR_LOOKS) && self.stir_every.is_some() {
+                self.stir_in_time(duties);
+            }
+            if self.queues.injector.len() > 0
+                && let Some(entry) = self.queues.injector.pop()
+            {
+                duties.count(Event::Injected);
+                return Some(entry);
+            }
         }
-        if self.newest_runs.get() < NEWEST_RUNS_MAX || ring.len() == 0 {
+        if self.newest_runs.get() < NEWEST_RUNS_MAX || self.station().len() == 0 {
             if let Some(entry) = ring.take_newest() {
                 self.newest_runs.set(self.newest_runs.get() + 1);
                 return Some(entry);
@@ -225,10 +233,27 @@ impl<'a> Local<'a> {
             self.push_back(entry);
         }
         self.newest_runs.set(0);
-        let share = |of: &Injector| of.pop_some(self.queues.workers(), |more| self.push_back(more));
-        ring.pop()
-            .or_else(|| share(&self.queues.overflow))
-            .or_else(|| share(&self.queues.injector))
+        ring.pop().or_else(|| self.next_behind(duties))
+    }
+
+    /// What waits behind the ring; or, if there is nothing, a share of what is from outside.
+    #[inline(never)]
+    fn next_behind(&self, duties: &Duties<'_>) -> Option<Entry> {
+        self.refill().or_else(|| {
+            let injector = &self.queues.injector;
+            let share = (injector.len() / self.queues.workers()).min(CAPACITY / 2);
+            let first = injector.pop_some(share, |more| self.push_back(more));
+            first.inspect(|_| duties.count(Event::Injected))
+        })
+    }
+
+    /// The ring is empty: what waits behind it moves up.
+    fn refill(&self) -> Option<Entry> {
+        let Station { ring, backlog } = self.station();
+        backlog.pop_some(CAPACITY / 2, |entry| {
+            ring.push(entry)
+                .expect("half a ring fits into an empty one");
+        })
     }
 
     /// Becomes the one thief, if there is none.
@@ -236,7 +261,7 @@ impl<'a> Local<'a> {
         self.queues.sleep.try_search()
     }
 
-    /// Steals from the others. Only the one thief does.
+    /// Steals from the others. Only the one thief does, whose own queues are empty.
     pub(crate) fn steal(&self) -> Option<Entry> {
         let count = self.queues.workers();
         let start = self.random(count);
@@ -244,17 +269,54 @@ impl<'a> Local<'a> {
         (0..count)
             .map(|at| (start + at) % count)
             .filter(|&victim| victim != self.index)
-            .find_map(|victim| self.queues.stations[victim].ring.steal_into(own))
+            .find_map(|victim| {
+                let Station { ring, backlog } = &self.queues.stations[victim];
+                ring.steal_into(own).or_else(|| {
+                    let half = (backlog.len() / 2).min(CAPACITY / 2);
+                    backlog.pop_some(half, |entry| self.push_back(entry))
+                })
+            })
+    }
+
+    /// Evens the queues out, if it is time to.
+    #[cold]
+    fn stir_in_time(&self, duties: &Duties<'_>) {
+        let now = Instant::now();
+        if let Some(every) = self.stir_every
+            && now >= self.stir_at.get()
+        {
+            self.stir_at.set(now + every);
+            if self.stir() > 0 {
+                duties.count(Event::Steal);
+            }
+        }
+    }
+
+    /// Takes of the oldest of whoever has most, half of what that has more than this worker, so
+    /// that tasks that keep to themselves do not share a worker with fewer others than the rest.
+    fn stir(&self) -> usize {
+        let len = |station: &Station| station.len() + usize::from(station.ring.has_newest());
+        let stations = self.queues.stations.iter();
+        let Some((most, longest)) = stations.map(|s| (len(s), s)).max_by_key(|(len, _)| *len)
+        else {
+            return 0;
+        };
+        let wanted = most.saturating_sub(len(self.station())).div_ceil(2);
+        // Aside first: that one's backlog is locked meanwhile, and this one's may be wanted.
+        let mut taken = Vec::new();
+        longest.take_oldest(wanted, &mut |entry| taken.push(entry));
+        let count = taken.len();
+        taken.into_iter().for_each(|entry| self.push_back(entry));
+        count
     }
 
     /// Takes what is in the slot of a worker that has begun no turn since the last watch.
     ///
     /// Says also whether any other worker has moved, so that watching goes on.
-    pub(crate) fn watch(&self) -> (Option<Entry>, bool) {
+    pub(crate) fn watch(&self, turns: impl Fn(usize) -> u64) -> (Option<Entry>, bool) {
         let mut moved = false;
         for (index, station) in self.queues.stations.iter().enumerate() {
-            // Relaxed: a worker that is stuck does not change it.
-            let turns = station.turns.load(Ordering::Relaxed);
+            let turns = turns(index);
             let stuck = self.seen[index].replace(turns) == turns;
             if index == self.index {
                 continue;
@@ -270,32 +332,14 @@ impl<'a> Local<'a> {
         (None, moved && !self.queues.sleep.is_alone())
     }
 
-    /// A turn begins.
-    pub(crate) fn begin_turn(&self) {
-        let turns = &self.station().turns;
-        // Relaxed: only this worker writes it, and it publishes nothing.
-        turns.store(
-            turns.load(Ordering::Relaxed).wrapping_add(1),
-            Ordering::Relaxed,
-        );
-    }
-
-    /// Hands what is queued here to all, as queued before the shutdown; once, between two turns,
-    /// when nothing is in this worker's hands.
-    pub(super) fn count_queued(&self) {
-        let overflow = std::iter::from_fn(|| self.queues.overflow.pop());
-        self.queues
-            .injector
-            .mark_before(self.drain().chain(overflow));
-        // Release pairs with the Acquire in `is_counted`.
-        self.station().counted.store(true, Ordering::Release);
-        self.queues.sleep.notify();
-    }
-
     /// Takes all that is left in this worker's queues.
     pub(crate) fn drain(&self) -> impl Iterator<Item = Entry> {
         let ring = &self.station().ring;
-        std::iter::from_fn(|| ring.take_newest().or_else(|| ring.pop()))
+        std::iter::from_fn(move || {
+            ring.take_newest()
+                .or_else(|| ring.pop())
+                .or_else(|| self.refill())
+        })
     }
 
     /// A victim to begin with: xorshift, since any spread will do.
@@ -306,5 +350,14 @@ impl<'a> Local<'a> {
         random ^= random << 17;
         self.random.set(random);
         (random >> 33) as usize % below
+    }
+}
+
+/// What an entry is, when it has come out of a queue.
+pub(super) fn runnable(entry: Entry) -> Runnable {
+    #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
+    // SAFETY: (N1) the entry was taken from a queue, so it is in our hands alone.
+    unsafe {
+        Runnable::from_raw(entry)
     }
 }

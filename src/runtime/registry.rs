@@ -16,9 +16,13 @@ use std::task::Waker;
 
 use slab::Slab;
 
+use super::builder::WORKERS_MAX;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::task::{Header, Key, Ticket};
+use crate::task::{Header, Key, TaskInfo, Ticket};
+
+/// A cell notes its shard in 16 bits; there is one for each worker and one more.
+const _: () = assert!(WORKERS_MAX < u16::MAX as usize);
 
 pub(crate) struct Registry {
     shards: Box<[Mutex<Shard>]>,
@@ -62,7 +66,7 @@ impl Registry {
         }
         // SAFETY: (G1) alive, and its links are ours under the lock.
         unsafe {
-            cell.as_ref().shard.set(index as u32);
+            cell.as_ref().shard.set(index as u16);
             cell.as_ref().links.next.set(shard.first);
             if let Some(first) = shard.first {
                 first.as_ref().links.previous.set(Some(cell));
@@ -77,7 +81,7 @@ impl Registry {
     pub(crate) fn leave(&self, cell: NonNull<Header>) {
         // SAFETY: (G1) not ended yet; `shard` was written before it could be run.
         let Header { links, shard, .. } = unsafe { cell.as_ref() };
-        let mut shard = self.shards[shard.get() as usize].lock();
+        let mut shard = self.shards[usize::from(shard.get())].lock();
         let (previous, next) = (links.previous.take(), links.next.take());
         // SAFETY: (G1) neighbours in a list are alive.
         unsafe {
@@ -146,6 +150,18 @@ impl Registry {
         self.shards.iter().map(others).sum()
     }
 
+    /// Tells of every cell what may be known of it, and how many messages wait in its mailbox.
+    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, usize)) {
+        self.for_each_cell(|cell| {
+            // SAFETY: `for_each_cell` holds a reference meanwhile.
+            let (info, waiting) = unsafe {
+                let vtable = cell.as_ref().vtable;
+                ((vtable.info)(cell), (vtable.waiting)(cell))
+            };
+            each(info, waiting);
+        });
+    }
+
     fn for_each_cell(&self, mut each: impl FnMut(NonNull<Header>)) {
         for shard in &self.shards {
             let cells = shard.lock().hold_cells();
@@ -183,6 +199,11 @@ impl Registry {
         let waker = shard.wakers.try_remove(ticket / self.shards.len());
         drop(shard);
         drop(waker);
+    }
+
+    pub(crate) fn tasks(&self) -> usize {
+        let count = |shard: &Mutex<Shard>| shard.lock().wakers.len();
+        self.shards.iter().map(count).sum()
     }
 
     /// Wakes every task that is here, but for those to `spare`; says how many these are.

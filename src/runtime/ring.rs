@@ -12,8 +12,8 @@
 //!   comes twice.
 //!
 //! # Who may call
-//! `push`, `pop`, `take_half`, `put_newest`: the owner. `steal_into`: any worker, `into` being its
-//! own. `take_newest`: anyone. `len`, `has_newest`: anyone, as a hint.
+//! `push`, `pop`, `put_newest`: the owner. `steal_into`: any worker, `into` being its own.
+//! `take_newest`, `take_oldest`: anyone. `len`, `has_newest`: anyone, as a hint.
 
 use std::ptr::NonNull;
 
@@ -89,24 +89,22 @@ impl Ring {
         None
     }
 
-    /// Takes the older half of a full ring, oldest first, for another queue.
-    pub(crate) fn take_half(&self) -> Option<[Entry; CAPACITY / 2]> {
-        // Relaxed: as in `pop`.
-        let tail = self.tail.load(Ordering::Relaxed);
-        let head = self.head.load(Ordering::Relaxed);
-        if tail.wrapping_sub(head) < CAPACITY as u64 {
-            return None;
+    /// Takes the oldest entry; for anyone.
+    pub(crate) fn take_oldest(&self) -> Option<Entry> {
+        // Acquire: as in `steal_into`.
+        let mut head = self.head.load(Ordering::Acquire);
+        loop {
+            // Acquire pairs with the Release store of `tail` in `push`: the entry is seen.
+            if self.tail.load(Ordering::Acquire) == head {
+                return None;
+            }
+            // Relaxed: valid only if the exchange succeeds (D2).
+            let entry = self.entry(head).load(Ordering::Relaxed);
+            match self.move_head(head, 1) {
+                Ok(()) => return NonNull::new(entry),
+                Err(now) => head = now,
+            }
         }
-        let half: [Option<Entry>; CAPACITY / 2] = std::array::from_fn(|at| {
-            // Relaxed: the owner wrote it.
-            NonNull::new(
-                self.entry(head.wrapping_add(at as u64))
-                    .load(Ordering::Relaxed),
-            )
-        });
-        // A thief was quicker: then there is room again.
-        self.move_head(head, (CAPACITY / 2) as u64).ok()?;
-        Some(half.map(|entry| entry.expect("entries between head and tail are set")))
     }
 
     /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`, but for

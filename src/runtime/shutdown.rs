@@ -10,7 +10,6 @@ use std::time::Duration;
 use super::closing::State;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
-use crate::contain::contain;
 use crate::instant::Instant;
 use crate::pinned::Seat;
 use crate::sync::{mutant, yield_now};
@@ -71,7 +70,7 @@ impl Inner {
     /// What was queued has its run, even when the time is over, as long as it gets less.
     fn let_run_what_was_queued(&self, deadline: Option<Instant>) {
         let left =
-            |state: &State| state.workers().saturating_sub(self.queues.counted()) + self.before();
+            |state: &State| state.workers().saturating_sub(self.closing.counted()) + self.before();
         let mut seen = usize::MAX;
         loop {
             let now = Cell::new(0);
@@ -92,7 +91,7 @@ impl Inner {
 
     /// How much of what was queued before the shutdown has not had its run.
     fn before(&self) -> usize {
-        self.queues.injector.before() + self.seats.before()
+        self.left.before() + self.seats.before()
     }
 
     /// Closes all mailboxes and lets nothing new begin; says how many actors live.
@@ -102,9 +101,8 @@ impl Inner {
         let alive = self.cells();
         self.registry.stop_cells();
         self.seats.stop_cells();
-        self.queues.injector.mark_before(self.queues.take_all());
-        self.queues.sleep.notify();
-        self.queues.sleep.wake_all();
+        self.left.mark_before(self.policy.take_all());
+        self.policy.interrupt();
         alive
     }
 
@@ -113,8 +111,9 @@ impl Inner {
     fn end_threads(&self, deadline: Option<Instant>) -> (usize, Vec<Arc<Seat>>) {
         self.closing.finish();
         if !mutant("sleepers_do_not_hear_of_the_end") {
-            self.queues.sleep.wake_all();
+            self.policy.interrupt();
         }
+        self.quiescence.end();
         self.closing.progress();
         self.seats.finish();
         // From now on no worker looks at deadlines: who still waits for one, in a drop or a nested
@@ -136,7 +135,7 @@ impl Inner {
     pub(super) fn cancel_all(&self) -> usize {
         let spare = self.closing.exempted();
         for runnable in self.closing.unspare() {
-            contain(|| drop(runnable));
+            self.drop_unneeded(runnable);
         }
         self.drain();
         self.registry.cancel_cells(&spare);

@@ -1,7 +1,9 @@
 #![doc = include_str!("sleep.md")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::quiescence::Pulse;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{MODEL, Mutex, mutant};
@@ -23,6 +25,8 @@ pub(crate) struct Sleep {
     state: AtomicUsize,
     sleepers: Mutex<Sleepers>,
     parkers: Box<[Parker]>,
+    /// Where workers that are awake are counted, if anywhere.
+    pulse: Option<Arc<Pulse>>,
 }
 
 struct Sleepers {
@@ -40,8 +44,12 @@ pub(crate) trait View {
     fn has_slot(&self, me: usize) -> bool;
     /// How long until the next deadline.
     fn until_deadline(&self) -> Option<Duration>;
-    /// Whether the worker has something to do for the shutdown instead of sleeping.
-    fn must_rise(&self, me: usize) -> bool;
+    /// Whether the worker has something to see to instead of sleeping.
+    fn must_rise(&self) -> bool;
+    /// How long a sleep may last at most, by the worker's own choice.
+    fn longest_sleep(&self) -> Option<Duration>;
+    /// The worker sleeps, and was the last that was counted.
+    fn last_lies_down(&self);
 }
 
 /// Why a worker no longer sleeps.
@@ -54,7 +62,10 @@ pub(crate) enum Woken {
 }
 
 impl Sleep {
-    pub(crate) fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize, pulse: Option<Arc<Pulse>>) -> Self {
+        for _ in 0..workers {
+            pulse.iter().for_each(|pulse| pulse.rise());
+        }
         Sleep {
             state: AtomicUsize::new(0),
             sleepers: Mutex::new(Sleepers {
@@ -62,6 +73,7 @@ impl Sleep {
                 keeper: None,
             }),
             parkers: (0..workers).map(|_| Parker::new()).collect(),
+            pulse,
         }
     }
 
@@ -148,6 +160,11 @@ impl Sleep {
         self.parkers[woken].unpark();
     }
 
+    /// A sleeper is awake from now on, and counted before it takes anything.
+    pub(crate) fn rise(&self) {
+        self.pulse.iter().for_each(|pulse| pulse.rise());
+    }
+
     /// `who` is no longer asleep, so it keeps nothing. Says whether it watched.
     fn dismiss(&self, sleepers: &mut Sleepers, who: usize) -> bool {
         if sleepers.keeper != Some(who) {
@@ -201,6 +218,7 @@ impl Sleep {
         if searching {
             self.clear_searching();
         }
+        let last = self.pulse.as_ref().is_some_and(|pulse| pulse.fall());
         drop(sleepers);
         if !mutant("sleep_without_fence") {
             // SeqCst pairs with the fences in `notify` and `notify_slot`: whoever pushed before
@@ -210,6 +228,9 @@ impl Sleep {
         let looks = searching || !mutant("only_the_searcher_looks_again");
         if looks && view.has_work() {
             self.notify();
+        }
+        if last {
+            view.last_lies_down();
         }
         let slot = view.has_slot(me) && !mutant("slots_are_not_looked_at");
         if slot || watch || view.until_deadline().is_some() {
@@ -244,17 +265,21 @@ impl Sleep {
             let woken = self.parkers[me].park(wait);
             let mut sleepers = self.sleepers.lock();
             let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
+                if !mutant("counted_only_after_the_take") {
+                    self.rise();
+                }
                 return Woken::ByWork;
             };
-            if woken && !view.must_rise(me) {
+            if woken && !view.must_rise() {
                 // Told of a new duty or deadline: sleeps on, by another clock.
                 continue;
             }
-            if wait.is_none() && !view.must_rise(me) {
+            if wait.is_none() && !view.must_rise() {
                 continue;
             }
             sleepers.stack.remove(at);
             self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
+            self.rise();
             let watching = self.dismiss(&mut sleepers, me);
             return Woken::ByItself { watching };
         }
@@ -262,21 +287,18 @@ impl Sleep {
 
     /// How long this sleeper may sleep.
     fn wait_of(&self, me: usize, view: &impl View) -> Option<Duration> {
-        if view.must_rise(me) {
+        if view.must_rise() {
             return Some(Duration::ZERO);
         }
-        let sleepers = self.sleepers.lock();
-        if sleepers.keeper != Some(me) {
-            return None;
-        }
-        drop(sleepers);
+        let keeps = self.sleepers.lock().keeper == Some(me);
         // Relaxed: whoever changed it has unparked us after that.
         let watched = self.state.load(Ordering::Relaxed) & WATCHED != 0;
-        let deadline = view.until_deadline();
-        match (watched.then_some(WATCH), deadline) {
-            (Some(watch), Some(deadline)) => Some(watch.min(deadline)),
-            (watch, deadline) => watch.or(deadline),
-        }
+        let watch = (keeps && watched).then_some(WATCH);
+        let deadline = if keeps { view.until_deadline() } else { None };
+        [watch, deadline, view.longest_sleep()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// A worker that was to keep the deadlines goes to run something: another sleeper takes over.

@@ -1,13 +1,13 @@
-//! A worker: find something, run it, and sleep when there is nothing.
+//! A worker: ask the policy for something, run it, and see to the other duties in between.
 
 use std::sync::Arc;
 
 use super::blocking;
+use super::chosen::Local;
 use super::current::{Place, Role};
 use super::inner::Inner;
-use super::queues::Local;
-use super::ring::Entry;
-use super::sleep::Woken;
+use super::policy::Duties;
+use super::stats::Counters;
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::mutant;
@@ -32,15 +32,22 @@ pub(super) enum Left {
 
 /// Is worker `index` until the runtime is over, or until another thread is.
 pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
-    let local = Local::new(&inner.queues, index, fastrand::u64(..));
+    let mut made = None;
+    contain(|| made = Some(Local::new(inner, index)));
+    let Some(local) = made else {
+        go_without(inner, index);
+        return Left::Over;
+    };
     let place = Place::new(inner, Role::Worker(&local));
     let _entered = place.enter();
     let mut worker = Worker {
         inner,
         local: &local,
         place: &place,
-        searching: false,
+        counters: &inner.counters[index],
+        is_watched: inner.is_observed(),
         pace: Pace::new(),
+        looks_at_left: false,
     };
     let left = worker.run_until_over();
     if left == Left::Displaced {
@@ -68,18 +75,29 @@ pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
     left
 }
 
+/// The policy has nothing for this worker, so nobody waits for it.
+fn go_without(inner: &Inner, index: usize) {
+    inner.closing.count(index);
+    inner.closing.progress();
+    inner.blocking.crew.leave();
+    inner.closing.leave_place();
+}
+
 struct Worker<'a> {
     inner: &'a Arc<Inner>,
     local: &'a Local<'a>,
     place: &'a Place<'a>,
-    /// This worker is the searching one.
-    searching: bool,
+    counters: &'a Counters,
+    /// Somebody wants to know of each run.
+    is_watched: bool,
     pace: Pace,
+    /// In a shutdown: it is the turn of what was queued before, and not of the policy.
+    looks_at_left: bool,
 }
 
 impl Worker<'_> {
     fn run_until_over(&mut self) -> Left {
-        let mut watch = false;
+        let duties = Duties::new(self.inner, self.local.index());
         loop {
             if self.place.is_displaced() {
                 return Left::Displaced;
@@ -88,71 +106,49 @@ impl Worker<'_> {
                 if self.inner.is_over() {
                     return Left::Over;
                 }
-                if !self.inner.queues.is_counted(self.local.index()) {
-                    self.local.count_queued();
-                    self.inner.closing.progress();
+                if let Some(runnable) = self.see_to_the_shutdown() {
+                    self.run(runnable);
+                    continue;
                 }
             }
-            self.inner.timers.fire_at_pace(&mut self.pace);
-            let found = match self.local.next() {
-                None => self.search(),
-                found => found,
-            };
-            if let Some(entry) = found {
-                self.run(entry);
-                continue;
-            }
-            if self.inner.timers.fire(Instant::now()) > 0 {
-                continue;
-            }
-            let searching = std::mem::take(&mut self.searching);
-            let sleep = &self.inner.queues.sleep;
-            match sleep.sleep(self.local.index(), searching, watch, &**self.inner) {
-                Woken::ByWork => {
-                    self.searching = true;
-                    watch = false;
-                }
-                Woken::ByItself { watching } => watch = self.look_around(watching),
+            self.inner.fire_at_pace(&mut self.pace);
+            match self.local.dequeue(&duties) {
+                Some(runnable) => self.run(runnable),
+                None => self.see_to_duties(),
             }
         }
     }
 
-    /// Steals, if nobody else does.
-    fn search(&mut self) -> Option<Entry> {
-        self.searching = self.searching || self.local.try_search();
-        if self.searching {
-            self.local.steal()
+    /// Has what is queued counted as queued before, and takes of that at every other turn.
+    fn see_to_the_shutdown(&mut self) -> Option<Runnable> {
+        let Inner { closing, left, .. } = &**self.inner;
+        if !closing.is_counted(self.local.index()) {
+            left.mark_before(self.local.drain().into_iter().map(Runnable::into_raw));
+            closing.count(self.local.index());
+            closing.progress();
+            self.inner.policy.interrupt();
+        }
+        self.looks_at_left = !self.looks_at_left;
+        if self.looks_at_left {
+            left.pop().map(super::queues::runnable)
         } else {
             None
         }
     }
 
-    /// After a sleep that ended by itself; says whether to go on watching.
-    fn look_around(&mut self, watching: bool) -> bool {
-        let sleep = &self.inner.queues.sleep;
-        if self.inner.timers.fire(Instant::now()) > 0 {
-            sleep.hand_over(&**self.inner);
+    /// There is nothing to run, or something comes before it.
+    fn see_to_duties(&self) {
+        if self.inner.fire(Instant::now()) > 0 {
+            self.local.owe_keeper();
         }
-        if !watching {
-            return false;
-        }
-        let (stuck, moved) = self.local.watch();
-        if let Some(entry) = stuck {
-            // While this one runs, somebody else watches the slots.
-            sleep.appoint(true);
-            self.run(entry);
-        }
-        moved
+        self.inner.tell_what_is_declared();
     }
 
-    fn run(&mut self, entry: Entry) {
-        if self.local.owed_keeper() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
-            self.inner.queues.sleep.hand_over(&**self.inner);
+    fn run(&mut self, runnable: Runnable) {
+        self.turn(runnable);
+        if self.is_watched {
+            self.inner.turn_ended();
         }
-        if std::mem::take(&mut self.searching) {
-            self.inner.queues.sleep.search_no_more(&**self.inner);
-        }
-        self.turn(runnable(entry));
         if self.inner.closing.has_begun() {
             self.inner.closing.progress();
         }
@@ -163,25 +159,19 @@ impl Worker<'_> {
         if mutant("an_ended_worker_keeps_its_queues") {
             return;
         }
-        for entry in self.local.drain() {
-            if let Some(unneeded) = self.inner.closing.spare(runnable(entry)) {
-                contain(|| drop(unneeded));
-            }
+        for runnable in self.local.drain() {
+            self.inner.drop_unneeded(runnable);
         }
     }
 
     fn turn(&self, runnable: Runnable) {
-        self.local.begin_turn();
+        self.counters.begin_run();
         self.place.running.set(Some(runnable.key()));
-        contain(|| runnable.run());
+        if self.is_watched {
+            self.inner.run_observed(Some(self.local), runnable);
+        } else {
+            contain(|| runnable.run());
+        }
         self.place.running.set(None);
-    }
-}
-
-fn runnable(entry: Entry) -> Runnable {
-    #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
-    // SAFETY: (N1) the entry was taken from a queue, so it is in our hands alone.
-    unsafe {
-        Runnable::from_raw(entry)
     }
 }

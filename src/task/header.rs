@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 
+use super::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// More references than this and the process is aborted, as `Arc` does: a program that forgets two
@@ -18,17 +19,20 @@ pub struct Header {
     pub(crate) vtable: &'static VTable,
     pub(crate) links: Links,
     /// Which list the cell is in; written once, before the cell can be run.
-    pub(crate) shard: Cell<u32>,
+    pub(crate) shard: Cell<u16>,
+    /// For the scheduling policy: 0 is the lowest.
+    pub(crate) priority: u8,
     /// How many hold the cell; whoever gives up the last reference frees it.
     pub(crate) refs: AtomicU32,
 }
 
 impl Header {
-    pub(crate) fn new(vtable: &'static VTable, refs: u32) -> Self {
+    pub(crate) fn new(vtable: &'static VTable, priority: u8, refs: u32) -> Self {
         Header {
             vtable,
             links: Links::default(),
             shard: Cell::new(0),
+            priority,
             refs: AtomicU32::new(refs),
         }
     }
@@ -74,6 +78,10 @@ pub(crate) struct VTable {
     pub(crate) take_result: unsafe fn(NonNull<Header>, out: *mut ()),
     /// Drops the result that nobody wants any more. The cell has ended; called once.
     pub(crate) drop_result: unsafe fn(NonNull<Header>),
+    /// What may be known of it. The caller holds a reference, or its one runnable.
+    pub(crate) info: unsafe fn(NonNull<Header>) -> TaskInfo,
     /// Tells its home something that nobody else is there to hear of.
     pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
+    /// How many messages wait in its mailbox. The caller holds a reference.
+    pub(crate) waiting: unsafe fn(NonNull<Header>) -> usize,
 }

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::header::Header;
+use super::info::TaskInfo;
 use super::runnable::Runnable;
 use crate::error::Unjoined;
 
@@ -24,6 +25,9 @@ pub trait Home: Clone + Send + Sync + 'static {
 
     /// Tells whoever wants to know of a fault that nobody joined.
     fn report(&self, unjoined: &Unjoined<'_>);
+
+    /// The plain task that this thread runs or drops has come to its end; its future is still there.
+    fn task_completed(&self) {}
 }
 
 /// An executor on which cells may live.
@@ -45,6 +49,19 @@ pub trait CellHome: Home {
 
     /// How many messages an actor handles in one poll at most.
     fn batch(&self) -> u32;
+
+    /// Whether anybody wants to hear of what is completed.
+    fn is_observed(&self) -> bool {
+        false
+    }
+
+    /// The runnable of a cell is dropped instead of being run.
+    fn discarded(&self) {}
+
+    /// A cell has come to its end; its future is still there.
+    fn completed(&self, task: &TaskInfo) {
+        let _ = task;
+    }
 }
 
 /// Where a home keeps the waker of a plain task.

@@ -179,6 +179,7 @@ pin_project! {
     impl<H: Home, Fut> PinnedDrop for Plain<H, Fut> {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
+            this.home.task_completed();
             // SAFETY: dropped in place, here alone, and not used afterwards.
             contain(|| unsafe { ManuallyDrop::drop(this.future.get_unchecked_mut()) });
             if let Some(ticket) = this.ticket.take() {

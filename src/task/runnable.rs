@@ -12,14 +12,18 @@
     reason = "the kind is packed into the pointer; see R1 to R3"
 )]
 
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::header::Header;
+use super::info::TaskInfo;
 
 const CELL: usize = 1;
 
-/// Something to run once; dropping it cancels the task or cell instead.
+/// A task or actor that is ready to run, once: what a [policy](crate::policy::Policy) handles.
+///
+/// Dropping it cancels the task or actor instead.
 pub struct Runnable(NonNull<()>);
 
 // SAFETY: (R1) the one owner of the right to run. A task or cell whose future is `!Send` is given
@@ -48,6 +52,28 @@ impl Runnable {
             // SAFETY: (R1) `self` is consumed; (R3) the cell is alive.
             Kind::Cell(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
         }
+    }
+
+    /// Which task or actor it is.
+    pub fn info(&self) -> TaskInfo {
+        match self.cell() {
+            None => TaskInfo::of_task(self.key()),
+            // SAFETY: (R3) the cell is alive.
+            Some(cell) => unsafe { (cell.as_ref().vtable.info)(cell) },
+        }
+    }
+
+    /// The priority that an actor was given; 0, the lowest, by default and for a plain task.
+    pub fn priority(&self) -> u8 {
+        // SAFETY: (R3) the cell is alive.
+        self.cell()
+            .map_or(0, |cell| unsafe { cell.as_ref() }.priority)
+    }
+
+    /// The cell, if it is one.
+    fn cell(&self) -> Option<NonNull<Header>> {
+        let cell = self.0.as_ptr().map_addr(|addr| addr & !CELL);
+        NonNull::new(cell.cast()).filter(|_| self.key().is_cell())
     }
 
     pub(crate) fn key(&self) -> Key {
@@ -91,9 +117,23 @@ impl Key {
         Key(waker.data().addr())
     }
 
+    /// It tells what it names from all of its kind that live at the same time.
+    pub(crate) fn number(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Of the plain task that is dropped on this thread instead of being run, if any.
+    pub(crate) fn dropped() -> Option<Key> {
+        DROPPED.try_with(Cell::get).ok().flatten()
+    }
+
     pub(crate) fn is_cell(self) -> bool {
         self.0 & CELL != 0
     }
+}
+
+crate::sync::thread_local! {
+    static DROPPED: Cell<Option<Key>> = const { Cell::new(None) };
 }
 
 enum Kind {
@@ -101,10 +141,20 @@ enum Kind {
     Cell(NonNull<Header>),
 }
 
+impl std::fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Runnable").field(&self.info()).finish()
+    }
+}
+
 impl Drop for Runnable {
     fn drop(&mut self) {
         match Runnable(self.0).open() {
-            Kind::Task(task) => drop(task),
+            Kind::Task(task) => {
+                let outer = DROPPED.try_with(|dropped| dropped.replace(Some(self.key())));
+                drop(task);
+                let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));
+            }
             // SAFETY: (R1) dropped once; (R3) the cell is alive.
             Kind::Cell(cell) => unsafe { (cell.as_ref().vtable.discard)(cell) },
         }

@@ -10,6 +10,8 @@ use super::{Answer, Reply, Slot};
 use crate::error::AskError;
 use crate::lock::Lock;
 use crate::park::Parker;
+use crate::runtime::asks::{self, Asks};
+use crate::task::TaskInfo;
 
 /// Wakes the thread that asks.
 struct Asker(Parker);
@@ -21,8 +23,21 @@ impl Wake for Asker {
 }
 
 fn question() -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
-    let slot = StdArc::new(Lock::new(Slot::Open(None)));
+    with_slot(Slot::Open(None))
+}
+
+fn with_slot(slot: Slot<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
+    let slot = StdArc::new(Lock::new(slot));
     (Reply { slot: slot.clone() }, Answer { slot })
+}
+
+/// The same, with the ask on a list.
+fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
+    let listed = StdArc::new(Asks::alone());
+    let asked = TaskInfo::of_actor(1, None, 0);
+    let listing = listed.list(asks::Asker::Other("a task"), asked);
+    let (reply, answer) = with_slot(Slot::Listed(listing));
+    (listed, reply, answer)
 }
 
 /// Polls as a thread that waits would, with another waker each time.
@@ -81,5 +96,59 @@ fn model_09_an_asker_that_goes_away_keeps_no_answer() {
         if let Poll::Ready(heard) = early {
             assert_eq!(heard.map(|answer| *answer), Ok(7));
         }
+    });
+}
+
+/// An end by deadlock and an answer that meet: one of them is heard, by an asker that is woken, and
+/// both know which.
+#[test]
+fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
+    ::loom::model(|| {
+        let (asks, reply, answer) = listed_question();
+        let ending = spawn({
+            let asks = asks.clone();
+            move || asks::end(&asks.waiting())
+        });
+        let answering = spawn(move || reply.send(Arc::new(7)));
+        let heard = wait(&answer);
+        answering.join().unwrap();
+        let ended = ending.join().unwrap() == 1;
+        let deadlock = matches!(heard, Err(AskError::Deadlock(_)));
+        assert_eq!(ended, deadlock, "there is one outcome");
+        assert!(deadlock || heard.map(|answer| *answer) == Ok(7));
+        drop(answer);
+        assert_eq!(asks::end(&asks.waiting()), 0);
+    });
+}
+
+/// An end by deadlock alone wakes the asker, whatever waker it left last.
+#[test]
+fn model_09_an_asker_that_is_ended_is_woken() {
+    ::loom::model(|| {
+        let (asks, reply, answer) = listed_question();
+        let ending = spawn(move || asks::end(&asks.waiting()));
+        let heard = wait(&answer);
+        assert!(matches!(heard, Err(AskError::Deadlock(_))));
+        assert!(!reply.is_wanted());
+        reply.send(Arc::new(7));
+        assert_eq!(ending.join().unwrap(), 1);
+    });
+}
+
+/// An asker that goes away while it is ended leaves nothing behind.
+#[test]
+fn model_09_an_asker_that_goes_away_is_ended_or_is_not() {
+    ::loom::model(|| {
+        let (asks, reply, answer) = listed_question();
+        let ending = spawn({
+            let asks = asks.clone();
+            move || asks::end(&asks.waiting())
+        });
+        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        drop(answer);
+        assert!(!reply.is_wanted());
+        let ended = ending.join().unwrap() == 1;
+        assert!(ended || early.is_pending());
+        assert_eq!(asks::end(&asks.waiting()), 0);
     });
 }

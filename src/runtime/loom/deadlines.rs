@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::loom::explore;
 
 use super::super::inner::Inner;
-use super::{Gate, asleep, end, join, model_from_explore, push, runtime, start};
+use super::{Gate, asleep, end, join, model_from_explore, push, queues, runtime, start};
 use crate::instant::{Instant, clock};
 use crate::sync::Mutex;
 use crate::timers::{Armed, Clock};
@@ -19,7 +19,7 @@ const LATE: Duration = Duration::from_secs(100);
 /// Lets that much time pass for whoever sleeps not longer than that.
 fn pass(inner: &Inner, duration: Duration) {
     clock::advance(duration);
-    inner.queues.sleep.let_time_pass(3, duration);
+    queues(&inner).sleep.let_time_pass(3, duration);
 }
 
 fn arm(inner: &Arc<Inner>, at: Instant, waker: &Waker) -> Armed {

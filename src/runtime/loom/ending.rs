@@ -8,7 +8,9 @@ use ::loom::explore;
 use ::loom::thread::spawn;
 
 use super::super::inner::Inner;
-use super::{Fate, Gate, OnDrop, asleep, end, join, model_from_explore, push, runtime, start};
+use super::{
+    Fate, Gate, OnDrop, asleep, end, join, model_from_explore, push, queues, runtime, start,
+};
 use crate::sync::Mutex;
 
 /// Neither lost nor done twice, and nothing stays behind in a queue.
@@ -17,8 +19,8 @@ fn assert_settled(inner: &Inner, fates: &[Arc<Fate>]) {
         let (runs, drops) = fate.of();
         assert_eq!(runs + drops, 1, "run or dropped, once");
     }
-    assert!(!inner.queues.has_work(), "a queue is not empty");
-    assert!(!inner.queues.has_slot(usize::MAX), "a slot is not empty");
+    assert!(!queues(inner).has_work(), "a queue is not empty");
+    assert!(!queues(inner).has_slot(usize::MAX), "a slot is not empty");
 }
 
 /// What is scheduled while the pool is dropped is dropped, once, by whoever sees it.

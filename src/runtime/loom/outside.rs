@@ -1,12 +1,14 @@
 //! Models 10 and 11: what is pushed from outside finds a worker, however that one is about to sleep.
 
-use super::{Gate, end, join, push, runtime, start};
+use super::{Gate, end, join, push, queues, runtime, start};
 
 /// No worker parks with work: an entry that comes while the only worker lies down is run.
 #[test]
 fn model_10_a_push_from_outside_is_not_missed_by_a_worker_that_lies_down() {
     ::loom::model(|| {
         let inner = runtime(1);
+        // Somebody else is counted, so the count has no fence of its own.
+        inner.rise();
         let workers = start(&inner);
         let ending = inner.clone();
         let fate = push(&inner, move || end(&ending));
@@ -42,10 +44,10 @@ fn model_11_a_push_from_outside_finds_the_second_worker_while_the_first_is_block
             waited.wait();
             end(&ending);
         });
-        inner.queues.sleep.audit();
+        queues(&inner).sleep.audit();
         let second = push(&inner, move || gate.open());
         join(workers);
         assert_eq!((first.of(), second.of()), ((1, 0), (1, 0)), "run once each");
-        inner.queues.sleep.audit();
+        queues(&inner).sleep.audit();
     });
 }

@@ -11,6 +11,7 @@ use ::loom::thread::spawn;
 
 use super::super::queues::{Local, Queues};
 use super::super::ring::{CAPACITY, Entry, Ring};
+use super::super::sleep::Sleep;
 use crate::sync::UnsafeCell;
 
 /// What is handed over with the entries.
@@ -69,20 +70,23 @@ fn model_14_a_stolen_half_is_not_popped_too() {
     });
 }
 
-/// A full ring gives its older half to all while a thief takes from it.
+/// What does not fit in a full ring waits behind it, while a thief takes from either.
 #[test]
 fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
     ::loom::model(|| {
         const ENTRIES: usize = CAPACITY + 1;
-        let (queues, cargo) = (Arc::new(Queues::new(2)), Cargo::new(ENTRIES));
-        let owner = Local::new(&queues, 0, 0);
+        let (queues, cargo) = (
+            Arc::new(Queues::new(2, Sleep::new(2, None))),
+            Cargo::new(ENTRIES),
+        );
+        let owner = Local::new(&queues, 0, 0, None);
         for number in 1..ENTRIES {
             owner.push(cargo.pack(number), true);
         }
         let thief = spawn({
             let (queues, cargo) = (queues.clone(), cargo.clone());
             move || {
-                let local = Local::new(&queues, 1, 0);
+                let local = Local::new(&queues, 1, 0, None);
                 let first = local.steal();
                 let stolen = first.into_iter().chain(local.drain());
                 stolen.map(|entry| cargo.unpack(entry)).collect()
@@ -90,8 +94,7 @@ fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
         });
         owner.push(cargo.pack(ENTRIES), true);
         let stolen: Vec<_> = thief.join().unwrap();
-        let injected = std::iter::from_fn(|| queues.pop_left());
-        let kept: Vec<_> = injected.chain(owner.drain()).collect();
+        let kept: Vec<_> = owner.drain().collect();
         let kept = kept.into_iter().map(|entry| cargo.unpack(entry));
         assert_each_once(ENTRIES, kept.chain(stolen));
         assert!(!queues.has_work(), "nothing is left");

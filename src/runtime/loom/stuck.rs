@@ -4,7 +4,7 @@
 //! sleepers finds it by the time.
 
 use super::super::sleep::WATCH;
-use super::{Gate, end, join, push, runtime, start};
+use super::{Gate, end, join, push, queues, runtime, start};
 
 /// An entry in the ring of a worker that user code blocks is taken by the other one.
 #[test]
@@ -23,7 +23,7 @@ fn model_12_what_a_blocked_handler_pushed_to_the_ring_is_run_by_another_worker()
         });
         join(workers);
         assert_eq!(fate.of(), (1, 0), "run once");
-        inner.queues.sleep.audit();
+        queues(&inner).sleep.audit();
     });
 }
 
@@ -38,12 +38,12 @@ fn model_12_what_a_blocked_handler_left_in_its_slot_is_run_by_the_watcher() {
         let fate = push(&inner, move || {
             let opener = gate.clone();
             push(&own, move || opener.open());
-            own.queues.sleep.let_time_pass(3, WATCH);
+            queues(&own).sleep.let_time_pass(3, WATCH);
             gate.wait();
             end(&own);
         });
         join(workers);
         assert_eq!(fate.of(), (1, 0), "run once");
-        inner.queues.sleep.audit();
+        queues(&inner).sleep.audit();
     });
 }

@@ -1,0 +1,159 @@
+//! The pinned threads of a runtime: how they are started, asked to end, and joined.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::seat::{ENDED, RUNNING, Seat};
+use crate::runtime::Inner;
+use crate::sync::Mutex;
+use crate::task::TaskInfo;
+
+pub(crate) struct Seats(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    taken: Vec<(Arc<Seat>, JoinHandle<()>)>,
+    closed: bool,
+}
+
+impl Seats {
+    pub(crate) fn new() -> Self {
+        Seats(Mutex::new(All::default()))
+    }
+
+    pub(super) fn start(&self, runtime: &Arc<Inner>, name: String) -> io::Result<Arc<Seat>> {
+        if let Some(at) = name.find('\0') {
+            let text = format!("a pinned thread's name has a NUL at byte {at}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let seat = Arc::new(Seat::new(runtime, name, false));
+        let mut all = self.0.lock();
+        if all.closed {
+            return Err(io::Error::other("the runtime is shutting down"));
+        }
+        let started = all.start(&seat);
+        drop(all);
+        started_or_fallen(seat, started)
+    }
+
+    /// A thread for one actor of this name; if the runtime is shutting down there is none, and the
+    /// seat is one that takes nobody.
+    pub(super) fn start_detached(
+        &self,
+        runtime: &Arc<Inner>,
+        name: Option<&str>,
+    ) -> io::Result<Arc<Seat>> {
+        // An actor's name is any text, a thread's has no NUL.
+        let name = name
+            .unwrap_or("greenroom-detached")
+            .replace('\0', "\u{fffd}");
+        let seat = Arc::new(Seat::new(runtime, name, true));
+        let mut all = self.0.lock();
+        if all.closed {
+            seat.close();
+            return Ok(seat);
+        }
+        let started = all.start(&seat);
+        drop(all);
+        started_or_fallen(seat, started)
+    }
+
+    /// A thread has ended by itself; while the runtime is closing it is left to be joined.
+    pub(super) fn leave(&self, seat: &Arc<Seat>) {
+        let mut all = self.0.lock();
+        if !all.closed {
+            all.taken.retain(|(taken, _)| !Arc::ptr_eq(taken, seat));
+        }
+        drop(all);
+        seat.runtime().leave_seat();
+    }
+
+    fn seats(&self) -> Vec<Arc<Seat>> {
+        self.0
+            .lock()
+            .taken
+            .iter()
+            .map(|(seat, _)| seat.clone())
+            .collect()
+    }
+
+    /// How many actors live on all of them.
+    pub(crate) fn cells(&self) -> usize {
+        self.seats().iter().map(|seat| seat.registry.cells()).sum()
+    }
+
+    /// How many plain tasks that have waited live on all of them.
+    pub(crate) fn tasks(&self) -> usize {
+        self.seats().iter().map(|seat| seat.registry.tasks()).sum()
+    }
+
+    /// Tells of the actors on all of them.
+    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, usize)) {
+        for seat in self.seats() {
+            seat.registry.describe_cells(&mut each);
+        }
+    }
+
+    /// Lets nothing new begin.
+    pub(crate) fn close_to_cells(&self) {
+        self.0.lock().closed = true;
+        self.seats().iter().for_each(|seat| seat.close());
+    }
+
+    /// Asks all actors to end; what is queued by then has its run before the threads end.
+    pub(crate) fn stop_cells(&self) {
+        self.seats().iter().for_each(|seat| seat.stop_cells());
+    }
+
+    /// How many that were queued before the shutdown have not been taken yet.
+    pub(crate) fn before(&self) -> usize {
+        self.seats().iter().map(|seat| seat.before()).sum()
+    }
+
+    /// Tells all threads to end.
+    pub(crate) fn finish(&self) {
+        self.seats().iter().for_each(|seat| seat.finish());
+    }
+
+    /// Whether no thread has anything left but what awaits the shutdown.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.seats().iter().all(|seat| seat.stage() != RUNNING)
+    }
+
+    /// Joins those that have ended; says how many are left behind, and which are not joined.
+    pub(crate) fn join(&self) -> (usize, Vec<Arc<Seat>>) {
+        let taken = std::mem::take(&mut self.0.lock().taken);
+        let (mut left_behind, mut staying) = (0, Vec::new());
+        for (seat, thread) in taken {
+            let stage = seat.stage();
+            if stage == ENDED {
+                let _ = thread.join();
+                continue;
+            }
+            left_behind += usize::from(stage == RUNNING);
+            staying.push(seat);
+        }
+        (left_behind, staying)
+    }
+}
+
+/// A thread that was not started is not counted.
+fn started_or_fallen(seat: Arc<Seat>, started: io::Result<()>) -> io::Result<Arc<Seat>> {
+    if started.is_err() {
+        seat.runtime().fall();
+    }
+    started.map(|()| seat)
+}
+
+impl All {
+    fn start(&mut self, seat: &Arc<Seat>) -> io::Result<()> {
+        seat.runtime().rise();
+        let own = seat.clone();
+        let thread = std::thread::Builder::new()
+            .name(seat.name().to_owned())
+            .spawn(move || own.serve())?;
+        self.taken.push((seat.clone(), thread));
+        Ok(())
+    }
+}

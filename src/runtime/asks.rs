@@ -1,0 +1,232 @@
+//! The asks of a runtime that wait, so that those in a deadlock can be told of it.
+//!
+//! Kept only where deadlocks are detected. The list knows who asks whom and how to end an ask, and
+//! neither what is asked nor of what kind the answer is. An ask that is listed leaves its waker in
+//! its [`Wait`], whose lock says what came first: the answer, or the end by deadlock.
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+mod walk;
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use slab::Slab;
+
+use super::current::{self, Place, Role};
+use super::quiescence::Pulse;
+use crate::contain::contain;
+use crate::error::Deadlock;
+use crate::lock::Lock;
+use crate::sync::{Mutex, mutant};
+use crate::task::TaskInfo;
+
+/// The asks of a runtime that wait.
+pub(crate) struct Asks {
+    list: Arc<List>,
+    /// Where those that wait are counted.
+    pulse: Arc<Pulse>,
+}
+
+type List = Mutex<Slab<Listed>>;
+
+/// An ask on the list.
+#[derive(Clone)]
+pub(crate) struct Listed {
+    asker: Asker,
+    asked: TaskInfo,
+    wait: Arc<Wait>,
+}
+
+/// Who asks.
+#[derive(Clone)]
+pub(crate) enum Asker {
+    Actor(TaskInfo),
+    /// Nobody that could be asked.
+    Other(&'static str),
+}
+
+impl fmt::Display for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Asker::Actor(label) => label.fmt(f),
+            Asker::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+/// What the list and an ask have together.
+struct Wait {
+    state: Lock<State>,
+    /// Where it is listed. The list has it in turn, so that this must not keep the list.
+    list: Weak<List>,
+    key: usize,
+    pulse: Arc<Pulse>,
+}
+
+enum State {
+    /// The asker may have left its waker.
+    Waiting(Option<Waker>),
+    Ended(Deadlock),
+    /// It has another outcome, or the asker is gone.
+    Over,
+}
+
+/// Puts an ask that begins on this thread on the list of the current runtime, if that keeps one.
+///
+/// `who` gives the actor that asks, if it is one, and the one that is asked.
+#[inline]
+pub(crate) fn list(who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo)) -> Option<Listing> {
+    current::with(|place| {
+        let place = place.filter(|place| place.runtime.options.detect_deadlocks)?;
+        Some(list_at(place, who()))
+    })
+}
+
+#[cold]
+fn list_at(place: &Place<'_>, (asker, asked): (Option<TaskInfo>, TaskInfo)) -> Listing {
+    let asker = match (asker, place.role.get()) {
+        (Some(actor), _) => Asker::Actor(actor),
+        (None, Role::Outside) => Asker::Other("block_on"),
+        (None, _) => Asker::Other("a task"),
+    };
+    place.runtime.asks.list(asker, asked)
+}
+
+impl Asks {
+    pub(crate) fn new(pulse: &Arc<Pulse>) -> Self {
+        Asks {
+            list: Arc::new(Mutex::new(Slab::new())),
+            pulse: pulse.clone(),
+        }
+    }
+
+    /// A list of no runtime.
+    #[cfg(test)]
+    pub(crate) fn alone() -> Self {
+        Asks::new(&Arc::new(Pulse::new()))
+    }
+
+    pub(crate) fn list(&self, asker: Asker, asked: TaskInfo) -> Listing {
+        self.pulse.ask_waits();
+        let mut list = self.list.lock();
+        let entry = list.vacant_entry();
+        let wait = Arc::new(Wait {
+            state: Lock::new(State::Waiting(None)),
+            list: Arc::downgrade(&self.list),
+            key: entry.key(),
+            pulse: self.pulse.clone(),
+        });
+        entry.insert(Listed {
+            asker,
+            asked,
+            wait: wait.clone(),
+        });
+        Listing(wait)
+    }
+
+    /// Those that wait now.
+    pub(crate) fn waiting(&self) -> Vec<Listed> {
+        let list = self.list.lock();
+        let waiting = list.iter().map(|(_, listed)| listed.clone());
+        waiting.filter(|ask| ask.wait.is_waiting()).collect()
+    }
+}
+
+/// Ends these asks, each with the text that tells who waits for whom; says how many.
+///
+/// For those that waited when nothing was left that could answer one. What is answered or given up
+/// meanwhile has that outcome and does not count.
+pub(crate) fn end(listed: &[Listed]) -> usize {
+    let deadlocks = walk::name_all(listed);
+    // All are ended before the first asker is woken: it may answer one of the others.
+    let ended: Vec<Option<Waker>> = listed
+        .iter()
+        .zip(deadlocks)
+        .filter_map(|(ask, deadlock)| ask.wait.end(deadlock))
+        .collect();
+    let count = ended.len();
+    for waker in ended.into_iter().flatten() {
+        if !mutant("ended_asker_is_not_woken") {
+            contain(|| waker.wake());
+        }
+    }
+    count
+}
+
+impl Wait {
+    fn is_waiting(&self) -> bool {
+        self.state.with(|state| matches!(state, State::Waiting(_)))
+    }
+
+    /// Ends the ask, unless it has an outcome; gives the asker's waker then.
+    fn end(&self, deadlock: Deadlock) -> Option<Option<Waker>> {
+        let mut ended = State::Ended(deadlock);
+        self.state.with(|state| match state {
+            State::Waiting(_) => {
+                std::mem::swap(state, &mut ended);
+            }
+            State::Ended(_) | State::Over => {}
+        });
+        match ended {
+            State::Waiting(waker) => {
+                self.pulse.ask_is_over();
+                Some(waker)
+            }
+            _ => None,
+        }
+    }
+
+    /// The ask has another outcome, if it has none yet; gives the asker's waker then.
+    fn settle(&self) -> Option<Option<Waker>> {
+        let settled = self.state.with(|state| match state {
+            State::Waiting(waker) => {
+                let waker = waker.take();
+                *state = State::Over;
+                Some(waker)
+            }
+            State::Ended(_) if mutant("ended_ask_is_answered") => Some(None),
+            State::Ended(_) | State::Over => None,
+        });
+        settled.inspect(|_| self.pulse.ask_is_over())
+    }
+}
+
+/// The ask's end of its place in the list; dropped, it is listed no more.
+pub(crate) struct Listing(Arc<Wait>);
+
+impl Listing {
+    /// Whether it has no outcome yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.0.is_waiting()
+    }
+
+    /// Swaps the waker for the one that was left before, or says how the ask has ended.
+    pub(crate) fn leave(&self, waker: &mut Option<Waker>) -> Option<Deadlock> {
+        self.0.state.with(|state| match state {
+            State::Waiting(left) => {
+                std::mem::swap(left, waker);
+                None
+            }
+            State::Ended(deadlock) => Some(deadlock.clone()),
+            State::Over => None,
+        })
+    }
+
+    /// As [`Wait::settle`].
+    pub(crate) fn settle(&self) -> Option<Option<Waker>> {
+        self.0.settle()
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        let waker = self.0.settle();
+        if let Some(list) = self.0.list.upgrade() {
+            let listed = list.lock().try_remove(self.0.key);
+            drop(listed);
+        }
+        contain(|| drop(waker));
+    }
+}

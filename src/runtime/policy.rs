@@ -1,0 +1,235 @@
+//! Policies: where a runnable goes when its task is woken, and which one a worker runs next.
+//!
+//! Document 3 describes a scheduler as two structures of data and eight functions, and [`Policy`] is
+//! these. The runtime does all else: threads, timers, shutdown, pinned threads, what keeps it alive.
+
+mod central;
+mod prioritized;
+mod sharing;
+mod stealing;
+
+use std::time::Duration;
+
+pub use prioritized::Prioritized;
+pub use sharing::Sharing;
+pub(super) use stealing::Seen;
+pub use stealing::{Polling, Stealing};
+
+use super::inner::Inner;
+use super::stats::Event;
+pub use crate::task::{Runnable, TaskInfo};
+
+/// A scheduler, as the functions of document 3: `central_enqueue`, `external_enqueue`,
+/// `internal_enqueue`, `resume_later`, `dequeue`, `before_resume`, `after_resume` and
+/// `after_completion`.
+///
+/// The value itself is what the runtime has (document 3's `coordinator_data`), and
+/// [`Worker`](Policy::Worker) what each worker has for itself (`worker_data`). Only `worker`,
+/// `central_enqueue` and `dequeue` must be written.
+///
+/// # Who calls what, and where
+///
+/// | function | called for | on |
+/// |---|---|---|
+/// | `start` | a new runtime, once | the thread that builds it |
+/// | `worker` | a thread that becomes a worker | that thread |
+/// | `central_enqueue` | a task spawned or woken outside the workers, pinned threads included | that thread |
+/// | `internal_enqueue` | a task spawned or woken by a task on a worker | that worker |
+/// | `resume_later` | a task woken during its own run: an actor that has used up its batch, one that got a message meanwhile, `yield_now` | that worker |
+/// | `external_enqueue` | never by the runtime: for a policy that hands a task to a certain worker | |
+/// | `dequeue` | a worker that is free | that worker |
+/// | `before_resume`, `after_resume` | each run, once, in pairs | the worker that runs it |
+/// | `after_completion` | the end of a task or actor, once, before its future is dropped | the worker, within the run |
+/// | `interrupt` | something other than a runnable that workers must see to | any thread |
+///
+/// # What an implementation guarantees
+///
+/// - **No runnable is lost.** What was enqueued comes out of `dequeue` once, sooner or later, as long
+///   as workers call it. A [`Runnable`] that is dropped cancels its task. They are kept in the policy
+///   itself, not in `Worker`, which is dropped when another thread goes on as that worker.
+/// - **Whoever is free finds it.** `dequeue` may give `None` at once when there is nothing; the
+///   runtime then parks the worker until the next enqueue, for which it wakes one, any one. So what
+///   is enqueued must be there for every worker. Or `dequeue` parks by itself: then it wakes for
+///   what is enqueued by its own means, comes back by [`Duties::until_next`], and looks at
+///   [`Duties::must_return`] after each wake-up; and [`interrupt`](Policy::interrupt) wakes all that
+///   are parked.
+/// - Functions do not wait for tasks, and none is called under a lock of the runtime's. A panic in
+///   one of them is contained; a runnable that it dropped is cancelled, and a worker for which
+///   `worker` panicked is missing from then on.
+///
+/// # Example
+///
+/// Last in, first out:
+///
+/// ```
+/// use greenroom::Runtime;
+/// use greenroom::policy::{Duties, Policy, Runnable};
+/// use std::sync::Mutex;
+///
+/// #[derive(Default)]
+/// struct Stack(Mutex<Vec<Runnable>>);
+///
+/// impl Policy for Stack {
+///     type Worker = ();
+///
+///     fn worker(&self, _index: usize) {}
+///
+///     fn central_enqueue(&self, runnable: Runnable) {
+///         self.0.lock().unwrap().push(runnable);
+///     }
+///
+///     fn dequeue(&self, _worker: &(), _duties: &Duties<'_>) -> Option<Runnable> {
+///         self.0.lock().unwrap().pop()
+///     }
+/// }
+///
+/// let runtime = Runtime::builder().workers(2).policy(Stack::default()).build()?;
+/// assert_eq!(runtime.block_on(async { greenroom::spawn(async { 40 + 2 }).await }), 42);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+pub trait Policy: Send + Sync + 'static {
+    /// What each worker has for itself. It stays on the worker's thread.
+    type Worker: 'static;
+
+    /// Prepares for a runtime; called before anything else.
+    ///
+    /// # Errors
+    /// Why it can't be, in words that go with the name of the option, such as "needs two workers":
+    /// [`build`](crate::Builder::build) then gives [`BuildError::Impossible`](crate::BuildError).
+    fn start(&mut self, setup: &Setup) -> Result<(), String> {
+        let _ = setup;
+        Ok(())
+    }
+
+    /// Makes what the worker of this index has for itself.
+    ///
+    /// It is called again when another thread goes on as that worker, and when a shutdown takes
+    /// what is left.
+    fn worker(&self, index: usize) -> Self::Worker;
+
+    /// Takes what comes from outside the workers.
+    fn central_enqueue(&self, runnable: Runnable);
+
+    /// Takes what is handed to the worker of this index, by the policy's own functions.
+    fn external_enqueue(&self, worker: usize, runnable: Runnable) {
+        let _ = worker;
+        self.central_enqueue(runnable);
+    }
+
+    /// Takes what a task on this worker has spawned or woken.
+    fn internal_enqueue(&self, worker: &Self::Worker, runnable: Runnable) {
+        let _ = worker;
+        self.central_enqueue(runnable);
+    }
+
+    /// Takes a task that was woken in the run that ends now on this worker.
+    fn resume_later(&self, worker: &Self::Worker, runnable: Runnable) {
+        self.internal_enqueue(worker, runnable);
+    }
+
+    /// The next runnable for this worker.
+    fn dequeue(&self, worker: &Self::Worker, duties: &Duties<'_>) -> Option<Runnable>;
+
+    /// A run begins.
+    fn before_resume(&self, worker: &Self::Worker, task: &TaskInfo) {
+        let _ = (worker, task);
+    }
+
+    /// The run has ended.
+    fn after_resume(&self, worker: &Self::Worker, task: &TaskInfo) {
+        let _ = (worker, task);
+    }
+
+    /// The task or actor has come to its end: it is done, or it is cancelled. Its future and what it
+    /// holds are still there.
+    fn after_completion(&self, worker: &Self::Worker, task: &TaskInfo) {
+        let _ = (worker, task);
+    }
+
+    /// Wakes every worker that is parked in `dequeue`. For policies that park by themselves.
+    fn interrupt(&self) {}
+}
+
+/// What a policy is told of the runtime that it is for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Setup {
+    /// How many workers there are.
+    pub workers: usize,
+    /// The highest priority an actor may have; the lowest is 0.
+    pub highest_priority: u8,
+    /// Where a policy that the runtime calls directly counts its workers that are awake.
+    pub(super) pulse: Option<std::sync::Arc<super::quiescence::Pulse>>,
+}
+
+/// What a worker has to see to besides running tasks: timers, the shutdown.
+#[derive(Clone, Copy)]
+pub struct Duties<'a> {
+    inner: &'a Inner,
+    worker: usize,
+    /// It has come for what is left, and does not wait.
+    last: bool,
+}
+
+impl<'a> Duties<'a> {
+    pub(super) fn new(inner: &'a Inner, worker: usize) -> Self {
+        Duties {
+            inner,
+            worker,
+            last: false,
+        }
+    }
+
+    /// Of one who has come for what is left, and does not wait.
+    pub(super) fn last(inner: &'a Inner, worker: usize) -> Self {
+        Duties {
+            inner,
+            worker,
+            last: true,
+        }
+    }
+
+    /// Whether `dequeue` must give what it has, or `None`, and not park.
+    pub fn must_return(&self) -> bool {
+        self.last || self.inner.must_see_to(self.worker)
+    }
+
+    /// How long `dequeue` may park at most; `None`: until there is something.
+    pub fn until_next(&self) -> Option<Duration> {
+        self.inner.timers.until_next()
+    }
+
+    /// Has [`Runtime::stats`](crate::Runtime::stats) count that this worker parks: for policies that
+    /// park by themselves. That it wakes up is counted when `dequeue` ends, or by the next call.
+    pub fn parks(&self) {
+        self.count(Event::Park);
+    }
+
+    /// Has them count that this worker is awake again, if it has parked.
+    pub(super) fn wakes_up(&self) {
+        self.inner.counters[self.worker].wake_up();
+    }
+
+    pub(super) fn count(&self, event: Event) {
+        self.inner.counters[self.worker].count(event);
+    }
+
+    /// How many turns a worker has begun.
+    pub(super) fn turns(&self, worker: usize) -> u64 {
+        self.inner.counters[worker].runs()
+    }
+
+    /// This worker sleeps now: with it, everything may have come to rest.
+    pub(super) fn lies_down(&self) {
+        self.inner.declare_from_sleep();
+    }
+}
+
+impl std::fmt::Debug for Duties<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Duties")
+            .field("must_return", &self.must_return())
+            .field("until_next", &self.until_next())
+            .finish()
+    }
+}

@@ -1,0 +1,62 @@
+//! Work sharing: one queue for all.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::central::{Central, Order};
+use super::{Duties, Policy, Runnable};
+
+/// Work sharing: one queue for all workers, first in, first out.
+///
+/// Document 3: a mutex and a condition variable, no polling; for few cores and for programs that
+/// should draw little power. Every worker takes that one lock for every turn, so it does not scale as
+/// [`Stealing`](super::Stealing) does; it is as fair as can be. Priorities mean nothing to it.
+///
+/// ```
+/// use greenroom::{Runtime, policy};
+///
+/// let runtime = Runtime::builder().policy(policy::Sharing::default()).build()?;
+/// assert_eq!(runtime.block_on(async { greenroom::spawn(async { 40 + 2 }).await }), 42);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+pub struct Sharing(Central<VecDeque<Runnable>>);
+
+impl Default for Sharing {
+    fn default() -> Self {
+        Sharing(Central::new(VecDeque::new()))
+    }
+}
+
+impl fmt::Debug for Sharing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sharing").finish_non_exhaustive()
+    }
+}
+
+impl Order for VecDeque<Runnable> {
+    fn push(&mut self, runnable: Runnable) {
+        self.push_back(runnable);
+    }
+
+    fn pop(&mut self) -> Option<Runnable> {
+        self.pop_front()
+    }
+}
+
+impl Policy for Sharing {
+    type Worker = ();
+
+    fn worker(&self, _index: usize) {}
+
+    fn central_enqueue(&self, runnable: Runnable) {
+        self.0.push(runnable);
+    }
+
+    fn dequeue(&self, _worker: &(), duties: &Duties<'_>) -> Option<Runnable> {
+        self.0.pop(duties)
+    }
+
+    fn interrupt(&self) {
+        self.0.interrupt();
+    }
+}

@@ -1,0 +1,411 @@
+//! Work stealing, the default: a queue for each worker, and whoever has none left takes of others.
+//!
+//! Documents 1 and 3, after Blumofe and Leiserson 1994. The queues and their order are in
+//! `queues.rs`; who sleeps and who is woken is in `sleep.rs`.
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Duties, Policy, Runnable, Setup};
+use crate::runtime::queues::{Local, Queues, runnable};
+use crate::runtime::ring::Entry;
+use crate::runtime::sleep::{Sleep, View, Woken};
+use crate::runtime::stats::Event;
+use crate::sync::mutant;
+
+/// How often the tasks of unequal workers are mixed by default: seldom enough to cost nothing, often
+/// enough that nobody has to wait long.
+const STIR_EVERY: Duration = Duration::from_millis(5);
+
+/// Work stealing: each worker has a queue, and takes half of another's when its own is empty.
+///
+/// The default policy. A task that is woken goes to the worker of whoever woke it, its newest first
+/// (three times in a row at most); what comes from outside is looked at at every other turn. One
+/// worker at a time looks for others' work, and workers without any are parked, so an idle runtime
+/// uses no time at all.
+///
+/// Tasks that keep to themselves may share a worker with many more or far fewer tasks than others do
+/// (document 1's *insular groups*). So every 5 ms a busy worker takes of the longest queue half of
+/// what that has more than its own; [`stirring`](Stealing::stirring) sets or ends that. Equal actors
+/// get equal shares within a few of these times.
+///
+/// Priorities mean nothing to it.
+///
+/// ```
+/// use greenroom::{Runtime, policy};
+///
+/// let runtime = Runtime::builder().policy(policy::Stealing::default()).build()?;
+/// assert_eq!(runtime.block_on(async { 40 + 2 }), 42);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+#[derive(Clone)]
+pub struct Stealing {
+    pub(in crate::runtime) queues: Arc<Queues>,
+    polling: Option<Polling>,
+    stir_every: Option<Duration>,
+}
+
+impl Stealing {
+    /// Polls before it parks, as in document 3: for machines where to be woken is dear, and a core
+    /// that has nothing to do may be kept busy.
+    pub fn polling(polling: Polling) -> Self {
+        Stealing {
+            polling: Some(polling),
+            ..Stealing::default()
+        }
+    }
+
+    /// How often a busy worker takes of a longer queue: 5 ms by default, `None` for never, when
+    /// tasks stay on their worker as long as nobody is idle.
+    pub fn stirring(mut self, every: Option<Duration>) -> Self {
+        self.stir_every = every;
+        self
+    }
+
+    /// The next entry: of this worker's queues, or another's.
+    fn find(&self, worker: &Worker, duties: &Duties<'_>, may_steal: bool) -> Option<Entry> {
+        let local = &worker.local;
+        local.next(duties).or_else(|| {
+            if !may_steal || !(worker.searching.get() || local.try_search()) {
+                return None;
+            }
+            worker.search();
+            local.steal().inspect(|_| duties.count(Event::Steal))
+        })
+    }
+
+    /// What is done before something is run, if this worker has looked for it in vain before.
+    #[cold]
+    fn settle(&self, worker: &Worker, duties: &Duties<'_>) {
+        let view = Seen::new(self, duties);
+        if worker.owes_keeper.take() && !mutant("no_keeper_for_a_deadline_of_a_worker") {
+            self.queues.sleep.hand_over(&view);
+        }
+        if worker.searching.get() && mutant("counted_only_after_the_take") {
+            self.queues.sleep.rise();
+        }
+        self.search_no_more(worker, &view);
+        worker.attempts.set(0);
+        worker.unsettled.set(false);
+    }
+
+    fn search_no_more(&self, worker: &Worker, view: &Seen<'_>) {
+        if worker.searching.take() {
+            self.queues.sleep.search_no_more(view);
+        }
+    }
+
+    /// Sleeps, unless there is something to see to; what the keeper found when its time was over.
+    fn rest(&self, worker: &Worker, duties: &Duties<'_>) -> Option<Entry> {
+        let me = worker.local.index();
+        let searching = worker.searching.take();
+        let watch = worker.watch.take();
+        duties.count(Event::Park);
+        let view = Seen::new(self, duties);
+        let woken = self.queues.sleep.sleep(me, searching, watch, &view);
+        duties.wakes_up();
+        match woken {
+            Woken::ByWork => worker.search(),
+            Woken::ByItself { watching: false } => {}
+            Woken::ByItself { watching: true } => {
+                let (stuck, moved) = worker.local.watch(|worker| duties.turns(worker));
+                if stuck.is_some() {
+                    duties.count(Event::Steal);
+                    // While this one runs, somebody else watches the slots.
+                    self.queues.sleep.appoint(true);
+                    return stuck;
+                }
+                worker.watch.set(moved);
+            }
+        }
+        None
+    }
+
+    /// Looks at the others and, when they have nothing either, rests until there is something.
+    #[inline(never)]
+    fn dequeue_elsewhere(&self, worker: &Worker, duties: &Duties<'_>) -> Option<Entry> {
+        let mut may_steal = true;
+        loop {
+            if let Some(entry) = self.find(worker, duties, may_steal) {
+                return Some(entry);
+            }
+            if duties.must_return() || duties.until_next() == Some(Duration::ZERO) {
+                self.search_no_more(worker, &Seen::new(self, duties));
+                return None;
+            }
+            match self.pass_time(worker, duties) {
+                Ok(steals) => may_steal = steals,
+                Err(entry) => return Some(entry),
+            }
+        }
+    }
+
+    /// Lets the time pass that goes before the next look, in the phase this worker is in: what it
+    /// found meanwhile, or whether it may steal in that look.
+    fn pass_time(&self, worker: &Worker, duties: &Duties<'_>) -> Result<bool, Entry> {
+        let phase = self.polling.map(|polling| {
+            worker.unsettled.set(true);
+            worker.attempts.set(worker.attempts.get().saturating_add(1));
+            (polling.phase(worker.attempts.get()), polling)
+        });
+        match phase {
+            Some((Phase::Aggressive { steals }, _)) => {
+                std::hint::spin_loop();
+                steal_slot(worker, duties, steals)
+            }
+            Some((Phase::Moderate { steals }, polling)) => {
+                self.search_no_more(worker, &Seen::new(self, duties));
+                std::thread::sleep(polling.moderate_sleep);
+                steal_slot(worker, duties, steals)
+            }
+            Some((Phase::Relaxed { steals }, _)) => match self.rest(worker, duties) {
+                // It was woken for something, wherever that is.
+                None => Ok(steals || worker.searching.get()),
+                Some(entry) => Err(entry),
+            },
+            None => self.rest(worker, duties).map_or(Ok(true), Err),
+        }
+    }
+}
+
+/// Before an attempt that steals: takes what is in the slot of a worker that is stuck, which
+/// nobody watches while all poll. Otherwise whether the attempt steals.
+fn steal_slot(worker: &Worker, duties: &Duties<'_>, steals: bool) -> Result<bool, Entry> {
+    if steals && let (Some(entry), _) = worker.local.watch(|worker| duties.turns(worker)) {
+        duties.count(Event::Steal);
+        return Err(entry);
+    }
+    Ok(steals)
+}
+
+impl Default for Stealing {
+    fn default() -> Self {
+        Stealing {
+            queues: Arc::new(Queues::new(0, Sleep::new(0, None))),
+            polling: None,
+            stir_every: Some(STIR_EVERY),
+        }
+    }
+}
+
+impl std::fmt::Debug for Stealing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stealing")
+            .field("polling", &self.polling)
+            .field("stirring", &self.stir_every)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a worker of [`Stealing`] has for itself.
+pub struct Worker {
+    pub(in crate::runtime) local: Local,
+    /// It is the one that searches.
+    searching: Cell<bool>,
+    /// It has watched the slots, and goes on if it sleeps next.
+    watch: Cell<bool>,
+    /// Before it runs something else, a sleeper must keep the next deadline.
+    owes_keeper: Cell<bool>,
+    /// How often it has polled in vain.
+    attempts: Cell<u32>,
+    /// One of these but `watch` is set, and to be seen to before something is run.
+    unsettled: Cell<bool>,
+}
+
+impl Worker {
+    fn search(&self) {
+        self.searching.set(true);
+        self.unsettled.set(true);
+    }
+
+    /// Before this worker runs something else, a sleeper must keep the next deadline.
+    pub(in crate::runtime) fn owe_keeper(&self) {
+        self.owes_keeper.set(true);
+        self.unsettled.set(true);
+    }
+
+    /// Whether it owed one until now.
+    pub(in crate::runtime) fn owed_keeper(&self) -> bool {
+        self.owes_keeper.take()
+    }
+}
+
+impl Policy for Stealing {
+    type Worker = Worker;
+
+    fn start(&mut self, setup: &Setup) -> Result<(), String> {
+        if let Some(polling) = &self.polling {
+            polling.judge()?;
+        }
+        let sleep = Sleep::new(setup.workers, setup.pulse.clone());
+        self.queues = Arc::new(Queues::new(setup.workers, sleep));
+        Ok(())
+    }
+
+    fn worker(&self, index: usize) -> Worker {
+        Worker {
+            local: Local::new(&self.queues, index, fastrand::u64(..), self.stir_every),
+            searching: Cell::new(false),
+            watch: Cell::new(false),
+            owes_keeper: Cell::new(false),
+            attempts: Cell::new(0),
+            unsettled: Cell::new(false),
+        }
+    }
+
+    fn central_enqueue(&self, runnable: Runnable) {
+        self.queues.push_outside(runnable.into_raw());
+    }
+
+    fn internal_enqueue(&self, worker: &Worker, runnable: Runnable) {
+        worker.local.push(runnable.into_raw(), false);
+    }
+
+    fn resume_later(&self, worker: &Worker, runnable: Runnable) {
+        worker.local.push(runnable.into_raw(), true);
+    }
+
+    // Forced, as that of `next`: a call costs a fifth of the look.
+    #[inline(always)]
+    fn dequeue(&self, worker: &Worker, duties: &Duties<'_>) -> Option<Runnable> {
+        let next = worker.local.next(duties);
+        let entry = next.or_else(|| self.dequeue_elsewhere(worker, duties))?;
+        if worker.unsettled.get() {
+            self.settle(worker, duties);
+        }
+        Some(runnable(entry))
+    }
+
+    fn interrupt(&self) {
+        // Behind another policy nobody says that it is for a deadline, which somebody has to keep.
+        self.queues.sleep.appoint(false);
+        self.queues.sleep.wake_all();
+    }
+}
+
+/// The queues and the duties of a worker, as whoever is about to sleep sees them.
+pub(in crate::runtime) struct Seen<'a> {
+    policy: &'a Stealing,
+    duties: &'a Duties<'a>,
+}
+
+impl<'a> Seen<'a> {
+    pub(in crate::runtime) fn new(policy: &'a Stealing, duties: &'a Duties<'a>) -> Self {
+        Seen { policy, duties }
+    }
+}
+
+impl View for Seen<'_> {
+    fn has_work(&self) -> bool {
+        self.policy.queues.has_work()
+    }
+
+    fn has_slot(&self, me: usize) -> bool {
+        self.policy.queues.has_slot(me)
+    }
+
+    fn until_deadline(&self) -> Option<Duration> {
+        self.duties.until_next()
+    }
+
+    fn must_rise(&self) -> bool {
+        self.duties.must_return()
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        self.policy.polling.map(|polling| polling.relaxed_sleep)
+    }
+
+    fn last_lies_down(&self) {
+        self.duties.lies_down();
+    }
+}
+
+/// Document 3's three phases of a worker that has run out of work: seven numbers.
+///
+/// In each phase an attempt looks at the worker's own queue and at what is from outside; in one of so
+/// many it steals. The relaxed phase has no end; who sleeps in it is woken when there is something
+/// for it (in the document it sleeps on).
+///
+/// ```
+/// use greenroom::policy::{Polling, Stealing};
+///
+/// let eager = Stealing::polling(Polling { aggressive_attempts: 1000, ..Polling::default() });
+/// let runtime = greenroom::Runtime::builder().policy(eager).build()?;
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Polling {
+    /// Attempts without a sleep between them; 100 by default.
+    pub aggressive_attempts: u32,
+    /// Of so many of these one steals, at least 1; 10 by default.
+    pub aggressive_steal_interval: u32,
+    /// Attempts after these, with a short sleep between them; 500 by default.
+    pub moderate_attempts: u32,
+    /// Of so many of these one steals, at least 1; 5 by default.
+    pub moderate_steal_interval: u32,
+    /// The short sleep; 50 µs by default.
+    pub moderate_sleep: Duration,
+    /// Of so many attempts after these one steals, at least 1; 1 by default.
+    pub relaxed_steal_interval: u32,
+    /// The long sleep between them; 10 ms by default.
+    pub relaxed_sleep: Duration,
+}
+
+impl Default for Polling {
+    fn default() -> Self {
+        Polling {
+            aggressive_attempts: 100,
+            aggressive_steal_interval: 10,
+            moderate_attempts: 500,
+            moderate_steal_interval: 5,
+            moderate_sleep: Duration::from_micros(50),
+            relaxed_steal_interval: 1,
+            relaxed_sleep: Duration::from_millis(10),
+        }
+    }
+}
+
+/// What a worker does before its next look.
+#[derive(Debug, PartialEq, Eq)]
+enum Phase {
+    Aggressive { steals: bool },
+    Moderate { steals: bool },
+    Relaxed { steals: bool },
+}
+
+impl Polling {
+    fn judge(&self) -> Result<(), String> {
+        let intervals = [
+            ("aggressive", self.aggressive_steal_interval),
+            ("moderate", self.moderate_steal_interval),
+            ("relaxed", self.relaxed_steal_interval),
+        ];
+        match intervals.iter().find(|(_, interval)| *interval == 0) {
+            None => Ok(()),
+            Some((phase, _)) => Err(format!(
+                "has a {phase}_steal_interval of 0, but must steal in one of at least 1 attempts"
+            )),
+        }
+    }
+
+    /// What goes before the attempt of this number, from 1, since the worker ran out of work.
+    fn phase(&self, attempt: u32) -> Phase {
+        let moderate = attempt.saturating_sub(self.aggressive_attempts);
+        let relaxed = moderate.saturating_sub(self.moderate_attempts);
+        if moderate == 0 {
+            let steals = attempt.is_multiple_of(self.aggressive_steal_interval);
+            Phase::Aggressive { steals }
+        } else if relaxed == 0 {
+            let steals = moderate.is_multiple_of(self.moderate_steal_interval);
+            Phase::Moderate { steals }
+        } else {
+            let steals = relaxed.is_multiple_of(self.relaxed_steal_interval);
+            Phase::Relaxed { steals }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Which phase goes before which attempt.
+
+use super::Phase::{self, Aggressive, Moderate, Relaxed};
+use super::Polling;
+
+fn phases(polling: Polling, attempts: std::ops::Range<u32>) -> Vec<Phase> {
+    attempts.map(|attempt| polling.phase(attempt)).collect()
+}
+
+fn steals(phases: &[Phase]) -> usize {
+    let steals = |phase: &&Phase| {
+        let (Aggressive { steals } | Moderate { steals } | Relaxed { steals }) = phase;
+        *steals
+    };
+    phases.iter().filter(steals).count()
+}
+
+#[test]
+fn ca14_a_hundred_aggressive_attempts_of_which_each_tenth_steals() {
+    let phases = phases(Polling::default(), 1..101);
+    assert!(
+        phases
+            .iter()
+            .all(|phase| matches!(phase, Aggressive { .. }))
+    );
+    assert_eq!(steals(&phases), 10);
+    assert_eq!(phases[9], Aggressive { steals: true });
+}
+
+#[test]
+fn ca14_then_five_hundred_moderate_attempts_of_which_each_fifth_steals() {
+    let phases = phases(Polling::default(), 101..601);
+    assert!(phases.iter().all(|phase| matches!(phase, Moderate { .. })));
+    assert_eq!(steals(&phases), 100);
+    assert_eq!(phases[4], Moderate { steals: true });
+}
+
+#[test]
+fn ca14_bug_w21_then_relaxed_attempts_without_end_of_which_each_steals() {
+    let polling = Polling::default();
+    for attempts in [601..2000, u32::MAX - 10..u32::MAX] {
+        let phases = phases(polling, attempts);
+        assert!(
+            phases
+                .iter()
+                .all(|phase| *phase == Relaxed { steals: true })
+        );
+    }
+}
+
+#[test]
+fn ca15_each_number_of_attempts_and_each_interval_counts() {
+    let polling = Polling {
+        aggressive_attempts: 4,
+        aggressive_steal_interval: 2,
+        moderate_attempts: 3,
+        moderate_steal_interval: 1,
+        relaxed_steal_interval: 3,
+        ..Polling::default()
+    };
+    let (aggressive, moderate, relaxed) = (
+        |steals| Aggressive { steals },
+        |steals| Moderate { steals },
+        |steals| Relaxed { steals },
+    );
+    let expected = [
+        [false, true, false, true].map(aggressive).into_iter(),
+        [true; 4].map(moderate).into_iter(),
+        [false, false, true, false].map(relaxed).into_iter(),
+    ];
+    let expected: Vec<_> = expected.into_iter().flatten().collect();
+    let (before, after) = expected.split_at(7);
+    assert_eq!(phases(polling, 1..8), before);
+    assert_eq!(phases(polling, 8..12), after[1..]);
+    let none = Polling {
+        aggressive_attempts: 0,
+        moderate_attempts: 0,
+        ..Polling::default()
+    };
+    assert_eq!(none.phase(1), Relaxed { steals: true });
+}

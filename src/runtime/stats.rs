@@ -1,0 +1,224 @@
+//! What workers count as they go, each its own, and what can be read of a runtime at any moment.
+
+use std::time::Duration;
+
+use super::Runtime;
+use super::chosen::Chosen;
+use super::inner::Inner;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::task::TaskInfo;
+
+/// One worker's counters, on a cache line of their own. Only its worker writes them.
+#[repr(align(128))]
+#[derive(Default)]
+pub(super) struct Counters {
+    runs: AtomicU64,
+    steals: AtomicU64,
+    parks: AtomicU64,
+    /// How many of these parks are over.
+    wake_ups: AtomicU64,
+    injected: AtomicU64,
+}
+
+/// What a worker counts besides its runs.
+#[derive(Clone, Copy)]
+pub(super) enum Event {
+    /// It took from another one.
+    Steal,
+    Park,
+    /// It took something that came from outside.
+    Injected,
+}
+
+impl Counters {
+    pub(super) fn begin_run(&self) {
+        add_one(&self.runs);
+    }
+
+    pub(super) fn runs(&self) -> u64 {
+        read(&self.runs)
+    }
+
+    pub(super) fn count(&self, event: Event) {
+        add_one(match event {
+            Event::Steal => &self.steals,
+            Event::Park => {
+                // Whoever parks again was awake.
+                self.wake_up();
+                &self.parks
+            }
+            Event::Injected => &self.injected,
+        });
+    }
+
+    /// The worker is awake: all its parks are over.
+    pub(super) fn wake_up(&self) {
+        // Relaxed: as in `add_one`.
+        self.wake_ups.store(read(&self.parks), Ordering::Relaxed);
+    }
+
+    fn stats(&self, queued: usize) -> WorkerStats {
+        let wake_ups = read(&self.wake_ups);
+        WorkerStats {
+            runs: read(&self.runs),
+            steals: read(&self.steals),
+            injector_takes: read(&self.injected),
+            // Both may have risen between the two looks.
+            parks: read(&self.parks).max(wake_ups),
+            wake_ups,
+            queued,
+        }
+    }
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    // Relaxed: a count.
+    counter.load(Ordering::Relaxed)
+}
+
+fn add_one(counter: &AtomicU64) {
+    // Relaxed: only its worker writes it, and it publishes nothing.
+    counter.store(read(counter).wrapping_add(1), Ordering::Relaxed);
+}
+
+/// What a runtime has done since it was built, and what it has to do: see
+/// [`Runtime::stats`](crate::Runtime::stats).
+///
+/// Each number is exact for a moment, but they are read one after the other while the runtime goes
+/// on: they agree with each other only where nothing runs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Each worker, by its number.
+    pub workers: Vec<WorkerStats>,
+    /// How many tasks and actors are ready and wait for a worker, in all queues. Those that wait for
+    /// a pinned thread are not among them.
+    pub queued: usize,
+    /// How many of these came from outside the workers and wait for any of them; 0 with a policy
+    /// other than [`Stealing`](crate::policy::Stealing), which may keep them as it likes.
+    pub injector: usize,
+    /// How many plain tasks live that have waited: that were polled, were not done, and have not
+    /// ended since. One that is yet to be polled for the first time, or is in that poll, is not
+    /// counted. Those on pinned threads are.
+    pub tasks: usize,
+    /// Each actor that lives on this runtime, those on pinned threads and detached ones included; in
+    /// no order.
+    pub actors: Vec<ActorStats>,
+}
+
+impl Stats {
+    /// The sum of all workers.
+    pub fn total(&self) -> WorkerStats {
+        let mut total = WorkerStats::default();
+        for worker in &self.workers {
+            total.runs += worker.runs;
+            total.steals += worker.steals;
+            total.injector_takes += worker.injector_takes;
+            total.parks += worker.parks;
+            total.wake_ups += worker.wake_ups;
+            total.queued += worker.queued;
+        }
+        total
+    }
+}
+
+/// What one worker has done since the runtime was built, and how much waits for it.
+///
+/// It is that of a place among the workers: threads that take turns in it count together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerStats {
+    /// How many turns of tasks and actors it has begun: polls, an actor's for a batch of messages.
+    pub runs: u64,
+    /// How often it has taken from another worker, one or several at once; 0 with policies other
+    /// than [`Stealing`](crate::policy::Stealing).
+    pub steals: u64,
+    /// How often it has taken from what came from outside the workers, one or several at once; 0
+    /// with policies other than [`Stealing`](crate::policy::Stealing).
+    pub injector_takes: u64,
+    /// How often it has parked: gone to sleep for want of work.
+    pub parks: u64,
+    /// How often it has gone on after that, for whatever reason. It sleeps now if this is one less.
+    pub wake_ups: u64,
+    /// How many tasks and actors wait in its own queue; others may take them. 0 with policies other
+    /// than [`Stealing`](crate::policy::Stealing).
+    pub queued: usize,
+}
+
+/// What can be read of an actor that lives.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ActorStats {
+    /// Which actor it is: its number, its name, its priority.
+    pub task: TaskInfo,
+    /// How many messages wait in its mailbox. Those that it has taken out already, several at once,
+    /// to handle them in turn, are not among them, nor are those for which there is no room.
+    pub mailbox: usize,
+    /// How long all its turns have taken that are over; `None` if the runtime has no
+    /// [`observer`](crate::Builder::observer), since nothing is measured then.
+    pub busy: Option<Duration>,
+}
+
+impl Runtime {
+    /// What this runtime has done since it was built, and what it has to do.
+    ///
+    /// It waits for nothing but short locks, among them that of every mailbox in turn, so it takes time
+    /// in proportion to the number of actors. To those who do not ask, it costs nothing but the
+    /// counting. After the end of the runtime it still answers.
+    ///
+    /// ```
+    /// use greenroom::{Context, Runtime, spawn};
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let actor = spawn!(
+    ///     |mut cx: Context<u32>| async move { while cx.recv().await.is_some() {} },
+    ///     name = "sink",
+    ///     on = &runtime,
+    /// );
+    /// runtime.run_until_quiescent();
+    ///
+    /// let stats = runtime.stats();
+    /// assert_eq!(stats.total().runs, 1); // the first turn of the actor
+    /// assert_eq!(stats.queued, 0);
+    /// assert_eq!(stats.actors.len(), 1);
+    /// assert_eq!(stats.actors[0].task.name(), Some("sink"));
+    /// assert_eq!(stats.actors[0].mailbox, 0);
+    /// # drop(actor);
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    pub fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+}
+
+impl Inner {
+    fn stats(&self) -> Stats {
+        let (injector, own, elsewhere) = match &self.policy {
+            Chosen::Stealing(stealing) => {
+                let (injector, own) = stealing.queues.lens();
+                (injector, own, 0)
+            }
+            Chosen::Other(other) => (0, vec![0; self.counters.len()], other.len()),
+        };
+        let counters = self.counters.iter().zip(&own);
+        let workers = counters.map(|(counters, &queued)| counters.stats(queued));
+        let mut actors = Vec::new();
+        let mut describe = |task: TaskInfo, mailbox| {
+            let busy = || self.busy.of(task.id()).unwrap_or_default();
+            actors.push(ActorStats {
+                busy: self.has_observer().then(busy),
+                mailbox,
+                task,
+            });
+        };
+        self.registry.describe_cells(&mut describe);
+        self.seats.describe_cells(&mut describe);
+        Stats {
+            workers: workers.collect(),
+            queued: injector + own.iter().sum::<usize>() + elsewhere + self.left.len(),
+            injector,
+            tasks: self.registry.tasks() + self.seats.tasks(),
+            actors,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A thread that waits in `block_on`: its future counts as work while it is ready to run.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use super::current;
+use super::inner::Inner;
+use crate::instant::Instant;
+use crate::park::Parker;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::timers::Clock;
+
+/// The future is being polled.
+const POLLED: u32 = 0;
+/// It was woken, and is polled again.
+const WOKEN: u32 = 1;
+/// It waits, and is not counted.
+const IDLE: u32 = 2;
+
+/// What the waker of the future and the thread that polls it share.
+struct Shared {
+    runtime: Arc<Inner>,
+    state: AtomicU32,
+    parker: Parker,
+}
+
+/// The thread's own side: as long as the future is not done, it is counted while it does not wait.
+pub(super) struct Waiting {
+    shared: Arc<Shared>,
+    /// A task that waits like this is counted already, and not while it waits.
+    lent: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(runtime: &Arc<Inner>) -> Waiting {
+        let lent = current::lends_its_count(runtime);
+        if !lent {
+            runtime.rise();
+        }
+        let shared = Arc::new(Shared {
+            runtime: runtime.clone(),
+            state: AtomicU32::new(POLLED),
+            parker: Parker::new(),
+        });
+        Waiting { shared, lent }
+    }
+
+    pub(super) fn waker(&self) -> Waker {
+        Waker::from(self.shared.clone())
+    }
+    /// Waits for a wake-up, unless there was one in the poll; fires the timers that only this thread
+    /// looks at.
+    pub(super) fn park(&self, clock: Option<&dyn Clock>) {
+        let Shared {
+            runtime,
+            state,
+            parker,
+        } = &*self.shared;
+        if let Some(timers) = clock.map(Clock::timers).filter(|timers| !timers.is_empty()) {
+            // A deadline counts, so this one goes on being counted.
+            if timers.fire(Instant::now()) == 0 {
+                parker.park(timers.until_next());
+            }
+            state.store(POLLED, Ordering::Release);
+            return;
+        }
+        let rests = state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire);
+        if rests.is_ok() {
+            runtime.fall();
+        }
+        parker.park(None);
+        // A token may be left of an earlier wake-up: then this one counts itself.
+        if state.swap(POLLED, Ordering::AcqRel) == IDLE {
+            runtime.rise();
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Whoever still has the waker wakes nobody, and counts nobody.
+        self.shared.state.store(WOKEN, Ordering::Release);
+        if !self.lent {
+            self.shared.runtime.fall();
+        }
+    }
+}
+
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // AcqRel: what the one who wakes wrote is seen by the poll that follows.
+        if self.state.swap(WOKEN, Ordering::AcqRel) == IDLE {
+            self.runtime.rise();
+        }
+        self.parker.unpark();
+    }
+}

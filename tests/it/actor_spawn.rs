@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::rc::Rc;
 
-use greenroom::{Context, Fault, Runtime, SpawnProblem, TellError, actor};
+use greenroom::{Context, Fault, Runtime, SpawnProblem, TellError, actor, spawn};
 
 use crate::support::{Drops, Gate, WATCH, drive, panic_of, within};
 
@@ -161,6 +161,66 @@ fn a_capacity_of_zero_is_refused_with_value_and_limit() {
             .try_spawn()
             .unwrap();
         runtime.block_on(two.join()).unwrap();
+    });
+}
+
+#[test]
+fn a_priority_may_be_as_high_as_the_runtime_says() {
+    within(WATCH, || {
+        let seven = runtime(1);
+        let pinned = seven.spawn_pinned("pinned").unwrap();
+        for level in [0, 1, 7] {
+            let handle = spawn!(idle(_), priority = level, name = "tally", on = &seven);
+            seven.block_on(handle.join()).unwrap();
+            let handle = actor(idle).priority(level).on(&pinned).spawn();
+            seven.block_on(handle.join()).unwrap();
+        }
+        for highest in [0, 3, 255] {
+            let builder = Runtime::builder().workers(1).priorities(highest);
+            let runtime = builder.build().unwrap();
+            let handle = actor(idle).priority(highest).on(&runtime).spawn();
+            runtime.block_on(handle.join()).unwrap();
+            let Some(priority) = highest.checked_add(1) else {
+                continue;
+            };
+            let error = actor(idle).priority(priority).on(&runtime).try_spawn();
+            let problem = SpawnProblem::Priority { priority, highest };
+            assert_eq!(error.unwrap_err().problem(), problem);
+        }
+        // Nobody looks at it there.
+        let (address, split) = actor(idle).priority(255).split();
+        drop(address);
+        drive(split).unwrap();
+    });
+}
+
+#[test]
+fn a_priority_that_is_too_high_is_refused_with_value_and_limit() {
+    within(WATCH, || {
+        let runtime = runtime(1);
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let drops = Drops::default();
+        let held = drops.one();
+        let nine = actor(|_: Context<u32>| async move { drop(held) }).priority(9);
+        let error = runtime.block_on(async { nine.try_spawn() }).unwrap_err();
+        assert_eq!(error.to_string(), "priority is 9, but must be from 0 to 7");
+        assert_eq!(drops.count(), 0, "it came back");
+        let nine = actor(error.into_inner()).priority(9).on(&pinned);
+        let error = nine.try_spawn().unwrap_err();
+        let (priority, highest) = (9, 7);
+        assert_eq!(
+            error.problem(),
+            SpawnProblem::Priority { priority, highest }
+        );
+        assert_eq!(drops.count(), 0, "it came back");
+
+        let nine = actor(idle).name("tally").priority(9).on(&runtime);
+        let (text, file, line) = panic_of(|| nine.spawn());
+        assert_eq!((&*file, line), (file!(), line!() - 1));
+        assert!(
+            text.contains("\"tally\"") && text.contains("priority is 9"),
+            "{text}"
+        );
     });
 }
 

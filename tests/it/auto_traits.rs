@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use greenroom::time::{Instant, Interval, MissedTicks, Sleep, TimedOut, Timeout, sleep, timeout};
 use greenroom::{
-    ActorBuilder, Address, Ask, AskError, BuildError, Builder, Context, Current, FallibleTask,
-    Fault, Handle, HostFault, Hosted, Join, Panic, Pinned, Recv, Reply, Runtime, SendError,
-    Sending, Shutdown, SpawnError, SpawnProblem, Split, Task, TellError, TimerGuard, TryHostError,
-    Unjoined, WeakAddress, actor,
+    ActorBuilder, Address, Ask, AskError, BuildError, Builder, Context, Current, Deadlock,
+    Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, Panic, Pinned, Recv, Reply,
+    Runtime, SendError, Sending, Shutdown, SpawnError, SpawnProblem, Split, Task, TellError,
+    TimerGuard, TryHostError, Unjoined, WeakAddress, actor,
 };
 
 use crate::support::{WATCH, within};
@@ -102,7 +102,7 @@ fn the_actors_side_may_go_anywhere_too() {
     table! {
         Send Sync Unpin: Context<Message>, Recv<'static, Message>, Reply<Message>;
         - - Unpin: Context<Local>, Recv<'static, Local>, Reply<Local>;
-        Send Sync Unpin: ActorBuilder<Local, fn(), Local, Current>, Current;
+        Send Sync Unpin: ActorBuilder<Local, fn(), Local, Current>, Current, Detached;
         Send - Unpin: ActorBuilder<u32, Message, Local, Current>;
         - - Unpin: ActorBuilder<u32, Local, Local, Current>;
         Send Sync Unpin: TimerGuard, Interval, MissedTicks;
@@ -144,7 +144,7 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
 #[test]
 fn errors_may_go_where_their_value_may() {
     table! {
-        Send Sync Unpin: AskError, BuildError, Fault, Panic, HostFault, SpawnProblem;
+        Send Sync Unpin: AskError, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
         Send Sync Unpin: Unjoined<'static>, TryHostError<u32>, SpawnError<u32>;
         Send Sync Unpin: TellError<u32>, SendError<u32>;
         Send - Unpin: TellError<Message>, SendError<Message>, SpawnError<Message>;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use greenroom::time::{Instant, sleep};
-use greenroom::{BuildError, Context, Runtime, spawn, unblock};
+use greenroom::{BuildError, Context, Detached, Runtime, SpawnProblem, actor, spawn, unblock};
 
 use crate::child::{ThreadLimit, alone, threads_named};
 use crate::support::{Drops, Gate, OpenOnDrop, drive, inside, panic_of, poll_once, until};
@@ -104,6 +104,40 @@ fn a_pinned_thread_that_is_not_started_is_the_systems_error() {
             limit.allow();
             let pinned = runtime.spawn_pinned("pinned").unwrap();
             assert_eq!(drive(pinned.spawn(|| async { 42 })), 42);
+        },
+    );
+}
+
+#[test]
+fn a_detached_actor_whose_thread_is_not_started_comes_back() {
+    limited(
+        "a_detached_actor_whose_thread_is_not_started_comes_back",
+        |limit| {
+            let runtime = runtime(1);
+            let drops = Drops::default();
+            let held = drops.one();
+            let make = |_: Context<()>| async move {
+                let _held = held;
+                42
+            };
+            let detached = actor(make).on(Detached);
+            limit.forbid();
+            let error = inside(&runtime, || detached.try_spawn()).unwrap_err();
+            assert!(matches!(error.problem(), SpawnProblem::Thread(_)));
+            let text = error.to_string();
+            assert!(text.contains("did not start the actor's thread"), "{text}");
+            assert_eq!(drops.count(), 0);
+            let idle = || actor(async |_: Context<()>| ()).name("reader").on(Detached);
+            let (text, file, _) = panic_of(|| inside(&runtime, || idle().spawn()));
+            assert_eq!(file, file!());
+            assert!(text.contains("\"reader\": the system did not"), "{text}");
+            limit.allow();
+            let detached = actor(error.into_inner()).on(Detached);
+            let detached = inside(&runtime, || detached.spawn());
+            assert_eq!(drive(detached.join()).unwrap(), 42);
+            assert_eq!(drops.count(), 1);
+            let report = drive(runtime.shutdown());
+            assert_eq!((report.cancelled, report.left_behind), (0, 0));
         },
     );
 }

@@ -3,6 +3,7 @@
 
 mod caf;
 mod sophie_actors;
+mod sophie_rest;
 mod sophie_workers;
 
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ pub fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
 }
 
 /// Waits until all threads whose names begin so have gone to sleep.
-fn asleep(prefix: &str) -> BTreeMap<String, (u64, bool)> {
+pub fn asleep(prefix: &str) -> BTreeMap<String, (u64, bool)> {
     loop {
         let before = naps(prefix);
         std::thread::sleep(Duration::from_millis(10));

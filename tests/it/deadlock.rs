@@ -1,0 +1,362 @@
+//! Asks that nobody is left to answer, on a runtime that detects deadlocks.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use greenroom::{
+    Address, AskError, Builder, Context, Deadlock, Handle, Reply, Runtime, actor, spawn, unblock,
+};
+
+use crate::support::{Dropped, Drops, Home, WATCH, drive, in_every_home, within};
+
+enum Message {
+    /// Whom to ask from now on.
+    Know(Address<Message>),
+    /// Asks on whom it knows, and answers with what came of it.
+    Ask(Reply<Answer>),
+    /// Is answered at once.
+    Say(Reply<u32>),
+}
+
+/// What an actor heard from the one it asked.
+type Answer = Result<u32, String>;
+
+/// Asks whomever it knows when it is asked, unless nobody waits for that any more; answers 7 if it
+/// knows nobody.
+async fn link(mut cx: Context<Message>) {
+    let mut other = None;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Message::Know(address) => other = Some(address),
+            Message::Ask(reply) if reply.is_wanted() => reply.send(ask_on(&other).await),
+            Message::Ask(_unwanted) => {}
+            Message::Say(reply) => reply.send(7),
+        }
+    }
+}
+
+async fn ask_on(other: &Option<Address<Message>>) -> Answer {
+    let Some(other) = other else { return Ok(7) };
+    match other.ask(Message::Ask).await {
+        Ok(answer) => answer,
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Never answers, nor takes a message.
+async fn deaf(cx: Context<Message>) {
+    std::future::pending::<()>().await;
+    drop(cx);
+}
+
+fn detecting() -> Builder {
+    Runtime::builder().on_fault(|_| {}).detect_deadlocks(true)
+}
+
+/// As [`in_every_home`], on runtimes that detect deadlocks.
+macro_rules! where_deadlocks_are_detected {
+    ($($scenario:ident),+ $(,)?) => {$(
+        mod $scenario {
+            use crate::support::Home;
+
+            #[test]
+            fn one_worker() {
+                Home::watch(|| Home::built(1, super::detecting()), super::$scenario);
+            }
+
+            #[test]
+            fn two_workers() {
+                Home::watch(|| Home::built(2, super::detecting()), super::$scenario);
+            }
+
+            #[test]
+            fn pinned() {
+                Home::watch(|| Home::pinned_built(super::detecting()), super::$scenario);
+            }
+        }
+    )+};
+}
+
+where_deadlocks_are_detected!(
+    two_that_ask_each_other_are_told_of_it,
+    three_in_a_ring_are_told_of_the_whole_ring,
+    one_that_asks_itself_is_told_of_it,
+    of_a_chain_everybody_is_told_who_does_not_answer,
+    an_actor_without_a_name_is_known_by_its_id,
+    a_task_that_asks_is_called_a_task,
+    an_ask_that_waits_for_room_gives_up_its_place_and_its_question,
+    an_actor_that_was_in_a_deadlock_goes_on,
+    a_reply_that_is_kept_for_a_deadlock_is_unwanted_after_it,
+    several_asks_at_once_are_each_told_of_their_way,
+    an_ask_that_is_answered_in_the_end_is_no_deadlock,
+    an_ask_with_a_time_out_times_out,
+    an_ask_behind_one_with_a_time_out_waits_for_that,
+    a_blocking_call_may_still_answer,
+);
+
+fn named(home: &Home, name: &str) -> Handle<Message, ()> {
+    home.spawn(actor(link).name(name))
+}
+
+fn know<T>(one: &Address<Message>, other: &Handle<Message, T>) {
+    one.tell(Message::Know(other.address())).unwrap();
+}
+
+/// Makes each of these ask the next one, and the last the first.
+fn ring(actors: &[Handle<Message, ()>]) {
+    for (at, one) in actors.iter().enumerate() {
+        know(one, &actors[(at + 1) % actors.len()]);
+    }
+}
+
+fn deadlock<T>(outcome: Result<T, AskError>) -> Deadlock {
+    match outcome {
+        Err(AskError::Deadlock(deadlock)) => deadlock,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("there was an answer"),
+    }
+}
+
+fn two_that_ask_each_other_are_told_of_it(home: &Home) {
+    let actors = [named(home, "a"), named(home, "b")];
+    ring(&actors);
+    let error = home.block_on(actors[0].ask(Message::Ask)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the actors wait for each other: a → b → a"
+    );
+    let found = deadlock::<()>(Err(error.clone()));
+    assert_eq!(found.as_str(), "a → b → a");
+    assert_eq!(found.to_string(), found.as_str());
+    assert_eq!(AskError::Deadlock(found), error);
+}
+
+fn three_in_a_ring_are_told_of_the_whole_ring(home: &Home) {
+    let actors = ["a", "b", "c"].map(|name| named(home, name));
+    ring(&actors);
+    let found = deadlock(home.block_on(actors[1].ask(Message::Ask)));
+    assert_eq!(found.as_str(), "b → c → a → b");
+}
+
+fn one_that_asks_itself_is_told_of_it(home: &Home) {
+    let actors = [named(home, "a")];
+    ring(&actors);
+    let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
+    assert_eq!(found.as_str(), "a → a");
+}
+
+fn of_a_chain_everybody_is_told_who_does_not_answer(home: &Home) {
+    let [a, b] = ["a", "b"].map(|name| named(home, name));
+    let last = home.spawn(actor(deaf).name("last"));
+    know(&a, &b);
+    know(&b, &last);
+    let error = home.block_on(a.ask(Message::Ask)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "nobody is left to answer: block_on → a → b → last"
+    );
+    assert!(!last.is_closed());
+}
+
+fn an_actor_without_a_name_is_known_by_its_id(home: &Home) {
+    let a = home.spawn(actor(link));
+    let last = home.spawn(actor(deaf));
+    know(&a, &last);
+    let found = deadlock(home.block_on(a.ask(Message::Ask)));
+    let (a, last) = (a.id(), last.id());
+    assert_eq!(
+        found.as_str(),
+        format!("block_on → actor #{a} → actor #{last}")
+    );
+}
+
+fn a_task_that_asks_is_called_a_task(home: &Home) {
+    let last = home.spawn(actor(deaf).name("last"));
+    let address = last.address();
+    let task = home.spawn_task(async move { address.ask(Message::Ask).await });
+    let found = deadlock(home.block_on(task));
+    assert_eq!(found.as_str(), "a task → last");
+}
+
+fn an_ask_that_waits_for_room_gives_up_its_place_and_its_question(home: &Home) {
+    let drops = Drops::default();
+    let full = home.spawn(
+        actor(async |cx: Context<(Dropped, Option<Reply<u32>>)>| {
+            std::future::pending::<()>().await;
+            drop(cx);
+        })
+        .name("full")
+        .capacity(1),
+    );
+    full.tell((drops.one(), None)).unwrap();
+    let asked = full.ask(|reply| (drops.one(), Some(reply)));
+    let found = deadlock(home.block_on(asked));
+    assert_eq!(found.as_str(), "block_on → full");
+    assert_eq!(drops.count(), 1, "the question");
+    full.kill();
+    home.block_on(full.closed());
+    assert_eq!(drops.count(), 2);
+}
+
+fn an_actor_that_was_in_a_deadlock_goes_on(home: &Home) {
+    let actors = [named(home, "a"), named(home, "b")];
+    for _ in 0..3 {
+        ring(&actors);
+        deadlock(home.block_on(actors[0].ask(Message::Ask)));
+    }
+    for one in &actors {
+        assert_eq!(home.block_on(one.ask(Message::Say)), Ok(7));
+    }
+    know(&actors[1], &home.spawn(actor(link)));
+    home.block_on(async {
+        assert_eq!(actors[0].ask(Message::Ask).await, Ok(Ok(7)));
+        for one in actors {
+            one.stop();
+            one.join().await.unwrap();
+        }
+    });
+}
+
+fn a_reply_that_is_kept_for_a_deadlock_is_unwanted_after_it(home: &Home) {
+    let keeps = home
+        .spawn(actor(async |mut cx: Context<Reply<u32>>| cx.recv().await.unwrap()).name("keeps"));
+    let found = deadlock(home.block_on(keeps.ask(|reply| reply)));
+    assert_eq!(found.as_str(), "block_on → keeps");
+    let reply = home.block_on(keeps.join()).unwrap();
+    assert!(!reply.is_wanted());
+    reply.send(7);
+}
+
+fn several_asks_at_once_are_each_told_of_their_way(home: &Home) {
+    let last = home.spawn(actor(deaf).name("last"));
+    let actors = [named(home, "a"), named(home, "b")];
+    ring(&actors);
+    home.block_on(async {
+        let (first, second) = futures::join!(last.ask(Message::Ask), actors[0].ask(Message::Ask));
+        assert_eq!(deadlock(first).as_str(), "block_on → last");
+        assert_eq!(deadlock(second).as_str(), "a → b → a");
+    });
+}
+
+fn an_ask_that_is_answered_in_the_end_is_no_deadlock(home: &Home) {
+    let actors: Vec<_> = (0..100).map(|_| home.spawn(actor(link))).collect();
+    for pair in actors.windows(2) {
+        know(&pair[0], &pair[1]);
+    }
+    home.block_on(async {
+        for _ in 0..10 {
+            assert_eq!(actors[0].ask(Message::Ask).await, Ok(Ok(7)));
+        }
+        let closed = home.spawn(actor(link));
+        closed.stop();
+        assert_eq!(closed.ask(Message::Ask).await, Err(AskError::Closed));
+    });
+}
+
+/// Its timer counts as something that will happen.
+fn an_ask_with_a_time_out_times_out(home: &Home) {
+    let last = home.spawn(actor(deaf));
+    let asked = last.ask(Message::Ask).timeout(Duration::from_millis(1));
+    assert_eq!(home.block_on(asked), Err(AskError::TimedOut));
+}
+
+fn an_ask_behind_one_with_a_time_out_waits_for_that(home: &Home) {
+    let last = home.spawn(actor(deaf));
+    let address = last.address();
+    let patient = home.spawn(actor(async move |mut cx: Context<Reply<AskError>>| {
+        while let Some(reply) = cx.recv().await {
+            let asked = address.ask(Message::Ask).timeout(Duration::from_millis(1));
+            reply.send(asked.await.unwrap_err());
+        }
+    }));
+    let heard = home.block_on(patient.ask(|reply| reply));
+    assert_eq!(heard, Ok(AskError::TimedOut));
+}
+
+fn a_blocking_call_may_still_answer(home: &Home) {
+    let calls = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
+        while let Some(reply) = cx.recv().await {
+            unblock(move || reply.send(7)).await;
+        }
+    }));
+    assert_eq!(home.block_on(calls.ask(|reply| reply)), Ok(7));
+}
+
+in_every_home!(without_the_option_an_ask_waits);
+
+fn without_the_option_an_ask_waits(home: &Home) {
+    let (hands_out, replies) = hands_out(home);
+    let task = home.spawn_task(async move { hands_out.ask(|reply| reply).await });
+    let reply = replies.recv().unwrap();
+    // A deadlock that would end all asks, and is got out of otherwise.
+    let actors = [named(home, "a"), named(home, "b")];
+    ring(&actors);
+    home.block_on(async {
+        let asked = actors[0]
+            .ask(Message::Ask)
+            .timeout(Duration::from_millis(1));
+        assert_eq!(asked.await, Err(AskError::TimedOut));
+    });
+    assert!(reply.is_wanted());
+    reply.send(7);
+    assert_eq!(home.block_on(task), Ok(7));
+}
+
+/// An actor that gives every reply to the test.
+fn hands_out(home: &Home) -> (Address<Reply<u32>>, mpsc::Receiver<Reply<u32>>) {
+    let (out, replies) = mpsc::channel();
+    let hands_out = actor(async move |mut cx: Context<Reply<u32>>| {
+        while let Some(reply) = cx.recv().await {
+            out.send(reply).unwrap();
+        }
+    });
+    (home.spawn(hands_out).address(), replies)
+}
+
+/// An ask belongs to the runtime where it is polled, whoever is asked.
+#[test]
+fn an_ask_outside_any_runtime_waits() {
+    within(WATCH, || {
+        let home = Home::built(1, detecting());
+        let (address, replies) = hands_out(&home);
+        let asker = std::thread::spawn(move || drive(address.ask(|reply| reply)));
+        let reply = replies.recv().unwrap();
+        let actors = [named(&home, "a"), named(&home, "b")];
+        ring(&actors);
+        deadlock(home.block_on(actors[0].ask(Message::Ask)));
+        assert!(reply.is_wanted());
+        reply.send(7);
+        assert_eq!(asker.join().unwrap(), Ok(7));
+    });
+}
+
+#[test]
+fn an_actor_on_another_runtime_is_in_no_deadlock_of_this_one() {
+    within(WATCH, || {
+        let (home, other) = (Home::built(1, detecting()), Home::workers(1));
+        let waits = named(&other, "waits");
+        know(&waits, &other.spawn(actor(deaf)));
+        let address = waits.address();
+        let task = other.spawn_task(async move { address.ask(Message::Ask).await });
+        let found = deadlock(home.block_on(waits.ask(Message::Ask)));
+        assert_eq!(found.as_str(), "block_on → waits");
+        waits.kill();
+        // It may have been asked before or after it was killed.
+        let ended = other.block_on(task);
+        assert!(matches!(ended, Err(AskError::NoReply | AskError::Closed)));
+    });
+}
+
+#[test]
+fn a_ring_of_thousands_is_told_in_a_line() {
+    within(WATCH, || {
+        let runtime = detecting().workers(2).build().unwrap();
+        runtime.block_on(async {
+            let actors: Vec<_> = (0..3_000).map(|_| spawn!(link(_))).collect();
+            ring(&actors);
+            let found = deadlock(actors[0].ask(Message::Ask).await);
+            assert_eq!(found.as_str().split(" → ").count(), 17);
+            assert!(found.as_str().contains(" → … (2985 more) → "), "{found}");
+        });
+    });
+}

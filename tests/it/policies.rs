@@ -1,0 +1,189 @@
+//! One suite that every scheduling policy passes: those of greenroom, and users' own.
+//!
+//! A scenario is a function of a [`Case`]; each policy makes a test of each scenario, which runs it
+//! on 1, 2 and 4 workers.
+
+mod ending;
+mod errors;
+mod hooks;
+mod observer;
+mod own;
+mod prioritized;
+mod running;
+mod sharing;
+mod stealing;
+mod wakes;
+mod waking;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
+
+use greenroom::policy::{Polling, Prioritized, Sharing, Stealing};
+use greenroom::{Builder, Runtime};
+
+#[cfg(target_os = "linux")]
+use crate::origins::{asleep, naps};
+#[cfg(target_os = "linux")]
+use crate::support::until;
+use crate::support::{Home, WATCH, within};
+
+/// A policy, and on how many workers it is to run.
+struct Case {
+    builder: fn() -> Builder,
+    workers: usize,
+    /// How the names of its threads begin, which no other case has.
+    threads: String,
+}
+
+impl Case {
+    fn builder(&self) -> Builder {
+        (self.builder)()
+            .on_fault(|_| {})
+            .workers(self.workers)
+            .thread_name(&self.threads)
+    }
+
+    fn runtime(&self) -> Runtime {
+        self.builder().build().unwrap()
+    }
+
+    fn home(&self) -> Home {
+        Home::built(self.workers, self.builder())
+    }
+}
+
+/// Runs the scenario with this policy, on one worker and on more.
+fn holds(builder: fn() -> Builder, scenario: fn(&Case)) {
+    static CASES: AtomicUsize = AtomicUsize::new(0);
+    for workers in [1, 2, 4] {
+        eprintln!("on {workers} workers");
+        // With an end to the number, so that none begins as another.
+        let threads = format!("case{}.", CASES.fetch_add(1, Ordering::Relaxed));
+        let case = Case {
+            builder,
+            workers,
+            threads,
+        };
+        within(WATCH, move || scenario(&case));
+    }
+}
+
+/// Makes the suite: a module for each policy, with a test of each scenario.
+macro_rules! suite {
+    ($policies:tt: $($file:ident::{ $($scenarios:tt)* })+) => {
+        $(suite!(@file $policies $file { $($scenarios)* });)+
+    };
+    (@file { $($policy:ident => $make:expr,)+ } $file:ident $scenarios:tt) => {
+        pub mod $file {
+            $(suite!(@policy $policy $make, $file, $scenarios);)+
+        }
+    };
+    (@policy $policy:ident $make:expr, $file:ident, { $($scenario:ident,)+ }) => {
+        pub mod $policy {
+            use super::super::super::*;
+
+            fn builder() -> Builder {
+                Runtime::builder().policy($make)
+            }
+
+            $(
+                #[test]
+                fn $scenario() {
+                    holds(builder, super::super::super::$file::$scenario);
+                }
+            )+
+        }
+    };
+}
+
+/// SO23: the schedulers are interchangeable.
+mod so23 {
+    suite! {
+        {
+            stealing => Stealing::default(),
+            stealing_polling => Stealing::polling(Polling::default()),
+            stealing_unstirred => Stealing::default().stirring(None),
+            sharing => Sharing::default(),
+            prioritized => Prioritized::default(),
+            prioritized_aging => Prioritized::default().aging(3),
+            newest => own::Newest::default(),
+            round_robin => own::RoundRobin::default(),
+            wrapped => own::Wrapped::default(),
+        }:
+        running::{
+            so23_the_same_program_gives_the_same_results,
+            tasks_and_actors_run_wherever_they_are_spawned,
+            messages_of_one_sender_are_handled_in_order,
+            an_actor_is_never_run_by_two_threads_at_once,
+            a_task_that_is_woken_in_its_run_runs_again,
+            an_actor_that_tells_itself_for_ever_starves_nobody,
+            a_task_that_yields_for_ever_starves_nobody,
+            blocking_calls_come_back,
+            a_task_may_wait_for_another_in_block_on,
+            all_workers_may_wait_in_block_on_at_once,
+            pinned_threads_and_workers_talk_to_each_other,
+            detached_actors_and_workers_talk_to_each_other,
+        }
+        waking::{
+            no_wake_up_from_a_foreign_thread_is_lost,
+            no_wake_up_from_a_pinned_thread_is_lost,
+            no_wake_up_between_workers_is_lost,
+            many_wake_ups_at_once_are_all_heard,
+            what_a_worker_that_blocks_has_woken_is_run_by_another,
+            a_timer_fires_though_all_are_idle,
+            a_timer_fires_though_another_worker_is_busy,
+            a_timer_fires_though_all_workers_are_busy,
+            a_deadline_from_outside_is_kept_though_all_are_idle,
+            a_nearer_deadline_from_outside_is_kept,
+            a_deadline_is_kept_though_the_worker_that_armed_it_blocks,
+        }
+        ending::{
+            a_panic_ends_one_task_or_actor_alone,
+            a_task_whose_handle_is_dropped_is_cancelled,
+            a_killed_actor_is_dropped_with_its_messages,
+            what_was_queued_before_a_shutdown_runs,
+            what_is_left_at_the_end_of_a_shutdown_is_cancelled_and_counted,
+            a_shutdown_ends_all_threads,
+            the_last_clone_may_be_dropped_in_a_task,
+            a_runtime_comes_to_rest_once_all_is_done,
+            a_runtime_comes_to_rest_though_tasks_wait_for_ever,
+            an_ask_that_nobody_can_answer_is_told_so,
+            a_timer_or_a_blocking_call_keeps_a_runtime_from_its_rest,
+        }
+    }
+}
+
+/// CA17: nobody polls, but for the policy that is there for it.
+mod ca17 {
+    suite! {
+        {
+            stealing => Stealing::default(),
+            stealing_unstirred => Stealing::default().stirring(None),
+            sharing => Sharing::default(),
+            prioritized => Prioritized::default(),
+            newest => own::Newest::default(),
+            round_robin => own::RoundRobin::default(),
+            wrapped => own::Wrapped::default(),
+        }:
+        waking::{
+            ca17_workers_without_work_do_not_run,
+        }
+    }
+}
+
+/// Time enough for whoever would run without need to do it a few times.
+#[cfg(target_os = "linux")]
+const A_WHILE: Duration = Duration::from_millis(200);
+
+/// Waits until the threads whose names begin so, which are that many, have not run for a while.
+/// Who polls, never has.
+#[cfg(target_os = "linux")]
+fn sleep_on(prefix: &str, threads: usize) {
+    until(|| {
+        let before = asleep(prefix);
+        assert_eq!(before.len(), threads);
+        std::thread::sleep(A_WHILE);
+        naps(prefix) == before
+    });
+}

@@ -1,0 +1,58 @@
+//! Work sharing: one queue, first in, first out.
+
+use greenroom::policy::Sharing;
+use greenroom::{Context, Runtime, actor, yield_now};
+
+use crate::support::{Home, Log, WATCH, drive, within};
+
+fn one_worker() -> Home {
+    Home::built(1, Runtime::builder().policy(Sharing::default()))
+}
+
+#[test]
+fn ca17_what_comes_first_is_run_first() {
+    within(WATCH, || {
+        let home = one_worker();
+        let log = Log::default();
+        let held = home.hold();
+        for n in 0..20 {
+            let (own, inner, others) = (log.clone(), log.clone(), log.clone());
+            let task = async move {
+                own.add((n, "task"));
+                // From a worker it goes to the same queue, behind all that is there.
+                greenroom::spawn(async move { inner.add((n, "inside")) }).detach();
+            };
+            home.spawn_task(task).detach();
+            let high = actor(move |_: Context<()>| async move { others.add((n, "actor")) });
+            drop(home.spawn(high.priority(7)));
+        }
+        drop(held);
+        home.runtime.run_until_quiescent();
+        let first = (0..20).flat_map(|n| [(n, "task"), (n, "actor")]);
+        let expected: Vec<_> = first.chain((0..20).map(|n| (n, "inside"))).collect();
+        assert_eq!(log.take(), expected);
+    });
+}
+
+#[test]
+fn ca17_who_yields_goes_behind_all_that_wait() {
+    within(WATCH, || {
+        let home = one_worker();
+        let log = Log::default();
+        let held = home.hold();
+        let tasks: Vec<_> = (0..5)
+            .map(|n| {
+                let log = log.clone();
+                home.spawn_task(async move {
+                    for _ in 0..4 {
+                        log.add(n);
+                        yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        drop(held);
+        drive(futures::future::join_all(tasks));
+        assert_eq!(log.take(), [0, 1, 2, 3, 4].repeat(4));
+    });
+}

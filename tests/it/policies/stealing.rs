@@ -1,0 +1,262 @@
+//! Work stealing with polling: its three phases and the numbers that set them.
+//!
+//! A worker that should be in one phase only is given numbers that do not let it out of that.
+
+use std::time::Duration;
+
+use greenroom::policy::{Polling, Stealing};
+use greenroom::{BuildError, Runtime};
+
+use super::own::RoundRobin;
+use crate::support::{Gate, WATCH, drive, within};
+
+/// So long that a test in which somebody sleeps it is hung.
+const LONG: Duration = Duration::from_secs(3600);
+
+const AGGRESSIVE: Polling = Polling {
+    aggressive_attempts: u32::MAX,
+    aggressive_steal_interval: 10,
+    moderate_attempts: 0,
+    moderate_steal_interval: 5,
+    moderate_sleep: LONG,
+    relaxed_steal_interval: 1,
+    relaxed_sleep: LONG,
+};
+
+const MODERATE: Polling = Polling {
+    aggressive_attempts: 0,
+    moderate_attempts: u32::MAX,
+    moderate_sleep: Duration::from_micros(50),
+    ..AGGRESSIVE
+};
+
+const RELAXED: Polling = Polling {
+    aggressive_attempts: 0,
+    moderate_attempts: 0,
+    ..AGGRESSIVE
+};
+
+fn polling(workers: usize, name: &str, polling: Polling) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .thread_name(name)
+        .policy(Stealing::polling(polling))
+        .build()
+        .unwrap()
+}
+
+/// What a worker has in its queues, and is stuck, is stolen by another one that has run out of work.
+fn is_stolen_by_another(numbers: Polling) {
+    within(WATCH, move || {
+        let runtime = polling(2, "steals", numbers);
+        for count in (1..8).cycle().take(100) {
+            drive(runtime.spawn(async move {
+                let gates: Vec<Gate> = (0..count).map(|_| Gate::default()).collect();
+                for gate in &gates {
+                    let gate = gate.clone();
+                    greenroom::spawn(async move { gate.open() }).detach();
+                }
+                // No await: the worker is stuck here.
+                gates.iter().for_each(Gate::pass);
+            }));
+        }
+    });
+}
+
+#[test]
+fn ca14_in_the_aggressive_phase_a_worker_steals() {
+    is_stolen_by_another(AGGRESSIVE);
+}
+
+#[test]
+fn ca14_in_the_moderate_phase_a_worker_steals() {
+    is_stolen_by_another(MODERATE);
+}
+
+#[test]
+fn ca14_bug_w21_in_the_relaxed_phase_a_worker_still_steals() {
+    is_stolen_by_another(RELAXED);
+    is_stolen_by_another(Polling {
+        relaxed_sleep: Duration::from_millis(1),
+        ..RELAXED
+    });
+    is_stolen_by_another(Polling {
+        relaxed_steal_interval: 3,
+        ..RELAXED
+    });
+}
+
+#[test]
+fn ca14_by_default_the_phases_are_those_of_the_document() {
+    let Polling {
+        aggressive_attempts,
+        aggressive_steal_interval,
+        moderate_attempts,
+        moderate_steal_interval,
+        moderate_sleep,
+        relaxed_steal_interval,
+        relaxed_sleep,
+    } = Polling::default();
+    assert_eq!((aggressive_attempts, aggressive_steal_interval), (100, 10));
+    assert_eq!((moderate_attempts, moderate_steal_interval), (500, 5));
+    assert_eq!(moderate_sleep, Duration::from_micros(50));
+    assert_eq!(relaxed_steal_interval, 1);
+    assert_eq!(relaxed_sleep, Duration::from_millis(10));
+    is_stolen_by_another(Polling::default());
+}
+
+#[cfg(target_os = "linux")]
+mod naps {
+    use super::*;
+    use crate::origins::naps;
+    use crate::policies::{A_WHILE, sleep_on};
+    use crate::support::until;
+
+    fn nap(name: &str) -> (u64, bool) {
+        *naps(name).values().next().expect("there is one worker")
+    }
+
+    #[test]
+    fn ca14_ca15_in_the_aggressive_phase_a_worker_does_not_sleep() {
+        within(WATCH, || {
+            let runtime = polling(1, "ca14a", AGGRESSIVE);
+            drive(runtime.spawn(async {}));
+            let awake = |before| {
+                std::thread::sleep(A_WHILE / 20);
+                nap("ca14a") == (before, false)
+            };
+            until(|| {
+                let (before, _) = nap("ca14a");
+                (0..20).all(|_| awake(before))
+            });
+        });
+    }
+
+    #[test]
+    fn ca14_ca15_in_the_moderate_phase_a_worker_sleeps_briefly_again_and_again() {
+        within(WATCH, || {
+            // As long as it has attempts, and as long as is set.
+            for brief in [1, 50, 1000] {
+                let moderate_sleep = Duration::from_micros(brief);
+                let numbers = Polling {
+                    moderate_sleep,
+                    ..MODERATE
+                };
+                let runtime = polling(1, "ca14m", numbers);
+                drive(runtime.spawn(async {}));
+                let (before, _) = nap("ca14m");
+                until(|| nap("ca14m").0 > before + 50);
+                drop(runtime);
+                until(|| naps("ca14m").is_empty());
+            }
+        });
+    }
+
+    #[test]
+    fn ca14_ca15_in_the_relaxed_phase_a_worker_sleeps_as_long_as_is_set() {
+        within(WATCH, || {
+            let numbers = Polling {
+                relaxed_sleep: Duration::from_millis(1),
+                ..RELAXED
+            };
+            let short = polling(1, "ca14r", numbers);
+            drive(short.spawn(async {}));
+            let (before, _) = nap("ca14r");
+            until(|| nap("ca14r").0 > before + 20);
+            // After the attempts of the others it comes to this phase, and stays in it.
+            let numbers = Polling {
+                aggressive_attempts: 10,
+                moderate_attempts: 10,
+                moderate_sleep: Duration::from_micros(1),
+                ..RELAXED
+            };
+            let long = polling(1, "ca14l", numbers);
+            drive(long.spawn(async {}));
+            sleep_on("ca14l", 1);
+        });
+    }
+}
+
+#[test]
+fn ca15_a_steal_interval_of_zero_is_refused() {
+    let of = |change: fn(&mut Polling)| {
+        let mut numbers = Polling::default();
+        change(&mut numbers);
+        let builder = Runtime::builder().policy(Stealing::polling(numbers));
+        let error = builder.build().unwrap_err();
+        assert!(matches!(
+            error,
+            BuildError::Impossible {
+                option: "policy",
+                ..
+            }
+        ));
+        error.to_string()
+    };
+    let text = |phase| {
+        format!(
+            "policy has a {phase}_steal_interval of 0, but must steal in one of at least 1 attempts"
+        )
+    };
+    assert_eq!(of(|n| n.aggressive_steal_interval = 0), text("aggressive"));
+    assert_eq!(of(|n| n.moderate_steal_interval = 0), text("moderate"));
+    assert_eq!(of(|n| n.relaxed_steal_interval = 0), text("relaxed"));
+}
+
+#[test]
+fn ca15_every_other_number_may_be_zero_or_as_large_as_can_be() {
+    within(WATCH, || {
+        let zeros = Polling {
+            aggressive_attempts: 0,
+            moderate_attempts: 0,
+            moderate_sleep: Duration::ZERO,
+            relaxed_sleep: Duration::ZERO,
+            ..Polling::default()
+        };
+        let most = Polling {
+            aggressive_attempts: 1,
+            aggressive_steal_interval: u32::MAX,
+            moderate_attempts: 1,
+            moderate_steal_interval: u32::MAX,
+            moderate_sleep: Duration::from_nanos(1),
+            relaxed_steal_interval: u32::MAX,
+            relaxed_sleep: Duration::MAX,
+        };
+        for numbers in [zeros, most] {
+            let runtime = polling(2, "edges", numbers);
+            for n in 0..100 {
+                assert_eq!(drive(runtime.spawn(async move { n })), n);
+            }
+        }
+    });
+}
+
+#[test]
+fn ca16_a_push_wakes_a_worker_in_the_relaxed_phase() {
+    within(WATCH, || {
+        let runtime = polling(2, "ca16", RELAXED);
+        for n in 0..300 {
+            // From outside, and from another worker.
+            let inner = runtime.spawn(async move { greenroom::spawn(async move { n }).await });
+            assert_eq!(drive(inner), n);
+        }
+    });
+    is_stolen_by_another(RELAXED);
+}
+
+#[test]
+fn ca18_jobs_from_outside_may_be_dealt_to_the_workers_in_turn() {
+    within(WATCH, || {
+        let policy = RoundRobin::default();
+        let dealt = policy.dealt.clone();
+        let runtime = Runtime::builder()
+            .workers(3)
+            .policy(policy)
+            .build()
+            .unwrap();
+        let tasks: Vec<_> = (0..30).map(|n| runtime.spawn(async move { n })).collect();
+        let values = drive(futures::future::join_all(tasks));
+        assert!(values.into_iter().eq(0..30));
+        assert_eq!(*dealt.lock().unwrap(), [0, 1, 2].repeat(10));
+    });
+}

@@ -1,0 +1,306 @@
+//! What `stats` says of a runtime, under each policy.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use greenroom::policy::{Duties, Policy, Polling, Prioritized, Runnable, Sharing, Stealing};
+use greenroom::{ActorStats, Builder, Context, Observer, Reply, Runtime, Stats, actor};
+
+use crate::support::{Gate, Home, WATCH, drive, in_every_home, until, within};
+
+in_every_home!(
+    actors_are_listed_with_their_names_and_what_waits_in_their_mailboxes,
+    a_task_counts_from_the_first_time_that_it_waits_until_its_end,
+);
+
+/// A policy of a user's own: the least that one must write.
+#[derive(Default)]
+pub struct Plain(Mutex<VecDeque<Runnable>>);
+
+impl Policy for Plain {
+    type Worker = ();
+
+    fn worker(&self, _index: usize) {}
+
+    fn central_enqueue(&self, runnable: Runnable) {
+        self.0.lock().unwrap().push_back(runnable);
+    }
+
+    fn dequeue(&self, _worker: &(), _duties: &Duties<'_>) -> Option<Runnable> {
+        self.0.lock().unwrap().pop_front()
+    }
+}
+
+/// Calls it with a builder for each policy, the last of which is a user's.
+fn under_each_policy(test: impl Fn(&str, Builder) + Send + 'static) {
+    within(WATCH, move || {
+        test("stealing", Runtime::builder());
+        let polling = Stealing::polling(Polling::default());
+        test("polling", Runtime::builder().policy(polling));
+        test("sharing", Runtime::builder().policy(Sharing::default()));
+        test(
+            "prioritized",
+            Runtime::builder().policy(Prioritized::default()),
+        );
+        test("plain", Runtime::builder().policy(Plain::default()));
+    });
+}
+
+fn steals(policy: &str) -> bool {
+    ["stealing", "polling"].contains(&policy)
+}
+
+fn workers(builder: Builder, workers: usize) -> Runtime {
+    builder.workers(workers).build().unwrap()
+}
+
+/// Holds the only worker until the gate that is given is opened.
+fn hold(runtime: &Runtime) -> Gate {
+    let (begun, held) = (Gate::default(), Gate::default());
+    let (begins, waits) = (begun.clone(), held.clone());
+    let holder = async move {
+        begins.open();
+        waits.pass();
+    };
+    runtime.spawn(holder).detach();
+    begun.pass();
+    held
+}
+
+fn only_actor(runtime: &Runtime) -> ActorStats {
+    let mut actors = runtime.stats().actors;
+    assert_eq!(actors.len(), 1, "{actors:?}");
+    actors.remove(0)
+}
+
+#[test]
+fn every_turn_is_counted_once() {
+    under_each_policy(|policy, builder| {
+        let runtime = workers(builder, 2);
+        let tasks: Vec<_> = (0..20)
+            .map(|yields| {
+                runtime.spawn(async move {
+                    for _ in 0..yields {
+                        greenroom::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(drive);
+        // 1 + 2 + … + 20.
+        assert_eq!(runtime.stats().total().runs, 210, "{policy}");
+    });
+}
+
+#[test]
+fn what_waits_is_counted_where_it_waits() {
+    under_each_policy(|policy, builder| {
+        let runtime = workers(builder, 1);
+        let held = hold(&runtime);
+        let outside: Vec<_> = (0..5).map(|_| runtime.spawn(async {})).collect();
+        let stats = runtime.stats();
+        assert_eq!(stats.queued, 5, "{policy}");
+        assert_eq!(
+            stats.injector,
+            if steals(policy) { 5 } else { 0 },
+            "{policy}"
+        );
+        assert_eq!(stats.total().queued, 0, "{policy}");
+        held.open();
+        outside.into_iter().for_each(drive);
+
+        let inside = runtime.spawn(async {
+            let tasks: Vec<_> = (0..3).map(|_| greenroom::spawn(async {})).collect();
+            let stats = Runtime::current().stats();
+            futures::future::join_all(tasks).await;
+            stats
+        });
+        let stats = drive(inside);
+        assert_eq!((stats.queued, stats.injector), (3, 0), "{policy}");
+        let own = if steals(policy) { 3 } else { 0 };
+        assert_eq!(stats.workers[0].queued, own, "{policy}");
+        assert_eq!(runtime.stats().queued, 0, "{policy}");
+    });
+}
+
+#[test]
+fn each_take_of_what_comes_from_outside_is_counted() {
+    under_each_policy(|policy, builder| {
+        let runtime = workers(builder, 2);
+        for _ in 0..50 {
+            // Inside, nothing passes through the injector.
+            drive(runtime.spawn(async { greenroom::spawn(async {}).await }));
+        }
+        let takes = runtime.stats().total().injector_takes;
+        assert_eq!(takes, if steals(policy) { 50 } else { 0 }, "{policy}");
+    });
+}
+
+#[test]
+fn each_take_of_another_workers_is_counted() {
+    under_each_policy(|policy, builder| {
+        let runtime = workers(builder, 2);
+        drive(runtime.spawn(async {}));
+        assert_eq!(runtime.stats().total().steals, 0, "{policy}");
+        for kept in [0, 1] {
+            let before = runtime.stats().total().steals;
+            let stolen = runtime.spawn(async move {
+                let done = Gate::default();
+                let opens = done.clone();
+                greenroom::spawn(async move { opens.open() }).detach();
+                // The first waits in the newest's place until there is a second one.
+                (0..kept).for_each(|_| greenroom::spawn(async {}).detach());
+                done.pass();
+            });
+            drive(stolen);
+            let more = runtime.stats().total().steals - before;
+            assert_eq!(more > 0, steals(policy), "{policy}: {more}");
+        }
+    });
+}
+
+/// Whether every worker has parked and not gone on since.
+fn all_parked(stats: &Stats) -> bool {
+    let parked = |worker: &greenroom::WorkerStats| worker.parks == worker.wake_ups + 1;
+    stats.workers.iter().all(parked)
+}
+
+#[test]
+fn an_idle_worker_has_parked_and_a_task_wakes_one() {
+    under_each_policy(|policy, builder| {
+        let runtime = workers(builder, 2);
+        for _ in 0..20 {
+            until(|| all_parked(&runtime.stats()));
+            let before = runtime.stats().total();
+            drive(runtime.spawn(async {}));
+            let after = runtime.stats().total();
+            assert!(after.wake_ups > before.wake_ups, "{policy}: {after:?}");
+            assert_eq!(after.runs, before.runs + 1, "{policy}");
+        }
+    });
+}
+
+#[test]
+fn the_numbers_of_an_idle_runtime_come_to_rest() {
+    under_each_policy(|policy, builder| {
+        if policy == "polling" {
+            // Its sleepers look around now and then.
+            return;
+        }
+        let runtime = workers(builder, 2);
+        let ran = runtime.spawn(async {
+            let tasks: Vec<_> = (0..100).map(|_| greenroom::spawn(async {})).collect();
+            futures::future::join_all(tasks).await;
+        });
+        drive(ran);
+        until(|| {
+            let before = runtime.stats();
+            // Longer than anybody sleeps who is not idle.
+            std::thread::sleep(Duration::from_millis(20));
+            all_parked(&before) && before.workers == runtime.stats().workers
+        });
+    });
+}
+
+#[test]
+fn a_runtime_that_is_over_still_says_what_it_has_done() {
+    under_each_policy(|policy, builder| {
+        let runtime = workers(builder, 1);
+        let actor = actor(|mut cx: Context<()>| async move { while cx.recv().await.is_some() {} });
+        let actor = actor.on(&runtime).spawn();
+        let waits = runtime.spawn(std::future::pending::<()>()).fallible();
+        drive(runtime.spawn(async {}));
+        drive(runtime.shutdown());
+        let stats = runtime.stats();
+        assert!(stats.total().runs >= 2, "{policy}: {stats:?}");
+        assert_eq!((stats.queued, stats.tasks), (0, 0), "{policy}");
+        assert!(stats.actors.is_empty(), "{policy}");
+        drop((actor, waits));
+    });
+}
+
+fn actors_are_listed_with_their_names_and_what_waits_in_their_mailboxes(home: &Home) {
+    let held = home.hold();
+    let named = |name: &str| {
+        let actor = actor(|mut cx: Context<()>| async move { while cx.recv().await.is_some() {} });
+        home.spawn(actor.name(name))
+    };
+    let full = named("full");
+    let empty = named("empty");
+    (0..300).for_each(|_| full.tell(()).unwrap());
+    let actors = home.runtime.stats().actors;
+    let mut listed: Vec<_> = actors
+        .iter()
+        .map(|actor| (actor.task.name().unwrap(), actor.mailbox))
+        .collect();
+    listed.sort_unstable();
+    assert_eq!(listed, [("empty", 0), ("full", 300)]);
+    let ids = actors.iter().map(|actor| actor.task.id());
+    assert!(
+        ids.into_iter()
+            .all(|id| id == full.id() || id == empty.id())
+    );
+    drop(held);
+    home.block_on(full.join()).unwrap();
+    let left = only_actor(&home.runtime);
+    assert_eq!(left.task.name(), Some("empty"));
+    home.block_on(empty.join()).unwrap();
+    assert!(home.runtime.stats().actors.is_empty());
+}
+
+fn a_task_counts_from_the_first_time_that_it_waits_until_its_end(home: &Home) {
+    let tasks = || home.runtime.stats().tasks;
+    let (waits, goes) = (Gate::default(), Gate::default());
+    let held = home.hold();
+    let gate = goes.clone();
+    let task = crate::support::open_when_pending(waits.clone(), async move { gate.wait().await });
+    let task = home.spawn_task(task);
+    assert_eq!(tasks(), 0, "it was never polled");
+    drop(held);
+    waits.pass();
+    until(|| tasks() == 1);
+    goes.open();
+    home.block_on(task);
+    until(|| tasks() == 0);
+}
+
+#[test]
+fn how_long_an_actor_was_busy_is_known_only_where_somebody_observes() {
+    const BURNED: Duration = Duration::from_millis(3);
+    struct Observes;
+    impl Observer for Observes {}
+
+    async fn burns(mut cx: Context<Reply<()>>) {
+        while let Some(reply) = cx.recv().await {
+            let begun = Instant::now();
+            while begun.elapsed() < BURNED {
+                std::hint::spin_loop();
+            }
+            reply.send(());
+        }
+    }
+    let unseen = |home: &Home| {
+        let actor = home.spawn(actor(burns));
+        home.block_on(actor.ask(|reply| reply)).unwrap();
+        assert_eq!(only_actor(&home.runtime).busy, None);
+    };
+    let seen = |home: &Home| {
+        let held = home.hold();
+        let actor = home.spawn(actor(burns));
+        assert_eq!(only_actor(&home.runtime).busy, Some(Duration::ZERO));
+        drop(held);
+        for _ in 0..3 {
+            home.block_on(actor.ask(|reply| reply)).unwrap();
+        }
+        // Its last turn may end a little after the answer.
+        home.turn();
+        let busy = only_actor(&home.runtime).busy.unwrap();
+        assert!(busy >= 3 * BURNED, "{busy:?}");
+    };
+    let observed = || Runtime::builder().observer(Observes);
+    Home::watch(|| Home::workers(1), unseen);
+    Home::watch(Home::pinned, unseen);
+    Home::watch(move || Home::built(1, observed()), seen);
+    Home::watch(move || Home::pinned_built(observed()), seen);
+}

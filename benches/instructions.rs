@@ -1,0 +1,190 @@
+//! What benches/instructions.sh counts: `instructions CASE COUNT` does one operation COUNT times.
+//!
+//! All of it runs on one worker, so that no chance of threads is in the count. What the start and
+//! the end of the runtime take goes out when the counts of two runs are subtracted.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use greenroom::{Address, Context, Reply, Runtime, spawn};
+
+/// Messages told before the actor runs: as many as it takes in one turn.
+const BURST: u64 = 64;
+/// Actors that live at the same time.
+const BATCH: u64 = 100;
+/// A deadline that nothing reaches.
+const NEVER: Duration = Duration::from_secs(3600);
+/// Longer than the pace at which a busy worker reads the clock while there are deadlines, so that
+/// it does at each turn, however slow the machine is.
+const TURN: Duration = Duration::from_micros(100);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [case, count] => run(case, count.parse().expect("COUNT is a number")),
+        // So it is called by `cargo test --benches` and `cargo bench`.
+        _ => println!("nothing is counted here: see benches/instructions.sh"),
+    }
+}
+
+fn run(case: &str, count: u64) {
+    let runtime = Runtime::builder().workers(1).build();
+    let runtime = runtime.expect("a thread can be had");
+    match case {
+        "tell" => inside(&runtime, tell(count)),
+        "ping_pong" => inside(&runtime, ping_pong(count)),
+        "ask" => inside(&runtime, ask(count)),
+        "spawn" => inside(&runtime, spawn_actors(count)),
+        "task" => inside(&runtime, task(count)),
+        "yield" => inside(&runtime, yields(count)),
+        "outside" => outside(&runtime, count),
+        "timer" => inside(&runtime, timer(count)),
+        _ => panic!("no such case: {case}"),
+    }
+    runtime.block_on(runtime.shutdown());
+}
+
+/// Runs it as a task on the worker, while this thread sleeps.
+fn inside(runtime: &Runtime, case: impl Future<Output = ()> + Send + 'static) {
+    runtime.block_on(runtime.spawn(case));
+}
+
+/// Sums up what it is told.
+async fn tally(mut cx: Context<u64>) -> u64 {
+    let mut total = 0;
+    while let Some(n) = cx.recv().await {
+        total += n;
+    }
+    total
+}
+
+/// Tells an actor in bursts, each of which it handles before the next one.
+async fn tell(count: u64) {
+    let actor = spawn!(tally(_));
+    for n in 0..count {
+        actor.tell(1).expect("the actor lives");
+        if n % BURST == BURST - 1 {
+            greenroom::yield_now().await;
+        }
+    }
+    assert_eq!(actor.join().await.expect("no panic"), count);
+}
+
+enum Play {
+    Partner(Address<Play>),
+    Ball(u64),
+}
+
+/// Passes a ball on until it has no hops left, and says how often it had the ball.
+async fn player(mut cx: Context<Play>) -> u64 {
+    let (mut balls, mut partner) = (0, None);
+    while let Some(message) = cx.recv().await {
+        match message {
+            Play::Partner(address) => partner = Some(address),
+            Play::Ball(left) => {
+                balls += 1;
+                if left == 1 {
+                    break; // and with us ends the address by which the partner is reached
+                }
+                let partner = partner.as_ref().expect("a partner was told first");
+                let told = partner.tell(Play::Ball(left - 1));
+                assert!(told.is_ok(), "the partner waits");
+            }
+        }
+    }
+    balls
+}
+
+/// Two actors pass a ball to and fro so many times.
+async fn ping_pong(count: u64) {
+    let (one, two) = (spawn!(player(_)), spawn!(player(_)));
+    let begun = one.tell(Play::Partner(two.address())).is_ok()
+        && two.tell(Play::Partner(one.address())).is_ok()
+        && one.tell(Play::Ball(2 * count)).is_ok();
+    assert!(begun, "the players live");
+    assert_eq!(two.join().await.expect("no panic"), count);
+    assert_eq!(one.join().await.expect("no panic"), count);
+}
+
+/// Answers, after a turn that takes so long.
+async fn echo(mut cx: Context<Reply<()>>, turn: Duration) {
+    while let Some(reply) = cx.recv().await {
+        take(turn);
+        reply.send(());
+    }
+}
+
+/// Lets a turn take time, without instructions.
+fn take(turn: Duration) {
+    if !turn.is_zero() {
+        thread::sleep(turn);
+    }
+}
+
+/// A task asks an actor, one question after the other.
+async fn ask(count: u64) {
+    let echo = spawn!(echo(_, Duration::ZERO));
+    for _ in 0..count {
+        echo.ask(|reply| reply).await.expect("it answers");
+    }
+}
+
+/// Actors that are told one number and joined, in batches.
+async fn spawn_actors(count: u64) {
+    let mut batch = Vec::new();
+    for n in 1..=count {
+        let actor = spawn!(tally(_));
+        actor.tell(n).expect("the actor lives");
+        batch.push(actor);
+        if n % BATCH == 0 || n == count {
+            for actor in batch.drain(..) {
+                actor.join().await.expect("no panic");
+            }
+        }
+    }
+}
+
+/// Plain tasks, each awaited before the next one.
+async fn task(count: u64) {
+    for n in 0..count {
+        assert_eq!(greenroom::spawn(async move { n }).await, n);
+    }
+}
+
+async fn yields(count: u64) {
+    for _ in 0..count {
+        greenroom::yield_now().await;
+    }
+}
+
+/// This thread tells an actor everything while a task holds the worker; then it is handled.
+fn outside(runtime: &Runtime, count: u64) {
+    let actor = spawn!(tally(_), on = runtime);
+    let held = Arc::new((Barrier::new(2), Barrier::new(2)));
+    let holder = runtime.spawn({
+        let held = Arc::clone(&held);
+        async move {
+            held.0.wait();
+            held.1.wait();
+        }
+    });
+    held.0.wait();
+    for _ in 0..count {
+        actor.tell(1).expect("the actor lives");
+    }
+    held.1.wait();
+    runtime.block_on(holder);
+    let total = runtime.block_on(actor.join()).expect("no panic");
+    assert_eq!(total, count);
+}
+
+/// As `ask`, with a deadline that comes to nothing. Two sleeps are in the count.
+async fn timer(count: u64) {
+    let echo = spawn!(echo(_, TURN));
+    for _ in 0..count {
+        let answer = echo.ask(|reply| reply).timeout(NEVER).await;
+        answer.expect("it answers");
+        take(TURN);
+    }
+}

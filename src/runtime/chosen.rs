@@ -237,6 +237,9 @@ impl Chosen {
     pub(super) fn take_left(&self, inner: &Inner) -> Option<Runnable> {
         match self {
             Chosen::Stealing(stealing) => stealing.queues.pop_outside().map(runnable),
+            // A worker that is still there takes what is left itself, and there may be only one for
+            // each index.
+            Chosen::Other(_) if !inner.closing.are_workers_gone() => None,
             Chosen::Other(other) => (0..inner.options().workers).find_map(|index| {
                 let mut found = None;
                 contain(|| {

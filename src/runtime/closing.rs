@@ -158,6 +158,12 @@ impl Closing {
         self.state.lock().not_out()
     }
 
+    /// Whether no worker is there any more, not even one that stays for exempt tasks.
+    pub(super) fn are_workers_gone(&self) -> bool {
+        let state = self.state.lock();
+        state.out >= state.workers
+    }
+
     pub(super) fn undelivered(&self, messages: usize) {
         if self.has_begun() {
             // Relaxed: a count, read after the threads that add to it were waited for.

@@ -214,6 +214,14 @@ impl Chosen {
         }
     }
 
+    /// How much a policy has, which may not give it, if it is not the default.
+    pub(super) fn len_of_other(&self) -> Option<usize> {
+        match self {
+            Chosen::Stealing(_) => None,
+            Chosen::Other(other) => Some(other.len()),
+        }
+    }
+
     /// Takes all that a worker that is stuck might have run, if it can be reached.
     pub(super) fn take_all(&self) -> Vec<Entry> {
         match self {
@@ -293,7 +301,7 @@ impl<'a> Local<'a> {
     #[inline(always)]
     pub(super) fn dequeue(&self, duties: &Duties<'_>) -> Option<Runnable> {
         match &self.own {
-            Own::Stealing(stealing, worker) => stealing.dequeue(worker, duties),
+            Own::Stealing(stealing, worker) => stealing.dequeue_own(worker, duties),
             Own::Other(other, desk) => other.dequeue_or_rest(self.index, &**desk, duties),
         }
     }
@@ -306,14 +314,23 @@ impl<'a> Local<'a> {
         }
     }
 
-    /// This thread goes on without being the worker, so it keeps no deadline any more.
+    /// This thread goes on without being the worker: it keeps no deadline any more, and no queue.
     pub(super) fn hand_over(&self) {
-        if let Own::Stealing(stealing, worker) = &self.own
-            && worker.owed_keeper()
-        {
+        let Own::Stealing(stealing, worker) = &self.own else {
+            return;
+        };
+        if worker.owed_keeper() {
             let duties = Duties::new(self.inner, self.index);
             let view = super::policy::Seen::new(stealing, &duties);
             stealing.queues.sleep.hand_over(&view);
+        }
+        worker.local.disown();
+    }
+
+    /// Nobody has taken it over.
+    pub(super) fn take_back(&self) {
+        if let Own::Stealing(_, worker) = &self.own {
+            worker.local.own();
         }
     }
 

@@ -197,19 +197,24 @@ impl Inner {
     /// chain of tasks that hold each other does not become a recursion.
     pub(super) fn drain(&self) {
         while self.has_left() && self.closing.begin_drain() {
+            let kept = self.policy.len_of_other();
             let mut dropped = 0;
             while let Some(runnable) = self.take_left() {
                 dropped += 1;
                 self.drop_unneeded(runnable);
             }
             self.closing.end_drain();
-            if mutant("drain_looks_once") || dropped == 0 {
-                // Nothing comes out: whoever is about to push, drains after that.
+            if mutant("drain_looks_once") {
                 return;
             }
             if !mutant("drain_ends_without_fence") {
                 // SeqCst pairs with the fence after the push of whoever saw us draining.
                 fence(Ordering::SeqCst);
+            }
+            let stuck = kept.is_some() && kept == self.policy.len_of_other();
+            if dropped == 0 && stuck && self.left.len() == 0 {
+                // The policy does not give what it has.
+                return;
             }
         }
     }

@@ -89,6 +89,8 @@ fn asleep(workers: usize) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
 fn model_from_explore(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = ::loom::model::Builder::new();
     builder.expect_explicit_explore = true;
+    // The way to that call counts as well.
+    builder.max_branches = 4000;
     builder.check(model);
 }
 

@@ -56,6 +56,7 @@ fn give_away<'a>(place: &Place<'a>, local: &'a Local<'a>) -> Result<(), String> 
         Err(refused) => Some(refused),
     };
     runtime.fall_apart();
+    local.take_back();
     place.role.set(role);
     let Some(refused) = refused else {
         // As above: it has ended meanwhile.

@@ -10,6 +10,8 @@
 //! - N1: an entry is in one queue, or in the hands of one worker.
 //! - N2: whatever is pushed to a ring, a backlog or the injector is followed by `Sleep::notify`,
 //!   whatever is put in a slot by `Sleep::notify_slot`; but for a task that woke itself and is alone.
+//! - N3: a ring has one owner at a time (D1 in ring.rs): the first `Local` of its index, until that
+//!   is dropped or gives it up.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use super::ring::{CAPACITY, Entry, Ring};
 use super::sleep::Sleep;
 use super::stats::Event;
 use crate::instant::Instant;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::mutant;
 use crate::task::Runnable;
 
@@ -41,6 +44,8 @@ pub(crate) struct Queues {
 /// One worker's part, on cache lines of its own.
 #[repr(align(128))]
 struct Station {
+    /// Somebody is the owner of the ring.
+    is_owned: AtomicBool,
     ring: Ring,
     /// What came when the ring was full: behind it.
     backlog: Injector,
@@ -71,6 +76,7 @@ impl Station {
 impl Queues {
     pub(crate) fn new(workers: usize, sleep: Sleep) -> Self {
         let station = |_| Station {
+            is_owned: AtomicBool::new(false),
             ring: Ring::new(),
             backlog: Injector::new(),
         };
@@ -97,6 +103,18 @@ impl Queues {
 
     pub(super) fn has_outside(&self) -> bool {
         self.injector.len() > 0
+    }
+
+    /// Takes something of anybody's, by whoever owns none of the rings.
+    pub(super) fn take_any(&self) -> Option<Entry> {
+        self.injector.pop().or_else(|| {
+            self.stations
+                .iter()
+                .find_map(|Station { ring, backlog, .. }| {
+                    let own = ring.take_oldest().or_else(|| backlog.pop());
+                    own.or_else(|| ring.take_newest())
+                })
+        })
     }
 
     /// Takes something that came from outside.
@@ -135,6 +153,8 @@ impl Queues {
 pub struct Local {
     queues: Arc<Queues>,
     index: usize,
+    /// This one is the owner of the ring, and may push and pop there (N3).
+    owns: Cell<bool>,
     /// How often in a row the newest went first.
     newest_runs: Cell<u32>,
     /// Counts looks, to take turns with the injector.
@@ -154,7 +174,8 @@ impl Local {
         seed: u64,
         stir_every: Option<Duration>,
     ) -> Self {
-        Local {
+        let local = Local {
+            owns: Cell::new(false),
             stir_every: stir_every.filter(|_| queues.workers() > 1),
             stir_at: Cell::new(Instant::now()),
             index,
@@ -163,11 +184,36 @@ impl Local {
             random: Cell::new(seed | 1),
             seen: (0..queues.workers()).map(|_| Cell::new(u64::MAX)).collect(),
             queues: queues.clone(),
-        }
+        };
+        local.own();
+        local
     }
 
     pub(super) fn index(&self) -> usize {
         self.index
+    }
+
+    /// Whether this one may push and pop.
+    pub(super) fn owns(&self) -> bool {
+        self.owns.get()
+    }
+
+    /// Becomes the owner of the ring; false if there is another one of this index.
+    pub(super) fn own(&self) -> bool {
+        if !self.owns() {
+            // Acquire pairs with the Release in `disown`: what the last owner did there is seen.
+            let others = self.station().is_owned.swap(true, Ordering::Acquire);
+            self.owns.set(!others);
+        }
+        self.owns()
+    }
+
+    /// Leaves the ring to another one of this index.
+    pub(super) fn disown(&self) {
+        if self.owns.take() {
+            // Release pairs with the Acquire in `new`.
+            self.station().is_owned.store(false, Ordering::Release);
+        }
     }
 
     fn station(&self) -> &Station {
@@ -194,7 +240,7 @@ impl Local {
 
     /// To the back: the ring's or, if that is full or something waits behind it, the backlog's.
     fn push_back(&self, entry: Entry) {
-        let Station { ring, backlog } = self.station();
+        let Station { ring, backlog, .. } = self.station();
         let refused = if backlog.len() == 0 {
             ring.push(entry).err()
         } else {
@@ -249,7 +295,7 @@ impl Local {
 
     /// The ring is empty: what waits behind it moves up.
     fn refill(&self) -> Option<Entry> {
-        let Station { ring, backlog } = self.station();
+        let Station { ring, backlog, .. } = self.station();
         backlog.pop_some(CAPACITY / 2, |entry| {
             ring.push(entry)
                 .expect("half a ring fits into an empty one");
@@ -270,7 +316,7 @@ impl Local {
             .map(|at| (start + at) % count)
             .filter(|&victim| victim != self.index)
             .find_map(|victim| {
-                let Station { ring, backlog } = &self.queues.stations[victim];
+                let Station { ring, backlog, .. } = &self.queues.stations[victim];
                 ring.steal_into(own).or_else(|| {
                     let half = (backlog.len() / 2).min(CAPACITY / 2);
                     backlog.pop_some(half, |entry| self.push_back(entry))
@@ -350,6 +396,12 @@ impl Local {
         random ^= random << 17;
         self.random.set(random);
         (random >> 33) as usize % below
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.disown();
     }
 }
 

@@ -296,7 +296,7 @@ impl fmt::Debug for KeepAlive {
     }
 }
 
-/// The future of [`Runtime::quiescent`].
+/// The future of [`quiescent`](super::Runtime::quiescent).
 pub(super) struct Quiescent {
     runtime: Arc<Inner>,
     /// The number of this asker, from the first poll on.

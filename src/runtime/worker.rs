@@ -159,8 +159,15 @@ impl Worker<'_> {
         if mutant("an_ended_worker_keeps_its_queues") {
             return;
         }
-        for runnable in self.local.drain() {
-            self.inner.drop_unneeded(runnable);
+        loop {
+            let left = self.local.drain();
+            if left.is_empty() {
+                return;
+            }
+            // Their drops may push more.
+            for runnable in left {
+                self.inner.drop_unneeded(runnable);
+            }
         }
     }
 

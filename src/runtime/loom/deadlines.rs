@@ -19,7 +19,7 @@ const LATE: Duration = Duration::from_secs(100);
 /// Lets that much time pass for whoever sleeps not longer than that.
 fn pass(inner: &Inner, duration: Duration) {
     clock::advance(duration);
-    queues(&inner).sleep.let_time_pass(3, duration);
+    queues(inner).sleep.let_time_pass(3, duration);
 }
 
 fn arm(inner: &Arc<Inner>, at: Instant, waker: &Waker) -> Armed {

@@ -202,6 +202,9 @@ impl std::fmt::Debug for Stealing {
 }
 
 /// What a worker of [`Stealing`] has for itself.
+///
+/// Of several with one index the first has the worker's queue, as long as it lives; another one uses
+/// what all share.
 pub struct Worker {
     pub(in crate::runtime) local: Local,
     /// It is the one that searches.
@@ -262,28 +265,48 @@ impl Policy for Stealing {
     }
 
     fn internal_enqueue(&self, worker: &Worker, runnable: Runnable) {
+        if !worker.local.owns() {
+            return self.central_enqueue(runnable);
+        }
         worker.local.push(runnable.into_raw(), false);
     }
 
     fn resume_later(&self, worker: &Worker, runnable: Runnable) {
+        if !worker.local.owns() {
+            return self.central_enqueue(runnable);
+        }
         worker.local.push(runnable.into_raw(), true);
     }
 
-    // Forced, as that of `next`: a call costs a fifth of the look.
-    #[inline(always)]
     fn dequeue(&self, worker: &Worker, duties: &Duties<'_>) -> Option<Runnable> {
-        let next = worker.local.next(duties);
-        let entry = next.or_else(|| self.dequeue_elsewhere(worker, duties))?;
-        if worker.unsettled.get() {
-            self.settle(worker, duties);
+        if !worker.local.own() {
+            return self.queues.take_any().map(runnable);
         }
-        Some(runnable(entry))
+        self.dequeue_own(worker, duties)
     }
 
     fn interrupt(&self) {
         // Behind another policy nobody says that it is for a deadline, which somebody has to keep.
         self.queues.sleep.appoint(false);
         self.queues.sleep.wake_all();
+    }
+}
+
+impl Stealing {
+    /// `dequeue` of a worker that owns its ring. Forced, as that of `next`: a call costs a fifth of
+    /// the look.
+    #[inline(always)]
+    pub(in crate::runtime) fn dequeue_own(
+        &self,
+        worker: &Worker,
+        duties: &Duties<'_>,
+    ) -> Option<Runnable> {
+        let next = worker.local.next(duties);
+        let entry = next.or_else(|| self.dequeue_elsewhere(worker, duties))?;
+        if worker.unsettled.get() {
+            self.settle(worker, duties);
+        }
+        Some(runnable(entry))
     }
 }
 

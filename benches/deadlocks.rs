@@ -49,5 +49,8 @@ fn main() {
         taken[ROUNDS / 2]
     });
     println!("an ask: {without:.0} ns");
-    println!("with detect_deadlocks: {with:.0} ns, {:.2} x", with / without);
+    println!(
+        "with detect_deadlocks: {with:.0} ns, {:.2} x",
+        with / without
+    );
 }

@@ -1,10 +1,11 @@
-//! Where tasks run: a fixed set of worker threads that share their work by stealing.
+//! Where tasks run: a fixed set of worker threads that share their work as a policy says.
 //!
-//! Every worker has a local queue; everything from outside comes through the injector. A worker
-//! whose own queue is empty steals half of another's, one thief at a time, and sleeps when there is
-//! nothing. The runtime handles runnables and knows nothing of actors; actors know nothing of it
-//! but where to schedule themselves. Behaviour comes from document 1 (Sophie's scheduler), with
-//! its tasks that are whole actors, its kinder stealing and its pinned threads.
+//! By the default policy every worker has a local queue and everything from outside comes through
+//! the injector; a worker whose own queue is empty steals half of another's, one thief at a time, and
+//! sleeps when there is nothing. The runtime handles runnables and knows nothing of actors; actors
+//! know nothing of it but where to schedule themselves. Behaviour comes from document 1 (Sophie's
+//! scheduler), with its tasks that are whole actors, its kinder stealing and the end of its work, and
+//! from document 3 (CAF), with its policies.
 
 pub(crate) mod asks;
 mod blocking;

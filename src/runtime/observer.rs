@@ -93,9 +93,11 @@ impl Inner {
         contain(|| runnable.run());
         if let Some((observer, begun)) = begun {
             let took = begun.elapsed();
-            self.busy.with(task.id(), |shard| {
-                shard.entry(task.id()).and_modify(|busy| *busy += took);
-            });
+            if task.is_actor() {
+                self.busy.with(task.id(), |shard| {
+                    shard.entry(task.id()).and_modify(|busy| *busy += took);
+                });
+            }
             contain(|| observer.after_run(&task, took));
         }
         if let Some(local) = local {

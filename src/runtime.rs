@@ -172,7 +172,7 @@ impl Runtime {
             Ok(clock) => clock,
             Err(why) => panic!("{why}"),
         };
-        let waiting = Waiting::new(&self.inner);
+        let waiting = Waiting::new(&self.inner, clock);
         let place = Place::new(&self.inner, Role::Outside);
         let _entered = place.enter();
         let waker = waiting.waker();
@@ -180,7 +180,7 @@ impl Runtime {
         loop {
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(value) => return value,
-                Poll::Pending => waiting.park(clock.as_deref()),
+                Poll::Pending => waiting.park(),
             }
         }
     }
@@ -214,13 +214,13 @@ impl Runtime {
     ///
     /// What keeps it alive: tasks and actors that are ready to run or run, the future of a
     /// [`block_on`](Runtime::block_on) among them; its timers, also on its pinned threads; jobs of
-    /// [`unblock`]; and each [`KeepAlive`]. What does not: actors and tasks that wait, for a message, for
+    /// [`unblock`] that were begun where it is current; and each [`KeepAlive`]. What does not: actors and tasks that wait, for a message, for
     /// I/O, for another thread; an idle pinned thread. Whoever brings it work from elsewhere holds
     /// a [`KeepAlive`], or the moment may come just before.
     ///
     /// That is exact: nothing is under way at that moment, and it is not missed (document 1). The
-    /// task that waits here does not count, once it waits. It is also ready when the runtime is
-    /// shut down.
+    /// task that waits here does not count, once it waits; a job of `unblock` that waits for it does, and
+    /// waits for ever. It is also ready when the runtime is shut down.
     ///
     /// # Cancel safety
     /// Nothing is lost.

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::contain::contain;
 use crate::instant::Instant;
+use crate::park::Parker;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, mutant};
 
@@ -51,6 +52,10 @@ pub(crate) trait Clock: Send + Sync {
     fn next_changed(&self);
     /// Nobody waits for a deadline any more, though none was over.
     fn emptied(&self) {}
+    /// Where the one thread parks that looks at these, if it is one thread.
+    fn parker(&self) -> Option<&Parker> {
+        None
+    }
 }
 
 impl Timers {

@@ -182,9 +182,10 @@ where
     unsafe fn discard(header: NonNull<Header>) {
         // SAFETY: (A1, A4) the cell has not ended.
         let cell = unsafe { header.cast::<Self>().as_ref() };
-        cell.home.discarded();
+        let home = cell.home.clone();
         let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
         cell.end(Err(cell.fault(doom)));
+        home.discarded();
     }
 
     /// # Safety

@@ -463,6 +463,10 @@ impl Clock for Seat {
         // The thread may sleep until that deadline, and count meanwhile.
         self.parker.unpark();
     }
+
+    fn parker(&self) -> Option<&Parker> {
+        Some(&self.parker)
+    }
 }
 
 /// Keeps a seat's thread while something lives on it.

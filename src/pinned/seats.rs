@@ -14,6 +14,8 @@ pub(crate) struct Seats(Mutex<All>);
 #[derive(Default)]
 struct All {
     taken: Vec<(Arc<Seat>, JoinHandle<()>)>,
+    /// Threads that have left by themselves, which have only their thread-locals to drop.
+    left: Vec<JoinHandle<()>>,
     closed: bool,
 }
 
@@ -63,7 +65,9 @@ impl Seats {
     pub(super) fn leave(&self, seat: &Arc<Seat>) {
         let mut all = self.0.lock();
         if !all.closed {
-            all.taken.retain(|(taken, _)| !Arc::ptr_eq(taken, seat));
+            let left = |(taken, _): &mut (Arc<Seat>, _)| Arc::ptr_eq(taken, seat);
+            let left: Vec<_> = all.taken.extract_if(.., left).collect();
+            all.left.extend(left.into_iter().map(|(_, thread)| thread));
         }
         drop(all);
         seat.runtime().leave_seat();
@@ -123,7 +127,17 @@ impl Seats {
 
     /// Joins those that have ended; says how many are left behind, and which are not joined.
     pub(crate) fn join(&self) -> (usize, Vec<Arc<Seat>>) {
-        let taken = std::mem::take(&mut self.0.lock().taken);
+        let mut all = self.0.lock();
+        let (taken, left) = (
+            std::mem::take(&mut all.taken),
+            std::mem::take(&mut all.left),
+        );
+        drop(all);
+        // One of them may be here, in such a drop.
+        let here = std::thread::current().id();
+        for thread in left.into_iter().filter(|left| left.thread().id() != here) {
+            let _ = thread.join();
+        }
         let (mut left_behind, mut staying) = (0, Vec::new());
         for (seat, thread) in taken {
             let stage = seat.stage();
@@ -154,6 +168,7 @@ impl All {
             .name(seat.name().to_owned())
             .spawn(move || own.serve())?;
         self.taken.push((seat.clone(), thread));
+        self.left.retain(|left| !left.is_finished());
         Ok(())
     }
 }

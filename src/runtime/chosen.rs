@@ -7,12 +7,13 @@
 
 use std::any::Any;
 
+use super::current;
 use super::inner::Inner;
 use super::policy::{Duties, Policy, Setup, Stealing};
 use super::queues::runnable;
 use super::rest::Rest;
 use super::ring::Entry;
-use crate::contain::contain;
+use crate::contain::{attempt, contain};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::mutant;
 use crate::task::{Runnable, TaskInfo};
@@ -64,7 +65,9 @@ impl Other {
             found
         };
         dequeue().or_else(|| {
-            if duties.must_return() {
+            // In there something may have waited in `block_on`, for which another thread came.
+            let displaced = current::with(|place| place.is_some_and(|place| place.is_displaced()));
+            if displaced || duties.must_return() {
                 return None;
             }
             self.rest.rest(me, duties, dequeue)
@@ -110,7 +113,8 @@ impl Choice for Stealing {
 impl<P: Policy> Choice for Custom<P> {
     fn start(mut self: Box<Self>, mut setup: Setup) -> Result<Chosen, String> {
         setup.pulse = None;
-        self.0.start(&setup)?;
+        let started = attempt(|| self.0.start(&setup));
+        started.unwrap_or_else(|panic| Err(format!("panicked: {panic}")))?;
         Ok(Chosen::Other(Other {
             policy: self,
             rest: Rest::new(setup.workers),

@@ -172,8 +172,11 @@ impl Closing {
     }
 
     pub(super) fn cancelled(&self) {
-        // Relaxed: as above.
-        self.cancelled.fetch_add(1, Ordering::Relaxed);
+        // A policy may cancel before.
+        if self.has_begun() {
+            // Relaxed: as above.
+            self.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     // -- the report ---------------------------------------------------------------------------

@@ -174,13 +174,9 @@ impl Inner {
         fired
     }
 
-    /// The same, if it is time to look at the clock again.
-    pub(super) fn fire_at_pace(&self, pace: &mut Pace) {
-        if !self.timers.is_empty()
-            && let Some(now) = pace.is_time()
-        {
-            self.fire(now);
-        }
+    /// The same, if it is time to look at the clock again; says whether anybody was woken.
+    pub(super) fn fire_at_pace(&self, pace: &mut Pace) -> bool {
+        !self.timers.is_empty() && pace.is_time().is_some_and(|now| self.fire(now) > 0)
     }
 
     /// Drops what nobody will run any more, unless it is exempt.
@@ -275,9 +271,12 @@ impl Home for Arc<Inner> {
     fn task_completed(&self) {
         if Inner::is_observed(self) {
             Inner::task_completed(self);
-            if Key::dropped().is_some() {
-                self.policy_dropped();
-            }
+        }
+    }
+
+    fn task_dropped(&self) {
+        if Key::dropped().is_some() {
+            self.policy_dropped();
         }
     }
 }

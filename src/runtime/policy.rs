@@ -39,7 +39,7 @@ pub use crate::task::{Runnable, TaskInfo};
 /// | `external_enqueue` | never by the runtime: for a policy that hands a task to a certain worker | |
 /// | `dequeue` | a worker that is free | that worker |
 /// | `before_resume`, `after_resume` | each run, once, in pairs | the worker that runs it |
-/// | `after_completion` | the end of a task or actor, once, before its future is dropped | the worker, within the run |
+/// | `after_completion` | the end of a task or actor, once, before its future is dropped | the worker, within the run; or outside one, if the policy drops it there |
 /// | `interrupt` | something other than a runnable that workers must see to | any thread |
 ///
 /// # What an implementation guarantees
@@ -53,9 +53,16 @@ pub use crate::task::{Runnable, TaskInfo};
 ///   what is enqueued by its own means, comes back by [`Duties::until_next`], and looks at
 ///   [`Duties::must_return`] after each wake-up; and [`interrupt`](Policy::interrupt) wakes all that
 ///   are parked.
+/// - **One value serves one runtime.** What two policies share is counted wrongly.
 /// - Functions do not wait for tasks, and none is called under a lock of the runtime's. A panic in
 ///   one of them is contained; a runnable that it dropped is cancelled, and a worker for which
 ///   `worker` panicked is missing from then on.
+/// - Dropping a runnable drops a future, whose drop may wake tasks, and so call the enqueuing
+///   functions on the same thread: none is dropped under a lock that these take.
+///
+/// In a shutdown each worker empties the policy through `dequeue`, without waiting; what came out is
+/// run in that order, and what comes from outside from then on does not go through the policy. What a
+/// policy keeps is neither run nor cancelled.
 ///
 /// # Example
 ///
@@ -140,8 +147,9 @@ pub trait Policy: Send + Sync + 'static {
         let _ = (worker, task);
     }
 
-    /// The task or actor has come to its end: it is done, or it is cancelled. Its future and what it
-    /// holds are still there.
+    /// The task or actor has come to its end: it is done, or was cancelled and is dropped by this
+    /// worker. Its future and what it holds are still there. What other threads drop, a shutdown for
+    /// one, is told to an [`Observer`](crate::Observer) only.
     fn after_completion(&self, worker: &Self::Worker, task: &TaskInfo) {
         let _ = (worker, task);
     }

@@ -57,14 +57,29 @@ impl Inner {
         let (left_behind, staying) = self.end_threads(a_turn_after(deadline));
         // Somebody may have woken a task and not brought it here yet. Not so if a thread is left
         // behind: that may have some in its hands, and drops them when user code gives it back.
-        while self.cancel_all() > 0 && left_behind == 0 {
-            yield_now();
+        if left_behind == 0 {
+            self.cancel_until_gone();
         }
         self.closing.settle();
         self.drain();
         let pinned: usize = staying.iter().map(|seat| seat.registry.cells()).sum();
         let left = self.registry.cells() + pinned;
         self.closing.set_report(alive, left, left_behind)
+    }
+
+    /// Cancels until nothing is left, or as long as it gets less: a policy may keep something.
+    fn cancel_until_gone(&self) {
+        let (mut left, mut until) = (usize::MAX, Instant::now());
+        loop {
+            let still = self.cancel_all();
+            if still < left {
+                (left, until) = (still, Instant::now() + TURN_ENDS);
+            }
+            if still == 0 || Instant::now() > until {
+                return;
+            }
+            yield_now();
+        }
     }
 
     /// What was queued has its run, even when the time is over, as long as it gets less.

@@ -21,7 +21,19 @@ const IDLE: u32 = 2;
 struct Shared {
     runtime: Arc<Inner>,
     state: AtomicU32,
+    /// The timers that only this thread looks at.
+    clock: Option<Arc<dyn Clock>>,
     parker: Parker,
+}
+
+impl Shared {
+    /// That of the clock, if that has one: whoever wakes the thread for a deadline finds it there.
+    fn parker(&self) -> &Parker {
+        let clock = self.clock.as_ref();
+        clock
+            .and_then(|clock| clock.parker())
+            .unwrap_or(&self.parker)
+    }
 }
 
 /// The thread's own side: as long as the future is not done, it is counted while it does not wait.
@@ -32,7 +44,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn new(runtime: &Arc<Inner>) -> Waiting {
+    pub(super) fn new(runtime: &Arc<Inner>, clock: Option<Arc<dyn Clock>>) -> Waiting {
         let lent = current::lends_its_count(runtime);
         if !lent {
             runtime.rise();
@@ -40,6 +52,7 @@ impl Waiting {
         let shared = Arc::new(Shared {
             runtime: runtime.clone(),
             state: AtomicU32::new(POLLED),
+            clock,
             parker: Parker::new(),
         });
         Waiting { shared, lent }
@@ -48,15 +61,19 @@ impl Waiting {
     pub(super) fn waker(&self) -> Waker {
         Waker::from(self.shared.clone())
     }
+
     /// Waits for a wake-up, unless there was one in the poll; fires the timers that only this thread
     /// looks at.
-    pub(super) fn park(&self, clock: Option<&dyn Clock>) {
+    pub(super) fn park(&self) {
         let Shared {
             runtime,
             state,
-            parker,
+            clock,
+            ..
         } = &*self.shared;
-        if let Some(timers) = clock.map(Clock::timers).filter(|timers| !timers.is_empty()) {
+        let parker = self.shared.parker();
+        let timers = clock.as_ref().map(|clock| clock.timers());
+        if let Some(timers) = timers.filter(|timers| !timers.is_empty()) {
             // A deadline counts, so this one goes on being counted.
             if timers.fire(Instant::now()) == 0 {
                 parker.park(timers.until_next());
@@ -96,6 +113,6 @@ impl Wake for Shared {
         if self.state.swap(WOKEN, Ordering::AcqRel) == IDLE {
             self.runtime.rise();
         }
-        self.parker.unpark();
+        self.parker().unpark();
     }
 }

@@ -38,11 +38,18 @@ pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
         go_without(inner, index);
         return Left::Over;
     };
-    let place = Place::new(inner, Role::Worker(&local));
+    let left = hold(inner, index, &local);
+    // What a policy has for a worker is dropped as user code is.
+    contain(|| drop(local));
+    left
+}
+
+fn hold(inner: &Arc<Inner>, index: usize, local: &Local<'_>) -> Left {
+    let place = Place::new(inner, Role::Worker(local));
     let _entered = place.enter();
     let mut worker = Worker {
         inner,
-        local: &local,
+        local,
         place: &place,
         counters: &inner.counters[index],
         is_watched: inner.is_observed(),
@@ -111,7 +118,10 @@ impl Worker<'_> {
                     continue;
                 }
             }
-            self.inner.fire_at_pace(&mut self.pace);
+            if self.inner.fire_at_pace(&mut self.pace) && self.place.is_displaced() {
+                // A waker has waited in `block_on`.
+                return Left::Displaced;
+            }
             match self.local.dequeue(&duties) {
                 Some(runnable) => self.run(runnable),
                 None => self.see_to_duties(),

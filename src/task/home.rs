@@ -28,6 +28,9 @@ pub trait Home: Clone + Send + Sync + 'static {
 
     /// The plain task that this thread runs or drops has come to its end; its future is still there.
     fn task_completed(&self) {}
+
+    /// Its future is dropped, perhaps without having been run.
+    fn task_dropped(&self) {}
 }
 
 /// An executor on which cells may live.

@@ -182,6 +182,7 @@ pin_project! {
             this.home.task_completed();
             // SAFETY: dropped in place, here alone, and not used afterwards.
             contain(|| unsafe { ManuallyDrop::drop(this.future.get_unchecked_mut()) });
+            this.home.task_dropped();
             if let Some(ticket) = this.ticket.take() {
                 this.home.untrack(ticket);
             }

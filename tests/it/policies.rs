@@ -6,6 +6,7 @@
 mod ending;
 mod errors;
 mod hooks;
+mod misuse;
 mod observer;
 mod own;
 mod prioritized;

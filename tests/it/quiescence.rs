@@ -208,6 +208,28 @@ fn a_pinned_thread_keeps_it_alive_while_it_is_not_idle() {
 }
 
 #[test]
+fn a_deadline_of_an_actor_that_waits_in_block_on_on_its_own_thread_may_be_dropped_elsewhere() {
+    under_each(1, |runtime| {
+        let (give, given) = oneshot::channel();
+        let (own, (wake, woken)) = (runtime.clone(), oneshot::channel::<()>());
+        let waits = runtime.block_on(async move {
+            spawn!(
+                |_: Context<()>| async move {
+                    let mut long = time::sleep(Duration::from_secs(3600));
+                    assert!(poll_once(&mut long).is_pending());
+                    give.send(long).unwrap();
+                    own.block_on(woken).unwrap();
+                },
+                on = greenroom::Detached
+            )
+        });
+        is_kept_alive_by(runtime, drive(given).unwrap(), drop);
+        wake.send(()).unwrap();
+        drive(waits.join()).unwrap();
+    });
+}
+
+#[test]
 fn it_is_also_told_of_when_the_runtime_shuts_down() {
     under_each(1, |runtime| {
         let keep = runtime.keep_alive();

@@ -40,7 +40,7 @@ pub struct Prioritized(Central<Levels>, u32);
 
 impl Prioritized {
     /// Lets every `turns`-th turn serve the lowest level that has something ready, so that none is
-    /// starved; 0 for never, which is the default.
+    /// starved; 0 for never, which is the default. 1 would serve the lowest at every turn.
     pub fn aging(self, turns: u32) -> Self {
         Prioritized(self.0, turns)
     }

@@ -352,7 +352,8 @@ impl View for Seen<'_> {
 ///
 /// In each phase an attempt looks at the worker's own queue and at what is from outside; in one of so
 /// many it steals. The relaxed phase has no end; who sleeps in it is woken when there is something
-/// for it (in the document it sleeps on).
+/// for it (in the document it sleeps on). In the moderate phase nobody is woken: what comes then, the
+/// shutdown too, waits for up to `moderate_sleep`. A `relaxed_sleep` of zero keeps a core busy.
 ///
 /// ```
 /// use greenroom::policy::{Polling, Stealing};

@@ -141,16 +141,55 @@ impl Builder {
     /// [`AskError::Deadlock`](crate::AskError::Deadlock), by default not.
     ///
     /// The moment for it is when nothing on this runtime and its pinned threads can run, no timer
-    /// is armed, no blocking call is under way and nobody holds a `KeepAlive`: then every ask that
-    /// waits ends, and says which actors wait for each other. What waits for I/O, for a thread or
-    /// an executor that is not greenroom's, or for another runtime is taken for dead, unless a
+    /// is armed, no blocking call is under way and nobody holds a [`KeepAlive`](crate::KeepAlive), as
+    /// [`quiescent`](Runtime::quiescent) says: then every ask that waits ends, and says which actors
+    /// wait for each other. What waits for I/O, for a thread or an executor that is not greenroom's,
+    /// for a timer or a blocking call of none, or for another runtime is taken for dead, unless a
     /// `KeepAlive` is held meanwhile.
     ///
     /// A question that was delivered is still handled; [`is_wanted`](crate::Reply::is_wanted) tells
     /// the handler that it need not ask others for it, and be in the same deadlock again.
     ///
     /// What it costs is that each ask that waits is written down, with who asks whom, in a list of
-    /// the runtime that all its threads share.
+    /// the runtime that all its threads share: about 200 ns, where an ask takes 240 ns without.
+    ///
+    /// ```
+    /// use greenroom::{Address, AskError, Context, Reply, Runtime, spawn};
+    ///
+    /// enum Friend {
+    ///     Is(Address<Friend>),
+    ///     Ask(Reply<()>),
+    /// }
+    ///
+    /// /// Asks its friend before it answers.
+    /// async fn shy(mut cx: Context<Friend>) {
+    ///     let mut friend = None;
+    ///     while let Some(message) = cx.recv().await {
+    ///         match message {
+    ///             Friend::Is(address) => friend = Some(address),
+    ///             Friend::Ask(reply) if reply.is_wanted() => {
+    ///                 if let Some(friend) = &friend {
+    ///                     let _ = friend.ask(Friend::Ask).await;
+    ///                 }
+    ///                 reply.send(());
+    ///             }
+    ///             Friend::Ask(_) => {}
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let runtime = Runtime::builder().detect_deadlocks(true).build()?;
+    /// runtime.block_on(async {
+    ///     let (a, b) = (spawn!(shy(_), name = "a"), spawn!(shy(_), name = "b"));
+    ///     a.tell(Friend::Is(b.address())).unwrap();
+    ///     b.tell(Friend::Is(a.address())).unwrap();
+    ///     match a.ask(Friend::Ask).await {
+    ///         Err(AskError::Deadlock(who)) => assert_eq!(who.as_str(), "a → b → a"),
+    ///         other => panic!("{other:?}"),
+    ///     }
+    /// });
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
     pub fn detect_deadlocks(mut self, detect: bool) -> Self {
         self.detect_deadlocks = detect;
         self

@@ -5,12 +5,15 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::time::Duration;
 
+use greenroom::policy::{
+    Policy, Polling, Prioritized, Runnable, Setup, Sharing, Stealing, TaskInfo,
+};
 use greenroom::time::{Instant, Interval, MissedTicks, Sleep, TimedOut, Timeout, sleep, timeout};
 use greenroom::{
-    ActorBuilder, Address, Ask, AskError, BuildError, Builder, Context, Current, Deadlock,
-    Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, Panic, Pinned, Recv, Reply,
-    Runtime, SendError, Sending, Shutdown, SpawnError, SpawnProblem, Split, Task, TellError,
-    TimerGuard, TryHostError, Unjoined, WeakAddress, actor,
+    ActorBuilder, ActorStats, Address, Ask, AskError, BuildError, Builder, Context, Current,
+    Deadlock, Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, KeepAlive, Panic,
+    Pinned, Recv, Reply, Runtime, SendError, Sending, Shutdown, SpawnError, SpawnProblem, Split,
+    Stats, Task, TellError, TimerGuard, TryHostError, Unjoined, WeakAddress, WorkerStats, actor,
 };
 
 use crate::support::{WATCH, within};
@@ -106,6 +109,15 @@ fn the_actors_side_may_go_anywhere_too() {
         Send - Unpin: ActorBuilder<u32, Message, Local, Current>;
         - - Unpin: ActorBuilder<u32, Local, Local, Current>;
         Send Sync Unpin: TimerGuard, Interval, MissedTicks;
+    }
+}
+
+#[test]
+fn policies_and_numbers_may_go_anywhere_and_runnables_to_another_thread() {
+    table! {
+        Send Sync Unpin: Stealing, Polling, Sharing, Prioritized, TaskInfo, Setup;
+        Send - Unpin: Runnable, <Stealing as Policy>::Worker;
+        Send Sync Unpin: KeepAlive, Stats, WorkerStats, ActorStats;
     }
 }
 

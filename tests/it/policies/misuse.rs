@@ -116,9 +116,10 @@ fn bug_a_worker_whose_timers_wake_one_that_waits_in_block_on_is_one_worker() {
 
 #[test]
 fn a_shutdown_ends_though_the_policy_keeps_what_it_was_given() {
+    static KEPT: Mutex<Vec<Runnable>> = Mutex::new(Vec::new());
     within(WATCH, || {
         let odd = Odd {
-            refuses: Some(std::mem::forget),
+            refuses: Some(|runnable| KEPT.lock().unwrap().push(runnable)),
             ..Odd::new(|| ())
         };
         let runtime = Runtime::builder().policy(odd).build().unwrap();
@@ -126,7 +127,9 @@ fn a_shutdown_ends_though_the_policy_keeps_what_it_was_given() {
         let task = runtime.spawn(async { 42 });
         assert_eq!(drive(task), 42);
         drive(runtime.shutdown());
-        drop(kept);
+        // It comes late, and is cancelled as if it came in time.
+        KEPT.lock().unwrap().clear();
+        assert!(matches!(drive(kept.join()), Err(Fault::NotStarted)));
     });
 }
 

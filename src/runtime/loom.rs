@@ -21,21 +21,31 @@ use std::time::Duration;
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 
 use super::builder::Options;
-use super::chosen::{Chosen, choose};
+use super::chosen::{Choice, Chosen};
 use super::inner::Inner;
-use super::policy::{Policy, Stealing};
+use super::policy::{Setup, Stealing};
 use super::queues::Queues;
 use super::worker::work;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, UnsafeCell};
 use crate::task::{Header, Home, Runnable, TaskInfo, VTable};
 
-/// A runtime whose workers have not begun.
+/// A runtime whose workers have not begun, and are not counted as work when they have: that would
+/// add to the ways of a model, and bring fences that are not to be relied on.
 pub(crate) fn runtime(workers: usize) -> Arc<Inner> {
-    runtime_with(workers, Stealing::default())
+    runtime_with(workers, Box::new(Uncounted))
 }
 
-fn runtime_with(workers: usize, policy: impl Policy) -> Arc<Inner> {
+struct Uncounted;
+
+impl Choice for Uncounted {
+    fn start(self: Box<Self>, mut setup: Setup) -> Result<Chosen, String> {
+        setup.pulse = None;
+        Box::new(Stealing::default()).start(setup)
+    }
+}
+
+fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
     let options = Options {
         workers,
         batch: 1,
@@ -46,7 +56,7 @@ fn runtime_with(workers: usize, policy: impl Policy) -> Arc<Inner> {
         on_fault: Arc::new(|_| {}),
         observer: None,
     };
-    let inner = Inner::new(options, choose(policy));
+    let inner = Inner::new(options, policy);
     Arc::new(inner.expect("the default policy goes with any runtime"))
 }
 
@@ -77,7 +87,11 @@ pub(crate) fn join(workers: Vec<JoinHandle<()>>) {
 
 /// A runtime whose workers have all lain down, in one way out of many.
 fn asleep(workers: usize) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
-    let inner = runtime(workers);
+    lain_down(runtime(workers))
+}
+
+fn lain_down(inner: Arc<Inner>) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
+    let workers = inner.options().workers;
     let handles = start(&inner);
     while queues(&inner).sleep.audit() < workers {
         yield_now();

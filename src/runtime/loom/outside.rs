@@ -7,8 +7,6 @@ use super::{Gate, end, join, push, queues, runtime, start};
 fn model_10_a_push_from_outside_is_not_missed_by_a_worker_that_lies_down() {
     ::loom::model(|| {
         let inner = runtime(1);
-        // Somebody else is counted, so the count has no fence of its own.
-        inner.rise();
         let workers = start(&inner);
         let ending = inner.clone();
         let fate = push(&inner, move || end(&ending));

@@ -6,13 +6,19 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use ::loom::explore;
-use ::loom::thread::spawn;
+use ::loom::thread::{JoinHandle, spawn};
 
 use super::super::inner::Inner;
+use super::super::policy::Stealing;
 use super::super::quiescence::{KeepAlive, Quiescent};
-use super::{Gate, asleep, end, join, model_from_explore, push, queues};
+use super::{Gate, end, join, lain_down, model_from_explore, push, queues, runtime_with};
 use crate::instant::{Instant, clock};
 use crate::timers::{Armed, Clock};
+
+/// A runtime whose one worker is counted, and has lain down.
+fn asleep() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
+    lain_down(runtime_with(1, Box::new(Stealing::default())))
+}
 
 struct Opens(Arc<Gate>);
 
@@ -47,7 +53,7 @@ impl Watcher {
 #[test]
 fn model_18_the_end_is_declared_after_what_a_hold_has_brought() {
     model_from_explore(|| {
-        let (inner, workers) = asleep(1);
+        let (inner, workers) = asleep();
         let mut watcher = Watcher::new(&inner);
         let hold = KeepAlive::new(&inner);
         assert!(watcher.poll().is_pending(), "it is held");
@@ -78,7 +84,7 @@ fn model_18_the_end_is_declared_after_what_a_hold_has_brought() {
 #[test]
 fn model_18_the_end_comes_with_the_last_hold() {
     model_from_explore(|| {
-        let (inner, workers) = asleep(1);
+        let (inner, workers) = asleep();
         let hold = KeepAlive::new(&inner);
         explore();
         let holder = spawn(move || drop(hold));
@@ -93,7 +99,7 @@ fn model_18_the_end_comes_with_the_last_hold() {
 #[test]
 fn model_18_who_comes_late_hears_of_the_end() {
     model_from_explore(|| {
-        let (inner, workers) = asleep(1);
+        let (inner, workers) = asleep();
         explore();
         let fate = push(&inner, || ());
         Watcher::new(&inner).wait();
@@ -119,7 +125,7 @@ impl Wake for Pushes {
 fn model_18_the_end_is_declared_after_what_a_deadline_brings() {
     const SOON: Duration = Duration::from_secs(1);
     model_from_explore(|| {
-        let (inner, workers) = asleep(1);
+        let (inner, workers) = asleep();
         let ran = Gate::new();
         let waker = Waker::from(Arc::new(Pushes(inner.clone(), ran.clone())));
         let timers: Arc<dyn Clock> = inner.clone();

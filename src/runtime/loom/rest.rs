@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ::loom::thread::{spawn, yield_now};
 
+use super::super::chosen::choose;
 use super::super::inner::Inner;
 use super::super::policy::{Duties, Policy, Runnable};
 use super::super::queues::runnable;
@@ -45,7 +46,7 @@ impl Policy for Central {
 fn runtime(workers: usize) -> Arc<Inner> {
     let places = [(); 2].map(|()| AtomicPtr::new(std::ptr::null_mut()));
     let next = AtomicUsize::new(0);
-    runtime_with(workers, Central { places, next })
+    runtime_with(workers, choose(Central { places, next }))
 }
 
 /// What is enqueued while the only worker lies down is run.

@@ -48,8 +48,8 @@ impl Other {
     fn dequeue(&self, desk: &dyn Desk, duties: &Duties<'_>) -> Option<Runnable> {
         let mut found = None;
         contain(|| found = desk.dequeue(duties));
-        // Release: as above.
         if found.is_some() {
+            // Release: as above.
             self.queued.fetch_sub(1, Ordering::Release);
         }
         found

@@ -114,13 +114,6 @@ pub(crate) fn with<R>(look: impl FnOnce(Option<&Place<'_>>) -> R) -> R {
     look(unsafe { place.as_ref() })
 }
 
-/// Names what is dropped on this thread by `drops`, as it would be in its run.
-pub(crate) fn during(key: Key, drops: impl FnOnce()) {
-    let before = with(|place| place?.running.replace(Some(key)));
-    drops();
-    with(|place| place.inspect(|place| place.running.set(before)).is_some());
-}
-
 /// Calls `look` with the places of this thread, the innermost first.
 pub(crate) fn outward<R>(look: impl FnOnce(&mut dyn Iterator<Item = &Place<'_>>) -> R) -> R {
     let place = PLACE.try_with(Cell::get).unwrap_or(std::ptr::null());

@@ -182,8 +182,7 @@ impl Inner {
     /// Drops what nobody will run any more, unless it is exempt.
     pub(super) fn drop_unneeded(&self, runnable: Runnable) {
         if let Some(unneeded) = self.closing.spare(runnable) {
-            let key = unneeded.key();
-            current::during(key, || contain(|| drop(unneeded)));
+            contain(|| drop(unneeded));
         }
     }
 

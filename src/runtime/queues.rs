@@ -52,9 +52,14 @@ struct Station {
 }
 
 impl Station {
-    /// How much waits here, as a hint.
+    /// How much waits here besides the newest, as a hint.
     fn len(&self) -> usize {
         self.ring.len() + self.backlog.len()
+    }
+
+    /// How much waits here, as a hint.
+    fn len_in_all(&self) -> usize {
+        self.len() + usize::from(self.ring.has_newest())
     }
 
     /// As much as `most` of the oldest entries, by anyone; each is given to `keep`.
@@ -134,8 +139,8 @@ impl Queues {
 
     /// How much waits for a worker, and how much comes from outside; hints.
     pub(super) fn lens(&self) -> (usize, Vec<usize>) {
-        let own = |station: &Station| station.len() + usize::from(station.ring.has_newest());
-        (self.injector.len(), self.stations.iter().map(own).collect())
+        let own = self.stations.iter().map(Station::len_in_all);
+        (self.injector.len(), own.collect())
     }
 
     /// Takes all there is, on behalf of workers that are gone or stuck.
@@ -211,7 +216,7 @@ impl Local {
     /// Leaves the ring to another one of this index.
     pub(super) fn disown(&self) {
         if self.owns.take() {
-            // Release pairs with the Acquire in `new`.
+            // Release pairs with the Acquire in `own`.
             self.station().is_owned.store(false, Ordering::Release);
         }
     }
@@ -263,6 +268,7 @@ impl Local {
             if look.is_multiple_of(STIR_LOOKS) && self.stir_every.is_some() {
                 self.stir_in_time(duties);
             }
+            // The look is here, since a call of `pop` costs more.
             if self.queues.injector.len() > 0
                 && let Some(entry) = self.queues.injector.pop()
             {
@@ -341,13 +347,12 @@ impl Local {
     /// Takes of the oldest of whoever has most, half of what that has more than this worker, so
     /// that tasks that keep to themselves do not share a worker with fewer others than the rest.
     fn stir(&self) -> usize {
-        let len = |station: &Station| station.len() + usize::from(station.ring.has_newest());
-        let stations = self.queues.stations.iter();
-        let Some((most, longest)) = stations.map(|s| (len(s), s)).max_by_key(|(len, _)| *len)
-        else {
+        let lens = self.queues.stations.iter().map(|s| (s.len_in_all(), s));
+        let Some((most, longest)) = lens.max_by_key(|(len, _)| *len) else {
             return 0;
         };
-        let wanted = most.saturating_sub(len(self.station())).div_ceil(2);
+        let more = most.saturating_sub(self.station().len_in_all());
+        let wanted = more.div_ceil(2);
         // Aside first: that one's backlog is locked meanwhile, and this one's may be wanted.
         let mut taken = Vec::new();
         longest.take_oldest(wanted, &mut |entry| taken.push(entry));

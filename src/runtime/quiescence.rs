@@ -114,7 +114,7 @@ impl Pulse {
     /// Tells the askers up to this number. Two may tell of ends of different moments at once.
     fn tell(&self, askers: u64) {
         let more = |told| (told < askers).then_some(askers);
-        // Release pairs with the Acquire in `told`.
+        // Release pairs with the Acquire in `told`; Relaxed on failure, which publishes nothing.
         let _ = self
             .told
             .fetch_update(Ordering::Release, Ordering::Relaxed, more);
@@ -127,6 +127,7 @@ fn count(word: u64) -> u64 {
 
 impl fmt::Debug for Pulse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Relaxed: to be shown.
         let counted = count(self.word.load(Ordering::Relaxed));
         f.debug_struct("Pulse").field("counted", &counted).finish()
     }

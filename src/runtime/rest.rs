@@ -78,6 +78,7 @@ impl Rest {
         match resting.iter().position(|&worker| worker == me) {
             Some(at) => {
                 resting.remove(at);
+                // Relaxed: as above.
                 self.count.store(resting.len(), Ordering::Relaxed);
             }
             None if found.is_some() && !mutant("a_wake_up_is_not_passed_on") => {

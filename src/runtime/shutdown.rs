@@ -57,7 +57,7 @@ impl Inner {
         let (left_behind, staying) = self.end_threads(a_turn_after(deadline));
         // Somebody may have woken a task and not brought it here yet. Not so if a thread is left
         // behind: that may have some in its hands, and drops them when user code gives it back.
-        if left_behind == 0 {
+        if self.cancel_all() > 0 && left_behind == 0 {
             self.cancel_until_gone();
         }
         self.closing.settle();

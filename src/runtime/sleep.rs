@@ -239,6 +239,11 @@ impl Sleep {
         self.park(me, view)
     }
 
+    /// Sleeps for so long without being one of the sleepers: nobody wakes it but `wake_all`.
+    pub(crate) fn nap(&self, me: usize, wait: Duration) {
+        self.parkers[me].park(Some(wait));
+    }
+
     /// Becomes the keeper, unless there is one or this worker was woken meanwhile.
     fn keep(&self, me: usize, watch: bool) {
         let mut sleepers = self.sleepers.lock();

@@ -78,15 +78,19 @@ impl Waiting {
             if timers.fire(Instant::now()) == 0 {
                 parker.park(timers.until_next());
             }
+            // Release pairs with the Acquire of the wakers' exchange. A wake-up is not lost by it: the
+            // poll that follows answers it.
             state.store(POLLED, Ordering::Release);
             return;
         }
+        // AcqRel, and Acquire on failure, pair with the exchange of whoever wakes.
         let rests = state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire);
         if rests.is_ok() {
             runtime.fall();
         }
         parker.park(None);
         // A token may be left of an earlier wake-up: then this one counts itself.
+        // AcqRel: as above.
         if state.swap(POLLED, Ordering::AcqRel) == IDLE {
             runtime.rise();
         }
@@ -95,7 +99,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // Whoever still has the waker wakes nobody, and counts nobody.
+        // Whoever still has the waker wakes nobody, and counts nobody. Release: as above.
         self.shared.state.store(WOKEN, Ordering::Release);
         if !self.lent {
             self.shared.runtime.fall();

@@ -16,20 +16,22 @@ fn runtime(workers: usize) -> Runtime {
 const TIMES: usize = 200;
 
 /// In a task, which blocks its worker until all of `count` others, put in its queues, have run.
+pub fn block_until_others_ran(runtime: &Runtime, count: usize) {
+    drive(runtime.spawn(async move {
+        let gates: Vec<Gate> = (0..count).map(|_| Gate::default()).collect();
+        for gate in &gates {
+            let gate = gate.clone();
+            greenroom::spawn(async move { gate.open() }).detach();
+        }
+        // No await: the worker is stuck here.
+        gates.iter().for_each(Gate::pass);
+    }));
+}
+
 fn blocked_until_others_ran(workers: usize, count: usize) {
     within(WATCH, move || {
         let runtime = runtime(workers);
-        for _ in 0..TIMES {
-            drive(runtime.spawn(async move {
-                let gates: Vec<Gate> = (0..count).map(|_| Gate::default()).collect();
-                for gate in &gates {
-                    let gate = gate.clone();
-                    greenroom::spawn(async move { gate.open() }).detach();
-                }
-                // No await: the worker is stuck here.
-                gates.iter().for_each(Gate::pass);
-            }));
-        }
+        (0..TIMES).for_each(|_| block_until_others_ran(&runtime, count));
     });
 }
 

@@ -159,7 +159,9 @@ impl Stealing {
             }
             Some((Phase::Moderate { steals }, polling)) => {
                 self.search_no_more(worker, &Seen::new(self, duties));
-                std::thread::sleep(polling.moderate_sleep);
+                let until_next = duties.until_next().unwrap_or(Duration::MAX);
+                let wait = polling.moderate_sleep.min(until_next);
+                self.queues.sleep.nap(worker.local.index(), wait);
                 steal_slot(worker, duties, steals)
             }
             Some((Phase::Relaxed { steals }, _)) => match self.rest(worker, duties) {
@@ -352,8 +354,9 @@ impl View for Seen<'_> {
 ///
 /// In each phase an attempt looks at the worker's own queue and at what is from outside; in one of so
 /// many it steals. The relaxed phase has no end; who sleeps in it is woken when there is something
-/// for it (in the document it sleeps on). In the moderate phase nobody is woken: what comes then, the
-/// shutdown too, waits for up to `moderate_sleep`. A `relaxed_sleep` of zero keeps a core busy.
+/// for it (in the document it sleeps on). In the moderate phase nobody is woken for what
+/// comes: that waits for up to `moderate_sleep`, but for the shutdown
+/// and for deadlines that were known before. A `relaxed_sleep` of zero keeps a core busy.
 ///
 /// ```
 /// use greenroom::policy::{Polling, Stealing};

@@ -8,7 +8,8 @@ use greenroom::policy::{Polling, Stealing};
 use greenroom::{BuildError, Runtime};
 
 use super::own::RoundRobin;
-use crate::support::{Gate, WATCH, drive, within};
+use crate::runtime_stealing::block_until_others_ran;
+use crate::support::{WATCH, drive, within};
 
 /// So long that a test in which somebody sleeps it is hung.
 const LONG: Duration = Duration::from_secs(3600);
@@ -50,15 +51,7 @@ fn is_stolen_by_another(numbers: Polling) {
     within(WATCH, move || {
         let runtime = polling(2, "steals", numbers);
         for count in (1..8).cycle().take(100) {
-            drive(runtime.spawn(async move {
-                let gates: Vec<Gate> = (0..count).map(|_| Gate::default()).collect();
-                for gate in &gates {
-                    let gate = gate.clone();
-                    greenroom::spawn(async move { gate.open() }).detach();
-                }
-                // No await: the worker is stuck here.
-                gates.iter().for_each(Gate::pass);
-            }));
+            block_until_others_ran(&runtime, count);
         }
     });
 }
@@ -149,6 +142,19 @@ mod naps {
                 drop(runtime);
                 until(|| naps("ca14m").is_empty());
             }
+        });
+    }
+
+    #[test]
+    fn a_long_sleep_in_the_moderate_phase_holds_up_no_shutdown() {
+        within(WATCH, || {
+            let numbers = Polling {
+                moderate_sleep: Duration::MAX,
+                ..MODERATE
+            };
+            let runtime = polling(1, "long", numbers);
+            until(|| naps("long").values().any(|&(_, sleeps)| sleeps));
+            assert_eq!(drive(runtime.shutdown()).left_behind, 0);
         });
     }
 

@@ -70,7 +70,9 @@ fn missed_ticks_may_delay_the_later_ones(home: &Home) {
 #[test]
 fn it_works_anywhere_and_as_a_stream() {
     let ticks: Vec<_> = futures::executor::block_on(interval(PERIOD).take(3).collect());
-    assert_eq!(ticks[2] - ticks[0], PERIOD * 2);
+    let passed = ticks[2] - ticks[0];
+    // Those that a slow machine missed are skipped.
+    assert!(passed >= PERIOD * 2 && passed.as_nanos() % PERIOD.as_nanos() == 0);
 }
 
 #[test]

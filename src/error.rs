@@ -134,6 +134,10 @@ impl Deadlock {
         Deadlock(Arc::new(Waits { names, is_cycle }))
     }
 
+    pub(crate) fn is_cycle(&self) -> bool {
+        self.0.is_cycle
+    }
+
     /// The names, with ` → ` between them.
     pub fn as_str(&self) -> &str {
         &self.0.names

@@ -1,18 +1,24 @@
-//! A moment in time: the one door to the system's clock.
+//! A moment in time: the one door to the system's clock, and to that of a simulation.
+//!
+//! A thread that drives a simulation has its time; all others have the system's.
 
+use std::cell::Cell;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
 /// A moment of the monotonic clock, in nanoseconds since the process first asked.
 ///
-/// It counts on for 584 years and then stays at its end.
+/// In a [simulation](crate::sim) it is a moment of the virtual clock, which begins at zero; moments of
+/// two clocks have nothing to do with each other. It counts on for 584 years and then stays at its
+/// end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Instant(u64);
 
 impl Instant {
     /// Now.
     pub fn now() -> Instant {
-        Instant(clock::nanos())
+        let simulated = SIMULATED.try_with(Cell::get).ok().flatten();
+        simulated.unwrap_or_else(|| Instant(clock::nanos()))
     }
 
     /// The time since `earlier`; zero if that is later.
@@ -36,6 +42,38 @@ impl Instant {
 
     pub(crate) fn nanos(self) -> u64 {
         self.0
+    }
+
+    /// Where the clock of a simulation begins.
+    pub(crate) const ZERO: Instant = Instant(0);
+}
+
+std::thread_local! {
+    static SIMULATED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Has this thread see another time from now on, the system's for `None`; gives what it saw before.
+pub(crate) fn simulate(now: Option<Instant>) -> Option<Instant> {
+    SIMULATED
+        .try_with(|simulated| simulated.replace(now))
+        .ok()
+        .flatten()
+}
+
+/// As long as this lives, the thread sees the system's time, though it may drive a simulation.
+pub(crate) struct SystemTime(Option<Instant>);
+
+impl SystemTime {
+    pub(crate) fn enter() -> Self {
+        SystemTime(simulate(None))
+    }
+}
+
+impl Drop for SystemTime {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            simulate(self.0);
+        }
     }
 }
 

@@ -85,6 +85,8 @@ mod mailbox;
 
 mod actor;
 
+pub mod sim;
+
 #[cfg(all(test, greenroom_loom))]
 mod mutants;
 

@@ -28,6 +28,7 @@ mod registry;
 mod rest;
 mod ring;
 mod shutdown;
+pub(crate) mod simulation;
 mod sleep;
 mod stats;
 mod waiting;
@@ -50,11 +51,13 @@ pub use quiescence::KeepAlive;
 use quiescence::Quiescent;
 pub(crate) use registry::Registry;
 pub use shutdown::Shutdown;
+pub(crate) use simulation::Lives;
 pub use stats::{ActorStats, Stats, WorkerStats};
 use waiting::Waiting;
 
 use crate::contain::drop_refused;
 use crate::error::BuildError;
+use crate::instant::SystemTime;
 use crate::pinned::Pinned;
 use crate::sync::atomic::Ordering;
 use crate::task::{Task, cancelled, spawn as spawn_on};
@@ -172,6 +175,10 @@ impl Runtime {
             Ok(clock) => clock,
             Err(why) => panic!("{why}"),
         };
+        if let Some(simulation) = self.inner.simulation() {
+            return simulation.block_on(&self.inner, future);
+        }
+        let _time = SystemTime::enter();
         let waiting = Waiting::new(&self.inner, clock);
         let place = Place::new(&self.inner, Role::Outside);
         let _entered = place.enter();
@@ -198,6 +205,11 @@ impl Runtime {
             return cancelled();
         }
         spawn_on(self.inner.clone(), future)
+    }
+
+    /// Shuts down on this thread.
+    pub(crate) fn close(&self) {
+        self.inner.close(self.inner.options().grace);
     }
 
     /// Starts a thread with a single-thread executor, for what must not leave its thread.
@@ -320,6 +332,10 @@ impl Drop for Runtime {
                 // It is under way, and waits for this thread or is this very stack.
                 return;
             }
+            if let Some(simulation) = self.inner.simulation() {
+                // Whoever drives it goes on with that.
+                return simulation.begin_close(&self.inner, Duration::ZERO);
+            }
             // It ends when this turn does, so it must not be waited for here.
             let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
             if thread.spawn(close.clone()).is_ok() {
@@ -357,7 +373,7 @@ pub fn run<F: Future>(future: F) -> F::Output {
         Err(error) => panic!("the runtime could not be built: {error}"),
     };
     let value = runtime.block_on(future);
-    runtime.inner.close(runtime.inner.options().grace);
+    runtime.close();
     value
 }
 

@@ -11,7 +11,7 @@ mod plain;
 mod runnable;
 
 pub(crate) use header::{COUNT_MAX, Header, VTable};
-pub(crate) use home::{CellHome, Home, Ticket};
+pub(crate) use home::{CellHome, Home, Passage, Ticket};
 pub use info::TaskInfo;
 pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_unchecked};

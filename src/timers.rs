@@ -50,6 +50,10 @@ pub(crate) trait Clock: Send + Sync {
     fn timers(&self) -> &Timers;
     /// The earliest deadline has changed: whoever sleeps must wake in time for it.
     fn next_changed(&self);
+    /// When a deadline is fired: never before it is over.
+    fn fires_at(&self, deadline: Instant) -> Instant {
+        deadline
+    }
     /// Nobody waits for a deadline any more, though none was over.
     fn emptied(&self) {}
     /// Where the one thread parks that looks at these, if it is one thread.
@@ -163,11 +167,16 @@ impl Timers {
         self.next.load(Ordering::Acquire) <= now.nanos()
     }
 
-    /// How long until the earliest deadline; zero if it is over.
-    pub(crate) fn until_next(&self) -> Option<Duration> {
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Option<Instant> {
         // Acquire pairs with the Release in `publish`.
         let next = self.next.load(Ordering::Acquire);
-        (next != NEVER).then(|| Duration::from_nanos(next.saturating_sub(Instant::now().nanos())))
+        (next != NEVER).then(|| Instant::ZERO + Duration::from_nanos(next))
+    }
+
+    /// How long until the earliest deadline; zero if it is over.
+    pub(crate) fn until_next(&self) -> Option<Duration> {
+        self.next().map(|next| next.duration_since(Instant::now()))
     }
 }
 
@@ -234,6 +243,7 @@ pub(crate) struct Armed {
 impl Armed {
     /// Arms a deadline on `clock`; `None` if that one is closed.
     pub(crate) fn new(clock: Arc<dyn Clock>, at: Instant, waker: &Waker) -> Option<Self> {
+        let at = clock.fires_at(at);
         let (key, earliest) = clock.timers().insert(at, waker.clone())?;
         if earliest {
             clock.next_changed();

@@ -26,6 +26,7 @@ use super::map::{Live, Places, Wait, mapped};
 use super::reply::{Ask, Reply};
 use crate::error::{SendError, TellError};
 use crate::mailbox::{Refused, Ticket};
+use crate::task::Passage;
 
 /// Where to send messages to an actor: cheap to clone, to be given to anybody.
 ///
@@ -347,8 +348,10 @@ impl<M> Future for Sending<'_, M> {
         );
         match this.address.lead() {
             Lead::Actor(core) => {
+                let waited = this.ticket.is_some();
                 let mailbox = &core.mailbox;
                 let sent = mailbox.poll_send(&mut this.message, &mut this.ticket, cx);
+                core.trace_send(waited, &sent);
                 sent.map_ok(|wake| core.pass_on(wake))
             }
             Lead::Map(places) => {
@@ -371,7 +374,11 @@ impl<M> Drop for Sending<'_, M> {
         match self.address.lead() {
             Lead::Actor(core) => {
                 if let Some(ticket) = self.ticket.take() {
-                    drop(core.mailbox.give_up(ticket));
+                    let given_up = core.mailbox.give_up(ticket);
+                    if given_up.is_some() {
+                        core.trace(|| Passage::GivenUp);
+                    }
+                    drop(given_up);
                 }
             }
             Lead::Map(places) => places.leave_line(self.wait.take()),

@@ -60,6 +60,7 @@ where
         core: Core::new(
             Cell::<M, H, A, Fut, Fut::Output>::VTABLE,
             home.batch(),
+            home.is_traced(),
             options,
         ),
         home,
@@ -92,6 +93,7 @@ where
     let core = Core::new(
         Cell::<M, H, A, Fut, Fut::Output>::VTABLE,
         home.batch(),
+        home.is_traced(),
         options,
     );
     core.mailbox.end();
@@ -128,7 +130,11 @@ where
         undelivered: |cell, messages| unsafe {
             cell.cast::<Self>().as_ref().home.undelivered(messages);
         },
-        // SAFETY: (A1) and the caller's reference; (A4) the run's own.
+        // SAFETY: as above.
+        trace: |cell, passage| unsafe {
+            let cell = cell.cast::<Self>().as_ref();
+            cell.home.trace(cell.core.info(), passage);
+        },
         // SAFETY: as above.
         waiting: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.mailbox.len(),
     };

@@ -13,6 +13,7 @@ use super::held::Held;
 use super::recv::Recv;
 use super::sources::Sources;
 use crate::mailbox::{Batch, Received};
+use crate::task::Passage;
 
 /// The reading end of an actor's mailbox, and what the actor can say of itself.
 ///
@@ -92,7 +93,10 @@ impl<M> Context<M> {
             self.core.close_if_abandoned();
         }
         match received {
-            Received::Message(message) => Some(message),
+            Received::Message(message) => {
+                self.core.trace(|| Passage::Received);
+                Some(message)
+            }
             Received::Empty => {
                 self.drop_sources_if_closed();
                 self.poll_sources(None)

@@ -7,16 +7,17 @@
     reason = "one allocation seen through several types; see A1 to A4 in cell.rs"
 )]
 
+use std::any::type_name;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{RawWaker, RawWakerVTable, Waker};
+use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::{id, run};
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::task::{COUNT_MAX, Header, TaskInfo, VTable};
+use crate::task::{COUNT_MAX, Header, Passage, TaskInfo, VTable};
 use crate::waiters::Waiters;
 
 /// The front of a cell.
@@ -45,10 +46,10 @@ pub(super) struct Options {
 }
 
 impl<M> Core<M> {
-    pub(super) fn new(vtable: &'static VTable, batch: u32, options: Options) -> Self {
+    pub(super) fn new(vtable: &'static VTable, batch: u32, traced: bool, options: Options) -> Self {
         Core {
             // The addresses, the handle, and the cell's own (A4).
-            header: Header::new(vtable, options.priority, 3),
+            header: Header::new(vtable, options.priority, traced, 3),
             batch: AtomicU32::new(batch),
             turn: AtomicU32::new(0),
             id: id::next(),
@@ -129,7 +130,33 @@ impl<M> Core<M> {
     }
 
     pub(super) fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        self.mailbox.tell(message).map(|wake| self.pass_on(wake))
+        let wake = self.mailbox.tell(message)?;
+        self.trace(|| Passage::Sent(type_name::<M>()));
+        self.pass_on(wake);
+        Ok(())
+    }
+
+    /// Tells the home what becomes of a message, if it wants to know.
+    pub(super) fn trace(&self, passage: impl FnOnce() -> Passage) {
+        if self.header.traced {
+            // SAFETY: (A2) whoever has `&self` holds a reference.
+            unsafe { (self.header.vtable.trace)(self.pointer(), passage()) };
+        }
+    }
+
+    /// The same for a `send` that was polled; it may have waited for room before.
+    pub(super) fn trace_send<E>(&self, waited: bool, sent: &Poll<Result<Wake, E>>) {
+        if !self.header.traced {
+            return;
+        }
+        let name = type_name::<M>();
+        match (waited, sent) {
+            (false, Poll::Ready(Ok(_))) => self.trace(|| Passage::Sent(name)),
+            (false, Poll::Pending) => self.trace(|| Passage::AwaitsRoom(name)),
+            (true, Poll::Ready(Ok(_))) => self.trace(|| Passage::Accepted),
+            (true, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp),
+            (false, Poll::Ready(Err(_))) | (true, Poll::Pending) => {}
+        }
     }
 
     pub(super) fn close(&self) {

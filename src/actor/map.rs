@@ -3,7 +3,7 @@
 //! A place is reserved before the function is called, so what is refused was not mapped; it is
 //! filled when the function returns, and given up if it panics.
 
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -11,7 +11,7 @@ use super::core::Core;
 use super::held::Held;
 use crate::contain::contain;
 use crate::mailbox::{Doom, Flags, Refused, Ticket};
-use crate::task::TaskInfo;
+use crate::task::{Passage, TaskInfo};
 use crate::waiters::Waiters;
 
 /// What can be said and done of an actor, whatever its messages are.
@@ -120,7 +120,10 @@ impl<M: Send + 'static> Places<M> for Held<M> {
 
     fn fill(&self, message: M) {
         match self.mailbox.fill(message) {
-            Ok(wake) => self.pass_on(wake),
+            Ok(wake) => {
+                self.trace(|| Passage::Sent(type_name::<M>()));
+                self.pass_on(wake);
+            }
             Err(refused) => {
                 self.undelivered(1);
                 contain(|| drop(refused));

@@ -13,6 +13,7 @@ use futures_core::Stream;
 use super::context::Context;
 use super::core::Core;
 use crate::mailbox::Received;
+use crate::task::Passage;
 
 /// The future of [`Context::recv`].
 #[must_use = "futures do nothing unless polled"]
@@ -120,7 +121,10 @@ impl<M> Context<M> {
                 self.core.close_if_abandoned();
             }
             match received {
-                Received::Message(message) => return self.give(message, waiting),
+                Received::Message(message) => {
+                    self.core.trace(|| Passage::Received);
+                    return self.give(message, waiting);
+                }
                 Received::Closed => {
                     done(&self.core, waiting);
                     // What it had may have been dropped, so this is no end of messages.

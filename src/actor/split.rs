@@ -26,9 +26,9 @@ use super::spawn::ActorBuilder;
 use crate::contain::contain;
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Flags};
-use crate::runtime::BATCH;
+use crate::runtime::{BATCH, Inner, current};
 use crate::sync::{Mutex, yield_now};
-use crate::task::{CellHome, Header, Home, Runnable, Ticket};
+use crate::task::{CellHome, Header, Home, Passage, Runnable, TaskInfo, Ticket};
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// Gives the actor as a future, for any executor to run, with its address.
@@ -71,7 +71,10 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             panic!("{}", self.describe(problem));
         }
         let (parts, options) = self.take_apart();
-        let outside = Arc::new(Outside(Mutex::new(Place::default())));
+        let outside = Arc::new(Outside {
+            place: Mutex::new(Place::default()),
+            runtime: current::runtime().filter(|runtime| runtime.simulation().is_some()),
+        });
         let Ok(core) = cell::new(outside.clone(), parts, options) else {
             unreachable!("nobody closes this home")
         };
@@ -158,7 +161,11 @@ impl<M, A, Fut> fmt::Debug for Split<M, A, Fut> {
 }
 
 /// The home of a cell that somebody else's executor drives.
-struct Outside(Mutex<Place>);
+struct Outside {
+    place: Mutex<Place>,
+    /// The simulated runtime in which it was made, which is told of its messages.
+    runtime: Option<Arc<Inner>>,
+}
 
 #[derive(Default)]
 struct Place {
@@ -171,7 +178,7 @@ impl Outside {
     /// Takes the runnable, if it is there; otherwise `waker` is woken when it is.
     fn take(&self, waker: Option<&Waker>) -> Option<Runnable> {
         let mut waker = waker.cloned();
-        let mut place = self.0.lock();
+        let mut place = self.place.lock();
         std::mem::swap(&mut place.waker, &mut waker);
         let runnable = place.runnable.take();
         drop(place);
@@ -189,7 +196,7 @@ impl Outside {
 
 impl Home for Arc<Outside> {
     fn schedule(&self, runnable: Runnable, _again: bool) {
-        let mut place = self.0.lock();
+        let mut place = self.place.lock();
         place.runnable = Some(runnable);
         // Taken, not cloned: that would be a call of the user's under the lock. The next poll leaves
         // another one.
@@ -227,5 +234,15 @@ impl CellHome for Arc<Outside> {
 
     fn batch(&self) -> u32 {
         BATCH as u32
+    }
+
+    fn is_traced(&self) -> bool {
+        self.runtime.is_some()
+    }
+
+    fn trace(&self, cell: TaskInfo, passage: Passage) {
+        self.runtime
+            .as_ref()
+            .inspect(|runtime| runtime.trace(cell, passage));
     }
 }

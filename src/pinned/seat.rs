@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - E1: once a future here was polled, it is polled and dropped by the seat's thread only. A
-//!   runnable that reaches the inbox after its end was never polled.
+//!   runnable that reaches the inbox after its end was never polled. In a simulation the thread that
+//!   drives it is that of all seats (V1 in simulation.rs).
 //! - E2: `keeps` counts the clones of `Pinned` and all that lives on the thread; at zero nobody can
 //!   add to it.
 #![expect(
@@ -12,7 +13,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -26,10 +27,12 @@ use crate::error::Unjoined;
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::runtime::current::{self, Place, Role};
-use crate::runtime::{Inner, Registry};
+use crate::runtime::{Inner, Lives, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, mutant, yield_now};
-use crate::task::{CellHome, Header, Home, Key, Runnable, Task, TaskInfo, Ticket, spawn_unchecked};
+use crate::task::{
+    CellHome, Header, Home, Key, Passage, Runnable, Task, TaskInfo, Ticket, spawn_unchecked,
+};
 use crate::timers::{Clock, Pace, Timers};
 
 pub struct Seat {
@@ -85,9 +88,18 @@ pub(crate) struct Local {
     hosted: RefCell<Slab<Rc<dyn Any>>>,
 }
 
+std::thread_local! {
+    /// What is local to the pinned threads of the simulations that this thread drives, by their
+    /// addresses, which they keep; only of those that host something, or are visited.
+    static LOCALS: RefCell<HashMap<usize, Rc<Local>>> = RefCell::new(HashMap::new());
+}
+
 impl Local {
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        self.seat.clone()
+        match self.seat.runtime.simulation() {
+            None => self.seat.clone(),
+            Some(_) => self.seat.runtime.clone(),
+        }
     }
 
     /// Whether nothing but one actor lives here, so that nobody is held up if that waits.
@@ -144,10 +156,13 @@ impl Seat {
         self.keeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn let_go(&self) {
+    pub(super) fn let_go(self: &Arc<Self>) {
         // AcqRel: what was done under the other keeps is done before the thread ends.
         if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.parker.unpark();
+            match self.runtime.simulation() {
+                None => self.parker.unpark(),
+                Some(_) => self.runtime.seats.leave(self),
+            }
         }
     }
 
@@ -323,14 +338,54 @@ impl Seat {
         }
     }
 
-    fn turn(&self, place: &Place<'_>, runnable: Runnable) {
+    pub(crate) fn turn(&self, place: &Place<'_>, runnable: Runnable) {
         place.running.set(Some(runnable.key()));
-        if self.runtime.has_observer() {
+        if self.runtime.is_watching() {
             self.runtime.run_observed(None, runnable);
         } else {
             contain(|| runnable.run());
         }
         place.running.set(None);
+    }
+
+    // -- in a simulation ----------------------------------------------------------------------
+
+    /// Makes this the seat of the calling thread, which is the simulation's, for one visit.
+    pub(crate) fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&Place<'_>) -> R) -> R {
+        let key = Arc::as_ptr(self).addr();
+        let local = LOCALS.with_borrow_mut(|locals| {
+            let new = || {
+                Rc::new(Local {
+                    seat: self.clone(),
+                    hosted: RefCell::new(Slab::new()),
+                })
+            };
+            locals.entry(key).or_insert_with(new).clone()
+        });
+        let place = Place::new(&self.runtime, Role::Pinned(&local));
+        let entered = place.enter();
+        let result = visit(&place);
+        drop(entered);
+        if local.hosted.borrow().is_empty() {
+            let gone = LOCALS.with_borrow_mut(|locals| locals.remove(&key));
+            drop(gone);
+        }
+        result
+    }
+
+    /// Cancels all that lives here but what is exempt, and drops what is hosted; says how much is left.
+    pub(super) fn clear_simulated(self: &Arc<Self>, exempt: &[Key]) -> usize {
+        self.registry.cancel_cells(exempt);
+        self.registry.wake_tasks(exempt);
+        self.visit(|place| {
+            if let Role::Pinned(local) = place.role.get() {
+                let hosted = std::mem::take(&mut *local.hosted.borrow_mut());
+                for (_, value) in hosted {
+                    contain(|| drop(value));
+                }
+            }
+        });
+        self.registry.others(exempt)
     }
 
     // -- what the shutdown asks of it ---------------------------------------------------------
@@ -369,7 +424,11 @@ impl Seat {
 }
 
 impl Home for Arc<Seat> {
-    fn schedule(&self, runnable: Runnable, _again: bool) {
+    fn schedule(&self, runnable: Runnable, again: bool) {
+        if let Some(simulation) = self.runtime.simulation() {
+            let home = Lives::Seat(self.clone());
+            return simulation.push(&self.runtime, runnable, again, &home);
+        }
         let mut inbox = self.inbox.lock();
         if inbox.closed {
             drop(inbox);
@@ -403,7 +462,7 @@ impl Home for Arc<Seat> {
     }
 
     fn task_completed(&self) {
-        if self.runtime.has_observer() {
+        if self.runtime.is_watching() {
             Inner::task_completed(&self.runtime);
         }
     }
@@ -442,7 +501,15 @@ impl CellHome for Arc<Seat> {
     }
 
     fn is_observed(&self) -> bool {
-        self.runtime.has_observer()
+        self.runtime.is_watching()
+    }
+
+    fn is_traced(&self) -> bool {
+        self.runtime.is_traced()
+    }
+
+    fn trace(&self, cell: TaskInfo, passage: Passage) {
+        self.runtime.trace(cell, passage);
     }
 
     fn completed(&self, task: &TaskInfo) {

@@ -7,13 +7,14 @@ use std::thread::JoinHandle;
 use super::seat::{ENDED, RUNNING, Seat};
 use crate::runtime::Inner;
 use crate::sync::Mutex;
-use crate::task::TaskInfo;
+use crate::task::{Key, TaskInfo};
 
 pub(crate) struct Seats(Mutex<All>);
 
 #[derive(Default)]
 struct All {
-    taken: Vec<(Arc<Seat>, JoinHandle<()>)>,
+    /// Those of a simulation have no thread.
+    taken: Vec<(Arc<Seat>, Option<JoinHandle<()>>)>,
     /// Threads that have left by themselves, which have only their thread-locals to drop.
     left: Vec<JoinHandle<()>>,
     closed: bool,
@@ -67,7 +68,8 @@ impl Seats {
         if !all.closed {
             let left = |(taken, _): &mut (Arc<Seat>, _)| Arc::ptr_eq(taken, seat);
             let left: Vec<_> = all.taken.extract_if(.., left).collect();
-            all.left.extend(left.into_iter().map(|(_, thread)| thread));
+            all.left
+                .extend(left.into_iter().filter_map(|(_, thread)| thread));
         }
         drop(all);
         seat.runtime().leave_seat();
@@ -115,6 +117,18 @@ impl Seats {
         self.seats().iter().map(|seat| seat.before()).sum()
     }
 
+    /// In a simulation: cancels all that lives here but what is exempt; says how much is left.
+    pub(crate) fn clear(&self, exempt: &[Key]) -> usize {
+        let seats = self.seats();
+        seats.iter().map(|seat| seat.clear_simulated(exempt)).sum()
+    }
+
+    /// In a simulation: nothing is left on any.
+    pub(crate) fn forget(&self) {
+        let taken = std::mem::take(&mut self.0.lock().taken);
+        drop(taken);
+    }
+
     /// Tells all threads to end.
     pub(crate) fn finish(&self) {
         self.seats().iter().for_each(|seat| seat.finish());
@@ -142,7 +156,7 @@ impl Seats {
         for (seat, thread) in taken {
             let stage = seat.stage();
             if stage == ENDED {
-                let _ = thread.join();
+                let _ = thread.map(JoinHandle::join);
                 continue;
             }
             left_behind += usize::from(stage == RUNNING);
@@ -162,12 +176,16 @@ fn started_or_fallen(seat: Arc<Seat>, started: io::Result<()>) -> io::Result<Arc
 
 impl All {
     fn start(&mut self, seat: &Arc<Seat>) -> io::Result<()> {
+        if seat.runtime().simulation().is_some() {
+            self.taken.push((seat.clone(), None));
+            return Ok(());
+        }
         seat.runtime().rise();
         let own = seat.clone();
         let thread = std::thread::Builder::new()
             .name(seat.name().to_owned())
             .spawn(move || own.serve())?;
-        self.taken.push((seat.clone(), thread));
+        self.taken.push((seat.clone(), Some(thread)));
         self.left.retain(|left| !left.is_finished());
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
-mod walk;
+pub(super) mod walk;
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -34,24 +34,42 @@ type List = Mutex<Slab<Listed>>;
 /// An ask on the list.
 #[derive(Clone)]
 pub(crate) struct Listed {
-    asker: Asker,
-    asked: TaskInfo,
+    edge: Edge,
     wait: Arc<Wait>,
 }
 
-/// Who asks.
+/// Somebody waits for an actor: for its answer, or for room in its mailbox.
 #[derive(Clone)]
-pub(crate) enum Asker {
-    Actor(TaskInfo),
+pub(crate) struct Edge {
+    pub(crate) from: Who,
+    pub(crate) to: TaskInfo,
+}
+
+/// Who asks, or does something else.
+#[derive(Clone)]
+pub(crate) enum Who {
+    Task(TaskInfo),
     /// Nobody that could be asked.
     Other(&'static str),
 }
 
-impl fmt::Display for Asker {
+impl Who {
+    /// The number of the task; for others, one that goes by the text.
+    pub(super) fn number(&self) -> u64 {
+        match self {
+            Who::Task(task) => task.id(),
+            Who::Other(what) => what
+                .bytes()
+                .fold(0, |sum, byte| (sum << 5 ^ sum >> 59) ^ u64::from(byte)),
+        }
+    }
+}
+
+impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asker::Actor(label) => label.fmt(f),
-            Asker::Other(what) => f.write_str(what),
+            Who::Task(task) => task.fmt(f),
+            Who::Other(what) => f.write_str(what),
         }
     }
 }
@@ -86,12 +104,21 @@ pub(crate) fn list(who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo)) -> Option
 
 #[cold]
 fn list_at(place: &Place<'_>, (asker, asked): (Option<TaskInfo>, TaskInfo)) -> Listing {
-    let asker = match (asker, place.role.get()) {
-        (Some(actor), _) => Asker::Actor(actor),
-        (None, Role::Outside) => Asker::Other("block_on"),
-        (None, _) => Asker::Other("a task"),
+    let edge = match (place.runtime.simulation(), asker) {
+        (Some(simulation), asker) => simulation.edge(asker, asked),
+        (None, Some(actor)) => Edge {
+            from: Who::Task(actor),
+            to: asked,
+        },
+        (None, None) => Edge {
+            from: Who::Other(match place.role.get() {
+                Role::Outside => "block_on",
+                _ => "a task",
+            }),
+            to: asked,
+        },
     };
-    place.runtime.asks.list(asker, asked)
+    place.runtime.asks.list(edge)
 }
 
 impl Asks {
@@ -108,7 +135,7 @@ impl Asks {
         Asks::new(&Arc::new(Pulse::new()))
     }
 
-    pub(crate) fn list(&self, asker: Asker, asked: TaskInfo) -> Listing {
+    pub(crate) fn list(&self, edge: Edge) -> Listing {
         self.pulse.ask_waits();
         let mut list = self.list.lock();
         let entry = list.vacant_entry();
@@ -119,8 +146,7 @@ impl Asks {
             pulse: self.pulse.clone(),
         });
         entry.insert(Listed {
-            asker,
-            asked,
+            edge,
             wait: wait.clone(),
         });
         Listing(wait)
@@ -139,7 +165,8 @@ impl Asks {
 /// For those that waited when nothing was left that could answer one. What is answered or given up
 /// meanwhile has that outcome and does not count.
 pub(crate) fn end(listed: &[Listed]) -> usize {
-    let deadlocks = walk::name_all(listed);
+    let edges: Vec<&Edge> = listed.iter().map(Listed::edge).collect();
+    let deadlocks = walk::name_all(&edges);
     // All are ended before the first asker is woken: it may answer one of the others.
     let ended: Vec<Option<Waker>> = listed
         .iter()
@@ -153,6 +180,12 @@ pub(crate) fn end(listed: &[Listed]) -> usize {
         }
     }
     count
+}
+
+impl Listed {
+    pub(super) fn edge(&self) -> &Edge {
+        &self.edge
+    }
 }
 
 impl Wait {

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use super::crew::Crew;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
+use super::simulation::Lives;
 use super::worker::{Left, hold_place, work};
 use crate::contain::{contain, drop_refused};
 use crate::error::Unjoined;
@@ -309,6 +310,11 @@ impl BlockingHome {
 impl Home for BlockingHome {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         let runtime = self.runtime.as_ref();
+        if let Some(runtime) = runtime
+            && let Some(simulation) = runtime.simulation()
+        {
+            return simulation.push(runtime, runnable, false, &Lives::Blocking);
+        }
         runtime.inspect(|runtime| runtime.rise());
         for job in self.pool().push(runnable, || self.start(None)) {
             run(runtime, job);

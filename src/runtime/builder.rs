@@ -208,7 +208,12 @@ impl Builder {
         };
         let inner = Arc::new(Inner::new(options, policy).map_err(impossible)?);
         let runtime = Runtime::counting(inner.clone());
-        for index in 0..inner.options().workers {
+        // The thread that builds a simulated runtime is its only one.
+        let threads = match inner.simulation() {
+            None => inner.options().workers,
+            Some(_) => 0,
+        };
+        for index in 0..threads {
             let own = inner.clone();
             let name = format!("{}-{index}", inner.options().thread_name);
             match std::thread::Builder::new()
@@ -228,7 +233,7 @@ impl Builder {
                 }
             }
         }
-        inner.closing.expect_workers(inner.options().workers);
+        inner.closing.expect_workers(threads);
         Ok(runtime)
     }
 
@@ -262,13 +267,14 @@ impl Builder {
             ..
         } = self;
         let options = Options {
-            workers,
+            // Any number is one.
+            workers: if policy.is_simulated() { 1 } else { workers },
             batch,
             priorities,
             thread_name,
             grace,
             on_fault,
-            detect_deadlocks,
+            detect_deadlocks: detect_deadlocks || policy.is_simulated(),
             observer,
         };
         Ok((options, policy))

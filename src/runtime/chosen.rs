@@ -9,10 +9,11 @@ use std::any::Any;
 
 use super::current;
 use super::inner::Inner;
-use super::policy::{Duties, Policy, Setup, Stealing};
+use super::policy::{Duties, Policy, Setup, Simulated, Stealing};
 use super::queues::runnable;
 use super::rest::Rest;
 use super::ring::Entry;
+use super::simulation::{Lives, Simulation};
 use crate::contain::{attempt, contain};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::mutant;
@@ -22,6 +23,8 @@ use crate::task::{Runnable, TaskInfo};
 pub(super) enum Chosen {
     Stealing(Stealing),
     Other(Other),
+    /// Not a policy among workers, but one thread that does everything.
+    Simulated(Box<Simulation>),
 }
 
 pub(super) struct Other {
@@ -89,16 +92,24 @@ impl Other {
 /// What a builder was given.
 pub(super) trait Choice: Send + Sync {
     fn start(self: Box<Self>, setup: Setup) -> Result<Chosen, String>;
+
+    fn is_simulated(&self) -> bool {
+        false
+    }
 }
 
 /// A policy of the user's, or one of ours that is not the default.
 pub(super) struct Custom<P>(pub(super) P);
 
-/// The default is known by its type, so that it is called directly.
+/// The default is known by its type, so that it is called directly; and so is the simulation.
 pub(super) fn choose<P: Policy>(policy: P) -> Box<dyn Choice> {
     let policy: Box<dyn Any> = Box::new(policy);
-    match policy.downcast::<Stealing>() {
-        Ok(stealing) => stealing,
+    let policy = match policy.downcast::<Stealing>() {
+        Ok(stealing) => return stealing,
+        Err(other) => other,
+    };
+    match policy.downcast::<Simulated>() {
+        Ok(simulated) => simulated,
         Err(other) => Box::new(Custom(*other.downcast::<P>().expect("it is a `P`"))),
     }
 }
@@ -107,6 +118,16 @@ impl Choice for Stealing {
     fn start(mut self: Box<Self>, setup: Setup) -> Result<Chosen, String> {
         Policy::start(&mut *self, &setup)?;
         Ok(Chosen::Stealing(*self))
+    }
+}
+
+impl Choice for Simulated {
+    fn start(self: Box<Self>, _setup: Setup) -> Result<Chosen, String> {
+        Ok(Chosen::Simulated(Box::new(Simulation::new(self.plan))))
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
     }
 }
 
@@ -188,6 +209,9 @@ impl Chosen {
             Chosen::Other(other) => {
                 other.enqueue(inner, || other.policy.central_enqueue(runnable));
             }
+            Chosen::Simulated(simulation) => {
+                simulation.push(inner, runnable, false, &Lives::Workers);
+            }
         }
     }
 
@@ -199,6 +223,7 @@ impl Chosen {
                 contain(|| other.policy.interrupt());
                 other.rest.wake_all();
             }
+            Chosen::Simulated(_) => {}
         }
     }
 
@@ -206,7 +231,7 @@ impl Chosen {
     pub(super) fn notify_deadline(&self, by_worker: bool) {
         match self {
             Chosen::Stealing(stealing) => stealing.queues.sleep.notify_deadline(by_worker),
-            Chosen::Other(_) => self.interrupt(),
+            Chosen::Other(_) | Chosen::Simulated(_) => self.interrupt(),
         }
     }
 
@@ -215,13 +240,14 @@ impl Chosen {
         match self {
             Chosen::Stealing(stealing) => stealing.queues.has_outside(),
             Chosen::Other(other) => other.len() > 0,
+            Chosen::Simulated(_) => false,
         }
     }
 
     /// How much a policy has, which may not give it, if it is not the default.
     pub(super) fn len_of_other(&self) -> Option<usize> {
         match self {
-            Chosen::Stealing(_) => None,
+            Chosen::Stealing(_) | Chosen::Simulated(_) => None,
             Chosen::Other(other) => Some(other.len()),
         }
     }
@@ -230,7 +256,7 @@ impl Chosen {
     pub(super) fn take_all(&self) -> Vec<Entry> {
         match self {
             Chosen::Stealing(stealing) => stealing.queues.take_all(),
-            Chosen::Other(_) => Vec::new(),
+            Chosen::Other(_) | Chosen::Simulated(_) => Vec::new(),
         }
     }
 
@@ -241,7 +267,7 @@ impl Chosen {
                 let queues = &stealing.queues;
                 queues.has_work() || queues.has_slot(usize::MAX)
             }
-            Chosen::Other(_) => false,
+            Chosen::Other(_) | Chosen::Simulated(_) => false,
         }
     }
 
@@ -252,6 +278,7 @@ impl Chosen {
             // A worker that is still there takes what is left itself, and there may be only one for
             // each index.
             Chosen::Other(_) if !inner.closing.are_workers_gone() => None,
+            Chosen::Simulated(_) => None,
             Chosen::Other(other) => (0..inner.options().workers).find_map(|index| {
                 let mut found = None;
                 contain(|| {
@@ -274,6 +301,7 @@ pub(crate) struct Local<'a> {
 enum Own<'a> {
     Stealing(&'a Stealing, <Stealing as Policy>::Worker),
     Other(&'a Other, Box<dyn Desk + 'a>),
+    Simulated(&'a Simulation),
 }
 
 impl<'a> Local<'a> {
@@ -281,6 +309,7 @@ impl<'a> Local<'a> {
         let own = match &inner.policy {
             Chosen::Stealing(stealing) => Own::Stealing(stealing, stealing.worker(index)),
             Chosen::Other(other) => Own::Other(other, other.policy.worker(index)),
+            Chosen::Simulated(simulation) => Own::Simulated(simulation),
         };
         Local { inner, index, own }
     }
@@ -298,6 +327,9 @@ impl<'a> Local<'a> {
                 true => desk.resume_later(runnable(entry)),
                 false => desk.internal_enqueue(runnable(entry)),
             }),
+            Own::Simulated(simulation) => {
+                simulation.push(self.inner, runnable(entry), again, &Lives::Workers);
+            }
         }
     }
 
@@ -307,6 +339,7 @@ impl<'a> Local<'a> {
         match &self.own {
             Own::Stealing(stealing, worker) => stealing.dequeue_own(worker, duties),
             Own::Other(other, desk) => other.dequeue_or_rest(self.index, &**desk, duties),
+            Own::Simulated(_) => unreachable!("no worker of a simulation asks"),
         }
     }
 
@@ -314,7 +347,7 @@ impl<'a> Local<'a> {
     pub(super) fn owe_keeper(&self) {
         match &self.own {
             Own::Stealing(_, worker) => worker.owe_keeper(),
-            Own::Other(..) => self.inner.policy.interrupt(),
+            Own::Other(..) | Own::Simulated(_) => self.inner.policy.interrupt(),
         }
     }
 
@@ -346,6 +379,7 @@ impl<'a> Local<'a> {
                 let duties = Duties::last(self.inner, self.index);
                 std::iter::from_fn(|| self.dequeue(&duties)).collect()
             }
+            Own::Simulated(_) => Vec::new(),
         }
     }
 

@@ -158,6 +158,11 @@ impl Closing {
         self.state.lock().not_out()
     }
 
+    /// How many of the exempt tasks are actors.
+    pub(super) fn exempt_cells(&self) -> usize {
+        self.state.lock().exempt_cells()
+    }
+
     /// Whether no worker is there any more, not even one that stays for exempt tasks.
     pub(super) fn are_workers_gone(&self) -> bool {
         let state = self.state.lock();

@@ -139,13 +139,15 @@ pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
 /// in `block_on`: the count is not held meanwhile.
 pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
     outward(|places| {
-        let runs = |role| match role {
+        let runs = |place: &&Place<'_>| match place.role.get() {
             Role::Outside | Role::Displaced(_) => true,
             Role::Pinned(local) => local.is_detached(),
-            Role::Blocking | Role::Closing | Role::Worker(_) => false,
+            // Otherwise it is displaced by now.
+            Role::Worker(_) => place.runtime.simulation().is_some(),
+            Role::Blocking | Role::Closing => false,
         };
         places
-            .filter(|place| runs(place.role.get()))
+            .filter(runs)
             .any(|place| Arc::ptr_eq(place.runtime, runtime))
     })
 }

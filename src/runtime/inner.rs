@@ -19,6 +19,7 @@ use super::policy::Setup;
 use super::queues;
 use super::quiescence::Quiescence;
 use super::registry::Registry;
+use super::simulation::Simulation;
 use super::stats::Counters;
 use crate::contain::contain;
 use crate::error::Unjoined;
@@ -26,7 +27,7 @@ use crate::instant::Instant;
 use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::mutant;
-use crate::task::{CellHome, Header, Home, Key, Runnable, TaskInfo, Ticket};
+use crate::task::{CellHome, Header, Home, Key, Passage, Runnable, TaskInfo, Ticket};
 use crate::timers::{Clock, Pace, Timers};
 
 pub struct Inner {
@@ -80,6 +81,14 @@ impl Inner {
         self.closing.is_over()
     }
 
+    /// The simulation, if this is a simulated runtime.
+    pub(crate) fn simulation(&self) -> Option<&Simulation> {
+        match &self.policy {
+            Chosen::Simulated(simulation) => Some(simulation),
+            _ => None,
+        }
+    }
+
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
@@ -117,7 +126,12 @@ impl Inner {
 
     /// Whether somebody wants to know of each run of a worker.
     pub(super) fn is_observed(&self) -> bool {
-        matches!(self.policy, Chosen::Other(_)) || self.has_observer()
+        !matches!(self.policy, Chosen::Stealing(_)) || self.has_observer()
+    }
+
+    /// The same on pinned threads, of which policies are told nothing.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.has_observer() || self.simulation().is_some()
     }
 
     pub(crate) fn has_observer(&self) -> bool {
@@ -237,7 +251,7 @@ impl Home for Arc<Inner> {
         }
         // Each push is followed by a fence, which pairs with that in `settle`: either the shutdown
         // sees the push, or we see that.
-        if !self.closing.has_begun() {
+        if !self.closing.has_begun() || self.simulation().is_some() {
             self.policy.push_outside(self, queues::runnable(entry));
         } else {
             if let Chosen::Other(_) = self.policy {
@@ -264,6 +278,12 @@ impl Home for Arc<Inner> {
     }
 
     fn report(&self, unjoined: &Unjoined<'_>) {
+        if self
+            .simulation()
+            .is_some_and(|simulation| simulation.judges(unjoined))
+        {
+            return;
+        }
         contain(|| (self.options.on_fault)(unjoined));
     }
 
@@ -310,6 +330,15 @@ impl CellHome for Arc<Inner> {
         Inner::is_observed(self)
     }
 
+    fn is_traced(&self) -> bool {
+        self.simulation().is_some()
+    }
+
+    fn trace(&self, cell: TaskInfo, passage: Passage) {
+        self.simulation()
+            .inspect(|simulation| simulation.trace(cell, passage));
+    }
+
     fn discarded(&self) {
         self.policy_dropped();
     }
@@ -331,6 +360,11 @@ impl Clock for Inner {
             local.map(|local| local.owe_keeper()).is_some()
         });
         self.policy.notify_deadline(by_worker);
+    }
+
+    fn fires_at(&self, deadline: Instant) -> Instant {
+        let simulation = self.simulation();
+        simulation.map_or(deadline, |simulation| simulation.fires_at(deadline))
     }
 
     fn emptied(&self) {

@@ -37,8 +37,9 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
 /// its turn ends.
 fn give_away<'a>(place: &Place<'a>, local: &'a Local<'a>) -> Result<(), String> {
     let runtime = place.runtime;
-    if runtime.is_over() {
-        // The place has nothing to run any more, and this thread is needed to clear it.
+    if runtime.is_over() || runtime.simulation().is_some() {
+        // The place has nothing to run any more, and this thread is needed to clear it; or this is the
+        // only thread that there is.
         return Ok(());
     }
     local.hand_over();

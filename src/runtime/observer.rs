@@ -112,6 +112,8 @@ impl Inner {
                 local.hook(|desk| desk.after_completion(task));
             }
         });
+        self.simulation()
+            .inspect(|simulation| simulation.completed(task));
         if let Some(observer) = &self.options.observer {
             if task.is_actor() {
                 self.busy.with(task.id(), |shard| shard.remove(&task.id()));

@@ -6,12 +6,15 @@
 mod central;
 mod prioritized;
 mod sharing;
+mod simulated;
 mod stealing;
 
 use std::time::Duration;
 
 pub use prioritized::Prioritized;
 pub use sharing::Sharing;
+pub(crate) use simulated::Plan;
+pub use simulated::Simulated;
 pub(super) use stealing::Seen;
 pub use stealing::{Polling, Stealing};
 

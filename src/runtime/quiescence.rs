@@ -178,6 +178,12 @@ impl Inner {
     /// Declares the end, if it has come, where wakers may be called.
     pub(super) fn declare(&self) {
         while let Some(end) = self.find_end() {
+            if self
+                .simulation()
+                .is_some_and(|simulation| simulation.judges_end(self))
+            {
+                return;
+            }
             // Whoever tells brings forth work.
             self.rise();
             self.tell(&end);

@@ -43,6 +43,9 @@ pub struct Shutdown {
 impl Inner {
     /// Shuts down on this thread and waits for it; a second call waits for the first.
     pub(super) fn close(self: &Arc<Self>, grace: Duration) -> Shutdown {
+        if let Some(simulation) = self.simulation() {
+            return simulation.close(self, grace);
+        }
         let place = Place::new(self, Role::Closing);
         let _entered = place.enter();
         if !self.closing.begin() {
@@ -100,7 +103,7 @@ impl Inner {
         }
     }
 
-    fn cells(&self) -> usize {
+    pub(super) fn cells(&self) -> usize {
         self.registry.cells() + self.seats.cells()
     }
 
@@ -110,7 +113,7 @@ impl Inner {
     }
 
     /// Closes all mailboxes and lets nothing new begin; says how many actors live.
-    fn ask_to_stop(&self) -> usize {
+    pub(super) fn ask_to_stop(&self) -> usize {
         self.registry.close_to_cells();
         self.seats.close_to_cells();
         let alive = self.cells();
@@ -198,6 +201,9 @@ impl Closed {
     /// Starts the shutdown on a thread of its own, or here if there is none to be had.
     fn begin(&mut self) {
         self.begun = true;
+        if let Some(simulation) = self.runtime.simulation() {
+            return simulation.begin_close(&self.runtime, self.runtime.options().grace);
+        }
         let runtime = self.runtime.clone();
         let close = move || {
             let grace = runtime.options().grace;

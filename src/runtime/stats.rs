@@ -199,6 +199,7 @@ impl Inner {
                 (injector, own, 0)
             }
             Chosen::Other(other) => (0, vec![0; self.counters.len()], other.len()),
+            Chosen::Simulated(simulation) => (0, vec![0], simulation.len()),
         };
         let counters = self.counters.iter().zip(&own);
         let workers = counters.map(|(counters, &queued)| counters.stats(queued));

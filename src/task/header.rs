@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 
+use super::home::Passage;
 use super::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,17 +23,20 @@ pub struct Header {
     pub(crate) shard: Cell<u16>,
     /// For the scheduling policy: 0 is the lowest.
     pub(crate) priority: u8,
+    /// Whether its home is told of each message.
+    pub(crate) traced: bool,
     /// How many hold the cell; whoever gives up the last reference frees it.
     pub(crate) refs: AtomicU32,
 }
 
 impl Header {
-    pub(crate) fn new(vtable: &'static VTable, priority: u8, refs: u32) -> Self {
+    pub(crate) fn new(vtable: &'static VTable, priority: u8, traced: bool, refs: u32) -> Self {
         Header {
             vtable,
             links: Links::default(),
             shard: Cell::new(0),
             priority,
+            traced,
             refs: AtomicU32::new(refs),
         }
     }
@@ -82,6 +86,8 @@ pub(crate) struct VTable {
     pub(crate) info: unsafe fn(NonNull<Header>) -> TaskInfo,
     /// Tells its home something that nobody else is there to hear of.
     pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
+    /// Tells its home what becomes of a message, if it is traced. The caller holds a reference.
+    pub(crate) trace: unsafe fn(NonNull<Header>, Passage),
     /// How many messages wait in its mailbox. The caller holds a reference.
     pub(crate) waiting: unsafe fn(NonNull<Header>) -> usize,
 }

@@ -58,6 +58,16 @@ pub trait CellHome: Home {
         false
     }
 
+    /// Whether it keeps a trace of the messages of its cells.
+    fn is_traced(&self) -> bool {
+        false
+    }
+
+    /// What becomes of a message of this cell, if that is traced.
+    fn trace(&self, cell: TaskInfo, passage: Passage) {
+        let _ = (cell, passage);
+    }
+
     /// The runnable of a cell is dropped instead of being run.
     fn discarded(&self) {}
 
@@ -65,6 +75,23 @@ pub trait CellHome: Home {
     fn completed(&self, task: &TaskInfo) {
         let _ = task;
     }
+}
+
+/// What becomes of a message, for a home that keeps a trace; with the name of its type.
+#[derive(Clone, Copy)]
+pub enum Passage {
+    /// It was accepted at once.
+    Sent(&'static str),
+    /// Its sender waits for room.
+    AwaitsRoom(&'static str),
+    /// There was room for one that had waited.
+    Accepted,
+    /// It is given up by its sender, who had waited.
+    GivenUp,
+    /// The actor has got it from its mailbox.
+    Received,
+    /// The actor has got it from a source of its own.
+    FromSource(&'static str),
 }
 
 /// Where a home keeps the waker of a plain task.

@@ -33,6 +33,11 @@ impl TaskInfo {
         }
     }
 
+    /// The same under another number, for texts.
+    pub(crate) fn numbered(self, number: u64) -> Self {
+        TaskInfo { id: number, ..self }
+    }
+
     /// An actor's is the [`id`](crate::Address::id) of its addresses, which no other actor ever has.
     /// A plain task's tells it from all plain tasks that live at the same time.
     pub fn id(&self) -> u64 {

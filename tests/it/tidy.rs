@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
-const LAYERS: [&[&str]; 5] = [
+const LAYERS: [&[&str]; 6] = [
     &["sync", "contain", "error", "instant", "lock"],
     &["park", "task", "timers", "waiters"],
     &["runtime", "pinned", "time", "signal"],
     &["mailbox"],
     &["actor"],
+    &["sim"],
 ];
 
 /// The mailbox is above the executor only in order: it knows no runtime.

@@ -35,7 +35,10 @@ fn with_slot(slot: Slot<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) 
 fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let listed = StdArc::new(Asks::alone());
     let asked = TaskInfo::of_actor(1, None, 0);
-    let listing = listed.list(asks::Asker::Other("a task"), asked);
+    let listing = listed.list(asks::Edge {
+        from: asks::Who::Other("a task"),
+        to: asked,
+    });
     let (reply, answer) = with_slot(Slot::Listed(listing));
     (listed, reply, answer)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{Asker, Asks, Listing, end};
+use super::{Asks, Edge, Listing, Who, end};
 use crate::task::TaskInfo;
 
 /// Actors are known by a number here, and have names but for those from 100 to 199.
@@ -20,11 +20,14 @@ fn info(id: u64) -> TaskInfo {
 const TASK: u64 = u64::MAX;
 
 fn listed(asks: &Asks, (asker, asked): (u64, u64)) -> Listing {
-    let asker = match asker {
-        TASK => Asker::Other("a task"),
-        actor => Asker::Actor(info(actor)),
+    let from = match asker {
+        TASK => Who::Other("a task"),
+        actor => Who::Task(info(actor)),
     };
-    asks.list(asker, info(asked))
+    asks.list(Edge {
+        from,
+        to: info(asked),
+    })
 }
 
 /// The texts of these asks, with the beginning of their errors.

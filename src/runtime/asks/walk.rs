@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
-use super::{Asker, Listed};
+use super::{Edge, Who};
 use crate::error::Deadlock;
 use crate::task::TaskInfo;
 
@@ -16,7 +16,7 @@ use crate::task::TaskInfo;
 pub(super) const NAMES_MAX: usize = 16;
 
 /// The texts, in the order of the asks.
-pub(super) fn name_all(asks: &[Listed]) -> Vec<Deadlock> {
+pub(in crate::runtime) fn name_all(asks: &[&Edge]) -> Vec<Deadlock> {
     let graph = Graph::new(asks);
     asks.iter().map(|ask| graph.name(ask)).collect()
 }
@@ -55,11 +55,11 @@ enum Goal {
 }
 
 impl<'a> Graph<'a> {
-    fn new(asks: &'a [Listed]) -> Self {
+    fn new(asks: &[&'a Edge]) -> Self {
         let mut graph = Graph::default();
         for ask in asks {
-            let asked = graph.node(&ask.asked);
-            if let Asker::Actor(label) = &ask.asker {
+            let asked = graph.node(&ask.to);
+            if let Who::Task(label) = &ask.from {
                 let asker = graph.node(label);
                 graph.nodes[asker].asks.push(asked);
                 graph.nodes[asked].asked_by.push(asker);
@@ -137,14 +137,14 @@ impl<'a> Graph<'a> {
         }
     }
 
-    fn name(&self, ask: &Listed) -> Deadlock {
-        let asked = self.index[&ask.asked.id()];
+    fn name(&self, ask: &Edge) -> Deadlock {
+        let asked = self.index[&ask.to.id()];
         let (mut first, len) = match self.nodes[asked].goal {
             Goal::Cycle { first, len } => (first, len),
             Goal::End { last, steps } => return self.chain(ask, asked, last, steps + 2),
             Goal::Unknown | Goal::OnTheWay(_) => unreachable!("every actor was given a goal"),
         };
-        if let Asker::Actor(label) = &ask.asker {
+        if let Who::Task(label) = &ask.from {
             let asker = self.index[&label.id()];
             // A short way back to the asker is a cycle of its own, also if its way on is another.
             if let Some(steps) = self.steps_between(asked, asker) {
@@ -166,8 +166,8 @@ impl<'a> Graph<'a> {
         way.take(NAMES_MAX - 1).position(|at| at == to)
     }
 
-    fn chain(&self, ask: &Listed, second: usize, last: usize, names: usize) -> Deadlock {
-        Deadlock::new(self.path(&ask.asker, second, last, names), false)
+    fn chain(&self, ask: &Edge, second: usize, last: usize, names: usize) -> Deadlock {
+        Deadlock::new(self.path(&ask.from, second, last, names), false)
     }
 
     fn cycle(&self, first: usize, second: usize, names: usize) -> Deadlock {

@@ -1,0 +1,244 @@
+//! The shutdown of a simulated runtime: the same promises, kept by the one thread that there is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Entry, Lives, Problem, Simulation, State, Step};
+use crate::contain::contain;
+use crate::instant::{self, Instant};
+use crate::runtime::asks::Who;
+use crate::runtime::current::{Place, Role};
+use crate::runtime::inner::Inner;
+use crate::runtime::shutdown::Shutdown;
+use crate::task::{Key, Runnable};
+
+/// A shutdown that has begun and has no report.
+pub(super) struct Closing {
+    /// How many actors lived when it began.
+    alive: usize,
+    /// When actors are waited for no more; `None`: never.
+    deadline: Option<Instant>,
+    /// What became ready up to this one was queued before.
+    last_before: u64,
+    /// How many of those have not had their run.
+    before: usize,
+}
+
+impl Closing {
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+}
+
+impl Simulation {
+    /// Shuts down and gives the report; on another thread than its own without running anything.
+    pub(in crate::runtime) fn close(&self, inner: &Arc<Inner>, grace: Duration) -> Shutdown {
+        self.begin_close(inner, grace);
+        if self.is_here() {
+            let place = Place::new(inner, Role::Closing);
+            let _entered = place.enter();
+            let mut state = self.state.lock();
+            let outer = instant::simulate(Some(state.now));
+            if state.frames.is_empty() {
+                state.last_step = state.step.saturating_add(self.plan.steps);
+            }
+            drop(state);
+            self.run_until_closed(inner);
+            instant::simulate(outer);
+        }
+        inner.closing.report().expect("it is finished")
+    }
+
+    fn run_until_closed(&self, inner: &Arc<Inner>) {
+        // Whoever awaits the report has one turn with it.
+        while inner.closing.report().is_none() || !inner.closing.exempted().is_empty() {
+            match self.step(inner, None) {
+                Step::Done => {}
+                Step::TooMany if self.plan.judged => {
+                    self.fail(Problem::Steps(self.plan.steps));
+                }
+                _ => break,
+            }
+        }
+        self.finish(inner);
+    }
+
+    /// Asks all actors to stop; whoever drives the simulation does the rest.
+    pub(in crate::runtime) fn begin_close(&self, inner: &Arc<Inner>, grace: Duration) {
+        if !inner.closing.begin() {
+            return;
+        }
+        let mut state = self.state.lock();
+        let (before, last_before) = (state.ready_tasks(), state.pushed);
+        let deadline = state.now.checked_add(grace);
+        let running = std::mem::replace(&mut state.running, Who::Other("the shutdown"));
+        drop(state);
+        let alive = inner.ask_to_stop();
+        let mut state = self.state.lock();
+        state.running = running;
+        state.closing = Some(Closing {
+            alive,
+            deadline,
+            last_before,
+            before,
+        });
+        drop(state);
+        if !self.is_here() {
+            self.finish(inner);
+        }
+    }
+
+    /// Goes on with a shutdown, if it is time to.
+    pub(super) fn see_to_closing(&self, inner: &Arc<Inner>) {
+        let state = self.state.lock();
+        let Some(closing) = &state.closing else {
+            return;
+        };
+        let is_late = closing
+            .deadline
+            .is_some_and(|deadline| state.now >= deadline);
+        if closing.before > 0 {
+            return;
+        }
+        drop(state);
+        let left = inner.cells() > inner.closing.exempt_cells();
+        if left && !is_late {
+            return;
+        }
+        if left && self.plan.judged {
+            let waits = self.who_waits(inner).map(Problem::Deadlock);
+            self.fail(waits.unwrap_or_else(|| Problem::Cancelled(self.actors_left())));
+        }
+        self.finish(inner);
+    }
+
+    /// Cancels all that is left, and reports.
+    fn finish(&self, inner: &Arc<Inner>) {
+        let mut state = self.state.lock();
+        let Some(closing) = state.closing.take() else {
+            return;
+        };
+        let running = std::mem::replace(&mut state.running, Who::Other("the shutdown"));
+        drop(state);
+        inner.closing.finish();
+        inner.quiescence.end();
+        inner.seats.finish();
+        self.cancel_all(inner);
+        inner.closing.settle();
+        self.drain(inner);
+        let left = inner.cells();
+        inner.seats.forget();
+        inner.closing.set_report(closing.alive, left, 0);
+        self.state.lock().running = running;
+    }
+
+    /// A task that awaited the shutdown has had its turn with the report, and is over.
+    pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: Key) {
+        inner.had_its_turn(key);
+        self.cancel_all(inner);
+    }
+
+    /// Drops all but what is exempt; elsewhere than on its thread, also but for what is bound to that.
+    fn cancel_all(&self, inner: &Inner) {
+        let mut left = usize::MAX;
+        loop {
+            self.drain(inner);
+            let spare = inner.closing.exempted();
+            inner.registry.cancel_cells(&spare);
+            inner.registry.wake_tasks(&spare);
+            let bound = match self.is_here() {
+                true => inner.seats.clear(&spare),
+                false => 0,
+            };
+            self.drain(inner);
+            let still = inner.registry.others(&spare) + bound;
+            if still == 0 || still >= left {
+                return;
+            }
+            left = still;
+        }
+    }
+
+    /// Drops what is ready and nobody will run any more.
+    ///
+    /// One loop at a time does it, so a chain of tasks that hold each other is no recursion.
+    pub(super) fn drain(&self, inner: &Inner) {
+        while inner.closing.begin_drain() {
+            let unneeded = self.state.lock().take_unneeded(&inner.closing.exempted());
+            let is_empty = unneeded.is_empty();
+            for (runnable, home) in unneeded {
+                self.discard(runnable, &home);
+                // (V3) It was counted.
+                inner.fall();
+            }
+            inner.closing.end_drain();
+            if is_empty {
+                return;
+            }
+        }
+    }
+
+    fn discard(&self, runnable: Runnable, home: &Lives) {
+        match home {
+            Lives::Seat(seat) if self.is_here() => {
+                seat.visit(|_| contain(|| drop(runnable)));
+            }
+            // (V1) Not here.
+            Lives::Seat(_) => std::mem::forget(runnable),
+            Lives::Workers => contain(|| drop(runnable)),
+            Lives::Blocking => {
+                let job = runnable.info();
+                contain(|| drop(runnable));
+                self.completed(&job);
+            }
+        }
+    }
+
+    /// The actors that have not ended, by the order in which they were spawned.
+    fn actors_left(&self) -> Vec<String> {
+        let state = self.state.lock();
+        let labels = state.tasks.values().map(|tracked| &tracked.label);
+        let mut actors: Vec<_> = labels.filter(|label| label.is_actor()).collect();
+        actors.sort_unstable_by_key(|label| label.id());
+        actors.into_iter().map(ToString::to_string).collect()
+    }
+}
+
+impl State {
+    pub(super) fn ready_tasks(&self) -> usize {
+        let frames = self.frames.iter().filter(|frame| frame.is_queued());
+        self.ready.len() - frames.count()
+    }
+
+    /// It has its run; if it was queued before the shutdown, one less is.
+    pub(super) fn count_out(&mut self, age: u64) {
+        if let Some(closing) = &mut self.closing
+            && age <= closing.last_before
+        {
+            closing.before = closing.before.saturating_sub(1);
+        }
+    }
+
+    fn take_unneeded(&mut self, exempt: &[Key]) -> Vec<(Runnable, Lives)> {
+        let mut unneeded = Vec::new();
+        for entry in self.ready.take_all() {
+            match entry {
+                Entry::Task {
+                    runnable,
+                    identity,
+                    age,
+                } if !exempt.contains(&runnable.key()) => {
+                    self.count_out(age);
+                    let tracked = self.tasks.get(&identity);
+                    let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
+                    unneeded.push((runnable, home));
+                }
+                kept => {
+                    let rank = self.ready.rank();
+                    self.ready.push(kept, rank);
+                }
+            }
+        }
+        unneeded
+    }
+}

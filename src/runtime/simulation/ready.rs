@@ -1,0 +1,162 @@
+//! What is ready to run, and which of it comes next: drawn from a seed.
+//!
+//! The same seed and the same calls give the same order, on any machine.
+
+use std::collections::BTreeMap;
+
+/// Numbers drawn from a seed: SplitMix64 (Steele, Lea, Flood 2014).
+///
+/// Our own, since a seed that found something is to find it also with the next version of a
+/// library for random numbers.
+#[derive(Clone)]
+pub(in crate::runtime) struct Draw(u64);
+
+impl Draw {
+    pub(in crate::runtime) fn new(seed: u64) -> Self {
+        Draw(seed)
+    }
+
+    pub(in crate::runtime) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to `end`, without `end`; zero if that is.
+    pub(in crate::runtime) fn below(&mut self, end: u64) -> u64 {
+        let wide = u128::from(self.next()) * u128::from(end);
+        // The upper half of a product is below the factor, so it fits.
+        (wide >> u64::BITS) as u64
+    }
+}
+
+/// How the next one is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::runtime) enum Schedule {
+    /// Any one, all with the same probability.
+    Random,
+    /// The one with the highest priority, of those drawn for each task when it is spawned; whoever
+    /// would run at one of so many moments drawn `within` the first steps gets the lowest first.
+    /// Later any one.
+    Priorities { changes: u32, within: u64 },
+}
+
+/// Ranks that are drawn are above; those of tasks that were lowered go down from here.
+const LOWERED: u64 = 1 << 32;
+
+/// What is ready. With each item comes its rank, which is kept by the caller.
+pub(in crate::runtime) struct Ready<T> {
+    draw: Draw,
+    order: Order<T>,
+}
+
+enum Order<T> {
+    Any(Vec<T>),
+    Ranked(Ranked<T>),
+}
+
+struct Ranked<T> {
+    /// By rank, and by age among equals.
+    items: BTreeMap<(u64, u64), T>,
+    pushed: u64,
+    popped: u64,
+    within: u64,
+    /// At which steps whoever would run is lowered; the next one last.
+    changes: Vec<u64>,
+    lowest: u64,
+}
+
+impl<T> Ready<T> {
+    pub(in crate::runtime) fn new(schedule: Schedule, mut draw: Draw) -> Self {
+        let order = match schedule {
+            Schedule::Random => Order::Any(Vec::new()),
+            Schedule::Priorities { changes, within } => {
+                let mut changes: Vec<u64> = (0..changes).map(|_| draw.below(within)).collect();
+                changes.sort_unstable_by(|a, b| b.cmp(a));
+                Order::Ranked(Ranked {
+                    items: BTreeMap::new(),
+                    pushed: 0,
+                    popped: 0,
+                    within,
+                    changes,
+                    lowest: LOWERED,
+                })
+            }
+        };
+        Ready { draw, order }
+    }
+
+    /// A rank for a new task.
+    pub(in crate::runtime) fn rank(&mut self) -> u64 {
+        match self.order {
+            Order::Any(_) => 0,
+            Order::Ranked(_) => self.draw.next() | LOWERED,
+        }
+    }
+
+    /// A rank below all others.
+    pub(in crate::runtime) fn lowered(&mut self) -> u64 {
+        match &mut self.order {
+            Order::Any(_) => 0,
+            Order::Ranked(ranked) => {
+                ranked.lowest = ranked.lowest.saturating_sub(1);
+                ranked.lowest
+            }
+        }
+    }
+
+    pub(in crate::runtime) fn push(&mut self, item: T, rank: u64) {
+        match &mut self.order {
+            Order::Any(items) => items.push(item),
+            Order::Ranked(ranked) => {
+                ranked.pushed += 1;
+                // The highest rank is taken first, and of equals the oldest.
+                ranked.items.insert((rank, u64::MAX - ranked.pushed), item);
+            }
+        }
+    }
+
+    /// Takes the next one, and says whether it is to be lowered instead of being run.
+    pub(in crate::runtime) fn pop(&mut self) -> Option<(T, bool)> {
+        if let Order::Ranked(ranked) = &mut self.order
+            && ranked.popped >= ranked.within
+        {
+            let items = std::mem::take(&mut ranked.items);
+            self.order = Order::Any(items.into_values().collect());
+        }
+        match &mut self.order {
+            Order::Any(items) if items.is_empty() => None,
+            Order::Any(items) => {
+                let at = self.draw.below(items.len() as u64) as usize;
+                Some((items.swap_remove(at), false))
+            }
+            Order::Ranked(ranked) => {
+                let (_, item) = ranked.items.pop_last()?;
+                let lower = ranked.changes.last() == Some(&ranked.popped);
+                if lower {
+                    ranked.changes.pop();
+                } else {
+                    ranked.popped += 1;
+                }
+                Some((item, lower))
+            }
+        }
+    }
+
+    pub(in crate::runtime) fn len(&self) -> usize {
+        match &self.order {
+            Order::Any(items) => items.len(),
+            Order::Ranked(ranked) => ranked.items.len(),
+        }
+    }
+
+    /// Takes all, in no order that was drawn.
+    pub(in crate::runtime) fn take_all(&mut self) -> Vec<T> {
+        match &mut self.order {
+            Order::Any(items) => std::mem::take(items),
+            Order::Ranked(ranked) => std::mem::take(&mut ranked.items).into_values().collect(),
+        }
+    }
+}

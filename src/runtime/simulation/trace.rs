@@ -1,0 +1,186 @@
+//! What happened in a simulation: who ran, which message from whom, at what virtual time.
+//!
+//! Events are kept for the last steps, as they are, and made text only for who reads it. All of them,
+//! also those that are not kept, go into a fingerprint, which has nothing in it that differs between
+//! machines: no address, no number of the process, no name of a type.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write};
+
+use crate::instant::Instant;
+use crate::runtime::asks::Who;
+
+/// How many events are kept for each step of the trace, in the mean.
+const EVENTS_A_STEP: usize = 16;
+/// How many events of one step are shown.
+const SHOWN_A_STEP: usize = 12;
+
+pub(in crate::runtime) struct Trace {
+    events: VecDeque<Event>,
+    /// For how many steps events are kept.
+    steps: usize,
+    fingerprint: u64,
+}
+
+struct Event {
+    step: u64,
+    at: Instant,
+    who: Who,
+    what: What,
+}
+
+/// What happens in a step, or between two.
+pub(in crate::runtime) enum What {
+    Runs,
+    Spawns(Who),
+    Wakes(Who),
+    Sends(Message, Who),
+    AwaitsRoom(Message, Who),
+    GivesUp(Who),
+    Receives(Message, Who),
+    FromSource(&'static str),
+    Ends(Who),
+}
+
+/// A message: its number among all of the run, and its type.
+#[derive(Clone, Copy)]
+pub(in crate::runtime) struct Message {
+    pub(in crate::runtime) number: u64,
+    pub(in crate::runtime) name: &'static str,
+}
+
+impl Trace {
+    pub(in crate::runtime) fn new(steps: usize) -> Self {
+        Trace {
+            events: VecDeque::new(),
+            steps,
+            fingerprint: 0,
+        }
+    }
+
+    pub(in crate::runtime) fn add(&mut self, step: u64, at: Instant, who: &Who, what: What) {
+        let (kind, number, other) = what.numbers();
+        let words = [step, at.nanos(), who.number(), kind, number, other];
+        // FNV-1a, a word at a time.
+        for word in words {
+            self.fingerprint = (self.fingerprint ^ word).wrapping_mul(0x0100_0000_01b3);
+            self.fingerprint ^= self.fingerprint >> 29;
+        }
+        if self.steps == 0 {
+            return;
+        }
+        let keep = self.steps as u64;
+        while let Some(oldest) = self.events.front()
+            && (oldest.step + keep <= step || self.events.len() >= self.steps * EVENTS_A_STEP)
+        {
+            self.events.pop_front();
+        }
+        let who = who.clone();
+        self.events.push_back(Event {
+            step,
+            at,
+            who,
+            what,
+        });
+    }
+
+    /// A number that stands for all that has happened: the same for the same run on any machine.
+    pub(in crate::runtime) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// A line for each of the last steps.
+    pub(in crate::runtime) fn text(&self) -> String {
+        let mut text = String::from("  step          time  who: what\n");
+        let mut events = self.events.iter().peekable();
+        while let Some(first) = events.next() {
+            let at = first.at.duration_since(Instant::ZERO);
+            let (seconds, micros) = (at.as_secs(), at.subsec_micros());
+            // A string takes all.
+            let _ = write!(
+                text,
+                "{:>6} {seconds:>6}.{micros:06}  {}",
+                first.step, first.who
+            );
+            let mut parts = vec![first.what.to_string()];
+            let same =
+                |next: &&Event| (next.step, next.who.number()) == (first.step, first.who.number());
+            while let Some(next) = events.next_if(same) {
+                parts.push(next.what.to_string());
+            }
+            let more = parts.len().saturating_sub(SHOWN_A_STEP);
+            parts.truncate(SHOWN_A_STEP);
+            parts.retain(|part| !part.is_empty());
+            if more > 0 {
+                parts.push(format!("and {more} things more"));
+            }
+            let _ = match parts.is_empty() {
+                true => writeln!(text, " runs"),
+                false => writeln!(text, ": {}", parts.join(", ")),
+            };
+        }
+        text
+    }
+}
+
+impl What {
+    /// A number for the kind, one for the message, one for whom it is about.
+    fn numbers(&self) -> (u64, u64, u64) {
+        match self {
+            What::Runs => (1, 0, 0),
+            What::Spawns(who) => (2, 0, who.number()),
+            What::Wakes(who) => (3, 0, who.number()),
+            What::Sends(message, to) => (4, message.number, to.number()),
+            What::AwaitsRoom(message, to) => (5, message.number, to.number()),
+            What::GivesUp(to) => (6, 0, to.number()),
+            What::Receives(message, from) => (7, message.number, from.number()),
+            What::FromSource(_) => (8, 0, 0),
+            What::Ends(who) => (9, 0, who.number()),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Runs => Ok(()),
+            What::Spawns(who) => write!(f, "spawns {who}"),
+            What::Wakes(who) => write!(f, "wakes {who}"),
+            What::Sends(message, to) => write!(f, "sends {message} to {to}"),
+            What::AwaitsRoom(message, to) => write!(f, "waits to send {message} to {to}"),
+            What::GivesUp(to) => write!(f, "gives up sending to {to}"),
+            What::Receives(message, from) => write!(f, "gets {message} from {from}"),
+            What::FromSource(name) => write!(f, "gets {} from a source of its own", short(name)),
+            What::Ends(who) => write!(f, "{who} ends"),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{} {}", self.number, short(self.name))
+    }
+}
+
+/// The name of a type without the paths in it.
+fn short(name: &str) -> String {
+    let mut short = String::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let word = rest
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(rest.len());
+        let (head, tail) = rest.split_at(word);
+        match tail.strip_prefix("::") {
+            // A path goes on.
+            Some(after) => rest = after,
+            None => {
+                let mut after = tail.chars();
+                short.push_str(head);
+                short.extend(after.next());
+                rest = after.as_str();
+            }
+        }
+    }
+    short
+}

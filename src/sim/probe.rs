@@ -1,0 +1,158 @@
+//! An address for tests: what is sent to it is looked at where the test wants to.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::actor::{Address, Context, actor};
+use crate::error::Fault;
+use crate::sync::Mutex;
+use crate::time::timeout;
+
+/// An [`Address`] whose messages the test takes itself, and says what it expects.
+///
+/// It dereferences to its address. Time is that of the runtime it is used on, so virtual in a
+/// simulation, and no test needs a sleep; elsewhere it is the system's.
+///
+/// ```
+/// use greenroom::{Address, Context, sim, sim::TestProbe, spawn, time};
+/// use std::time::Duration;
+///
+/// async fn alarm(mut cx: Context<Duration>, bell: Address<&'static str>) {
+///     while let Some(after) = cx.recv().await {
+///         time::sleep(after).await;
+///         bell.tell("ring").unwrap();
+///     }
+/// }
+///
+/// sim::explore(0..10, || async {
+///     let mut bell = TestProbe::new("bell");
+///     let alarm = spawn!(alarm(_, bell.address()), name = "alarm");
+///     alarm.tell(Duration::from_secs(60)).unwrap();
+///     bell.expect_no_message(Duration::from_secs(59)).await;
+///     assert_eq!(bell.expect_within(Duration::from_secs(2)).await, "ring");
+/// });
+/// ```
+pub struct TestProbe<M> {
+    address: Address<M>,
+    /// Puts what arrives into `heard`, when it is polled.
+    actor: Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>,
+    heard: Arc<Mutex<VecDeque<M>>>,
+    /// It was stopped, or killed.
+    ended: bool,
+}
+
+impl<M: Send + 'static> TestProbe<M> {
+    /// A probe of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        let heard = Arc::new(Mutex::new(VecDeque::new()));
+        let hears = heard.clone();
+        let hear = |mut cx: Context<M>| async move {
+            while let Some(message) = cx.recv().await {
+                hears.lock().push_back(message);
+            }
+        };
+        let (address, actor) = actor(hear).name(name).split();
+        TestProbe {
+            address,
+            actor: Box::pin(actor),
+            heard,
+            ended: false,
+        }
+    }
+
+    /// A clone of the address.
+    pub fn address(&self) -> Address<M> {
+        self.address.clone()
+    }
+
+    /// Waits for the next message, as long as it takes.
+    ///
+    /// # Panics
+    /// If the probe was stopped and has none left.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    #[track_caller]
+    pub fn expect(&mut self) -> impl Future<Output = M> {
+        let here = Location::caller();
+        async move {
+            match self.next().await {
+                Some(message) => message,
+                None => panic!("a message was expected at {here}, but the probe was stopped"),
+            }
+        }
+    }
+
+    /// Waits for the next message, at most so long.
+    ///
+    /// # Panics
+    /// If none comes in that time.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    #[track_caller]
+    pub fn expect_within(&mut self, duration: Duration) -> impl Future<Output = M> {
+        let here = Location::caller();
+        async move {
+            match timeout(duration, self.next()).await {
+                Ok(Some(message)) => message,
+                _ => panic!("a message was expected at {here}, but none came within {duration:?}"),
+            }
+        }
+    }
+
+    /// Waits for so long.
+    ///
+    /// # Panics
+    /// If a message comes meanwhile, or has come before.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    #[track_caller]
+    pub fn expect_no_message(&mut self, duration: Duration) -> impl Future<Output = ()> {
+        let here = Location::caller();
+        async move {
+            if let Ok(Some(_)) = timeout(duration, self.next()).await {
+                panic!("no message was expected at {here}, but one came within {duration:?}");
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<M> {
+        std::future::poll_fn(|cx| {
+            let mut first = self.heard.lock().pop_front();
+            if first.is_none() && !self.ended {
+                self.ended = self.actor.as_mut().poll(cx).is_ready();
+                first = self.heard.lock().pop_front();
+            }
+            match first {
+                None if !self.ended => Poll::Pending,
+                heard => Poll::Ready(heard),
+            }
+        })
+        .await
+    }
+}
+
+impl<M> Deref for TestProbe<M> {
+    type Target = Address<M>;
+
+    fn deref(&self) -> &Address<M> {
+        &self.address
+    }
+}
+
+impl<M> fmt::Debug for TestProbe<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestProbe")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}

@@ -109,11 +109,21 @@ impl<M: Send + 'static> Places<M> for Held<M> {
             }
         }
         let wait = wait.get_or_insert_with(|| Box::new(None::<Ticket<M>>));
-        self.mailbox.poll_reserve(ticket(wait), cx)
+        let ticket = ticket(wait);
+        let waited = ticket.is_some();
+        let reserved = self.mailbox.poll_reserve(ticket, cx);
+        match (waited, &reserved) {
+            (false, Poll::Pending) => self.trace(|| Passage::AwaitsRoom(type_name::<M>())),
+            (true, Poll::Ready(Ok(()))) => self.trace(|| Passage::HasPlace),
+            (true, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp),
+            (true, Poll::Pending) | (false, Poll::Ready(_)) => {}
+        }
+        reserved
     }
 
     fn leave_line(&self, wait: Wait) {
         if let Some(ticket) = wait.and_then(|mut wait| ticket(&mut wait).take()) {
+            self.trace(|| Passage::GivenUp);
             self.pass_on(self.mailbox.leave_line(ticket));
         }
     }

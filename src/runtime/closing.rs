@@ -192,22 +192,20 @@ impl Closing {
 
     /// Tells how it went. Of the actors `alive` at the beginning `left` still are: the exempt ones,
     /// and those in the hands of threads that are left behind, which will be cancelled.
-    pub(super) fn set_report(&self, alive: usize, left: usize, left_behind: usize) -> Shutdown {
+    pub(super) fn set_report(&self, alive: usize, left: usize, left_behind: usize) {
         let mut state = self.state.lock();
         let exempt = state.exempt_cells().min(left);
         // Relaxed: the threads that add to the counts were waited for, as long as they are.
         let cancelled = self.cancelled.load(Ordering::Relaxed) + left - exempt;
-        let report = Shutdown {
+        state.report = Some(Shutdown {
             ended: alive.saturating_sub(cancelled + exempt),
             cancelled,
             unhandled: self.undelivered.load(Ordering::Relaxed),
             left_behind,
-        };
-        state.report = Some(report.clone());
+        });
         drop(state);
         self.changed.notify_all();
         self.reported.wake_all();
-        report
     }
 
     pub(super) fn poll_report(&self, ticket: &mut Ticket, cx: &mut Context<'_>) -> Poll<()> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::closing::State;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
-use crate::instant::Instant;
+use crate::instant::{Instant, SystemTime};
 use crate::pinned::Seat;
 use crate::sync::{mutant, yield_now};
 use crate::task::Key;
@@ -42,15 +42,15 @@ pub struct Shutdown {
 
 impl Inner {
     /// Shuts down on this thread and waits for it; a second call waits for the first.
-    pub(super) fn close(self: &Arc<Self>, grace: Duration) -> Shutdown {
+    pub(super) fn close(self: &Arc<Self>, grace: Duration) {
         if let Some(simulation) = self.simulation() {
             return simulation.close(self, grace);
         }
+        let _time = SystemTime::enter();
         let place = Place::new(self, Role::Closing);
         let _entered = place.enter();
         if !self.closing.begin() {
-            self.wait_for_report();
-            return self.closing.report().expect("waited for it");
+            return self.wait_for_report();
         }
         let deadline = Instant::now().checked_add(grace);
         let alive = self.ask_to_stop();
@@ -67,7 +67,7 @@ impl Inner {
         self.drain();
         let pinned: usize = staying.iter().map(|seat| seat.registry.cells()).sum();
         let left = self.registry.cells() + pinned;
-        self.closing.set_report(alive, left, left_behind)
+        self.closing.set_report(alive, left, left_behind);
     }
 
     /// Cancels until nothing is left, or as long as it gets less: a policy may keep something.

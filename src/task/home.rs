@@ -86,6 +86,8 @@ pub enum Passage {
     AwaitsRoom(&'static str),
     /// There was room for one that had waited.
     Accepted,
+    /// A place was reserved for one that had waited; it is sent when it is made.
+    HasPlace,
     /// It is given up by its sender, who had waited.
     GivenUp,
     /// The actor has got it from its mailbox.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Entry, Lives, Problem, Simulation, State, Step};
+use super::state::{Entry, State};
+use super::{Lives, Problem, Simulation, Step};
 use crate::contain::contain;
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::current::{Place, Role};
 use crate::runtime::inner::Inner;
-use crate::runtime::shutdown::Shutdown;
 use crate::task::{Key, Runnable};
 
 /// A shutdown that has begun and has no report.
@@ -31,22 +31,22 @@ impl Closing {
 }
 
 impl Simulation {
-    /// Shuts down and gives the report; on another thread than its own without running anything.
-    pub(in crate::runtime) fn close(&self, inner: &Arc<Inner>, grace: Duration) -> Shutdown {
+    /// Shuts down; on another thread than its own without running anything.
+    pub(in crate::runtime) fn close(&self, inner: &Arc<Inner>, grace: Duration) {
+        let place = Place::new(inner, Role::Closing);
+        let _entered = place.enter();
         self.begin_close(inner, grace);
-        if self.is_here() {
-            let place = Place::new(inner, Role::Closing);
-            let _entered = place.enter();
-            let mut state = self.state.lock();
-            let outer = instant::simulate(Some(state.now));
-            if state.frames.is_empty() {
-                state.last_step = state.step.saturating_add(self.plan.steps);
-            }
-            drop(state);
-            self.run_until_closed(inner);
-            instant::simulate(outer);
+        if !self.is_here() {
+            return self.finish(inner);
         }
-        inner.closing.report().expect("it is finished")
+        let mut state = self.state.lock();
+        let outer = instant::simulate(Some(state.now));
+        if state.frames.is_empty() {
+            state.last_step = state.step.saturating_add(self.plan.steps);
+        }
+        drop(state);
+        self.run_until_closed(inner);
+        instant::simulate(outer);
     }
 
     fn run_until_closed(&self, inner: &Arc<Inner>) {

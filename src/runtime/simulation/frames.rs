@@ -8,8 +8,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+use super::state::{Entry, State};
 use super::trace::What;
-use super::{Entry, Problem, Simulation, State, Step};
+use super::{Problem, Simulation, Step};
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::current::{self, Place, Role};

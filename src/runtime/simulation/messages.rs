@@ -4,8 +4,9 @@
 
 use std::collections::VecDeque;
 
+use super::Simulation;
+use super::state::State;
 use super::trace::{Message, What};
-use super::{Simulation, State};
 use crate::runtime::asks::{Edge, Who};
 use crate::task::{Passage, TaskInfo};
 
@@ -72,6 +73,12 @@ impl State {
                 // The line is first in, first out, so those before it have come in as well.
                 if let Some(at) = lane.position(&running) {
                     lane.accepted.extend(lane.line.drain(..=at));
+                }
+                return;
+            }
+            Passage::HasPlace => {
+                if let Some(at) = lane.position(&running) {
+                    lane.line.remove(at);
                 }
                 return;
             }

@@ -39,12 +39,10 @@ crate::sync::thread_local! {
 /// Drops what a shutdown refused to take. Its drop may bring something that is refused as well, and
 /// so on for ever: then one is kept for as long as the process lives, and that is told.
 pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
-    static KEPT: OnceLock<Mutex<Vec<Box<dyn Any + Send>>>> = OnceLock::new();
     // Without the thread-local the thread ends, and brings nothing for ever.
     let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
     if depth >= REFUSED_DEPTH_MAX {
-        let kept = KEPT.get_or_init(|| Mutex::new(Vec::new()));
-        kept.lock().push(Box::new(value));
+        keep(value);
         // Not `eprintln!`, which panics where stderr is closed.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr(),
@@ -58,6 +56,13 @@ pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
     let _ = REFUSED_DEPTH.try_with(|cell| cell.set(depth + 1));
     contain(|| drop(value));
     let _ = REFUSED_DEPTH.try_with(|cell| cell.set(depth));
+}
+
+/// Keeps what can't be dropped for as long as the process lives.
+pub(crate) fn keep(value: impl Send + 'static) {
+    static KEPT: OnceLock<Mutex<Vec<Box<dyn Any + Send>>>> = OnceLock::new();
+    let kept = KEPT.get_or_init(|| Mutex::new(Vec::new()));
+    kept.lock().push(Box::new(value));
 }
 
 /// What a panic carried: the payload of [`std::panic::catch_unwind`], with its text.

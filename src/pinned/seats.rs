@@ -123,10 +123,10 @@ impl Seats {
         seats.iter().map(|seat| seat.clear_simulated(exempt)).sum()
     }
 
-    /// In a simulation: nothing is left on any.
-    pub(crate) fn forget(&self) {
+    /// In a simulation: all that there are, of which none is looked at any more.
+    pub(crate) fn take(&self) -> Vec<Arc<Seat>> {
         let taken = std::mem::take(&mut self.0.lock().taken);
-        drop(taken);
+        taken.into_iter().map(|(seat, _)| seat).collect()
     }
 
     /// Tells all threads to end.

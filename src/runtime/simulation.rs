@@ -24,8 +24,8 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use closing::Closing;
-pub use judging::Problem;
 pub(crate) use judging::Failed;
+pub use judging::Problem;
 pub(super) use ready::{Draw, Ready, Schedule};
 use state::{Next, State};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::state::{Entry, State};
 use super::{Lives, Problem, Simulation, Step};
-use crate::contain::contain;
+use crate::contain::{contain, keep};
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::current::{Place, Role};
@@ -127,7 +127,11 @@ impl Simulation {
         inner.closing.settle();
         self.drain(inner);
         let left = inner.cells();
-        inner.seats.forget();
+        let seats = inner.seats.take();
+        if !self.is_here() {
+            // (V1) What lives there is not dropped here, and nowhere else.
+            keep(seats);
+        }
         inner.closing.set_report(closing.alive, left, 0);
         self.state.lock().running = running;
     }
@@ -184,7 +188,7 @@ impl Simulation {
                 seat.visit(|_| contain(|| drop(runnable)));
             }
             // (V1) Not here.
-            Lives::Seat(_) => std::mem::forget(runnable),
+            Lives::Seat(_) => keep(runnable),
             Lives::Workers => contain(|| drop(runnable)),
             Lives::Blocking => {
                 let job = runnable.info();

@@ -2,6 +2,9 @@
 //!
 //! The same seed and the same calls give the same order, on any machine.
 
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
 use std::collections::BTreeMap;
 
 /// Numbers drawn from a seed: SplitMix64 (Steele, Lea, Flood 2014).

@@ -102,11 +102,15 @@ impl Trace {
                 "{:>6} {seconds:>6}.{micros:06}  {}",
                 first.step, first.who
             );
-            let mut parts = vec![first.what.to_string()];
             let same =
                 |next: &&Event| (next.step, next.who.number()) == (first.step, first.who.number());
+            let (mut parts, mut last) = (vec![first.what.to_string()], &first.what);
             while let Some(next) = events.next_if(same) {
-                parts.push(next.what.to_string());
+                // Whoever is sent a message is woken for it, mostly.
+                if !next.what.follows(last) {
+                    parts.push(next.what.to_string());
+                }
+                last = &next.what;
             }
             let more = parts.len().saturating_sub(SHOWN_A_STEP);
             parts.truncate(SHOWN_A_STEP);
@@ -124,6 +128,12 @@ impl Trace {
 }
 
 impl What {
+    /// Whether it is the wake-up of whom this message was sent to.
+    fn follows(&self, before: &What) -> bool {
+        matches!((before, self), (What::Sends(_, to), What::Wakes(woken))
+            if to.number() == woken.number())
+    }
+
     /// A number for the kind, one for the message, one for whom it is about.
     fn numbers(&self) -> (u64, u64, u64) {
         match self {

@@ -1,0 +1,153 @@
+//! What becomes of a run: how far it came, whether it has failed, and who waited for whom.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Simulation;
+use super::state::State;
+use crate::error::Unjoined;
+use crate::instant::Instant;
+use crate::runtime::asks::{self, Edge, Who};
+use crate::runtime::inner::Inner;
+use crate::task::TaskInfo;
+
+/// Why a simulated run has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Somebody panicked, and nobody joined it: who, and the text.
+    Panicked(String),
+    /// Nothing was ready and no timer armed, but somebody waited: who waits for whom.
+    Deadlock(String),
+    /// These actors had to be cancelled by the shutdown that follows a run.
+    Cancelled(Vec<String>),
+    /// It has taken this many steps, and is not over.
+    Steps(u64),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Panicked(text) => f.write_str(text),
+            Problem::Deadlock(who) => write!(f, "deadlock: {who}"),
+            Problem::Cancelled(actors) => {
+                write!(f, "the shutdown had to cancel {}", actors.join(", "))
+            }
+            Problem::Steps(steps) => write!(f, "not over after {steps} steps"),
+        }
+    }
+}
+
+/// How and when a judged run has failed.
+#[derive(Clone)]
+pub(crate) struct Failed {
+    pub(crate) problem: Problem,
+    pub(crate) run: Ran,
+    pub(crate) trace: String,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy)]
+pub(crate) struct Ran {
+    pub(crate) steps: u64,
+    pub(crate) time: Duration,
+    pub(crate) fingerprint: u64,
+}
+
+impl Simulation {
+    /// How far it has come.
+    pub(crate) fn ran(&self) -> Ran {
+        self.state.lock().ran()
+    }
+
+    pub(crate) fn failure(&self) -> Option<Failed> {
+        self.state.lock().failure.clone()
+    }
+
+    /// Has a judged run end; the first problem counts.
+    pub(crate) fn fail(&self, problem: Problem) {
+        let mut state = self.state.lock();
+        if state.failure.is_none() {
+            state.failure = Some(Failed {
+                problem,
+                run: state.ran(),
+                trace: state.trace.text(),
+            });
+        }
+    }
+
+    /// Somebody has panicked and nobody joined it; says whether that is all that is to be done.
+    pub(in crate::runtime) fn judges(&self, unjoined: &Unjoined<'_>) -> bool {
+        if !self.plan.judged {
+            return false;
+        }
+        let state = self.state.lock();
+        let actor = unjoined.id.and_then(|id| state.actors.get(&id));
+        let who = actor.map_or_else(|| "a task".to_owned(), TaskInfo::to_string);
+        drop(state);
+        self.fail(Problem::Panicked(format!("{who} {}", unjoined.fault)));
+        true
+    }
+
+    /// Nothing is left to run. In a judged run that somebody waits then is a failure; says whether that
+    /// has ended the run.
+    pub(in crate::runtime) fn judges_end(&self, inner: &Inner) -> bool {
+        let waits = self.plan.judged.then(|| self.who_waits(inner)).flatten();
+        waits
+            .map(|waits| self.fail(Problem::Deadlock(waits)))
+            .is_some()
+    }
+
+    /// Who waits for whom, by the asks and the sends: a cycle, if there is one.
+    pub(super) fn who_waits(&self, inner: &Inner) -> Option<String> {
+        let asks = inner.asks.waiting();
+        let sends = self.state.lock().waiting_sends();
+        let edges: Vec<&Edge> = asks.iter().map(|ask| ask.edge()).chain(&sends).collect();
+        let named = asks::walk::name_all(&edges);
+        let found = named.iter().find(|waits| waits.is_cycle());
+        found.or(named.first()).map(ToString::to_string)
+    }
+
+    /// What to say when nothing is ready and no deadline is left.
+    pub(super) fn rest_text(&self, inner: &Inner) -> String {
+        self.who_waits(inner).unwrap_or_else(|| {
+            let state = self.state.lock();
+            let who = state
+                .frames
+                .last()
+                .map_or(&state.running, |frame| &frame.who);
+            let beneath = match state
+                .frames
+                .iter()
+                .rev()
+                .skip(1)
+                .find(|frame| frame.is_ready())
+            {
+                Some(ready) => format!("; {} could go on, but waits beneath it", ready.who),
+                None => String::new(),
+            };
+            format!("{who} waits, and nothing is left that could wake it{beneath}")
+        })
+    }
+
+    /// The ask of `asker`, or of whoever runs, under the numbers of this simulation.
+    pub(in crate::runtime) fn edge(&self, asker: Option<TaskInfo>, asked: TaskInfo) -> Edge {
+        let mut state = self.state.lock();
+        let from = match asker {
+            Some(asker) => Who::Task(state.label(asker)),
+            None => state.running.clone(),
+        };
+        let to = state.label(asked);
+        Edge { from, to }
+    }
+}
+
+impl State {
+    pub(super) fn ran(&self) -> Ran {
+        Ran {
+            steps: self.step,
+            time: self.now.duration_since(Instant::ZERO),
+            fingerprint: self.trace.fingerprint(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What is drawn, and in which order things come out.
+
+use super::{Draw, LOWERED, Ready, Schedule};
+
+const PRIORITIES: Schedule = Schedule::Priorities {
+    changes: 3,
+    within: 50,
+};
+
+#[test]
+fn numbers_are_those_of_the_paper_on_any_machine() {
+    let mut draw = Draw::new(1_234_567);
+    let first = [draw.next(), draw.next(), draw.next()];
+    let published = [
+        6_457_827_717_110_365_317,
+        3_203_168_211_198_807_973,
+        9_817_491_932_198_370_423,
+    ];
+    assert_eq!(first, published);
+}
+
+#[test]
+fn a_number_below_an_end_is_below_it_and_any_comes() {
+    let mut draw = Draw::new(1);
+    let mut seen = [0; 7];
+    for _ in 0..7000 {
+        seen[draw.below(7) as usize] += 1;
+    }
+    assert!(
+        seen.iter().all(|&count| (800..1200).contains(&count)),
+        "{seen:?}"
+    );
+    assert_eq!(draw.below(0), 0);
+    assert_eq!(draw.below(1), 0);
+}
+
+#[test]
+fn the_highest_rank_comes_first_and_of_equals_the_oldest() {
+    let schedule = Schedule::Priorities {
+        changes: 0,
+        within: 50,
+    };
+    let mut ready = Ready::new(schedule, Draw::new(1));
+    for (item, rank) in [(1, 5), (2, 9), (3, 5), (4, 7)] {
+        ready.push(item, rank);
+    }
+    let order: Vec<i32> = std::iter::from_fn(|| ready.pop().map(|(item, _)| item)).collect();
+    assert_eq!(order, [2, 4, 1, 3]);
+}
+
+#[test]
+fn as_many_are_lowered_as_there_are_changes_and_none_afterwards() {
+    for seed in 0..100 {
+        let mut ready = Ready::new(PRIORITIES, Draw::new(seed));
+        let mut lowered = Vec::new();
+        for step in 0..60 {
+            ready.push((), step);
+            let mut popped = ready.pop().unwrap();
+            while popped.1 {
+                lowered.push(step);
+                ready.push((), 0);
+                popped = ready.pop().unwrap();
+            }
+        }
+        assert!(
+            lowered.len() == 3 && lowered.iter().all(|&step| step < 50),
+            "{lowered:?}"
+        );
+    }
+}
+
+#[test]
+fn whoever_is_lowered_is_below_all_others_and_all_who_were_before() {
+    let mut ready = Ready::<()>::new(PRIORITIES, Draw::new(1));
+    let (first, second) = (ready.lowered(), ready.lowered());
+    assert!(second < first && first < LOWERED);
+    assert!((0..1000).all(|_| ready.rank() >= LOWERED));
+}
+
+#[test]
+fn after_the_steps_that_were_said_the_order_is_any() {
+    let first = |seed| {
+        let mut ready = Ready::new(
+            Schedule::Priorities {
+                changes: 0,
+                within: 2,
+            },
+            Draw::new(seed),
+        );
+        (0..6).for_each(|item| ready.push(item, item));
+        assert_eq!(ready.pop(), Some((5, false)));
+        assert_eq!(ready.pop(), Some((4, false)));
+        assert_eq!(ready.len(), 4);
+        ready.pop().unwrap().0
+    };
+    let found: std::collections::HashSet<u64> = (0..100).map(first).collect();
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn all_that_is_taken_is_all_that_was_there() {
+    for schedule in [PRIORITIES, Schedule::Random] {
+        let mut ready = Ready::new(schedule, Draw::new(1));
+        (0..5).for_each(|item| ready.push(item, item % 2));
+        let mut all = ready.take_all();
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3, 4]);
+        assert_eq!(ready.pop(), None);
+    }
+}

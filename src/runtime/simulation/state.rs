@@ -1,0 +1,261 @@
+//! What a simulation knows: what is ready, who there is, who runs, and what time it is.
+//!
+//! Whatever is kept by the number of the process or by an address is looked up and never listed: in what
+//! is drawn and told, tasks and actors have the numbers of this simulation, in the order of their births.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::closing::Closing;
+use super::frames::Frame;
+use super::judging::Failed;
+use super::messages::Lane;
+use super::trace::{Trace, What};
+use super::{Draw, Lives, Ready};
+use crate::instant::{self, Instant};
+use crate::runtime::asks::Who;
+use crate::runtime::policy::Plan;
+use crate::task::{Runnable, TaskInfo};
+
+/// How long a step takes in virtual time: about as long as a short turn takes on a real machine, so
+/// that whoever waits for a time by yielding sees it come.
+const STEP: Duration = Duration::from_micros(1);
+
+pub(super) struct State {
+    pub(super) ready: Ready<Entry>,
+    pub(super) draw: Draw,
+    pub(super) now: Instant,
+    pub(super) step: u64,
+    /// After which step it has taken too many.
+    pub(super) last_step: u64,
+    /// All tasks, actors and jobs that have not ended, by [`identity`].
+    pub(super) tasks: HashMap<u64, Tracked>,
+    /// Of a judged run: the labels of all actors that there were, by their ids.
+    pub(super) actors: HashMap<u64, TaskInfo>,
+    /// What is on its way to an actor, by its id.
+    pub(super) lanes: HashMap<u64, Lane>,
+    /// How many tasks there were.
+    pub(super) tasks_born: u64,
+    /// How many messages there were.
+    pub(super) messages_born: u64,
+    /// How many frames there were.
+    pub(super) frames_born: u64,
+    /// How many runnables became ready.
+    pub(super) pushed: u64,
+    pub(super) frames: Vec<Frame>,
+    /// Who does what happens now.
+    pub(super) running: Who,
+    pub(super) trace: Trace,
+    pub(super) closing: Option<Closing>,
+    pub(super) failure: Option<Failed>,
+}
+
+/// Something that is ready.
+pub(super) enum Entry {
+    Task {
+        runnable: Runnable,
+        identity: u64,
+        /// How many became ready before it.
+        age: u64,
+    },
+    Frame(u64),
+}
+
+/// What is known of a task, actor or job.
+pub(super) struct Tracked {
+    /// Under its number in this simulation.
+    pub(super) label: TaskInfo,
+    pub(super) rank: u64,
+    pub(super) home: Lives,
+}
+
+/// What tells a task or actor from all others that live.
+pub(super) fn identity(task: &TaskInfo) -> u64 {
+    // A task's is an address, and so even.
+    if task.is_actor() {
+        task.id() << 1 | 1
+    } else {
+        task.id()
+    }
+}
+
+/// What comes next.
+pub(super) enum Next {
+    Frame,
+    Task(Runnable, Lives),
+}
+
+impl State {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let (draw, schedule) = plan.begin();
+        let mut of_time = draw.clone();
+        let of_order = Draw::new(of_time.next());
+        State {
+            ready: Ready::new(schedule, of_order),
+            draw: of_time,
+            now: Instant::ZERO,
+            step: 0,
+            last_step: 0,
+            tasks: HashMap::new(),
+            actors: HashMap::new(),
+            lanes: HashMap::new(),
+            tasks_born: 0,
+            messages_born: 0,
+            frames_born: 0,
+            pushed: 0,
+            frames: Vec::new(),
+            running: Who::Other("outside"),
+            trace: Trace::new(plan.trace),
+            closing: None,
+            failure: None,
+        }
+    }
+
+    pub(super) fn push(
+        &mut self,
+        runnable: Runnable,
+        task: &TaskInfo,
+        again: bool,
+        home: &Lives,
+        keep: bool,
+    ) {
+        let identity = identity(task);
+        let event = match self.tasks.get(&identity) {
+            Some(tracked) if !again => Some(What::Wakes(Who::Task(tracked.label.clone()))),
+            Some(_) => None,
+            None => {
+                self.tasks_born += 1;
+                let label = task.clone().numbered(self.tasks_born);
+                let tracked = Tracked {
+                    label: label.clone(),
+                    rank: self.ready.rank(),
+                    home: home.clone(),
+                };
+                self.tasks.insert(identity, tracked);
+                if keep && task.is_actor() {
+                    self.actors.insert(task.id(), label.clone());
+                }
+                Some(What::Spawns(Who::Task(label)))
+            }
+        };
+        if let Some(event) = event {
+            self.add(event);
+        }
+        let lowered = again.then(|| self.ready.lowered());
+        let Some(tracked) = self.tasks.get_mut(&identity) else {
+            unreachable!("added just now")
+        };
+        tracked.rank = lowered.unwrap_or(tracked.rank);
+        let rank = tracked.rank;
+        self.pushed += 1;
+        let age = self.pushed;
+        let entry = Entry::Task {
+            runnable,
+            identity,
+            age,
+        };
+        self.ready.push(entry, rank);
+    }
+
+    /// Draws what comes next, of the frame that is driven and of all that is ready to run.
+    pub(super) fn next(&mut self, frame: Option<u64>) -> Option<Next> {
+        loop {
+            let (entry, lower) = self.ready.pop()?;
+            if lower {
+                let rank = self.ready.lowered();
+                match &entry {
+                    Entry::Task { identity, .. } => {
+                        if let Some(tracked) = self.tasks.get_mut(identity) {
+                            tracked.rank = rank;
+                        }
+                    }
+                    Entry::Frame(id) => {
+                        if let Some(frame) = self.frame(*id) {
+                            frame.rank = rank;
+                        }
+                    }
+                }
+                self.ready.push(entry, rank);
+                continue;
+            }
+            match entry {
+                Entry::Frame(id) => {
+                    if let Some(who) = self.take_frame(id, frame) {
+                        self.begin_step(who);
+                        return Some(Next::Frame);
+                    }
+                }
+                Entry::Task {
+                    runnable,
+                    identity,
+                    age,
+                } => {
+                    let tracked = self.tasks.get(&identity);
+                    let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
+                    let label = tracked.map(|tracked| tracked.label.clone());
+                    let who = label.unwrap_or_else(|| runnable.info());
+                    self.count_out(age);
+                    self.begin_step(Who::Task(who));
+                    return Some(Next::Task(runnable, home));
+                }
+            }
+        }
+    }
+
+    pub(super) fn begin_step(&mut self, who: Who) {
+        self.step += 1;
+        self.now = self.now + STEP;
+        instant::simulate(Some(self.now));
+        self.running = who;
+        self.add(What::Runs);
+    }
+
+    /// Whoever ran does not any more.
+    pub(super) fn rests(&mut self) {
+        self.running = Who::Other("outside");
+    }
+
+    pub(super) fn add(&mut self, what: What) {
+        let State {
+            trace,
+            step,
+            now,
+            running,
+            failure: None,
+            ..
+        } = self
+        else {
+            return;
+        };
+        trace.add(*step, *now, running, what);
+    }
+
+    /// It has come to its end.
+    pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<Lane>) {
+        let tracked = self.tasks.remove(&identity(task));
+        if let Some(tracked) = &tracked {
+            self.add(What::Ends(Who::Task(tracked.label.clone())));
+        }
+        let lane = if task.is_actor() {
+            self.lanes.remove(&task.id())
+        } else {
+            None
+        };
+        (tracked, lane)
+    }
+
+    /// The actor under its number here, which it gets if it has none: one that somebody else runs.
+    pub(super) fn label(&mut self, actor: TaskInfo) -> TaskInfo {
+        if let Some(tracked) = self.tasks.get(&identity(&actor)) {
+            return tracked.label.clone();
+        }
+        let State {
+            lanes, tasks_born, ..
+        } = self;
+        let lane = lanes.entry(actor.id()).or_insert_with(|| {
+            *tasks_born += 1;
+            Lane::new(actor.numbered(*tasks_born))
+        });
+        lane.to.clone()
+    }
+}

@@ -1,0 +1,82 @@
+//! The simulation: one thread, an order drawn from a seed, virtual time, and what counts as a failure.
+//!
+//! What it promises of actors and policies is tested with theirs; the bugs that it finds are in
+//! `tests/sim_zoo`.
+
+mod ending;
+mod failures;
+mod probe;
+mod schedules;
+mod threads;
+mod timing;
+
+use std::future::Future;
+
+use greenroom::policy::Simulated;
+use greenroom::sim::{Failure, Problem, Run};
+use greenroom::{Address, Context, Reply};
+
+/// Enough that both kinds of schedule come, several times.
+const SEEDS: std::ops::Range<u64> = 0..40;
+
+/// The run with this seed, which is in order.
+#[track_caller]
+fn run_of<F: Future>(seed: u64, future: F) -> Run<F::Output> {
+    match Simulated::new(seed).try_run(future) {
+        Ok(run) => run,
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// How the run fails that has this future, with whatever seed.
+#[track_caller]
+fn failure_of<F: Future>(make: impl Fn() -> F) -> Failure {
+    crate::support::keep_bombs_quiet();
+    let failures = SEEDS.map(|seed| Simulated::new(seed).try_run(make()).err().unwrap());
+    let mut failures: Vec<Failure> = failures.collect();
+    let last = failures.pop().unwrap();
+    for failure in failures {
+        assert_eq!(failure.problem(), last.problem());
+    }
+    last
+}
+
+#[track_caller]
+fn deadlock_of<F: Future>(make: impl Fn() -> F) -> String {
+    match failure_of(make).problem() {
+        Problem::Deadlock(who) => who.clone(),
+        other => panic!("{other}"),
+    }
+}
+
+/// An actor that does nothing but read.
+async fn reads(mut cx: Context<u32>) {
+    while cx.recv().await.is_some() {}
+}
+
+/// An actor that never reads.
+async fn deaf(cx: Context<u32>) {
+    std::future::pending::<()>().await;
+    drop(cx);
+}
+
+enum Friend {
+    Is(Address<Friend>),
+    Ask(Reply<u32>),
+}
+
+/// An actor that asks its friend before it answers.
+async fn shy(mut cx: Context<Friend>) {
+    let mut friend = None;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Friend::Is(address) => friend = Some(address),
+            Friend::Ask(reply) => {
+                let asked = friend.as_ref().unwrap().ask(Friend::Ask).await;
+                if let Ok(answer) = asked {
+                    reply.send(answer);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! What makes a run fail, what does not, and what is said then.
+
+use std::future::pending;
+use std::time::Duration;
+
+use greenroom::policy::Simulated;
+use greenroom::sim::{self, Problem};
+use greenroom::time::sleep;
+use greenroom::{Address, AskError, Context, Fault, Reply, Runtime, actor, spawn, yield_now};
+
+use super::{Friend, SEEDS, deadlock_of, deaf, failure_of, reads, run_of, shy};
+use crate::support::panic_of;
+
+/// Two that ask each other, if the first is asked.
+async fn two_friends() -> [greenroom::Handle<Friend, ()>; 2] {
+    let (a, b) = (spawn!(shy(_), name = "a"), spawn!(shy(_), name = "b"));
+    a.tell(Friend::Is(b.address())).unwrap();
+    b.tell(Friend::Is(a.address())).unwrap();
+    [a, b]
+}
+
+#[test]
+fn a_panic_of_the_future_is_one() {
+    let failure = failure_of(|| async { panic!("bomb in main") });
+    let panicked = Problem::Panicked("main panicked: bomb in main".into());
+    assert_eq!(*failure.problem(), panicked);
+}
+
+#[test]
+fn a_panic_that_nobody_joins_is_one() {
+    let failure = failure_of(|| async {
+        drop(spawn!(
+            |_cx: Context<u32>| async { panic!("bomb in b") },
+            name = "b"
+        ));
+        pending::<()>().await;
+    });
+    let panicked = Problem::Panicked("b panicked: bomb in b".into());
+    assert_eq!(*failure.problem(), panicked);
+    let failure = failure_of(|| async {
+        spawn(async { panic!("bomb in a task") }).detach();
+        sleep(Duration::from_secs(1)).await;
+    });
+    let panicked = Problem::Panicked("a task panicked: bomb in a task".into());
+    assert_eq!(*failure.problem(), panicked);
+}
+
+#[test]
+fn an_actor_without_a_name_has_its_number_in_the_run() {
+    let failure = failure_of(|| async {
+        spawn(async {}).await;
+        drop(spawn!(|_cx: Context<u32>| async { panic!("bomb") }));
+        yield_now().await;
+    });
+    let panicked = Problem::Panicked("actor #2 panicked: bomb".into());
+    assert_eq!(*failure.problem(), panicked);
+}
+
+#[test]
+fn a_panic_that_somebody_joins_is_none() {
+    crate::support::keep_bombs_quiet();
+    for seed in SEEDS {
+        run_of(seed, async {
+            let dies = spawn!(|_cx: Context<u32>| async { panic!("bomb") });
+            assert!(matches!(dies.join().await, Err(Fault::Panicked(_))));
+        });
+    }
+}
+
+#[test]
+fn that_nothing_is_left_and_the_future_waits_is_one() {
+    let who = deadlock_of(|| async {
+        let keep = Runtime::current().keep_alive();
+        let alive = spawn!(reads(_));
+        pending::<()>().await;
+        drop((keep, alive));
+    });
+    assert_eq!(who, "main waits, and nothing is left that could wake it");
+}
+
+#[test]
+fn a_cycle_of_asks_is_one_and_is_named() {
+    let who = deadlock_of(|| async {
+        let [a, _b] = two_friends().await;
+        let _ = a.ask(Friend::Ask).await;
+    });
+    assert_eq!(who, "a → b → a");
+}
+
+#[test]
+fn an_ask_that_waits_is_one_also_if_the_future_is_done() {
+    let who = deadlock_of(|| async {
+        let [a, b] = two_friends().await;
+        spawn(async move {
+            let _ = a.ask(Friend::Ask).await;
+            drop(b);
+        })
+        .detach();
+        sleep(Duration::from_secs(1)).await;
+    });
+    assert_eq!(who, "a → b → a");
+}
+
+#[test]
+fn an_ask_that_waits_is_one_also_if_the_future_awaits_the_end_of_work() {
+    let who = deadlock_of(|| async {
+        let [a, _b] = two_friends().await;
+        let asks = spawn(async move { a.ask(Friend::Ask).await });
+        Runtime::current().quiescent().await;
+        drop(asks);
+    });
+    assert_eq!(who, "a → b → a");
+}
+
+#[test]
+fn a_reply_that_is_kept_is_one_and_the_chain_is_named() {
+    async fn keeps(mut cx: Context<Friend>) {
+        let kept = cx.recv().await;
+        pending::<()>().await;
+        drop(kept);
+    }
+    let who = deadlock_of(|| async {
+        let [a, _b] = two_friends().await;
+        let c = spawn!(keeps(_), name = "c");
+        a.tell(Friend::Is(c.address())).unwrap();
+        let _ = a.ask(Friend::Ask).await;
+    });
+    assert_eq!(who, "main → a → c");
+}
+
+#[test]
+fn a_send_that_waits_for_room_is_one_and_is_named() {
+    let who = deadlock_of(|| async {
+        let full = spawn!(deaf(_), name = "full", capacity = 1);
+        full.send(1).await.unwrap();
+        full.send(2).await.unwrap();
+    });
+    assert_eq!(who, "main → full");
+    let who = deadlock_of(|| async {
+        let full = spawn!(deaf(_), name = "full", capacity = 1);
+        let mapped = full.map(u32::from);
+        mapped.send(1_u8).await.unwrap();
+        mapped.send(2).await.unwrap();
+    });
+    assert_eq!(who, "main → full");
+}
+
+/// Sends to its friend as long as there is one.
+async fn fills(mut cx: Context<Friend>) {
+    let Some(Friend::Is(friend)) = cx.recv().await else {
+        unreachable!("the first message is the friend");
+    };
+    while friend.send(Friend::Is(friend.clone())).await.is_ok() {}
+}
+
+async fn asks_once(mut cx: Context<Friend>, friend: Address<Friend>) {
+    cx.recv().await;
+    let _ = friend.ask(Friend::Ask).await;
+}
+
+#[test]
+fn a_send_and_an_ask_make_one_cycle() {
+    let who = deadlock_of(|| async {
+        let back = spawn!(fills(_), name = "back");
+        let front = spawn!(asks_once(_, back.address()), name = "front", capacity = 1);
+        back.tell(Friend::Is(front.address())).unwrap();
+        front.closed().await;
+    });
+    assert!(
+        ["back → front → back", "front → back → front"].contains(&&*who),
+        "{who}"
+    );
+}
+
+#[test]
+fn a_send_that_got_its_room_or_was_given_up_is_none() {
+    for seed in SEEDS {
+        run_of(seed, async {
+            let slow = spawn!(
+                |mut cx: Context<u32>| async move {
+                    while cx.recv().await.is_some() {
+                        sleep(Duration::from_secs(1)).await;
+                    }
+                },
+                capacity = 1
+            );
+            let senders: Vec<_> = (0..5)
+                .map(|n| {
+                    let slow = slow.address();
+                    spawn(async move { slow.send(n).await.unwrap() })
+                })
+                .collect();
+            let given_up = slow.send(5);
+            drop(spawn(greenroom::time::timeout(
+                Duration::from_millis(1),
+                pending::<()>(),
+            )));
+            drop(given_up);
+            for sender in senders {
+                sender.await;
+            }
+            Runtime::current().quiescent().await;
+            slow.join().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_actor_that_the_shutdown_has_to_cancel_is_one() {
+    let failure = failure_of(|| async {
+        drop(spawn!(deaf(_), name = "deaf"));
+        drop(spawn!(reads(_), name = "reads"));
+        drop(spawn!(|_cx: Context<u32>| pending::<()>()));
+    });
+    let left = Problem::Cancelled(vec!["deaf".into(), "actor #3".into()]);
+    assert_eq!(*failure.problem(), left);
+    assert_eq!(
+        failure.problem().to_string(),
+        "the shutdown had to cancel deaf, actor #3"
+    );
+}
+
+#[test]
+fn an_actor_has_the_grace_of_its_runtime_to_end() {
+    let sleeps = |seconds| {
+        async move {
+            drop(spawn!(move |_cx: Context<u32>| sleep(Duration::from_secs(
+                seconds
+            ))));
+            // It has begun.
+            yield_now().await;
+        }
+    };
+    for seed in SEEDS {
+        run_of(seed, sleeps(4));
+    }
+    let failure = failure_of(|| sleeps(6));
+    assert!(
+        matches!(failure.problem(), Problem::Cancelled(_)),
+        "{failure}"
+    );
+}
+
+#[test]
+fn too_many_steps_are_one() {
+    async fn endless() {
+        loop {
+            yield_now().await;
+        }
+    }
+    let failure = Simulated::new(1).steps(500).try_run(endless()).unwrap_err();
+    assert_eq!(*failure.problem(), Problem::Steps(500));
+    let in_the_end = || async { spawn!(|_cx: Context<u32>| endless()) };
+    let failure = Simulated::new(1)
+        .steps(500)
+        .try_run(in_the_end())
+        .unwrap_err();
+    assert_eq!(*failure.problem(), Problem::Steps(500));
+}
+
+#[test]
+fn what_is_ended_by_a_failure_is_dropped() {
+    let drops = crate::support::Drops::default();
+    let live = || {
+        let (main, task) = (drops.one(), drops.one());
+        let (held, job) = (drops.one(), drops.one());
+        async move {
+            spawn(async move {
+                pending::<()>().await;
+                drop(task);
+            })
+            .detach();
+            let pinned = Runtime::current().spawn_pinned("host").unwrap();
+            let hosted = pinned.host(move || held).await.unwrap();
+            greenroom::unblock(move || drop(job)).await;
+            pending::<()>().await;
+            drop((main, hosted));
+        }
+    };
+    failure_of(live);
+    assert_eq!(drops.count(), 4 * (SEEDS.end - SEEDS.start) as usize);
+}
+
+#[test]
+fn the_text_says_what_when_what_happened_before_and_how_to_run_it_again() {
+    let failure = Simulated::new(3).random().steps(9000).try_run(async {
+        let [a, _b] = two_friends().await;
+        sleep(Duration::from_millis(1500)).await;
+        let _ = a.ask(Friend::Ask).await;
+    });
+    let text = failure.unwrap_err().to_string();
+    for part in [
+        "seed 3: deadlock: a → b → a\n",
+        " at 1.50",
+        "  main: sends #3 Friend to a\n",
+        "  a: gets #3 Friend from main, sends #4 Friend to b\n",
+        "  b: gets #4 Friend from a, sends #5 Friend to a\n",
+        "to run it again: greenroom::policy::Simulated::new(3).random().steps(9000).try_run(..)\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_trace_has_the_last_steps_and_no_more() {
+    let last = |steps: usize, simulated: Simulated| {
+        let failure = simulated.try_run(async {
+            for _ in 0..1000 {
+                yield_now().await;
+            }
+            panic_quietly();
+        });
+        let failure = failure.unwrap_err();
+        let lines: Vec<_> = failure.trace().lines().skip(1).map(str::to_owned).collect();
+        assert_eq!(lines.len(), steps, "{failure}");
+        lines.last().cloned()
+    };
+    crate::support::keep_bombs_quiet();
+    last(200, Simulated::new(1));
+    assert!(
+        last(3, Simulated::new(1).trace(3))
+            .unwrap()
+            .contains("1001")
+    );
+    last(0, Simulated::new(1).trace(0));
+}
+
+fn panic_quietly() {
+    panic!("bomb");
+}
+
+#[test]
+fn exploring_stops_at_the_first_seed_that_fails_and_says_how_to_run_it_again() {
+    let mut runs = 0;
+    let here = line!() + 2;
+    let (text, file, line) = panic_of(|| {
+        sim::explore(0..1000, || {
+            runs += 1;
+            let run = runs;
+            async move {
+                spawn(async {}).await;
+                assert!(run < 7, "bomb");
+            }
+        });
+    });
+    assert_eq!((file.as_str(), line, runs), (file!(), here, 7));
+    assert!(text.starts_with("seed 6: main panicked: bomb\n"), "{text}");
+    assert!(
+        text.contains("to run it again: greenroom::sim::run(6, ..)\n"),
+        "{text}"
+    );
+    let at = format!("{}:{here}:", file!());
+    assert!(
+        text.contains(&at) && text.contains("greenroom::sim::explore([6], ..)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_that_fails_panics_with_that_text_at_the_caller() {
+    let here = line!() + 1;
+    let (text, file, line) = panic_of(|| sim::run(5, pending::<()>()));
+    assert_eq!((file.as_str(), line), (file!(), here));
+    assert!(text.starts_with("seed 5: deadlock: main waits"), "{text}");
+}
+
+#[test]
+fn without_a_judge_a_deadlock_is_told_to_those_who_ask_and_else_a_panic() {
+    let runtime = Runtime::builder()
+        .policy(Simulated::new(1))
+        .build()
+        .unwrap();
+    let keeps = actor(|mut cx: Context<Reply<u32>>| async move {
+        let kept = cx.recv().await;
+        cx.recv().await;
+        drop(kept);
+    });
+    let keeps = keeps.name("keeps").on(&runtime).spawn();
+    match runtime.block_on(keeps.ask(|reply| reply)) {
+        Err(AskError::Deadlock(who)) => assert_eq!(who.as_str(), "main → keeps"),
+        other => panic!("{other:?}"),
+    }
+    let here = line!() + 1;
+    let (text, file, line) = panic_of(|| runtime.block_on(pending::<()>()));
+    assert_eq!((file.as_str(), line), (file!(), here));
+    assert!(
+        text.starts_with("deadlock: main waits, and nothing is left"),
+        "{text}"
+    );
+    assert_eq!(
+        runtime.block_on(runtime.spawn(async { 42 })),
+        42,
+        "it goes on"
+    );
+}

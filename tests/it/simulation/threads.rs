@@ -1,0 +1,231 @@
+//! One thread: which it is, what it may do, and what becomes of all on another.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::thread::{self, ThreadId};
+
+use greenroom::policy::Simulated;
+use greenroom::{
+    Context, Detached, Observer, Runtime, policy::TaskInfo, spawn, unblock, yield_now,
+};
+
+use super::{SEEDS, reads, run_of};
+use crate::support::{Drops, panic_of};
+
+fn simulated(seed: u64) -> Runtime {
+    Runtime::builder()
+        .policy(Simulated::new(seed))
+        .build()
+        .unwrap()
+}
+
+fn here() -> ThreadId {
+    thread::current().id()
+}
+
+async fn says(_cx: Context<u32>) -> ThreadId {
+    here()
+}
+
+#[test]
+fn everything_runs_on_the_thread_that_built_it() {
+    for seed in SEEDS {
+        let threads = run_of(seed, async {
+            let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
+            vec![
+                here(),
+                spawn(async { here() }).await,
+                spawn!(says(_)).join().await.unwrap(),
+                spawn!(says(_), on = &pinned).join().await.unwrap(),
+                spawn!(says(_), on = Detached).join().await.unwrap(),
+                pinned.spawn(|| async { here() }).await,
+                pinned
+                    .host(here)
+                    .await
+                    .unwrap()
+                    .with(|at| *at)
+                    .await
+                    .unwrap(),
+                unblock(here).await,
+                spawn(async { Runtime::current().block_on(async { here() }) }).await,
+            ]
+        });
+        assert!(threads.value.iter().all(|&thread| thread == here()));
+    }
+}
+
+#[test]
+fn what_is_spawned_outside_runs_when_the_thread_waits_for_something() {
+    let runtime = simulated(1);
+    let task = runtime.spawn(async { 42 });
+    assert!(!task.is_finished());
+    runtime.run_until_quiescent();
+    assert!(task.is_finished());
+    assert_eq!(runtime.block_on(task), 42);
+}
+
+#[test]
+fn on_another_thread_it_does_not_wait() {
+    let runtime = simulated(1);
+    let (text, ..) = thread::scope(|scope| {
+        let elsewhere = scope.spawn(|| panic_of(|| runtime.block_on(async {})));
+        elsewhere.join().unwrap()
+    });
+    assert!(text.contains("the thread that built it"), "{text}");
+}
+
+#[test]
+fn wakers_and_messages_from_other_threads_are_taken() {
+    let runtime = simulated(1);
+    let (send, receive) = futures::channel::oneshot::channel();
+    let task = runtime.spawn(receive);
+    runtime.run_until_quiescent();
+    let reader = greenroom::actor(|mut cx: Context<u32>| async move { cx.recv().await })
+        .on(&runtime)
+        .spawn();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            send.send(1).unwrap();
+            reader.tell(2).unwrap();
+        });
+    });
+    assert_eq!(runtime.block_on(task), Ok(1));
+    assert_eq!(runtime.block_on(reader.join()).unwrap(), Some(2));
+}
+
+#[test]
+fn a_task_may_wait_in_block_on_while_the_others_run() {
+    for seed in SEEDS {
+        run_of(seed, async {
+            let waits = |n: u32| async move {
+                let inner = spawn(async move {
+                    yield_now().await;
+                    n
+                });
+                Runtime::current().block_on(inner)
+            };
+            let tasks: Vec<_> = (0..5).map(|n| spawn(waits(n))).collect();
+            for (n, task) in (0..5).zip(tasks) {
+                assert_eq!(task.await, n);
+            }
+            assert_eq!(
+                unblock(|| Runtime::current().block_on(async { 1 })).await,
+                1
+            );
+        });
+    }
+}
+
+#[test]
+fn those_that_wait_in_block_on_come_back_the_inner_one_first() {
+    let mut stuck = 0;
+    for seed in SEEDS {
+        let run = Simulated::new(seed).try_run(async {
+            let (go, goes) = futures::channel::oneshot::channel::<()>();
+            let first = spawn!(
+                |_cx: Context<u32>| async move {
+                    Runtime::current().block_on(yield_now());
+                    go.send(()).unwrap();
+                },
+                name = "first"
+            );
+            let second = spawn!(
+                |_cx: Context<u32>| async move { Runtime::current().block_on(goes).unwrap() },
+                name = "second"
+            );
+            first.join().await.unwrap();
+            second.join().await.unwrap();
+        });
+        // If the second one waits above the first, that can't come back.
+        if let Err(failure) = run {
+            let text = "deadlock: second waits, and nothing is left that could wake it; \
+                        first could go on, but waits beneath it";
+            assert_eq!(failure.problem().to_string(), text);
+            stuck += 1;
+        }
+    }
+    assert!(stuck > 0);
+}
+
+#[test]
+fn a_task_of_a_pinned_thread_may_not_wait_there_either() {
+    let text = run_of(1, async {
+        let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
+        let waits = || async { panic_of(|| Runtime::current().block_on(async {})).0 };
+        pinned.spawn(waits).await
+    });
+    assert!(text.value.contains("in a task of a pinned thread"));
+}
+
+/// Says in its drop that it was dropped elsewhere.
+struct Bound(
+    ThreadId,
+    Rc<Cell<u32>>,
+    #[expect(dead_code, reason = "it counts")] crate::support::Dropped,
+);
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        assert_eq!(self.0, here(), "dropped on another thread");
+        self.1.set(self.1.get() + 1);
+    }
+}
+
+#[test]
+fn what_is_pinned_is_dropped_on_that_thread_or_not_at_all() {
+    let (bound, others) = (Drops::default(), Drops::default());
+    let begin = |runtime: &Runtime| {
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let (one, other) = (bound.one(), others.one());
+        let keeps = pinned.spawn(move || {
+            let bound = Bound(here(), Rc::new(Cell::new(0)), one);
+            async move {
+                std::future::pending::<()>().await;
+                drop(bound);
+            }
+        });
+        keeps.detach();
+        runtime
+            .spawn(async move {
+                std::future::pending::<()>().await;
+                drop(other);
+            })
+            .detach();
+        runtime.run_until_quiescent();
+    };
+    let runtime = simulated(1);
+    begin(&runtime);
+    drop(runtime);
+    assert_eq!((bound.count(), others.count()), (1, 1));
+    let runtime = simulated(2);
+    begin(&runtime);
+    thread::spawn(move || drop(runtime)).join().unwrap();
+    assert_eq!((bound.count(), others.count()), (1, 2));
+}
+
+#[test]
+fn an_observer_is_told_of_every_run() {
+    #[derive(Clone, Default)]
+    struct Counts(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
+    impl Observer for Counts {
+        fn before_run(&self, task: &TaskInfo) {
+            self.0
+                .lock()
+                .unwrap()
+                .push(task.name().unwrap_or("task").into());
+        }
+    }
+    let counts = Counts::default();
+    let builder = Runtime::builder().policy(Simulated::new(1));
+    let runtime = builder.observer(counts.clone()).build().unwrap();
+    runtime.block_on(runtime.spawn(async {}));
+    let pinned = runtime.spawn_pinned("pinned").unwrap();
+    let reader = greenroom::actor(reads).name("reads").on(&pinned).spawn();
+    runtime.block_on(reader.join()).unwrap();
+    let runs = counts.0.lock().unwrap();
+    assert!(
+        runs[0] == "task" && runs[1..].iter().all(|name| name == "reads"),
+        "{runs:?}"
+    );
+    assert_eq!(runtime.stats().total().runs, 1, "of the workers");
+}

@@ -105,12 +105,16 @@ impl Trace {
             let same =
                 |next: &&Event| (next.step, next.who.number()) == (first.step, first.who.number());
             let (mut parts, mut last) = (vec![first.what.to_string()], &first.what);
-            while let Some(next) = events.next_if(same) {
-                // Whoever is sent a message is woken for it, mostly.
-                if !next.what.follows(last) {
-                    parts.push(next.what.to_string());
+            while let Some(Event { who, what, .. }) = events.next_if(same) {
+                match what {
+                    What::Ends(ended) if ended.number() == who.number() => {
+                        parts.push("ends".into());
+                    }
+                    // Whoever is sent a message is woken for it, mostly.
+                    _ if what.follows(last) => {}
+                    _ => parts.push(what.to_string()),
                 }
-                last = &next.what;
+                last = what;
             }
             let more = parts.len().saturating_sub(SHOWN_A_STEP);
             parts.truncate(SHOWN_A_STEP);

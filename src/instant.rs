@@ -61,15 +61,15 @@ pub(crate) fn simulate(now: Option<Instant>) -> Option<Instant> {
 }
 
 /// As long as this lives, the thread sees the system's time, though it may drive a simulation.
-pub(crate) struct SystemTime(Option<Instant>);
+pub(crate) struct RealTime(Option<Instant>);
 
-impl SystemTime {
+impl RealTime {
     pub(crate) fn enter() -> Self {
-        SystemTime(simulate(None))
+        RealTime(simulate(None))
     }
 }
 
-impl Drop for SystemTime {
+impl Drop for RealTime {
     fn drop(&mut self) {
         if self.0.is_some() {
             simulate(self.0);

@@ -56,6 +56,8 @@
 //! How the workers share their work is a [`policy`]: greenroom's own, or one that you write.
 //! [`Runtime::quiescent`] waits until there is no work left.
 //!
+//! Tests run the same program under many schedules, in virtual time, with [`sim`].
+//!
 //! What is guaranteed, with the tests that show it, and what is only a habit of this version, is
 //! listed in the README.
 //!

@@ -57,7 +57,7 @@ use waiting::Waiting;
 
 use crate::contain::drop_refused;
 use crate::error::BuildError;
-use crate::instant::SystemTime;
+use crate::instant::RealTime;
 use crate::pinned::Pinned;
 use crate::sync::atomic::Ordering;
 use crate::task::{Task, cancelled, spawn as spawn_on};
@@ -178,7 +178,7 @@ impl Runtime {
         if let Some(simulation) = self.inner.simulation() {
             return simulation.block_on(&self.inner, future);
         }
-        let _time = SystemTime::enter();
+        let _time = RealTime::enter();
         let waiting = Waiting::new(&self.inner, clock);
         let place = Place::new(&self.inner, Role::Outside);
         let _entered = place.enter();

@@ -77,6 +77,7 @@ impl Builder {
     }
 
     /// How workers share their work, by default [`policy::Stealing`](crate::policy::Stealing).
+    /// [`policy::Simulated`](crate::policy::Simulated) makes a runtime without workers, for tests.
     pub fn policy(mut self, policy: impl Policy) -> Self {
         self.policy = chosen::choose(policy);
         self
@@ -138,7 +139,8 @@ impl Builder {
     }
 
     /// Whether an [`ask`](crate::Address::ask) that nobody is left to answer ends with
-    /// [`AskError::Deadlock`](crate::AskError::Deadlock), by default not.
+    /// [`AskError::Deadlock`](crate::AskError::Deadlock), by default not; in a
+    /// [simulated](crate::policy::Simulated) runtime always.
     ///
     /// The moment for it is when nothing on this runtime and its pinned threads can run, no timer
     /// is armed, no blocking call is under way and nobody holds a [`KeepAlive`](crate::KeepAlive), as

@@ -298,18 +298,46 @@ pub(crate) struct Local<'a> {
     own: Own<'a>,
 }
 
+/// Two variants, so that telling them apart is one comparison where it counts.
 enum Own<'a> {
     Stealing(&'a Stealing, <Stealing as Policy>::Worker),
+    Apart(Apart<'a>),
+}
+
+enum Apart<'a> {
     Other(&'a Other, Box<dyn Desk + 'a>),
     Simulated(&'a Simulation),
+}
+
+impl Apart<'_> {
+    #[inline(never)]
+    fn push(&self, inner: &Inner, runnable: Runnable, again: bool) {
+        match self {
+            Apart::Other(other, desk) => other.enqueue(inner, || match again {
+                true => desk.resume_later(runnable),
+                false => desk.internal_enqueue(runnable),
+            }),
+            Apart::Simulated(simulation) => {
+                simulation.push(inner, runnable, again, &Lives::Workers);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn dequeue(&self, index: usize, duties: &Duties<'_>) -> Option<Runnable> {
+        match self {
+            Apart::Other(other, desk) => other.dequeue_or_rest(index, &**desk, duties),
+            Apart::Simulated(_) => unreachable!("no worker of a simulation asks"),
+        }
+    }
 }
 
 impl<'a> Local<'a> {
     pub(super) fn new(inner: &'a Inner, index: usize) -> Self {
         let own = match &inner.policy {
             Chosen::Stealing(stealing) => Own::Stealing(stealing, stealing.worker(index)),
-            Chosen::Other(other) => Own::Other(other, other.policy.worker(index)),
-            Chosen::Simulated(simulation) => Own::Simulated(simulation),
+            Chosen::Other(other) => Own::Apart(Apart::Other(other, other.policy.worker(index))),
+            Chosen::Simulated(simulation) => Own::Apart(Apart::Simulated(simulation)),
         };
         Local { inner, index, own }
     }
@@ -323,13 +351,7 @@ impl<'a> Local<'a> {
     pub(super) fn push(&self, entry: Entry, again: bool) {
         match &self.own {
             Own::Stealing(_, worker) => worker.local.push(entry, again),
-            Own::Other(other, desk) => other.enqueue(self.inner, || match again {
-                true => desk.resume_later(runnable(entry)),
-                false => desk.internal_enqueue(runnable(entry)),
-            }),
-            Own::Simulated(simulation) => {
-                simulation.push(self.inner, runnable(entry), again, &Lives::Workers);
-            }
+            Own::Apart(apart) => apart.push(self.inner, runnable(entry), again),
         }
     }
 
@@ -338,8 +360,7 @@ impl<'a> Local<'a> {
     pub(super) fn dequeue(&self, duties: &Duties<'_>) -> Option<Runnable> {
         match &self.own {
             Own::Stealing(stealing, worker) => stealing.dequeue_own(worker, duties),
-            Own::Other(other, desk) => other.dequeue_or_rest(self.index, &**desk, duties),
-            Own::Simulated(_) => unreachable!("no worker of a simulation asks"),
+            Own::Apart(apart) => apart.dequeue(self.index, duties),
         }
     }
 
@@ -347,7 +368,7 @@ impl<'a> Local<'a> {
     pub(super) fn owe_keeper(&self) {
         match &self.own {
             Own::Stealing(_, worker) => worker.owe_keeper(),
-            Own::Other(..) | Own::Simulated(_) => self.inner.policy.interrupt(),
+            Own::Apart(_) => self.inner.policy.interrupt(),
         }
     }
 
@@ -375,17 +396,17 @@ impl<'a> Local<'a> {
     pub(super) fn drain(&self) -> Vec<Runnable> {
         match &self.own {
             Own::Stealing(_, worker) => worker.local.drain().map(runnable).collect(),
-            Own::Other(..) => {
+            Own::Apart(Apart::Other(..)) => {
                 let duties = Duties::last(self.inner, self.index);
                 std::iter::from_fn(|| self.dequeue(&duties)).collect()
             }
-            Own::Simulated(_) => Vec::new(),
+            Own::Apart(Apart::Simulated(_)) => Vec::new(),
         }
     }
 
     /// Calls one of the functions of the policy that are told of runs.
     pub(super) fn hook(&self, call: impl FnOnce(&dyn Desk)) {
-        if let Own::Other(_, desk) = &self.own {
+        if let Own::Apart(Apart::Other(_, desk)) = &self.own {
             contain(|| call(&**desk));
         }
     }

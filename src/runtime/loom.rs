@@ -64,7 +64,9 @@ fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
 fn queues(inner: &Inner) -> &Queues {
     match &inner.policy {
         Chosen::Stealing(stealing) => &stealing.queues,
-        Chosen::Other(_) => unreachable!("the models run the default policy"),
+        Chosen::Other(_) | Chosen::Simulated(_) => {
+            unreachable!("the models run the default policy")
+        }
     }
 }
 
@@ -199,6 +201,7 @@ static TOKEN: VTable = VTable {
     drop_result: |_| unreachable!("a token has no result"),
     info: |_| TaskInfo::of_actor(0, None, 0),
     undelivered: |_, _| unreachable!("a token has no messages"),
+    trace: |_, _| unreachable!("a token has no messages"),
     waiting: |_| unreachable!("a token has no messages"),
 };
 
@@ -206,7 +209,7 @@ static TOKEN: VTable = VTable {
 pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     let fate = Arc::new(Fate::default());
     let token = Box::new(Token {
-        header: Header::new(&TOKEN, 0, 1),
+        header: Header::new(&TOKEN, 0, false, 1),
         body: UnsafeCell::new(Some(Box::new(body))),
         fate: fate.clone(),
     });

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::closing::State;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
-use crate::instant::{Instant, SystemTime};
+use crate::instant::{Instant, RealTime};
 use crate::pinned::Seat;
 use crate::sync::{mutant, yield_now};
 use crate::task::Key;
@@ -46,7 +46,7 @@ impl Inner {
         if let Some(simulation) = self.simulation() {
             return simulation.close(self, grace);
         }
-        let _time = SystemTime::enter();
+        let _time = RealTime::enter();
         let place = Place::new(self, Role::Closing);
         let _entered = place.enter();
         if !self.closing.begin() {

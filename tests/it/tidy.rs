@@ -1,5 +1,5 @@
-//! The two rules of the tree that no compiler checks: imports point down the layers, and what may
-//! be shared between threads comes from `sync.rs` alone.
+//! The rules of the tree that no compiler checks: imports point down the layers, what may be shared
+//! between threads comes from `sync.rs` alone, and time from `instant.rs`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -178,6 +178,29 @@ fn atomics_mutexes_and_conditions_come_from_sync_alone() {
     assert!(
         faults.is_empty(),
         "these name `std::sync` for what `crate::sync` has: {faults:?}"
+    );
+}
+
+#[test]
+fn the_systems_clock_is_read_in_one_place() {
+    let mut faults = Vec::new();
+    for path in sources().into_iter().filter(|path| !is_test(path)) {
+        let code = code_of(&path);
+        for (at, root) in code.match_indices("std::time::") {
+            let rest = &code[at + root.len()..];
+            let items = match rest.strip_prefix('{') {
+                Some(list) => top_level(list),
+                None => vec![rest],
+            };
+            if !items.iter().all(|item| item.trim().starts_with("Duration")) {
+                faults.push(module_of(&path));
+            }
+        }
+    }
+    assert_eq!(
+        faults,
+        ["instant"],
+        "elsewhere a simulation would not see its own time"
     );
 }
 

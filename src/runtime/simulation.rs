@@ -150,12 +150,18 @@ impl Simulation {
                 Step::Done
             }
             None => {
+                let is_closing = state.closing.is_some();
                 let deadline = state.closing.as_ref().and_then(Closing::deadline);
-                let next = inner.timers.next().into_iter().chain(deadline).min();
-                let Some(next) = next else {
+                if let Some(next) = inner.timers.next().into_iter().chain(deadline).min() {
+                    state.now = next.max(now);
+                    return Step::Done;
+                }
+                drop(state);
+                if !is_closing {
                     return Step::Rest;
-                };
-                state.now = next.max(now);
+                }
+                // Nobody is left who could end by himself.
+                self.end_closing(inner);
                 Step::Done
             }
         }

@@ -38,7 +38,8 @@ const WITHIN: std::ops::Range<u64> = 4..13;
 ///   deadlock, and `block_on` panics with a text that names it. A
 ///   [`KeepAlive`](crate::KeepAlive) says that somebody else will bring work; here nobody does.
 /// - Deadlocks are always [detected](crate::Builder::detect_deadlocks).
-/// - The number of workers makes no difference: any ready task may be the next.
+/// - The number of workers makes no difference: any ready task may be the next. An
+///   [`Observer`](crate::Observer) is told that each run took no time.
 /// - A job of `unblock`, like every run, must not wait for another thread. In a task `block_on` runs
 ///   the others meanwhile, on the same stack: two that wait like this come back the inner one first.
 ///

@@ -94,18 +94,22 @@ impl Simulation {
         let Some(closing) = &state.closing else {
             return;
         };
-        let is_late = closing
-            .deadline
-            .is_some_and(|deadline| state.now >= deadline);
-        if closing.before > 0 {
-            return;
-        }
+        let deadline = closing.deadline;
+        let is_late = deadline.is_some_and(|deadline| state.now >= deadline);
+        let had_runs = closing.before == 0;
         drop(state);
-        let left = inner.cells() > inner.closing.exempt_cells();
-        if left && !is_late {
-            return;
+        if had_runs && (is_late || !self.has_actors(inner)) {
+            self.end_closing(inner);
         }
-        if left && self.plan.judged {
+    }
+
+    fn has_actors(&self, inner: &Inner) -> bool {
+        inner.cells() > inner.closing.exempt_cells()
+    }
+
+    /// Actors are waited for no more.
+    pub(super) fn end_closing(&self, inner: &Arc<Inner>) {
+        if self.plan.judged && self.has_actors(inner) {
             let waits = self.who_waits(inner).map(Problem::Deadlock);
             self.fail(waits.unwrap_or_else(|| Problem::Cancelled(self.actors_left())));
         }

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::state::{Entry, State};
 use super::trace::What;
 use super::{Problem, Simulation, Step};
+use crate::contain::contain;
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::current::{self, Place, Role};
@@ -82,18 +83,24 @@ impl Simulation {
             runtime: inner.clone(),
             id: open.id,
         }));
-        let mut future = pin!(future);
-        loop {
-            // No closure: the panic is the caller's.
-            match open.until_polled() {
-                Ok(()) => {}
-                Err(None) => resume_unwind(Box::new(Stopped)),
-                Err(Some(why)) => panic!("{why}"),
+        let mut future = pin!(Some(future));
+        // No closure: the panic is the caller's.
+        let stuck = loop {
+            if let Err(stuck) = open.until_polled() {
+                break stuck;
             }
-            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(value) => return value,
-                Poll::Pending => open.rest(),
+            let polled = future.as_mut().as_pin_mut();
+            let polled = polled.map(|future| future.poll(&mut Context::from_waker(&waker)));
+            match polled {
+                Some(Poll::Ready(value)) => return value,
+                _ => open.rest(),
             }
+        };
+        // Not while this unwinds: its drop may come here again.
+        contain(|| future.set(None));
+        match stuck {
+            None => resume_unwind(Box::new(Stopped)),
+            Some(why) => panic!("{why}"),
         }
     }
 }
@@ -213,15 +220,18 @@ impl State {
 
     /// After a poll: says whether the frame waits from now on.
     fn rest_frame(&mut self, id: u64) -> bool {
+        let lowered = self.ready.lowered();
         let Some(frame) = self.frame(id) else {
             return false;
         };
         let rests = frame.state == Progress::Polled;
-        frame.state = match rests {
-            true => Progress::Idle,
-            false => Progress::Ready,
-        };
-        self.queue_innermost();
+        if rests {
+            frame.state = Progress::Idle;
+        } else {
+            frame.state = Progress::Ready;
+            frame.rank = lowered;
+            self.queue_innermost();
+        }
         rests
     }
 

@@ -64,29 +64,24 @@ struct Ranked<T> {
     /// By rank, and by age among equals.
     items: BTreeMap<(u64, u64), T>,
     pushed: u64,
-    popped: u64,
-    within: u64,
-    /// At which steps whoever would run is lowered; the next one last.
-    changes: Vec<u64>,
+    /// How many more steps go by rank.
+    left: u64,
+    /// At how many of them whoever would run is lowered.
+    changes: u64,
     lowest: u64,
 }
 
 impl<T> Ready<T> {
-    pub(in crate::runtime) fn new(schedule: Schedule, mut draw: Draw) -> Self {
+    pub(in crate::runtime) fn new(schedule: Schedule, draw: Draw) -> Self {
         let order = match schedule {
             Schedule::Random => Order::Any(Vec::new()),
-            Schedule::Priorities { changes, within } => {
-                let mut changes: Vec<u64> = (0..changes).map(|_| draw.below(within)).collect();
-                changes.sort_unstable_by(|a, b| b.cmp(a));
-                Order::Ranked(Ranked {
-                    items: BTreeMap::new(),
-                    pushed: 0,
-                    popped: 0,
-                    within,
-                    changes,
-                    lowest: LOWERED,
-                })
-            }
+            Schedule::Priorities { changes, within } => Order::Ranked(Ranked {
+                items: BTreeMap::new(),
+                pushed: 0,
+                left: within,
+                changes: u64::from(changes),
+                lowest: LOWERED,
+            }),
         };
         Ready { draw, order }
     }
@@ -124,7 +119,7 @@ impl<T> Ready<T> {
     /// Takes the next one, and says whether it is to be lowered instead of being run.
     pub(in crate::runtime) fn pop(&mut self) -> Option<(T, bool)> {
         if let Order::Ranked(ranked) = &mut self.order
-            && ranked.popped >= ranked.within
+            && ranked.left == 0
         {
             let items = std::mem::take(&mut ranked.items);
             self.order = Order::Any(items.into_values().collect());
@@ -137,12 +132,10 @@ impl<T> Ready<T> {
             }
             Order::Ranked(ranked) => {
                 let (_, item) = ranked.items.pop_last()?;
-                let lower = ranked.changes.last() == Some(&ranked.popped);
-                if lower {
-                    ranked.changes.pop();
-                } else {
-                    ranked.popped += 1;
-                }
+                // Each choice of steps is as likely as any other (Knuth's selection sampling).
+                let lower = self.draw.below(ranked.left) < ranked.changes;
+                ranked.left -= 1;
+                ranked.changes -= u64::from(lower);
                 Some((item, lower))
             }
         }

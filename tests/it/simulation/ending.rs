@@ -206,3 +206,20 @@ fn spawning_is_over_for_all_when_the_future_is_done() {
         assert_eq!(drops.count(), 3);
     }
 }
+
+#[test]
+fn with_a_grace_for_ever_it_ends_when_nobody_is_left_who_could() {
+    for seed in SEEDS {
+        let builder = Runtime::builder().policy(Simulated::new(seed));
+        let runtime = builder.grace(Duration::MAX).build().unwrap();
+        let stays = actor(deaf).on(&runtime).spawn();
+        let ends = actor(|_cx: Context<u32>| sleep(Duration::from_secs(3600)));
+        let ends = ends.on(&runtime).spawn();
+        let report = runtime.block_on(async {
+            yield_now().await;
+            runtime.shutdown().await
+        });
+        assert!(report.cancelled >= 1 && report.cancelled + report.ended == 2);
+        drop((stays, ends));
+    }
+}

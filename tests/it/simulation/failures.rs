@@ -393,3 +393,47 @@ fn without_a_judge_a_deadlock_is_told_to_those_who_ask_and_else_a_panic() {
         "it goes on"
     );
 }
+
+/// Waits in its drop, in the runtime that is there.
+struct Waits(greenroom::Address<u32>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let waits = Runtime::try_current().map(|runtime| (runtime, self.0.clone()));
+        if let Some((runtime, address)) = waits {
+            runtime.block_on(async move { address.closed().await });
+        }
+    }
+}
+
+#[test]
+fn a_drop_that_waits_when_the_run_has_failed_is_contained() {
+    let who = deadlock_of(|| async {
+        let waits = Waits(spawn!(reads(_)).address());
+        let held = Waits(waits.0.clone());
+        spawn(async move {
+            pending::<()>().await;
+            drop(held);
+        })
+        .detach();
+        pending::<()>().await;
+        drop(waits);
+    });
+    assert!(who.starts_with("main waits"), "{who}");
+}
+
+#[test]
+fn impossible_numbers_of_changes_are_as_many_as_there_are_steps() {
+    for (changes, within) in [(u32::MAX, u64::MAX), (u32::MAX, 3), (3, 0), (0, 0)] {
+        let run = Simulated::new(1)
+            .priorities(changes, within)
+            .try_run(async {
+                let tasks: Vec<_> = (0..10).map(|n| spawn(async move { n })).collect();
+                futures::future::join_all(tasks)
+                    .await
+                    .into_iter()
+                    .sum::<u32>()
+            });
+        assert_eq!(run.unwrap().value, 45);
+    }
+}

@@ -212,14 +212,17 @@ impl State {
 
     /// After a poll: says whether the frame waits from now on.
     fn rest_frame(&mut self, id: u64) -> bool {
-        let Some(frame) = self.frame(id) else {
+        let State { frames, ready, .. } = self;
+        let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
             return false;
         };
         let rests = frame.state == Progress::Polled;
-        frame.state = match rests {
-            true => Progress::Idle,
-            false => Progress::Ready,
-        };
+        if rests {
+            frame.state = Progress::Idle;
+        } else {
+            frame.state = Progress::Ready;
+            frame.rank = ready.yielded().unwrap_or(frame.rank);
+        }
         self.queue_innermost();
         rests
     }

@@ -40,7 +40,12 @@ pub(in crate::runtime) enum Schedule {
     /// The one with the highest priority, of those drawn for each task when it is spawned; whoever
     /// would run at one of so many moments drawn `within` the first steps gets the lowest first.
     /// Later any one.
-    Priorities { changes: u32, within: u64 },
+    Priorities {
+        changes: u32,
+        within: u64,
+        /// Whoever is woken in its own run keeps its priority, instead of getting the lowest.
+        keeps: bool,
+    },
 }
 
 /// Ranks that are drawn are above; those of tasks that were lowered go down from here.
@@ -66,13 +71,18 @@ struct Ranked<T> {
     /// At which steps whoever would run is lowered; the next one last.
     changes: Vec<u64>,
     lowest: u64,
+    keeps: bool,
 }
 
 impl<T> Ready<T> {
     pub(in crate::runtime) fn new(schedule: Schedule, mut draw: Draw) -> Self {
         let order = match schedule {
             Schedule::Random => Order::Any(Vec::new()),
-            Schedule::Priorities { changes, within } => {
+            Schedule::Priorities {
+                changes,
+                within,
+                keeps,
+            } => {
                 let mut changes: Vec<u64> = (0..changes).map(|_| draw.below(within)).collect();
                 changes.sort_unstable_by(|a, b| b.cmp(a));
                 Order::Ranked(Ranked {
@@ -82,6 +92,7 @@ impl<T> Ready<T> {
                     within,
                     changes,
                     lowest: LOWERED,
+                    keeps,
                 })
             }
         };
@@ -104,6 +115,14 @@ impl<T> Ready<T> {
                 ranked.lowest = ranked.lowest.saturating_sub(1);
                 ranked.lowest
             }
+        }
+    }
+
+    /// The rank of one that was woken in its own run, if it is not the one that it had.
+    pub(in crate::runtime) fn yielded(&mut self) -> Option<u64> {
+        match &self.order {
+            Order::Ranked(ranked) if ranked.keeps => None,
+            _ => Some(self.lowered()),
         }
     }
 

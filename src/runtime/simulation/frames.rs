@@ -154,7 +154,7 @@ impl<'a> Open<'a> {
                 Step::Done => {}
                 Step::Poll => return Ok(()),
                 Step::Failed => return Err(None),
-                Step::TooMany => break Problem::Steps(simulation.plan.steps),
+                Step::TooMany => break simulation.too_many(inner),
                 Step::Rest => break Problem::Deadlock(simulation.rest_text(inner)),
             }
         };

@@ -127,15 +127,23 @@ impl Simulation {
         inner.closing.settle();
         self.drain(inner);
         let left = inner.cells();
-        inner.seats.forget();
         inner.closing.set_report(closing.alive, left, 0);
+        self.forget_seats(inner);
         self.state.lock().running = running;
+    }
+
+    /// Lets go of the pinned threads, which hold the runtime, once nothing can live there any more.
+    fn forget_seats(&self, inner: &Inner) {
+        if inner.closing.exempted().is_empty() || !self.is_here() {
+            inner.seats.forget();
+        }
     }
 
     /// A task that awaited the shutdown has had its turn with the report, and is over.
     pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: Key) {
         inner.had_its_turn(key);
         self.cancel_all(inner);
+        self.forget_seats(inner);
     }
 
     /// Drops all but what is exempt; elsewhere than on its thread, also but for what is bound to that.

@@ -59,6 +59,7 @@ mod shutdown_grace;
 mod shutdown_load;
 mod shutdown_report;
 mod shutdown_within;
+mod simulated_ends;
 mod spawn_macro;
 mod stats;
 mod strange_wakers;

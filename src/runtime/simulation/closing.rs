@@ -213,9 +213,10 @@ impl Simulation {
 }
 
 impl State {
+    /// How many that are no frames: one of those may have ended and be in here yet.
     pub(super) fn ready_tasks(&self) -> usize {
-        let frames = self.frames.iter().filter(|frame| frame.is_queued());
-        self.ready.len() - frames.count()
+        self.ready
+            .count(|entry| matches!(entry, Entry::Task { .. }))
     }
 
     /// It has its run; if it was queued before the shutdown, one less is.

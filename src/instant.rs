@@ -3,27 +3,31 @@
 //! A thread that drives a simulation has its time; all others have the system's.
 
 use std::cell::Cell;
+use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
 /// A moment of the monotonic clock, in nanoseconds since the process first asked.
 ///
 /// In a [simulation](crate::sim) it is a moment of the virtual clock, which begins at zero; moments of
-/// two clocks have nothing to do with each other. It counts on for 584 years and then stays at its
+/// two clocks have nothing to do with each other. It counts on for 292 years and then stays at its
 /// end.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
+
+/// Moments of a simulation's clock have this bit, and those of the system's have not.
+const SIMULATED: u64 = 1 << 63;
 
 impl Instant {
     /// Now.
     pub fn now() -> Instant {
-        let simulated = SIMULATED.try_with(Cell::get).ok().flatten();
+        let simulated = NOW.try_with(Cell::get).ok().flatten();
         simulated.unwrap_or_else(|| Instant(clock::nanos()))
     }
 
     /// The time since `earlier`; zero if that is later.
     pub fn duration_since(self, earlier: Instant) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.counted().saturating_sub(earlier.counted()))
     }
 
     /// The time since then; zero if it is yet to come.
@@ -34,30 +38,40 @@ impl Instant {
     /// `duration` later; `None` beyond the end of the clock.
     pub fn checked_add(self, duration: Duration) -> Option<Instant> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
-        self.0
-            .checked_add(nanos)
-            .filter(|&sum| sum <= LAST)
-            .map(Instant)
+        let sum = self.counted().checked_add(nanos)?;
+        (sum <= LAST).then_some(Instant(sum | self.0 & SIMULATED))
+    }
+
+    /// Since the beginning of its clock.
+    fn counted(self) -> u64 {
+        self.0 & !SIMULATED
+    }
+
+    /// Whether both are moments of the system's clock, or both of a simulation's.
+    pub(crate) fn is_comparable(self, other: Instant) -> bool {
+        (self.0 ^ other.0) & SIMULATED == 0
     }
 
     pub(crate) fn nanos(self) -> u64 {
         self.0
     }
 
+    /// What [`nanos`](Instant::nanos) gave.
+    pub(crate) fn from_nanos(nanos: u64) -> Self {
+        Instant(nanos)
+    }
+
     /// Where the clock of a simulation begins.
-    pub(crate) const ZERO: Instant = Instant(0);
+    pub(crate) const ZERO: Instant = Instant(SIMULATED);
 }
 
 std::thread_local! {
-    static SIMULATED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static NOW: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Has this thread see another time from now on, the system's for `None`; gives what it saw before.
 pub(crate) fn simulate(now: Option<Instant>) -> Option<Instant> {
-    SIMULATED
-        .try_with(|simulated| simulated.replace(now))
-        .ok()
-        .flatten()
+    NOW.try_with(|seen| seen.replace(now)).ok().flatten()
 }
 
 /// As long as this lives, the thread sees the system's time, though it may drive a simulation.
@@ -108,14 +122,21 @@ pub(crate) mod clock {
 }
 
 /// The end of the clock: the value after it stands for "never" in a table of deadlines.
-const LAST: u64 = u64::MAX - 1;
+const LAST: u64 = SIMULATED - 2;
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Instant").field(&self.counted()).finish()
+    }
+}
 
 impl Add<Duration> for Instant {
     type Output = Instant;
 
     /// `duration` later, or the end of the clock.
     fn add(self, duration: Duration) -> Instant {
-        self.checked_add(duration).unwrap_or(Instant(LAST))
+        self.checked_add(duration)
+            .unwrap_or(Instant(LAST | self.0 & SIMULATED))
     }
 }
 

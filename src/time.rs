@@ -44,21 +44,37 @@ use crate::timers::{Armed, Clock, Timers};
 /// });
 /// ```
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep::until(Instant::now().checked_add(duration))
+    Sleep::after(Instant::now(), duration)
 }
 
 /// The future of [`sleep`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
-    /// `None`: never.
-    until: Option<Instant>,
+    until: Instant,
+    /// How long that was from the beginning, in nanoseconds, or [`NEVER`].
+    length: u64,
     armed: Option<Armed>,
 }
 
+/// It does not end.
+const NEVER: u64 = u64::MAX;
+
 impl Sleep {
+    fn after(start: Instant, duration: Duration) -> Self {
+        let until = start.checked_add(duration);
+        Sleep {
+            until: until.unwrap_or(start),
+            length: until.map_or(NEVER, |until| until.nanos() - start.nanos()),
+            armed: None,
+        }
+    }
+
     /// `None`: never.
     fn until(until: Option<Instant>) -> Self {
-        Sleep { until, armed: None }
+        match until {
+            Some(until) => Sleep::after(until, Duration::ZERO),
+            None => Sleep::after(Instant::now(), Duration::MAX),
+        }
     }
 }
 
@@ -66,11 +82,17 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(until) = self.until else {
+        if self.length == NEVER {
             return Poll::Pending;
-        };
+        }
         loop {
-            if Instant::now() >= until {
+            let now = Instant::now();
+            if self.armed.is_none() && !now.is_comparable(self.until) {
+                // Made outside the simulation that it is polled in: it begins now.
+                self.until = now + Duration::from_nanos(self.length);
+            }
+            let until = self.until;
+            if now >= until {
                 self.armed = None;
                 return Poll::Ready(());
             }
@@ -91,7 +113,8 @@ impl Future for Sleep {
 
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sleep").field("until", &self.until).finish()
+        let until = (self.length != NEVER).then_some(self.until);
+        f.debug_struct("Sleep").field("until", &until).finish()
     }
 }
 

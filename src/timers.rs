@@ -171,7 +171,7 @@ impl Timers {
     pub(crate) fn next(&self) -> Option<Instant> {
         // Acquire pairs with the Release in `publish`.
         let next = self.next.load(Ordering::Acquire);
-        (next != NEVER).then(|| Instant::ZERO + Duration::from_nanos(next))
+        (next != NEVER).then(|| Instant::from_nanos(next))
     }
 
     /// How long until the earliest deadline; zero if it is over.

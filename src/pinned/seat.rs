@@ -350,9 +350,14 @@ impl Seat {
 
     // -- in a simulation ----------------------------------------------------------------------
 
+    /// What tells it from all others that live.
+    pub(crate) fn key(self: &Arc<Self>) -> usize {
+        Arc::as_ptr(self).addr()
+    }
+
     /// Makes this the seat of the calling thread, which is the simulation's, for one visit.
     pub(crate) fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&Place<'_>) -> R) -> R {
-        let key = Arc::as_ptr(self).addr();
+        let key = self.key();
         let local = LOCALS.with_borrow_mut(|locals| {
             let new = || {
                 Rc::new(Local {

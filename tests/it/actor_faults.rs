@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use greenroom::{Context, Fault, Runtime, Unjoined, actor};
 
-use crate::support::{Bomb, Drops, Gate, Home, Log, WATCH, in_every_home, within};
+use crate::support::{Bomb, Drops, Gate, Home, Log, WATCH, in_every_home, until, within};
 
 in_every_home!(
     a_panic_is_given_to_the_one_who_joins,
@@ -155,9 +155,7 @@ fn a_panic_in_the_drop_of_a_result_harms_nobody(home: &Home) {
     });
     home.block_on(home.spawn_task(async {}));
     // The first may still be at its end, on another worker.
-    while drops.count() < 2 {
-        std::thread::yield_now();
-    }
+    until(|| drops.count() == 2);
 }
 
 fn a_panic_whose_payload_panics_when_dropped_harms_nobody(home: &Home) {

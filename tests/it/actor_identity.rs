@@ -5,14 +5,16 @@ use std::hash::{BuildHasher, RandomState};
 
 use greenroom::{Context, actor};
 
-use crate::support::{Home, in_every_home};
+use crate::support::{Home, in_every_home, on_threads};
 
 async fn idle(mut cx: Context<u32>) {
     while cx.recv().await.is_some() {}
 }
 
+// Threads that spawn at the same time.
+on_threads!(ids_are_unique_across_threads_and_stay_the_same);
+
 in_every_home!(
-    ids_are_unique_across_threads_and_stay_the_same,
     addresses_of_one_actor_are_equal_and_hash_alike,
     a_name_is_what_was_given,
     debug_text_names_id_and_name,

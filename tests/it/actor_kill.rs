@@ -2,7 +2,15 @@
 
 use greenroom::{AskError, Context, Fault, Reply, TellError, WeakAddress, actor};
 
-use crate::support::{Drops, Gate, Home, Log, OpenOnDrop, in_every_home, open_when_pending};
+use crate::support::{
+    Drops, Gate, Home, Log, OpenOnDrop, in_every_home, on_threads, open_when_pending,
+};
+
+// A handler blocks its thread until it is killed.
+on_threads!(
+    the_handler_under_way_runs_on_to_its_next_suspension,
+    a_killed_actor_handles_no_other_message,
+);
 
 in_every_home!(
     a_killed_actor_joins_with_killed,
@@ -10,8 +18,6 @@ in_every_home!(
     messages_not_handled_are_dropped_at_once,
     every_ask_among_the_messages_gets_no_reply_at_once,
     a_question_being_handled_gets_no_reply_when_the_handler_is_dropped,
-    the_handler_under_way_runs_on_to_its_next_suspension,
-    a_killed_actor_handles_no_other_message,
     an_actor_that_kills_itself_handles_no_other_message,
     an_actor_that_was_never_polled_can_be_killed,
     killing_is_final_and_harmless_afterwards,

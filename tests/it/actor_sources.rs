@@ -11,7 +11,8 @@ use greenroom::time::{Instant, sleep};
 use greenroom::{Context, Fault, Runtime, actor, spawn};
 
 use crate::support::{
-    Bomb, Drops, Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, on_workers, within,
+    Bomb, Drops, Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, on_workers,
+    received, within,
 };
 
 const SOON: Duration = Duration::from_millis(1);
@@ -378,7 +379,7 @@ fn dropping_the_last_guard_elsewhere_closes_the_actor() {
             on = &runtime
         );
         let joined = waits.join();
-        drop(receive.recv().unwrap());
+        drop(received(&receive));
         assert_eq!(drive(joined).unwrap(), None);
     });
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 use greenroom::time::{Instant, sleep};
 use greenroom::{ActorBuilder, Address, Context, Runtime, Task, actor};
 
-use crate::support::{Gate, Home, Log, WATCH, counted, in_every_home, open_when_pending, within};
+use crate::support::{
+    Gate, Home, Log, WATCH, counted, in_every_home, open_when_pending, received, within,
+};
 
 /// How many messages an actor handles in one poll by default.
 const BATCH: usize = 64;
@@ -411,7 +413,7 @@ fn bug_s4_what_comes_from_outside_does_not_starve_local_work() {
             .collect();
         drop(held);
         home.block_on(own);
-        let seen = read.recv().unwrap();
+        let seen = received(&read);
         let between = seen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
         // A worker takes a share of what is outside to its own queue, at most as much as fits there.
         assert!(

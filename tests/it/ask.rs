@@ -4,11 +4,12 @@ use std::sync::mpsc;
 use std::task::Context as TaskContext;
 use std::time::Duration;
 
-use greenroom::time::Instant;
+use greenroom::time::{Instant, sleep};
 use greenroom::{AskError, Context, Reply, actor};
 
 use crate::support::{
-    CountingWaker, Drops, Gate, Home, drive, in_every_home, panic_of, poll_here, poll_once,
+    CountingWaker, Drops, Gate, Home, drive, drive_elsewhere, elsewhere, in_every_home, panic_of,
+    poll_here, poll_once, received,
 };
 
 enum Tally {
@@ -116,17 +117,19 @@ fn a_reply_may_be_forwarded_to_another_actor(home: &Home) {
 }
 
 fn a_reply_may_be_answered_later_and_from_any_thread(home: &Home) {
+    // It is this thread that will answer.
+    let _answers = home.runtime.keep_alive();
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let address = handle.address();
-    let asker = std::thread::spawn(move || drive(address.ask(|reply| reply)));
-    let reply = replies.recv().unwrap();
-    let answers = std::thread::spawn(move || {
+    let asker = drive_elsewhere(async move { address.ask(|reply| reply).await });
+    let reply = received(&replies);
+    let answers = elsewhere(move || {
         assert!(reply.is_wanted());
         reply.send(7);
     });
-    assert_eq!(asker.join().unwrap(), Ok(7));
-    answers.join().unwrap();
+    assert_eq!(asker.join(), Ok(7));
+    answers.join();
 }
 
 fn a_reply_outlives_the_actor_that_got_it(home: &Home) {
@@ -138,7 +141,7 @@ fn a_reply_outlives_the_actor_that_got_it(home: &Home) {
         handle.stop();
         handle.closed().await;
         assert!(poll_here(&mut ask).await.is_pending());
-        replies.recv().unwrap().send(1);
+        received(&replies).send(1);
         assert_eq!(ask.await, Ok(1));
     });
 }
@@ -148,7 +151,7 @@ fn a_reply_knows_whether_the_asker_is_there(home: &Home) {
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let mut ask = handle.ask(|reply| reply);
     assert!(poll_once(&mut ask).is_pending());
-    let reply = replies.recv().unwrap();
+    let reply = received(&replies);
     assert!(reply.is_wanted());
     assert!(poll_once(&mut ask).is_pending());
     assert!(reply.is_wanted());
@@ -168,12 +171,12 @@ fn an_answer_that_nobody_wants_is_dropped(home: &Home) {
     let mut ask = handle.ask(|reply| reply);
     assert!(poll_once(&mut ask).is_pending());
     drop(ask);
-    replies.recv().unwrap().send(drops.one());
+    received(&replies).send(drops.one());
     assert_eq!(drops.count(), 1);
     // Answered, and then the asker goes away without looking.
     let mut ask = handle.ask(|reply| reply);
     assert!(poll_once(&mut ask).is_pending());
-    replies.recv().unwrap().send(drops.one());
+    received(&replies).send(drops.one());
     assert_eq!(drops.count(), 1);
     drop(ask);
     assert_eq!(drops.count(), 2);
@@ -230,7 +233,7 @@ fn a_timeout_gives_up_on_an_answer(home: &Home) {
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let ask = handle.ask(|reply| reply).timeout(Duration::from_millis(1));
     assert_eq!(home.block_on(ask), Err(AskError::TimedOut));
-    let reply = replies.recv().unwrap();
+    let reply = received(&replies);
     assert!(!reply.is_wanted());
     reply.send(1);
     // The same without any runtime around the asker.
@@ -268,17 +271,15 @@ fn a_timeout_is_counted_from_the_first_poll(home: &Home) {
     let (out, _replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let patience = Duration::from_millis(300);
-    let made = Instant::now();
-    let mut ask = handle.ask(|reply| reply).timeout(patience);
-    // Not a wait for something: it makes sure that the time is over, had it begun.
-    while made.elapsed() < patience {
-        std::thread::yield_now();
-    }
     home.block_on(async {
+        let made = Instant::now();
+        let mut ask = handle.ask(|reply| reply).timeout(patience);
+        // Not a wait for something: it makes sure that the time is over, had it begun.
+        sleep(patience).await;
         assert!(poll_here(&mut ask).await.is_pending());
         assert_eq!(ask.await, Err(AskError::TimedOut));
+        assert!(made.elapsed() >= 2 * patience);
     });
-    assert!(made.elapsed() >= 2 * patience);
 }
 
 fn the_last_timeout_counts(home: &Home) {
@@ -296,7 +297,7 @@ fn a_zero_timeout_still_sends_the_question(home: &Home) {
     let ask = handle.ask(|reply| reply).timeout(Duration::ZERO);
     assert_eq!(home.block_on(ask), Err(AskError::TimedOut));
     drop(held);
-    assert!(!replies.recv().unwrap().is_wanted());
+    assert!(!received(&replies).is_wanted());
 }
 
 fn an_endless_timeout_waits_for_the_answer(home: &Home) {
@@ -317,14 +318,11 @@ fn an_answer_that_is_there_beats_the_timeout(home: &Home) {
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let patience = Duration::from_millis(50);
     let mut ask = handle.ask(|reply| reply).timeout(patience);
-    let start = Instant::now();
-    if poll_once(&mut ask).is_ready() {
+    if home.block_on(poll_here(&mut ask)).is_ready() {
         return; // This thread was away for the whole time.
     }
-    replies.recv().unwrap().send(1);
-    while start.elapsed() < 2 * patience {
-        std::thread::yield_now();
-    }
+    received(&replies).send(1);
+    home.block_on(async { sleep(2 * patience).await });
     assert_eq!(home.block_on(ask), Ok(1));
 }
 
@@ -374,7 +372,7 @@ fn the_asker_is_woken_where_it_was_polled_last(home: &Home) {
                 .is_pending()
         );
     }
-    let reply = replies.recv().unwrap();
+    let reply = received(&replies);
     assert_eq!((first.count(), second.count()), (0, 0));
     reply.send(1);
     assert_eq!((first.count(), second.count()), (0, 1));

@@ -6,7 +6,10 @@ use std::task::{Context as TaskContext, Poll};
 
 use greenroom::{Context, TellError, actor};
 
-use crate::support::{CountingWaker, Drops, Gate, Home, drive, in_every_home, panic_of, poll_once};
+use crate::support::{
+    CountingWaker, Drops, Elsewhere, Gate, Home, drive, drive_elsewhere, in_every_home, panic_of,
+    poll_once,
+};
 
 /// Collects what it is told until its mailbox is closed.
 async fn collect(mut cx: Context<u32>) -> Vec<u32> {
@@ -346,21 +349,20 @@ fn a_waiting_sender_is_woken_once_there_is_room_for_it_and_not_before(home: &Hom
 
 fn one_reader_serves_many_senders_on_many_threads(home: &Home) {
     const SENDERS: u32 = 4;
-    const EACH: u32 = 2_000;
+    let each = home.many(2_000) as u32;
     let handle = home.spawn(actor(collect).capacity(3));
-    std::thread::scope(|scope| {
-        for sender in 0..SENDERS {
-            let address = handle.address();
-            scope.spawn(move || {
-                for number in 0..EACH {
-                    drive(address.send(sender * EACH + number)).unwrap();
-                }
-            });
-        }
+    let senders = [0, 1, 2, 3].map(|sender| {
+        let address = handle.address();
+        drive_elsewhere(async move {
+            for number in 0..each {
+                address.send(sender * each + number).await.unwrap();
+            }
+        })
     });
+    senders.into_iter().for_each(Elsewhere::join);
     let all = home.block_on(handle.join()).unwrap();
     for sender in 0..SENDERS {
-        let own = sender * EACH..(sender + 1) * EACH;
+        let own = sender * each..(sender + 1) * each;
         let read: Vec<_> = all
             .iter()
             .copied()
@@ -372,7 +374,7 @@ fn one_reader_serves_many_senders_on_many_threads(home: &Home) {
             "in the order in which they were sent"
         );
     }
-    assert_eq!(all.len(), (SENDERS * EACH) as usize);
+    assert_eq!(all.len(), (SENDERS * each) as usize);
 }
 
 fn a_huge_capacity_is_as_good_as_any(home: &Home) {
@@ -396,23 +398,30 @@ fn a_waiting_send_may_go_to_another_thread(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(collect).capacity(1));
     handle.tell(0).unwrap();
-    let mut sends: Vec<_> = (1..9).map(|number| handle.send(number)).collect();
+    let mut sends: Vec<_> = (1..9)
+        .map(|number| {
+            let address = handle.address();
+            Box::pin(async move { address.send(number).await })
+        })
+        .collect();
     sends
         .iter_mut()
         .for_each(|send| assert!(poll_once(send).is_pending()));
-    std::thread::scope(|scope| {
-        for (at, send) in sends.into_iter().enumerate() {
+    let sends = sends.into_iter().enumerate();
+    let sends: Vec<_> = sends
+        .map(|(at, send)| {
             // Every fourth is dropped there, in its place in the line or not.
-            scope.spawn(move || {
+            drive_elsewhere(async move {
                 if at % 4 == 3 {
                     drop(send)
                 } else {
-                    drive(send).unwrap()
+                    send.await.unwrap()
                 }
-            });
-        }
-        drop(held);
-    });
+            })
+        })
+        .collect();
+    drop(held);
+    sends.into_iter().for_each(Elsewhere::join);
     let mut all = home.block_on(handle.join()).unwrap();
     all.retain(|number| number % 4 != 0);
     assert_eq!(all, [1, 2, 3, 5, 6, 7]);

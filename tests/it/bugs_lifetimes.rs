@@ -9,14 +9,17 @@ use greenroom::time::sleep;
 use greenroom::{Address, Context, Fault, Runtime, WeakAddress, spawn, yield_now};
 
 use crate::support::{
-    Bomb, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, poll_once, until, within,
+    Bomb, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, elsewhere, in_every_home, on_threads,
+    poll_once, until, within,
 };
+
+// The threads of another runtime.
+on_threads!(bug_d11_the_last_owner_may_go_in_what_it_owns);
 
 in_every_home!(
     bug_c1_a_first_message_may_meet_the_end_of_the_actor,
     bug_c2_late_messages_may_meet_the_last_address_and_the_end,
     bug_c10_a_send_that_is_dropped_drops_its_message_once_and_takes_no_room,
-    bug_d11_the_last_owner_may_go_in_what_it_owns,
     bug_d14_the_reason_of_the_end_is_the_first_panic,
 );
 
@@ -131,14 +134,14 @@ fn bug_c1_a_first_message_may_meet_the_end_of_the_actor(home: &Home) {
     let ends: [fn(&Address<crate::support::Dropped>); 3] = [Address::stop, Address::kill, |_| ()];
     for end in ends {
         let (drops, mut told) = (Drops::default(), 0);
-        for _ in 0..300 {
+        for _ in 0..home.many(300) {
             let actor = home.spawn(greenroom::actor(|mut cx: Context<_>| async move {
                 cx.try_recv()
             }));
             let (address, go) = (actor.address(), Gate::default());
             let (waits, message) = (go.clone(), drops.one());
             told += 1;
-            let teller = std::thread::spawn(move || {
+            let teller = elsewhere(move || {
                 waits.pass();
                 // It has no block yet: the first message makes one.
                 drop(address.tell(message));
@@ -146,7 +149,7 @@ fn bug_c1_a_first_message_may_meet_the_end_of_the_actor(home: &Home) {
             go.open();
             end(&actor);
             drop(home.block_on(actor.join()));
-            teller.join().unwrap();
+            teller.join();
         }
         until(|| drops.count() == told);
     }
@@ -154,14 +157,15 @@ fn bug_c1_a_first_message_may_meet_the_end_of_the_actor(home: &Home) {
 
 fn bug_c2_late_messages_may_meet_the_last_address_and_the_end(home: &Home) {
     let drops = Drops::default();
-    for round in 0..200 {
+    let rounds = home.many(200);
+    for round in 0..rounds {
         let actor = home.spawn(greenroom::actor(|mut cx: Context<_>| async move {
             while cx.recv().await.is_some() {}
         }));
         let go = Gate::default();
         let tellers = [(); 2].map(|()| {
             let (address, drops, waits) = (actor.address(), drops.clone(), go.clone());
-            std::thread::spawn(move || {
+            elsewhere(move || {
                 waits.pass();
                 // Enough for several blocks; then the address goes.
                 for _ in 0..50 {
@@ -175,10 +179,10 @@ fn bug_c2_late_messages_may_meet_the_last_address_and_the_end(home: &Home) {
         }
         let _ = home.block_on(actor.join());
         for teller in tellers {
-            teller.join().unwrap();
+            teller.join();
         }
     }
-    until(|| drops.count() == 200 * 2 * 50);
+    until(|| drops.count() == rounds * 2 * 50);
 }
 
 fn bug_c10_a_send_that_is_dropped_drops_its_message_once_and_takes_no_room(home: &Home) {

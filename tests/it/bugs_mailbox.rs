@@ -7,7 +7,8 @@ use std::task::Poll;
 use greenroom::{Address, Context, Reply, actor};
 
 use crate::support::{
-    Bomb, CountingWaker, Dropped, Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within,
+    Bomb, CountingWaker, Dropped, Drops, Elsewhere, Gate, Home, WATCH, drive, elsewhere,
+    in_every_home, on_threads, poll_once, received, until, within,
 };
 
 async fn collect(mut cx: Context<u32>) -> Vec<u32> {
@@ -18,8 +19,10 @@ async fn collect(mut cx: Context<u32>) -> Vec<u32> {
     all
 }
 
+// Two threads that write and wake at the same time.
+on_threads!(bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce);
+
 in_every_home!(
-    bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce,
     bug_w15_two_places_that_become_free_wake_two_senders,
     bug_w15_two_messages_wake_two_actors,
     bug_c3_a_dead_actors_messages_are_dropped_though_senders_live,
@@ -57,7 +60,7 @@ fn bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce(home: &H
         })
         .await;
     }));
-    let waker = waker.recv().unwrap();
+    let waker = received(&waker);
     std::thread::scope(|scope| {
         for one in 0..2 {
             let (waker, written, seen) = (waker.clone(), &written, &seen);
@@ -119,7 +122,7 @@ fn bug_w15_two_messages_wake_two_actors(home: &Home) {
         }
     };
     let (one, other) = (home.spawn(actor(echo)), home.spawn(actor(echo)));
-    for _ in 0..2_000 {
+    for _ in 0..home.many(2_000) {
         // Both are asleep, as is everybody else.
         let (a, b) = drive(async { futures::join!(one.ask(|r| r), other.ask(|r| r)) });
         assert_eq!((a, b), (Ok(()), Ok(())));
@@ -164,7 +167,7 @@ fn bug_c3_a_dead_actors_messages_are_dropped_though_senders_live(home: &Home) {
 }
 
 fn bug_c3_messages_that_meet_the_end_of_the_actor_are_dropped_or_refused(home: &Home) {
-    const EACH: usize = 500;
+    let each = home.many(500);
     for round in 0..100 {
         let drops = Drops::default();
         let handle = home.spawn(actor(async move |mut cx: Context<Dropped>| {
@@ -172,13 +175,13 @@ fn bug_c3_messages_that_meet_the_end_of_the_actor_are_dropped_or_refused(home: &
                 cx.recv().await;
             }
         }));
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| (0..EACH).for_each(|_| drop(handle.tell(drops.one()))));
-            }
+        let tellers = [(); 2].map(|()| {
+            let (address, drops) = (handle.address(), drops.clone());
+            elsewhere(move || (0..each).for_each(|_| drop(address.tell(drops.one()))))
         });
+        tellers.into_iter().for_each(Elsewhere::join);
         home.block_on(handle.closed());
-        assert_eq!(drops.count(), 2 * EACH);
+        assert_eq!(drops.count(), 2 * each);
     }
 }
 
@@ -241,9 +244,9 @@ fn bug_c6_a_mailbox_with_five_million_messages_is_dropped_without_recursion() {
 fn bug_c6_a_chain_of_actors_comes_down_without_recursion(home: &Home) {
     type End = fn(Address<Dropped>);
     let ends: [(usize, End); 3] = [
-        (100_000, drop),
-        (20_000, |head| head.kill()),
-        (20_000, |head| head.stop()),
+        (home.many(100_000), drop),
+        (home.many(20_000), |head| head.kill()),
+        (home.many(20_000), |head| head.stop()),
     ];
     for (length, end) in ends {
         let drops = Drops::default();
@@ -265,9 +268,7 @@ fn bug_c6_a_chain_of_actors_comes_down_without_recursion(home: &Home) {
         let weak = last.downgrade();
         drop(last);
         end(head);
-        while drops.count() == 0 {
-            std::thread::yield_now();
-        }
+        until(|| drops.count() > 0);
         assert!(weak.is_closed());
     }
 }
@@ -334,7 +335,7 @@ fn bug_c9_a_sender_that_is_neither_polled_nor_dropped_holds_up_nobody(home: &Hom
 }
 
 fn bug_c11_answering_closing_and_looking_may_meet(home: &Home) {
-    for round in 0..2_000 {
+    for round in 0..home.many(2_000) {
         let drops = Drops::default();
         let (out, replies) = std::sync::mpsc::channel();
         let handle = home.spawn(actor(async move |mut cx: Context<Reply<Dropped>>| {
@@ -343,23 +344,23 @@ fn bug_c11_answering_closing_and_looking_may_meet(home: &Home) {
         }));
         let mut ask = handle.ask(|reply| reply);
         assert!(poll_once(&mut ask).is_pending());
-        let reply = replies.recv().unwrap();
+        let reply = received(&replies);
         let answer = drops.one();
-        std::thread::scope(|scope| {
-            scope.spawn(|| handle.kill());
-            scope.spawn(move || {
-                if round % 2 == 0 {
-                    reply.send(answer);
-                } else {
-                    drop((reply, answer));
-                }
-            });
-            if round % 3 == 0 {
-                drop(ask);
+        let address = handle.address();
+        let kills = elsewhere(move || address.kill());
+        let answers = elsewhere(move || {
+            if round % 2 == 0 {
+                reply.send(answer);
             } else {
-                assert_eq!(drive(ask).is_ok(), round % 2 == 0);
+                drop((reply, answer));
             }
         });
+        if round % 3 == 0 {
+            drop(ask);
+        } else {
+            assert_eq!(drive(ask).is_ok(), round % 2 == 0);
+        }
+        [kills, answers].into_iter().for_each(Elsewhere::join);
         assert_eq!(drops.count(), 1);
     }
 }
@@ -414,7 +415,7 @@ fn bug_c12_messages_that_panic_while_the_actor_panics_lose_no_others(home: &Home
 }
 
 fn bug_c16_closing_may_meet_receiving(home: &Home) {
-    for round in 0..200 {
+    for round in 0..home.many(200) {
         let handle = home.spawn(actor(async |mut cx: Context<u32>| {
             let mut handled = 0;
             while cx.recv().await.is_some() {
@@ -422,18 +423,18 @@ fn bug_c16_closing_may_meet_receiving(home: &Home) {
             }
             handled
         }));
-        let accepted = std::thread::scope(|scope| {
-            let tells = scope.spawn(|| {
-                let accepted = (0..200).filter(|_| handle.tell(0).is_ok()).count();
-                handle.stop();
-                accepted
-            });
-            scope.spawn(|| {
-                (0..round % 20).for_each(|_| std::thread::yield_now());
-                handle.stop();
-            });
-            tells.join().unwrap()
+        let (told, stopped) = (handle.address(), handle.address());
+        let tells = elsewhere(move || {
+            let accepted = (0..200).filter(|_| told.tell(0).is_ok()).count();
+            told.stop();
+            accepted
         });
+        let stops = elsewhere(move || {
+            (0..round % 20).for_each(|_| std::thread::yield_now());
+            stopped.stop();
+        });
+        let accepted = tells.join();
+        stops.join();
         assert_eq!(home.block_on(handle.join()).unwrap(), accepted);
     }
 }

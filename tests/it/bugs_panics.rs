@@ -9,8 +9,8 @@ use std::time::Duration;
 use greenroom::{Address, Context, Fault, Reply, Runtime, actor};
 
 use crate::support::{
-    Bomb, CountingWaker, Drops, Gate, Home, WATCH, drive, in_every_home, panic_of, poll_once,
-    within,
+    Bomb, CountingWaker, Drops, Elsewhere, Gate, Home, WATCH, drive, drive_elsewhere,
+    in_every_home, panic_of, poll_once, within,
 };
 
 in_every_home!(
@@ -46,10 +46,10 @@ fn bug_d16_a_panic_in_a_handler(home: &Home) {
     let others: Vec<_> = (0..3).map(|_| handle.address()).collect();
     let waits: Vec<_> = others
         .into_iter()
-        .map(|other| std::thread::spawn(move || drive(other.closed())))
+        .map(|other| drive_elsewhere(async move { other.closed().await }))
         .collect();
     assert!(drive(handle.ask(|reply| reply)).is_err());
-    waits.into_iter().for_each(|waits| waits.join().unwrap());
+    waits.into_iter().for_each(Elsewhere::join);
     assert!(matches!(
         home.block_on(handle.join()),
         Err(Fault::Panicked(_))

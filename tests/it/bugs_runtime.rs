@@ -13,10 +13,11 @@ use std::time::Duration;
 use greenroom::{Address, Context, Pinned, Runtime, spawn};
 
 use crate::support::{
-    Drops, Gate, Home, WATCH, drive, in_every_home, inside, poll_here, poll_once, until, within,
+    Drops, Gate, Home, WATCH, drive, inside, on_threads, poll_here, poll_once, until, within,
 };
 
-in_every_home!(
+// Other runtimes, which other threads hold or wake as they end.
+on_threads!(
     bug_d1_a_runtime_ends_while_others_wake_its_tasks,
     bug_d1_a_runtime_ends_while_others_tell_its_actors,
     bug_d1_a_wake_under_a_lock_that_the_dropped_future_takes_does_not_hang,

@@ -7,7 +7,7 @@ use greenroom::{
     Address, AskError, Builder, Context, Deadlock, Handle, Reply, Runtime, actor, spawn, unblock,
 };
 
-use crate::support::{Dropped, Drops, Home, WATCH, drive, in_every_home, within};
+use crate::support::{Dropped, Drops, Home, WATCH, drive, on_threads, received, within};
 
 enum Message {
     /// Whom to ask from now on.
@@ -73,6 +73,8 @@ macro_rules! where_deadlocks_are_detected {
             fn pinned() {
                 Home::watch(|| Home::pinned_built(super::detecting()), super::$scenario);
             }
+
+            crate::support::in_every_home!(@simulated $scenario);
         }
     )+};
 }
@@ -93,6 +95,14 @@ where_deadlocks_are_detected!(
     an_ask_behind_one_with_a_time_out_waits_for_that,
     a_blocking_call_may_still_answer,
 );
+
+/// What the one is called who asks in `block_on`.
+fn asker(home: &Home) -> &'static str {
+    match home.is_simulated() {
+        true => "main",
+        false => "block_on",
+    }
+}
 
 fn named(home: &Home, name: &str) -> Handle<Message, ()> {
     home.spawn(actor(link).name(name))
@@ -153,7 +163,7 @@ fn of_a_chain_everybody_is_told_who_does_not_answer(home: &Home) {
     let error = home.block_on(a.ask(Message::Ask)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "nobody is left to answer: block_on → a → b → last"
+        format!("nobody is left to answer: {} → a → b → last", asker(home))
     );
     assert!(!last.is_closed());
 }
@@ -163,10 +173,14 @@ fn an_actor_without_a_name_is_known_by_its_id(home: &Home) {
     let last = home.spawn(actor(deaf));
     know(&a, &last);
     let found = deadlock(home.block_on(a.ask(Message::Ask)));
-    let (a, last) = (a.id(), last.id());
+    // A simulation has numbers of its own.
+    let (a, last) = match home.is_simulated() {
+        true => (1, 2),
+        false => (a.id(), last.id()),
+    };
     assert_eq!(
         found.as_str(),
-        format!("block_on → actor #{a} → actor #{last}")
+        format!("{} → actor #{a} → actor #{last}", asker(home))
     );
 }
 
@@ -175,7 +189,11 @@ fn a_task_that_asks_is_called_a_task(home: &Home) {
     let address = last.address();
     let task = home.spawn_task(async move { address.ask(Message::Ask).await });
     let found = deadlock(home.block_on(task));
-    assert_eq!(found.as_str(), "a task → last");
+    let task = match home.is_simulated() {
+        true => "task #2",
+        false => "a task",
+    };
+    assert_eq!(found.as_str(), format!("{task} → last"));
 }
 
 fn an_ask_that_waits_for_room_gives_up_its_place_and_its_question(home: &Home) {
@@ -191,7 +209,7 @@ fn an_ask_that_waits_for_room_gives_up_its_place_and_its_question(home: &Home) {
     full.tell((drops.one(), None)).unwrap();
     let asked = full.ask(|reply| (drops.one(), Some(reply)));
     let found = deadlock(home.block_on(asked));
-    assert_eq!(found.as_str(), "block_on → full");
+    assert_eq!(found.as_str(), format!("{} → full", asker(home)));
     assert_eq!(drops.count(), 1, "the question");
     full.kill();
     home.block_on(full.closed());
@@ -221,7 +239,7 @@ fn a_reply_that_is_kept_for_a_deadlock_is_unwanted_after_it(home: &Home) {
     let keeps = home
         .spawn(actor(async |mut cx: Context<Reply<u32>>| cx.recv().await.unwrap()).name("keeps"));
     let found = deadlock(home.block_on(keeps.ask(|reply| reply)));
-    assert_eq!(found.as_str(), "block_on → keeps");
+    assert_eq!(found.as_str(), format!("{} → keeps", asker(home)));
     let reply = home.block_on(keeps.join()).unwrap();
     assert!(!reply.is_wanted());
     reply.send(7);
@@ -233,7 +251,7 @@ fn several_asks_at_once_are_each_told_of_their_way(home: &Home) {
     ring(&actors);
     home.block_on(async {
         let (first, second) = futures::join!(last.ask(Message::Ask), actors[0].ask(Message::Ask));
-        assert_eq!(deadlock(first).as_str(), "block_on → last");
+        assert_eq!(deadlock(first).as_str(), format!("{} → last", asker(home)));
         assert_eq!(deadlock(second).as_str(), "a → b → a");
     });
 }
@@ -282,12 +300,13 @@ fn a_blocking_call_may_still_answer(home: &Home) {
     assert_eq!(home.block_on(calls.ask(|reply| reply)), Ok(7));
 }
 
-in_every_home!(without_the_option_an_ask_waits);
+// A simulation always detects deadlocks.
+on_threads!(without_the_option_an_ask_waits);
 
 fn without_the_option_an_ask_waits(home: &Home) {
     let (hands_out, replies) = hands_out(home);
     let task = home.spawn_task(async move { hands_out.ask(|reply| reply).await });
-    let reply = replies.recv().unwrap();
+    let reply = received(&replies);
     // A deadlock that would end all asks, and is got out of otherwise.
     let actors = [named(home, "a"), named(home, "b")];
     ring(&actors);
@@ -320,7 +339,7 @@ fn an_ask_outside_any_runtime_waits() {
         let home = Home::built(1, detecting());
         let (address, replies) = hands_out(&home);
         let asker = std::thread::spawn(move || drive(address.ask(|reply| reply)));
-        let reply = replies.recv().unwrap();
+        let reply = received(&replies);
         let actors = [named(&home, "a"), named(&home, "b")];
         ring(&actors);
         deadlock(home.block_on(actors[0].ask(Message::Ask)));

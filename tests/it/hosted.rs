@@ -9,11 +9,18 @@ use std::thread::ThreadId;
 use greenroom::{Context, HostFault, Hosted, Pinned, Runtime, TryHostError, spawn};
 
 use crate::support::{
-    Bomb, Drops, Gate, Log, OpenOnDrop, WATCH, drive, keep_bombs_quiet, poll_once, until, within,
+    Bomb, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, keep_bombs_quiet, poll_once, simulated,
+    until, within,
 };
 
-/// Runs `test` with a pinned thread.
-fn with_pinned(test: impl FnOnce(&Runtime, &Pinned) + Send + 'static) {
+/// Runs `test` with a pinned thread, and with one of a simulation.
+fn with_pinned(test: fn(&Runtime, &Pinned)) {
+    with_pinned_thread(test);
+    Home::simulate(move |runtime| test(runtime, &runtime.spawn_pinned("pinned").unwrap()));
+}
+
+/// Runs `test` with a pinned thread, where it is one that counts.
+fn with_pinned_thread(test: fn(&Runtime, &Pinned)) {
     within(WATCH, move || {
         keep_bombs_quiet();
         let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -28,11 +35,18 @@ fn here() -> ThreadId {
 
 /// Waits until the thread has done all that it was given before.
 fn turn(pinned: &Pinned) {
+    if simulated::is_here() {
+        return simulated::turn();
+    }
     drive(pinned.spawn(|| async {}));
 }
 
 /// Holds the thread until the gate is open.
 fn hold(pinned: &Pinned) -> OpenOnDrop {
+    if simulated::is_here() {
+        // Nothing runs until somebody waits.
+        return OpenOnDrop(Gate::default());
+    }
     let (begun, gate) = (Gate::default(), Gate::default());
     let (here, waits) = (begun.clone(), gate.clone());
     let holds = move || async move {
@@ -52,7 +66,7 @@ fn a_value_is_made_called_and_dropped_on_its_thread() {
             self.1.add(here());
         }
     }
-    with_pinned(|_, pinned| {
+    with_pinned_thread(|_, pinned| {
         let (log, made) = (Log::default(), Log::default());
         let (own, at) = (log.clone(), made.clone());
         let hosted = drive(pinned.host(move || {
@@ -122,7 +136,7 @@ fn calls_are_served_in_the_order_in_which_they_are_first_polled() {
 
 #[test]
 fn many_threads_call_the_same_value() {
-    with_pinned(|_, pinned| {
+    with_pinned_thread(|_, pinned| {
         let hosted = drive(pinned.host(|| 0_u32)).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -234,7 +248,7 @@ fn a_call_that_is_dropped_before_it_began_does_not_begin() {
 
 #[test]
 fn a_call_that_is_dropped_after_it_began_goes_on_to_its_end() {
-    with_pinned(|_, pinned| {
+    with_pinned_thread(|_, pinned| {
         let (begun, go, done) = (Gate::default(), Gate::default(), Gate::default());
         let hosted = drive(pinned.host(|| ())).unwrap();
         let drops = Drops::default();

@@ -10,6 +10,7 @@ fn comes_back<M>(home: &Home, count: usize, make: fn(usize) -> M, check: fn(usiz
 where
     M: Send + 'static,
 {
+    let count = home.many(count);
     for capacity in [None, Some(count)] {
         let held = home.hold();
         let reader = actor(async move |mut cx: Context<M>| {

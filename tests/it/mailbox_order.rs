@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use greenroom::{Context, Reply, actor};
 
-use crate::support::{Drops, Home, drive, in_every_home};
+use crate::support::{Drops, Elsewhere, Home, drive, drive_elsewhere, elsewhere, in_every_home};
 
 in_every_home!(
     messages_of_one_sender_arrive_in_the_order_sent,
@@ -23,7 +23,7 @@ type Stamped = (usize, u64);
 
 fn messages_of_one_sender_arrive_in_the_order_sent(home: &Home) {
     const SENDERS: usize = 4;
-    const EACH: u64 = 5_000;
+    let each = home.many(5_000) as u64;
     let handle = home.spawn(actor(async |mut cx: Context<Stamped>| {
         let mut next = [0; SENDERS];
         while let Some((sender, number)) = cx.recv().await {
@@ -32,17 +32,16 @@ fn messages_of_one_sender_arrive_in_the_order_sent(home: &Home) {
         }
         next
     }));
-    std::thread::scope(|scope| {
-        for sender in 0..SENDERS {
-            let address = handle.address();
-            scope.spawn(move || {
-                for number in 0..EACH {
-                    address.tell((sender, number)).unwrap();
-                }
-            });
-        }
+    let senders = [0, 1, 2, 3].map(|sender| {
+        let address = handle.address();
+        elsewhere(move || {
+            for number in 0..each {
+                address.tell((sender, number)).unwrap();
+            }
+        })
     });
-    assert_eq!(home.block_on(handle.join()).unwrap(), [EACH; SENDERS]);
+    senders.into_iter().for_each(Elsewhere::join);
+    assert_eq!(home.block_on(handle.join()).unwrap(), [each; SENDERS]);
 }
 
 fn tell_send_and_ask_of_one_sender_share_one_lane(home: &Home) {
@@ -94,12 +93,12 @@ fn what_is_told_after_an_answer_arrives_after_the_question(home: &Home) {
 
 fn every_message_is_handled_exactly_once(home: &Home) {
     const SENDERS: usize = 3;
-    const EACH: usize = 3_000;
+    let each = home.many(3_000);
     for capacity in [1, 7, usize::MAX] {
         let drops = Drops::default();
         let handle = home.spawn(
-            actor(async |mut cx: Context<(usize, _)>| {
-                let mut seen = vec![0_u8; SENDERS * EACH];
+            actor(async move |mut cx: Context<(usize, _)>| {
+                let mut seen = vec![0_u8; SENDERS * each];
                 while let Some((number, _)) = cx.recv().await {
                     seen[number] += 1;
                 }
@@ -107,24 +106,23 @@ fn every_message_is_handled_exactly_once(home: &Home) {
             })
             .capacity(capacity),
         );
-        std::thread::scope(|scope| {
-            for sender in 0..SENDERS {
-                let (address, drops) = (handle.address(), &drops);
-                scope.spawn(move || {
-                    for number in sender * EACH..(sender + 1) * EACH {
-                        drive(address.send((number, drops.one()))).unwrap();
-                    }
-                });
-            }
+        let senders = [0, 1, 2].map(|sender| {
+            let (address, drops) = (handle.address(), drops.clone());
+            drive_elsewhere(async move {
+                for number in sender * each..(sender + 1) * each {
+                    address.send((number, drops.one())).await.unwrap();
+                }
+            })
         });
+        senders.into_iter().for_each(Elsewhere::join);
         let seen = home.block_on(handle.join()).unwrap();
         assert!(seen.iter().all(|&times| times == 1));
-        assert_eq!(drops.count(), SENDERS * EACH);
+        assert_eq!(drops.count(), SENDERS * each);
     }
 }
 
 fn two_handlers_of_one_actor_never_run_at_the_same_time(home: &Home) {
-    const SENDERS: u64 = 4;
+    const SENDERS: usize = 4;
     const EACH: u64 = 2_000;
     // Not incremented in one step: a second handler at the same time would lose increments.
     let (counter, inside) = (
@@ -147,14 +145,13 @@ fn two_handlers_of_one_actor_never_run_at_the_same_time(home: &Home) {
             }
         }
     }));
-    std::thread::scope(|scope| {
-        for _ in 0..SENDERS {
-            let address = handle.address();
-            scope.spawn(move || (0..EACH).for_each(|number| address.tell(number).unwrap()));
-        }
+    let senders = [(); SENDERS].map(|()| {
+        let address = handle.address();
+        elsewhere(move || (0..EACH).for_each(|number| address.tell(number).unwrap()))
     });
+    senders.into_iter().for_each(Elsewhere::join);
     home.block_on(handle.join()).unwrap();
-    assert_eq!(counter.load(Ordering::Relaxed), SENDERS * EACH);
+    assert_eq!(counter.load(Ordering::Relaxed), SENDERS as u64 * EACH);
 }
 
 fn an_actor_finishes_a_message_before_it_reads_the_next(home: &Home) {
@@ -207,11 +204,11 @@ fn an_idle_actor_is_woken_however_the_message_meets_its_falling_asleep(home: &Ho
             reply.send(());
         }
     }));
-    for _ in 0..5_000 {
+    for _ in 0..home.many(5_000) {
         drive(echo.ask(|reply| reply)).unwrap();
     }
     home.block_on(async {
-        for _ in 0..5_000 {
+        for _ in 0..home.many(5_000) {
             echo.ask(|reply| reply).await.unwrap();
         }
     });

@@ -7,7 +7,10 @@ use futures::future::{Either, FutureExt, select};
 use futures::stream::{FuturesUnordered, StreamExt};
 use greenroom::{Context, actor};
 
-use crate::support::{Drops, Gate, Home, drive, in_every_home, open_when_pending, poll_here};
+use crate::support::{
+    Drops, Gate, Home, drive, drive_elsewhere, in_every_home, open_when_pending, poll_here,
+    received,
+};
 
 in_every_home!(
     a_recv_that_is_dropped_takes_no_message,
@@ -177,8 +180,8 @@ fn a_recv_that_others_polled_is_woken_by_stop_and_kill(home: &Home) {
         let (waiting, ended) = (Gate::default(), Gate::default());
         let (waits, ends) = (waiting.clone(), ended.clone());
         let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
-            std::thread::spawn(move || {
-                let message = drive(open_when_pending(waits, cx.recv()));
+            drive_elsewhere(async move {
+                let message = open_when_pending(waits, cx.recv()).await;
                 assert_eq!(message, None);
                 ends.open();
             });
@@ -226,14 +229,12 @@ fn a_context_may_be_read_on_another_thread(home: &Home) {
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
         let done = Gate::default();
         let ends = done.clone();
-        std::thread::spawn(move || {
-            drive(async {
-                out.send(open_when_pending(waits, cx.recv()).await.unwrap())
-                    .unwrap();
-                while let Some(number) = cx.recv().await {
-                    out.send(number).unwrap();
-                }
-            });
+        drive_elsewhere(async move {
+            out.send(open_when_pending(waits, cx.recv()).await.unwrap())
+                .unwrap();
+            while let Some(number) = cx.recv().await {
+                out.send(number).unwrap();
+            }
             ends.open();
         });
         done.wait().await;
@@ -242,7 +243,7 @@ fn a_context_may_be_read_on_another_thread(home: &Home) {
     for number in 0..500 {
         handle.tell(number).unwrap();
         // One at a time, so that each must wake the thread.
-        assert_eq!(read.recv().unwrap(), number);
+        assert_eq!(received(&read), number);
     }
     home.block_on(handle.join()).unwrap();
 }
@@ -252,8 +253,8 @@ fn a_context_may_come_back_to_its_actor(home: &Home) {
         let mut all = Vec::new();
         loop {
             let (back, comes) = futures::channel::oneshot::channel();
-            std::thread::spawn(move || {
-                let message = drive(cx.recv());
+            drive_elsewhere(async move {
+                let message = cx.recv().await;
                 assert!(back.send((message, cx)).is_ok());
             });
             let (message, returned) = comes.await.unwrap();
@@ -277,15 +278,15 @@ fn an_actor_that_ends_closes_the_context_it_gave_away(home: &Home) {
     let (waits, end) = (waiting.clone(), gate.clone());
     let (out, read) = mpsc::channel();
     let handle = home.spawn(actor(async move |mut cx: Context<_>| {
-        std::thread::spawn(move || {
-            let message = drive(open_when_pending(waits, cx.recv()));
+        drive_elsewhere(async move {
+            let message = open_when_pending(waits, cx.recv()).await;
             out.send(message.is_none()).unwrap();
         });
         end.wait().await;
     }));
     asleep(home, &waiting);
     gate.open();
-    assert!(read.recv().unwrap());
+    assert!(received(&read));
     home.block_on(handle.closed());
     assert!(handle.tell(drops.one()).unwrap_err().is_closed());
     assert_eq!(drops.count(), 1);
@@ -300,7 +301,7 @@ fn an_actor_that_ends_drops_the_messages_of_a_context_that_lives_on(home: &Home)
         out.send(cx).unwrap();
         end.wait().await;
     }));
-    let mut cx = context.recv().unwrap();
+    let mut cx = received(&context);
     (0..10).for_each(|_| handle.tell(drops.one()).unwrap());
     gate.open();
     home.block_on(handle.closed());
@@ -315,8 +316,8 @@ fn a_context_given_away_keeps_its_order_and_its_batch(home: &Home) {
         // The first one brings more with it, which go along to the other thread.
         let mut all = vec![cx.recv().await.unwrap()];
         let (back, comes) = futures::channel::oneshot::channel();
-        std::thread::spawn(move || {
-            while let Some(number) = drive(cx.recv()) {
+        drive_elsewhere(async move {
+            while let Some(number) = cx.recv().await {
                 all.push(number);
             }
             assert!(back.send(all).is_ok());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use greenroom::time::sleep;
 use greenroom::{Context, Fault, Reply, Runtime, spawn, unblock, yield_now};
 
-use crate::support::{Drops, Gate, Log, OpenOnDrop, WATCH, drive, panic_of, within};
+use crate::support::{Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, panic_of, within};
 
 fn runtime(workers: usize) -> Runtime {
     named(workers, "greenroom")
@@ -27,8 +27,19 @@ fn here() -> std::thread::ThreadId {
     std::thread::current().id()
 }
 
-/// Runs a task on a runtime with one worker, under the watchdog.
-fn in_a_task<R, F>(task: impl FnOnce() -> F + Send + 'static) -> R
+/// Runs a task on a runtime with one worker and in simulations, under the watchdog.
+fn in_a_task<R, F>(task: impl Fn() -> F + Clone + Send + 'static) -> R
+where
+    F: Future<Output = R> + Send + 'static,
+    R: Send + 'static,
+{
+    let again = task.clone();
+    Home::simulate(move |runtime| drop(drive(runtime.spawn(again()))));
+    on_a_worker(task)
+}
+
+/// As [`in_a_task`], where threads tell: their numbers, their stacks, or another runtime's.
+fn on_a_worker<R, F>(task: impl FnOnce() -> F + Send + 'static) -> R
 where
     F: Future<Output = R> + Send + 'static,
     R: Send + 'static,
@@ -68,7 +79,7 @@ fn what_was_queued_behind_the_task_goes_on() {
 
 #[test]
 fn the_task_goes_on_on_its_thread_and_leaves_it_when_its_turn_ends() {
-    in_a_task(|| async {
+    on_a_worker(|| async {
         let worker = here();
         let (inside, spawned) = wait(async {
             let spawned = greenroom::spawn(async { here() });
@@ -125,7 +136,7 @@ fn a_chain_of_tasks_that_wait_for_each_other_is_as_deep_as_there_are_threads() {
 
 #[test]
 fn more_tasks_may_wait_than_there_are_threads_for_blocking_calls() {
-    in_a_task(|| async {
+    on_a_worker(|| async {
         let (all, waiting) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
         let tasks: Vec<_> = (0..520)
             .map(|_| {
@@ -246,7 +257,7 @@ fn bug_d10_two_runtimes_may_wait_for_each_other_in_turns() {
 
 #[test]
 fn bug_d10_runtimes_that_end_out_of_order_within_a_task_leave_it_as_it_was() {
-    in_a_task(|| async {
+    on_a_worker(|| async {
         let (b, c) = (named(1, "b"), named(1, "c"));
         b.block_on(async {
             c.block_on(async {
@@ -273,7 +284,7 @@ fn bug_d10_it_waits_inside_unblock_inside_a_wait_inside_a_task() {
 
 #[test]
 fn run_in_a_task_is_a_runtime_of_its_own() {
-    let value = in_a_task(|| async {
+    let value = on_a_worker(|| async {
         let ended = Gate::default();
         let end = ended.clone();
         let value = greenroom::run(async {
@@ -321,7 +332,7 @@ fn a_wait_in_the_drop_of_a_runtime_within_a_task_makes_way_too() {
             assert_eq!(self.0.block_on(self.0.spawn(async { 42 })), 42);
         }
     }
-    in_a_task(|| async {
+    on_a_worker(|| async {
         let (outer, inner) = (Runtime::current(), named(1, "inner"));
         let dropped = Gate::default();
         let (held, opens) = (WaitsInDrop(outer), OpenOnDrop(dropped.clone()));

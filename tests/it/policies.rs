@@ -20,65 +20,109 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(target_os = "linux")]
 use std::time::Duration;
 
-use greenroom::policy::{Polling, Prioritized, Sharing, Stealing};
+use greenroom::policy::{Polling, Prioritized, Sharing, Simulated, Stealing};
 use greenroom::{Builder, Runtime};
 
 #[cfg(target_os = "linux")]
 use crate::origins::{asleep, naps};
 #[cfg(target_os = "linux")]
 use crate::support::until;
-use crate::support::{Home, WATCH, within};
+use crate::support::{Home, WATCH, simulated, within};
 
 /// A policy, and on how many workers it is to run.
 struct Case {
-    builder: fn() -> Builder,
+    policy: Kind,
     workers: usize,
     /// How the names of its threads begin, which no other case has.
     threads: String,
 }
 
+/// What makes the builders of a case.
+#[derive(Clone, Copy)]
+enum Kind {
+    Of(fn() -> Builder),
+    /// With this seed.
+    Simulated(u64),
+}
+
 impl Case {
     fn builder(&self) -> Builder {
-        (self.builder)()
+        let builder = match self.policy {
+            Kind::Of(make) => make(),
+            Kind::Simulated(seed) => Runtime::builder().policy(Simulated::new(seed)),
+        };
+        builder
             .on_fault(|_| {})
             .workers(self.workers)
             .thread_name(&self.threads)
     }
 
+    fn built(&self, builder: Builder) -> Runtime {
+        self.home_built(builder).runtime
+    }
+
     fn runtime(&self) -> Runtime {
-        self.builder().build().unwrap()
+        self.built(self.builder())
     }
 
     fn home(&self) -> Home {
-        Home::built(self.workers, self.builder())
+        self.home_built(self.builder())
+    }
+
+    fn home_built(&self, builder: Builder) -> Home {
+        let home = Home::built(self.workers, builder);
+        if let Kind::Simulated(_) = self.policy {
+            simulated::adopt(&home.runtime);
+        }
+        home
     }
 }
 
 /// Runs the scenario with this policy, on one worker and on more.
 fn holds(builder: fn() -> Builder, scenario: fn(&Case)) {
-    static CASES: AtomicUsize = AtomicUsize::new(0);
     for workers in [1, 2, 4] {
         eprintln!("on {workers} workers");
-        // With an end to the number, so that none begins as another.
-        let threads = format!("case{}.", CASES.fetch_add(1, Ordering::Relaxed));
-        let case = Case {
-            builder,
-            workers,
-            threads,
-        };
-        within(WATCH, move || scenario(&case));
+        holds_once(Kind::Of(builder), workers, scenario);
     }
 }
 
-/// Makes the suite: a module for each policy, with a test of each scenario.
-macro_rules! suite {
-    ($policies:tt: $($file:ident::{ $($scenarios:tt)* })+) => {
-        $(suite!(@file $policies $file { $($scenarios)* });)+
+/// Runs the scenario in simulations. The number of workers, which makes no difference, is to some
+/// scenarios how much they do.
+fn holds_simulated(scenario: fn(&Case)) {
+    for seed in simulated::SEEDS {
+        eprintln!("with seed {seed}");
+        holds_once(Kind::Simulated(seed), 2, scenario);
+    }
+}
+
+fn holds_once(policy: Kind, workers: usize, scenario: fn(&Case)) {
+    static CASES: AtomicUsize = AtomicUsize::new(0);
+    // With an end to the number, so that none begins as another.
+    let threads = format!("case{}.", CASES.fetch_add(1, Ordering::Relaxed));
+    let case = Case {
+        policy,
+        workers,
+        threads,
     };
-    (@file { $($policy:ident => $make:expr,)+ } $file:ident $scenarios:tt) => {
-        pub mod $file {
-            $(suite!(@policy $policy $make, $file, $scenarios);)+
-        }
+    within(WATCH, move || {
+        scenario(&case);
+        simulated::forget();
+    });
+}
+
+/// Makes the suite: a module for each policy, with a test of each scenario; and one for simulations,
+/// but for those scenarios that need threads.
+macro_rules! suite {
+    ($policies:tt: $(
+        $file:ident::{ $($scenario:ident,)* }$(, threads: { $($threaded:ident,)* })?
+    )+) => {
+        $(pub mod $file {
+            suite!(@policies $policies $file { $($scenario,)* $($($threaded,)*)? });
+            suite!(@simulated $file { $($scenario,)* });
+        })+
+    };
+    (@policies { $($policy:ident => $make:expr,)+ } $file:ident $scenarios:tt) => {
+        $(suite!(@policy $policy $make, $file, $scenarios);)+
     };
     (@policy $policy:ident $make:expr, $file:ident, { $($scenario:ident,)+ }) => {
         pub mod $policy {
@@ -92,6 +136,17 @@ macro_rules! suite {
                 #[test]
                 fn $scenario() {
                     holds(builder, super::super::super::$file::$scenario);
+                }
+            )+
+        }
+    };
+    (@simulated $file:ident { }) => {};
+    (@simulated $file:ident { $($scenario:ident,)+ }) => {
+        pub mod simulated {
+            $(
+                #[test]
+                fn $scenario() {
+                    super::super::super::holds_simulated(super::super::super::$file::$scenario);
                 }
             )+
         }
@@ -116,15 +171,17 @@ mod so23 {
             so23_the_same_program_gives_the_same_results,
             tasks_and_actors_run_wherever_they_are_spawned,
             messages_of_one_sender_are_handled_in_order,
-            an_actor_is_never_run_by_two_threads_at_once,
             a_task_that_is_woken_in_its_run_runs_again,
             an_actor_that_tells_itself_for_ever_starves_nobody,
             a_task_that_yields_for_ever_starves_nobody,
             blocking_calls_come_back,
             a_task_may_wait_for_another_in_block_on,
-            all_workers_may_wait_in_block_on_at_once,
             pinned_threads_and_workers_talk_to_each_other,
             detached_actors_and_workers_talk_to_each_other,
+        }, threads: {
+            // Threads that meet.
+            an_actor_is_never_run_by_two_threads_at_once,
+            all_workers_may_wait_in_block_on_at_once,
         }
         waking::{
             no_wake_up_from_a_foreign_thread_is_lost,
@@ -133,11 +190,13 @@ mod so23 {
             many_wake_ups_at_once_are_all_heard,
             what_a_worker_that_blocks_has_woken_is_run_by_another,
             a_timer_fires_though_all_are_idle,
-            a_timer_fires_though_another_worker_is_busy,
             a_timer_fires_though_all_workers_are_busy,
             a_deadline_from_outside_is_kept_though_all_are_idle,
             a_nearer_deadline_from_outside_is_kept,
             a_deadline_is_kept_though_the_worker_that_armed_it_blocks,
+        }, threads: {
+            // A worker blocks until the test goes on.
+            a_timer_fires_though_another_worker_is_busy,
         }
         ending::{
             a_panic_ends_one_task_or_actor_alone,
@@ -167,7 +226,8 @@ mod ca17 {
             round_robin => own::RoundRobin::default(),
             wrapped => own::Wrapped::default(),
         }:
-        waking::{
+        // How threads sleep.
+        waking::{}, threads: {
             ca17_workers_without_work_do_not_run,
         }
     }

@@ -8,10 +8,17 @@ use std::time::Duration;
 use futures::channel::oneshot;
 use greenroom::{Context, Reply, Runtime, policy, spawn, time};
 
-use crate::support::{Gate, WATCH, drive, poll_once, within};
+use crate::support::{Gate, Home, WATCH, drive, poll_once, within};
 
-/// A scenario under the default policy and under one whose runnables are counted one by one.
+/// A scenario under the default policy, under one whose runnables are counted one by one, and in a
+/// simulation.
 fn under_each(workers: usize, scenario: fn(&Runtime)) {
+    on_threads(workers, scenario);
+    Home::simulate(scenario);
+}
+
+/// As [`under_each`], where somebody blocks a thread until another one goes on.
+fn on_threads(workers: usize, scenario: fn(&Runtime)) {
     let default = move || Runtime::builder().workers(workers);
     let shared = move || default().policy(policy::Sharing::default());
     for builder in [default(), shared()] {
@@ -90,7 +97,7 @@ fn so12_a_hold_keeps_it_alive_and_so_does_its_clone() {
 
 #[test]
 fn a_running_task_keeps_it_alive() {
-    under_each(2, |runtime| {
+    on_threads(2, |runtime| {
         let (begun, go) = (Gate::default(), Gate::default());
         let (begins, goes) = (begun.clone(), go.clone());
         runtime
@@ -106,7 +113,7 @@ fn a_running_task_keeps_it_alive() {
 
 #[test]
 fn a_blocking_job_keeps_it_alive() {
-    under_each(1, |runtime| {
+    on_threads(1, |runtime| {
         let go = Gate::default();
         let goes = go.clone();
         let job = runtime.spawn(async { greenroom::unblock(move || goes.pass()).await });
@@ -118,7 +125,7 @@ fn a_blocking_job_keeps_it_alive() {
 #[test]
 fn a_timer_keeps_it_alive_until_it_fires_or_is_dropped() {
     under_each(2, |runtime| {
-        let fired = runtime.spawn(time::sleep(Duration::from_millis(3)));
+        let fired = runtime.spawn(async { time::sleep(Duration::from_millis(3)).await });
         runtime.run_until_quiescent();
         assert!(fired.is_finished());
 
@@ -136,7 +143,7 @@ fn a_timer_keeps_it_alive_until_it_fires_or_is_dropped() {
 
 #[test]
 fn the_future_of_a_block_on_counts_while_it_does_not_wait() {
-    under_each(1, |runtime| {
+    on_threads(1, |runtime| {
         let (begun, go, over) = (Gate::default(), Gate::default(), Gate::default());
         let (begins, goes, ends) = (begun.clone(), go.clone(), over.clone());
         let own = runtime.clone();
@@ -161,7 +168,7 @@ fn the_future_of_a_block_on_counts_while_it_does_not_wait() {
 
 #[test]
 fn a_task_that_waits_in_a_nested_block_on_does_not_count_while_it_waits() {
-    under_each(1, |runtime| {
+    on_threads(1, |runtime| {
         let (own, (wake, woken)) = (runtime.clone(), oneshot::channel::<()>());
         let task = runtime.spawn(async move { own.block_on(woken).unwrap() });
         runtime.run_until_quiescent();
@@ -189,7 +196,7 @@ fn what_waits_for_a_message_or_for_another_thread_does_not_keep_it_alive() {
 
 #[test]
 fn a_pinned_thread_keeps_it_alive_while_it_is_not_idle() {
-    under_each(1, |runtime| {
+    on_threads(1, |runtime| {
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         runtime.run_until_quiescent();
         let (begun, go) = (Gate::default(), Gate::default());
@@ -209,7 +216,7 @@ fn a_pinned_thread_keeps_it_alive_while_it_is_not_idle() {
 
 #[test]
 fn a_deadline_of_an_actor_that_waits_in_block_on_on_its_own_thread_may_be_dropped_elsewhere() {
-    under_each(1, |runtime| {
+    on_threads(1, |runtime| {
         let (give, given) = oneshot::channel();
         let (own, (wake, woken)) = (runtime.clone(), oneshot::channel::<()>());
         let waits = runtime.block_on(async move {

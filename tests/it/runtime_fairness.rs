@@ -56,7 +56,7 @@ fn deadlines_are_kept_while_the_threads_are_busy(home: &Home) {
             })
         })
         .collect();
-    drive(home.spawn_task(greenroom::time::sleep(Duration::from_millis(2))));
+    drive(home.spawn_task(async { greenroom::time::sleep(Duration::from_millis(2)).await }));
     drop(busy);
 }
 

@@ -7,8 +7,12 @@ use futures::future::BoxFuture;
 use greenroom::Runtime;
 
 use crate::support::{
-    Bomb, Drops, Gate, Home, OpenOnDrop, WATCH, drive, in_every_home, panic_of, poll_here, within,
+    Bomb, Drops, Gate, Home, OpenOnDrop, WATCH, drive, in_every_home, on_threads, panic_of,
+    poll_here, within,
 };
+
+// A task blocks its thread until it is cancelled.
+on_threads!(a_task_in_a_turn_is_cancelled_when_it_suspends);
 
 in_every_home!(
     awaiting_a_task_gives_its_value,
@@ -143,7 +147,9 @@ fn cancel_waits_until_the_future_is_dropped(home: &Home) {
     let (task, gone) = endless(home);
     assert_eq!(drive(task.fallible().cancel()), None);
     assert!(gone.is_open());
-    // A task that is in the middle of a turn is dropped when it suspends.
+}
+
+fn a_task_in_a_turn_is_cancelled_when_it_suspends(home: &Home) {
     let (begun, go) = (Gate::default(), Gate::default());
     let (here, waits) = (begun.clone(), go.clone());
     let gone = Gate::default();

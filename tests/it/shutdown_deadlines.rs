@@ -15,7 +15,7 @@ struct Slow(#[expect(dead_code, reason = "counted by its drop")] crate::support:
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        futures::executor::block_on(sleep(Duration::from_millis(2)));
+        drive(sleep(Duration::from_millis(2)));
     }
 }
 

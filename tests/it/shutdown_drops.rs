@@ -133,11 +133,11 @@ fn tasks_that_hold_each_others_wakers_are_dropped(home: &Home) {
 }
 
 fn a_long_chain_of_tasks_is_dropped_without_recursion(home: &Home) {
-    const LINKS: usize = 100_000;
+    let links = home.many(100_000);
     let drops = Drops::default();
     // Each holds the only handle of the one before, which it cancels when it is dropped.
     let mut previous: Option<greenroom::Task<()>> = None;
-    for _ in 0..LINKS {
+    for _ in 0..links {
         let held = (drops.one(), previous.take());
         previous = Some(home.spawn_task(async move {
             let _held = held;
@@ -146,7 +146,7 @@ fn a_long_chain_of_tasks_is_dropped_without_recursion(home: &Home) {
     }
     previous.unwrap().detach();
     home.block_on(home.runtime.shutdown());
-    assert_eq!(drops.count(), LINKS);
+    assert_eq!(drops.count(), links);
 }
 
 fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {

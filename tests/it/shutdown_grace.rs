@@ -6,7 +6,12 @@ use std::time::Duration;
 
 use greenroom::{Context, Fault, Reply, Runtime, SpawnProblem, actor, spawn};
 
-use crate::support::{Gate, Home, Log, WATCH, drive, in_every_home, poll_once, until, within};
+use crate::support::{
+    Gate, Home, Log, WATCH, drive, in_every_home, on_threads, poll_once, until, within,
+};
+
+// The threads of another runtime.
+on_threads!(the_end_does_not_wait_for_the_grace_to_be_over);
 
 in_every_home!(
     actors_finish_what_they_accepted,
@@ -15,14 +20,12 @@ in_every_home!(
     deadlines_are_kept_meanwhile,
     blocking_calls_are_made_meanwhile,
     nothing_new_begins_meanwhile,
-    the_end_does_not_wait_for_the_grace_to_be_over,
 );
 
-/// Begins the shutdown on a thread of its own, which gives the report.
-fn begin(runtime: &Runtime) -> std::thread::JoinHandle<greenroom::Shutdown> {
-    let same = runtime.clone();
-    let shutdown = std::thread::spawn(move || drive(same.shutdown()));
-    until(|| runtime.spawn(std::future::pending::<()>()).is_finished());
+/// A shutdown that has begun, and gives the report.
+fn begin(runtime: &Runtime) -> impl Future<Output = greenroom::Shutdown> {
+    let mut shutdown = Box::pin(runtime.shutdown());
+    assert!(poll_once(&mut shutdown).is_pending());
     shutdown
 }
 
@@ -41,18 +44,19 @@ fn actors_finish_what_they_accepted(home: &Home) {
             }))
         })
         .collect();
+    let many = home.many(1000) as u32;
     for counter in &counters {
-        (0..1000).for_each(|_| counter.tell(1).unwrap());
+        (0..many).for_each(|_| counter.tell(1).unwrap());
     }
     let shutdown = begin(&home.runtime);
     drop(held);
-    let report = shutdown.join().unwrap();
+    let report = drive(shutdown);
     assert_eq!(
         (report.ended, report.cancelled, report.unhandled),
         (10, 0, 0)
     );
     for counter in counters {
-        assert_eq!(drive(counter.join()).unwrap(), 1000);
+        assert_eq!(drive(counter.join()).unwrap(), many);
     }
 }
 
@@ -81,7 +85,7 @@ fn actors_that_wait_for_each_other_finish(home: &Home) {
     (0..10).for_each(|_| asker.tell(1).unwrap());
     let shutdown = begin(&home.runtime);
     drop(held);
-    let report = shutdown.join().unwrap();
+    let report = drive(shutdown);
     assert_eq!(
         (report.ended, report.cancelled, report.unhandled),
         (2, 0, 0)

@@ -119,6 +119,9 @@ fn brief_homes(scenario: fn(&Home)) {
     for home in homes {
         Home::watch(home, scenario);
     }
+    for home in [Home::simulated, Home::simulated_pinned] {
+        Home::watch_seeds(home, scenario);
+    }
 }
 
 #[test]

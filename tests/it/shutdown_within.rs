@@ -5,13 +5,18 @@ use std::time::Duration;
 use greenroom::{Context, Fault, Runtime, Shutdown, actor, spawn};
 
 use crate::support::{
-    Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, poll_here, within,
+    Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, on_threads, poll_here,
+    received, until, within,
 };
+
+// The threads of another runtime.
+on_threads!(the_caller_may_hold_the_last_clone);
 
 in_every_home!(
     a_task_gets_the_report_and_ends_when_it_next_suspends,
     an_actor_gets_the_report_and_ends_when_it_next_suspends,
     it_may_go_on_to_its_end,
+    an_actor_may_go_on_to_its_end,
     it_may_end_with_a_panic,
     a_caller_that_is_woken_all_the_time_gets_the_report,
     an_actor_that_is_told_things_meanwhile_gets_the_report,
@@ -20,7 +25,6 @@ in_every_home!(
     a_caller_that_gives_up_is_like_any_other,
     a_caller_whose_handle_is_dropped_is_cancelled,
     a_future_that_moves_on_leaves_its_first_task_like_any_other,
-    the_caller_may_hold_the_last_clone,
     what_the_caller_wakes_in_its_last_turn_is_dropped,
 );
 
@@ -105,7 +109,13 @@ fn an_actor_gets_the_report_and_ends_when_it_next_suspends(home: &Home) {
 fn it_may_go_on_to_its_end(home: &Home) {
     let task = home.spawn_task(async { Runtime::current().shutdown().await });
     let report = drive(task);
-    let home = Home::workers(1);
+    assert_eq!(
+        (report.ended, report.cancelled, report.left_behind),
+        (0, 0, 0)
+    );
+}
+
+fn an_actor_may_go_on_to_its_end(home: &Home) {
     let caller = home.spawn(actor(|mut cx: Context<()>| async move {
         let report = Runtime::current().shutdown().await;
         // It was stopped as the others were; what is ready is no suspension.
@@ -114,8 +124,7 @@ fn it_may_go_on_to_its_end(home: &Home) {
         assert!(greenroom::spawn(async {}).fallible().await.is_none());
         report
     }));
-    let of_actor = drive(caller.join()).unwrap();
-    assert_eq!(of_actor, report);
+    let report = drive(caller.join()).unwrap();
     assert_eq!(
         (report.ended, report.cancelled, report.left_behind),
         (0, 0, 0)
@@ -174,7 +183,7 @@ fn an_actor_that_is_told_things_meanwhile_gets_the_report(home: &Home) {
         };
         tell_and_suspend(report, own).await;
     }));
-    while caller.tell(()).is_ok() {}
+    until(|| caller.tell(()).is_err());
     gone.pass();
     let reports = reports.take();
     assert_eq!(reports.len(), 1);
@@ -283,7 +292,7 @@ fn a_future_that_moves_on_leaves_its_first_task_like_any_other(home: &Home) {
         std::future::pending::<()>().await;
     })
     .detach();
-    let report = drive(receive.recv().unwrap());
+    let report = drive(received(&receive));
     assert_eq!(report.left_behind, 0);
     gone.pass();
 }

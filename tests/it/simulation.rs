@@ -5,6 +5,7 @@
 
 mod ending;
 mod failures;
+mod panics;
 mod probe;
 mod schedules;
 mod threads;

@@ -3,15 +3,24 @@
 //! Nothing here waits for time to pass. Who must wait for something waits at a [`Gate`]; who might
 //! hang is watched by [`within`], which turns a hang into a failure.
 
+mod home;
+pub mod simulated;
+
+pub use home::Home;
+pub(crate) use home::{in_every_home, on_threads};
+
+use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use greenroom::{ActorBuilder, Handle, Pinned, Runtime};
+use futures::channel::oneshot;
+use greenroom::Runtime;
 
 /// Longer than any test takes on a busy machine, and short enough to be waited for.
 pub const WATCH: Duration = Duration::from_secs(60);
@@ -51,146 +60,6 @@ where
     })
 }
 
-/// Makes a test of a scenario (a function of a [`Home`]) for each kind of home.
-macro_rules! in_every_home {
-    ($($scenario:ident),+ $(,)?) => {$(
-        mod $scenario {
-            use crate::support::Home;
-
-            #[test]
-            fn one_worker() {
-                Home::watch(|| Home::workers(1), super::$scenario);
-            }
-
-            #[test]
-            fn two_workers() {
-                Home::watch(|| Home::workers(2), super::$scenario);
-            }
-
-            #[test]
-            fn pinned() {
-                Home::watch(Home::pinned, super::$scenario);
-            }
-        }
-    )+};
-}
-pub(crate) use in_every_home;
-
-/// Where a scenario's actors live: the workers of a runtime, or a pinned thread of it.
-pub struct Home {
-    // Dropped first, as a user would.
-    pinned: Option<Pinned>,
-    pub runtime: Runtime,
-    threads: usize,
-}
-
-impl Home {
-    /// With this many workers; faults that nobody joins are not printed.
-    pub fn workers(workers: usize) -> Home {
-        Home::built(workers, Runtime::builder().on_fault(|_| {}))
-    }
-
-    pub fn pinned() -> Home {
-        Home::pinned_built(Runtime::builder().on_fault(|_| {}))
-    }
-
-    /// With this many workers and these other options.
-    pub fn built(workers: usize, builder: greenroom::Builder) -> Home {
-        Home {
-            pinned: None,
-            runtime: builder.workers(workers).build().unwrap(),
-            threads: workers,
-        }
-    }
-
-    /// A pinned thread, of a runtime with these options.
-    pub fn pinned_built(builder: greenroom::Builder) -> Home {
-        let Home { runtime, .. } = Home::built(1, builder);
-        let pinned = Some(runtime.spawn_pinned("pinned").unwrap());
-        Home {
-            pinned,
-            runtime,
-            threads: 1,
-        }
-    }
-
-    /// Runs a scenario under the watchdog, the end of its runtime included.
-    pub fn watch(make: impl FnOnce() -> Home + Send + 'static, scenario: fn(&Home)) {
-        within(WATCH, move || {
-            let home = make();
-            scenario(&home);
-        });
-    }
-
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.runtime.block_on(future)
-    }
-
-    /// Spawns the actor here.
-    #[track_caller]
-    pub fn spawn<M, A, Fut>(&self, actor: ActorBuilder<M, A, Fut>) -> Handle<M, Fut::Output>
-    where
-        M: Send + 'static,
-        A: Send + 'static,
-        Fut: Future + Send + 'static,
-        Fut::Output: Send + 'static,
-    {
-        match &self.pinned {
-            None => actor.on(&self.runtime).spawn(),
-            Some(pinned) => actor.on(pinned).spawn(),
-        }
-    }
-
-    /// Spawns a plain task here.
-    pub fn spawn_task<F>(&self, future: F) -> greenroom::Task<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        match &self.pinned {
-            None => self.runtime.spawn(future),
-            Some(pinned) => pinned.spawn(move || future),
-        }
-    }
-
-    /// Holds every thread that runs tasks here until the guard is dropped: nothing is polled.
-    pub fn hold(&self) -> Held {
-        let held = Held(Gate::default());
-        let begun: Vec<Gate> = (0..self.threads)
-            .map(|_| {
-                let (begun, held) = (Gate::default(), held.0.clone());
-                let here = begun.clone();
-                self.spawn_task(async move {
-                    here.open();
-                    held.pass();
-                })
-                .detach();
-                begun
-            })
-            .collect();
-        begun.iter().for_each(Gate::pass);
-        held
-    }
-
-    /// Waits until all that was scheduled before has had a turn, on a home with one thread.
-    pub fn turn(&self) {
-        assert_eq!(
-            self.threads, 1,
-            "with more threads a turn says nothing of the others"
-        );
-        self.block_on(self.spawn_task(greenroom::yield_now()));
-    }
-}
-
-/// While it lives the threads of a home are held.
-pub struct Held(Gate);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.open();
-    }
-}
-
 /// Closed at first, then open for good. Threads pass it, tasks wait for it.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Inside>);
@@ -218,6 +87,9 @@ impl Gate {
 
     /// Blocks the thread until the gate is open.
     pub fn pass(&self) {
+        if self.is_open() || simulated::drive(self.wait()).is_ok() {
+            return;
+        }
         let mut state = self.0.state.lock().unwrap();
         while !state.0 {
             state = self.0.opened.wait(state).unwrap();
@@ -352,6 +224,9 @@ impl CountingWaker {
 
     /// Blocks the thread until it was woken.
     pub fn pass(&self) {
+        if simulated::until(|| self.count() > 0) {
+            return;
+        }
         let mut count = self.count.lock().unwrap();
         while *count == 0 {
             count = self.woken.wait(count).unwrap();
@@ -380,8 +255,12 @@ pub async fn poll_here<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
 }
 
-/// Drives a future on this thread without any runtime.
+/// Drives a future on this thread without any runtime, but for a simulation.
 pub fn drive<F: Future>(future: F) -> F::Output {
+    let future = match simulated::drive(future) {
+        Ok(value) => return value,
+        Err(future) => future,
+    };
     struct Thread(std::thread::Thread);
     impl Wake for Thread {
         fn wake(self: Arc<Self>) {
@@ -453,8 +332,58 @@ impl<T> Log<T> {
 ///
 /// For what the system does in its own time, such as taking an ended thread from its list.
 pub fn until(is_so: impl Fn() -> bool) {
+    if simulated::until(&is_so) {
+        return;
+    }
     while !is_so() {
         std::thread::yield_now();
+    }
+}
+
+/// Waits for what comes next.
+pub fn received<T>(from: &mpsc::Receiver<T>) -> T {
+    let next = RefCell::new(None);
+    let has_come = || {
+        *next.borrow_mut() = from.try_recv().ok();
+        next.borrow().is_some()
+    };
+    if simulated::until(has_come) {
+        return next.take().expect("it has come");
+    }
+    from.recv().unwrap()
+}
+
+/// What is done on another thread; in a simulation it is one of its tasks.
+pub enum Elsewhere<R> {
+    Thread(JoinHandle<R>),
+    Task(oneshot::Receiver<R>),
+}
+
+/// Makes the call elsewhere, where it waits for nobody.
+pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
+    match simulated::job(call) {
+        Ok(outcome) => Elsewhere::Task(outcome),
+        Err(call) => Elsewhere::Thread(std::thread::spawn(call)),
+    }
+}
+
+/// Drives a future on another thread without any runtime; in a simulation it is a task.
+pub fn drive_elsewhere<F>(future: F) -> Elsewhere<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    match simulated::task(future) {
+        Ok(outcome) => Elsewhere::Task(outcome),
+        Err(future) => Elsewhere::Thread(std::thread::spawn(|| drive(future))),
+    }
+}
+
+impl<R> Elsewhere<R> {
+    pub fn join(self) -> R {
+        match self {
+            Elsewhere::Thread(thread) => thread.join().unwrap(),
+            Elsewhere::Task(outcome) => drive(outcome).expect("it has not panicked"),
+        }
     }
 }
 

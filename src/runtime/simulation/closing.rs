@@ -131,19 +131,26 @@ impl Simulation {
         inner.closing.settle();
         self.drain(inner);
         let left = inner.cells();
-        let seats = inner.seats.take();
+        inner.closing.set_report(closing.alive, left, 0);
+        self.let_seats_go(inner);
+        self.state.lock().running = running;
+    }
+
+    /// Lets go of the pinned threads, which hold the runtime, once nothing can live there any more.
+    fn let_seats_go(&self, inner: &Inner) {
         if !self.is_here() {
             // (V1) What lives there is not dropped here, and nowhere else.
-            keep(seats);
+            keep(inner.seats.take());
+        } else if inner.closing.exempted().is_empty() {
+            drop(inner.seats.take());
         }
-        inner.closing.set_report(closing.alive, left, 0);
-        self.state.lock().running = running;
     }
 
     /// A task that awaited the shutdown has had its turn with the report, and is over.
     pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: Key) {
         inner.had_its_turn(key);
         self.cancel_all(inner);
+        self.let_seats_go(inner);
     }
 
     /// Drops all but what is exempt; elsewhere than on its thread, also but for what is bound to that.
@@ -213,9 +220,9 @@ impl Simulation {
 }
 
 impl State {
+    /// How many that are no frames: one of those may have ended and be in here yet.
     pub(super) fn ready_tasks(&self) -> usize {
-        let frames = self.frames.iter().filter(|frame| frame.is_queued());
-        self.ready.len() - frames.count()
+        self.ready.count(|entry| !matches!(entry, Entry::Frame(_)))
     }
 
     /// It has its run; if it was queued before the shutdown, one less is.
@@ -228,24 +235,35 @@ impl State {
     }
 
     fn take_unneeded(&mut self, exempt: &[Key]) -> Vec<(Runnable, Lives)> {
-        let mut unneeded = Vec::new();
+        let (mut unneeded, mut kept) = (Vec::new(), Vec::new());
         for entry in self.ready.take_all() {
-            match entry {
-                Entry::Task {
-                    runnable,
-                    identity,
-                    age,
-                } if !exempt.contains(&runnable.key()) => {
-                    self.count_out(age);
-                    let tracked = self.tasks.get(&identity);
-                    let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
-                    unneeded.push((runnable, home));
-                }
-                kept => {
+            let (due, seat) = match entry {
+                Entry::Task(due) => (due, None),
+                Entry::Seat(key) => (self.take_first(key), Some(key)),
+                Entry::Frame(_) => {
                     let rank = self.ready.rank();
-                    self.ready.push(kept, rank);
+                    self.ready.push(entry, rank);
+                    continue;
                 }
+            };
+            if !exempt.contains(&due.runnable.key()) {
+                self.count_out(due.age);
+                let tracked = self.tasks.get(&due.identity);
+                let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
+                unneeded.push((due.runnable, home));
+                continue;
             }
+            let rank = self.ready.rank();
+            match seat {
+                None => self.ready.push(Entry::Task(due), rank),
+                Some(key) => kept.push((due, key)),
+            }
+        }
+        // Only now, since the others were taken from the same lines.
+        for (due, key) in kept {
+            let rank = self.ready.rank();
+            self.seats.entry(key).or_default().push_back(due);
+            self.ready.push(Entry::Seat(key), rank);
         }
         unneeded
     }

@@ -43,10 +43,6 @@ impl Frame {
     pub(super) fn is_ready(&self) -> bool {
         self.state == Progress::Ready
     }
-
-    pub(super) fn is_queued(&self) -> bool {
-        self.queued
-    }
 }
 
 /// What a judged run unwinds with when it has failed; nobody is told of it.

@@ -160,10 +160,11 @@ impl<T> Ready<T> {
         }
     }
 
-    pub(in crate::runtime) fn len(&self) -> usize {
+    /// How many of them are such.
+    pub(in crate::runtime) fn count(&self, is_such: impl Fn(&T) -> bool) -> usize {
         match &self.order {
-            Order::Any(items) => items.len(),
-            Order::Ranked(ranked) => ranked.items.len(),
+            Order::Any(items) => items.iter().filter(|item| is_such(item)).count(),
+            Order::Ranked(ranked) => ranked.items.values().filter(|item| is_such(item)).count(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Whatever is kept by the number of the process or by an address is looked up and never listed: in what
 //! is drawn and told, tasks and actors have the numbers of this simulation, in the order of their births.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::closing::Closing;
@@ -43,6 +43,8 @@ pub(super) struct State {
     /// How many runnables became ready.
     pub(super) pushed: u64,
     pub(super) frames: Vec<Frame>,
+    /// What is due on each pinned thread, by the key of its seat.
+    pub(super) seats: HashMap<usize, VecDeque<Due>>,
     /// Who does what happens now.
     pub(super) running: Who,
     pub(super) trace: Trace,
@@ -52,13 +54,19 @@ pub(super) struct State {
 
 /// Something that is ready.
 pub(super) enum Entry {
-    Task {
-        runnable: Runnable,
-        identity: u64,
-        /// How many became ready before it.
-        age: u64,
-    },
+    Task(Due),
+    /// The oldest of what is due on the seat with this key: a pinned thread takes turns in order. There
+    /// are as many of these as are due there.
+    Seat(usize),
     Frame(u64),
+}
+
+/// A runnable whose turn is to come.
+pub(super) struct Due {
+    pub(super) runnable: Runnable,
+    pub(super) identity: u64,
+    /// How many became ready before it.
+    pub(super) age: u64,
 }
 
 /// What is known of a task, actor or job.
@@ -104,6 +112,7 @@ impl State {
             frames_born: 0,
             pushed: 0,
             frames: Vec::new(),
+            seats: HashMap::new(),
             running: Who::Other("outside"),
             trace: Trace::new(plan.trace),
             closing: None,
@@ -149,10 +158,18 @@ impl State {
         let rank = tracked.rank;
         self.pushed += 1;
         let age = self.pushed;
-        let entry = Entry::Task {
+        let due = Due {
             runnable,
             identity,
             age,
+        };
+        let entry = match home {
+            Lives::Seat(seat) => {
+                let key = seat.key();
+                self.seats.entry(key).or_default().push_back(due);
+                Entry::Seat(key)
+            }
+            Lives::Workers | Lives::Blocking => Entry::Task(due),
         };
         self.ready.push(entry, rank);
     }
@@ -164,11 +181,12 @@ impl State {
             if lower {
                 let rank = self.ready.lowered();
                 match &entry {
-                    Entry::Task { identity, .. } => {
-                        if let Some(tracked) = self.tasks.get_mut(identity) {
+                    Entry::Task(due) => {
+                        if let Some(tracked) = self.tasks.get_mut(&due.identity) {
                             tracked.rank = rank;
                         }
                     }
+                    Entry::Seat(_) => {}
                     Entry::Frame(id) => {
                         if let Some(frame) = self.frame(*id) {
                             frame.rank = rank;
@@ -178,28 +196,38 @@ impl State {
                 self.ready.push(entry, rank);
                 continue;
             }
-            match entry {
-                Entry::Frame(id) => {
-                    if let Some(who) = self.take_frame(id, frame) {
+            let due = match entry {
+                Entry::Frame(id) => match self.take_frame(id, frame) {
+                    Some(who) => {
                         self.begin_step(who);
                         return Some(Next::Frame);
                     }
-                }
-                Entry::Task {
-                    runnable,
-                    identity,
-                    age,
-                } => {
-                    let tracked = self.tasks.get(&identity);
-                    let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
-                    let label = tracked.map(|tracked| tracked.label.clone());
-                    let who = label.unwrap_or_else(|| runnable.info());
-                    self.count_out(age);
-                    self.begin_step(Who::Task(who));
-                    return Some(Next::Task(runnable, home));
-                }
-            }
+                    None => continue,
+                },
+                Entry::Task(due) => due,
+                Entry::Seat(key) => self.take_first(key),
+            };
+            let tracked = self.tasks.get(&due.identity);
+            let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
+            let label = tracked.map(|tracked| tracked.label.clone());
+            let who = label.unwrap_or_else(|| due.runnable.info());
+            self.count_out(due.age);
+            self.begin_step(Who::Task(who));
+            return Some(Next::Task(due.runnable, home));
         }
+    }
+
+    /// The oldest of what is due on a seat.
+    pub(super) fn take_first(&mut self, seat: usize) -> Due {
+        let due = self.seats.get_mut(&seat);
+        let (first, is_last) = match due {
+            Some(due) => (due.pop_front(), due.is_empty()),
+            None => (None, false),
+        };
+        if is_last {
+            self.seats.remove(&seat);
+        }
+        first.expect("as many are due as there are entries")
     }
 
     pub(super) fn begin_step(&mut self, who: Who) {

@@ -116,11 +116,7 @@ pub fn what_was_queued_before_a_shutdown_runs(case: &Case) {
 }
 
 pub fn what_is_left_at_the_end_of_a_shutdown_is_cancelled_and_counted(case: &Case) {
-    let runtime = case
-        .builder()
-        .grace(Duration::from_millis(20))
-        .build()
-        .unwrap();
+    let runtime = case.built(case.builder().grace(Duration::from_millis(20)));
     let drops = Drops::default();
     let stubborn: Vec<_> = (0..3)
         .map(|_| {
@@ -270,7 +266,7 @@ pub fn a_runtime_comes_to_rest_though_tasks_wait_for_ever(case: &Case) {
 }
 
 pub fn an_ask_that_nobody_can_answer_is_told_so(case: &Case) {
-    let runtime = case.builder().detect_deadlocks(true).build().unwrap();
+    let runtime = case.built(case.builder().detect_deadlocks(true));
     for _ in 0..20 {
         let asks = |mut cx: Context<Address<Reply<()>>>| async move {
             let other = cx.recv().await.unwrap();
@@ -295,11 +291,11 @@ pub fn an_ask_that_nobody_can_answer_is_told_so(case: &Case) {
 pub fn a_timer_or_a_blocking_call_keeps_a_runtime_from_its_rest(case: &Case) {
     let home = case.home();
     for _ in 0..5 {
-        let timer = home.spawn_task(sleep(Duration::from_millis(3)));
+        let timer = home.spawn_task(async { sleep(Duration::from_millis(3)).await });
         home.runtime.run_until_quiescent();
         assert!(timer.is_finished());
         let call = home.spawn_task(async {
-            greenroom::unblock(|| std::thread::sleep(Duration::from_millis(1))).await;
+            greenroom::unblock(|| drive(sleep(Duration::from_millis(1)))).await;
         });
         home.runtime.run_until_quiescent();
         assert!(call.is_finished());

@@ -10,7 +10,7 @@ use greenroom::{
 };
 
 use super::Case;
-use crate::support::{Home, drive, inside};
+use crate::support::{Home, drive, elsewhere, inside};
 
 /// Adds up what it is told, until nobody can tell it anything more.
 async fn sum(mut cx: Context<u64>) -> u64 {
@@ -117,7 +117,7 @@ pub fn messages_of_one_sender_are_handled_in_order(case: &Case) {
     let threads: Vec<_> = (0..3)
         .map(|sender| {
             let reader = reader.address();
-            thread::spawn(move || (0..EACH).for_each(|n| reader.tell((sender, n)).unwrap()))
+            elsewhere(move || (0..EACH).for_each(|n| reader.tell((sender, n)).unwrap()))
         })
         .collect();
     let tasks = (3..6).map(|sender| {
@@ -133,7 +133,7 @@ pub fn messages_of_one_sender_are_handled_in_order(case: &Case) {
     });
     drive(join_all(tasks.collect()));
     for thread in threads {
-        thread.join().unwrap();
+        thread.join();
     }
     assert_eq!(drive(reader.join()).unwrap(), [EACH; 6]);
 }

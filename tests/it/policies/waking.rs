@@ -90,10 +90,12 @@ pub fn what_a_worker_that_blocks_has_woken_is_run_by_another(case: &Case) {
 pub fn a_timer_fires_though_all_are_idle(case: &Case) {
     let home = case.home();
     for _ in 0..20 {
-        drive(home.spawn_task(sleep(SOON)));
+        drive(home.spawn_task(async { sleep(SOON).await }));
     }
     // Several, of which the last to be armed is the first to fire.
-    let sleeps = (1..5).rev().map(|n| home.spawn_task(sleep(SOON * n)));
+    let sleeps = (1..5)
+        .rev()
+        .map(|n| home.spawn_task(async move { sleep(SOON * n).await }));
     drive(futures::future::join_all(sleeps.collect::<Vec<_>>()));
 }
 
@@ -107,7 +109,7 @@ pub fn a_deadline_from_outside_is_kept_though_all_are_idle(case: &Case) {
                 .values()
                 .all(|&(_, sleeps)| sleeps)
         });
-        home.block_on(sleep(SOON));
+        home.block_on(async { sleep(SOON).await });
     }
 }
 
@@ -144,7 +146,7 @@ pub fn a_timer_fires_though_another_worker_is_busy(case: &Case) {
         });
         armed.pass();
         let _busy = busy(&home, case.workers - 1);
-        drive(home.spawn_task(sleep(SOON)));
+        drive(home.spawn_task(async { sleep(SOON).await }));
         drive(before);
     }
 }
@@ -161,18 +163,18 @@ pub fn a_timer_fires_though_all_workers_are_busy(case: &Case) {
         })
         .collect();
     for _ in 0..5 {
-        drive(home.spawn_task(sleep(SOON)));
+        drive(home.spawn_task(async { sleep(SOON).await }));
     }
     drop(busy);
 }
 
 pub fn a_nearer_deadline_from_outside_is_kept(case: &Case) {
     let home = case.home();
-    let never = home.spawn_task(sleep(NEVER));
+    let never = home.spawn_task(async { sleep(NEVER).await });
     for _ in 0..20 {
         // All sleep now, or are about to.
-        home.block_on(sleep(SOON));
-        drive(home.spawn_task(sleep(SOON)));
+        home.block_on(async { sleep(SOON).await });
+        drive(home.spawn_task(async { sleep(SOON).await }));
         let timed = inside(&home.runtime, || {
             spawn!(|mut cx: Context<()>| async move {
                 let _timer = cx.send_after(SOON, ());

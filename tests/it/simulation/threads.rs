@@ -229,3 +229,19 @@ fn an_observer_is_told_of_every_run() {
     );
     assert_eq!(runtime.stats().total().runs, 1, "of the workers");
 }
+
+#[test]
+fn a_pinned_thread_takes_its_turns_in_order() {
+    for seed in SEEDS {
+        run_of(seed, async {
+            let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
+            let list = pinned.host(Vec::new).await.unwrap();
+            let calls = (0..50).map(|n| list.with_mut(move |list| list.push(n)));
+            for called in futures::future::join_all(calls).await {
+                called.unwrap();
+            }
+            let all = list.with(Vec::clone).await.unwrap();
+            assert_eq!(all, (0..50).collect::<Vec<_>>());
+        });
+    }
+}

@@ -198,6 +198,27 @@ fn a_runtime_with_threads_has_the_systems_time_also_inside() {
 #[test]
 fn outside_its_thread_sees_the_systems_time() {
     let before = Instant::now();
-    run_of(1, sleep(HOUR));
+    run_of(1, async { sleep(HOUR).await });
     assert!(before.elapsed() < HOUR);
+}
+
+#[test]
+fn what_waits_for_time_and_was_made_outside_begins_inside() {
+    for seed in SEEDS {
+        let runs = [(); 2].map(|()| {
+            let (first, second) = (sleep(HOUR), timeout(HOUR, std::future::pending::<()>()));
+            let mut ticks = interval(HOUR);
+            run_of(seed, async move {
+                let start = Instant::now();
+                first.await;
+                let passed = start.elapsed();
+                assert!(passed >= HOUR && passed < HOUR + LATE, "{passed:?}");
+                assert!(second.await.is_err());
+                let begun = ticks.tick().await;
+                assert_eq!(ticks.tick().await - begun, HOUR);
+            })
+            .fingerprint
+        });
+        assert_eq!(runs[0], runs[1]);
+    }
 }

@@ -152,7 +152,7 @@ fn a_run_that_was_killed_is_found_consistent_with_all_that_was_answered_and_goes
 fn several_kills_in_a_row_lose_nothing_that_was_answered() {
     let ledger = Ledger::new();
     let mut told = 0;
-    for after in [1000, 2000, 1000, 3000, 1000] {
+    for after in [1000, 2000, 3000, 1000, 1000, 1000, 1000, 1000, 1000, 1000] {
         told += ledger.kill_after(after);
         let kept = ledger.run(&["0"]).at_the_start();
         assert!(kept >= told, "{kept} are left of {told}");

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use crate::child::finish;
 use crate::support::{WATCH, within};
 
-/// More than are made before a kill comes.
-const ENDLESS: &str = "100000";
+/// More than are made before a kill comes: it has ten seconds.
+const ENDLESS: &str = "300000";
 
 /// The example, which cargo builds beside the tests.
 fn program() -> PathBuf {

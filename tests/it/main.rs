@@ -33,6 +33,8 @@ mod flood;
 mod futures_spawn;
 mod heap;
 mod hosted;
+#[cfg(target_os = "linux")]
+mod ledger;
 mod mailbox_messages;
 mod mailbox_order;
 mod mailbox_recv;

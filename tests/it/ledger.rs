@@ -1,0 +1,211 @@
+//! The example `ledger`, run as its users run it, and killed in the middle.
+//!
+//! Every test has a file of its own. A run that is to be killed has far more to do than it can have
+//! done when it has said how far it is, and nothing waits for time to pass.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::child::finish;
+use crate::support::{WATCH, within};
+
+/// More than are made before a kill comes: it has ten seconds.
+const ENDLESS: &str = "300000";
+
+/// The example, which cargo builds beside the tests.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent);
+    let example = profile.unwrap().join("examples/ledger");
+    assert!(
+        example.is_file(),
+        "{} is not built: `cargo test` builds it, `cargo test --test it` alone does not, so run \
+         `cargo build --example ledger` with the same options first",
+        example.display(),
+    );
+    example
+}
+
+/// A ledger's file, and what is run on it.
+struct Ledger(TempDir);
+
+/// What a run to the end printed, and whether it was content.
+struct Run {
+    is_success: bool,
+    out: String,
+    err: String,
+}
+
+impl Ledger {
+    fn new() -> Ledger {
+        Ledger(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("file")
+    }
+
+    /// The program with its output captured and, after the file, these arguments.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.arg(self.file()).args(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        let output = finish(&mut self.command(arguments));
+        Run {
+            is_success: output.status.success(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Kills a run once it has said that so many transfers are made, and gives what it said.
+    fn kill_after(&self, transfers: u64) -> u64 {
+        let mut command = self.command(&[ENDLESS]);
+        within(WATCH, move || {
+            let mut child = command.spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let made = lines.find_map(|line| {
+                let made = number_before(&line.unwrap(), " transfers are made")?;
+                (made >= transfers).then_some(made)
+            });
+            child.kill().unwrap();
+            assert_eq!(
+                child.wait().unwrap().signal(),
+                Some(libc::SIGKILL),
+                "it came to its end first"
+            );
+            made.expect("it says how far it is")
+        })
+    }
+
+    /// Changes the file behind the program's back.
+    fn tamper(&self, sql: &str) {
+        let connection = Connection::open(self.file()).unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+}
+
+impl Run {
+    /// How many transfers the journal had when the run began, all in order.
+    fn at_the_start(&self) -> u64 {
+        self.consistent("consistent at the start: ")
+    }
+
+    /// And when it came to its end.
+    fn at_the_end(&self) -> u64 {
+        assert!(self.is_success, "{}{}", self.out, self.err);
+        self.consistent("consistent at the end: ")
+    }
+
+    fn consistent(&self, when: &str) -> u64 {
+        let line = self.out.lines().find_map(|line| line.strip_prefix(when));
+        let line = line.unwrap_or_else(|| panic!("not {when}{}{}", self.out, self.err));
+        let transfers = line.strip_prefix("100 accounts, ").unwrap();
+        assert!(transfers.ends_with(" transfers, sum 100000"), "{line}");
+        number_before(transfers, " transfers, sum 100000").unwrap()
+    }
+
+    fn assert_refused(&self, text: &str) {
+        assert!(!self.is_success, "{}", self.out);
+        assert!(self.err.contains(text), "{:?}", self.err);
+        assert_eq!(self.err.lines().count(), 1, "{:?}", self.err);
+        assert_eq!(self.out, "");
+    }
+}
+
+fn number_before(line: &str, rest: &str) -> Option<u64> {
+    line.strip_suffix(rest)?.parse().ok()
+}
+
+#[test]
+fn ten_thousand_transfers_at_once_conserve_the_sum() {
+    let ledger = Ledger::new();
+    let run = ledger.run(&[]);
+    let made = run.at_the_end();
+    assert_eq!(run.at_the_start(), 0);
+    let account = format!("{made} made, {} refused, ", 10_000 - made);
+    assert!(run.out.contains(&account), "{}", run.out);
+    assert_ne!(made, 10_000, "some ask for too much");
+    assert_eq!(ledger.run(&["0"]).at_the_start(), made);
+}
+
+#[test]
+fn a_run_that_was_killed_is_found_consistent_with_all_that_was_answered_and_goes_on() {
+    let ledger = Ledger::new();
+    let told = ledger.kill_after(1000);
+    let next = ledger.run(&["2000"]);
+    let kept = next.at_the_start();
+    assert!(kept >= told, "{kept} are left of {told}");
+    assert!(next.at_the_end() > kept);
+}
+
+#[test]
+fn several_kills_in_a_row_lose_nothing_that_was_answered() {
+    let ledger = Ledger::new();
+    let mut told = 0;
+    for after in [1000, 2000, 3000, 1000, 1000, 1000, 1000, 1000, 1000, 1000] {
+        told += ledger.kill_after(after);
+        let kept = ledger.run(&["0"]).at_the_start();
+        assert!(kept >= told, "{kept} are left of {told}");
+        told = kept;
+    }
+    assert!(ledger.run(&["100"]).at_the_end() > told);
+}
+
+#[test]
+fn money_from_nowhere_is_found_at_the_start() {
+    let ledger = Ledger::new();
+    ledger.run(&["100"]).at_the_end();
+    ledger.tamper("UPDATE accounts SET balance = balance + 1 WHERE id = 7");
+    ledger
+        .run(&["100"])
+        .assert_refused("the sum is wrong: 100001");
+}
+
+#[test]
+fn a_move_that_the_journal_does_not_know_is_found_at_the_start() {
+    let ledger = Ledger::new();
+    ledger.run(&["100"]).at_the_end();
+    ledger.tamper(
+        "UPDATE accounts SET balance = balance + 1 WHERE id = 7;
+         UPDATE accounts SET balance = balance - 1 WHERE id = 8;",
+    );
+    ledger.run(&["100"]).assert_refused("2 accounts differ");
+}
+
+#[test]
+fn a_file_of_another_program_is_left_as_it_is() {
+    let ledger = Ledger::new();
+    ledger.tamper("CREATE TABLE recipes(cake TEXT)");
+    let before = std::fs::read(ledger.file()).unwrap();
+    ledger.run(&[]).assert_refused("is no ledger");
+    assert_eq!(std::fs::read(ledger.file()).unwrap(), before);
+
+    std::fs::write(ledger.file(), "dear diary").unwrap();
+    ledger.run(&[]).assert_refused("file is not a database");
+    assert_eq!(std::fs::read(ledger.file()).unwrap(), b"dear diary");
+}
+
+#[test]
+fn bad_arguments_are_refused_in_a_line() {
+    let ledger = Ledger::new();
+    for bad in ["many", "-1", "1000001", ""] {
+        ledger
+            .run(&[bad])
+            .assert_refused("is not a number from 0 to 1000000");
+    }
+    ledger
+        .run(&["1", "1"])
+        .assert_refused("is not a number from 2 to 1000000");
+    ledger.run(&["1", "2", "3"]).assert_refused("usage: ledger");
+    assert!(!ledger.file().exists());
+}

@@ -1,5 +1,7 @@
 //! Model 13: a pinned thread and a worker, each of which pushes to the other one that goes idle.
 
+mod call;
+
 use std::sync::Arc;
 
 use ::loom::thread::{JoinHandle, spawn};

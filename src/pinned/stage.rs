@@ -222,7 +222,8 @@ impl Local {
         }
         if seat.is_over() {
             self.end_at(&place);
-        } else if seat.is_closing_down() {
+        }
+        if seat.is_closing_down() {
             seat.runtime().leave_seat();
         }
         if seat.queued() > 0 {

@@ -144,7 +144,14 @@
 //!   the cycle if there is one. A [`KeepAlive`](crate::KeepAlive) makes no difference.
 //! - An actor that the shutdown after the run has to cancel, since it does not end within the
 //!   [`grace`](crate::Builder::grace) of 5 s, in virtual time.
-//! - More [`steps`](Simulated::steps) than a million.
+//! - More [`steps`](Simulated::steps) than a million: something goes on for ever, such as a timer, beside which
+//!   nothing else might. Who waits for whom meanwhile is named.
+//!
+//! # What it finds
+//!
+//! Bugs that depend on the order in which tasks run, and on which of two times is over first if they are
+//! less than [`late`](Simulated::late) apart, a millisecond; a larger one tries what a busier machine
+//! does. Each step takes a microsecond, so what takes no time otherwise does not lose against a time-out.
 //!
 //! # What it needs
 //!

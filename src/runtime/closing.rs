@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::shutdown::Shutdown;
 use crate::instant::Instant;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex};
 use crate::task::{Key, Runnable};
 use crate::waiters::{Ticket, Waiters};
@@ -21,13 +21,16 @@ const CLOSING: usize = 1;
 const OVER: usize = 2;
 const SETTLED: usize = 3;
 
+/// How often each worker tells what was queued.
+const TELLS: u32 = 2;
+
 pub(crate) struct Closing {
     phase: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
     reported: Waiters,
-    /// The workers that have told what was queued when the shutdown began.
-    counted: Box<[AtomicBool]>,
+    /// How often each worker has told what was queued when the shutdown began.
+    told: Box<[AtomicU32]>,
     draining: AtomicBool,
     undelivered: AtomicUsize,
     cancelled: AtomicUsize,
@@ -52,7 +55,7 @@ pub(super) struct State {
 impl Closing {
     pub(super) fn new(workers: usize) -> Self {
         Closing {
-            counted: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            told: (0..workers).map(|_| AtomicU32::new(0)).collect(),
             phase: AtomicUsize::new(OPEN),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
@@ -102,21 +105,30 @@ impl Closing {
     // -- what was queued before -----------------------------------------------------------------
 
     /// This worker has told what was queued.
-    pub(super) fn count(&self, worker: usize) {
-        // Release pairs with the Acquire in `is_counted`.
-        self.counted[worker].store(true, Ordering::Release);
+    pub(super) fn tell(&self, worker: usize) {
+        // Release pairs with the Acquire in `told`.
+        self.told[worker].fetch_add(1, Ordering::Release);
     }
 
-    pub(super) fn is_counted(&self, worker: usize) -> bool {
-        // Acquire pairs with the Release in `count`.
-        self.counted[worker].load(Ordering::Acquire)
+    /// Whether it has to. Each tells twice: one that had told when another had not may have taken
+    /// something from that one, which it has when all have told.
+    pub(super) fn has_to_tell(&self, worker: usize) -> bool {
+        match self.told(worker) {
+            0 => true,
+            1 => (0..self.told.len()).all(|worker| self.told(worker) > 0),
+            _ => false,
+        }
     }
 
-    /// How many workers have told.
-    pub(super) fn counted(&self) -> usize {
-        (0..self.counted.len())
-            .filter(|&worker| self.is_counted(worker))
-            .count()
+    /// How many have yet to tell.
+    pub(super) fn not_told(&self) -> usize {
+        let workers = 0..self.told.len();
+        workers.filter(|&worker| self.told(worker) < TELLS).count()
+    }
+
+    fn told(&self, worker: usize) -> u32 {
+        // Acquire pairs with the Release in `tell`.
+        self.told[worker].load(Ordering::Acquire)
     }
 
     // -- waiting ------------------------------------------------------------------------------
@@ -143,6 +155,10 @@ impl Closing {
 
     pub(super) fn expect_workers(&self, workers: usize) {
         self.state.lock().workers = workers;
+        for never in self.told.iter().skip(workers) {
+            // Release: as in `tell`.
+            never.store(TELLS, Ordering::Release);
+        }
     }
 
     /// This worker runs nothing any more.
@@ -323,11 +339,6 @@ impl State {
         let first = |at: usize| !self.exempt[..at].contains(&self.exempt[at]);
         let cells = |at: &usize| self.exempt[*at].is_cell() && first(*at);
         (0..self.exempt.len()).filter(cells).count()
-    }
-
-    /// How many workers there are.
-    pub(super) fn workers(&self) -> usize {
-        self.workers
     }
 
     pub(super) fn is_reported(&self) -> bool {

@@ -125,7 +125,7 @@ impl Inner {
     pub(super) fn must_see_to(&self, worker: usize) -> bool {
         self.quiescence.is_declared()
             || (self.closing.has_begun()
-                && (self.is_over() || !self.closing.is_counted(worker) || self.left.len() > 0))
+                && (self.is_over() || self.closing.has_to_tell(worker) || self.left.len() > 0))
     }
 
     /// Whether somebody wants to know of each run of a worker.

@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::Runtime;
-use super::closing::State;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
 use crate::instant::{Instant, RealTime};
@@ -111,16 +110,16 @@ impl Inner {
 
     /// What was queued has its run, even when the time is over, as long as it gets less.
     fn let_run_what_was_queued(&self, deadline: Option<Instant>) {
-        let left =
-            |state: &State| state.workers().saturating_sub(self.closing.counted()) + self.before();
-        let mut seen = usize::MAX;
+        // Whoever tells adds to what is known to be queued, and that is getting on as well.
+        let left = || (self.closing.not_told(), self.before());
+        let mut seen = (usize::MAX, usize::MAX);
         loop {
-            let now = Cell::new(0);
-            self.closing.wait_until(a_turn_after(deadline), |state| {
-                now.set(left(state));
-                now.get() == 0 || now.get() < seen
+            let now = Cell::new(seen);
+            self.closing.wait_until(a_turn_after(deadline), |_| {
+                now.set(left());
+                now.get() == (0, 0) || now.get() < seen
             });
-            if now.get() == 0 || now.get() >= seen {
+            if now.get() == (0, 0) || now.get() >= seen {
                 return;
             }
             seen = now.get();

@@ -84,7 +84,8 @@ fn hold(inner: &Arc<Inner>, index: usize, local: &Local<'_>) -> Left {
 
 /// The policy has nothing for this worker, so nobody waits for it.
 fn go_without(inner: &Inner, index: usize) {
-    inner.closing.count(index);
+    inner.closing.tell(index);
+    inner.closing.tell(index);
     inner.closing.progress();
     inner.blocking.crew.leave();
     inner.closing.leave_place();
@@ -132,9 +133,9 @@ impl Worker<'_> {
     /// Has what is queued counted as queued before, and takes of that at every other turn.
     fn see_to_the_shutdown(&mut self) -> Option<Runnable> {
         let Inner { closing, left, .. } = &**self.inner;
-        if !closing.is_counted(self.local.index()) {
+        if closing.has_to_tell(self.local.index()) {
             left.mark_before(self.local.drain().into_iter().map(Runnable::into_raw));
-            closing.count(self.local.index());
+            closing.tell(self.local.index());
             closing.progress();
             self.inner.policy.interrupt();
         }

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use greenroom::policy::{
-    Policy, Polling, Prioritized, Runnable, Setup, Sharing, Stealing, TaskInfo,
+    Policy, Polling, Prioritized, Runnable, Setup, Sharing, Simulated, Stealing, TaskInfo,
 };
+use greenroom::sim::{Failure, Problem, Run, TestProbe};
 use greenroom::time::{Instant, Interval, MissedTicks, Sleep, TimedOut, Timeout, sleep, timeout};
 use greenroom::{
     ActorBuilder, ActorStats, Address, Ask, AskError, BuildError, Builder, Context, Current,
@@ -152,6 +153,15 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
         - Sync Unpin: Task<Local>, FallibleTask<Local>;
         Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant;
         - - Unpin: Timeout<Local>;
+    }
+}
+
+#[test]
+fn what_a_simulation_gives_may_go_anywhere_if_its_values_may() {
+    table! {
+        Send Sync Unpin: Simulated, Failure, Problem, Run<u32>;
+        Send - Unpin: Run<Message>, TestProbe<Message>, TestProbe<u32>;
+        - - Unpin: Run<Local>;
     }
 }
 

@@ -76,7 +76,8 @@ pub(crate) struct Plan {
 
 impl Simulated {
     /// Everything is drawn from this seed, also which kind of schedule it is: [`random`](Self::random),
-    /// or [`priorities`](Self::priorities) with 0 to 3 changes within 16 to 4096 steps.
+    /// or [`priorities`](Self::priorities) with 0 to 3 changes within 16 to 4096 steps, where in every
+    /// second run whoever is woken in its own run keeps its priority.
     pub fn new(seed: u64) -> Self {
         let plan = Plan::new(seed);
         Simulated {
@@ -101,7 +102,11 @@ impl Simulated {
     /// come about, in a program of `n` tasks that takes `within` steps, is found with a probability of at
     /// least 1 / (`n` · `within`^`changes`) a seed, where nothing is woken in its own run.
     pub fn priorities(mut self, changes: u32, within: u64) -> Self {
-        self.plan.schedule = Some(Schedule::Priorities { changes, within });
+        self.plan.schedule = Some(Schedule::Priorities {
+            changes,
+            within,
+            keeps: false,
+        });
         self
     }
 
@@ -147,6 +152,7 @@ impl Plan {
             _ => Schedule::Priorities {
                 changes: draw.below(CHANGES_MAX) as u32,
                 within: 1 << (WITHIN.start + draw.below(WITHIN.end - WITHIN.start)),
+                keeps: draw.below(2) == 0,
             },
         };
         (draw, self.schedule.unwrap_or(drawn))
@@ -175,7 +181,9 @@ impl fmt::Display for Plan {
         match self.schedule {
             None => {}
             Some(Schedule::Random) => f.write_str(".random()")?,
-            Some(Schedule::Priorities { changes, within }) => {
+            Some(Schedule::Priorities {
+                changes, within, ..
+            }) => {
                 write!(f, ".priorities({changes}, {within})")?;
             }
         }

@@ -55,7 +55,7 @@ impl Simulation {
             match self.step(inner, None) {
                 Step::Done => {}
                 Step::TooMany if self.plan.judged => {
-                    self.fail(Problem::Steps(self.plan.steps));
+                    self.fail(self.too_many(inner));
                 }
                 _ => break,
             }

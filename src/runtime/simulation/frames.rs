@@ -154,7 +154,7 @@ impl<'a> Open<'a> {
                 Step::Done => {}
                 Step::Poll => return Ok(()),
                 Step::Failed => return Err(None),
-                Step::TooMany => break Problem::Steps(simulation.plan.steps),
+                Step::TooMany => break simulation.too_many(inner),
                 Step::Rest => break Problem::Deadlock(simulation.rest_text(inner)),
             }
         };
@@ -220,8 +220,8 @@ impl State {
 
     /// After a poll: says whether the frame waits from now on.
     fn rest_frame(&mut self, id: u64) -> bool {
-        let lowered = self.ready.lowered();
-        let Some(frame) = self.frame(id) else {
+        let State { frames, ready, .. } = self;
+        let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
             return false;
         };
         let rests = frame.state == Progress::Polled;
@@ -229,7 +229,7 @@ impl State {
             frame.state = Progress::Idle;
         } else {
             frame.state = Progress::Ready;
-            frame.rank = lowered;
+            frame.rank = ready.yielded().unwrap_or(frame.rank);
             self.queue_innermost();
         }
         rests

@@ -21,8 +21,13 @@ pub enum Problem {
     Deadlock(String),
     /// These actors had to be cancelled by the shutdown that follows a run.
     Cancelled(Vec<String>),
-    /// It has taken this many steps, and is not over.
-    Steps(u64),
+    /// It has taken too many steps, and is not over.
+    Steps {
+        /// As many as it may take.
+        most: u64,
+        /// Who waits for whom, by an ask or a send, though something goes on beside them.
+        waits: Option<String>,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -33,7 +38,13 @@ impl fmt::Display for Problem {
             Problem::Cancelled(actors) => {
                 write!(f, "the shutdown had to cancel {}", actors.join(", "))
             }
-            Problem::Steps(steps) => write!(f, "not over after {steps} steps"),
+            Problem::Steps { most, waits } => {
+                write!(f, "not over after {most} steps")?;
+                match waits {
+                    Some(waits) => write!(f, ", and these wait: {waits}"),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -106,6 +117,14 @@ impl Simulation {
         let named = asks::walk::name_all(&edges);
         let found = named.iter().find(|waits| waits.is_cycle());
         found.or(named.first()).map(ToString::to_string)
+    }
+
+    /// It has taken as many steps as it may.
+    pub(super) fn too_many(&self, inner: &Inner) -> Problem {
+        Problem::Steps {
+            most: self.plan.steps,
+            waits: self.who_waits(inner),
+        }
     }
 
     /// What to say when nothing is ready and no deadline is left.

@@ -43,7 +43,12 @@ pub(in crate::runtime) enum Schedule {
     /// The one with the highest priority, of those drawn for each task when it is spawned; whoever
     /// would run at one of so many moments drawn `within` the first steps gets the lowest first.
     /// Later any one.
-    Priorities { changes: u32, within: u64 },
+    Priorities {
+        changes: u32,
+        within: u64,
+        /// Whoever is woken in its own run keeps its priority, instead of getting the lowest.
+        keeps: bool,
+    },
 }
 
 /// Ranks that are drawn are above; those of tasks that were lowered go down from here.
@@ -69,18 +74,24 @@ struct Ranked<T> {
     /// At how many of them whoever would run is lowered.
     changes: u64,
     lowest: u64,
+    keeps: bool,
 }
 
 impl<T> Ready<T> {
     pub(in crate::runtime) fn new(schedule: Schedule, draw: Draw) -> Self {
         let order = match schedule {
             Schedule::Random => Order::Any(Vec::new()),
-            Schedule::Priorities { changes, within } => Order::Ranked(Ranked {
+            Schedule::Priorities {
+                changes,
+                within,
+                keeps,
+            } => Order::Ranked(Ranked {
                 items: BTreeMap::new(),
                 pushed: 0,
                 left: within,
                 changes: u64::from(changes),
                 lowest: LOWERED,
+                keeps,
             }),
         };
         Ready { draw, order }
@@ -102,6 +113,14 @@ impl<T> Ready<T> {
                 ranked.lowest = ranked.lowest.saturating_sub(1);
                 ranked.lowest
             }
+        }
+    }
+
+    /// The rank of one that was woken in its own run, if it is not the one that it had.
+    pub(in crate::runtime) fn yielded(&mut self) -> Option<u64> {
+        match &self.order {
+            Order::Ranked(ranked) if ranked.keeps => None,
+            _ => Some(self.lowered()),
         }
     }
 

@@ -141,7 +141,7 @@ impl State {
         if let Some(event) = event {
             self.add(event);
         }
-        let lowered = again.then(|| self.ready.lowered());
+        let lowered = again.then(|| self.ready.yielded()).flatten();
         let Some(tracked) = self.tasks.get_mut(&identity) else {
             unreachable!("added just now")
         };

@@ -249,13 +249,32 @@ fn too_many_steps_are_one() {
         }
     }
     let failure = Simulated::new(1).steps(500).try_run(endless()).unwrap_err();
-    assert_eq!(*failure.problem(), Problem::Steps(500));
+    assert_eq!(failure.problem().to_string(), "not over after 500 steps");
     let in_the_end = || async { spawn!(|_cx: Context<u32>| endless()) };
     let failure = Simulated::new(1)
         .steps(500)
         .try_run(in_the_end())
         .unwrap_err();
-    assert_eq!(*failure.problem(), Problem::Steps(500));
+    assert_eq!(failure.problem().to_string(), "not over after 500 steps");
+}
+
+#[test]
+fn who_waits_beside_something_that_goes_on_for_ever_is_named() {
+    for seed in SEEDS {
+        let failure = Simulated::new(seed).steps(5000).try_run(async {
+            let ticks = spawn!(|mut cx: Context<()>| async move {
+                let _beat = cx.send_every(Duration::from_secs(1), || ());
+                while cx.recv().await.is_some() {}
+            });
+            let [a, _b] = two_friends().await;
+            let _ = a.ask(Friend::Ask).await;
+            drop(ticks);
+        });
+        assert_eq!(
+            failure.unwrap_err().problem().to_string(),
+            "not over after 5000 steps, and these wait: a → b → a"
+        );
+    }
 }
 
 #[test]

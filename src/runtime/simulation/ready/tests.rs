@@ -5,6 +5,7 @@ use super::{Draw, LOWERED, Ready, Schedule};
 const PRIORITIES: Schedule = Schedule::Priorities {
     changes: 3,
     within: 50,
+    keeps: false,
 };
 
 #[test]
@@ -39,6 +40,7 @@ fn the_highest_rank_comes_first_and_of_equals_the_oldest() {
     let schedule = Schedule::Priorities {
         changes: 0,
         within: 50,
+        keeps: false,
     };
     let mut ready = Ready::new(schedule, Draw::new(1));
     for (item, rank) in [(1, 5), (2, 9), (3, 5), (4, 7)] {
@@ -81,6 +83,7 @@ fn after_the_steps_that_were_said_the_order_is_any() {
             Schedule::Priorities {
                 changes: 0,
                 within: 2,
+                keeps: false,
             },
             Draw::new(seed),
         );

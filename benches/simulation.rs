@@ -1,0 +1,158 @@
+//! How many runs of tasks a simulation does in a second, with its trace of the last 200 steps.
+//!
+//! `cargo bench --bench simulation` prints the medians of a few rounds and fails if yielding tasks or
+//! rings of actors miss the bar; `cargo test --benches` runs it for a moment, and nothing is judged.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use greenroom::policy::Simulated;
+use greenroom::{Address, Context, Handle, Reply, spawn, time};
+
+/// Task runs a second.
+const BAR: f64 = 1e6;
+const ROUNDS: u64 = 5;
+/// Tasks, or actors, of a case: so many are ready at most.
+const MANY: usize = 100;
+/// How many actors a token goes round among.
+const RING: usize = 10;
+
+/// Tasks that yield, so many times in all.
+async fn yields(times: usize) {
+    let tasks = (0..MANY).map(|_| {
+        greenroom::spawn(async move {
+            for _ in 0..times / MANY {
+                greenroom::yield_now().await;
+            }
+        })
+    });
+    join_all(tasks.collect::<Vec<_>>()).await;
+}
+
+enum Seat {
+    Next(Address<Seat>),
+    /// It is passed on so many times.
+    Token(usize),
+}
+
+async fn seat(mut cx: Context<Seat>) {
+    let mut next = None;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Seat::Next(address) => next = Some(address),
+            Seat::Token(left) => {
+                let Some(next) = next.as_ref().filter(|_| left > 0) else {
+                    break;
+                };
+                // It has ended if that was the last round.
+                let _ = next.tell(Seat::Token(left - 1));
+            }
+        }
+    }
+}
+
+/// Rings of actors, each with a token that is passed on.
+async fn rings(times: usize) {
+    let ring = |_| {
+        let seats: Vec<Handle<Seat, ()>> = (0..RING).map(|_| spawn!(seat(_))).collect();
+        for (at, seat) in seats.iter().enumerate() {
+            let next = seats[(at + 1) % RING].address();
+            seat.tell(Seat::Next(next)).expect("it has just begun");
+        }
+        let hops = times * RING / MANY;
+        seats[0].tell(Seat::Token(hops)).expect("it waits for it");
+        seats
+    };
+    let seats: Vec<_> = (0..MANY / RING).flat_map(ring).collect();
+    // The last of a ring has lost its address of the next, and so on.
+    join_all(seats.into_iter().map(Handle::join)).await;
+}
+
+async fn echo(mut cx: Context<Reply<()>>) {
+    while let Some(reply) = cx.recv().await {
+        reply.send(());
+    }
+}
+
+/// Tasks that ask an actor each, in two runs a question.
+async fn asks(times: usize) {
+    let tasks = (0..MANY / 2).map(|_| {
+        greenroom::spawn(async move {
+            let echo = spawn!(echo(_));
+            for _ in 0..times / MANY {
+                echo.ask(|reply| reply).await.expect("it answers");
+            }
+        })
+    });
+    join_all(tasks.collect::<Vec<_>>()).await;
+}
+
+/// Tasks that sleep.
+async fn timers(times: usize) {
+    let tasks = (0..MANY as u64).map(|number| {
+        greenroom::spawn(async move {
+            for _ in 0..times / MANY {
+                time::sleep(Duration::from_micros(100 + number)).await;
+            }
+        })
+    });
+    join_all(tasks.collect::<Vec<_>>()).await;
+}
+
+/// Task runs a second.
+fn measure<F: Future>(simulated: Simulated, future: F) -> f64 {
+    let begun = Instant::now();
+    let run = simulated.steps(u64::MAX).try_run(future);
+    run.expect("nothing in it fails").steps as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// How many seeds are run in a second of a program where 50 tasks ask one question each.
+fn explored(seeds: u64) -> f64 {
+    let begun = Instant::now();
+    greenroom::sim::explore(0..seeds, || asks(MANY));
+    seeds as f64 / begun.elapsed().as_secs_f64()
+}
+
+fn median(mut measured: Vec<f64>) -> f64 {
+    measured.sort_by(f64::total_cmp);
+    measured[measured.len() / 2]
+}
+
+fn main() -> ExitCode {
+    // Of `cargo test --benches`: a moment.
+    let full = std::env::args().any(|arg| arg == "--bench");
+    let times = if full { 2_000_000 } else { 10_000 };
+    type Cases = [(&'static str, bool, fn(Simulated, usize) -> f64); 4];
+    let cases: Cases = [
+        ("yields", true, |how, times| measure(how, yields(times))),
+        ("rings", true, |how, times| measure(how, rings(times))),
+        ("asks", false, |how, times| measure(how, asks(times))),
+        ("timers", false, |how, times| measure(how, timers(times))),
+    ];
+    type Schedules = [(&'static str, fn(u64) -> Simulated); 2];
+    let schedules: Schedules = [
+        ("random", |seed| Simulated::new(seed).random()),
+        ("priorities", |seed| {
+            Simulated::new(seed).priorities(3, u64::MAX)
+        }),
+    ];
+    println!("million task runs a second");
+    let mut missed = false;
+    for (case, judged, run) in cases {
+        let figures = schedules.map(|(name, how)| {
+            let rounds = (0..ROUNDS).map(|seed| run(how(seed), times));
+            let figure = median(rounds.collect());
+            missed |= judged && figure < BAR;
+            format!("{name} {:.2}", figure / 1e6)
+        });
+        println!("  {case:8} {}", figures.join("  "));
+    }
+    let seeds = if full { 10_000 } else { 100 };
+    println!("seeds a second: {:.0}", explored(seeds));
+    if full && missed {
+        println!("the bar of a million is missed");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,61 @@
+//! A time-out that races an answer: whoever gives up on a question does not know that it was heard.
+//!
+//! A till asks the bank for a payment, which takes nearly as long as the till waits; when it has
+//! waited in vain it asks again, and now and then the customer has paid twice.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use greenroom::sim::Problem;
+use greenroom::{AskError, Context, Reply, spawn, time};
+
+use crate::hunt::{Version, hunts};
+
+/// How long the bank takes, where no timer is late.
+const PAYMENT: Duration = Duration::from_micros(19_200);
+/// How long a till waits.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+enum Bank {
+    /// Of an order.
+    Pay(u32, Reply<()>),
+    Paid(Reply<Vec<u32>>),
+}
+
+async fn bank(mut cx: Context<Bank>, version: Version) {
+    let (mut paid, mut known) = (Vec::new(), HashSet::new());
+    while let Some(message) = cx.recv().await {
+        match message {
+            Bank::Pay(order, reply) => {
+                time::sleep(PAYMENT).await;
+                // The mended one knows an order again.
+                if known.insert(order) || version == Version::Buggy {
+                    paid.push(order);
+                }
+                reply.send(());
+            }
+            Bank::Paid(reply) => reply.send(paid.clone()),
+        }
+    }
+}
+
+pub async fn till(version: Version) {
+    let bank = spawn!(bank(_, version), name = "bank");
+    for order in 1..=2 {
+        let pay = || bank.ask(|reply| Bank::Pay(order, reply));
+        match pay().timeout(PATIENCE).await {
+            Err(AskError::TimedOut) => pay().await.unwrap(),
+            other => other.unwrap(),
+        }
+    }
+    let paid = bank.ask(Bank::Paid).await.unwrap();
+    assert!(paid == [1, 2], "zoo: the payments were {paid:?}");
+}
+
+fn is_the_bug(problem: &Problem) -> bool {
+    let payments = ["[1, 1, 2]", "[1, 2, 2]", "[1, 1, 2, 2]"];
+    let text = |paid| format!("main panicked: zoo: the payments were {paid}");
+    matches!(problem, Problem::Panicked(found) if payments.iter().any(|paid| *found == text(paid)))
+}
+
+hunts!(till, is_the_bug);

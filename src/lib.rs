@@ -100,7 +100,7 @@ pub use error::{
     AskError, BuildError, Deadlock, Fault, HostFault, Panic, SendError, SpawnError, SpawnProblem,
     TellError, TryHostError, Unjoined,
 };
-pub use pinned::{Hosted, Pinned};
+pub use pinned::{Hosted, Pinned, Stage};
 pub use runtime::{
     ActorStats, Builder, KeepAlive, Observer, Runtime, Shutdown, Stats, WorkerStats, policy, run,
     spawn, unblock, yield_now,

@@ -75,6 +75,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("watcher_takes_nothing", "model_12", DEADLOCK),
     ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),
     ("seat_is_not_unparked", "model_13_what_a_worker", DEADLOCK),
+    (
+        "a_call_is_not_taken_back",
+        "model_32",
+        "neither seen nor called for",
+    ),
     ("ring_push_relaxed", "model_14", TAKEN),
     ("head_moved_without_exchange", "model_14", TAKEN),
     ("slot_filled_relaxed", "model_14", RACE),

@@ -2,6 +2,8 @@
 //!
 //! `unpark` before `park` is not lost: the token stays until it is taken. Tokens do not add up.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sync::{Condvar, MODEL, Mutex};
@@ -18,6 +20,18 @@ struct Place {
     /// How many more parks end by themselves in this model, and of what length they are at most.
     #[cfg(greenroom_loom)]
     ending: (u32, Duration),
+}
+
+crate::sync::thread_local! {
+    static OWN: OnceCell<Arc<Parker>> = const { OnceCell::new() };
+}
+
+/// Where this thread parks when it waits for anything that it drives: a future, a foreign loop.
+///
+/// Whoever wakes it says elsewhere what for, since a token may be left of something that is over.
+pub(crate) fn own() -> Arc<Parker> {
+    let own = OWN.try_with(|own| own.get_or_init(|| Arc::new(Parker::new())).clone());
+    own.unwrap_or_else(|_| Arc::new(Parker::new()))
 }
 
 impl Parker {

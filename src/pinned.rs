@@ -3,11 +3,13 @@
 //! Everything on a pinned thread is created, polled and dropped there. Document 1: SDL's events and
 //! SQLite's queries must happen on the thread that initialised the library or opened the connection.
 
+mod call;
 mod hosted;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod seat;
 mod seats;
+mod stage;
 
 use std::fmt;
 use std::future::Future;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 pub use hosted::Hosted;
 pub(crate) use seat::{Local, Seat};
 pub(crate) use seats::Seats;
+pub use stage::Stage;
 
 use crate::contain::{attempt, drop_refused};
 use crate::error::{HostFault, TryHostError};

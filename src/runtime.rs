@@ -131,10 +131,14 @@ impl Runtime {
 
     /// The runtime whose task, or whose `block_on`, this is called from, if any.
     pub fn try_current() -> Option<Runtime> {
-        current::runtime().map(|inner| Runtime {
+        current::runtime().map(Runtime::not_counting)
+    }
+
+    pub(crate) fn not_counting(inner: Arc<Inner>) -> Self {
+        Runtime {
             inner,
             counts: false,
-        })
+        }
     }
 
     /// Runs a future on this thread to its end, while the workers run everything else.
@@ -187,7 +191,10 @@ impl Runtime {
         loop {
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(value) => return value,
-                Poll::Pending => waiting.park(),
+                Poll::Pending => match current::stage_of(&self.inner) {
+                    Some(stage) => waiting.park_on(&stage),
+                    None => waiting.park(),
+                },
             }
         }
     }

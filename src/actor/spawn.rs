@@ -13,7 +13,7 @@ use super::context::Context;
 use super::core::Options;
 use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
-use crate::pinned::{Pinned, Seat};
+use crate::pinned::{Pinned, Seat, Stage};
 use crate::runtime::{Inner, Runtime, current};
 use crate::task::CellHome;
 
@@ -306,6 +306,16 @@ impl Place for &Pinned {
     }
 }
 
+impl Place for &Stage {
+    type Home = Arc<Seat>;
+    type Kept = ();
+
+    fn home(&self, name: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
+        let pinned: &Pinned = self;
+        pinned.home(name, priority)
+    }
+}
+
 impl Place for Detached {
     type Home = Arc<Seat>;
     type Kept = Pinned;
@@ -331,4 +341,5 @@ fn judge_priority(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
 impl<Fut: Send> Lives<Fut> for Current {}
 impl<Fut: Send> Lives<Fut> for &Runtime {}
 impl<Fut> Lives<Fut> for &Pinned {}
+impl<Fut> Lives<Fut> for &Stage {}
 impl<Fut> Lives<Fut> for Detached {}

@@ -1,17 +1,20 @@
 //! Model 13: a pinned thread and a worker, each of which pushes to the other one that goes idle.
 
+mod call;
+
 use std::sync::Arc;
 
 use ::loom::thread::{JoinHandle, spawn};
 
 use super::Seat;
+use super::seat::Kind;
 use crate::runtime::Inner;
 use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
 use crate::task::Home;
 
 /// A pinned thread that this model starts itself.
 fn start_seat(inner: &Arc<Inner>) -> (Arc<Seat>, JoinHandle<()>) {
-    let seat = Arc::new(Seat::new(inner, String::new(), false));
+    let seat = Arc::new(Seat::new(inner, String::new(), Kind::Own));
     inner.rise();
     let own = seat.clone();
     let thread = spawn(move || own.serve());

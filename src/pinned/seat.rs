@@ -22,10 +22,11 @@ use std::task::Waker;
 
 use slab::Slab;
 
+use super::call::Call;
 use crate::contain::contain;
 use crate::error::Unjoined;
 use crate::instant::Instant;
-use crate::park::Parker;
+use crate::park::{self, Parker};
 use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Lives, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,12 +38,11 @@ use crate::timers::{Clock, Pace, Timers};
 
 pub struct Seat {
     name: String,
-    /// It has one actor and nothing else, which may wait as it likes.
-    detached: bool,
+    pub(super) kind: Kind,
     runtime: Arc<Inner>,
     inbox: Mutex<Inbox>,
-    parker: Parker,
-    timers: Timers,
+    pub(super) parker: Arc<Parker>,
+    pub(super) timers: Timers,
     pub(crate) registry: Registry,
     keeps: AtomicUsize,
     /// Nothing new begins.
@@ -51,6 +51,16 @@ pub struct Seat {
     over: AtomicBool,
     /// How far its thread is: [`RUNNING`], [`LINGERING`] or [`ENDED`].
     stage: AtomicUsize,
+}
+
+/// Whose thread it is.
+pub(super) enum Kind {
+    /// One of its own.
+    Own,
+    /// One of its own with one actor and nothing else, which may wait as it likes.
+    Detached,
+    /// That of somebody who lets it run now and then.
+    Stage(Call),
 }
 
 pub(super) const RUNNING: usize = 0;
@@ -84,7 +94,7 @@ impl Inbox {
 
 /// What only the thread itself can reach.
 pub(crate) struct Local {
-    seat: Arc<Seat>,
+    pub(super) seat: Arc<Seat>,
     hosted: RefCell<Slab<Rc<dyn Any>>>,
 }
 
@@ -95,6 +105,17 @@ std::thread_local! {
 }
 
 impl Local {
+    pub(super) fn new(seat: &Arc<Seat>) -> Self {
+        Local {
+            seat: seat.clone(),
+            hosted: RefCell::new(Slab::new()),
+        }
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<Inner> {
+        &self.seat.runtime
+    }
+
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         match self.seat.runtime.simulation() {
             None => self.seat.clone(),
@@ -104,7 +125,7 @@ impl Local {
 
     /// Whether nothing but one actor lives here, so that nobody is held up if that waits.
     pub(crate) fn is_detached(&self) -> bool {
-        self.seat.detached
+        matches!(self.seat.kind, Kind::Detached)
     }
 
     pub(super) fn insert(&self, value: Rc<dyn Any>) -> usize {
@@ -121,10 +142,14 @@ impl Local {
 }
 
 impl Seat {
-    pub(super) fn new(runtime: &Arc<Inner>, name: String, detached: bool) -> Self {
+    pub(super) fn new(runtime: &Arc<Inner>, name: String, kind: Kind) -> Self {
         Seat {
             name,
-            detached,
+            parker: match kind {
+                Kind::Stage(_) => park::own(),
+                Kind::Own | Kind::Detached => Arc::new(Parker::new()),
+            },
+            kind,
             runtime: runtime.clone(),
             inbox: Mutex::new(Inbox {
                 queue: VecDeque::new(),
@@ -132,7 +157,6 @@ impl Seat {
                 before: 0,
                 closed: false,
             }),
-            parker: Parker::new(),
             timers: Timers::new(),
             registry: Registry::new(1),
             keeps: AtomicUsize::new(1),
@@ -160,6 +184,7 @@ impl Seat {
         // AcqRel: what was done under the other keeps is done before the thread ends.
         if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 {
             match self.runtime.simulation() {
+                // A stage stays until it is dropped.
                 None => self.parker.unpark(),
                 Some(_) => self.runtime.seats.leave(self),
             }
@@ -191,14 +216,36 @@ impl Seat {
         })
     }
 
+    /// Takes the next runnable.
+    pub(super) fn pop(&self) -> Option<Runnable> {
+        self.inbox.lock().pop()
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.inbox.lock().queue.len()
+    }
+
+    /// Whether the shutdown waits for what is here.
+    pub(super) fn is_closing_down(&self) -> bool {
+        // Acquire pairs with the Release of whoever closes.
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether all is dropped.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stage() == ENDED
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        // Acquire pairs with the Release in `finish`.
+        self.over.load(Ordering::Acquire)
+    }
+
     // -- the thread ---------------------------------------------------------------------------
 
     /// The thread, which is counted as work of the runtime from before it starts.
     pub(super) fn serve(self: &Arc<Self>) {
-        let local = Local {
-            seat: self.clone(),
-            hosted: RefCell::new(Slab::new()),
-        };
+        let local = Local::new(self);
         let place = Place::new(&self.runtime, Role::Pinned(&local));
         let _entered = place.enter();
         self.run_until_over(&place);
@@ -209,15 +256,13 @@ impl Seat {
 
     fn run_until_over(&self, place: &Place<'_>) {
         let mut pace = Pace::new();
-        // Acquire pairs with the Release in `finish`.
-        while !self.over.load(Ordering::Acquire) {
+        while !self.is_over() {
             if !self.timers.is_empty()
                 && let Some(now) = pace.is_time()
             {
                 self.timers.fire(now);
             }
-            let next = self.inbox.lock().pop();
-            if let Some(runnable) = next {
+            if let Some(runnable) = self.pop() {
                 self.turn(place, runnable);
                 // Acquire pairs with the Release of whoever closes.
                 if self.closing.load(Ordering::Acquire) {
@@ -264,7 +309,7 @@ impl Seat {
     }
 
     /// Drops all that is on the thread, here.
-    fn end(&self, local: &Local, place: &Place<'_>) {
+    pub(super) fn end(&self, local: &Local, place: &Place<'_>) {
         self.close();
         // Release pairs with the Acquire in `track`.
         self.over.store(true, Ordering::Release);
@@ -359,12 +404,7 @@ impl Seat {
     pub(crate) fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&Place<'_>) -> R) -> R {
         let key = self.key();
         let local = LOCALS.with_borrow_mut(|locals| {
-            let new = || {
-                Rc::new(Local {
-                    seat: self.clone(),
-                    hosted: RefCell::new(Slab::new()),
-                })
-            };
+            let new = || Rc::new(Local::new(self));
             locals.entry(key).or_insert_with(new).clone()
         });
         let place = Place::new(&self.runtime, Role::Pinned(&local));
@@ -393,6 +433,14 @@ impl Seat {
         self.registry.others(exempt)
     }
 
+    /// Has whoever drives the thread come and run what is ready.
+    fn notify(&self) {
+        self.parker.unpark();
+        if let Kind::Stage(call) = &self.kind {
+            call.call();
+        }
+    }
+
     // -- what the shutdown asks of it ---------------------------------------------------------
 
     /// Lets nothing new begin.
@@ -418,7 +466,7 @@ impl Seat {
     pub(super) fn finish(&self) {
         // Release pairs with the Acquire in the thread's loop.
         self.over.store(true, Ordering::Release);
-        self.parker.unpark();
+        self.notify();
     }
 
     /// How far the thread is.
@@ -448,7 +496,7 @@ impl Home for Arc<Seat> {
                 Some(Role::Pinned(local)) if Arc::ptr_eq(&local.seat, self))
         });
         if !own_thread && !mutant("seat_is_not_unparked") {
-            self.parker.unpark();
+            self.notify();
         }
     }
 

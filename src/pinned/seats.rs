@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::seat::{ENDED, RUNNING, Seat};
+use super::seat::{ENDED, Kind, RUNNING, Seat};
 use crate::runtime::Inner;
 use crate::sync::Mutex;
 use crate::task::{Key, TaskInfo};
@@ -30,7 +30,7 @@ impl Seats {
             let text = format!("a pinned thread's name has a NUL at byte {at}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let seat = Arc::new(Seat::new(runtime, name, false));
+        let seat = Arc::new(Seat::new(runtime, name, Kind::Own));
         let mut all = self.0.lock();
         if all.closed {
             return Err(io::Error::other("the runtime is shutting down"));
@@ -38,6 +38,15 @@ impl Seats {
         let started = all.start(&seat);
         drop(all);
         started_or_fallen(seat, started)
+    }
+
+    /// Adds a stage, which has its thread; if the runtime is shutting down it takes nothing.
+    pub(super) fn enter(&self, seat: &Arc<Seat>) {
+        let mut all = self.0.lock();
+        match all.closed {
+            true => seat.close(),
+            false => all.taken.push((seat.clone(), None)),
+        }
     }
 
     /// A thread for one actor of this name; if the runtime is shutting down there is none, and the
@@ -51,7 +60,7 @@ impl Seats {
         let name = name
             .unwrap_or("greenroom-detached")
             .replace('\0', "\u{fffd}");
-        let seat = Arc::new(Seat::new(runtime, name, true));
+        let seat = Arc::new(Seat::new(runtime, name, Kind::Detached));
         let mut all = self.0.lock();
         if all.closed {
             seat.close();

@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) on_fault: OnFault,
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(crate) detect_deadlocks: bool,
+    /// It is never the current one.
+    pub(crate) hidden: bool,
 }
 
 /// The options of a [`Runtime`]; all are judged by [`build`](Builder::build).
@@ -239,6 +241,19 @@ impl Builder {
         Ok(runtime)
     }
 
+    /// A runtime that is nobody's, for a stage of none: without threads, and never the current one.
+    pub(crate) fn hidden() -> Arc<Inner> {
+        let Ok((options, policy)) = Builder::new().workers(1).judge() else {
+            unreachable!("the defaults are possible")
+        };
+        let options = Options {
+            hidden: true,
+            ..options
+        };
+        let hidden = Inner::new(options, policy);
+        Arc::new(hidden.expect("the default policy goes with any runtime"))
+    }
+
     fn judge(self) -> Result<(Options, Box<dyn Choice>), BuildError> {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or_else(|| cores().min(WORKERS_MAX));
@@ -276,6 +291,7 @@ impl Builder {
             thread_name,
             grace,
             on_fault,
+            hidden: false,
             detect_deadlocks: detect_deadlocks || policy.is_simulated(),
             observer,
         };

@@ -9,8 +9,9 @@
 //!   order of the stack.
 #![expect(unsafe_code, reason = "a thread-local pointer to the stack; see P1")]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::chosen::Local;
@@ -152,9 +153,45 @@ pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
     })
 }
 
-/// The current runtime.
+/// The current runtime: that of the place or, where there is none, that of the thread's stage.
 pub(crate) fn runtime() -> Option<Arc<Inner>> {
-    with(|place| place.map(|place| place.runtime.clone()))
+    let runtime = with(|place| place.map(|place| place.runtime.clone()));
+    let runtime = runtime.or_else(|| Some(stage()?.runtime().clone()));
+    runtime.filter(|runtime| !runtime.is_hidden())
+}
+
+crate::sync::thread_local! {
+    static STAGE: RefCell<Option<Rc<PinnedLocal>>> = const { RefCell::new(None) };
+}
+
+/// What this thread lets run now and then, if it is a stage.
+pub(crate) fn stage() -> Option<Rc<PinnedLocal>> {
+    STAGE
+        .try_with(|stage| stage.borrow().clone())
+        .ok()
+        .flatten()
+}
+
+/// The same, if it is one of `runtime`'s.
+pub(crate) fn stage_of(runtime: &Arc<Inner>) -> Option<Rc<PinnedLocal>> {
+    stage().filter(|stage| Arc::ptr_eq(stage.runtime(), runtime))
+}
+
+pub(crate) fn set_stage(stage: Option<Rc<PinnedLocal>>) {
+    let before = STAGE.try_with(|current| current.replace(stage));
+    drop(before);
+}
+
+/// Why this thread can't be a stage, if it can't.
+pub(crate) fn has_no_room() -> Option<&'static str> {
+    if stage().is_some() {
+        return Some("a thread that has one already");
+    }
+    let own = outward(|places| {
+        let mut own = places.filter(|place| !matches!(place.role.get(), Role::Outside));
+        own.next().is_some()
+    });
+    own.then_some("a thread that a runtime has started for its own tasks or jobs")
 }
 
 /// The timers of this place.
@@ -163,6 +200,8 @@ pub(crate) fn clock() -> Option<Arc<dyn Clock>> {
         let place = place?;
         Some(match place.role.get() {
             Role::Pinned(local) => local.clock(),
+            // A stage of none has the only timers that there are.
+            _ if place.runtime.is_hidden() => stage()?.clock(),
             _ => place.runtime.clone(),
         })
     })

@@ -77,6 +77,10 @@ impl Inner {
         })
     }
 
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.options.hidden
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.closing.is_over()
     }

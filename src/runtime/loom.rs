@@ -53,6 +53,7 @@ fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
         thread_name: String::new(),
         grace: Duration::ZERO,
         detect_deadlocks: false,
+        hidden: false,
         on_fault: Arc::new(|_| {}),
         observer: None,
     };

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use super::Runtime;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
 use crate::instant::{Instant, RealTime};
-use crate::pinned::Seat;
+use crate::pinned::{Local, Seat};
 use crate::sync::{mutant, yield_now};
 use crate::task::Key;
 use crate::waiters::Ticket;
@@ -45,6 +46,29 @@ impl Inner {
         if let Some(simulation) = self.simulation() {
             return simulation.close(self, grace);
         }
+        match current::stage_of(self) {
+            Some(stage) if !current::is_inside(self) => self.close_from(&stage, grace),
+            _ => self.close_here(grace),
+        }
+    }
+
+    /// The same on the thread of a stage, which goes on meanwhile: actors there may finish.
+    fn close_from(self: &Arc<Self>, stage: &Local, grace: Duration) {
+        let runtime = self.clone();
+        let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
+        match thread.spawn(move || runtime.close(grace)) {
+            Ok(_) => Runtime::not_counting(self.clone()).block_on(async {
+                let mut ticket = Ticket::default();
+                std::future::poll_fn(|cx| self.closing.poll_report(&mut ticket, cx)).await;
+            }),
+            Err(_unavailable) => {
+                stage.end();
+                self.close_here(grace);
+            }
+        }
+    }
+
+    fn close_here(self: &Arc<Self>, grace: Duration) {
         let _time = RealTime::enter();
         let place = Place::new(self, Role::Closing);
         let _entered = place.enter();

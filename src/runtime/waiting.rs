@@ -6,7 +6,8 @@ use std::task::{Wake, Waker};
 use super::current;
 use super::inner::Inner;
 use crate::instant::Instant;
-use crate::park::Parker;
+use crate::park::{self, Parker};
+use crate::pinned::Local;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::timers::Clock;
 
@@ -23,7 +24,7 @@ struct Shared {
     state: AtomicU32,
     /// The timers that only this thread looks at.
     clock: Option<Arc<dyn Clock>>,
-    parker: Parker,
+    parker: Arc<Parker>,
 }
 
 impl Shared {
@@ -53,7 +54,7 @@ impl Waiting {
             runtime: runtime.clone(),
             state: AtomicU32::new(POLLED),
             clock,
-            parker: Parker::new(),
+            parker: park::own(),
         });
         Waiting { shared, lent }
     }
@@ -88,12 +89,40 @@ impl Waiting {
         if rests.is_ok() {
             runtime.fall();
         }
-        parker.park(None);
-        // A token may be left of an earlier wake-up: then this one counts itself.
-        // AcqRel: as above.
-        if state.swap(POLLED, Ordering::AcqRel) == IDLE {
-            runtime.rise();
+        while !self.is_woken() {
+            parker.park(None);
+            // A token of this thread's own parker may be left of something else; that of a clock is
+            // also for its deadlines.
+            if clock.is_some() {
+                break;
+            }
         }
+        self.begin_poll();
+    }
+
+    /// Whether the future is to be polled again.
+    fn is_woken(&self) -> bool {
+        // Acquire pairs with the exchange of whoever wakes.
+        self.shared.state.load(Ordering::Acquire) == WOKEN
+    }
+
+    fn begin_poll(&self) {
+        // AcqRel: as above.
+        if self.shared.state.swap(POLLED, Ordering::AcqRel) == IDLE {
+            // Nobody has woken it, so this one counts itself.
+            self.shared.runtime.rise();
+        }
+    }
+
+    /// The same on the thread of a stage, whose tasks run meanwhile. That is work of the runtime as long
+    /// as there is the stage, so this one goes on being counted.
+    pub(super) fn park_on(&self, stage: &Local) {
+        while !self.is_woken() {
+            if stage.run_ready() == 0 && !self.is_woken() {
+                self.shared.parker.park(stage.until_next());
+            }
+        }
+        self.begin_poll();
     }
 }
 

@@ -14,7 +14,8 @@ use greenroom::{
     ActorBuilder, ActorStats, Address, Ask, AskError, BuildError, Builder, Context, Current,
     Deadlock, Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, KeepAlive, Panic,
     Pinned, Recv, Reply, Runtime, SendError, Sending, Shutdown, SpawnError, SpawnProblem, Split,
-    Stats, Task, TellError, TimerGuard, TryHostError, Unjoined, WeakAddress, WorkerStats, actor,
+    Stage, Stats, Task, TellError, TimerGuard, TryHostError, Unjoined, WeakAddress, WorkerStats,
+    actor,
 };
 
 use crate::support::{WATCH, within};
@@ -147,6 +148,7 @@ fn futures_of_sending_are_sent_with_their_message() {
 fn runtimes_tasks_and_pinned_threads_may_be_shared() {
     table! {
         Send Sync Unpin: Runtime, Builder, Shutdown, Pinned, Hosted<Local>, Hosted<Message>;
+        - - Unpin: Stage;
         Send Sync Unpin: Task<Message>, FallibleTask<Message>;
         - Sync Unpin: Task<Local>, FallibleTask<Local>;
         Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant;

@@ -1,0 +1,34 @@
+//! Model 32: a foreign loop is called for whatever it has not seen.
+
+use std::sync::Arc;
+
+use ::loom::thread::spawn;
+
+use crate::pinned::call::Call;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// Somebody puts something in while the loop, which was called before, takes the call back and looks.
+#[test]
+fn model_32_what_a_foreign_loop_does_not_see_it_is_called_for() {
+    ::loom::model(|| {
+        let (call, inbox) = (Arc::new(Call::new()), Arc::new(Mutex::new(1)));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counts = calls.clone();
+        call.set(Arc::new(move || {
+            counts.fetch_add(1, Ordering::Relaxed);
+        }));
+        call.call();
+        let (own_call, own_inbox) = (call.clone(), inbox.clone());
+        let puts = spawn(move || {
+            *own_inbox.lock() += 1;
+            own_call.call();
+        });
+        call.take_back();
+        let seen = std::mem::take(&mut *inbox.lock());
+        puts.join().unwrap();
+        let called = calls.load(Ordering::Relaxed);
+        assert!(seen == 2 || called == 2, "neither seen nor called for");
+        assert!(called <= 2);
+    });
+}

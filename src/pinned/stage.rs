@@ -1,0 +1,278 @@
+//! The calling thread as a pinned thread: a foreign loop lets it run now and then.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Pinned;
+use super::call::Call;
+use super::seat::{Kind, Local, Seat};
+use crate::instant::Instant;
+use crate::runtime::current::{self, Place, Role};
+use crate::runtime::{Builder, Inner, Runtime};
+
+/// The calling thread as a pinned thread, for a program that has a loop of its own there: a GUI, a game,
+/// a device.
+///
+/// It dereferences to [`Pinned`], so it takes actors, tasks and values like any other. They run while the
+/// thread is in [`run_ready`](Stage::run_ready), in [`block_on`](Stage::block_on), or in the `block_on` of
+/// the stage's runtime. A stage stays on its thread; a clone of its `Pinned` may go anywhere.
+///
+/// While the stage of a runtime lives, that is the [current](Runtime::current) one on its thread, and does
+/// not [run out of work](Runtime::quiescent). Its shutdown waits for the stage to run, as for any pinned
+/// thread: what is left there is cancelled by the next `run_ready`, or when the stage is dropped. A stage of
+/// none has timers of its own; `spawn!` in its tasks needs `on`.
+///
+/// A panic of a task ends that task, and goes to [`on_fault`](crate::Builder::on_fault) if nobody joins it;
+/// the loop does not notice. Dropping the stage cancels all that lives there, on its thread, and drops what
+/// is hosted; from then on it takes nothing.
+///
+/// Documents 1 and 2: SDL's events must be handled on the thread that initialised it.
+///
+/// ```
+/// use greenroom::{Context, Pinned, Runtime, spawn};
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// async fn window(mut cx: Context<String>) -> usize {
+///     let mut lines = Vec::new(); // a GUI library's things, which stay on this thread
+///     while let Some(line) = cx.recv().await {
+///         lines.push(line);
+///     }
+///     lines.len()
+/// }
+///
+/// let runtime = Runtime::new()?;
+/// let stage = runtime.pinned_here();
+/// let (interrupt, events) = mpsc::channel();
+/// stage.on_wake(move || interrupt.send("wake").unwrap());
+///
+/// let window = spawn!(window(_), on = &stage);
+/// let lines = runtime.spawn(async move {
+///     for n in 0..3 {
+///         window.tell(format!("line {n}")).unwrap();
+///     }
+///     window.join().await.unwrap()
+/// });
+/// while !lines.is_finished() {
+///     // The foreign loop: it waits for its events, of which one is that there is something to run.
+///     let _event = events.recv_timeout(Duration::from_millis(10));
+///     stage.run_ready();
+/// }
+/// assert_eq!(stage.block_on(lines), 3);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+pub struct Stage {
+    pinned: Pinned,
+    /// It makes this `!Send`.
+    local: Rc<Local>,
+}
+
+impl Pinned {
+    /// Makes the calling thread a pinned thread of the current runtime, or of none.
+    ///
+    /// # Panics
+    /// If the thread has a stage already, or is one that a runtime has started.
+    ///
+    /// ```
+    /// use greenroom::Pinned;
+    ///
+    /// let stage = Pinned::here();
+    /// let task = stage.spawn(|| async {
+    ///     let number = std::rc::Rc::new(42); // what is not `Send` stays there
+    ///     greenroom::yield_now().await;
+    ///     *number
+    /// });
+    /// assert_eq!(stage.block_on(task), 42);
+    /// ```
+    #[track_caller]
+    pub fn here() -> Stage {
+        let runtime = current::runtime();
+        Stage::new(&runtime.unwrap_or_else(Builder::hidden))
+    }
+}
+
+impl Runtime {
+    /// Makes the calling thread a pinned thread of this runtime: what a `main` with a loop of its own
+    /// uses.
+    ///
+    /// # Panics
+    /// As [`Pinned::here`]; and if the runtime is [simulated](crate::policy::Simulated), which has one
+    /// thread for all.
+    #[track_caller]
+    pub fn pinned_here(&self) -> Stage {
+        Stage::new(self.inner())
+    }
+}
+
+impl Stage {
+    #[track_caller]
+    fn new(runtime: &Arc<Inner>) -> Stage {
+        if runtime.simulation().is_some() {
+            panic!(
+                "a stage of a simulated runtime, which has one thread for all: use `spawn_pinned`"
+            );
+        }
+        if let Some(why) = current::has_no_room() {
+            panic!("a stage on {why}");
+        }
+        let name = std::thread::current().name().unwrap_or("stage").to_owned();
+        let seat = Arc::new(Seat::new(runtime, name, Kind::Stage(Call::new())));
+        // As long as it lives it counts as work.
+        runtime.rise();
+        runtime.seats.enter(&seat);
+        let local = Rc::new(Local::new(&seat));
+        current::set_stage(Some(local.clone()));
+        Stage {
+            pinned: Pinned { seat },
+            local,
+        }
+    }
+
+    fn seat(&self) -> &Seat {
+        &self.local.seat
+    }
+
+    /// Runs what is ready now, each once, and returns how much that was.
+    ///
+    /// What becomes ready meanwhile is left for the next call, for which [`on_wake`](Stage::on_wake) is
+    /// called. Timers that are over are fired first.
+    pub fn run_ready(&self) -> usize {
+        self.local.run_ready()
+    }
+
+    /// Runs what is ready, also what becomes so meanwhile, for as long as `budget`; returns how much that
+    /// was.
+    ///
+    /// It looks at the clock after each turn, so it takes longer than that by at most one turn.
+    pub fn run_ready_for(&self, budget: Duration) -> usize {
+        let end = Instant::now().checked_add(budget);
+        self.local
+            .run(|_| end.is_none_or(|end| Instant::now() < end))
+    }
+
+    /// Has `interrupt` called when there is something to run: at most once until the next
+    /// [`run_ready`](Stage::run_ready), on whatever thread that comes from.
+    ///
+    /// It is to have the foreign loop come back, by an event of its own for example, and must not wait. A
+    /// second call replaces the first. A panic in it is contained.
+    pub fn on_wake(&self, interrupt: impl Fn() + Send + Sync + 'static) {
+        if let Kind::Stage(call) = &self.seat().kind {
+            call.set(Arc::new(interrupt));
+            if self.seat().queued() > 0 {
+                call.take_back();
+                call.call();
+            }
+        }
+    }
+
+    /// When [`run_ready`](Stage::run_ready) is wanted next, also if nothing calls for it: now, or at the
+    /// earliest deadline of the tasks here. `None` if they wait for others only.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        match self.seat().queued() {
+            0 => self.seat().timers.next(),
+            _ => Some(Instant::now()),
+        }
+    }
+
+    /// Runs a future on this thread to its end, and whatever else is on the stage meanwhile. It parks
+    /// whenever there is nothing to run.
+    ///
+    /// # Panics
+    /// In a task of the stage. A panic of the future goes through.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        Runtime::not_counting(self.seat().runtime().clone()).block_on(future)
+    }
+}
+
+impl Local {
+    /// As [`Stage::run_ready`].
+    pub(crate) fn run_ready(&self) -> usize {
+        let ready = self.seat.queued();
+        let mut fired = None;
+        self.run(|ran| {
+            // What timers have woken was ready as well.
+            let ready = *fired.get_or_insert_with(|| self.seat.queued().max(ready));
+            ran < ready
+        })
+    }
+
+    /// Runs what is ready as long as that goes on, which is told how much that was; says how much.
+    fn run(&self, mut goes_on: impl FnMut(usize) -> bool) -> usize {
+        let seat = &*self.seat;
+        let Kind::Stage(call) = &seat.kind else {
+            unreachable!("nobody else lets a thread run")
+        };
+        // (W1) First.
+        call.take_back();
+        let place = Place::new(seat.runtime(), Role::Pinned(self));
+        let _entered = place.enter();
+        seat.timers.fire(Instant::now());
+        let mut ran = 0;
+        while !seat.is_over() && goes_on(ran) {
+            let Some(runnable) = seat.pop() else {
+                break;
+            };
+            seat.turn(&place, runnable);
+            ran += 1;
+        }
+        if seat.is_over() {
+            self.end_at(&place);
+        }
+        if seat.is_closing_down() {
+            seat.runtime().leave_seat();
+        }
+        if seat.queued() > 0 {
+            call.call();
+        }
+        ran
+    }
+
+    /// Drops all that is there, if that was not done.
+    pub(crate) fn end(&self) {
+        let place = Place::new(self.seat.runtime(), Role::Pinned(self));
+        let _entered = place.enter();
+        self.end_at(&place);
+    }
+
+    fn end_at(&self, place: &Place<'_>) {
+        if !self.seat.has_ended() {
+            self.seat.end(self, place);
+        }
+    }
+
+    /// How long this thread may park.
+    pub(crate) fn until_next(&self) -> Option<Duration> {
+        self.seat.timers.until_next()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.local.end();
+        current::set_stage(None);
+        let (seat, runtime) = (&self.local.seat, self.local.runtime());
+        runtime.seats.leave(seat);
+        runtime.fall();
+    }
+}
+
+impl Deref for Stage {
+    type Target = Pinned;
+
+    fn deref(&self) -> &Pinned {
+        &self.pinned
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage")
+            .field("pinned", &self.pinned)
+            .finish_non_exhaustive()
+    }
+}

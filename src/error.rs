@@ -117,8 +117,8 @@ impl std::error::Error for AskError {}
 ///
 /// It is the cycle that the walk from the asker along the asks comes to; without one it is the
 /// chain from the asker to an actor that waits for something else. An actor is shown by its name,
-/// or as `actor ` and its [`id`](crate::Address::id) with a `#`, in a simulation its number there; of many the most are left out and
-/// counted. A clone is cheap.
+/// or as `actor ` and its [`id`](crate::Address::id) with a `#`, in a simulation its number there; of
+/// many the most are left out and counted. A clone is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock(Arc<Waits>);
 

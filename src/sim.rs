@@ -138,7 +138,8 @@
 //!
 //! # What is a failure
 //!
-//! - A panic: of the run's own future, or of a task or actor whose panic nobody joins.
+//! - A panic: of the run's own future, or of a task or actor whose panic nobody joins. One in a drop, in a
+//!   waker, or in a stream that is attached is contained here as anywhere.
 //! - A deadlock: nothing is ready and no timer armed, but the run's own future is not done, or an
 //!   [`ask`](crate::Address::ask) or a [`send`](crate::Address::send) waits. Who waits for whom is named,
 //!   the cycle if there is one. A [`KeepAlive`](crate::KeepAlive) makes no difference.
@@ -225,7 +226,10 @@ pub fn run<F: Future>(seed: u64, future: F) -> F::Output {
 /// });
 /// ```
 #[track_caller]
-pub fn explore<F: Future>(seeds: impl IntoIterator<Item = u64>, mut make: impl FnMut() -> F) {
+pub fn explore<F>(seeds: impl IntoIterator<Item = u64>, mut make: impl FnMut() -> F)
+where
+    F: Future<Output = ()>,
+{
     for seed in seeds {
         if let Err(failure) = Simulated::new(seed).try_run(make()) {
             let here = Location::caller();
@@ -345,7 +349,7 @@ impl Simulated {
             }
         };
         let run = simulation.ran();
-        match (value, simulation.failure()) {
+        match (value, simulation.judge()) {
             (Some(value), None) => Ok(Run {
                 value,
                 steps: run.steps,

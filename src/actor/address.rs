@@ -348,10 +348,10 @@ impl<M> Future for Sending<'_, M> {
         );
         match this.address.lead() {
             Lead::Actor(core) => {
-                let waited = this.ticket.is_some();
+                let before = this.ticket.as_ref().map(Ticket::key);
                 let mailbox = &core.mailbox;
                 let sent = mailbox.poll_send(&mut this.message, &mut this.ticket, cx);
-                core.trace_send(waited, &sent);
+                core.trace_send(before, this.ticket.as_ref().map(Ticket::key), &sent);
                 sent.map_ok(|wake| core.pass_on(wake))
             }
             Lead::Map(places) => {
@@ -374,10 +374,12 @@ impl<M> Drop for Sending<'_, M> {
         match self.address.lead() {
             Lead::Actor(core) => {
                 if let Some(ticket) = self.ticket.take() {
+                    let key = ticket.key();
                     let given_up = core.mailbox.give_up(ticket);
-                    if given_up.is_some() {
-                        core.trace(|| Passage::GivenUp);
-                    }
+                    core.trace(|| match given_up {
+                        Some(_) => Passage::GivenUp(key),
+                        None => Passage::Accepted(key),
+                    });
                     drop(given_up);
                 }
             }

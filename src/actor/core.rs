@@ -144,18 +144,21 @@ impl<M> Core<M> {
         }
     }
 
-    /// The same for a `send` that was polled; it may have waited for room before.
-    pub(super) fn trace_send<E>(&self, waited: bool, sent: &Poll<Result<Wake, E>>) {
-        if !self.header.traced {
-            return;
-        }
+    /// The same for a `send` that was polled; `before` is the key of its place if it has waited, `now`
+    /// if it waits.
+    pub(super) fn trace_send<E>(
+        &self,
+        before: Option<usize>,
+        now: Option<usize>,
+        sent: &Poll<Result<Wake, E>>,
+    ) {
         let name = type_name::<M>();
-        match (waited, sent) {
-            (false, Poll::Ready(Ok(_))) => self.trace(|| Passage::Sent(name)),
-            (false, Poll::Pending) => self.trace(|| Passage::AwaitsRoom(name)),
-            (true, Poll::Ready(Ok(_))) => self.trace(|| Passage::Accepted),
-            (true, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp),
-            (false, Poll::Ready(Err(_))) | (true, Poll::Pending) => {}
+        match (before, now, sent) {
+            (None, _, Poll::Ready(Ok(_))) => self.trace(|| Passage::Sent(name)),
+            (None, Some(key), Poll::Pending) => self.trace(|| Passage::AwaitsRoom(name, key)),
+            (Some(key), _, Poll::Ready(Ok(_))) => self.trace(|| Passage::Accepted(key)),
+            (Some(key), _, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp(key)),
+            _ => {}
         }
     }
 

@@ -110,20 +110,23 @@ impl<M: Send + 'static> Places<M> for Held<M> {
         }
         let wait = wait.get_or_insert_with(|| Box::new(None::<Ticket<M>>));
         let ticket = ticket(wait);
-        let waited = ticket.is_some();
+        let before = ticket.as_ref().map(Ticket::key);
         let reserved = self.mailbox.poll_reserve(ticket, cx);
-        match (waited, &reserved) {
-            (false, Poll::Pending) => self.trace(|| Passage::AwaitsRoom(type_name::<M>())),
-            (true, Poll::Ready(Ok(()))) => self.trace(|| Passage::HasPlace),
-            (true, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp),
-            (true, Poll::Pending) | (false, Poll::Ready(_)) => {}
+        let now = ticket.as_ref().map(Ticket::key);
+        match (before, now, &reserved) {
+            (None, Some(key), Poll::Pending) => {
+                self.trace(|| Passage::AwaitsRoom(type_name::<M>(), key));
+            }
+            (Some(key), _, Poll::Ready(Ok(()))) => self.trace(|| Passage::HasPlace(key)),
+            (Some(key), _, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp(key)),
+            _ => {}
         }
         reserved
     }
 
     fn leave_line(&self, wait: Wait) {
         if let Some(ticket) = wait.and_then(|mut wait| ticket(&mut wait).take()) {
-            self.trace(|| Passage::GivenUp);
+            self.trace(|| Passage::GivenUp(ticket.key()));
             self.pass_on(self.mailbox.leave_line(ticket));
         }
     }

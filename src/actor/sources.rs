@@ -22,6 +22,7 @@ use super::context::Context;
 use crate::contain::{attempt, contain};
 use crate::error::Fault;
 use crate::mailbox::Flags;
+use crate::task::Passage;
 use crate::time::{Instant, Interval, sleep};
 
 /// All sources of one actor.
@@ -76,7 +77,11 @@ impl<M> Context<M> {
         }
         let mut cx = TaskContext::from_waker(&sources.waker);
         match sources.all.poll_next_unpin(&mut cx) {
-            Poll::Ready(Some(message)) => Some(message),
+            Poll::Ready(Some(message)) => {
+                self.core
+                    .trace(|| Passage::FromSource(std::any::type_name::<M>()));
+                Some(message)
+            }
             Poll::Ready(None) => {
                 self.drop_sources();
                 None

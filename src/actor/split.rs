@@ -240,6 +240,18 @@ impl CellHome for Arc<Outside> {
         self.runtime.is_some()
     }
 
+    fn is_observed(&self) -> bool {
+        self.runtime.is_some()
+    }
+
+    fn completed(&self, task: &TaskInfo) {
+        let simulation = self
+            .runtime
+            .as_ref()
+            .and_then(|runtime| runtime.simulation());
+        simulation.inspect(|simulation| simulation.completed(task));
+    }
+
     fn trace(&self, cell: TaskInfo, passage: Passage) {
         self.runtime
             .as_ref()

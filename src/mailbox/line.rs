@@ -49,6 +49,11 @@ pub(crate) struct Line<M> {
 unsafe impl<M: Send> Send for Line<M> {}
 
 impl<M> Ticket<M> {
+    /// What tells it from all others that wait.
+    pub(crate) fn key(&self) -> usize {
+        self.0.addr().get()
+    }
+
     /// `None`: a place in the queue is waited for, and the message comes later.
     pub(crate) fn new(message: Option<M>, waker: Waker) -> Self {
         let place = Place {

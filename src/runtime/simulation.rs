@@ -109,7 +109,7 @@ impl Simulation {
     }
 
     /// A task or actor has come to its end.
-    pub(super) fn completed(&self, task: &TaskInfo) {
+    pub(crate) fn completed(&self, task: &TaskInfo) {
         let mut state = self.state.lock();
         let ended = state.forget(task);
         drop(state);

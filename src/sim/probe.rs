@@ -17,7 +17,8 @@ use crate::time::timeout;
 
 /// An [`Address`] whose messages the test takes itself, and says what it expects.
 ///
-/// It dereferences to its address. Time is that of the runtime it is used on, so virtual in a
+/// It dereferences to its address. It reads while the test expects something of it, and only then ends when
+/// it is stopped. Time is that of the runtime it is used on, so virtual in a
 /// simulation, and no test needs a sleep; elsewhere it is the system's.
 ///
 /// ```
@@ -103,12 +104,15 @@ impl<M: Send + 'static> TestProbe<M> {
         async move {
             match timeout(duration, self.next()).await {
                 Ok(Some(message)) => message,
-                _ => panic!("a message was expected at {here}, but none came within {duration:?}"),
+                Ok(None) => panic!("a message was expected at {here}, but the probe was stopped"),
+                Err(_) => {
+                    panic!("a message was expected at {here}, but none came within {duration:?}")
+                }
             }
         }
     }
 
-    /// Waits for so long.
+    /// Waits for so long, or until the probe is stopped.
     ///
     /// # Panics
     /// If a message comes meanwhile, or has come before.

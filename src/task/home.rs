@@ -82,14 +82,14 @@ pub trait CellHome: Home {
 pub enum Passage {
     /// It was accepted at once.
     Sent(&'static str),
-    /// Its sender waits for room.
-    AwaitsRoom(&'static str),
-    /// There was room for one that had waited.
-    Accepted,
-    /// A place was reserved for one that had waited; it is sent when it is made.
-    HasPlace,
-    /// It is given up by its sender, who had waited.
-    GivenUp,
+    /// Its sender waits for room; by this key it is told from all others that do.
+    AwaitsRoom(&'static str, usize),
+    /// There was room for the one with this key.
+    Accepted(usize),
+    /// A place was reserved for the one with this key; it is sent when it is made.
+    HasPlace(usize),
+    /// The one with this key is given up by its sender, or refused.
+    GivenUp(usize),
     /// The actor has got it from its mailbox.
     Received,
     /// The actor has got it from a source of its own.

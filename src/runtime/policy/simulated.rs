@@ -94,7 +94,7 @@ impl Simulated {
 
     /// Each task gets a priority when it is spawned, drawn from the seed, and the highest of those that
     /// are ready runs. At `changes` moments, drawn from the first `within` steps, the one that would run
-    /// gets the lowest of all first; so does whoever is woken in its own run. After that it goes on as
+    /// gets one below all of those first, and whoever is woken in its own run the lowest of all. After that it goes on as
     /// [`random`](Self::random) does, so that nobody starves.
     ///
     /// This is PCT (Burckhardt, Kothari, Musuvathi, Nagarakatte: *A Randomized Scheduler with

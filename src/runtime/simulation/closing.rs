@@ -68,6 +68,7 @@ impl Simulation {
         if !inner.closing.begin() {
             return;
         }
+        self.judge_rest(inner);
         let mut state = self.state.lock();
         let (before, last_before) = (state.ready_tasks(), state.pushed);
         let deadline = state.now.checked_add(grace);
@@ -85,6 +86,13 @@ impl Simulation {
         drop(state);
         if !self.is_here() {
             self.finish(inner);
+        }
+    }
+
+    /// Whoever waits when a judged run is at rest waits for ever, though the shutdown would end that.
+    fn judge_rest(&self, inner: &Inner) {
+        if self.len() == 0 && inner.timers.is_empty() {
+            self.judges_end(inner);
         }
     }
 

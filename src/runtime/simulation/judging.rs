@@ -71,8 +71,11 @@ impl Simulation {
         self.state.lock().ran()
     }
 
-    pub(crate) fn failure(&self) -> Option<Failed> {
-        self.state.lock().failure.clone()
+    /// How a judged run has failed, if it has. What happens from now on is not judged.
+    pub(crate) fn judge(&self) -> Option<Failed> {
+        let mut state = self.state.lock();
+        state.is_over = true;
+        state.failure.clone()
     }
 
     /// Has a judged run end; the first problem counts.
@@ -89,10 +92,10 @@ impl Simulation {
 
     /// Somebody has panicked and nobody joined it; says whether that is all that is to be done.
     pub(in crate::runtime) fn judges(&self, unjoined: &Unjoined<'_>) -> bool {
-        if !self.plan.judged {
+        let state = self.state.lock();
+        if !self.plan.judged || state.is_over {
             return false;
         }
-        let state = self.state.lock();
         let actor = unjoined.id.and_then(|id| state.actors.get(&id));
         let who = actor.map_or_else(|| "a task".to_owned(), TaskInfo::to_string);
         drop(state);

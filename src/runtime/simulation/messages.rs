@@ -2,7 +2,7 @@
 //!
 //! A lane goes beside a mailbox, which knows nothing of it: the same messages in the same order.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::Simulation;
 use super::state::State;
@@ -15,14 +15,18 @@ pub(super) struct Lane {
     pub(super) to: TaskInfo,
     /// In its mailbox.
     accepted: VecDeque<Sent>,
-    /// Waiting for room in it. Whoever has got it has not always noticed.
-    line: VecDeque<Sent>,
+    /// Waiting for room in it, in order of arrival. Whoever has got it has not always noticed.
+    line: BTreeMap<u64, Sent>,
+    /// Which of them has this key.
+    keys: HashMap<usize, u64>,
 }
 
 #[derive(Clone)]
 struct Sent {
     message: Message,
     from: Who,
+    /// If it has waited: the key of its place.
+    key: Option<usize>,
 }
 
 impl Simulation {
@@ -42,56 +46,53 @@ impl State {
             .entry(id)
             .or_insert_with(|| Lane::new(label.clone()));
         let to = Who::Task(label);
-        let mut born = |name| {
+        let mut born = |name, key| {
             self.messages_born += 1;
             let message = Message {
                 number: self.messages_born,
                 name,
             };
-            (
-                message,
-                Sent {
-                    message,
-                    from: running.clone(),
-                },
-            )
+            let from = running.clone();
+            Sent { message, from, key }
         };
         let event = match passage {
             Passage::Sent(name) => {
                 // While anybody waits nobody else is let in, so these were before.
-                lane.accepted.append(&mut lane.line);
-                let (message, sent) = born(name);
+                lane.let_in(u64::MAX);
+                let sent = born(name, None);
+                let message = sent.message;
                 lane.accepted.push_back(sent);
                 What::Sends(message, to)
             }
-            Passage::AwaitsRoom(name) => {
-                let (message, sent) = born(name);
-                lane.line.push_back(sent);
+            Passage::AwaitsRoom(name, key) => {
+                let sent = born(name, Some(key));
+                let message = sent.message;
+                lane.keys.insert(key, message.number);
+                lane.line.insert(message.number, sent);
                 What::AwaitsRoom(message, to)
             }
-            Passage::Accepted => {
+            Passage::Accepted(key) => {
                 // The line is first in, first out, so those before it have come in as well.
-                if let Some(at) = lane.position(&running) {
-                    lane.accepted.extend(lane.line.drain(..=at));
+                if let Some(&number) = lane.keys.get(&key) {
+                    lane.let_in(number);
                 }
                 return;
             }
-            Passage::HasPlace => {
-                if let Some(at) = lane.position(&running) {
-                    lane.line.remove(at);
-                }
+            Passage::HasPlace(key) => {
+                lane.leave(key);
                 return;
             }
-            Passage::GivenUp => {
-                if let Some(at) = lane.position(&running) {
-                    lane.line.remove(at);
-                }
+            Passage::GivenUp(key) => {
+                lane.leave(key);
                 What::GivesUp(to)
             }
             Passage::Received => {
-                let first = lane.accepted.pop_front().or_else(|| lane.line.pop_front());
-                match first {
-                    Some(Sent { message, from }) => What::Receives(message, from),
+                if lane.accepted.is_empty() {
+                    let first = lane.line.first_key_value().map(|(&number, _)| number);
+                    first.inspect(|&first| lane.let_in(first));
+                }
+                match lane.accepted.pop_front() {
+                    Some(Sent { message, from, .. }) => What::Receives(message, from),
                     None => return,
                 }
             }
@@ -102,16 +103,15 @@ impl State {
 
     /// Who waits for room in whose mailbox.
     pub(super) fn waiting_sends(&self) -> Vec<Edge> {
-        let mut waiting: Vec<(u64, Edge)> = Vec::new();
+        let mut waiting: BTreeMap<u64, Edge> = BTreeMap::new();
         for lane in self.lanes.values() {
-            waiting.extend(lane.line.iter().map(|sent| {
+            waiting.extend(lane.line.iter().map(|(&number, sent)| {
                 let (from, to) = (sent.from.clone(), lane.to.clone());
-                (sent.message.number, Edge { from, to })
+                (number, Edge { from, to })
             }));
         }
-        // The map has no order that is the same in every run.
-        waiting.sort_unstable_by_key(|(number, _)| *number);
-        waiting.into_iter().map(|(_, edge)| edge).collect()
+        // In the order of their numbers: that of the map differs from run to run.
+        waiting.into_values().collect()
     }
 }
 
@@ -120,13 +120,28 @@ impl Lane {
         Lane {
             to,
             accepted: VecDeque::new(),
-            line: VecDeque::new(),
+            line: BTreeMap::new(),
+            keys: HashMap::new(),
         }
     }
 
-    /// The first in the line that is from this sender.
-    fn position(&self, from: &Who) -> Option<usize> {
-        let mut line = self.line.iter();
-        line.position(|sent| sent.from.number() == from.number())
+    /// All up to the one of this number were accepted.
+    fn let_in(&mut self, number: u64) {
+        while let Some(first) = self.line.first_entry()
+            && *first.key() <= number
+        {
+            let sent = first.remove();
+            if let Some(key) = sent.key {
+                self.keys.remove(&key);
+            }
+            self.accepted.push_back(sent);
+        }
+    }
+
+    /// The one with this key waits no more, and was not accepted.
+    fn leave(&mut self, key: usize) {
+        if let Some(number) = self.keys.remove(&key) {
+            self.line.remove(&number);
+        }
     }
 }

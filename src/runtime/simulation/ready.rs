@@ -41,7 +41,7 @@ pub(in crate::runtime) enum Schedule {
     /// Any one, all with the same probability.
     Random,
     /// The one with the highest priority, of those drawn for each task when it is spawned; whoever
-    /// would run at one of so many moments drawn `within` the first steps gets the lowest first.
+    /// would run at one of so many moments drawn `within` the first steps gets a lower one first.
     /// Later any one.
     Priorities {
         changes: u32,
@@ -51,8 +51,10 @@ pub(in crate::runtime) enum Schedule {
     },
 }
 
-/// Ranks that are drawn are above; those of tasks that were lowered go down from here.
-const LOWERED: u64 = 1 << 32;
+/// Ranks of new tasks are above, those of whoever is lowered at a change below.
+const CHANGED: u64 = 1 << 32;
+/// Those of whoever was woken in its own run go down from here.
+const YIELDED: u64 = 1 << 31;
 
 /// What is ready. With each item comes its rank, which is kept by the caller.
 pub(in crate::runtime) struct Ready<T> {
@@ -90,7 +92,7 @@ impl<T> Ready<T> {
                 pushed: 0,
                 left: within,
                 changes: u64::from(changes),
-                lowest: LOWERED,
+                lowest: YIELDED,
                 keeps,
             }),
         };
@@ -101,26 +103,24 @@ impl<T> Ready<T> {
     pub(in crate::runtime) fn rank(&mut self) -> u64 {
         match self.order {
             Order::Any(_) => 0,
-            Order::Ranked(_) => self.draw.next() | LOWERED,
+            Order::Ranked(_) => self.draw.next() | CHANGED,
         }
     }
 
-    /// A rank below all others.
-    pub(in crate::runtime) fn lowered(&mut self) -> u64 {
-        match &mut self.order {
-            Order::Any(_) => 0,
-            Order::Ranked(ranked) => {
-                ranked.lowest = ranked.lowest.saturating_sub(1);
-                ranked.lowest
-            }
-        }
+    /// A rank below those of all that were not lowered. Among those that were it is any: which of two
+    /// that are lowered comes first is drawn as well.
+    pub(in crate::runtime) fn changed(&mut self) -> u64 {
+        YIELDED + self.draw.below(CHANGED - YIELDED)
     }
 
     /// The rank of one that was woken in its own run, if it is not the one that it had.
     pub(in crate::runtime) fn yielded(&mut self) -> Option<u64> {
-        match &self.order {
-            Order::Ranked(ranked) if ranked.keeps => None,
-            _ => Some(self.lowered()),
+        match &mut self.order {
+            Order::Ranked(ranked) if !ranked.keeps => {
+                ranked.lowest = ranked.lowest.saturating_sub(1);
+                Some(ranked.lowest)
+            }
+            _ => None,
         }
     }
 

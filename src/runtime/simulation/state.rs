@@ -50,6 +50,8 @@ pub(super) struct State {
     pub(super) trace: Trace,
     pub(super) closing: Option<Closing>,
     pub(super) failure: Option<Failed>,
+    /// A judged run was judged.
+    pub(super) is_over: bool,
 }
 
 /// Something that is ready.
@@ -117,6 +119,7 @@ impl State {
             trace: Trace::new(plan.trace),
             closing: None,
             failure: None,
+            is_over: false,
         }
     }
 
@@ -179,7 +182,7 @@ impl State {
         loop {
             let (entry, lower) = self.ready.pop()?;
             if lower {
-                let rank = self.ready.lowered();
+                let rank = self.ready.changed();
                 match &entry {
                     Entry::Task(due) => {
                         if let Some(tracked) = self.tasks.get_mut(&due.identity) {

@@ -71,7 +71,8 @@ impl Trace {
         }
         let keep = self.steps as u64;
         while let Some(oldest) = self.events.front()
-            && (oldest.step + keep <= step || self.events.len() >= self.steps * EVENTS_A_STEP)
+            && (oldest.step.saturating_add(keep) <= step
+                || self.events.len() >= self.steps.saturating_mul(EVENTS_A_STEP))
         {
             self.events.pop_front();
         }

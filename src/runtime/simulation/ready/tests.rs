@@ -1,6 +1,6 @@
 //! What is drawn, and in which order things come out.
 
-use super::{Draw, LOWERED, Ready, Schedule};
+use super::{CHANGED, Draw, Ready, Schedule};
 
 const PRIORITIES: Schedule = Schedule::Priorities {
     changes: 3,
@@ -69,11 +69,14 @@ fn as_many_are_lowered_as_there_are_changes_and_none_afterwards() {
 }
 
 #[test]
-fn whoever_is_lowered_is_below_all_others_and_all_who_were_before() {
+fn whoever_is_lowered_is_below_all_others_in_any_order_and_whoever_yields_below_those() {
     let mut ready = Ready::<()>::new(PRIORITIES, Draw::new(1));
-    let (first, second) = (ready.lowered(), ready.lowered());
-    assert!(second < first && first < LOWERED);
-    assert!((0..1000).all(|_| ready.rank() >= LOWERED));
+    let changed: Vec<u64> = (0..100).map(|_| ready.changed()).collect();
+    assert!(!changed.is_sorted() && !changed.iter().rev().is_sorted());
+    let (first, second) = (ready.yielded().unwrap(), ready.yielded().unwrap());
+    assert!(second < first);
+    assert!(changed.iter().all(|&rank| first < rank && rank < CHANGED));
+    assert!((0..1000).all(|_| ready.rank() >= CHANGED));
 }
 
 #[test]

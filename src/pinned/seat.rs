@@ -403,16 +403,19 @@ impl Seat {
     /// Makes this the seat of the calling thread, which is the simulation's, for one visit.
     pub(crate) fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&Place<'_>) -> R) -> R {
         let key = self.key();
-        let local = LOCALS.with_borrow_mut(|locals| {
-            let new = || Rc::new(Local::new(self));
+        let new = || Rc::new(Local::new(self));
+        // At the end of the thread there may be none any more, and nothing that was there.
+        let local = LOCALS.try_with(|locals| {
+            let mut locals = locals.borrow_mut();
             locals.entry(key).or_insert_with(new).clone()
         });
+        let local = local.unwrap_or_else(|_| new());
         let place = Place::new(&self.runtime, Role::Pinned(&local));
         let entered = place.enter();
         let result = visit(&place);
         drop(entered);
         if local.hosted.borrow().is_empty() {
-            let gone = LOCALS.with_borrow_mut(|locals| locals.remove(&key));
+            let gone = LOCALS.try_with(|locals| locals.borrow_mut().remove(&key));
             drop(gone);
         }
         result

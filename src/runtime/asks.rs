@@ -105,7 +105,7 @@ pub(crate) fn list(who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo)) -> Option
 #[cold]
 fn list_at(place: &Place<'_>, (asker, asked): (Option<TaskInfo>, TaskInfo)) -> Listing {
     let edge = match (place.runtime.simulation(), asker) {
-        (Some(simulation), asker) => simulation.edge(asker, asked),
+        (Some(simulation), _) => simulation.edge(asked),
         (None, Some(actor)) => Edge {
             from: Who::Task(actor),
             to: asked,

@@ -59,8 +59,6 @@ pub(crate) enum Lives {
 enum Step {
     /// Something has run, or time has passed.
     Done,
-    /// It is the turn of the frame's future.
-    Poll,
     /// Nothing is ready and no deadline is left.
     Rest,
     /// It has taken too many steps.
@@ -123,11 +121,11 @@ impl Simulation {
 
     // -- steps --------------------------------------------------------------------------------
 
-    /// Does one thing; `frame` is the one that is driven, if any is.
-    fn step(&self, inner: &Arc<Inner>, frame: Option<u64>) -> Step {
+    /// Does one thing; `is_late`: also when the run has failed.
+    fn step(&self, inner: &Arc<Inner>, is_late: bool) -> Step {
         self.see_to_closing(inner);
         let mut state = self.state.lock();
-        if state.failure.is_some() {
+        if state.failure.is_some() && !is_late {
             return Step::Failed;
         }
         if state.step >= state.last_step {
@@ -142,8 +140,12 @@ impl Simulation {
             state = self.state.lock();
             state.running = before;
         }
-        match state.next(frame) {
-            Some(Next::Frame) => Step::Poll,
+        match state.next() {
+            Some(Next::Frame(id, call)) => {
+                drop(state);
+                self.poll(inner, id, call);
+                Step::Done
+            }
             Some(Next::Task(runnable, home)) => {
                 drop(state);
                 self.run(inner, runnable, &home);

@@ -63,6 +63,7 @@ mod shutdown_report;
 mod shutdown_within;
 mod simulation;
 mod spawn_macro;
+mod stage;
 mod stats;
 mod strange_wakers;
 mod support;

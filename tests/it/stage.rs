@@ -113,7 +113,10 @@ fn within_a_budget_it_runs_all_that_becomes_ready() {
             }
         };
         stage.spawn(endless).detach();
-        assert!(stage.run_ready_for(Duration::from_millis(1)) > 0, "and it comes back");
+        assert!(
+            stage.run_ready_for(Duration::from_millis(1)) > 0,
+            "and it comes back"
+        );
     });
 }
 
@@ -302,7 +305,11 @@ fn a_thread_has_one_and_those_of_a_runtime_have_none() {
         let runtime = runtime();
         let stage = runtime.pinned_here();
         assert!(panic_of(Pinned::here).0.contains("has one already"));
-        assert!(panic_of(|| runtime.pinned_here()).0.contains("has one already"));
+        assert!(
+            panic_of(|| runtime.pinned_here())
+                .0
+                .contains("has one already")
+        );
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         let text = || panic_of(Pinned::here).0;
         let texts = [
@@ -314,7 +321,11 @@ fn a_thread_has_one_and_those_of_a_runtime_have_none() {
         drop(stage);
         let simulated = Runtime::builder().policy(greenroom::policy::Simulated::new(1));
         let simulated = simulated.build().unwrap();
-        assert!(panic_of(|| simulated.pinned_here()).0.contains("spawn_pinned"));
+        assert!(
+            panic_of(|| simulated.pinned_here())
+                .0
+                .contains("spawn_pinned")
+        );
         Pinned::here();
         Pinned::here();
     });
@@ -327,14 +338,20 @@ fn a_panic_there_ends_its_task_and_not_the_loop() {
         let dies = actor(|_cx: Context<u32>| async { panic!("bomb on stage") });
         let dies = dies.on(&**stage).spawn();
         assert_eq!(stage.run_ready(), 1);
-        assert!(matches!(stage.block_on(dies.join()), Err(Fault::Panicked(_))));
+        assert!(matches!(
+            stage.block_on(dies.join()),
+            Err(Fault::Panicked(_))
+        ));
         assert_eq!(stage.block_on(stage.spawn(|| async { 42 })), 42);
     });
 }
 
 #[test]
 fn when_it_is_gone_all_was_dropped_on_its_thread_and_nothing_more_is_taken() {
-    struct Here(ThreadId, #[expect(dead_code, reason = "it counts")] crate::support::Dropped);
+    struct Here(
+        ThreadId,
+        #[expect(dead_code, reason = "it counts")] crate::support::Dropped,
+    );
     impl Drop for Here {
         fn drop(&mut self) {
             assert_eq!(self.0, here());
@@ -349,7 +366,9 @@ fn when_it_is_gone_all_was_dropped_on_its_thread_and_nothing_more_is_taken() {
             };
             let drops = Drops::default();
             let (one, other, third) = (drops.one(), drops.one(), drops.one());
-            let hosted = stage.block_on(stage.host(move || Here(here(), one))).unwrap();
+            let hosted = stage
+                .block_on(stage.host(move || Here(here(), one)))
+                .unwrap();
             let waits = stage.spawn(move || {
                 let bound = Here(here(), other);
                 async move {
@@ -382,9 +401,16 @@ fn the_shutdown_lets_what_was_accepted_there_be_handled() {
         let reader = actor(reads).on(&*stage).spawn();
         (0..5).for_each(|n| reader.tell(n).unwrap());
         let report = runtime.block_on(runtime.shutdown());
-        assert_eq!((report.ended, report.cancelled, report.left_behind), (1, 0, 0));
+        assert_eq!(
+            (report.ended, report.cancelled, report.left_behind),
+            (1, 0, 0)
+        );
         assert_eq!(runtime.block_on(reader.join()).unwrap(), [0, 1, 2, 3, 4]);
-        assert!(runtime.block_on(stage.spawn(|| async {}).fallible()).is_none());
+        assert!(
+            runtime
+                .block_on(stage.spawn(|| async {}).fallible())
+                .is_none()
+        );
     });
 }
 
@@ -465,7 +491,9 @@ fn a_foreign_loop_over_a_channel_serves_actors_on_its_thread() {
         });
         let mut left = 5;
         loop {
-            let wait = stage.next_deadline().map(|due| due.duration_since(Instant::now()));
+            let wait = stage
+                .next_deadline()
+                .map(|due| due.duration_since(Instant::now()));
             match events.recv_timeout(wait.unwrap_or(HOUR)) {
                 Ok(Event::Key(key)) => {
                     typed.borrow_mut().push(key);

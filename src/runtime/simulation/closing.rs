@@ -52,7 +52,7 @@ impl Simulation {
     fn run_until_closed(&self, inner: &Arc<Inner>) {
         // Whoever awaits the report has one turn with it.
         while inner.closing.report().is_none() || !inner.closing.exempted().is_empty() {
-            match self.step(inner, None) {
+            match self.step(inner, false) {
                 Step::Done => {}
                 Step::TooMany if self.plan.judged => {
                     self.fail(self.too_many(inner));

@@ -1,10 +1,23 @@
 //! Calls of `block_on` in a simulation, one above the other on the stack of its thread.
 //!
-//! Only the innermost is polled. One beneath it that is woken goes on when those above have ended.
+//! All that are woken are polled, by whichever loop is the innermost; a call comes back when its future
+//! is done and those above it have come back.
+//!
+//! # Invariants
+//! - F1: the pointer of a frame is to what its call has on the stack, which is there until the frame is
+//!   closed; and only the thread of the simulation (V1) uses it.
+//! - F2: a frame that is being polled is in the state `Polled` or `Again`, and is not drawn; so its future is
+//!   polled by one loop at a time, and not within itself.
+#![expect(
+    unsafe_code,
+    reason = "pointers to futures on the stack; see F1 and F2"
+)]
 
+use std::any::Any;
 use std::future::Future;
-use std::panic::resume_unwind;
-use std::pin::pin;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::{Pin, pin};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -23,25 +36,65 @@ pub(super) struct Frame {
     pub(super) who: Who,
     pub(super) rank: u64,
     state: Progress,
-    /// It is among what is ready.
-    queued: bool,
+    call: Pointer,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// To be polled.
     Ready,
-    /// Being polled; or polled and done.
+    /// Being polled.
     Polled,
     /// Woken while it is polled.
     Again,
     /// It waits, and is not counted.
     Idle,
+    /// Its call can come back.
+    Done,
+}
+
+/// What a call has on the stack.
+#[derive(Clone, Copy)]
+pub(super) struct Pointer(NonNull<dyn Waits>);
+
+// SAFETY: (F1) it is used on one thread only.
+unsafe impl Send for Pointer {}
+
+/// A future with the room for its value.
+trait Waits {
+    /// Says whether it is done.
+    fn poll(&mut self) -> bool;
+}
+
+struct Call<'a, F: Future> {
+    inner: &'a Arc<Inner>,
+    waker: Waker,
+    future: Pin<&'a mut Option<F>>,
+    outcome: Option<Result<F::Output, Box<dyn Any + Send>>>,
+}
+
+impl<F: Future> Waits for Call<'_, F> {
+    fn poll(&mut self) -> bool {
+        let place = Place::new(self.inner, Role::Outside);
+        let _entered = place.enter();
+        let Some(future) = self.future.as_mut().as_pin_mut() else {
+            return true;
+        };
+        let mut cx = Context::from_waker(&self.waker);
+        // Another call's loop may be the one that polls: the panic is not for that.
+        match catch_unwind(AssertUnwindSafe(|| future.poll(&mut cx))) {
+            Ok(Poll::Pending) => return false,
+            Ok(Poll::Ready(value)) => self.outcome = Some(Ok(value)),
+            Err(panic) => self.outcome = Some(Err(panic)),
+        }
+        true
+    }
 }
 
 impl Frame {
-    pub(super) fn is_ready(&self) -> bool {
-        self.state == Progress::Ready
+    /// Whether its call could come back but for those above it.
+    pub(super) fn is_done(&self) -> bool {
+        self.state == Progress::Done
     }
 }
 
@@ -55,6 +108,8 @@ struct Open<'a> {
     id: u64,
     /// A task or frame that waits like this is counted already, and not while it waits.
     lent: bool,
+    /// It was opened when the run had failed: by a drop, which is to have what it waits for.
+    is_late: bool,
     /// What time this thread saw before.
     outer: Option<Instant>,
     /// Who ran before.
@@ -72,51 +127,73 @@ impl Simulation {
         if !self.is_here() {
             panic!("a simulated runtime runs on the thread that built it, and on no other");
         }
-        let open = Open::new(self, inner);
-        let place = Place::new(inner, Role::Outside);
-        let _entered = place.enter();
-        let waker = Waker::from(Arc::new(FrameWaker {
-            runtime: inner.clone(),
-            id: open.id,
-        }));
         let mut future = pin!(Some(future));
-        // No closure: the panic is the caller's.
-        let stuck = loop {
-            if let Err(stuck) = open.until_polled() {
-                break stuck;
-            }
-            let polled = future.as_mut().as_pin_mut();
-            let polled = polled.map(|future| future.poll(&mut Context::from_waker(&waker)));
-            match polled {
-                Some(Poll::Ready(value)) => return value,
-                _ => open.rest(),
-            }
+        let id = self.state.lock().next_frame();
+        let mut call = Call {
+            inner,
+            waker: Waker::from(Arc::new(FrameWaker {
+                runtime: inner.clone(),
+                id,
+            })),
+            future: future.as_mut(),
+            outcome: None,
         };
+        let pointer = NonNull::from(&mut call as &mut (dyn Waits + '_));
+        // SAFETY: (F1) only the lifetime is another, and it is used as long as the frame is open.
+        let pointer = unsafe {
+            std::mem::transmute::<NonNull<dyn Waits + '_>, NonNull<dyn Waits + 'static>>(pointer)
+        };
+        let open = Open::new(self, inner, id, Pointer(pointer));
+        let place = Place::new(inner, Role::Outside);
+        let entered = place.enter();
+        let stuck = open.until_done();
+        drop(open);
+        let Call { outcome, .. } = call;
         // Not while this unwinds: its drop may come here again.
-        contain(|| future.set(None));
         match stuck {
-            None => resume_unwind(Box::new(Stopped)),
-            Some(why) => panic!("{why}"),
+            Err(_) => contain(|| future.set(None)),
+            Ok(()) => future.set(None),
+        }
+        drop(entered);
+        // No closure: the panic is the caller's.
+        match (stuck, outcome) {
+            (Ok(()), Some(Ok(value))) => value,
+            (Ok(()), Some(Err(panic))) => resume_unwind(panic),
+            (Err(Some(why)), _) => panic!("{why}"),
+            (Err(None), _) | (Ok(()), None) => resume_unwind(Box::new(Stopped)),
+        }
+    }
+
+    /// Polls a frame that was drawn.
+    pub(super) fn poll(&self, inner: &Inner, id: u64, call: Pointer) {
+        // SAFETY: (F1) open, and this is the thread; (F2) nobody else polls it.
+        let done = unsafe { (*call.0.as_ptr()).poll() };
+        let mut state = self.state.lock();
+        state.rests();
+        let rests = state.rest_frame(id, done);
+        drop(state);
+        if rests {
+            // (V3) It is counted no more.
+            inner.fall();
         }
     }
 }
 
 impl<'a> Open<'a> {
-    fn new(simulation: &'a Simulation, inner: &'a Arc<Inner>) -> Self {
+    fn new(simulation: &'a Simulation, inner: &'a Arc<Inner>, id: u64, call: Pointer) -> Self {
         let lent = current::lends_its_count(inner);
         if !lent {
             inner.rise();
         }
         let mut state = simulation.state.lock();
-        state.frames_born += 1;
-        let id = state.frames_born;
         let running = state.running.clone();
-        let who = match (&running, state.frames.is_empty()) {
-            (_, true) => {
-                state.last_step = state.step.saturating_add(simulation.plan.steps);
-                Who::Other("main")
-            }
-            (who, false) => who.clone(),
+        let is_late = state.failure.is_some();
+        if state.frames.is_empty() || is_late {
+            state.last_step = state.step.saturating_add(simulation.plan.steps);
+        }
+        let who = match state.frames.is_empty() {
+            true => Who::Other("main"),
+            false => running.clone(),
         };
         let rank = state.ready.rank();
         state.frames.push(Frame {
@@ -124,7 +201,7 @@ impl<'a> Open<'a> {
             who,
             rank,
             state: Progress::Ready,
-            queued: true,
+            call,
         });
         state.ready.push(Entry::Frame(id), rank);
         let outer = instant::simulate(Some(state.now));
@@ -134,44 +211,35 @@ impl<'a> Open<'a> {
             inner,
             id,
             lent,
+            is_late,
             outer,
             running,
         }
     }
 
-    /// Does what is drawn until that is this frame; or says why it will never be. `None`: the run is
+    /// Does what is drawn until this frame is done; or says why it will never be. `None`: the run is
     /// judged, and the failure is kept.
-    fn until_polled(&self) -> Result<(), Option<String>> {
+    fn until_done(&self) -> Result<(), Option<String>> {
         let Open {
             simulation, inner, ..
         } = self;
         let problem = loop {
-            match simulation.step(inner, Some(self.id)) {
+            if simulation.state.lock().is_done(self.id) {
+                return Ok(());
+            }
+            match simulation.step(inner, self.is_late) {
                 Step::Done => {}
-                Step::Poll => return Ok(()),
                 Step::Failed => return Err(None),
                 Step::TooMany => break simulation.too_many(inner),
                 Step::Rest => break Problem::Deadlock(simulation.rest_text(inner)),
             }
         };
-        if simulation.plan.judged {
+        if simulation.plan.judged && !self.is_late {
             simulation.fail(problem);
             return Err(None);
         }
         let trace = simulation.state.lock().trace.text();
         Err(Some(format!("{problem}\n{trace}")))
-    }
-
-    /// The future waits, unless it was woken in its poll.
-    fn rest(&self) {
-        let mut state = self.simulation.state.lock();
-        state.running = self.running.clone();
-        let rests = state.rest_frame(self.id);
-        drop(state);
-        if rests {
-            // (V3) It is counted no more.
-            self.inner.fall();
-        }
     }
 }
 
@@ -181,7 +249,6 @@ impl Drop for Open<'_> {
         let closed = state.frames.pop();
         let counted = closed.is_some_and(|frame| frame.state != Progress::Idle);
         state.running = self.running.clone();
-        state.queue_innermost();
         let is_inside = self.outer.is_some() && !state.frames.is_empty();
         instant::simulate(if is_inside {
             Some(state.now)
@@ -199,62 +266,60 @@ impl Drop for Open<'_> {
 }
 
 impl State {
+    fn next_frame(&mut self) -> u64 {
+        self.frames_born += 1;
+        self.frames_born
+    }
+
     pub(super) fn frame(&mut self, id: u64) -> Option<&mut Frame> {
         self.frames.iter_mut().find(|frame| frame.id == id)
     }
 
-    /// A frame was drawn: gives its name if it is the one that is driven, and so to be polled.
-    pub(super) fn take_frame(&mut self, id: u64, driven: Option<u64>) -> Option<Who> {
+    fn is_done(&mut self, id: u64) -> bool {
+        self.frame(id).is_none_or(|frame| frame.is_done())
+    }
+
+    /// A frame was drawn, which may be closed by now: gives its name and its call.
+    pub(super) fn take_frame(&mut self, id: u64) -> Option<(Who, Pointer)> {
         let frame = self.frame(id)?;
-        frame.queued = false;
-        if driven != Some(id) {
-            return None;
-        }
         frame.state = Progress::Polled;
-        Some(frame.who.clone())
+        Some((frame.who.clone(), frame.call))
     }
 
     /// After a poll: says whether the frame waits from now on.
-    fn rest_frame(&mut self, id: u64) -> bool {
+    fn rest_frame(&mut self, id: u64, done: bool) -> bool {
         let State { frames, ready, .. } = self;
         let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
             return false;
         };
-        let rests = frame.state == Progress::Polled;
-        if rests {
-            frame.state = Progress::Idle;
-        } else {
-            frame.state = Progress::Ready;
-            frame.rank = ready.yielded().unwrap_or(frame.rank);
-            self.queue_innermost();
-        }
-        rests
-    }
-
-    /// Has the innermost frame among what is ready, if it is.
-    fn queue_innermost(&mut self) {
-        let State { frames, ready, .. } = self;
-        if let Some(frame) = frames.last_mut()
-            && frame.is_ready()
-            && !std::mem::replace(&mut frame.queued, true)
-        {
-            ready.push(Entry::Frame(frame.id), frame.rank);
-        }
+        frame.state = match frame.state {
+            _ if done => Progress::Done,
+            Progress::Again => {
+                frame.rank = ready.yielded().unwrap_or(frame.rank);
+                ready.push(Entry::Frame(id), frame.rank);
+                Progress::Ready
+            }
+            _ => Progress::Idle,
+        };
+        frame.state == Progress::Idle
     }
 
     /// Wakes a frame; says whether it had waited.
     fn wake_frame(&mut self, id: u64) -> bool {
-        let Some(frame) = self.frame(id) else {
+        let State { frames, ready, .. } = self;
+        let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
             return false;
         };
         let waited = frame.state == Progress::Idle;
         match frame.state {
-            Progress::Idle => frame.state = Progress::Ready,
+            Progress::Idle => {
+                frame.state = Progress::Ready;
+                ready.push(Entry::Frame(id), frame.rank);
+            }
             Progress::Polled => frame.state = Progress::Again,
-            Progress::Ready | Progress::Again => return false,
+            Progress::Ready | Progress::Again | Progress::Done => return false,
         }
         let who = frame.who.clone();
-        self.queue_innermost();
         self.add(What::Wakes(who));
         waited
     }

@@ -7,7 +7,7 @@ use super::Simulation;
 use super::state::State;
 use crate::error::Unjoined;
 use crate::instant::Instant;
-use crate::runtime::asks::{self, Edge, Who};
+use crate::runtime::asks::{self, Edge};
 use crate::runtime::inner::Inner;
 use crate::task::TaskInfo;
 
@@ -138,27 +138,19 @@ impl Simulation {
                 .frames
                 .last()
                 .map_or(&state.running, |frame| &frame.who);
-            let beneath = match state
-                .frames
-                .iter()
-                .rev()
-                .skip(1)
-                .find(|frame| frame.is_ready())
-            {
-                Some(ready) => format!("; {} could go on, but waits beneath it", ready.who),
+            let mut beneath = state.frames.iter().rev().skip(1);
+            let beneath = match beneath.find(|frame| frame.is_done()) {
+                Some(done) => format!("; {} could go on, but waits beneath it", done.who),
                 None => String::new(),
             };
             format!("{who} waits, and nothing is left that could wake it{beneath}")
         })
     }
 
-    /// The ask of `asker`, or of whoever runs, under the numbers of this simulation.
-    pub(in crate::runtime) fn edge(&self, asker: Option<TaskInfo>, asked: TaskInfo) -> Edge {
+    /// The ask of whoever runs, under the numbers of this simulation.
+    pub(in crate::runtime) fn edge(&self, asked: TaskInfo) -> Edge {
         let mut state = self.state.lock();
-        let from = match asker {
-            Some(asker) => Who::Task(state.label(asker)),
-            None => state.running.clone(),
-        };
+        let from = state.running.clone();
         let to = state.label(asked);
         Edge { from, to }
     }

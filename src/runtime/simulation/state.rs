@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::closing::Closing;
-use super::frames::Frame;
+use super::frames::{Frame, Pointer};
 use super::judging::Failed;
 use super::messages::Lane;
 use super::trace::{Trace, What};
@@ -91,7 +91,7 @@ pub(super) fn identity(task: &TaskInfo) -> u64 {
 
 /// What comes next.
 pub(super) enum Next {
-    Frame,
+    Frame(u64, Pointer),
     Task(Runnable, Lives),
 }
 
@@ -177,8 +177,8 @@ impl State {
         self.ready.push(entry, rank);
     }
 
-    /// Draws what comes next, of the frame that is driven and of all that is ready to run.
-    pub(super) fn next(&mut self, frame: Option<u64>) -> Option<Next> {
+    /// Draws what comes next of all that is ready.
+    pub(super) fn next(&mut self) -> Option<Next> {
         loop {
             let (entry, lower) = self.ready.pop()?;
             if lower {
@@ -200,10 +200,10 @@ impl State {
                 continue;
             }
             let due = match entry {
-                Entry::Frame(id) => match self.take_frame(id, frame) {
-                    Some(who) => {
+                Entry::Frame(id) => match self.take_frame(id) {
+                    Some((who, call)) => {
                         self.begin_step(who);
-                        return Some(Next::Frame);
+                        return Some(Next::Frame(id, call));
                     }
                     None => continue,
                 },

@@ -456,3 +456,76 @@ fn impossible_numbers_of_changes_are_as_many_as_there_are_steps() {
         assert_eq!(run.unwrap().value, 45);
     }
 }
+
+#[test]
+fn sends_that_wait_are_found_also_when_the_future_is_done() {
+    for seed in SEEDS {
+        let failure = Simulated::new(seed).try_run(async {
+            let fills = |name: &str| actor(fills).name(name).capacity(2).spawn();
+            let (a, b) = (fills("a"), fills("b"));
+            a.tell(Friend::Is(b.address())).unwrap();
+            b.tell(Friend::Is(a.address())).unwrap();
+            sleep(Duration::from_secs(3600)).await;
+        });
+        match failure.unwrap_err().problem() {
+            Problem::Deadlock(who) => assert!(["a → b → a", "b → a → b"].contains(&&**who)),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_send_that_is_given_up_by_another_task_waits_no_more() {
+    for seed in SEEDS {
+        run_of(seed, async {
+            let full = spawn!(deaf(_), capacity = 1);
+            full.send(1).await.unwrap();
+            let address = full.address();
+            let mut waits = Box::pin(async move { address.send(2).await });
+            assert!(futures::poll!(&mut waits).is_pending());
+            spawn(async move { drop(waits) }).await;
+            Runtime::current().quiescent().await;
+            full.kill();
+        });
+    }
+}
+
+#[test]
+fn several_drops_that_wait_when_the_run_has_failed_have_what_they_wait_for() {
+    struct Yields;
+    impl Drop for Yields {
+        fn drop(&mut self) {
+            Runtime::current().block_on(yield_now());
+        }
+    }
+    let failure = failure_of(|| async {
+        let _held = (Yields, Yields);
+        spawn(async {
+            let _held = (Yields, Yields);
+            Runtime::current().block_on(pending::<()>());
+        })
+        .detach();
+        pending::<()>().await;
+    });
+    assert!(
+        matches!(failure.problem(), Problem::Deadlock(_)),
+        "{failure}"
+    );
+}
+
+#[test]
+fn what_comes_from_a_source_is_in_the_trace() {
+    let failure = failure_of(|| async {
+        let a = spawn!(
+            |mut cx: Context<u32>| async move {
+                let _timer = cx.send_after(Duration::from_secs(36), 1);
+                cx.recv().await;
+                panic!("bomb")
+            },
+            name = "a"
+        );
+        a.closed().await;
+    });
+    let part = "a: gets u32 from a source of its own";
+    assert!(failure.trace().contains(part), "{failure}");
+}

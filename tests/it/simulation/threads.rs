@@ -245,3 +245,55 @@ fn a_pinned_thread_takes_its_turns_in_order() {
         });
     }
 }
+
+/// Of the four that wait like this in a runtime with threads, none is in another's way.
+#[test]
+fn what_waits_in_block_on_may_wait_for_the_future_of_the_run() {
+    for seed in SEEDS {
+        run_of(seed, async {
+            let echo = spawn!(
+                |mut cx: Context<(u32, greenroom::Reply<u32>)>| async move {
+                    // It has its thread to itself, and simply waits.
+                    while let Some((n, reply)) = Runtime::current().block_on(cx.recv()) {
+                        reply.send(n);
+                    }
+                },
+                on = Detached
+            );
+            for n in 0..3 {
+                assert_eq!(echo.ask(|reply| (n, reply)).await, Ok(n));
+            }
+            let (send, receive) = futures::channel::oneshot::channel();
+            let job = unblock(|| Runtime::current().block_on(receive));
+            yield_now().await;
+            send.send(5).unwrap();
+            assert_eq!(job.await, Ok(5));
+            let (send, receive) = futures::channel::oneshot::channel();
+            let task = spawn(async { Runtime::current().block_on(receive) });
+            greenroom::time::sleep(std::time::Duration::from_secs(1)).await;
+            send.send(6).unwrap();
+            assert_eq!(task.await, Ok(6));
+            echo.join().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_panic_of_an_outer_future_is_that_of_its_own_call() {
+    crate::support::keep_bombs_quiet();
+    let runtime = simulated(3);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            let (send, receive) = futures::channel::oneshot::channel::<()>();
+            let task = spawn(async { Runtime::current().block_on(receive) });
+            yield_now().await;
+            drop(send);
+            yield_now().await;
+            drop(task);
+            panic!("bomb in an outer future");
+        })
+    }));
+    let text = caught.unwrap_err();
+    assert_eq!(text.downcast_ref(), Some(&"bomb in an outer future"));
+    assert_eq!(runtime.block_on(async { 42 }), 42);
+}

@@ -49,6 +49,7 @@
 //! |---|---|---|
 //! | the workers of a [`Runtime`] | `spawn!(f(_))`, [`spawn()`] | nearly everything; the future is `Send` |
 //! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | what must not leave its thread |
+//! | the calling thread | `spawn!(f(_), on = &stage)`, [`Runtime::pinned_here`] | a loop of somebody else's is there |
 //! | a thread of its own | `spawn!(f(_), on = greenroom::Detached)`, [`Detached`] | an actor that blocks |
 //! | another executor | [`ActorBuilder::split`] | programs that have one, tests |
 //! | a blocking thread | [`unblock`] | a call that blocks |

@@ -5,6 +5,7 @@
 
 mod call;
 mod hosted;
+mod local;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod seat;
@@ -16,7 +17,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub use hosted::Hosted;
-pub(crate) use seat::{Local, Seat};
+pub(crate) use local::Local;
+pub(crate) use seat::Seat;
 pub(crate) use seats::Seats;
 pub use stage::Stage;
 

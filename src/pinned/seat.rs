@@ -11,18 +11,14 @@
     reason = "futures that are not `Send` are spawned here; see E1"
 )]
 
-use std::any::Any;
-use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::ptr::NonNull;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use slab::Slab;
-
 use super::call::Call;
+use super::local::Local;
 use crate::contain::contain;
 use crate::error::Unjoined;
 use crate::instant::Instant;
@@ -90,55 +86,6 @@ impl Inbox {
 
     /// A queue that has grown beyond this gives its memory back when it is empty.
     const KEPT_MAX: usize = 1024;
-}
-
-/// What only the thread itself can reach.
-pub(crate) struct Local {
-    pub(super) seat: Arc<Seat>,
-    hosted: RefCell<Slab<Rc<dyn Any>>>,
-}
-
-std::thread_local! {
-    /// What is local to the pinned threads of the simulations that this thread drives, by their
-    /// addresses, which they keep; only of those that host something, or are visited.
-    static LOCALS: RefCell<HashMap<usize, Rc<Local>>> = RefCell::new(HashMap::new());
-}
-
-impl Local {
-    pub(super) fn new(seat: &Arc<Seat>) -> Self {
-        Local {
-            seat: seat.clone(),
-            hosted: RefCell::new(Slab::new()),
-        }
-    }
-
-    pub(crate) fn runtime(&self) -> &Arc<Inner> {
-        &self.seat.runtime
-    }
-
-    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        match self.seat.runtime.simulation() {
-            None => self.seat.clone(),
-            Some(_) => self.seat.runtime.clone(),
-        }
-    }
-
-    /// Whether nothing but one actor lives here, so that nobody is held up if that waits.
-    pub(crate) fn is_detached(&self) -> bool {
-        matches!(self.seat.kind, Kind::Detached)
-    }
-
-    pub(super) fn insert(&self, value: Rc<dyn Any>) -> usize {
-        self.hosted.borrow_mut().insert(value)
-    }
-
-    pub(super) fn get(&self, key: usize) -> Option<Rc<dyn Any>> {
-        self.hosted.borrow().get(key).cloned()
-    }
-
-    pub(super) fn remove(&self, key: usize) -> Option<Rc<dyn Any>> {
-        self.hosted.borrow_mut().try_remove(key)
-    }
 }
 
 impl Seat {
@@ -336,7 +283,7 @@ impl Seat {
             let left = self.registry.cancel_cells(exempt) + self.registry.wake_tasks(exempt);
             let mut inbox = self.inbox.lock();
             let queue = std::mem::take(&mut inbox.queue);
-            let hosted = std::mem::take(&mut *local.hosted.borrow_mut());
+            let hosted = local.take_hosted();
             if left == 0 && queue.is_empty() && hosted.is_empty() {
                 inbox.closed = spared.is_empty() && !self.registry.holds(exempt);
                 return spared;
@@ -391,49 +338,6 @@ impl Seat {
             contain(|| runnable.run());
         }
         place.running.set(None);
-    }
-
-    // -- in a simulation ----------------------------------------------------------------------
-
-    /// What tells it from all others that live.
-    pub(crate) fn key(self: &Arc<Self>) -> usize {
-        Arc::as_ptr(self).addr()
-    }
-
-    /// Makes this the seat of the calling thread, which is the simulation's, for one visit.
-    pub(crate) fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&Place<'_>) -> R) -> R {
-        let key = self.key();
-        let new = || Rc::new(Local::new(self));
-        // At the end of the thread there may be none any more, and nothing that was there.
-        let local = LOCALS.try_with(|locals| {
-            let mut locals = locals.borrow_mut();
-            locals.entry(key).or_insert_with(new).clone()
-        });
-        let local = local.unwrap_or_else(|_| new());
-        let place = Place::new(&self.runtime, Role::Pinned(&local));
-        let entered = place.enter();
-        let result = visit(&place);
-        drop(entered);
-        if local.hosted.borrow().is_empty() {
-            let gone = LOCALS.try_with(|locals| locals.borrow_mut().remove(&key));
-            drop(gone);
-        }
-        result
-    }
-
-    /// Cancels all that lives here but what is exempt, and drops what is hosted; says how much is left.
-    pub(super) fn clear_simulated(self: &Arc<Self>, exempt: &[Key]) -> usize {
-        self.registry.cancel_cells(exempt);
-        self.registry.wake_tasks(exempt);
-        self.visit(|place| {
-            if let Role::Pinned(local) = place.role.get() {
-                let hosted = std::mem::take(&mut *local.hosted.borrow_mut());
-                for (_, value) in hosted {
-                    contain(|| drop(value));
-                }
-            }
-        });
-        self.registry.others(exempt)
     }
 
     /// Has whoever drives the thread come and run what is ready.

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::Pinned;
 use super::call::Call;
-use super::seat::{Kind, Local, Seat};
+use super::local::Local;
+use super::seat::{Kind, Seat};
 use crate::instant::Instant;
 use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Builder, Inner, Runtime};

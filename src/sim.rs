@@ -200,7 +200,7 @@ pub fn run<F: Future>(seed: u64, future: F) -> F::Output {
     }
 }
 
-/// Runs what `make` gives with each of the seeds, until one fails.
+/// Runs what `make` gives, called in the run, with each of the seeds, until one fails.
 ///
 /// # Panics
 /// With the first that fails: it says which seed that is, and how to run it again.
@@ -231,7 +231,8 @@ where
     F: Future<Output = ()>,
 {
     for seed in seeds {
-        if let Err(failure) = Simulated::new(seed).try_run(make()) {
+        // Inside, where a panic of its own has the seed, too.
+        if let Err(failure) = Simulated::new(seed).try_run(async { make().await }) {
             let here = Location::caller();
             panic!("{failure}or, at {here}: greenroom::sim::explore([{seed}], ..)");
         }

@@ -21,9 +21,6 @@ const CLOSING: usize = 1;
 const OVER: usize = 2;
 const SETTLED: usize = 3;
 
-/// How often each worker tells what was queued.
-const TELLS: u32 = 2;
-
 pub(crate) struct Closing {
     phase: AtomicUsize,
     state: Mutex<State>,
@@ -110,20 +107,27 @@ impl Closing {
         self.told[worker].fetch_add(1, Ordering::Release);
     }
 
-    /// Whether it has to. Each tells twice: one that had told when another had not may have taken
-    /// something from that one, which it has when all have told.
+    /// Whether it has to. Of several each tells twice: one that had told when another had not may have
+    /// taken something from that one, which it has when all have told.
     pub(super) fn has_to_tell(&self, worker: usize) -> bool {
         match self.told(worker) {
             0 => true,
-            1 => (0..self.told.len()).all(|worker| self.told(worker) > 0),
+            1 if self.tells() > 1 => (0..self.told.len()).all(|worker| self.told(worker) > 0),
             _ => false,
         }
+    }
+
+    /// How often each tells.
+    fn tells(&self) -> u32 {
+        if self.told.len() > 1 { 2 } else { 1 }
     }
 
     /// How many have yet to tell.
     pub(super) fn not_told(&self) -> usize {
         let workers = 0..self.told.len();
-        workers.filter(|&worker| self.told(worker) < TELLS).count()
+        workers
+            .filter(|&worker| self.told(worker) < self.tells())
+            .count()
     }
 
     fn told(&self, worker: usize) -> u32 {
@@ -157,7 +161,7 @@ impl Closing {
         self.state.lock().workers = workers;
         for never in self.told.iter().skip(workers) {
             // Release: as in `tell`.
-            never.store(TELLS, Ordering::Release);
+            never.store(self.tells(), Ordering::Release);
         }
     }
 

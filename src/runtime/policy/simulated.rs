@@ -118,8 +118,8 @@ impl Simulated {
     }
 
     /// After how many steps a run has failed, by default a million. A step is a run of a task.
-    /// In [`block_on`](crate::Runtime::block_on), which panics then, they are counted from its
-    /// beginning.
+    /// The shutdown that follows a run may take as many again. In
+    /// [`block_on`](crate::Runtime::block_on), which panics then, they are counted from its beginning.
     pub fn steps(mut self, most: u64) -> Self {
         self.plan.steps = most;
         self

@@ -239,7 +239,8 @@ impl<'a> Open<'a> {
             return Err(None);
         }
         let trace = simulation.state.lock().trace.text();
-        Err(Some(format!("{problem}\n{trace}")))
+        let plan = &simulation.plan;
+        Err(Some(format!("{problem}\n{trace}in a runtime of {plan}\n")))
     }
 }
 

@@ -39,6 +39,14 @@ impl Simulation {
 impl State {
     fn trace_message(&mut self, actor: TaskInfo, passage: Passage) {
         let id = actor.id();
+        let begins = matches!(
+            passage,
+            Passage::Sent(_) | Passage::AwaitsRoom(..) | Passage::FromSource(_)
+        );
+        if !begins && !self.lanes.contains_key(&id) {
+            // The actor has ended, or the message is from before there was a trace.
+            return;
+        }
         let label = self.label(actor);
         let running = self.running.clone();
         let lane = self
@@ -58,7 +66,7 @@ impl State {
         let event = match passage {
             Passage::Sent(name) => {
                 // While anybody waits nobody else is let in, so these were before.
-                lane.let_in(u64::MAX);
+                self.sends_waiting -= lane.let_in(u64::MAX);
                 let sent = born(name, None);
                 let message = sent.message;
                 lane.accepted.push_back(sent);
@@ -69,27 +77,30 @@ impl State {
                 let message = sent.message;
                 lane.keys.insert(key, message.number);
                 lane.line.insert(message.number, sent);
+                self.sends_waiting += 1;
                 What::AwaitsRoom(message, to)
             }
             Passage::Accepted(key) => {
                 // The line is first in, first out, so those before it have come in as well.
                 if let Some(&number) = lane.keys.get(&key) {
-                    lane.let_in(number);
+                    self.sends_waiting -= lane.let_in(number);
                 }
                 return;
             }
             Passage::HasPlace(key) => {
-                lane.leave(key);
+                self.sends_waiting -= lane.leave(key);
                 return;
             }
             Passage::GivenUp(key) => {
-                lane.leave(key);
+                self.sends_waiting -= lane.leave(key);
                 What::GivesUp(to)
             }
             Passage::Received => {
                 if lane.accepted.is_empty() {
                     let first = lane.line.first_key_value().map(|(&number, _)| number);
-                    first.inspect(|&first| lane.let_in(first));
+                    if let Some(first) = first {
+                        self.sends_waiting -= lane.let_in(first);
+                    }
                 }
                 match lane.accepted.pop_front() {
                     Some(Sent { message, from, .. }) => What::Receives(message, from),
@@ -104,6 +115,9 @@ impl State {
     /// Who waits for room in whose mailbox.
     pub(super) fn waiting_sends(&self) -> Vec<Edge> {
         let mut waiting: BTreeMap<u64, Edge> = BTreeMap::new();
+        if self.sends_waiting == 0 {
+            return Vec::new();
+        }
         for lane in self.lanes.values() {
             waiting.extend(lane.line.iter().map(|(&number, sent)| {
                 let (from, to) = (sent.from.clone(), lane.to.clone());
@@ -125,8 +139,9 @@ impl Lane {
         }
     }
 
-    /// All up to the one of this number were accepted.
-    fn let_in(&mut self, number: u64) {
+    /// All up to the one of this number were accepted; says how many.
+    fn let_in(&mut self, number: u64) -> usize {
+        let before = self.line.len();
         while let Some(first) = self.line.first_entry()
             && *first.key() <= number
         {
@@ -136,12 +151,18 @@ impl Lane {
             }
             self.accepted.push_back(sent);
         }
+        before - self.line.len()
     }
 
-    /// The one with this key waits no more, and was not accepted.
-    fn leave(&mut self, key: usize) {
-        if let Some(number) = self.keys.remove(&key) {
-            self.line.remove(&number);
-        }
+    /// The one with this key waits no more, and was not accepted; says how many that is.
+    fn leave(&mut self, key: usize) -> usize {
+        let number = self.keys.remove(&key);
+        let left = number.and_then(|number| self.line.remove(&number));
+        usize::from(left.is_some())
+    }
+
+    /// How many wait for room.
+    pub(super) fn waiting(&self) -> usize {
+        self.line.len()
     }
 }

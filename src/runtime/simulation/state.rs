@@ -34,6 +34,8 @@ pub(super) struct State {
     pub(super) actors: HashMap<u64, TaskInfo>,
     /// What is on its way to an actor, by its id.
     pub(super) lanes: HashMap<u64, Lane>,
+    /// How many wait for room, in all lanes.
+    pub(super) sends_waiting: usize,
     /// How many tasks there were.
     pub(super) tasks_born: u64,
     /// How many messages there were.
@@ -109,6 +111,7 @@ impl State {
             tasks: HashMap::new(),
             actors: HashMap::new(),
             lanes: HashMap::new(),
+            sends_waiting: 0,
             tasks_born: 0,
             messages_born: 0,
             frames_born: 0,
@@ -272,6 +275,7 @@ impl State {
         } else {
             None
         };
+        self.sends_waiting -= lane.as_ref().map_or(0, Lane::waiting);
         (tracked, lane)
     }
 

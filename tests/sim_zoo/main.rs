@@ -12,4 +12,5 @@ mod hunt;
 mod late_answer;
 mod lost_update;
 mod order_of_senders;
+mod three_orders;
 mod yielding;

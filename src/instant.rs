@@ -121,7 +121,8 @@ pub(crate) mod clock {
     }
 }
 
-/// The end of the clock: the value after it stands for "never" in a table of deadlines.
+/// The end of either clock, from its beginning: what would come after a simulation's stands for "never"
+/// in a table of deadlines.
 const LAST: u64 = SIMULATED - 2;
 
 impl fmt::Debug for Instant {

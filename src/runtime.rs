@@ -157,6 +157,8 @@ impl Runtime {
     /// - In a task of a pinned thread, whose other tasks could run nowhere else meanwhile.
     /// - In a task, if no spare thread can be started: with the system's error, before the future is
     ///   polled. The worker goes on.
+    /// - In a [simulated](policy::Simulated) runtime on another thread than its own, at a deadlock, and
+    ///   after too many steps.
     ///
     /// A panic of the future goes through.
     ///

@@ -171,7 +171,7 @@ use std::time::Duration;
 pub use probe::TestProbe;
 
 use crate::contain::{Panic, contain};
-use crate::policy::Simulated;
+use crate::policy::{Plan, Simulated};
 use crate::runtime::Runtime;
 use crate::runtime::simulation::Failed;
 pub use crate::runtime::simulation::Problem;
@@ -258,8 +258,7 @@ pub struct Run<T> {
 #[derive(Clone)]
 pub struct Failure {
     failed: Box<Failed>,
-    seed: u64,
-    again: String,
+    plan: Plan,
 }
 
 impl Failure {
@@ -270,7 +269,7 @@ impl Failure {
 
     /// The seed with which it was.
     pub fn seed(&self) -> u64 {
-        self.seed
+        self.plan.seed
     }
 
     /// The last steps: the number of each, its virtual time in seconds, who ran, and what that did.
@@ -291,7 +290,7 @@ impl fmt::Display for Failure {
             run,
             trace,
         } = &*self.failed;
-        writeln!(f, "seed {}: {problem}", self.seed)?;
+        writeln!(f, "seed {}: {problem}", self.plan.seed)?;
         let seconds = run.time.as_secs_f64();
         writeln!(
             f,
@@ -299,14 +298,14 @@ impl fmt::Display for Failure {
             run.steps
         )?;
         f.write_str(trace)?;
-        writeln!(f, "to run it again: {}", self.again)
+        writeln!(f, "to run it again: {}", self.plan.again())
     }
 }
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Failure")
-            .field("seed", &self.seed)
+            .field("seed", &self.plan.seed)
             .field("problem", &self.failed.problem)
             .finish_non_exhaustive()
     }
@@ -364,8 +363,7 @@ impl Simulated {
                 };
                 Err(Failure {
                     failed: Box::new(failed),
-                    seed: plan.seed,
-                    again: plan.again(),
+                    plan,
                 })
             }
         }

@@ -31,7 +31,7 @@ use crate::runtime::{Builder, Inner, Runtime};
 /// the loop does not notice. Dropping the stage cancels all that lives there, on its thread, and drops what
 /// is hosted; from then on it takes nothing.
 ///
-/// Documents 1 and 2: SDL's events must be handled on the thread that initialised it.
+/// Document 1: SDL's events must be handled on the thread that initialised it.
 ///
 /// ```
 /// use greenroom::{Context, Pinned, Runtime, spawn};
@@ -98,7 +98,7 @@ impl Pinned {
 
 impl Runtime {
     /// Makes the calling thread a pinned thread of this runtime: what a `main` with a loop of its own
-    /// uses.
+    /// uses, as the example of [`Stage`] does.
     ///
     /// # Panics
     /// As [`Pinned::here`]; and if the runtime is [simulated](crate::policy::Simulated), which has one
@@ -193,13 +193,9 @@ impl Stage {
 impl Local {
     /// As [`Stage::run_ready`].
     pub(crate) fn run_ready(&self) -> usize {
-        let ready = self.seat.queued();
-        let mut fired = None;
-        self.run(|ran| {
-            // What timers have woken was ready as well.
-            let ready = *fired.get_or_insert_with(|| self.seat.queued().max(ready));
-            ran < ready
-        })
+        let mut ready = None;
+        // Asked when the timers were fired: what those have woken is ready as well.
+        self.run(|ran| ran < *ready.get_or_insert_with(|| self.seat.queued()))
     }
 
     /// Runs what is ready as long as that goes on, which is told how much that was; says how much.

@@ -2,7 +2,7 @@
 //!
 //! The thread that built it runs tasks, pinned threads' tasks and blocking jobs while it waits in
 //! `block_on`, each such call a *frame*: one *step* is the run of one thing that is ready, or a poll of
-//! the innermost frame's future.
+//! a frame's future.
 //!
 //! # Invariants
 //! - V1: only the thread that built the runtime takes anything out to run it, and only there is

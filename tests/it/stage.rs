@@ -414,18 +414,24 @@ fn the_shutdown_lets_what_was_accepted_there_be_handled() {
     });
 }
 
+/// Spawns a task there that waits for ever; counts its drop.
+fn waits_on(stage: &Stage) -> Drops {
+    let drops = Drops::default();
+    let one = drops.one();
+    let waits = || async move {
+        pending::<()>().await;
+        drop(one);
+    };
+    stage.spawn(waits).detach();
+    drops
+}
+
 #[test]
 fn a_runtime_may_go_before_its_stage() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
-        let drops = Drops::default();
-        let one = drops.one();
-        let waits = || async move {
-            pending::<()>().await;
-            drop(one);
-        };
-        stage.spawn(waits).detach();
+        let drops = waits_on(&stage);
         stage.run_ready();
         drop(runtime);
         assert_eq!(drops.count(), 1);
@@ -440,13 +446,7 @@ fn a_shutdown_elsewhere_is_served_by_the_next_call() {
         let stage = runtime.pinned_here();
         let (interrupt, events) = mpsc::channel();
         stage.on_wake(move || interrupt.send(()).unwrap());
-        let drops = Drops::default();
-        let one = drops.one();
-        let waits = || async move {
-            pending::<()>().await;
-            drop(one);
-        };
-        stage.spawn(waits).detach();
+        let drops = waits_on(&stage);
         let elsewhere = std::thread::spawn(move || drop(runtime));
         while drops.count() == 0 {
             events.recv().unwrap();

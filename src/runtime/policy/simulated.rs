@@ -14,8 +14,9 @@ const STEPS: u64 = 1_000_000;
 const TRACE: usize = 200;
 /// How late timers fire at most by default: about as late as an operating system wakes a thread.
 const LATE: Duration = Duration::from_millis(1);
-/// The most times that a schedule lowers a priority, where the seed says how often.
-const CHANGES_MAX: u64 = 4;
+/// A schedule lowers a priority fewer times than this, where the seed says how often: few bugs take more
+/// than four orders at once.
+const CHANGES_END: u64 = 4;
 /// Over how many steps these are spread, where the seed says it: a power of two from 2⁴ to 2¹².
 const WITHIN: std::ops::Range<u64> = 4..13;
 
@@ -150,7 +151,7 @@ impl Plan {
         let drawn = match draw.below(2) {
             0 => Schedule::Random,
             _ => Schedule::Priorities {
-                changes: draw.below(CHANGES_MAX) as u32,
+                changes: draw.below(CHANGES_END) as u32,
                 within: 1 << (WITHIN.start + draw.below(WITHIN.end - WITHIN.start)),
                 keeps: draw.below(2) == 0,
             },

@@ -75,6 +75,12 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("watcher_takes_nothing", "model_12", DEADLOCK),
     ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),
     ("seat_is_not_unparked", "model_13_what_a_worker", DEADLOCK),
+    ("unpark_without_the_lock", "model_33", DEADLOCK),
+    (
+        "taken_without_fence",
+        "model_34",
+        "nobody tells the shutdown",
+    ),
     (
         "a_call_is_not_taken_back",
         "model_32",

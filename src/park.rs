@@ -1,22 +1,43 @@
 //! A thread's parking place: one token, left by whoever wakes the thread.
 //!
 //! `unpark` before `park` is not lost: the token stays until it is taken. Tokens do not add up.
+//!
+//! To put a core to sleep and to rouse it takes longer than most of what two threads do for each other.
+//! So a thread whose last wait was short looks for its token a while before it sleeps, and gives way to
+//! other threads meanwhile. One that waits for long does that once.
+//!
+//! # Invariants
+//! - P1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So whoever
+//!   replaces that by a token and then takes the lock finds the thread waiting, or gone with the token.
+
+#[cfg(all(test, greenroom_loom))]
+mod loom;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::sync::{Condvar, MODEL, Mutex};
+use crate::instant::Instant;
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{Condvar, MODEL, Mutex, mutant, yield_now};
 
 /// Where one thread parks; anybody may unpark it.
 pub(crate) struct Parker {
+    /// [`NOTHING`], [`TOKEN`] or [`PARKED`].
+    state: AtomicU32,
+    /// Its thread's own: its last wait was short, so the next one may be.
+    looks: AtomicBool,
     place: Mutex<Place>,
     left: Condvar,
 }
 
+const NOTHING: u32 = 0;
+const TOKEN: u32 = 1;
+/// There is no token, and the thread has to be roused for one.
+const PARKED: u32 = 2;
+
 #[derive(Default)]
 struct Place {
-    token: bool,
     /// How many more parks end by themselves in this model, and of what length they are at most.
     #[cfg(greenroom_loom)]
     ending: (u32, Duration),
@@ -35,8 +56,14 @@ pub(crate) fn own() -> Arc<Parker> {
 }
 
 impl Parker {
+    /// A wait that is no longer than this is short. About what it takes to sleep and to be roused on
+    /// another core, so that looking costs at most as much again.
+    const SHORT: Duration = Duration::from_micros(50);
+
     pub(crate) fn new() -> Self {
         Parker {
+            state: AtomicU32::new(NOTHING),
+            looks: AtomicBool::new(false),
             place: Mutex::new(Place::default()),
             left: Condvar::new(),
         }
@@ -44,22 +71,69 @@ impl Parker {
 
     /// Waits for the token and takes it, at most `wait` long; says whether there was one.
     pub(crate) fn park(&self, wait: Option<Duration>) -> bool {
-        let mut place = self.place.lock();
-        while !place.token && !place.is_over(wait) {
-            place = self.left.wait(place, wait);
-            // Without a time-out a wake-up without a token is one without a reason.
-            if wait.is_some() && !MODEL {
-                break;
-            }
+        if self.take() {
+            return true;
         }
-        std::mem::take(&mut place.token)
+        if MODEL || wait == Some(Duration::ZERO) {
+            return self.sleep(wait);
+        }
+        let begun = Instant::now();
+        // Relaxed: no other thread uses it.
+        let looks = self.looks.load(Ordering::Relaxed);
+        let had_one = looks && self.look(begun, wait) || self.sleep(wait);
+        self.looks
+            .store(begun.elapsed() <= Self::SHORT, Ordering::Relaxed);
+        had_one
     }
 
     pub(crate) fn unpark(&self) {
-        let had_one = std::mem::replace(&mut self.place.lock().token, true);
-        if !had_one {
+        // AcqRel: what was done before is seen by whoever takes the token.
+        if self.state.swap(TOKEN, Ordering::AcqRel) == PARKED {
+            if !mutant("unpark_without_the_lock") {
+                // (P1) It waits from here on.
+                drop(self.place.lock());
+            }
             self.left.notify_one();
         }
+    }
+
+    fn take(&self) -> bool {
+        // AcqRel pairs with that of `unpark`.
+        self.state
+            .compare_exchange(TOKEN, NOTHING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Looks for the token for a while; takes it.
+    fn look(&self, begun: Instant, wait: Option<Duration>) -> bool {
+        let most = wait.map_or(Self::SHORT, |wait| wait.min(Self::SHORT));
+        while begun.elapsed() < most {
+            // Relaxed: a hint.
+            if self.state.load(Ordering::Relaxed) == TOKEN {
+                return self.take();
+            }
+            yield_now();
+        }
+        false
+    }
+
+    /// Waits without running.
+    fn sleep(&self, wait: Option<Duration>) -> bool {
+        let mut place = self.place.lock();
+        // AcqRel: as in `take`, if there is a token.
+        let before =
+            self.state
+                .compare_exchange(NOTHING, PARKED, Ordering::AcqRel, Ordering::Acquire);
+        while before.is_ok() && !place.is_over(wait) {
+            place = self.left.wait(place, wait);
+            // Relaxed: the exchange below is what takes it. Without a time-out a wake-up without a
+            // token is one without a reason.
+            if self.state.load(Ordering::Relaxed) == TOKEN || wait.is_some() && !MODEL {
+                break;
+            }
+        }
+        // AcqRel pairs with that of `unpark`.
+        self.state.swap(NOTHING, Ordering::AcqRel) == TOKEN
     }
 
     /// In a model no time passes but by this: as many parks as that, of this or the next threads

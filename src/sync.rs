@@ -18,7 +18,7 @@ mod body {
     /// One value for each thread of a model; `std`'s would be one for all of them.
     macro_rules! own_local {
         ($(#[$attr:meta])* static $name:ident: $type:ty = const { $init:expr };) => {
-            loom::thread_local! { $(#[$attr])* static $name: $type = $init }
+            ::loom::thread_local! { $(#[$attr])* static $name: $type = $init }
         };
     }
     pub(crate) use own_local as thread_local;

@@ -78,7 +78,7 @@ impl<T: 'static> Hosted<T> {
         R: Send + 'static,
     {
         let key = self.value.key;
-        let called = Seat::spawn(self.value.kept.seat(), move || async move {
+        let called = Seat::spawn_kept(self.value.kept.seat(), move || async move {
             let value = Seat::with_local(|local| local.get(key)).ok_or(HostFault::Gone)?;
             let value: &RefCell<T> = value.downcast_ref().ok_or(HostFault::Gone)?;
             attempt(|| call(value)).map_err(HostFault::Panicked)

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,12 +12,14 @@ use super::seat::{Kind, Seat};
 use crate::contain::contain;
 use crate::runtime::Inner;
 use crate::runtime::current::{Place, Role};
-use crate::task::Key;
+use crate::task::{Key, Runnable};
 use crate::timers::Clock;
 
 /// What only the thread itself can reach.
 pub(crate) struct Local {
     pub(super) seat: Arc<Seat>,
+    /// What the thread has taken out of the seat's inbox, to be run next.
+    pub(super) hand: RefCell<VecDeque<Runnable>>,
     hosted: RefCell<Slab<Rc<dyn Any>>>,
 }
 
@@ -31,6 +33,7 @@ impl Local {
     pub(super) fn new(seat: &Arc<Seat>) -> Self {
         Local {
             seat: seat.clone(),
+            hand: RefCell::new(VecDeque::new()),
             hosted: RefCell::new(Slab::new()),
         }
     }

@@ -1,4 +1,5 @@
-//! Model 13: a pinned thread and a worker, each of which pushes to the other one that goes idle.
+//! Models 13 and 34: a pinned thread and a worker, each of which pushes to the other one that goes idle;
+//! a pinned thread that takes what a shutdown waits for.
 
 mod call;
 
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use ::loom::thread::{JoinHandle, spawn};
 
 use super::Seat;
+use super::local::Local;
 use super::seat::Kind;
 use crate::runtime::Inner;
 use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
@@ -61,6 +63,28 @@ fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle
         });
         join(vec![thread]);
         join(workers);
+        assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}
+
+/// A shutdown that begins meanwhile sees that nothing is left, or is told so by the thread.
+#[test]
+fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let seat = Arc::new(Seat::new(&inner, String::new(), Kind::Own));
+        let fate = push_to(&seat, || {});
+        let own = seat.clone();
+        let thread = spawn(move || {
+            let local = Local::new(&own);
+            own.pop(&local).expect("it was pushed").run();
+            own.is_closing_down()
+        });
+        seat.close();
+        seat.stop_cells();
+        let left = seat.before();
+        let tells = thread.join().unwrap();
+        assert!(left == 0 || tells, "nobody tells the shutdown");
         assert_eq!(fate.of(), (1, 0), "run once");
     });
 }

@@ -25,7 +25,7 @@ use crate::instant::Instant;
 use crate::park::{self, Parker};
 use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Lives, Registry};
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Mutex, mutant, yield_now};
 use crate::task::{
     CellHome, Header, Home, Key, Passage, Runnable, Task, TaskInfo, Ticket, spawn_unchecked,
@@ -37,6 +37,8 @@ pub struct Seat {
     pub(super) kind: Kind,
     runtime: Arc<Inner>,
     inbox: Mutex<Inbox>,
+    /// How many have been taken to be run; its thread alone adds to it.
+    taken: AtomicUsize,
     pub(super) parker: Arc<Parker>,
     pub(super) timers: Timers,
     pub(crate) registry: Registry,
@@ -69,24 +71,15 @@ struct Inbox {
     queue: VecDeque<Runnable>,
     /// The thread waits, for nothing but this queue: it does not count as work of the runtime.
     idle: bool,
-    /// How many at the front were there when the shutdown began and have not been taken.
+    /// How many were ever put here.
+    pushed: usize,
+    /// How many of these were put here before the shutdown began.
     before: usize,
     closed: bool,
 }
 
-impl Inbox {
-    fn pop(&mut self) -> Option<Runnable> {
-        let runnable = self.queue.pop_front()?;
-        self.before = self.before.saturating_sub(1);
-        if self.queue.is_empty() && self.queue.capacity() > Self::KEPT_MAX {
-            self.queue = VecDeque::new();
-        }
-        Some(runnable)
-    }
-
-    /// A queue that has grown beyond this gives its memory back when it is empty.
-    const KEPT_MAX: usize = 1024;
-}
+/// A queue that has grown beyond this gives its memory back when it is empty.
+const KEPT_MAX: usize = 1024;
 
 impl Seat {
     pub(super) fn new(runtime: &Arc<Inner>, name: String, kind: Kind) -> Self {
@@ -101,9 +94,11 @@ impl Seat {
             inbox: Mutex::new(Inbox {
                 queue: VecDeque::new(),
                 idle: false,
+                pushed: 0,
                 before: 0,
                 closed: false,
             }),
+            taken: AtomicUsize::new(0),
             timers: Timers::new(),
             registry: Registry::new(1),
             keeps: AtomicUsize::new(1),
@@ -146,13 +141,22 @@ impl Seat {
         Fut::Output: Send + 'static,
     {
         let kept = Kept::new(this);
-        let future = async move {
+        Self::spawn_kept(this, move || async move {
             let _kept = kept;
             make().await
-        };
-        // SAFETY: (E1) before its first poll the future holds `make` and a `Kept`, both `Send`;
+        })
+    }
+
+    /// As [`spawn`](Seat::spawn); the thread does not stay for it.
+    pub(super) fn spawn_kept<F, Fut>(this: &Arc<Seat>, make: F) -> Task<Fut::Output>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        // SAFETY: (E1) before its first poll the future holds nothing but `make`, which is `Send`;
         // from then on the seat's thread alone polls and drops it.
-        unsafe { spawn_unchecked(this.clone(), future) }
+        unsafe { spawn_unchecked(this.clone(), async move { make().await }) }
     }
 
     /// Calls `job` with what is local to the thread this is called on, which is a seat's.
@@ -163,18 +167,44 @@ impl Seat {
         })
     }
 
-    /// Takes the next runnable.
-    pub(super) fn pop(&self) -> Option<Runnable> {
-        self.inbox.lock().pop()
+    /// Takes the next runnable, out of the thread's hand; if that is empty, all that is in the inbox
+    /// comes there at once.
+    pub(super) fn pop(&self, local: &Local) -> Option<Runnable> {
+        let mut hand = local.hand.borrow_mut();
+        if hand.is_empty() {
+            if hand.capacity() > KEPT_MAX {
+                *hand = VecDeque::new();
+            }
+            std::mem::swap(&mut *hand, &mut self.inbox.lock().queue);
+        }
+        let runnable = hand.pop_front()?;
+        self.has_taken(1);
+        Some(runnable)
     }
 
+    /// Counts what the thread has taken. Whoever closes sees that, or the thread sees it close and tells
+    /// it that there is less to wait for.
+    fn has_taken(&self, count: usize) {
+        // Relaxed: its thread alone changes it.
+        let taken = self.taken.load(Ordering::Relaxed) + count;
+        // Release pairs with the Acquire in `before`.
+        self.taken.store(taken, Ordering::Release);
+        if !mutant("taken_without_fence") {
+            // SeqCst pairs with the fence in `close`.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// How many wait to be run; on its thread.
     pub(super) fn queued(&self) -> usize {
-        self.inbox.lock().queue.len()
+        let pushed = self.inbox.lock().pushed;
+        // Relaxed: its thread alone changes it.
+        pushed - self.taken.load(Ordering::Relaxed)
     }
 
     /// Whether the shutdown waits for what is here.
     pub(super) fn is_closing_down(&self) -> bool {
-        // Acquire pairs with the Release of whoever closes.
+        // Acquire pairs with the Release in `close`.
         self.closing.load(Ordering::Acquire)
     }
 
@@ -195,13 +225,13 @@ impl Seat {
         let local = Local::new(self);
         let place = Place::new(&self.runtime, Role::Pinned(&local));
         let _entered = place.enter();
-        self.run_until_over(&place);
+        self.run_until_over(&local, &place);
         self.end(&local, &place);
         self.runtime.fall();
         self.runtime.seats.leave(self);
     }
 
-    fn run_until_over(&self, place: &Place<'_>) {
+    fn run_until_over(&self, local: &Local, place: &Place<'_>) {
         let mut pace = Pace::new();
         while !self.is_over() {
             if !self.timers.is_empty()
@@ -209,10 +239,9 @@ impl Seat {
             {
                 self.timers.fire(now);
             }
-            if let Some(runnable) = self.pop() {
+            if let Some(runnable) = self.pop(local) {
                 self.turn(place, runnable);
-                // Acquire pairs with the Release of whoever closes.
-                if self.closing.load(Ordering::Acquire) {
+                if self.is_closing_down() {
                     self.runtime.leave_seat();
                 }
                 continue;
@@ -281,14 +310,16 @@ impl Seat {
         let mut spared = Vec::new();
         loop {
             let left = self.registry.cancel_cells(exempt) + self.registry.wake_tasks(exempt);
+            let mut queue = local.hand.take();
             let mut inbox = self.inbox.lock();
-            let queue = std::mem::take(&mut inbox.queue);
+            queue.append(&mut inbox.queue);
             let hosted = local.take_hosted();
             if left == 0 && queue.is_empty() && hosted.is_empty() {
                 inbox.closed = spared.is_empty() && !self.registry.holds(exempt);
                 return spared;
             }
             drop(inbox);
+            self.has_taken(queue.len());
             if queue.is_empty() && hosted.is_empty() {
                 // Somebody has woken the last one and not brought it here yet.
                 yield_now();
@@ -321,6 +352,7 @@ impl Seat {
                 }
             }
             std::mem::swap(&mut queue, &mut self.inbox.lock().queue);
+            self.has_taken(queue.len());
             if queue.is_empty() {
                 if !self.registry.holds(&self.runtime.exempted()) {
                     return;
@@ -352,8 +384,10 @@ impl Seat {
 
     /// Lets nothing new begin.
     pub(super) fn close(&self) {
-        // Release pairs with the Acquire in `is_closing`.
+        // Release pairs with the Acquire in `is_closing_down`.
         self.closing.store(true, Ordering::Release);
+        // SeqCst pairs with the fence in `has_taken`.
+        fence(Ordering::SeqCst);
         self.registry.close_to_cells();
     }
 
@@ -361,12 +395,14 @@ impl Seat {
     pub(super) fn stop_cells(&self) {
         self.registry.stop_cells();
         let mut inbox = self.inbox.lock();
-        inbox.before = inbox.queue.len();
+        inbox.before = inbox.pushed;
     }
 
     /// How many that were queued before the shutdown have not been taken yet.
     pub(super) fn before(&self) -> usize {
-        self.inbox.lock().before
+        let before = self.inbox.lock().before;
+        // Acquire pairs with the Release in `has_taken`.
+        before.saturating_sub(self.taken.load(Ordering::Acquire))
     }
 
     /// Tells the thread to end.
@@ -395,9 +431,15 @@ impl Home for Arc<Seat> {
             // (E1) It was never polled.
             return contain(|| drop(runnable));
         }
+        // With the first one the thread is told, and takes all that is there by then.
+        let is_first = inbox.queue.is_empty();
         inbox.queue.push_back(runnable);
+        inbox.pushed += 1;
         self.rise(&mut inbox);
         drop(inbox);
+        if !is_first {
+            return;
+        }
         let own_thread = current::with(|place| {
             matches!(place.map(|place| place.role.get()),
                 Some(Role::Pinned(local)) if Arc::ptr_eq(&local.seat, self))
@@ -444,8 +486,7 @@ impl CellHome for Arc<Seat> {
     }
 
     fn is_closing(&self) -> bool {
-        // Acquire pairs with the Release of whoever closes.
-        self.closing.load(Ordering::Acquire)
+        self.is_closing_down()
     }
 
     fn cancelled(&self) {

@@ -211,7 +211,7 @@ impl Local {
         seat.timers.fire(Instant::now());
         let mut ran = 0;
         while !seat.is_over() && goes_on(ran) {
-            let Some(runnable) = seat.pop() else {
+            let Some(runnable) = seat.pop(self) else {
                 break;
             };
             seat.turn(&place, runnable);

@@ -2,8 +2,8 @@
 
 use crate::cases::Case;
 use crate::figures::{
-    ACTORS, ASKS, AWAITED, CYCLE, HOPS, MESSAGES, MILLION, P50, P99, RESIDENT, ROUND_TRIPS, ROUSED,
-    SPEED_UP, SWITCHES, TASK, TREE, YIELD,
+    ACTORS, ASKS, AWAITED, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, MESSAGES, MILLION, P50, P99,
+    RESIDENT, ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES, TASK, TREE, YIELD,
 };
 
 /// What a figure has to reach.
@@ -19,6 +19,8 @@ pub enum Bar {
 
 /// The peers that are written by hand.
 const BY_HAND: &[&str] = &["tokio", "smol"];
+/// The peers that call SQLite.
+const WITH_SQLITE: &[&str] = &["tokio-rusqlite", "async-sqlite"];
 /// As good as another one, within what two runs differ by.
 const AS: f64 = 0.95;
 
@@ -43,6 +45,10 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::OutsideWake, P50 | ROUSED) | (Case::Steal, SPEED_UP) => {
             Some(Bar::Times(AS, &["tokio"]))
         }
+        // Of the time by which a call is longer, at most two thirds.
+        (Case::Sqlite, CALL_OF_MANY) => Some(Bar::Times(1.5, WITH_SQLITE)),
+        (Case::Sqlite, CALL_OF_ONE) => Some(Bar::Times(AS, WITH_SQLITE)),
+        (Case::Sqlite, SWITCHES) => Some(Bar::AtMost(0.0)),
         _ => None,
     }
 }

@@ -41,6 +41,8 @@ pub enum Case {
     OutsideWake,
     /// Many plain tasks, spawned on one of two workers.
     Steal,
+    /// A connection on a thread of its own is called from tasks.
+    Sqlite,
 }
 
 /// All cases, in the order of the table.
@@ -63,6 +65,7 @@ pub const CASES: &[Case] = &[
     Case::TaskBytes,
     Case::OutsideWake,
     Case::Steal,
+    Case::Sqlite,
 ];
 
 impl Case {
@@ -87,6 +90,7 @@ impl Case {
             Self::TaskBytes => "task_bytes",
             Self::OutsideWake => "outside_wake",
             Self::Steal => "steal",
+            Self::Sqlite => "sqlite",
         }
     }
 

@@ -33,6 +33,8 @@ pub const MILLION: &str = "ns a task, a million";
 pub const TREE: &str = "ns a task";
 pub const TASK: &str = "live bytes a task";
 pub const ROUSED: &str = "threads roused";
+pub const CALL_OF_MANY: &str = "ns a call beyond the statement, 64 callers";
+pub const CALL_OF_ONE: &str = "ns a call beyond the statement, 1 caller";
 pub const SPEED_UP: &str = "speed-up";
 
 /// Whether a peer with more of this is the better one.

@@ -14,6 +14,7 @@ mod report;
 mod roster;
 mod rounds;
 mod sizes;
+mod sqlite;
 mod table;
 mod tasks;
 

@@ -1,12 +1,17 @@
 //! Who takes part.
 
+#[cfg(feature = "greenroom")]
+use greenroom::{Hosted, Pinned};
+#[cfg(feature = "greenroom")]
+use rusqlite::Connection;
+
 use crate::actors;
 use crate::cases::Case;
 #[cfg(feature = "greenroom")]
 use crate::executors::greenroom::Greenroom;
 use crate::executors::{self, async_executor::AsyncExecutor, smolscale::Smolscale, tokio::Tokio};
 use crate::figures::Figure;
-use crate::tasks;
+use crate::{sqlite, tasks};
 
 /// A way to write the programs.
 #[derive(Debug)]
@@ -25,7 +30,10 @@ pub const PEERS: &[Peer] = &[
     #[cfg(feature = "greenroom")]
     Peer {
         name: OURS,
-        run: |case| actors::greenroom::run(case).or_else(|| tasks::run::<Greenroom>(case)),
+        run: |case| {
+            let ran = actors::greenroom::run(case).or_else(|| tasks::run::<Greenroom>(case));
+            ran.or_else(|| sqlite::run::<(Hosted<Connection>, Pinned)>(case))
+        },
     },
     Peer {
         name: "tokio",
@@ -66,6 +74,14 @@ pub const PEERS: &[Peer] = &[
     Peer {
         name: "rayon",
         run: executors::rayon::run,
+    },
+    Peer {
+        name: "tokio-rusqlite",
+        run: sqlite::run::<tokio_rusqlite::Connection>,
+    },
+    Peer {
+        name: "async-sqlite",
+        run: sqlite::run::<async_sqlite::Client>,
     },
 ];
 

@@ -185,6 +185,9 @@ impl Runtime {
             return simulation.block_on(&self.inner, future);
         }
         let _time = RealTime::enter();
+        if let Some(stage) = current::stage_of(&self.inner) {
+            stage.take_call_back();
+        }
         let waiting = Waiting::new(&self.inner, clock);
         let place = Place::new(&self.inner, Role::Outside);
         let _entered = place.enter();

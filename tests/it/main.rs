@@ -64,6 +64,7 @@ mod shutdown_within;
 mod simulation;
 mod spawn_macro;
 mod stage;
+mod stage_wakes;
 mod stats;
 mod strange_wakers;
 mod support;

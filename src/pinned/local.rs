@@ -1,7 +1,7 @@
 //! What only a pinned thread itself can reach, and how a simulation's thread is one after the other.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use crate::timers::Clock;
 pub(crate) struct Local {
     pub(super) seat: Arc<Seat>,
     hosted: RefCell<Slab<Rc<dyn Any>>>,
+    /// What is on a stage is dropped, or was: that may drop the stage itself.
+    pub(super) is_ending: Cell<bool>,
 }
 
 std::thread_local! {
@@ -32,6 +34,7 @@ impl Local {
         Local {
             seat: seat.clone(),
             hosted: RefCell::new(Slab::new()),
+            is_ending: Cell::new(false),
         }
     }
 

@@ -29,7 +29,8 @@ use crate::runtime::{Builder, Inner, Runtime};
 ///
 /// A panic of a task ends that task, and goes to [`on_fault`](crate::Builder::on_fault) if nobody joins it;
 /// the loop does not notice. Dropping the stage cancels all that lives there, on its thread, and drops what
-/// is hosted; from then on it takes nothing.
+/// is hosted; from then on it takes nothing. In one of its own tasks, that is done when its turn ends. A stage
+/// that is never dropped, but forgotten, keeps all that for ever: nothing is dropped on another thread.
 ///
 /// Document 1: SDL's events must be handled on the thread that initialised it.
 ///
@@ -251,9 +252,24 @@ impl Local {
     }
 
     fn end_at(&self, place: &Place<'_>) {
-        if !self.seat.has_ended() {
+        if self.is_in_turn() {
+            // What runs can't be dropped: whoever lets it run ends the rest after that.
+            self.seat.close();
+            self.seat.finish();
+        } else if !self.is_ending.replace(true) {
             self.seat.end(self, place);
         }
+    }
+
+    /// Whether this is called in a turn of something that lives there.
+    fn is_in_turn(&self) -> bool {
+        current::outward(|places| {
+            let mut running = places.filter(|place| place.running.get().is_some());
+            running.any(|place| {
+                matches!(place.role.get(),
+                    Role::Pinned(local) if Arc::ptr_eq(&local.seat, &self.seat))
+            })
+        })
     }
 
     /// How long this thread may park.

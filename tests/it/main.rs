@@ -64,6 +64,8 @@ mod shutdown_within;
 mod simulation;
 mod spawn_macro;
 mod stage;
+mod stage_ends;
+mod stage_panics;
 mod stage_wakes;
 mod stats;
 mod strange_wakers;

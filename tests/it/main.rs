@@ -65,6 +65,8 @@ mod simulation;
 mod spawn_macro;
 mod stage;
 mod stage_ends;
+#[cfg(target_os = "linux")]
+mod stage_eventfd;
 mod stage_panics;
 mod stage_wakes;
 mod stats;

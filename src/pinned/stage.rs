@@ -67,6 +67,20 @@ use crate::runtime::{Builder, Inner, Runtime};
 /// assert_eq!(stage.block_on(lines), 3);
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
+///
+/// Only its own thread has it, and lets it run:
+///
+/// ```compile_fail,E0277
+/// let stage = greenroom::Pinned::here();
+/// std::thread::spawn(move || drop(stage)); // `Stage` cannot be sent between threads safely
+/// ```
+///
+/// ```compile_fail,E0277
+/// let stage = greenroom::Pinned::here();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| stage.run_ready()); // nor shared between them
+/// });
+/// ```
 pub struct Stage {
     pinned: Pinned,
     /// It makes this `!Send`.

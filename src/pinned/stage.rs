@@ -205,7 +205,8 @@ impl Stage {
     /// In a task of the stage. A panic of the future goes through.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        Runtime::not_counting(self.seat().runtime().clone()).block_on(future)
+        let runtime = Runtime::not_counting(self.seat().runtime().clone());
+        runtime.block_on_at(Some(&self.local), future)
     }
 }
 

@@ -209,6 +209,38 @@ fn a_thread_that_ends_drops_the_stage_that_it_keeps() {
     });
 }
 
+#[test]
+fn a_thread_that_ends_may_wait_once_more_for_what_is_there() {
+    struct Saves(Stage, Log<ThreadId>);
+    impl Drop for Saves {
+        fn drop(&mut self) {
+            let log = self.1.clone();
+            self.0.block_on(self.0.spawn(move || async move {
+                sleep(Duration::from_millis(1)).await;
+                log.add(here());
+            }));
+        }
+    }
+    thread_local!(static SAVES: RefCell<Option<Saves>> = const { RefCell::new(None) });
+    within(WATCH, || {
+        for of_runtime in [true, false] {
+            let (runtime, log) = (runtime(), Log::default());
+            let own = log.clone();
+            let thread = std::thread::spawn(move || {
+                // As above.
+                assert!(SAVES.take().is_none());
+                let stage = match of_runtime {
+                    true => runtime.pinned_here(),
+                    false => Pinned::here(),
+                };
+                SAVES.set(Some(Saves(stage, own)));
+                (here(), runtime)
+            });
+            assert_eq!([thread.join().unwrap().0], *log.take());
+        }
+    });
+}
+
 /// Does not drop the stage, and lets nobody think that it was lost.
 fn keep(stage: Stage) {
     static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());

@@ -52,6 +52,114 @@ use crate::task::{CellHome, Task, cancelled};
 ///     assert_eq!(counter.join().await.unwrap(), 42);
 /// });
 /// ```
+///
+/// # Lua, Python, COM
+///
+/// Other libraries that are bound to a thread have their place in the same way. These sketches are compiled
+/// and run, with small types that stand in for the libraries and can't leave their thread either.
+///
+/// A Lua state is a value that many tasks call. It is made where it stays, which may fail:
+///
+/// ```
+/// # #[derive(Debug)]
+/// # struct LuaError;
+/// # struct Lua(std::collections::HashMap<String, i64>, std::marker::PhantomData<*mut ()>);
+/// # impl Lua {
+/// #     fn new() -> Result<Lua, LuaError> { Ok(Lua(Default::default(), Default::default())) }
+/// #     fn add(&mut self, name: &str, n: i64) { *self.0.entry(name.into()).or_default() += n; }
+/// #     fn get(&self, name: &str) -> Result<i64, LuaError> { self.0.get(name).copied().ok_or(LuaError) }
+/// # }
+/// use greenroom::{Runtime, spawn};
+///
+/// greenroom::run(async {
+///     let thread = Runtime::current().spawn_pinned("lua").unwrap();
+///     let lua = thread.try_host(Lua::new).await.unwrap();
+///     let sums = (1..=4).map(|n| {
+///         let lua = lua.clone();
+///         spawn(async move { lua.with_mut(move |lua| lua.add("total", n)).await })
+///     });
+///     for sum in sums.collect::<Vec<_>>() {
+///         sum.await.unwrap();
+///     }
+///     assert_eq!(lua.with(|lua| lua.get("total")).await.unwrap().unwrap(), 10);
+/// });
+/// ```
+///
+/// A Python interpreter that one thread initializes, runs and finalizes is an actor, which scripts are sent to:
+///
+/// ```
+/// # #[derive(Debug, PartialEq)]
+/// # struct PyErr;
+/// # struct Python(std::marker::PhantomData<*mut ()>);
+/// # impl Python {
+/// #     fn initialize() -> Python { Python(std::marker::PhantomData) }
+/// #     fn eval(&self, script: &str) -> Result<i64, PyErr> {
+/// #         let terms = script.split('+').map(|term| term.trim().parse::<i64>());
+/// #         terms.sum::<Result<i64, _>>().map_err(|_| PyErr)
+/// #     }
+/// # }
+/// use greenroom::{Context, Reply, Runtime, spawn};
+///
+/// struct Script(&'static str, Reply<Result<i64, PyErr>>);
+///
+/// async fn interpreter(mut cx: Context<Script>) {
+///     let python = Python::initialize(); // held over each `await`, so the future is not `Send`
+///     while let Some(Script(script, reply)) = cx.recv().await {
+///         reply.send(python.eval(script));
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let thread = Runtime::current().spawn_pinned("python").unwrap();
+///     let python = spawn!(interpreter(_), on = &thread);
+///     let eval = |script| python.ask(move |reply| Script(script, reply));
+///     assert_eq!(eval("40 + 2").await, Ok(Ok(42)));
+///     assert_eq!(eval("40 +").await, Ok(Err(PyErr)));
+/// });
+/// ```
+///
+/// A COM apartment is initialized on a thread before the first of its objects is made, and uninitialized after
+/// the last is dropped; meanwhile the thread pumps messages. So it is a [`Stage`], and the apartment a local
+/// above that:
+///
+/// ```
+/// # use std::{cell::Cell, marker::PhantomData, rc::Rc, sync::mpsc};
+/// # thread_local!(static IS_INITIALIZED: Cell<bool> = const { Cell::new(false) });
+/// # struct Apartment(PhantomData<*mut ()>);
+/// # impl Apartment {
+/// #     fn initialize() -> Apartment { IS_INITIALIZED.set(true); Apartment(PhantomData) }
+/// # }
+/// # impl Drop for Apartment { fn drop(&mut self) { IS_INITIALIZED.set(false); } }
+/// # #[derive(Default)]
+/// # struct Sheet(i64, Rc<()>);
+/// # impl Sheet {
+/// #     fn create() -> Sheet { assert!(IS_INITIALIZED.get()); Sheet::default() }
+/// #     fn put(&mut self, n: i64) -> i64 { self.0 += n; self.0 }
+/// # }
+/// # impl Drop for Sheet { fn drop(&mut self) { assert!(IS_INITIALIZED.get()); } }
+/// # enum Message { Run, Quit }
+/// use greenroom::Runtime;
+///
+/// let runtime = Runtime::new()?;
+/// let _apartment = Apartment::initialize(); // dropped after the stage, and all that is on it
+/// let stage = runtime.pinned_here();
+/// let (post, messages) = mpsc::channel(); // the thread's message queue
+/// let (wake, quit) = (post.clone(), post);
+/// stage.on_wake(move || wake.send(Message::Run).unwrap());
+///
+/// let sheet = stage.block_on(stage.host(Sheet::create)).unwrap();
+/// let sum = runtime.spawn(async move {
+///     sheet.with_mut(|sheet| sheet.put(40)).await.unwrap();
+///     let sum = sheet.with_mut(|sheet| sheet.put(2)).await.unwrap();
+///     quit.send(Message::Quit).unwrap();
+///     sum
+/// });
+/// while let Ok(Message::Run) = messages.recv() {
+///     stage.run_ready();
+/// }
+/// assert_eq!(stage.block_on(sum), 42);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
 pub struct Pinned {
     seat: Arc<Seat>,
 }

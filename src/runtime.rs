@@ -37,6 +37,7 @@ mod worker;
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -58,7 +59,7 @@ use waiting::Waiting;
 use crate::contain::drop_refused;
 use crate::error::BuildError;
 use crate::instant::RealTime;
-use crate::pinned::Pinned;
+use crate::pinned::{Local, Pinned};
 use crate::sync::atomic::Ordering;
 use crate::task::{Task, cancelled, spawn as spawn_on};
 
@@ -176,6 +177,12 @@ impl Runtime {
     /// ```
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.block_on_at(None, future)
+    }
+
+    /// The same on the thread of this stage, which it need not find in a thread-local.
+    #[track_caller]
+    pub(crate) fn block_on_at<F: Future>(&self, stage: Option<&Rc<Local>>, future: F) -> F::Output {
         // No closure: the panic is the caller's.
         let clock = match nested::make_way() {
             Ok(clock) => clock,
@@ -185,6 +192,12 @@ impl Runtime {
             return simulation.block_on(&self.inner, future);
         }
         let _time = RealTime::enter();
+        let stage = || stage.cloned().or_else(|| current::stage_of(&self.inner));
+        let clock = clock.or_else(|| {
+            let stage = stage()?;
+            stage.take_call_back();
+            Some(stage.clock())
+        });
         let waiting = Waiting::new(&self.inner, clock);
         let place = Place::new(&self.inner, Role::Outside);
         let _entered = place.enter();
@@ -193,7 +206,7 @@ impl Runtime {
         loop {
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(value) => return value,
-                Poll::Pending => match current::stage_of(&self.inner) {
+                Poll::Pending => match stage() {
                     Some(stage) => waiting.park_on(&stage),
                     None => waiting.park(),
                 },

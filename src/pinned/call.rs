@@ -2,53 +2,60 @@
 //!
 //! # Invariants
 //! - W1: whoever has put something into the inbox calls after that, unless it is called for already;
-//!   whoever takes from the inbox takes the call back before he looks. The exchanges of both are on one
-//!   word, so either the call is made again or the look sees what was put there.
+//!   whoever takes from the inbox takes the call back before he looks. Both are under one lock, so
+//!   either the call is made again or the look sees what was put there.
 
 use std::sync::Arc;
 
 use crate::contain::contain;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, mutant};
 
 type Function = Arc<dyn Fn() + Send + Sync>;
 
 /// Called at most once until it is taken back.
-pub(super) struct Call {
-    is_called: AtomicBool,
-    function: Mutex<Option<Function>>,
+pub(super) struct Call(Mutex<State>);
+
+struct State {
+    is_called: bool,
+    function: Option<Function>,
 }
 
 impl Call {
     pub(super) fn new() -> Self {
-        Call {
-            is_called: AtomicBool::new(false),
-            function: Mutex::new(None),
-        }
+        Call(Mutex::new(State {
+            is_called: false,
+            function: None,
+        }))
     }
 
-    pub(super) fn set(&self, function: Function) {
-        let before = self.function.lock().replace(function);
+    /// From now on it is this one, which was not called yet; or none.
+    pub(super) fn set(&self, function: Option<Function>) {
+        let mut state = self.0.lock();
+        state.is_called = false;
+        let before = std::mem::replace(&mut state.function, function);
+        drop(state);
         contain(|| drop(before));
     }
 
     /// Calls, on this thread, unless that was done already.
     pub(super) fn call(&self) {
-        // AcqRel: what was put into the inbox is seen by whoever takes this back (W1).
-        if self.is_called.swap(true, Ordering::AcqRel) {
+        let mut state = self.0.lock();
+        if std::mem::replace(&mut state.is_called, true) {
             return;
         }
-        let function = self.function.lock().clone();
+        let function = state.function.clone();
+        drop(state);
         if let Some(function) = function {
             contain(|| function());
+            // It may be the last one that has it.
+            contain(|| drop(function));
         }
     }
 
     /// From now on it is called again.
     pub(super) fn take_back(&self) {
         if !mutant("a_call_is_not_taken_back") {
-            // AcqRel: as above.
-            self.is_called.swap(false, Ordering::AcqRel);
+            self.0.lock().is_called = false;
         }
     }
 }

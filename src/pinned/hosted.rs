@@ -13,9 +13,12 @@ use crate::error::HostFault;
 
 /// A value that never leaves its pinned thread: closures go to it, results come back.
 ///
-/// A clone is cheap and means the same value, which is dropped on its thread with the last one.
+/// A clone is cheap and means the same value, which is dropped on its thread with the last one, or when the
+/// thread ends; several are dropped then in no order that is promised.
 ///
-/// Calls are served in the order in which they are first polled.
+/// Calls are served in the order in which they are first polled. A closure that is not called, because its
+/// call was dropped or the thread has ended, is dropped there or where that is found out: it is `Send`, as
+/// its result is, which may be taken long after the thread has ended. The value itself is dropped nowhere else.
 pub struct Hosted<T> {
     value: Arc<Hold>,
     /// It gives out nothing of the value but what closures return.

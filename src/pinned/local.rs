@@ -1,7 +1,7 @@
 //! What only a pinned thread itself can reach, and how a simulation's thread is one after the other.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub(crate) struct Local {
     /// What the thread has taken out of the seat's inbox, to be run next.
     pub(super) hand: RefCell<VecDeque<Runnable>>,
     hosted: RefCell<Slab<Rc<dyn Any>>>,
+    /// What is on a stage is dropped, or was: that may drop the stage itself.
+    pub(super) is_ending: Cell<bool>,
 }
 
 std::thread_local! {
@@ -35,6 +37,7 @@ impl Local {
             seat: seat.clone(),
             hand: RefCell::new(VecDeque::new()),
             hosted: RefCell::new(Slab::new()),
+            is_ending: Cell::new(false),
         }
     }
 

@@ -202,6 +202,11 @@ impl Seat {
         pushed - self.taken.load(Ordering::Relaxed)
     }
 
+    /// Whether its thread has something to do.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.queued() > 0 || (self.is_over() && !self.has_ended())
+    }
+
     /// Whether the shutdown waits for what is here.
     pub(super) fn is_closing_down(&self) -> bool {
         // Acquire pairs with the Release in `close`.

@@ -29,7 +29,8 @@ use crate::runtime::{Builder, Inner, Runtime};
 ///
 /// A panic of a task ends that task, and goes to [`on_fault`](crate::Builder::on_fault) if nobody joins it;
 /// the loop does not notice. Dropping the stage cancels all that lives there, on its thread, and drops what
-/// is hosted; from then on it takes nothing.
+/// is hosted; from then on it takes nothing. In one of its own tasks, that is done when its turn ends. A stage
+/// that is never dropped, but forgotten, keeps all that for ever: nothing is dropped on another thread.
 ///
 /// Document 1: SDL's events must be handled on the thread that initialised it.
 ///
@@ -65,6 +66,20 @@ use crate::runtime::{Builder, Inner, Runtime};
 /// }
 /// assert_eq!(stage.block_on(lines), 3);
 /// # Ok::<(), greenroom::BuildError>(())
+/// ```
+///
+/// Only its own thread has it, and lets it run:
+///
+/// ```compile_fail,E0277
+/// let stage = greenroom::Pinned::here();
+/// std::thread::spawn(move || drop(stage)); // `Stage` cannot be sent between threads safely
+/// ```
+///
+/// ```compile_fail,E0277
+/// let stage = greenroom::Pinned::here();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| stage.run_ready()); // nor shared between them
+/// });
 /// ```
 pub struct Stage {
     pinned: Pinned,
@@ -142,40 +157,44 @@ impl Stage {
     /// What becomes ready meanwhile is left for the next call, for which [`on_wake`](Stage::on_wake) is
     /// called. Timers that are over are fired first.
     pub fn run_ready(&self) -> usize {
+        self.local.take_call_back();
         self.local.run_ready()
     }
 
     /// Runs what is ready, also what becomes so meanwhile, for as long as `budget`; returns how much that
     /// was.
     ///
-    /// It looks at the clock after each turn, so it takes longer than that by at most one turn.
+    /// It looks at the clock after each turn, so it takes longer than that by at most one turn; timers that
+    /// are over are fired then.
     pub fn run_ready_for(&self, budget: Duration) -> usize {
         let end = Instant::now().checked_add(budget);
-        self.local
-            .run(|_| end.is_none_or(|end| Instant::now() < end))
+        self.local.take_call_back();
+        self.local.run(|_| {
+            let now = Instant::now();
+            self.seat().timers.fire(now);
+            end.is_none_or(|end| now < end)
+        })
     }
 
     /// Has `interrupt` called when there is something to run: at most once until the next
-    /// [`run_ready`](Stage::run_ready), on whatever thread that comes from.
+    /// [`run_ready`](Stage::run_ready) or [`block_on`](Stage::block_on), on whatever thread that comes from.
     ///
     /// It is to have the foreign loop come back, by an event of its own for example, and must not wait. A
-    /// second call replaces the first. A panic in it is contained.
+    /// second call replaces the first. A panic in it is contained. It is dropped with the stage.
     pub fn on_wake(&self, interrupt: impl Fn() + Send + Sync + 'static) {
-        if let Kind::Stage(call) = &self.seat().kind {
-            call.set(Arc::new(interrupt));
-            if self.seat().queued() > 0 {
-                call.take_back();
-                call.call();
-            }
+        let call = self.seat().call();
+        call.set(Some(Arc::new(interrupt)));
+        if self.seat().is_wanted() {
+            call.call();
         }
     }
 
     /// When [`run_ready`](Stage::run_ready) is wanted next, also if nothing calls for it: now, or at the
     /// earliest deadline of the tasks here. `None` if they wait for others only.
     pub fn next_deadline(&self) -> Option<Instant> {
-        match self.seat().queued() {
-            0 => self.seat().timers.next(),
-            _ => Some(Instant::now()),
+        match self.seat().is_wanted() {
+            true => Some(Instant::now()),
+            false => self.seat().timers.next(),
         }
     }
 
@@ -186,12 +205,28 @@ impl Stage {
     /// In a task of the stage. A panic of the future goes through.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        Runtime::not_counting(self.seat().runtime().clone()).block_on(future)
+        let runtime = Runtime::not_counting(self.seat().runtime().clone());
+        runtime.block_on_at(Some(&self.local), future)
+    }
+}
+
+impl Seat {
+    /// How the loop of its stage is interrupted.
+    fn call(&self) -> &Call {
+        match &self.kind {
+            Kind::Stage(call) => call,
+            Kind::Own | Kind::Detached => unreachable!("nobody else lets a thread run"),
+        }
     }
 }
 
 impl Local {
-    /// As [`Stage::run_ready`].
+    /// (W1) Before it is let run: what comes from now on is called for again.
+    pub(crate) fn take_call_back(&self) {
+        self.seat.call().take_back();
+    }
+
+    /// As [`Stage::run_ready`], which is called for first.
     pub(crate) fn run_ready(&self) -> usize {
         let mut ready = None;
         // Asked when the timers were fired: what those have woken is ready as well.
@@ -201,11 +236,6 @@ impl Local {
     /// Runs what is ready as long as that goes on, which is told how much that was; says how much.
     fn run(&self, mut goes_on: impl FnMut(usize) -> bool) -> usize {
         let seat = &*self.seat;
-        let Kind::Stage(call) = &seat.kind else {
-            unreachable!("nobody else lets a thread run")
-        };
-        // (W1) First.
-        call.take_back();
         let place = Place::new(seat.runtime(), Role::Pinned(self));
         let _entered = place.enter();
         seat.timers.fire(Instant::now());
@@ -224,7 +254,7 @@ impl Local {
             seat.runtime().leave_seat();
         }
         if seat.queued() > 0 {
-            call.call();
+            seat.call().call();
         }
         ran
     }
@@ -237,9 +267,24 @@ impl Local {
     }
 
     fn end_at(&self, place: &Place<'_>) {
-        if !self.seat.has_ended() {
+        if self.is_in_turn() {
+            // What runs can't be dropped: whoever lets it run ends the rest after that.
+            self.seat.close();
+            self.seat.finish();
+        } else if !self.is_ending.replace(true) {
             self.seat.end(self, place);
         }
+    }
+
+    /// Whether this is called in a turn of something that lives there.
+    fn is_in_turn(&self) -> bool {
+        current::outward(|places| {
+            let mut running = places.filter(|place| place.running.get().is_some());
+            running.any(|place| {
+                matches!(place.role.get(),
+                    Role::Pinned(local) if Arc::ptr_eq(&local.seat, &self.seat))
+            })
+        })
     }
 
     /// How long this thread may park.
@@ -250,6 +295,8 @@ impl Local {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        // It may hold the stage's own `Pinned`.
+        self.seat().call().set(None);
         self.local.end();
         current::set_stage(None);
         let (seat, runtime) = (&self.local.seat, self.local.runtime());

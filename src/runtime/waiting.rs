@@ -119,7 +119,7 @@ impl Waiting {
     pub(super) fn park_on(&self, stage: &Local) {
         while !self.is_woken() {
             if stage.run_ready() == 0 && !self.is_woken() {
-                self.shared.parker.park(stage.until_next());
+                self.shared.parker().park(stage.until_next());
             }
         }
         self.begin_poll();

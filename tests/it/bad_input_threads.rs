@@ -254,6 +254,25 @@ fn a_shutdown_from_within_needs_no_helper_thread() {
 }
 
 #[test]
+fn a_shutdown_on_the_thread_of_a_stage_needs_no_helper_thread() {
+    let name = "a_shutdown_on_the_thread_of_a_stage_needs_no_helper_thread";
+    limited(name, |limit| {
+        limit.allow();
+        let (runtime, drops) = (runtime(1), Drops::default());
+        let (stage, one) = (runtime.pinned_here(), drops.one());
+        let waits = stage.spawn(move || async move {
+            let _one = one;
+            std::future::pending::<()>().await;
+        });
+        stage.run_ready();
+        limit.forbid();
+        drop(runtime);
+        assert_eq!((drops.count(), stage.run_ready()), (1, 0));
+        assert!(drive(waits.fallible()).is_none());
+    });
+}
+
+#[test]
 fn the_last_clone_may_go_in_its_own_task_without_a_helper_thread() {
     limited(
         "the_last_clone_may_go_in_its_own_task_without_a_helper_thread",

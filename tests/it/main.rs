@@ -64,6 +64,11 @@ mod shutdown_within;
 mod simulation;
 mod spawn_macro;
 mod stage;
+mod stage_ends;
+#[cfg(target_os = "linux")]
+mod stage_eventfd;
+mod stage_panics;
+mod stage_wakes;
 mod stats;
 mod strange_wakers;
 mod support;

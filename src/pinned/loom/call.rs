@@ -15,9 +15,9 @@ fn model_32_what_a_foreign_loop_does_not_see_it_is_called_for() {
         let (call, inbox) = (Arc::new(Call::new()), Arc::new(Mutex::new(1)));
         let calls = Arc::new(AtomicUsize::new(0));
         let counts = calls.clone();
-        call.set(Arc::new(move || {
+        call.set(Some(Arc::new(move || {
             counts.fetch_add(1, Ordering::Relaxed);
-        }));
+        })));
         call.call();
         let (own_call, own_inbox) = (call.clone(), inbox.clone());
         let puts = spawn(move || {

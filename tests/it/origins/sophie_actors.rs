@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
-use greenroom::{Address, Context, Reply, Runtime, actor, spawn};
+use greenroom::{Address, Context, Fault, Reply, Runtime, actor, spawn};
 
 use super::runtime;
 use crate::heap;
@@ -273,6 +273,29 @@ fn so15_a_pinned_actor_is_made_run_and_dropped_on_its_one_thread() {
             threads.insert(home);
         }
         assert_eq!(threads.len(), 3, "each has its own");
+    });
+}
+
+#[test]
+fn so16_the_main_thread_may_be_one_and_a_program_may_begin_again_on_it() {
+    within(WATCH, || {
+        let main = thread::current().id();
+        for _ in 0..3 {
+            let runtime = runtime(2);
+            let stage = runtime.pinned_here();
+            let log = Log::default();
+            let window = actor(witness(log.clone())).on(&stage).spawn();
+            let pending = actor(witness(log.clone())).on(&stage).spawn();
+            let address = window.address();
+            let tells =
+                runtime.spawn(async move { (0..3).for_each(|_| address.tell(()).unwrap()) });
+            stage.block_on(tells);
+            stage.block_on(window.join()).unwrap();
+            // What is left there is dropped, there.
+            drop(stage);
+            assert!(matches!(drive(pending.join()), Err(Fault::Cancelled)));
+            assert_eq!(log.take(), [main; 5 + 2]);
+        }
     });
 }
 

@@ -1,0 +1,294 @@
+//! How a foreign loop is called to its stage: at most once, from anywhere, and never in vain.
+
+use std::cell::RefCell;
+use std::future::{pending, poll_fn};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use greenroom::time::sleep;
+use greenroom::{Pinned, Runtime, Stage, yield_now};
+
+use crate::support::{CountingWaker, Drops, Gate, WATCH, within};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn runtime() -> Runtime {
+    Runtime::builder().workers(1).build().unwrap()
+}
+
+/// Runs the test on a stage of a runtime, and on one of none.
+fn on_both(test: fn(&Stage)) {
+    within(WATCH, move || {
+        let runtime = runtime();
+        test(&runtime.pinned_here());
+        test(&Pinned::here());
+    });
+}
+
+/// What is called when there is something to run, and how often that was.
+fn counted(stage: &Stage) -> impl Fn() -> usize + use<> {
+    let (calls, waker) = CountingWaker::new();
+    stage.on_wake(move || waker.wake_by_ref());
+    move || calls.count()
+}
+
+fn endless(stage: &Stage) {
+    let turns = || async {
+        loop {
+            yield_now().await;
+        }
+    };
+    stage.spawn(turns).detach();
+}
+
+#[test]
+fn a_loop_that_runs_only_when_it_is_called_misses_nothing() {
+    const THREADS: usize = 4;
+    const EACH: usize = 500;
+    on_both(|stage| {
+        let (interrupt, events) = mpsc::channel();
+        stage.on_wake(move || interrupt.send(()).unwrap());
+        let ran = Arc::new(AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                let (pinned, ran): (Pinned, _) = ((**stage).clone(), ran.clone());
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        let ran = ran.clone();
+                        let task = pinned.spawn(move || async move {
+                            if n % 3 == 0 {
+                                yield_now().await;
+                            }
+                            ran.fetch_add(1, Ordering::SeqCst);
+                        });
+                        task.detach();
+                    }
+                });
+            }
+            while ran.load(Ordering::SeqCst) < THREADS * EACH {
+                events.recv().unwrap();
+                let others = events.try_iter().count();
+                assert_eq!(others, 0, "it was called more than once");
+                stage.run_ready();
+            }
+        });
+    });
+}
+
+#[test]
+fn what_it_calls_is_called_once_however_late_it_was_set() {
+    on_both(|stage| {
+        for _ in 0..300 {
+            let (pinned, calls): (Pinned, _) = ((**stage).clone(), AtomicUsize::new(0));
+            let calls = Arc::new(calls);
+            let elsewhere = std::thread::spawn(move || pinned.spawn(|| async {}).detach());
+            let called = calls.clone();
+            stage.on_wake(move || {
+                called.fetch_add(1, Ordering::SeqCst);
+            });
+            elsewhere.join().unwrap();
+            assert_eq!(calls.load(Ordering::SeqCst), 1);
+            stage.run_ready();
+        }
+    });
+}
+
+#[test]
+fn block_on_needs_nobody_called_and_calls_once_for_what_it_leaves() {
+    on_both(|stage| {
+        let calls = counted(stage);
+        endless(stage);
+        stage.run_ready();
+        let before = calls();
+        let task = stage.spawn(|| async {
+            for _ in 0..100 {
+                yield_now().await;
+            }
+        });
+        stage.block_on(task);
+        assert!(calls() <= before + 1, "{} calls", calls() - before);
+        assert!(calls() > before, "what is left is called for");
+        stage.run_ready();
+        assert_eq!(calls(), before + 2);
+    });
+}
+
+#[test]
+fn a_call_that_was_answered_by_block_on_is_made_again() {
+    on_both(|stage| {
+        let calls = counted(stage);
+        stage.block_on(stage.spawn(|| async {}));
+        let before = calls();
+        // What the loop was called for, it has done; now it waits to be called again.
+        stage.block_on(async {});
+        stage.spawn(|| async {}).detach();
+        assert_eq!(calls(), before + 1);
+        stage.run_ready();
+    });
+}
+
+#[test]
+fn an_end_that_came_before_is_called_for_as_well() {
+    within(WATCH, || {
+        let runtime = runtime();
+        let stage = runtime.pinned_here();
+        let drops = Drops::default();
+        let one = drops.one();
+        let waits = || async move {
+            pending::<()>().await;
+            drop(one);
+        };
+        stage.spawn(waits).detach();
+        stage.run_ready();
+        assert_eq!(stage.next_deadline(), None);
+        let elsewhere = std::thread::spawn(move || drop(runtime));
+        while stage.next_deadline().is_none() {
+            std::thread::yield_now();
+        }
+        let calls = counted(&stage);
+        assert_eq!(calls(), 1);
+        stage.run_ready();
+        assert_eq!(drops.count(), 1);
+        assert_eq!(stage.next_deadline(), None);
+        elsewhere.join().unwrap();
+    });
+}
+
+#[test]
+fn what_it_calls_goes_with_the_stage_or_with_its_successor() {
+    within(WATCH, || {
+        let stage = Pinned::here();
+        let drops = Drops::default();
+        let (pinned, held): (Pinned, _) = ((*stage).clone(), [drops.one(), drops.one()]);
+        for held in held {
+            // It holds the thread it is for, and would keep itself.
+            let own = pinned.clone();
+            stage.on_wake(move || {
+                let _held = (&held, &own);
+            });
+        }
+        assert_eq!(drops.count(), 1);
+        drop(stage);
+        assert_eq!(drops.count(), 2);
+        pinned.spawn(|| async {}).detach();
+    });
+}
+
+#[test]
+fn what_it_calls_may_use_the_thread_it_is_for() {
+    on_both(|stage| {
+        let (ran, pinned): (_, Pinned) = (Arc::new(AtomicUsize::new(0)), (**stage).clone());
+        let left = AtomicUsize::new(3);
+        let counts = ran.clone();
+        stage.on_wake(move || {
+            let took = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+            if took.is_ok() {
+                let counts = counts.clone();
+                let task = pinned.spawn(move || async move {
+                    counts.fetch_add(1, Ordering::SeqCst);
+                });
+                task.detach();
+            }
+        });
+        stage.spawn(|| async {}).detach();
+        let turns = [stage.run_ready(), stage.run_ready(), stage.run_ready()];
+        assert_eq!((turns, ran.load(Ordering::SeqCst)), ([2, 0, 0], 1));
+    });
+}
+
+#[test]
+fn what_it_calls_may_run_the_stage_on_its_own_thread() {
+    thread_local!(static HERE: RefCell<Option<Rc<Stage>>> = const { RefCell::new(None) });
+    within(WATCH, || {
+        let stage = Rc::new(Pinned::here());
+        HERE.set(Some(stage.clone()));
+        stage.on_wake(|| {
+            let here = HERE.with_borrow(Clone::clone);
+            here.expect("called on this thread").run_ready();
+        });
+        let task = stage.spawn(|| async { 42 });
+        assert!(task.is_finished(), "it ran in the call");
+        assert_eq!(stage.block_on(task), 42);
+        // A task may as well; it does not run itself.
+        let nested = stage.spawn(|| async {
+            let stage = HERE.with_borrow(Clone::clone).expect("set");
+            let other = stage.spawn(|| async { 2 });
+            let ran = stage.run_ready();
+            (ran, other.await)
+        });
+        assert_eq!(stage.block_on(nested), (1, 2));
+        HERE.set(None);
+    });
+}
+
+#[test]
+fn wakes_on_its_own_thread_outside_of_it_call() {
+    on_both(|stage| {
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let leaves = waker.clone();
+        let mut polls = 0;
+        let task = stage.spawn(move || {
+            poll_fn(move |cx| {
+                *leaves.lock().unwrap() = Some(cx.waker().clone());
+                polls += 1;
+                if polls > 3 {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+        });
+        stage.run_ready();
+        let calls = counted(stage);
+        for n in 1..=3 {
+            let waker = waker.lock().unwrap().take().unwrap();
+            waker.wake_by_ref();
+            waker.wake();
+            assert_eq!((calls(), stage.run_ready()), (n, 1));
+        }
+        assert!(task.is_finished());
+    });
+}
+
+#[test]
+fn within_a_budget_timers_fire_as_well() {
+    on_both(|stage| {
+        for budget in [HOUR, Duration::MAX] {
+            let slept = Gate::default();
+            let opens = slept.clone();
+            stage
+                .spawn(move || async move {
+                    sleep(Duration::from_millis(1)).await;
+                    opens.open();
+                })
+                .detach();
+            let waits = stage.spawn(move || async move {
+                while !slept.is_open() {
+                    yield_now().await;
+                }
+            });
+            stage.run_ready_for(budget);
+            assert!(waits.is_finished());
+        }
+    });
+}
+
+#[test]
+fn a_count_bounds_it_however_often_tasks_wake_themselves_and_others() {
+    on_both(|stage| {
+        let pinned: Pinned = (**stage).clone();
+        fn breeds(pinned: Pinned) {
+            let own = pinned.clone();
+            pinned.spawn(move || async move { breeds(own) }).detach();
+        }
+        breeds(pinned.clone());
+        endless(stage);
+        for _ in 0..100 {
+            assert_eq!(stage.run_ready(), 2);
+        }
+        assert_eq!(stage.run_ready_for(Duration::ZERO), 0);
+    });
+}

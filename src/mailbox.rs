@@ -115,7 +115,7 @@ impl<M> Mailbox<M> {
             })
         });
         Mailbox {
-            word: Word::new(Flags::SCHEDULED.or(Flags::JOINABLE).or(Flags::STARTING)),
+            word: Word::new(Flags::ACTIVE.or(Flags::JOINABLE).or(Flags::STARTING)),
             senders: AtomicU32::new(1),
             shared: UnsafeCell::new(Shared {
                 queue: Queue::EMPTY,
@@ -316,7 +316,7 @@ impl<M> Mailbox<M> {
 
     /// Something other than a message wakes the actor.
     pub(crate) fn wake(&self) -> Wake {
-        if mutant("wake_looks_without_the_lock") && self.peek().has(Flags::SCHEDULED) {
+        if mutant("wake_looks_without_the_lock") && self.peek().has(Flags::ACTIVE) {
             return Wake::Nobody;
         }
         self.lock(|flags, _| flags.wake())
@@ -324,9 +324,12 @@ impl<M> Mailbox<M> {
 
     /// A scheduled run begins; says if it is to drop the actor instead.
     pub(crate) fn begin(&self) -> Option<Doom> {
+        let news = Flags::NOTIFIED.or(Flags::KILLED).or(Flags::CANCELLED);
+        if !self.peek().has(news) {
+            return None;
+        }
         self.lock(|flags, _| {
-            flags.clear(Flags::SCHEDULED);
-            flags.set(Flags::RUNNING);
+            flags.clear(Flags::NOTIFIED);
             doom(*flags)
         })
     }
@@ -338,12 +341,11 @@ impl<M> Mailbox<M> {
                 return Rest::Drop;
             }
             let missed = receiving && flags.has_news() && !mutant("rest_without_a_look");
-            flags.clear(Flags::RUNNING);
             if flags.has(Flags::NOTIFIED) || missed {
                 flags.clear(Flags::NOTIFIED);
-                flags.set(Flags::SCHEDULED);
                 return Rest::Again;
             }
+            flags.clear(Flags::ACTIVE);
             if receiving {
                 flags.set(Flags::RECEIVING);
             }
@@ -354,7 +356,7 @@ impl<M> Mailbox<M> {
     /// The actor is over; says whether somebody may ask for its result.
     pub(crate) fn end(&self) -> bool {
         self.lock(|flags, _| {
-            flags.clear(Flags::RUNNING.or(Flags::SCHEDULED).or(Flags::NOTIFIED));
+            flags.clear(Flags::ACTIVE.or(Flags::NOTIFIED));
             flags.set(Flags::ENDED.or(Flags::CLOSED));
             flags.has(Flags::JOINABLE)
         })

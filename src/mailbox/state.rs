@@ -4,13 +4,15 @@
 //! section and the word never shows a half-made one. Reading it without the lock gives a hint.
 //!
 //! ```text
-//!              schedule                 begin
-//!   dormant ─────────────> SCHEDULED ─────────> RUNNING ──┐ wake: RUNNING|NOTIFIED
-//!      ^                       ^                  │  │    │
-//!      │                       └── NOTIFIED ──────┘  │ <──┘
-//!      └───────────── rest ──────────────────────────┘
-//!                                      end: ENDED, whatever it was
+//!              schedule             wake
+//!   dormant ─────────────> ACTIVE ─────────> ACTIVE|NOTIFIED
+//!      ^                     │ ^                │
+//!      └──────── rest ───────┘ └─ begin, rest ──┘     end: ENDED, whatever it was
 //! ```
+//!
+//! An actor is active from when it is scheduled until its run rests. A run that begins without having
+//! been notified meanwhile changes nothing, so it only looks: a wake-up that it does not see, its rest
+//! does.
 
 use std::task::Waker;
 
@@ -23,36 +25,34 @@ pub(crate) struct Flags(u32);
 
 impl Flags {
     const LOCKED: Flags = Flags(1);
-    /// Its one runnable exists and has not begun.
-    pub(crate) const SCHEDULED: Flags = Flags(1 << 1);
-    /// Its future is being polled.
-    pub(crate) const RUNNING: Flags = Flags(1 << 2);
-    /// Woken while running: to be scheduled again.
-    pub(crate) const NOTIFIED: Flags = Flags(1 << 3);
+    /// Its one runnable exists, or its future is being polled.
+    pub(crate) const ACTIVE: Flags = Flags(1 << 1);
+    /// Woken since its run was scheduled: to be looked at by that run, or to be scheduled again.
+    pub(crate) const NOTIFIED: Flags = Flags(1 << 2);
     /// `recv` waits: a message wakes the actor. Not set while a handler awaits something else.
-    pub(crate) const RECEIVING: Flags = Flags(1 << 4);
+    pub(crate) const RECEIVING: Flags = Flags(1 << 3);
     /// `recv` waits in another task: a message wakes the waker that was left.
-    pub(crate) const FOREIGN: Flags = Flags(1 << 5);
+    pub(crate) const FOREIGN: Flags = Flags(1 << 4);
     /// Messages are in the shared queue.
-    pub(crate) const FILLED: Flags = Flags(1 << 6);
+    pub(crate) const FILLED: Flags = Flags(1 << 5);
     /// Senders wait for room.
-    pub(crate) const WAITED_FOR: Flags = Flags(1 << 7);
+    pub(crate) const WAITED_FOR: Flags = Flags(1 << 6);
     /// Nothing is accepted any more.
-    pub(crate) const CLOSED: Flags = Flags(1 << 8);
+    pub(crate) const CLOSED: Flags = Flags(1 << 7);
     /// To be dropped at its next suspension, by `kill`.
-    pub(crate) const KILLED: Flags = Flags(1 << 9);
+    pub(crate) const KILLED: Flags = Flags(1 << 8);
     /// To be dropped at its next suspension, by the end of its home.
-    pub(crate) const CANCELLED: Flags = Flags(1 << 10);
+    pub(crate) const CANCELLED: Flags = Flags(1 << 9);
     /// The future is gone.
-    pub(crate) const ENDED: Flags = Flags(1 << 11);
+    pub(crate) const ENDED: Flags = Flags(1 << 10);
     /// Somebody may still ask for the result.
-    pub(crate) const JOINABLE: Flags = Flags(1 << 12);
+    pub(crate) const JOINABLE: Flags = Flags(1 << 11);
     /// The actor has not received yet: it is not closed for want of addresses.
-    pub(crate) const STARTING: Flags = Flags(1 << 13);
+    pub(crate) const STARTING: Flags = Flags(1 << 12);
     /// Places are reserved whose messages are still to come.
-    pub(crate) const RESERVED: Flags = Flags(1 << 14);
+    pub(crate) const RESERVED: Flags = Flags(1 << 13);
     /// Nobody will receive what is put in a reserved place.
-    pub(crate) const DEAF: Flags = Flags(1 << 15);
+    pub(crate) const DEAF: Flags = Flags(1 << 14);
 
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
@@ -68,13 +68,13 @@ impl Flags {
 
     /// Something happened that the actor must look at; says whether to schedule it.
     pub(crate) fn wake(&mut self) -> Wake {
-        if self.has(Flags::RUNNING) {
+        if self.has(Flags::ACTIVE) {
             self.set(Flags::NOTIFIED);
             Wake::Nobody
-        } else if self.has(Flags::SCHEDULED.or(Flags::ENDED)) {
+        } else if self.has(Flags::ENDED) {
             Wake::Nobody
         } else {
-            self.set(Flags::SCHEDULED);
+            self.set(Flags::ACTIVE);
             Wake::Actor
         }
     }

@@ -90,10 +90,7 @@ fn misses_nothing(new: bool) {
         }
         assert_in_order(&read, &[1, 1]);
         let flags = actor.mailbox.peek();
-        let awake = Flags::SCHEDULED
-            .or(Flags::RUNNING)
-            .or(Flags::NOTIFIED)
-            .or(Flags::FILLED);
+        let awake = Flags::ACTIVE.or(Flags::NOTIFIED).or(Flags::FILLED);
         assert!(
             flags.has(Flags::RECEIVING) && !flags.has(awake),
             "it is at rest"

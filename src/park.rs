@@ -3,8 +3,8 @@
 //! `unpark` before `park` is not lost: the token stays until it is taken. Tokens do not add up.
 //!
 //! To put a core to sleep and to rouse it takes longer than most of what two threads do for each other.
-//! So a thread whose last wait was short looks for its token a while before it sleeps, and gives way to
-//! other threads meanwhile. One that waits for long does that once.
+//! So a thread that says it is eager, and whose last wait was short, looks for its token a while before it
+//! sleeps, and gives way to other threads meanwhile. One that waits for long does that once.
 //!
 //! # Invariants
 //! - P1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So whoever
@@ -26,7 +26,7 @@ pub(crate) struct Parker {
     /// [`NOTHING`], [`TOKEN`] or [`PARKED`].
     state: AtomicU32,
     /// Its thread's own: its last wait was short, so the next one may be.
-    looks: AtomicBool,
+    was_short: AtomicBool,
     place: Mutex<Place>,
     left: Condvar,
 }
@@ -63,7 +63,7 @@ impl Parker {
     pub(crate) fn new() -> Self {
         Parker {
             state: AtomicU32::new(NOTHING),
-            looks: AtomicBool::new(false),
+            was_short: AtomicBool::new(false),
             place: Mutex::new(Place::default()),
             left: Condvar::new(),
         }
@@ -71,6 +71,11 @@ impl Parker {
 
     /// Waits for the token and takes it, at most `wait` long; says whether there was one.
     pub(crate) fn park(&self, wait: Option<Duration>) -> bool {
+        self.take() || self.sleep(wait)
+    }
+
+    /// The same, for a thread that others wait for.
+    pub(crate) fn park_eagerly(&self, wait: Option<Duration>) -> bool {
         if self.take() {
             return true;
         }
@@ -79,10 +84,10 @@ impl Parker {
         }
         let begun = Instant::now();
         // Relaxed: no other thread uses it.
-        let looks = self.looks.load(Ordering::Relaxed);
+        let looks = self.was_short.load(Ordering::Relaxed);
         let had_one = looks && self.look(begun, wait) || self.sleep(wait);
-        self.looks
-            .store(begun.elapsed() <= Self::SHORT, Ordering::Relaxed);
+        let is_short = begun.elapsed() <= Self::SHORT;
+        self.was_short.store(is_short, Ordering::Relaxed);
         had_one
     }
 

@@ -265,7 +265,7 @@ impl Seat {
     fn park(&self) {
         let wait = self.timers.until_next();
         if wait.is_some() {
-            self.parker.park(wait);
+            self.parker.park_eagerly(wait);
             return;
         }
         let mut inbox = self.inbox.lock();
@@ -276,7 +276,7 @@ impl Seat {
             self.runtime.fall();
             // That may have told of the end, and so have woken something on this very thread.
             if self.inbox.lock().idle {
-                self.parker.park(None);
+                self.parker.park_eagerly(None);
             }
             self.rise(&mut self.inbox.lock());
         }

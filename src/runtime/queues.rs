@@ -165,6 +165,8 @@ pub struct Local {
     /// Counts looks, to take turns with the injector.
     looks: Cell<u32>,
     random: Cell<u64>,
+    /// What it took last of others was from outside.
+    pub(super) is_fed: Cell<bool>,
     /// How often it evens the queues out, and when it does so next.
     stir_every: Option<Duration>,
     stir_at: Cell<Instant>,
@@ -187,6 +189,7 @@ impl Local {
             newest_runs: Cell::new(0),
             looks: Cell::new(0),
             random: Cell::new(seed | 1),
+            is_fed: Cell::new(false),
             seen: (0..queues.workers()).map(|_| Cell::new(u64::MAX)).collect(),
             queues: queues.clone(),
         };
@@ -272,6 +275,7 @@ impl Local {
             if self.queues.injector.len() > 0
                 && let Some(entry) = self.queues.injector.pop()
             {
+                self.is_fed.set(true);
                 duties.count(Event::Injected);
                 return Some(entry);
             }
@@ -295,7 +299,10 @@ impl Local {
             let injector = &self.queues.injector;
             let share = (injector.len() / self.queues.workers()).min(CAPACITY / 2);
             let first = injector.pop_some(share, |more| self.push_back(more));
-            first.inspect(|_| duties.count(Event::Injected))
+            first.inspect(|_| {
+                self.is_fed.set(true);
+                duties.count(Event::Injected);
+            })
         })
     }
 

@@ -210,8 +210,13 @@ impl Sleep {
     /// Sleeps until there is something for this worker, or a deadline it keeps is over.
     ///
     /// `searching`: it is the searching one, and stops being it. `watch`: it has watched and saw
-    /// others run, so it goes on if nobody else does.
-    pub(crate) fn sleep(&self, me: usize, searching: bool, watch: bool, view: &impl View) -> Woken {
+    /// others run, so it goes on if nobody else does. `is_fed`: what it ran last was from outside.
+    pub(crate) fn sleep(
+        &self,
+        me: usize,
+        (searching, watch, is_fed): (bool, bool, bool),
+        view: &impl View,
+    ) -> Woken {
         let mut sleepers = self.sleepers.lock();
         sleepers.stack.push(me);
         self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
@@ -236,7 +241,7 @@ impl Sleep {
         if slot || watch || view.until_deadline().is_some() {
             self.keep(me, slot || watch);
         }
-        self.park(me, view)
+        self.park(me, is_fed, view)
     }
 
     /// Sleeps for so long without being one of the sleepers: nobody wakes it but `wake_all`.
@@ -264,10 +269,16 @@ impl Sleep {
         }
     }
 
-    fn park(&self, me: usize, view: &impl View) -> Woken {
+    fn park(&self, me: usize, is_fed: bool, view: &impl View) -> Woken {
         loop {
             let wait = self.wait_of(me, view);
-            let woken = self.parkers[me].park(wait);
+            // Another thread may wait for what this one did for it, and come again. A worker has its
+            // own queue to go on with: what it cannot do in the time that a core takes to be roused
+            // is worth taking to another one, less is not.
+            let woken = match is_fed {
+                true => self.parkers[me].park_eagerly(wait),
+                false => self.parkers[me].park(wait),
+            };
             let mut sleepers = self.sleepers.lock();
             let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
                 if !mutant("counted_only_after_the_take") {

@@ -77,7 +77,7 @@ impl Waiting {
         if let Some(timers) = timers.filter(|timers| !timers.is_empty()) {
             // A deadline counts, so this one goes on being counted.
             if timers.fire(Instant::now()) == 0 {
-                parker.park(timers.until_next());
+                parker.park_eagerly(timers.until_next());
             }
             // Release pairs with the Acquire of the wakers' exchange. A wake-up is not lost by it: the
             // poll that follows answers it.
@@ -90,7 +90,7 @@ impl Waiting {
             runtime.fall();
         }
         while !self.is_woken() {
-            parker.park(None);
+            parker.park_eagerly(None);
             // A token of this thread's own parker may be left of something else; that of a clock is
             // also for its deadlines.
             if clock.is_some() {
@@ -119,7 +119,7 @@ impl Waiting {
     pub(super) fn park_on(&self, stage: &Local) {
         while !self.is_woken() {
             if stage.run_ready() == 0 && !self.is_woken() {
-                self.shared.parker().park(stage.until_next());
+                self.shared.parker().park_eagerly(stage.until_next());
             }
         }
         self.begin_poll();

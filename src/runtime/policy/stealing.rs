@@ -74,7 +74,10 @@ impl Stealing {
                 return None;
             }
             worker.search();
-            local.steal().inspect(|_| duties.count(Event::Steal))
+            local.steal().inspect(|_| {
+                local.is_fed.set(false);
+                duties.count(Event::Steal);
+            })
         })
     }
 
@@ -104,9 +107,11 @@ impl Stealing {
         let me = worker.local.index();
         let searching = worker.searching.take();
         let watch = worker.watch.take();
+        let is_fed = worker.local.is_fed.take();
         duties.count(Event::Park);
         let view = Seen::new(self, duties);
-        let woken = self.queues.sleep.sleep(me, searching, watch, &view);
+        let sleep = &self.queues.sleep;
+        let woken = sleep.sleep(me, (searching, watch, is_fed), &view);
         duties.wakes_up();
         match woken {
             Woken::ByWork => worker.search(),

@@ -44,7 +44,10 @@ pub fn serve(
         }
         stage.run_ready();
     }
-    Ok(())
+    // To wake the loop SDL sends a message to the window. A wait that is over leaves that to be done at
+    // the next event, whoever brings it; but once the window has gone, X11 would end the process for
+    // it. So this is that event: the window is still there, and nobody waits any more.
+    queue.push_custom_event(Wake)
 }
 
 /// Rounded up: to come back too early would be to come back many times.

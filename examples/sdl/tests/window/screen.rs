@@ -15,9 +15,16 @@ use crate::picture::{Cells, Picture};
 /// Nothing takes as long as this unless it hangs.
 const WATCH: Duration = Duration::from_secs(30);
 
-/// Every title bar is red, and so can be told from all else.
-const MANAGER: &str = "<JWM><WindowStyle><Background>#c00000</Background>\
-    <Active><Background>#c00000</Background></Active></WindowStyle></JWM>";
+/// Title bars and desktop can be told from all else.
+const MANAGER: &str = r##"
+<JWM>
+    <Desktops><Background type="solid">#004000</Background></Desktops>
+    <WindowStyle>
+        <Background>#c00000</Background>
+        <Active><Background>#c00000</Background></Active>
+    </WindowStyle>
+</JWM>"##;
+const DESKTOP: [u8; 3] = [0, 0x40, 0];
 const TITLE: [u8; 3] = [0xc0, 0, 0];
 
 /// From the upper right corner of a window into the button above it, in pixels.
@@ -77,7 +84,15 @@ impl Process {
 }
 
 impl Drop for Process {
+    /// Asks it to end before it is killed: an X server would leave its sockets behind.
     fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = Command::new("kill").arg(self.id()).status();
+        }
+        let end = Instant::now() + Duration::from_secs(2);
+        while let (Ok(None), true) = (self.child.try_wait(), Instant::now() < end) {
+            thread::sleep(Duration::from_millis(1));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -131,12 +146,16 @@ impl Screen {
         fs::write(&settings, MANAGER).unwrap();
         let mut manager = Command::new("jwm");
         manager.env("DISPLAY", &display).arg("-f").arg(settings);
-        Screen {
+        let screen = Screen {
             _manager: Process::start(&mut manager),
             _server: server,
             display,
             folder,
-        }
+        };
+        until("the window manager is there", || {
+            (screen.picture().pixel(0, 0) == DESKTOP).then_some(())
+        });
+        screen
     }
 
     /// Where a test may have its files.

@@ -44,9 +44,8 @@ pub fn serve(
         }
         stage.run_ready();
     }
-    // To wake the loop SDL sends a message to the window. A wait that is over leaves that to be done at
-    // the next event, whoever brings it; but once the window has gone, X11 would end the process for
-    // it. So this is that event: the window is still there, and nobody waits any more.
+    // Wakes nobody. But SDL comes back from it only when no other thread is in the middle of waking
+    // the window, which may be closed after this.
     queue.push_custom_event(Wake)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! It shows the newest world it was sent, sixty times a second by a timer of the stage it is on.
 
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use greenroom::{Address, Context};
@@ -33,7 +34,9 @@ pub async fn window(
     simulation: Address<simulation::Message>,
     (width, height): (usize, usize),
 ) -> Result<Frames, String> {
-    let video = sdl2::init()?.video()?;
+    // Left to the end of the process. SDL wakes itself by messages to the window; with X11 one of them
+    // may come when the window has gone, and whoever takes leave in order is told of it by status 1.
+    let video = ManuallyDrop::new(sdl2::init()?.video()?);
     let size = |cells: usize| u32::try_from(cells).map_err(|error| error.to_string());
     let window = video.window("life", size(width * CELL)?, size(height * CELL)?);
     let window = { window }.build().map_err(|error| error.to_string())?;

@@ -62,7 +62,7 @@ fn it_shows_the_world_and_does_what_the_user_wants_until_the_window_is_closed() 
 }
 
 #[test]
-fn it_ends_after_the_save_that_follows_however_long_that_takes() {
+fn it_ends_only_after_the_save_that_follows() {
     let screen = Screen::new();
     let file = screen.file("board");
     // The save goes on when somebody reads from here.

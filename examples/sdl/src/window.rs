@@ -34,12 +34,13 @@ pub async fn window(
     simulation: Address<simulation::Message>,
     (width, height): (usize, usize),
 ) -> Result<Frames, String> {
-    // Left to the end of the process. SDL wakes itself by messages to the window; with X11 one of them
-    // may come when the window has gone, and whoever takes leave in order is told of it by status 1.
+    // Left to the end of the process: SDL wakes itself by messages to the window. X11 may come to the
+    // last of them when the window has gone, and then an orderly goodbye to it gives a status of 1.
     let video = ManuallyDrop::new(sdl2::init()?.video()?);
     let size = |cells: usize| u32::try_from(cells).map_err(|error| error.to_string());
-    let window = video.window("life", size(width * CELL)?, size(height * CELL)?);
-    let window = { window }.build().map_err(|error| error.to_string())?;
+    let (wide, high) = (size(width * CELL)?, size(height * CELL)?);
+    let window = video.window("life", wide, high).build();
+    let window = window.map_err(|error| error.to_string())?;
     let canvas = window.into_canvas().build();
     let mut canvas = canvas.map_err(|error| error.to_string())?;
     let creator = canvas.texture_creator();

@@ -15,12 +15,12 @@ use crate::picture::{Cells, Picture};
 /// Nothing takes as long as this unless it hangs.
 const WATCH: Duration = Duration::from_secs(30);
 
-/// Title bars and desktop can be told from all else.
+/// Desktop and the title bar of the window that has the keyboard can be told from all else.
 const MANAGER: &str = r##"
 <JWM>
     <Desktops><Background type="solid">#004000</Background></Desktops>
     <WindowStyle>
-        <Background>#c00000</Background>
+        <Background>#600000</Background>
         <Active><Background>#c00000</Background></Active>
     </WindowStyle>
 </JWM>"##;
@@ -178,7 +178,7 @@ impl Screen {
         Picture::from_dump(&dump)
     }
 
-    /// Waits until a board of this size has a title bar, and gives the pixel of its upper left corner.
+    /// Waits until a board of this size has a title bar and the keyboard, and gives the pixel of its upper left corner.
     pub fn window(&self, size: (usize, usize)) -> (usize, usize) {
         until("the window is there", || {
             let picture = self.picture();

@@ -2,7 +2,7 @@
 # The checks of .ci/run, a function each: `bash .ci/checks.sh NAME` runs one of them.
 set -eu -o pipefail
 
-readonly PEERS=benches/peers/Cargo.toml
+readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml
 # What is checked here is not the last per cent of speed, so it is built quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_DEV_DEBUG=line-tables-only
@@ -10,6 +10,7 @@ export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_DEV_DEBUG=line-tables-onl
 format() {
     cargo fmt --check
     cargo fmt --check --manifest-path "$PEERS"
+    cargo fmt --check --manifest-path "$SDL"
 }
 
 clippy() {
@@ -18,6 +19,11 @@ clippy() {
 
 clippy_peers() {
     cargo clippy --locked --all-targets --manifest-path "$PEERS" --target-dir target/peers \
+        -- -D warnings
+}
+
+clippy_sdl() {
+    cargo clippy --locked --all-targets --manifest-path "$SDL" --target-dir target/sdl \
         -- -D warnings
 }
 
@@ -58,7 +64,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|benches/peers)/' <<<"$listed"; then
+    if grep -E '^(\.ci|benches/peers|examples/sdl)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -142,6 +148,14 @@ example_code_search() {
     timeout 60 "$1" --index "$scratch/index" src 'no such words in these sources' || status=$?
     echo "status $status where nothing is found"
     [ "$status" = 1 ]
+}
+
+# The example with a window, on screens of its own. The figures of `--bench` are printed and held
+# against nothing: this machine may be any, and others may be busy on it.
+sdl() {
+    cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
+    timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
+        target/sdl/release/life --bench 5
 }
 
 miri() {

@@ -155,7 +155,7 @@ example_code_search() {
 sdl() {
     cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
     timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
-        target/sdl/release/life --bench 5
+        target/sdl/release/life --bench
 }
 
 miri() {

@@ -35,19 +35,22 @@ use simulation::{Message, simulation};
 use window::window;
 
 const HELP: &str = "\
-usage: life [--seed NUMBER] [--workers NUMBER] [--bench SECONDS] [FILE]
+usage: life [--seed NUMBER] [--workers NUMBER] [--bench[=SECONDS]] [FILE]
 
 Shows the board that is in FILE, or a random one, and saves it there when its window is closed.
 Space pauses and goes on, N goes on by one generation, C clears, a click toggles a cell.
 
   --seed NUMBER     another random board
   --workers NUMBER  threads of the pool; else one fewer than there are processors
-  --bench SECONDS   keeps the whole pool busy beside, closes the window after that time and says
-                    how long the frames took
+  --bench=SECONDS   keeps the whole pool busy beside, closes the window after that time, or after
+                    five seconds, and says how long the frames took
 ";
 
 /// Cells of a random board, across and down.
 const SIZE: (usize, usize) = (240, 160);
+
+/// Seconds of a `--bench`, if it does not say.
+const BENCH: u64 = 5;
 
 #[derive(Default)]
 struct Options {
@@ -68,8 +71,9 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Options, lexop
             Long("seed") => options.seed = arguments.value()?.parse()?,
             Long("workers") => options.workers = Some(arguments.value()?.parse()?),
             Long("bench") => {
-                let seconds: u32 = arguments.value()?.parse()?;
-                options.bench = Some(Duration::from_secs(seconds.into()));
+                let seconds = arguments.optional_value();
+                let seconds = seconds.map_or(Ok(BENCH), |seconds| seconds.parse())?;
+                options.bench = Some(Duration::from_secs(seconds));
             }
             Short('h') | Long("help") => options.is_help = true,
             Value(file) if options.file.is_none() => options.file = Some(file.into()),

@@ -179,15 +179,32 @@ impl<M> Mailbox<M> {
     // -- the reader ---------------------------------------------------------------------------
 
     /// The next message, from `batch` (what the reader took before) or from the shared queue.
+    #[inline]
     pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
-        if let Some(message) = batch.pop() {
-            return Received::Message(message);
+        if batch.is_empty() {
+            let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::STARTING);
+            if !self.word.peek().has(look) {
+                return Received::Empty;
+            }
+            let (message, closed) = self.take(batch);
+            if batch.is_empty() {
+                return match message {
+                    Some(message) => Received::Message(message),
+                    None if closed => Received::Closed,
+                    None => Received::Empty,
+                };
+            }
         }
-        let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::STARTING);
-        if !self.word.peek().has(look) {
-            return Received::Empty;
-        }
+        Received::Message(batch.pop().expect("it is not empty"))
+    }
+
+    /// Takes all that is in the queue, or one message of a bounded one; says also if it was the end.
+    fn take(&self, batch: &mut Batch<M>) -> (Option<M>, bool) {
         let (message, waited_for, closed) = self.lock(|flags, shared| {
+            // Relaxed: whoever gave up the last address comes to this lock after that, in `abandon`.
+            if flags.has(Flags::STARTING) && self.senders.load(Ordering::Relaxed) == 0 {
+                flags.set(Flags::CLOSED);
+            }
             flags.clear(Flags::STARTING);
             let message = match shared.rare.as_mut().and_then(|rare| rare.bound.as_mut()) {
                 Some(bound) => {
@@ -209,11 +226,7 @@ impl<M> Mailbox<M> {
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
-        match message.or_else(|| batch.pop()) {
-            Some(message) => Received::Message(message),
-            None if closed => Received::Closed,
-            None => Received::Empty,
-        }
+        (message, closed)
     }
 
     /// Lets `waker` be woken by the next message or the close; false if there is one already.

@@ -2,8 +2,13 @@
 //!
 //! A context belongs to one actor and usually lives in its future. Wherever it goes, it holds the
 //! reading end alone: dropping it closes the mailbox and drops what was not read.
-
-#![expect(unsafe_code, reason = "a context is as `Send` as its messages")]
+//!
+//! # Invariants
+//! - C1: an actor has one context at most, and nothing else touches the reader of its core.
+#![expect(
+    unsafe_code,
+    reason = "a context is as `Send` as its messages, and has a part of the cell to itself; see C1"
+)]
 
 use std::fmt;
 
@@ -40,13 +45,21 @@ use crate::task::Passage;
 /// ```
 pub struct Context<M> {
     pub(super) core: Held<M>,
+}
+
+/// What a context reads from.
+pub(super) struct Reader<M> {
     /// Messages taken from the mailbox and not yet given out.
     pub(super) batch: Batch<M>,
     /// Who else has messages for this actor.
     pub(super) sources: Option<Box<Sources<M>>>,
-    /// How many more messages this turn may handle.
-    pub(super) left: u32,
-    pub(super) turn: u32,
+}
+
+impl<M> Reader<M> {
+    pub(super) const EMPTY: Self = Reader {
+        batch: Batch::EMPTY,
+        sources: None,
+    };
 }
 
 // SAFETY: the core is made for sharing; messages and sources are `Send`.
@@ -55,15 +68,19 @@ unsafe impl<M: Send> Send for Context<M> {}
 unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
+    /// (C1) Made once for a core.
     pub(super) fn new(core: &Core<M>) -> Self {
         Context {
             core: Held::from(core),
-            batch: Batch::EMPTY,
-            sources: None,
-            left: 0,
-            // Not this one, so that the first `recv` begins a turn.
-            turn: core.turn().wrapping_sub(1),
         }
+    }
+
+    /// The front of the cell, and the part of it that is this context's alone.
+    pub(super) fn parts(&mut self) -> (&Core<M>, &mut Reader<M>) {
+        let core = &*self.core;
+        // SAFETY: (C1) this is the one context, and borrowed for as long as the reader is.
+        let reader = core.reader.with_mut(|reader| unsafe { &mut *reader });
+        (core, reader)
     }
 
     /// Waits for the next message; `None` once the mailbox is closed and all it had is read.
@@ -87,12 +104,8 @@ impl<M> Context<M> {
             self.drop_batch();
             return None;
         }
-        let first = self.core.is_starting();
-        let received = self.core.mailbox.receive(&mut self.batch);
-        if first {
-            self.core.close_if_abandoned();
-        }
-        match received {
+        let (core, reader) = self.parts();
+        match core.mailbox.receive(&mut reader.batch) {
             Received::Message(message) => {
                 self.core.trace(|| Passage::Received);
                 Some(message)
@@ -107,8 +120,8 @@ impl<M> Context<M> {
 
     /// Drops what was taken and not given out.
     pub(super) fn drop_batch(&mut self) {
-        let unread = self.batch.clear();
-        self.core.undelivered(unread);
+        let (core, reader) = self.parts();
+        core.undelivered(reader.batch.clear());
     }
 
     /// An address of the actor itself that does not keep it open.

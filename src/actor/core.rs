@@ -13,9 +13,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
+use super::context::Reader;
 use super::{id, run};
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
+use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::task::{COUNT_MAX, Header, Passage, TaskInfo, VTable};
 use crate::waiters::Waiters;
@@ -34,8 +36,10 @@ pub(crate) struct Core<M> {
     pub(super) ended: Waiters,
     /// How many messages a turn may handle; zero once the actor is doomed: it handles no more.
     batch: AtomicU32,
-    /// Counts the runs, so that `recv` sees where a new one begins. Written by the run only.
-    turn: AtomicU32,
+    /// How many more this turn may handle.
+    left: AtomicU32,
+    /// What the context alone uses, wherever that is; here, since a future is as large as two contexts.
+    pub(super) reader: UnsafeCell<Reader<M>>,
 }
 
 /// The options of an actor that the cell keeps.
@@ -51,7 +55,8 @@ impl<M> Core<M> {
             // The addresses, the handle, and the cell's own (A4).
             header: Header::new(vtable, options.priority, traced, 3),
             batch: AtomicU32::new(batch),
-            turn: AtomicU32::new(0),
+            left: AtomicU32::new(0),
+            reader: UnsafeCell::new(Reader::EMPTY),
             id: id::next(),
             name: options.name.map(Arc::new),
             ended: Waiters::new(),
@@ -101,14 +106,17 @@ impl<M> Core<M> {
 
     /// Another run begins; called by that.
     pub(super) fn begin_turn(&self) {
-        // Relaxed: written by the run only, one after the other.
-        self.turn
-            .store(self.turn().wrapping_add(1), Ordering::Relaxed);
+        self.set_left(self.batch());
     }
 
-    pub(super) fn turn(&self) -> u32 {
-        // Relaxed: it only tells one run from the next.
-        self.turn.load(Ordering::Relaxed)
+    pub(super) fn left(&self) -> u32 {
+        // Relaxed: it only says when to let others run.
+        self.left.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_left(&self, left: u32) {
+        // Relaxed: as above.
+        self.left.store(left, Ordering::Relaxed);
     }
 
     pub(super) fn pointer(&self) -> NonNull<Header> {
@@ -228,19 +236,6 @@ impl<M> Core<M> {
             .senders
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise)
             .is_ok()
-    }
-
-    /// Whether nobody has received yet; then `close_if_abandoned` is to follow.
-    pub(super) fn is_starting(&self) -> bool {
-        self.mailbox.peek().has(Flags::STARTING)
-    }
-
-    /// After the first receive: closes if the last address was given up before it.
-    pub(super) fn close_if_abandoned(&self) {
-        // Relaxed: ordered by the lock that `abandon` takes after the count, and `receive` took.
-        if self.mailbox.senders.load(Ordering::Relaxed) == 0 {
-            self.close();
-        }
     }
 
     /// Adds an address for the actor itself, also if there is none left and it has still to begin;

@@ -90,7 +90,7 @@ fn done<M>(core: &Core<M>, waiting: &mut bool) {
 impl<M> Context<M> {
     /// The next message; `waiting` says whether a message wakes somebody for this already.
     fn poll_recv(&mut self, waker: &Waker, waiting: &mut bool) -> Poll<Option<M>> {
-        let has_sources = self.sources.is_some();
+        let has_sources = self.has_sources();
         if has_sources {
             self.drop_sources_if_closed();
         }
@@ -98,14 +98,8 @@ impl<M> Context<M> {
         if batch == 0 {
             return self.poll_doomed(waker);
         }
-        let mut first = false;
-        if self.turn != self.core.turn() {
-            self.turn = self.core.turn();
-            self.left = batch;
-            first = self.core.is_starting();
-        }
-        if self.left == 0 {
-            self.left = batch;
+        if self.core.left() == 0 {
+            self.core.set_left(batch);
             waker.wake_by_ref();
             return Poll::Pending;
         }
@@ -116,11 +110,8 @@ impl<M> Context<M> {
             return self.give(message, waiting);
         }
         loop {
-            let received = self.core.mailbox.receive(&mut self.batch);
-            if std::mem::take(&mut first) {
-                self.core.close_if_abandoned();
-            }
-            match received {
+            let (core, reader) = self.parts();
+            match core.mailbox.receive(&mut reader.batch) {
                 Received::Message(message) => {
                     self.core.trace(|| Passage::Received);
                     return self.give(message, waiting);
@@ -146,7 +137,7 @@ impl<M> Context<M> {
     }
 
     fn give(&mut self, message: M, waiting: &mut bool) -> Poll<Option<M>> {
-        self.left -= 1;
+        self.core.set_left(self.core.left().saturating_sub(1));
         done(&self.core, waiting);
         Poll::Ready(Some(message))
     }

@@ -57,9 +57,13 @@ impl<M> Drop for Source<M> {
 }
 
 impl<M> Context<M> {
+    pub(super) fn has_sources(&mut self) -> bool {
+        self.parts().1.sources.is_some()
+    }
+
     /// Whether `recv` begins with the sources; every second time it does.
     pub(super) fn take_turn(&mut self) -> bool {
-        match &mut self.sources {
+        match &mut self.parts().1.sources {
             Some(sources) => {
                 sources.first = !sources.first;
                 !sources.first
@@ -71,15 +75,15 @@ impl<M> Context<M> {
     /// A message of a source, if one has any now. Otherwise that wakes `waker` or, if that is
     /// `None`, whoever polled before.
     pub(super) fn poll_sources(&mut self, waker: Option<&Waker>) -> Option<M> {
-        let sources = self.sources.as_mut()?;
+        let (core, reader) = self.parts();
+        let sources = reader.sources.as_mut()?;
         if let Some(waker) = waker {
             sources.waker.clone_from(waker);
         }
         let mut cx = TaskContext::from_waker(&sources.waker);
         match sources.all.poll_next_unpin(&mut cx) {
             Poll::Ready(Some(message)) => {
-                self.core
-                    .trace(|| Passage::FromSource(std::any::type_name::<M>()));
+                core.trace(|| Passage::FromSource(std::any::type_name::<M>()));
                 Some(message)
             }
             Poll::Ready(None) => {
@@ -91,7 +95,8 @@ impl<M> Context<M> {
     }
 
     pub(super) fn drop_sources(&mut self) {
-        self.sources = None;
+        // Their drop may do anything, but not reach this context.
+        drop(self.parts().1.sources.take());
     }
 
     pub(super) fn drop_sources_if_closed(&mut self) {
@@ -103,12 +108,13 @@ impl<M> Context<M> {
     fn add(&mut self, source: impl Stream<Item = M> + Send + 'static) {
         let source = Source(Some(Box::pin(source)));
         self.drop_sources_if_closed();
-        if let Some(sources) = &mut self.sources {
+        let (core, reader) = self.parts();
+        if let Some(sources) = &mut reader.sources {
             sources.all.push(source);
-        } else if let Some(address) = Address::own(&self.core) {
+        } else if let Some(address) = Address::own(core) {
             let mut all = SelectAll::new();
             all.push(source);
-            self.sources = Some(Box::new(Sources {
+            reader.sources = Some(Box::new(Sources {
                 all,
                 first: false,
                 waker: Waker::noop().clone(),

@@ -139,6 +139,10 @@ unsafe impl<M: Send> Send for Batch<M> {}
 impl<M> Batch<M> {
     pub(crate) const EMPTY: Self = Batch { first: None };
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
         let first = self.first?;

@@ -28,7 +28,7 @@ fn question() -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
 
 fn with_slot(slot: Slot<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let slot = StdArc::new(Lock::new(slot));
-    (Reply { slot: slot.clone() }, Answer { slot })
+    (Reply { slot: slot.clone() }, Answer::new(slot))
 }
 
 /// The same, with the ask on a list.
@@ -44,7 +44,7 @@ fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
 }
 
 /// Polls as a thread that waits would, with another waker each time.
-fn wait(answer: &Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
+fn wait(answer: &mut Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
     loop {
         let asker = StdArc::new(Asker(Parker::new()));
         let waker = Waker::from(asker.clone());
@@ -59,13 +59,13 @@ fn wait(answer: &Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
 #[test]
 fn model_09_an_answer_is_heard_once() {
     ::loom::model(|| {
-        let (reply, answer) = question();
+        let (reply, mut answer) = question();
         let answering = spawn(move || reply.send(Arc::new(7)));
         // An early look, with a waker that is given up.
         let early = answer.poll(&mut Context::from_waker(Waker::noop()));
         let heard = match early {
             Poll::Ready(heard) => heard,
-            Poll::Pending => wait(&answer),
+            Poll::Pending => wait(&mut answer),
         };
         assert_eq!(heard.map(|answer| *answer), Ok(7));
         answering.join().unwrap();
@@ -76,9 +76,9 @@ fn model_09_an_answer_is_heard_once() {
 #[test]
 fn model_09_a_dropped_reply_is_heard_of() {
     ::loom::model(|| {
-        let (reply, answer) = question();
+        let (reply, mut answer) = question();
         let dropping = spawn(move || drop(reply));
-        assert_eq!(wait(&answer).map(drop), Err(AskError::NoReply));
+        assert_eq!(wait(&mut answer).map(drop), Err(AskError::NoReply));
         dropping.join().unwrap();
     });
 }
@@ -87,7 +87,7 @@ fn model_09_a_dropped_reply_is_heard_of() {
 #[test]
 fn model_09_an_asker_that_goes_away_keeps_no_answer() {
     ::loom::model(|| {
-        let (reply, answer) = question();
+        let (reply, mut answer) = question();
         let answering = spawn(move || {
             let wanted = reply.is_wanted();
             reply.send(Arc::new(7));
@@ -107,13 +107,13 @@ fn model_09_an_asker_that_goes_away_keeps_no_answer() {
 #[test]
 fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
     ::loom::model(|| {
-        let (asks, reply, answer) = listed_question();
+        let (asks, reply, mut answer) = listed_question();
         let ending = spawn({
             let asks = asks.clone();
             move || asks::end(&asks.waiting())
         });
         let answering = spawn(move || reply.send(Arc::new(7)));
-        let heard = wait(&answer);
+        let heard = wait(&mut answer);
         answering.join().unwrap();
         let ended = ending.join().unwrap() == 1;
         let deadlock = matches!(heard, Err(AskError::Deadlock(_)));
@@ -128,9 +128,9 @@ fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
 #[test]
 fn model_09_an_asker_that_is_ended_is_woken() {
     ::loom::model(|| {
-        let (asks, reply, answer) = listed_question();
+        let (asks, reply, mut answer) = listed_question();
         let ending = spawn(move || asks::end(&asks.waiting()));
-        let heard = wait(&answer);
+        let heard = wait(&mut answer);
         assert!(matches!(heard, Err(AskError::Deadlock(_))));
         assert!(!reply.is_wanted());
         reply.send(Arc::new(7));
@@ -142,7 +142,7 @@ fn model_09_an_asker_that_is_ended_is_woken() {
 #[test]
 fn model_09_an_asker_that_goes_away_is_ended_or_is_not() {
     ::loom::model(|| {
-        let (asks, reply, answer) = listed_question();
+        let (asks, reply, mut answer) = listed_question();
         let ending = spawn({
             let asks = asks.clone();
             move || asks::end(&asks.waiting())

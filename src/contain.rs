@@ -127,24 +127,3 @@ impl fmt::Display for Panic {
         f.write_str(self.text().unwrap_or("a payload without text"))
     }
 }
-
-/// A value whose drop is contained: async-task would abort the process over its panic.
-pub(crate) struct Contained<T>(Option<T>);
-
-impl<T> Contained<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Contained(Some(value))
-    }
-
-    pub(crate) fn into_inner(mut self) -> T {
-        self.0.take().expect("the value is taken once")
-    }
-}
-
-impl<T> Drop for Contained<T> {
-    fn drop(&mut self) {
-        if let Some(value) = self.0.take() {
-            contain(|| drop(value));
-        }
-    }
-}

@@ -2,7 +2,7 @@
 //!
 //! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU32;
 use std::ptr::NonNull;
 use std::task::Waker;
 
@@ -96,15 +96,17 @@ pub enum Passage {
     FromSource(&'static str),
 }
 
-/// Where a home keeps the waker of a plain task.
-pub struct Ticket(NonZeroUsize);
+/// Where a home keeps the waker of a plain task; small, since each task has one.
+pub struct Ticket(NonZeroU32);
 
 impl Ticket {
     pub(crate) fn new(index: usize) -> Self {
-        Ticket(NonZeroUsize::MIN.saturating_add(index))
+        let number = u32::try_from(index).ok().and_then(|n| n.checked_add(1));
+        let number = number.and_then(NonZeroU32::new);
+        Ticket(number.expect("fewer than four thousand million tasks fit into memory"))
     }
 
     pub(crate) fn index(&self) -> usize {
-        self.0.get() - 1
+        self.0.get() as usize - 1
     }
 }

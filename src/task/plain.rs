@@ -5,7 +5,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "async-task's unchecked form, for futures that stay on a thread, and a future dropped by hand"
+    reason = "async-task's unchecked form, for futures that stay on a thread; a future and a result dropped by hand"
 )]
 
 use std::fmt;
@@ -20,7 +20,7 @@ use pin_project_lite::pin_project;
 
 use super::home::{Home, Ticket};
 use super::runnable::Runnable;
-use crate::contain::{Contained, Panic, attempt, contain};
+use crate::contain::{Panic, attempt, contain};
 use crate::error::{Fault, Unjoined};
 
 /// A spawned future: await it for its value, drop it to cancel, or let it go with `detach`.
@@ -123,6 +123,30 @@ impl<T> fmt::Debug for FallibleTask<T> {
         f.debug_struct("FallibleTask")
             .field("finished", &self.is_finished())
             .finish()
+    }
+}
+
+/// A value whose drop is contained: async-task would abort the process over its panic.
+///
+/// No larger than the value, as each task has room for it.
+pub(crate) struct Contained<T>(ManuallyDrop<T>);
+
+impl<T> Contained<T> {
+    fn new(value: T) -> Self {
+        Contained(ManuallyDrop::new(value))
+    }
+
+    fn into_inner(self) -> T {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: taken once, since `this` is not dropped.
+        unsafe { ManuallyDrop::take(&mut this.0) }
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        // SAFETY: dropped here alone, and not used afterwards.
+        contain(|| unsafe { ManuallyDrop::drop(&mut self.0) });
     }
 }
 

@@ -30,6 +30,9 @@ use crate::sync::mutant;
 use crate::task::{CellHome, Header, Home, Key, Passage, Runnable, TaskInfo, Ticket};
 use crate::timers::{Clock, Pace, Timers};
 
+/// Aligned, so that what all workers read is on no line with the count of the `Arc`, which each spawn
+/// and each end changes.
+#[repr(align(128))]
 pub struct Inner {
     pub(super) options: Options,
     pub(super) policy: Chosen,

@@ -17,7 +17,7 @@ use std::task::Waker;
 use slab::Slab;
 
 use super::builder::WORKERS_MAX;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::task::{Header, Key, TaskInfo, Ticket};
 
@@ -25,9 +25,19 @@ use crate::task::{Header, Key, TaskInfo, Ticket};
 const _: () = assert!(WORKERS_MAX < u16::MAX as usize);
 
 pub(crate) struct Registry {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Lines]>,
     /// Deals shards out to threads that are no workers.
     next: AtomicUsize,
+}
+
+/// A shard on cache lines of its own.
+#[repr(align(128))]
+struct Lines(Mutex<Shard>);
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, Shard> {
+        self.0.lock()
+    }
 }
 
 #[derive(Default)]
@@ -44,7 +54,7 @@ unsafe impl Send for Shard {}
 impl Registry {
     pub(crate) fn new(shards: usize) -> Self {
         Registry {
-            shards: (0..shards).map(|_| Mutex::new(Shard::default())).collect(),
+            shards: (0..shards).map(|_| Lines(Mutex::new(Shard::default()))).collect(),
             next: AtomicUsize::new(0),
         }
     }
@@ -141,7 +151,7 @@ impl Registry {
 
     /// How much is here besides these.
     pub(crate) fn others(&self, keys: &[Key]) -> usize {
-        let others = |shard: &Mutex<Shard>| {
+        let others = |shard: &Lines| {
             let shard = shard.lock();
             let tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
             let all = tasks.chain(shard.cells().map(Key::of_cell));
@@ -202,7 +212,7 @@ impl Registry {
     }
 
     pub(crate) fn tasks(&self) -> usize {
-        let count = |shard: &Mutex<Shard>| shard.lock().wakers.len();
+        let count = |shard: &Lines| shard.lock().wakers.len();
         self.shards.iter().map(count).sum()
     }
 

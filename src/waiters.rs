@@ -4,10 +4,12 @@
 //! that. Wakers are taken out before they are called, each call contained, so a waker may do
 //! anything, even drop its own future.
 
-use std::collections::BTreeMap;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+
+use slab::Slab;
 
 use crate::contain::contain;
 use crate::sync::Mutex;
@@ -17,13 +19,71 @@ pub(crate) struct Waiters(Mutex<Option<Box<List>>>);
 
 #[derive(Default)]
 struct List {
-    last: u64,
-    wakers: BTreeMap<u64, Waker>,
+    /// How often all were woken: the places of an earlier round are gone.
+    round: u32,
+    /// Most lists never have a second one.
+    first: Option<Waker>,
+    others: Slab<Waker>,
 }
 
 /// A place in a list, given up with [`Waiters::leave`].
 #[derive(Default)]
-pub(crate) struct Ticket(Option<u64>);
+pub(crate) struct Ticket(Option<Place>);
+
+#[derive(Clone, Copy)]
+struct Place {
+    round: u32,
+    /// 1 for the first, or the key of another and 2. Small, since many futures have a ticket.
+    number: NonZeroU32,
+}
+
+impl Place {
+    fn new(round: u32, key: Option<usize>) -> Self {
+        let number = key.map_or(Some(1), |key| u32::try_from(key).ok()?.checked_add(2));
+        let number = number.and_then(NonZeroU32::new);
+        Place {
+            round,
+            number: number.expect("fewer than four thousand million futures fit into memory"),
+        }
+    }
+
+    /// `None` for the first.
+    fn key(self) -> Option<usize> {
+        (self.number.get() as usize).checked_sub(2)
+    }
+}
+
+impl List {
+    /// Puts the waker where the ticket says, or in a place that this says from now on; gives back what
+    /// was there.
+    fn put(&mut self, ticket: &mut Ticket, waker: Waker) -> Option<Waker> {
+        let place = ticket.0.filter(|place| place.round == self.round);
+        let before = place.and_then(|place| match place.key() {
+            None => self.first.as_mut(),
+            Some(key) => self.others.get_mut(key),
+        });
+        if let Some(before) = before {
+            return Some(std::mem::replace(before, waker));
+        }
+        let key = match self.first {
+            None => {
+                self.first = Some(waker);
+                None
+            }
+            Some(_) => Some(self.others.insert(waker)),
+        };
+        ticket.0 = Some(Place::new(self.round, key));
+        None
+    }
+
+    fn remove(&mut self, place: Place) -> Option<Waker> {
+        match place.key() {
+            _ if place.round != self.round => None,
+            None => self.first.take(),
+            Some(key) => self.others.try_remove(key),
+        }
+    }
+}
 
 impl Waiters {
     pub(crate) fn new() -> Self {
@@ -40,12 +100,7 @@ impl Waiters {
         if !happened() {
             let waker = cx.waker().clone();
             let mut list = self.0.lock();
-            let open = list.get_or_insert_default();
-            let key = *ticket.0.get_or_insert_with(|| {
-                open.last += 1;
-                open.last
-            });
-            let left = open.wakers.insert(key, waker);
+            let left = list.get_or_insert_default().put(ticket, waker);
             drop(list);
             drop(left);
             // Only now: whoever made it true before has not seen us, whoever does later wakes us.
@@ -68,22 +123,24 @@ impl Waiters {
 
     /// Waits no more.
     pub(crate) fn leave(&self, ticket: &mut Ticket) {
-        let Some(key) = ticket.0.take() else { return };
-        let left = self
-            .0
-            .lock()
-            .as_mut()
-            .and_then(|list| list.wakers.remove(&key));
+        let Some(place) = ticket.0.take() else { return };
+        let mut list = self.0.lock();
+        let left = list.as_mut().and_then(|list| list.remove(place));
+        drop(list);
         drop(left);
     }
 
     /// Wakes all that wait.
     pub(crate) fn wake_all(&self) {
-        let woken = match &mut *self.0.lock() {
-            Some(list) => std::mem::take(&mut list.wakers),
+        let (first, others) = match &mut *self.0.lock() {
+            Some(list) => {
+                list.round = list.round.wrapping_add(1);
+                (list.first.take(), std::mem::take(&mut list.others))
+            }
             None => return,
         };
-        for waker in woken.into_values() {
+        let others = others.into_iter().map(|(_, waker)| waker);
+        for waker in first.into_iter().chain(others) {
             contain(|| waker.wake());
         }
     }

@@ -124,17 +124,21 @@ impl<M> Core<M> {
     }
 
     /// Passes on what a step of the mailbox has woken.
+    #[inline]
     pub(super) fn pass_on(&self, wake: Wake) {
         match wake {
             Wake::Nobody => {}
             // SAFETY: scheduled just now; whoever has `&self` holds a reference (A2).
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer(), false) },
             Wake::Foreign(waker) => wake_foreign(waker),
-            Wake::Both(waker) => {
-                self.pass_on(Wake::Actor);
-                wake_foreign(waker);
-            }
+            Wake::Both(waker) => self.wake_both(waker),
         }
+    }
+
+    #[cold]
+    fn wake_both(&self, waker: Waker) {
+        self.pass_on(Wake::Actor);
+        wake_foreign(waker);
     }
 
     pub(super) fn tell(&self, message: M) -> Result<(), TellError<M>> {

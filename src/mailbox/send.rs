@@ -230,6 +230,7 @@ impl<M> Mailbox<M> {
 }
 
 /// Wakes a task that is not the actor's own; a panic of its waker stays here.
+#[cold]
 pub(crate) fn wake_foreign(waker: Waker) {
     crate::contain::contain(|| waker.wake());
 }

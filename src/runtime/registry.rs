@@ -17,8 +17,8 @@ use std::task::Waker;
 use slab::Slab;
 
 use super::builder::WORKERS_MAX;
-use crate::sync::{Mutex, MutexGuard};
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 use crate::task::{Header, Key, TaskInfo, Ticket};
 
 /// A cell notes its shard in 16 bits; there is one for each worker and one more.
@@ -54,7 +54,9 @@ unsafe impl Send for Shard {}
 impl Registry {
     pub(crate) fn new(shards: usize) -> Self {
         Registry {
-            shards: (0..shards).map(|_| Lines(Mutex::new(Shard::default()))).collect(),
+            shards: (0..shards)
+                .map(|_| Lines(Mutex::new(Shard::default())))
+                .collect(),
             next: AtomicUsize::new(0),
         }
     }

@@ -119,9 +119,9 @@ compare() {
 hold_against() {
     compare "$@" && return
     echo
-    echo "Slower by more than $TOLERANCE %: make it as fast again; or, if it is worth the price, commit it,"
-    echo 'write the budget anew (benches/instructions.sh --budget) and commit that, in the same'
-    echo 'change, and say so in benches/RESULTS.md.'
+    echo "Slower by more than $TOLERANCE %: make it as fast again; or, if it is worth the price,"
+    echo 'commit it, write the budget anew (benches/instructions.sh --budget), commit that in the'
+    echo 'same change, and say so in benches/RESULTS.md.'
     echo 'Faster, new or gone: write the budget anew too, so that it catches what comes next.'
     return 1
 }
@@ -185,7 +185,8 @@ case ${1:-} in
     --check) check ;;
     --budget) write_budget ;;
     *)
-        commit=$(git rev-parse --verify --quiet "$1^{commit}") || { echo "no such commit: $1"; exit 2; }
+        commit=$(git rev-parse --verify --quiet "$1^{commit}") \
+            || { echo "no such commit: $1"; exit 2; }
         count_there "$commit"
         count_here
         compare "$scratch/there" "$scratch/here" "$1" || true

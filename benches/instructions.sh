@@ -144,8 +144,8 @@ check() {
     grep '^# tools' "$BUDGET"
     echo "made the budget, and these are $(tools): its commit is counted again."
     if ! git rev-parse --verify --quiet "$commit^{commit}" >/dev/null; then
-        echo "That is $commit, which is not in this clone. If the clone is shallow, 'git fetch"
-        echo "--unshallow' brings it; else it is lost, and the budget is to be written anew."
+        echo "$commit is not in this clone. If the clone is shallow,"
+        echo "'git fetch --unshallow' brings it; else it is lost: write the budget anew."
         return 77
     fi
     count_there "$commit"

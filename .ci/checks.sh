@@ -3,6 +3,7 @@
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml
+readonly BUDGET=benches/instructions.budget
 # What is checked here is not the last per cent of speed, so it is built quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_DEV_DEBUG=line-tables-only
@@ -74,6 +75,24 @@ package() {
 loom() {
     CFLAGS=-O0 LOOM_MAX_PREEMPTIONS=2 RUSTFLAGS='--cfg greenroom_loom' \
         cargo test --locked --release --lib --target-dir target/loom loom
+}
+
+# The hot paths against their budget; and first, that a case which leaves it would be seen.
+instructions() {
+    local change wanted status
+    while read -r change wanted; do
+        status=0
+        awk -v change="$change" '$1 == "tell" { $2 *= change } { print }' "$BUDGET" \
+            | benches/instructions.sh --compare "$BUDGET" - >/dev/null || status=$?
+        echo "tell at $change of its budget: status $status, and $wanted is wanted"
+        [ "$status" = "$wanted" ]
+    done <<'CHANGES'
+1.05 1
+1.02 0
+0.98 0
+0.95 1
+CHANGES
+    benches/instructions.sh --check
 }
 
 asan() {

@@ -1,12 +1,22 @@
 #!/usr/bin/env bash
-# Counts the instructions of an operation with callgrind: `benches/instructions.sh [COMMIT]`, for
-# the working tree and, beside it, for another commit.
+# Counts the instructions of an operation with callgrind, on one worker:
 #
-# The same benches/instructions.rs is built with both. Each case runs a number of times and twice as
-# often, and the difference of the two counts is what an operation takes.
+#   benches/instructions.sh            in the working tree
+#   benches/instructions.sh COMMIT     and beside it in another commit
+#   benches/instructions.sh --check    and beside it the budget: fails where they differ too much
+#   benches/instructions.sh --budget   in the commit checked out, and writes that as the budget
+#   benches/instructions.sh --compare BUDGET COUNTS    what --check says of these two files
+#
+# Each case runs a number of times and twice as often, and the difference of the two counts is what
+# an operation takes. Another commit is built with the same benches/instructions.rs.
 set -eu -o pipefail
 shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The counts at a commit, which it names, and the tools that they were made with.
+readonly BUDGET=benches/instructions.budget
+# Per cent by which a case may differ from its budget.
+readonly TOLERANCE=3
 
 # How often each case runs: whole bursts and batches of benches/instructions.rs, and so often that
 # the few thousand instructions by which two runs differ are less than 0.1 % of the count. `timer`
@@ -34,15 +44,15 @@ build() {
 # that of the working tree: cargo names the programs of two trees alike, and tells by the times of
 # the files alone which one it has.
 build_commit() {
-    local tree=$1/tree
+    local tree=$scratch/tree
     rm -rf "$tree"
-    git worktree add --quiet --force --detach "$tree" "$2"
+    git worktree add --quiet --force --detach "$tree" "$1"
     # shellcheck disable=SC2064 # as it is now
     trap "git worktree remove --force '$tree'" EXIT
     cp benches/instructions.rs "$tree/benches/"
     grep -qx 'name = "instructions"' "$tree/Cargo.toml" \
         || printf '\n[[bench]]\nname = "instructions"\nharness = false\n' >>"$tree/Cargo.toml"
-    (cd "$tree" && build "$1/build")
+    (cd "$tree" && build "$scratch/build")
 }
 
 # Prints how many instructions a program takes for a case that runs so often.
@@ -53,36 +63,132 @@ collect() {
     sed -n 's/.*Collected : \([0-9]*\).*/\1/p' <<<"$output"
 }
 
-# Prints how many an operation takes.
+# Prints how many an operation of a program takes, case by case.
 count() {
-    local once twice
-    once=$(collect "$1" "$2" "$3")
-    twice=$(collect "$1" "$2" "$((2 * $3))")
-    awk "BEGIN { printf \"%.1f\", ($twice - $once) / $3 }"
+    local case times once twice
+    while read -r case times; do
+        [ -n "$case" ] || continue
+        once=$(collect "$1" "$case" "$times")
+        twice=$(collect "$1" "$case" "$((2 * times))")
+        awk "BEGIN { printf \"%-10s %8.1f\n\", \"$case\", ($twice - $once) / $times }"
+    done <<<"$CASES"
 }
 
+# Counts in the working tree.
+count_here() {
+    local program
+    program=$(build "$target")
+    count "$program" | tee "$scratch/here"
+}
+
+# Counts in a commit.
+count_there() {
+    local program
+    program=$(build_commit "$1")
+    echo "in $1:"
+    count "$program" | tee "$scratch/there"
+    echo 'here:'
+}
+
+# Prints the counts of two files beside each other, the first of which is called so. Fails if they
+# differ too much in a case, or if a case is in one of them only.
+compare() {
+    awk -v title="$3" -v tolerance="$TOLERANCE" '
+        function row(name, before, now, change, how) {
+            printf "%-10s %12s %12s %9s  %s\n", name, before, now, change, how
+            if (how) differ = 1
+        }
+        BEGIN { row("case", title, "here") }
+        /^#/ { next }
+        NR == FNR { before[$1] = $2; next }
+        !($1 in before) { row($1, "-", $2, "", "new"); next }
+        {
+            change = 100 * ($2 / before[$1] - 1)
+            how = change > tolerance ? "slower" : change < -tolerance ? "faster" : ""
+            row($1, before[$1], $2, sprintf("%+.2f %%", change), how)
+            delete before[$1]
+        }
+        END {
+            for (name in before) row(name, before[name], "-", "", "gone")
+            exit differ
+        }
+    ' "$1" "$2"
+}
+
+# The same, and what to do about it.
+hold_against() {
+    compare "$@" && return
+    echo
+    echo "Slower by more than $TOLERANCE %: make it as fast again; or, if it is worth the price,"
+    echo 'commit it, write the budget anew (benches/instructions.sh --budget), commit that in the'
+    echo 'same change, and say so in benches/RESULTS.md.'
+    echo 'Faster, new or gone: write the budget anew too, so that it catches what comes next.'
+    return 1
+}
+
+# What a count depends on besides the sources. The CPU is not named: without AVX2 glibc's memcpy
+# takes 1 % more of `spawn`, and nothing of the others.
+tools() {
+    echo "$(rustc -V), $(valgrind --version), $(getconf GNU_LIBC_VERSION), $(uname -m)"
+}
+
+# With other tools than those of the budget its commit is counted again.
+check() {
+    local commit
+    if grep -qxF "# tools  $(tools)" "$BUDGET"; then
+        count_here
+        hold_against "$BUDGET" "$scratch/here" budget
+        return
+    fi
+    commit=$(sed -n 's/^# commit //p' "$BUDGET")
+    grep '^# tools' "$BUDGET"
+    echo "made the budget, and these are $(tools): its commit is counted again."
+    if ! git rev-parse --verify --quiet "$commit^{commit}" >/dev/null; then
+        echo "$commit is not in this clone. If the clone is shallow,"
+        echo "'git fetch --unshallow' brings it; else it is lost: write the budget anew."
+        return 77
+    fi
+    count_there "$commit"
+    count_here
+    hold_against "$scratch/there" "$scratch/here" "${commit:0:10}"
+}
+
+write_budget() {
+    if [ -n "$(git status --porcelain -- src Cargo.toml Cargo.lock benches/instructions.rs)" ]; then
+        echo 'Commit the sources first: the budget names the commit that has these counts.'
+        return 1
+    fi
+    count_here
+    {
+        echo '# Instructions an operation, against which .ci/run holds the sources;'
+        echo '# written by benches/instructions.sh --budget.'
+        echo "# commit $(git rev-parse HEAD)"
+        echo "# tools  $(tools)"
+        cat "$scratch/here"
+    } >"$BUDGET"
+    echo "Commit $BUDGET on top of that commit, which it names: amended, it would be lost."
+}
+
+if [ "${1:-}" = --compare ]; then
+    hold_against "$2" "$3" budget
+    exit
+fi
 command -v valgrind >/dev/null || { echo 'valgrind is not installed'; exit 2; }
 
-# Both programs must differ in greenroom alone.
-unset CARGO_BUILD_TARGET RUSTFLAGS
+# Both programs must differ in greenroom alone, and be built as Cargo.toml says.
+unset CARGO_BUILD_TARGET RUSTFLAGS "${!CARGO_PROFILE_RELEASE_@}"
 mkdir -p "${CARGO_TARGET_DIR:-target}/instructions"
 target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
-there=
-if [ "$#" != 0 ]; then
-    commit=$(git rev-parse --verify --quiet "$1^{commit}") || { echo "no such commit: $1"; exit 2; }
-    there=$(build_commit "$target/instructions" "$commit")
-fi
-here=$(build "$target")
-
-printf '%-10s %12s %12s %9s\n' 'case' "${1:-}" 'here' ''
-while read -r case times; do
-    [ -n "$case" ] || continue
-    now=$(count "$here" "$case" "$times")
-    if [ -z "$there" ]; then
-        printf '%-10s %12s %12s\n' "$case" '' "$now"
-    else
-        before=$(count "$there" "$case" "$times")
-        change=$(awk "BEGIN { printf \"%+.2f\", 100 * ($now / $before - 1) }")
-        printf '%-10s %12s %12s %7s %%\n' "$case" "$before" "$now" "$change"
-    fi
-done <<<"$CASES"
+scratch=$target/instructions
+case ${1:-} in
+    '') count_here ;;
+    --check) check ;;
+    --budget) write_budget ;;
+    *)
+        commit=$(git rev-parse --verify --quiet "$1^{commit}") \
+            || { echo "no such commit: $1"; exit 2; }
+        count_there "$commit"
+        count_here
+        compare "$scratch/there" "$scratch/here" "$1" || true
+        ;;
+esac

@@ -222,11 +222,7 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        if self.inner.closing.has_begun() {
-            drop_refused(future);
-            return cancelled();
-        }
-        spawn_on(self.inner.clone(), future)
+        spawn_in(self.inner.clone(), future)
     }
 
     /// Shuts down on this thread.
@@ -419,7 +415,22 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    Runtime::current().spawn(future)
+    match current::runtime() {
+        Some(runtime) => spawn_in(runtime, future),
+        None => panic!("{}", crate::SpawnProblem::NoRuntime),
+    }
+}
+
+fn spawn_in<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    if runtime.closing.has_begun() {
+        drop_refused(future);
+        return cancelled();
+    }
+    spawn_on(runtime, future)
 }
 
 /// Lets others run: the task goes to the back of the queue, once.

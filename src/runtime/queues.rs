@@ -35,7 +35,7 @@ pub(crate) const NEWEST_RUNS_MAX: u32 = 3;
 const STIR_LOOKS: u32 = 64;
 
 pub(crate) struct Queues {
-    stations: Box<[Station]>,
+    stations: Box<[Arc<Station>]>,
     /// What comes from outside.
     injector: Injector,
     pub(super) sleep: Sleep,
@@ -80,10 +80,12 @@ impl Station {
 
 impl Queues {
     pub(crate) fn new(workers: usize, sleep: Sleep) -> Self {
-        let station = |_| Station {
-            is_owned: AtomicBool::new(false),
-            ring: Ring::new(),
-            backlog: Injector::new(),
+        let station = |_| {
+            Arc::new(Station {
+                is_owned: AtomicBool::new(false),
+                ring: Ring::new(),
+                backlog: Injector::new(),
+            })
         };
         Queues {
             stations: (0..workers).map(station).collect(),
@@ -115,7 +117,8 @@ impl Queues {
         self.injector.pop().or_else(|| {
             self.stations
                 .iter()
-                .find_map(|Station { ring, backlog, .. }| {
+                .find_map(|station| {
+                    let Station { ring, backlog, .. } = &**station;
                     let own = ring.take_oldest().or_else(|| backlog.pop());
                     own.or_else(|| ring.take_newest())
                 })
@@ -139,7 +142,7 @@ impl Queues {
 
     /// How much waits for a worker, and how much comes from outside; hints.
     pub(super) fn lens(&self) -> (usize, Vec<usize>) {
-        let own = self.stations.iter().map(Station::len_in_all);
+        let own = self.stations.iter().map(|station| station.len_in_all());
         (self.injector.len(), own.collect())
     }
 
@@ -157,6 +160,8 @@ impl Queues {
 /// A worker's own side of the queues; it stays on the worker's thread.
 pub struct Local {
     queues: Arc<Queues>,
+    /// This worker's, so that it need not be looked up.
+    station: Arc<Station>,
     index: usize,
     /// This one is the owner of the ring, and may push and pop there (N3).
     owns: Cell<bool>,
@@ -182,6 +187,7 @@ impl Local {
         stir_every: Option<Duration>,
     ) -> Self {
         let local = Local {
+            station: queues.stations[index].clone(),
             owns: Cell::new(false),
             stir_every: stir_every.filter(|_| queues.workers() > 1),
             stir_at: Cell::new(Instant::now()),
@@ -225,7 +231,7 @@ impl Local {
     }
 
     fn station(&self) -> &Station {
-        &self.queues.stations[self.index]
+        &self.station
     }
 
     /// Takes an entry that was woken on this worker. `again`: by its own run, so it goes to the
@@ -329,7 +335,7 @@ impl Local {
             .map(|at| (start + at) % count)
             .filter(|&victim| victim != self.index)
             .find_map(|victim| {
-                let Station { ring, backlog, .. } = &self.queues.stations[victim];
+                let Station { ring, backlog, .. } = &*self.queues.stations[victim];
                 ring.steal_into(own).or_else(|| {
                     let half = (backlog.len() / 2).min(CAPACITY / 2);
                     backlog.pop_some(half, |entry| self.push_back(entry))

@@ -4,6 +4,9 @@
 //! that. Wakers are taken out before they are called, each call contained, so a waker may do
 //! anything, even drop its own future.
 
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::Pin;

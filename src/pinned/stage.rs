@@ -180,7 +180,8 @@ impl Stage {
     /// [`run_ready`](Stage::run_ready) or [`block_on`](Stage::block_on), on whatever thread that comes from.
     ///
     /// It is to have the foreign loop come back, by an event of its own for example, and must not wait. A
-    /// second call replaces the first. A panic in it is contained. It is dropped with the stage.
+    /// second call replaces the first. A panic in it is contained. It is dropped with the stage; a call that is
+    /// under way on another thread just then may end after that.
     pub fn on_wake(&self, interrupt: impl Fn() + Send + Sync + 'static) {
         let call = self.seat().call();
         call.set(Some(Arc::new(interrupt)));

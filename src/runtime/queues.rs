@@ -115,13 +115,11 @@ impl Queues {
     /// Takes something of anybody's, by whoever owns none of the rings.
     pub(super) fn take_any(&self) -> Option<Entry> {
         self.injector.pop().or_else(|| {
-            self.stations
-                .iter()
-                .find_map(|station| {
-                    let Station { ring, backlog, .. } = &**station;
-                    let own = ring.take_oldest().or_else(|| backlog.pop());
-                    own.or_else(|| ring.take_newest())
-                })
+            self.stations.iter().find_map(|station| {
+                let Station { ring, backlog, .. } = &**station;
+                let own = ring.take_oldest().or_else(|| backlog.pop());
+                own.or_else(|| ring.take_newest())
+            })
         })
     }
 

@@ -1,0 +1,89 @@
+//! Who is woken, and who waits no more.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::{Ticket, Waiters};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Somebody who waits, and how often they were woken.
+#[derive(Default)]
+struct Waiting {
+    ticket: Ticket,
+    bell: Arc<Bell>,
+}
+
+impl Waiting {
+    fn poll(&mut self, waiters: &Waiters) {
+        let waker = Waker::from(self.bell.clone());
+        let mut cx = Context::from_waker(&waker);
+        let polled = waiters.poll(&mut self.ticket, &mut cx, || false);
+        assert_eq!(polled, Poll::Pending);
+    }
+
+    fn wakes(&self) -> usize {
+        self.bell.0.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn each_who_waits_is_woken_once_however_often_they_were_polled() {
+    let waiters = Waiters::new();
+    let mut all: [Waiting; 5] = Default::default();
+    for waiting in &mut all {
+        waiting.poll(&waiters);
+        waiting.poll(&waiters);
+    }
+    waiters.wake_all();
+    waiters.wake_all();
+    assert_eq!(all.map(|waiting| waiting.wakes()), [1; 5]);
+}
+
+#[test]
+fn who_has_left_is_not_woken_and_their_place_goes_to_another() {
+    let waiters = Waiters::new();
+    let mut all: [Waiting; 3] = Default::default();
+    all.iter_mut().for_each(|waiting| waiting.poll(&waiters));
+    waiters.leave(&mut all[0].ticket);
+    waiters.leave(&mut all[1].ticket);
+    let mut late: [Waiting; 2] = Default::default();
+    late.iter_mut().for_each(|waiting| waiting.poll(&waiters));
+    waiters.wake_all();
+    assert_eq!(all.map(|waiting| waiting.wakes()), [0, 0, 1]);
+    assert_eq!(late.map(|waiting| waiting.wakes()), [1, 1]);
+}
+
+#[test]
+fn who_was_woken_and_leaves_late_takes_nobody_elses_place() {
+    let waiters = Waiters::new();
+    let mut early: [Waiting; 2] = Default::default();
+    early.iter_mut().for_each(|waiting| waiting.poll(&waiters));
+    waiters.wake_all();
+    let mut later: [Waiting; 2] = Default::default();
+    later.iter_mut().for_each(|waiting| waiting.poll(&waiters));
+    early
+        .iter_mut()
+        .for_each(|waiting| waiters.leave(&mut waiting.ticket));
+    waiters.wake_all();
+    assert_eq!(later.map(|waiting| waiting.wakes()), [1, 1]);
+}
+
+#[test]
+fn who_waits_again_after_a_wake_is_woken_again() {
+    let waiters = Waiters::new();
+    let mut all: [Waiting; 3] = Default::default();
+    for _ in 0..3 {
+        all.iter_mut().for_each(|waiting| waiting.poll(&waiters));
+        waiters.wake_all();
+    }
+    assert_eq!(all.map(|waiting| waiting.wakes()), [3; 3]);
+}

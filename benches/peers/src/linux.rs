@@ -68,7 +68,8 @@ mod tests {
         const SIZE: usize = 64 << 20;
         let (memory, time, begin) = (resident(), processor_time(), Instant::now());
         let written = hint::black_box(vec![1_u8; SIZE]);
-        assert!(resident() - memory > SIZE as f64 / 2.0 && peak() >= resident());
+        assert!(resident() - memory > SIZE as f64 / 2.0);
+        assert!(peak() > SIZE as f64 / 2.0);
         drop(written);
         while processor_time() == time {
             assert!(

@@ -88,8 +88,8 @@ impl Bytes {
     }
 }
 
-/// Adds to its state what it is told, and is counted.
-async fn dormant<W: Way>(mut inbox: W::Inbox<u64>, mut state: u64) {
+/// Adds to its state what it is told, and is counted; it has `_guard` until it is gone.
+async fn dormant<W: Way>(mut inbox: W::Inbox<u64>, mut state: u64, _guard: impl Send) {
     while let Some(number) = W::recv(&mut inbox).await {
         state += number;
         std::hint::black_box(state);
@@ -100,7 +100,7 @@ async fn dormant<W: Way>(mut inbox: W::Inbox<u64>, mut state: u64) {
 /// Actors that have handled a message.
 pub async fn actor<W: Way>() -> Vec<Figure> {
     let spawn = |n| {
-        let actor = W::actor(move |inbox| dormant::<W>(inbox, n));
+        let actor = W::actor(move |inbox| dormant::<W>(inbox, n, ()));
         W::tell(&actor, 1);
         actor
     };
@@ -162,7 +162,7 @@ pub async fn timer<W: Way>() -> Vec<Figure> {
 
 /// Addresses of one actor.
 pub async fn address<W: Way>() -> Vec<Figure> {
-    let actor = W::actor(|inbox| dormant::<W>(inbox, 0));
+    let actor = W::actor(|inbox| dormant::<W>(inbox, 0, ()));
     let resident = linux::resident();
     counting::start();
     let held: Vec<_> = (0..ADDRESSES).map(|_| actor.clone()).collect();
@@ -182,17 +182,11 @@ impl Drop for Gone {
     }
 }
 
-/// As `dormant`, and counted once more when it is gone.
-async fn passing<W: Way>(inbox: W::Inbox<u64>, state: u64, gone: Gone) {
-    dormant::<W>(inbox, state).await;
-    drop(gone);
-}
-
 /// Spawns a million actors without a pause, telling each a message; waits until all rest, lets go
 /// of them, and waits until all are gone.
 async fn come_and_go<W: Way>(held: &mut [Option<W::Address<u64>>]) {
     for (n, place) in (0..MILLION).zip(&mut *held) {
-        let actor = W::actor(move |inbox| passing::<W>(inbox, n, Gone));
+        let actor = W::actor(move |inbox| dormant::<W>(inbox, n, Gone));
         W::tell(&actor, 1);
         *place = Some(actor);
     }

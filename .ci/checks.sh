@@ -116,10 +116,10 @@ rust_version() {
     cargo "+$oldest" check --locked --all-targets --target-dir target/oldest
 }
 
-# The comparison builds, and a short case of each peer gives its figure, whatever that is: to
-# optimize all the peers would take minutes.
+# The comparison builds, and a short case of each peer and points of `scaling` give their figures,
+# whatever these are: to optimize all the peers would take minutes.
 peers() {
-    local program=target/peers/debug/peers peer case figures
+    local program=target/peers/debug/peers scaling=target/peers/debug/scaling peer case figures
     cargo build --locked --manifest-path "$PEERS" --target-dir target/peers
     while read -r case peer; do
         figures=$(timeout 60 "$program" case "$peer" "$case")
@@ -138,6 +138,14 @@ task_yield smolscale
 task_yield nexosim
 task_recursive rayon
 SHORT
+    for peer in greenroom tokio; do
+        for case in '100 2' address; do
+            # shellcheck disable=SC2086 # live actors and workers are two words
+            figures=$(timeout 60 "$scaling" one "$peer" $case)
+            echo "$peer $case: $figures"
+            [ -n "$figures" ]
+        done
+    done
 }
 
 # Every example, to its end. Those that want arguments have a function of their own.

@@ -54,10 +54,24 @@ mod body {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Whoever waits has changed nothing, as if it came later, which is a way of its own and tried
-    /// too. So this one is not followed further; two who wait for a third would take turns for ever.
+    std::thread_local! {
+        static FOLLOWS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+
+    /// From now on the model that runs on this thread follows those that wait for a lock, too. One
+    /// with few threads can.
+    #[cfg(test)]
+    pub(crate) fn follow_waits() {
+        FOLLOWS.set(true);
+    }
+
+    /// Whoever waits has changed nothing, as if it came later, which is a way of its own and mostly
+    /// tried too. So this one is not followed further, unless the model asks for it; two who wait
+    /// for a third would take turns for ever.
     pub(super) fn relax(_attempt: u32) {
-        loom::skip_branch();
+        if !FOLLOWS.get() {
+            loom::skip_branch();
+        }
         yield_now();
     }
 }
@@ -139,6 +153,8 @@ mod body {
 
 use std::time::Duration;
 
+#[cfg(all(test, greenroom_loom))]
+pub(crate) use body::follow_waits;
 pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, memory, mutant};
 pub(crate) use body::{thread_local, yield_now};
 

@@ -22,8 +22,9 @@ impl std::task::Wake for Bell {
 /// Whenever the last address goes, the source is read to its end, and then the actor is closed.
 #[test]
 fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
+    // The fault that it is to find takes more than others do.
+    crate::sync::follow_waits();
     let mut builder = ::loom::model::Builder::new();
-    // The fault that it is to find takes more of them than others do.
     builder.preemption_bound = Some(4);
     builder.check(|| {
         let (address, mut actor) = crate::actor(|mut cx: crate::Context<u32>| async move {

@@ -1,5 +1,6 @@
 //! Where a measurement was made.
 
+use std::fmt;
 use std::fs;
 use std::process::Command;
 use std::time::Instant;
@@ -101,4 +102,35 @@ pub fn median(figures: &[f64]) -> Option<Median> {
         least: *sorted.first()?,
         greatest: *sorted.last()?,
     })
+}
+
+impl fmt::Display for Median {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [middle, least, greatest] = [self.middle, self.least, self.greatest].map(number);
+        write!(f, "{middle} ({least} to {greatest})")
+    }
+}
+
+/// Three digits or so, with k and M.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        1e6.. => format!("{:.2}M", value / 1e6),
+        1e4.. => format!("{:.0}k", value / 1e3),
+        100.0.. => format!("{value:.0}"),
+        ..0.005 => "0".to_owned(),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_written_with_its_range_and_three_digits() {
+        let figures = [12_345.0, -0.001, 1.0 / 3.0, 2_500_000.0, 312.4];
+        let text = median(&figures).map(|median| median.to_string());
+        assert_eq!(text.as_deref(), Some("312 (0 to 2.50M)"));
+        assert_eq!([figures[0], figures[2]].map(number), ["12k", "0.33"]);
+    }
 }

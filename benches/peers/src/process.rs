@@ -9,68 +9,53 @@ use std::time::Duration;
 use crate::figures::{Figure, IDLE_CPU, LIVE, PEAK, RESIDENT, SWITCHES, TASK};
 use crate::sizes::{SETTLE, WATCH};
 use peers::counting;
-
-/// The number of a line `name:  number ..` of a file under `/proc`; 0 if there is none.
-fn field(text: &str, name: &str) -> u64 {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let number = line.and_then(|rest| rest.split_whitespace().next());
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
-fn kilobytes(name: &str) -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = field(&status, name);
-    assert_ne!(kilobytes, 0, "/proc/self/status has no {name}");
-    kilobytes as f64
-}
+use peers::linux::{self, field};
 
 /// The greatest resident size so far, when this was made.
 pub struct Peak {
-    kilobytes: f64,
+    bytes: f64,
 }
 
 impl Peak {
     /// To be made just before the first spawn.
     pub fn now() -> Self {
         Self {
-            kilobytes: kilobytes("VmHWM"),
+            bytes: linux::peak(),
         }
     }
 
     /// How much it has grown, an actor.
     pub fn growth(&self, actors: u64) -> Figure {
-        let grown = kilobytes("VmHWM") - self.kilobytes;
+        let grown = linux::peak() - self.bytes;
         Figure {
             what: PEAK,
-            value: grown * 1024.0 / actors as f64,
+            value: grown / actors as f64,
         }
     }
 }
 
 /// Resident and allocated memory, from when this was made.
 pub struct Memory {
-    kilobytes: f64,
+    bytes: f64,
 }
 
 impl Memory {
     /// To be made just before the first spawn.
     pub fn now() -> Self {
-        let kilobytes = kilobytes("VmRSS");
+        let bytes = linux::resident();
         counting::start();
-        Self { kilobytes }
+        Self { bytes }
     }
 
     /// How much both have grown, an actor; once all is at rest.
     pub fn growth(&self, actors: u64) -> Vec<Figure> {
         thread::sleep(SETTLE);
         let live = counting::stop();
-        let grown = kilobytes("VmRSS") - self.kilobytes;
+        let grown = linux::resident() - self.bytes;
         vec![
             Figure {
                 what: RESIDENT,
-                value: grown * 1024.0 / actors as f64,
+                value: grown / actors as f64,
             },
             Figure {
                 what: LIVE,

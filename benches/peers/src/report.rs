@@ -1,15 +1,15 @@
 //! A whole run: what is asked for, and where its results go.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::{env, fs, io};
+use std::{env, io};
 
 use crate::cases::{CASES, Case};
 use crate::roster::{PEERS, Peer};
 use crate::rounds::{Outcome, measure};
 use crate::{chart, table};
-use peers::machine;
+use peers::{machine, results};
 
 /// What is to be measured.
 pub struct Request {
@@ -32,12 +32,6 @@ impl Default for Request {
             record: false,
         }
     }
-}
-
-/// The folder that this package is in: `benches`.
-fn benches() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().expect("it is in one")
 }
 
 /// Measures and prints a line as soon as it is known; fails if a program did.
@@ -80,8 +74,8 @@ pub fn run(request: &Request) -> ExitCode {
 /// Draws the chart, beside this program or, if it is to be recorded, beside the results.
 fn keep(request: &Request, outcomes: &[Outcome], entry: &str) -> io::Result<PathBuf> {
     let chart = if request.record {
-        record(entry)?;
-        benches().join("results.svg")
+        results::record("", entry)?;
+        results::folder().join("results.svg")
     } else {
         env::current_exe()?.with_file_name("results.svg")
     };
@@ -91,14 +85,4 @@ fn keep(request: &Request, outcomes: &[Outcome], entry: &str) -> io::Result<Path
         .collect();
     chart::draw(&chart, &lines, &request.peers).map_err(io::Error::other)?;
     Ok(chart)
-}
-
-/// Puts the entry before the newest one of `RESULTS.md`.
-fn record(entry: &str) -> io::Result<()> {
-    let path = benches().join("RESULTS.md");
-    let old = fs::read_to_string(&path)?;
-    let head = old.find("\n## ").map_or(old.len(), |newest| newest + 1);
-    let (head, entries) = old.split_at(head);
-    let today = machine::today();
-    fs::write(&path, format!("{head}## {today}\n\n{entry}\n{entries}"))
 }

@@ -1,13 +1,9 @@
 //! Runs the programs, each in a process of its own, in turns.
 
-use std::io;
-use std::process::{self, Child, Command, Stdio};
-
 use crate::cases::Case;
 use crate::roster::Peer;
+use peers::child;
 
-/// What `timeout` returns if the time is over.
-const TIMED_OUT: i32 = 124;
 /// A peer that has hung so often in a case is not waited for again.
 const PATIENCE: usize = 2;
 
@@ -39,12 +35,13 @@ pub fn measure(case: Case, peers: &[&Peer], rounds: usize, failures: &mut Vec<St
             .filter(|&peer| outcome.hangs[peer] < PATIENCE)
             .collect();
         for together in turns.chunks(at_once) {
-            let children = together
-                .iter()
-                .map(|&peer| (peer, start(peers[peer].name, case)));
+            let children = together.iter().map(|&peer| {
+                let words = ["case", peers[peer].name, case.name()];
+                (peer, child::start(&words, case.limit()))
+            });
             for (peer, child) in children.collect::<Vec<_>>() {
                 outcome.runs[peer] += 1;
-                match child.and_then(finish) {
+                match child.and_then(child::finish) {
                     Ok(Some(figures)) => outcome.add(peer, figures),
                     Ok(None) => outcome.hangs[peer] += 1,
                     Err(error) => {
@@ -68,33 +65,4 @@ impl Outcome {
             self.rows[row].1[peer].push(value);
         }
     }
-}
-
-fn start(peer: &str, case: Case) -> io::Result<Child> {
-    // This program, even if it is built anew meanwhile.
-    let program = format!("/proc/{}/exe", process::id());
-    Command::new("timeout")
-        .args(["--kill-after=5", &case.limit().as_secs().to_string()])
-        .args([&program, "case", peer, case.name()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-}
-
-/// The figures that a program has printed; `None` if it hung.
-fn finish(child: Child) -> io::Result<Option<Vec<(String, f64)>>> {
-    let output = child.wait_with_output()?;
-    if output.status.code() == Some(TIMED_OUT) {
-        return Ok(None);
-    }
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(io::Error::other(format!("{}\n{text}", output.status)));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let figures = text.lines().filter_map(|line| {
-        let (what, value) = line.split_once('\t')?;
-        Some((what.to_owned(), value.parse().ok()?))
-    });
-    Ok(Some(figures.collect()))
 }

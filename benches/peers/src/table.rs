@@ -105,27 +105,11 @@ impl Line<'_> {
 
     fn cell(&self, index: usize) -> String {
         let (runs, hangs) = (self.outcome.runs[index], self.outcome.hangs[index]);
-        match self.medians[index].map(range) {
+        match self.medians[index].map(|median| median.to_string()) {
             Some(text) if hangs > 0 => format!("{text}, hung {hangs} of {runs}"),
             Some(text) => text,
             None if hangs > 0 => format!("hung {hangs} of {runs}"),
             None => "–".to_owned(),
         }
-    }
-}
-
-fn range(median: Median) -> String {
-    let [middle, least, greatest] = [median.middle, median.least, median.greatest].map(number);
-    format!("{middle} ({least} to {greatest})")
-}
-
-/// Three digits or so, with k and M.
-fn number(value: f64) -> String {
-    match value.abs() {
-        1e6.. => format!("{:.2}M", value / 1e6),
-        1e4.. => format!("{:.0}k", value / 1e3),
-        100.0.. => format!("{value:.0}"),
-        0.0 => "0".to_owned(),
-        _ => format!("{value:.2}"),
     }
 }

@@ -1,0 +1,215 @@
+//! What a message and a spawn cost while so many actors live.
+
+use std::iter::repeat_n;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use peers::linux::processor_time;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::figures::{self, Figure};
+use crate::way::Way;
+
+/// Rings that all actors are in, with a token each, so that every worker has work. Several tokens
+/// in one ring would catch up with each other, and be handled together ever after.
+const RINGS: usize = 16;
+/// What all tokens together tell when they are done.
+const TOKENS: u64 = RINGS as u64;
+/// Messages before the measurement, and in it, whatever the number of actors.
+const WARM_HOPS: u64 = 1 << 18;
+const HOPS: u64 = 1 << 20;
+/// Actors that are spawned before the last ones have ended.
+const WAVE: u64 = 1000;
+/// Waves before the measurement, and in it.
+const WARM_WAVES: usize = 20;
+const WAVES: usize = 200;
+
+/// Messages, and then spawns, while `live` actors live.
+pub async fn run<W: Way>(live: u64) -> Vec<Figure> {
+    let (done, mut sums) = adder::<W>([live, TOKENS, TOKENS, live].into_iter());
+    let stations = stations::<W>(live, &done);
+    for ring in rings(&stations) {
+        close::<W>(ring);
+    }
+    check(&mut sums, "stations", live).await;
+
+    go_round::<W>(&stations, WARM_HOPS);
+    check(&mut sums, "tokens", TOKENS).await;
+    let watch = Stopwatch::start();
+    go_round::<W>(&stations, HOPS);
+    check(&mut sums, "tokens", TOKENS).await;
+    let message = watch.figures([figures::MESSAGE, figures::MESSAGE_CPU], HOPS);
+
+    let spawn = spawns::<W>().await;
+
+    for station in &stations {
+        W::tell(station, Message::Leave);
+    }
+    check(&mut sums, "hops", WARM_HOPS + HOPS).await;
+    [message, spawn].concat()
+}
+
+/// How long it takes, and how much processor time all threads together.
+struct Stopwatch {
+    begin: Instant,
+    processor: Duration,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self {
+            begin: Instant::now(),
+            processor: processor_time(),
+        }
+    }
+
+    fn figures(&self, [wall, processor]: [&'static str; 2], count: u64) -> [Figure; 2] {
+        let nanoseconds = |time: Duration| time.as_secs_f64() * 1e9 / count as f64;
+        [
+            (wall, nanoseconds(self.begin.elapsed())),
+            (processor, nanoseconds(processor_time() - self.processor)),
+        ]
+    }
+}
+
+/// An actor that adds up so many numbers, gives the sum away, and goes on with the next count.
+fn adder<W: Way>(
+    counts: impl Iterator<Item = u64> + Send + 'static,
+) -> (W::Address<u64>, UnboundedReceiver<u64>) {
+    let (sums, receiver) = unbounded_channel();
+    (W::actor(|inbox| add::<W>(inbox, counts, sums)), receiver)
+}
+
+async fn add<W: Way>(
+    mut inbox: W::Inbox<u64>,
+    counts: impl Iterator<Item = u64> + Send,
+    sums: UnboundedSender<u64>,
+) {
+    for count in counts {
+        let mut sum = 0;
+        for _ in 0..count {
+            sum += W::recv(&mut inbox).await.expect("all are told");
+        }
+        sums.send(sum).expect("the driver waits");
+    }
+}
+
+/// Ends the program if the next sum is not what it has to be.
+async fn check(sums: &mut UnboundedReceiver<u64>, what: &str, expected: u64) {
+    let sum = sums.recv().await.expect("there is one more sum");
+    assert_eq!(sum, expected, "wrong result: {what}");
+}
+
+enum Message<W: Way> {
+    Next(W::Address<Message<W>>),
+    Hop(u64),
+    Leave,
+}
+
+/// Passes tokens on until they have no hops left; tells `done` what it has done.
+async fn station<W: Way>(mut inbox: W::Inbox<Message<W>>, done: W::Address<u64>) {
+    let (mut seen, mut next) = (0, None);
+    while let Some(message) = W::recv(&mut inbox).await {
+        match message {
+            Message::Next(station) => {
+                next = Some(station);
+                W::tell(&done, 1);
+            }
+            Message::Hop(left) => {
+                seen += 1;
+                match (left.checked_sub(1), &next) {
+                    (Some(left), Some(next)) => W::tell(next, Message::Hop(left)),
+                    _ => W::tell(&done, 1),
+                }
+            }
+            Message::Leave => break,
+        }
+    }
+    W::tell(&done, seen);
+}
+
+/// So many actors, in an order that has nothing to do with where they are in memory.
+fn stations<W: Way>(live: u64, done: &W::Address<u64>) -> Vec<W::Address<Message<W>>> {
+    let station = |_| {
+        let done = done.clone();
+        W::actor(|inbox| station::<W>(inbox, done))
+    };
+    let mut stations: Vec<_> = (0..live).map(station).collect();
+    Rng::with_seed(live).shuffle(&mut stations);
+    stations
+}
+
+/// Equal parts; some are longer by one.
+fn rings<T>(stations: &[T]) -> impl Iterator<Item = &[T]> {
+    let begin = |ring| ring * stations.len() / RINGS;
+    (0..RINGS).map(move |ring| &stations[begin(ring)..begin(ring + 1)])
+}
+
+/// Tells every one who is the next.
+fn close<W: Way>(ring: &[W::Address<Message<W>>]) {
+    for (station, next) in ring.iter().zip(ring.iter().cycle().skip(1)) {
+        W::tell(station, Message::Next(next.clone()));
+    }
+}
+
+/// Gives every ring its token, with its share of the hops.
+fn go_round<W: Way>(stations: &[W::Address<Message<W>>], hops: u64) {
+    for ring in rings(stations) {
+        W::tell(&ring[0], Message::Hop(hops / TOKENS - 1));
+    }
+}
+
+/// What a spawned actor has, and tells when it is dropped.
+struct Total<W: Way> {
+    sum: u64,
+    collector: W::Address<u64>,
+}
+
+impl<W: Way> Drop for Total<W> {
+    fn drop(&mut self) {
+        W::tell(&self.collector, self.sum);
+    }
+}
+
+async fn visitor<W: Way>(mut inbox: W::Inbox<u64>, mut total: Total<W>) {
+    while let Some(number) = W::recv(&mut inbox).await {
+        total.sum += number;
+    }
+}
+
+/// Actors that are told one message each, and end; the next wave comes when all of one are gone,
+/// so that none needs memory that no other had before.
+async fn spawns<W: Way>() -> [Figure; 2] {
+    let (collector, mut sums) = adder::<W>(repeat_n(WAVE, WARM_WAVES + WAVES));
+    let mut watch = Stopwatch::start();
+    for wave in 0..WARM_WAVES + WAVES {
+        if wave == WARM_WAVES {
+            watch = Stopwatch::start();
+        }
+        for sum in 0..WAVE {
+            let collector = collector.clone();
+            let total = Total { sum, collector };
+            let visitor = W::actor(|inbox| visitor::<W>(inbox, total));
+            W::tell(&visitor, 1);
+        }
+        check(&mut sums, "sum", WAVE * (WAVE - 1) / 2 + WAVE).await;
+    }
+    watch.figures([figures::SPAWN, figures::SPAWN_CPU], WAVE * WAVES as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_station_is_in_one_ring_and_the_rings_are_equal() {
+        let stations: Vec<usize> = (0..100).collect();
+        assert_eq!(rings(&stations).collect::<Vec<_>>().concat(), stations);
+        assert!(rings(&stations).all(|ring| [6, 7].contains(&ring.len())));
+    }
+
+    #[test]
+    fn every_token_has_the_same_number_of_hops() {
+        assert_eq!([WARM_HOPS % TOKENS, HOPS % TOKENS], [0, 0]);
+    }
+}

@@ -1,0 +1,225 @@
+//! What rests takes of memory: asked of the allocator and not given back, and resident.
+
+use std::future::pending;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::future::yield_now;
+use peers::{counting, linux};
+
+use crate::figures::{self, Figure};
+use crate::way::Way;
+
+/// How many of a thing are measured, and how many of them are begun before the first ones rest.
+const COUNT: u64 = 200_000;
+const AT_ONCE: u64 = 1000;
+/// Addresses that are held.
+const ADDRESSES: u64 = 1_000_000;
+/// Actors that are spawned without a pause.
+const MILLION: u64 = 1_000_000;
+/// How often that is done once more.
+const MORE: usize = 3;
+/// How long all threads may take to come to rest.
+const SETTLE: Duration = Duration::from_millis(100);
+/// Longer than any measurement.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// How many have come so far that they rest, or are gone.
+static COUNTED: AtomicU64 = AtomicU64::new(0);
+
+fn count_one() {
+    COUNTED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Waits until so many have been counted since the last time.
+async fn counted(count: u64) {
+    while COUNTED.load(Ordering::Relaxed) < count {
+        yield_now().await;
+    }
+    assert_eq!(COUNTED.swap(0, Ordering::Relaxed), count, "counted");
+}
+
+/// Room for `count` things, written to beforehand, so that it is resident.
+fn places<T>(count: u64) -> Vec<Option<T>> {
+    (0..count).map(|_| None).collect()
+}
+
+/// Bytes a thing.
+#[derive(Clone, Copy)]
+struct Bytes {
+    live: f64,
+    resident: f64,
+}
+
+impl Bytes {
+    /// What one of so many things adds that `make` makes, each of which is counted when it rests.
+    async fn of<T>(count: u64, mut make: impl FnMut(u64) -> T) -> (Self, Vec<Option<T>>) {
+        let mut held = places(count);
+        let resident = linux::resident();
+        counting::start();
+        for (n, place) in (0..count).zip(&mut held) {
+            *place = Some(make(n));
+            if (n + 1) % AT_ONCE == 0 {
+                counted(AT_ONCE).await;
+            }
+        }
+        thread::sleep(SETTLE);
+        let each = |bytes: f64| bytes / count as f64;
+        let bytes = Self {
+            live: each(counting::stop().bytes as f64),
+            resident: each(linux::resident() - resident),
+        };
+        (bytes, held)
+    }
+
+    fn beyond(self, other: Self) -> Self {
+        Self {
+            live: self.live - other.live,
+            resident: self.resident - other.resident,
+        }
+    }
+
+    fn figures(self) -> Vec<Figure> {
+        vec![
+            (figures::LIVE, self.live),
+            (figures::RESIDENT, self.resident),
+        ]
+    }
+}
+
+/// Adds to its state what it is told, and is counted; it has `_guard` until it is gone.
+async fn dormant<W: Way>(mut inbox: W::Inbox<u64>, mut state: u64, _guard: impl Send) {
+    while let Some(number) = W::recv(&mut inbox).await {
+        state += number;
+        std::hint::black_box(state);
+        count_one();
+    }
+}
+
+/// Actors that have handled a message.
+pub async fn actor<W: Way>() -> Vec<Figure> {
+    let spawn = |n| {
+        let actor = W::actor(move |inbox| dormant::<W>(inbox, n, ()));
+        W::tell(&actor, 1);
+        actor
+    };
+    Bytes::of(COUNT, spawn).await.0.figures()
+}
+
+/// Tasks that do nothing but wait.
+pub async fn task<W: Way>() -> Vec<Figure> {
+    Bytes::of(COUNT, |_| waiting::<W>()).await.0.figures()
+}
+
+fn waiting<W: Way>() -> W::Task {
+    W::task(async {
+        count_one();
+        pending::<()>().await;
+    })
+}
+
+/// What it adds to a waiting task that it has asked an actor, and holds its address in any case.
+/// Where the actor keeps the replies was there before.
+pub async fn ask<W: Way>() -> Vec<Figure> {
+    let mut replies = places(COUNT);
+    let keeper = W::actor(async move |mut inbox: W::Inbox<W::Reply>| {
+        for place in &mut replies {
+            *place = W::recv(&mut inbox).await;
+            count_one();
+        }
+        pending::<()>().await;
+    });
+    let (waiting, _held) = Bytes::of(COUNT, |_| {
+        let keeper = keeper.clone();
+        W::task(async move {
+            count_one();
+            pending::<()>().await;
+            drop(keeper);
+        })
+    })
+    .await;
+    let (asking, _held) = Bytes::of(COUNT, |_| {
+        let keeper = keeper.clone();
+        W::task(async move { W::ask(&keeper).await })
+    })
+    .await;
+    asking.beyond(waiting).figures()
+}
+
+/// What it adds to a waiting task that it waits for a time to come.
+pub async fn timer<W: Way>() -> Vec<Figure> {
+    let (waiting, _held) = Bytes::of(COUNT, |_| waiting::<W>()).await;
+    let (sleeping, _held) = Bytes::of(COUNT, |_| {
+        W::task(async {
+            count_one();
+            W::sleep(HOUR).await;
+        })
+    })
+    .await;
+    sleeping.beyond(waiting).figures()
+}
+
+/// Addresses of one actor.
+pub async fn address<W: Way>() -> Vec<Figure> {
+    let actor = W::actor(|inbox| dormant::<W>(inbox, 0, ()));
+    let resident = linux::resident();
+    counting::start();
+    let held: Vec<_> = (0..ADDRESSES).map(|_| actor.clone()).collect();
+    let live = counting::stop().bytes as f64;
+    let resident = linux::resident() - resident;
+    drop(held);
+    let each = [live, resident].map(|bytes| bytes / ADDRESSES as f64);
+    vec![(figures::LIVE, each[0]), (figures::RESIDENT, each[1])]
+}
+
+/// Counts its actor when that is gone.
+struct Gone;
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        count_one();
+    }
+}
+
+/// Spawns a million actors without a pause, telling each a message; waits until all rest, lets go
+/// of them, and waits until all are gone.
+async fn come_and_go<W: Way>(held: &mut [Option<W::Address<u64>>]) {
+    for (n, place) in (0..MILLION).zip(&mut *held) {
+        let actor = W::actor(move |inbox| dormant::<W>(inbox, n, Gone));
+        W::tell(&actor, 1);
+        *place = Some(actor);
+    }
+    counted(MILLION).await;
+    held.fill_with(|| None);
+    counted(MILLION).await;
+}
+
+/// The peak while a million actors come, what is left of them, and what more millions add, one
+/// after the other; all in bytes for one of a million.
+pub async fn million<W: Way>() -> Vec<Figure> {
+    let mut held = places(MILLION);
+    let (resident, peak) = (linux::resident(), linux::peak());
+    counting::start();
+    come_and_go::<W>(&mut held).await;
+    thread::sleep(SETTLE);
+    let live = counting::live().bytes as f64;
+    let (left, first_peak) = (linux::resident() - resident, linux::peak());
+    for _ in 0..MORE {
+        come_and_go::<W>(&mut held).await;
+    }
+    let last_peak = linux::peak();
+    thread::sleep(SETTLE);
+    linux::trim();
+    let bytes = [
+        first_peak - peak,
+        live,
+        left,
+        last_peak - first_peak,
+        linux::resident() - resident,
+    ];
+    let figures = figures::OF_A_MILLION.into_iter().zip(bytes);
+    figures
+        .map(|(what, bytes)| (what, bytes / MILLION as f64))
+        .collect()
+}

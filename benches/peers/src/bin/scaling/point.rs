@@ -1,0 +1,131 @@
+//! What is measured, each point in a process of its own.
+
+use crate::figures::Figure;
+use crate::way::{Greenroom, Tokio, Way};
+use crate::{cost, memory};
+
+/// How many actors live.
+pub const LIVE: [u64; 5] = [100, 1000, 10_000, 100_000, 1_000_000];
+/// How many workers there are.
+pub const WORKERS: [usize; 4] = [1, 2, 4, 8];
+/// How many workers there are where memory is measured.
+const WORKERS_OF_MEMORY: usize = 2;
+
+/// The programs of one way.
+pub type Measure = fn(Point) -> Vec<Figure>;
+
+/// The ways, in the order of the tables.
+pub const WAYS: [(&str, Measure); 2] = [("greenroom", on::<Greenroom>), ("tokio", on::<Tokio>)];
+
+/// The way of this name.
+pub fn way(name: &str) -> Option<(&'static str, Measure)> {
+    WAYS.into_iter().find(|way| way.0 == name)
+}
+
+/// What takes memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Actor,
+    Task,
+    Ask,
+    Timer,
+    Address,
+    Million,
+}
+
+impl Kind {
+    pub const ALL: [Self; 6] = [
+        Self::Actor,
+        Self::Task,
+        Self::Ask,
+        Self::Timer,
+        Self::Address,
+        Self::Million,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Actor => "actor",
+            Self::Task => "task",
+            Self::Ask => "ask",
+            Self::Timer => "timer",
+            Self::Address => "address",
+            Self::Million => "million",
+        }
+    }
+}
+
+/// What one process measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Point {
+    /// What something takes of memory.
+    Memory(Kind),
+    /// What messages and spawns cost while `live` actors live.
+    Cost { live: u64, workers: usize },
+}
+
+impl Point {
+    /// Every point.
+    pub fn all() -> Vec<Self> {
+        let memory = Kind::ALL.into_iter().map(Self::Memory);
+        let cost = LIVE
+            .into_iter()
+            .flat_map(|live| WORKERS.map(|workers| Self::Cost { live, workers }));
+        memory.chain(cost).collect()
+    }
+
+    /// The point of these words.
+    pub fn named(words: &[&str]) -> Option<Self> {
+        match words {
+            [kind] => {
+                let kind = Kind::ALL.into_iter().find(|each| each.name() == *kind)?;
+                Some(Self::Memory(kind))
+            }
+            [live, workers] => {
+                let live = live.parse().ok().filter(|live| *live > 0)?;
+                let workers = workers.parse().ok().filter(|workers| *workers > 0)?;
+                Some(Self::Cost { live, workers })
+            }
+            _ => None,
+        }
+    }
+
+    /// The words that name it.
+    pub fn words(self) -> Vec<String> {
+        match self {
+            Self::Memory(kind) => vec![kind.name().to_owned()],
+            Self::Cost { live, workers } => vec![live.to_string(), workers.to_string()],
+        }
+    }
+}
+
+fn on<W: Way>(point: Point) -> Vec<Figure> {
+    match point {
+        Point::Cost { live, workers } => W::run(workers, cost::run::<W>(live)),
+        Point::Memory(kind) => match kind {
+            Kind::Actor => W::run(WORKERS_OF_MEMORY, memory::actor::<W>()),
+            Kind::Task => W::run(WORKERS_OF_MEMORY, memory::task::<W>()),
+            Kind::Ask => W::run(WORKERS_OF_MEMORY, memory::ask::<W>()),
+            Kind::Timer => W::run(WORKERS_OF_MEMORY, memory::timer::<W>()),
+            Kind::Address => W::run(WORKERS_OF_MEMORY, memory::address::<W>()),
+            Kind::Million => W::run(WORKERS_OF_MEMORY, memory::million::<W>()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_is_named_by_its_words() {
+        for point in Point::all() {
+            let words = point.words();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_eq!(Point::named(&words), Some(point));
+        }
+        for wrong in [&["0", "2"][..], &["100", "0"], &["nothing"], &[]] {
+            assert_eq!(Point::named(wrong), None, "{wrong:?}");
+        }
+    }
+}

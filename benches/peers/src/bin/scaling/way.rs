@@ -1,0 +1,150 @@
+//! The two ways in which the programs are written: on greenroom, and by hand on tokio.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+/// What the programs need of a runtime and its actors; messages are told and never refused.
+pub trait Way: Sized + 'static {
+    /// What keeps an actor alive and is told messages.
+    type Address<M: Send + 'static>: Clone + Send + Sync + 'static;
+    /// What an actor receives from; it ends when no address is left.
+    type Inbox<M: Send + 'static>: Send + 'static;
+    /// What answers an ask.
+    type Reply: Send + 'static;
+    /// What holds a spawned task.
+    type Task: Send + 'static;
+
+    /// What `driver` gives, which is a task on one of so many workers.
+    fn run<T: Send + 'static>(
+        workers: usize,
+        driver: impl Future<Output = T> + Send + 'static,
+    ) -> T;
+
+    /// Spawns an actor from inside.
+    fn actor<M, F>(start: impl FnOnce(Self::Inbox<M>) -> F + Send + 'static) -> Self::Address<M>
+    where
+        M: Send + 'static,
+        F: Future<Output = ()> + Send + 'static;
+
+    /// Tells an actor that lives.
+    fn tell<M: Send + 'static>(to: &Self::Address<M>, message: M);
+
+    /// The next message; `None` when there will be none.
+    fn recv<M: Send + 'static>(
+        inbox: &mut Self::Inbox<M>,
+    ) -> impl Future<Output = Option<M>> + Send;
+
+    /// Waits for the answer of an actor to which a reply is all of a message.
+    fn ask(to: &Self::Address<Self::Reply>) -> impl Future<Output = ()> + Send;
+
+    /// Spawns a plain task from inside.
+    fn task(future: impl Future<Output = ()> + Send + 'static) -> Self::Task;
+
+    /// Waits for time to pass.
+    fn sleep(time: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// greenroom.
+pub struct Greenroom;
+
+impl Way for Greenroom {
+    type Address<M: Send + 'static> = greenroom::Address<M>;
+    type Inbox<M: Send + 'static> = greenroom::Context<M>;
+    type Reply = greenroom::Reply<()>;
+    type Task = greenroom::Task<()>;
+
+    fn run<T: Send + 'static>(
+        workers: usize,
+        driver: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let runtime = greenroom::Runtime::builder().workers(workers).build();
+        let runtime = runtime.expect("threads can be started");
+        runtime.block_on(runtime.spawn(driver))
+    }
+
+    fn actor<M, F>(start: impl FnOnce(Self::Inbox<M>) -> F + Send + 'static) -> Self::Address<M>
+    where
+        M: Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        greenroom::actor(start).spawn().address()
+    }
+
+    fn tell<M: Send + 'static>(to: &Self::Address<M>, message: M) {
+        assert!(to.tell(message).is_ok(), "the actor lives");
+    }
+
+    fn recv<M: Send + 'static>(
+        inbox: &mut Self::Inbox<M>,
+    ) -> impl Future<Output = Option<M>> + Send {
+        inbox.recv()
+    }
+
+    async fn ask(to: &Self::Address<Self::Reply>) {
+        to.ask(|reply| reply).await.expect("it answers");
+    }
+
+    fn task(future: impl Future<Output = ()> + Send + 'static) -> Self::Task {
+        greenroom::spawn(future)
+    }
+
+    fn sleep(time: Duration) -> impl Future<Output = ()> + Send {
+        greenroom::time::sleep(time)
+    }
+}
+
+/// A task of tokio with an unbounded channel, and a oneshot for an answer.
+pub struct Tokio;
+
+impl Way for Tokio {
+    type Address<M: Send + 'static> = mpsc::UnboundedSender<M>;
+    type Inbox<M: Send + 'static> = mpsc::UnboundedReceiver<M>;
+    type Reply = oneshot::Sender<()>;
+    type Task = tokio::task::JoinHandle<()>;
+
+    fn run<T: Send + 'static>(
+        workers: usize,
+        driver: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(workers).enable_time().build();
+        let runtime = runtime.expect("threads can be started");
+        let driven = runtime.block_on(async { tokio::spawn(driver).await });
+        driven.expect("no panic")
+    }
+
+    fn actor<M, F>(start: impl FnOnce(Self::Inbox<M>) -> F + Send + 'static) -> Self::Address<M>
+    where
+        M: Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (address, inbox) = mpsc::unbounded_channel();
+        tokio::spawn(start(inbox));
+        address
+    }
+
+    fn tell<M: Send + 'static>(to: &Self::Address<M>, message: M) {
+        assert!(to.send(message).is_ok(), "the actor lives");
+    }
+
+    fn recv<M: Send + 'static>(
+        inbox: &mut Self::Inbox<M>,
+    ) -> impl Future<Output = Option<M>> + Send {
+        inbox.recv()
+    }
+
+    async fn ask(to: &Self::Address<Self::Reply>) {
+        let (reply, answer) = oneshot::channel();
+        Self::tell(to, reply);
+        answer.await.expect("it answers");
+    }
+
+    fn task(future: impl Future<Output = ()> + Send + 'static) -> Self::Task {
+        tokio::spawn(future)
+    }
+
+    fn sleep(time: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(time)
+    }
+}

@@ -1,0 +1,38 @@
+//! This program once more, in a process of its own that prints its figures: `name\tnumber` a line.
+
+use std::io;
+use std::process::{self, Child, Command, Stdio};
+use std::time::Duration;
+
+/// What `timeout` returns if the time is over.
+const TIMED_OUT: i32 = 124;
+
+/// Starts it with these arguments; it is ended when the time is over.
+pub fn start(arguments: &[&str], limit: Duration) -> io::Result<Child> {
+    // This program, even if it is built anew meanwhile.
+    let program = format!("/proc/{}/exe", process::id());
+    Command::new("timeout")
+        .args(["--kill-after=5", &limit.as_secs().to_string(), &program])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+/// The figures that it has printed; `None` if it hung.
+pub fn finish(child: Child) -> io::Result<Option<Vec<(String, f64)>>> {
+    let output = child.wait_with_output()?;
+    if output.status.code() == Some(TIMED_OUT) {
+        return Ok(None);
+    }
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(io::Error::other(format!("{}\n{text}", output.status)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let figures = text.lines().filter_map(|line| {
+        let (what, value) = line.split_once('\t')?;
+        Some((what.to_owned(), value.parse().ok()?))
+    });
+    Ok(Some(figures.collect()))
+}

@@ -1,0 +1,81 @@
+//! What Linux says about this process: its memory and its processor time.
+
+use std::fs;
+use std::time::Duration;
+
+/// The number of a line `name:  number ..` of a file under `/proc`; 0 if there is none.
+pub fn field(text: &str, name: &str) -> u64 {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let number = line.and_then(|rest| rest.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Resident memory, in bytes.
+pub fn resident() -> f64 {
+    bytes("VmRSS")
+}
+
+/// The greatest resident memory so far, in bytes.
+pub fn peak() -> f64 {
+    bytes("VmHWM")
+}
+
+fn bytes(name: &str) -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes = field(&status, name);
+    assert_ne!(kilobytes, 0, "/proc/self/status has no {name}");
+    kilobytes as f64 * 1024.0
+}
+
+/// Processor time that the threads which live now have taken so far.
+pub fn processor_time() -> Duration {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let nanoseconds = threads.flatten().filter_map(|thread| {
+        let schedule = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        schedule.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanoseconds.sum())
+}
+
+/// Has malloc give the system every page that it does not need.
+pub fn trim() {
+    unsafe extern "C" {
+        fn malloc_trim(pad: usize) -> i32;
+    }
+    // SAFETY: glibc's function, of this signature, takes its own locks and may be called any time.
+    unsafe { malloc_trim(0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let status = "VmRSS:\t  12 kB\nVmRSSx:\t 13 kB\nempty:\n";
+        assert_eq!(field(status, "VmRSS"), 12);
+        assert_eq!(field(status, "Vm"), 0);
+        assert_eq!(field(status, "empty"), 0);
+    }
+
+    #[test]
+    fn what_is_written_to_is_resident_and_what_spins_takes_time() {
+        const SIZE: usize = 64 << 20;
+        let (memory, time, begin) = (resident(), processor_time(), Instant::now());
+        let written = hint::black_box(vec![1_u8; SIZE]);
+        assert!(resident() - memory > SIZE as f64 / 2.0);
+        assert!(peak() > SIZE as f64 / 2.0);
+        drop(written);
+        while processor_time() == time {
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "no time is counted"
+            );
+        }
+    }
+}

@@ -163,6 +163,18 @@ pub(crate) mod global {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 }
 
+/// On cache lines of its own: whoever writes to it disturbs nobody who reads what lies beside.
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub(crate) T);
+
+impl<T> std::ops::Deref for Apart<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// A mutex without poison.
 pub(crate) struct Mutex<T>(body::Mutex<T>);
 

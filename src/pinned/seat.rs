@@ -26,7 +26,7 @@ use crate::park::{self, Parker};
 use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Lives, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use crate::sync::{Mutex, mutant, yield_now};
+use crate::sync::{Apart, Mutex, mutant, yield_now};
 use crate::task::{
     CellHome, Header, Home, Key, Passage, Runnable, Task, TaskInfo, Ticket, spawn_unchecked,
 };
@@ -36,9 +36,9 @@ pub struct Seat {
     name: String,
     pub(super) kind: Kind,
     runtime: Arc<Inner>,
-    inbox: Mutex<Inbox>,
+    inbox: Apart<Mutex<Inbox>>,
     /// How many have been taken to be run; its thread alone adds to it.
-    taken: AtomicUsize,
+    taken: Apart<AtomicUsize>,
     pub(super) parker: Arc<Parker>,
     pub(super) timers: Timers,
     pub(crate) registry: Registry,
@@ -91,14 +91,14 @@ impl Seat {
             },
             kind,
             runtime: runtime.clone(),
-            inbox: Mutex::new(Inbox {
+            inbox: Apart(Mutex::new(Inbox {
                 queue: VecDeque::new(),
                 idle: false,
                 pushed: 0,
                 before: 0,
                 closed: false,
-            }),
-            taken: AtomicUsize::new(0),
+            })),
+            taken: Apart(AtomicUsize::new(0)),
             timers: Timers::new(),
             registry: Registry::new(1),
             keeps: AtomicUsize::new(1),
@@ -141,22 +141,13 @@ impl Seat {
         Fut::Output: Send + 'static,
     {
         let kept = Kept::new(this);
-        Self::spawn_kept(this, move || async move {
+        let future = async move {
             let _kept = kept;
             make().await
-        })
-    }
-
-    /// As [`spawn`](Seat::spawn); the thread does not stay for it.
-    pub(super) fn spawn_kept<F, Fut>(this: &Arc<Seat>, make: F) -> Task<Fut::Output>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future + 'static,
-        Fut::Output: Send + 'static,
-    {
-        // SAFETY: (E1) before its first poll the future holds nothing but `make`, which is `Send`;
+        };
+        // SAFETY: (E1) before its first poll the future holds `make` and a `Kept`, both `Send`;
         // from then on the seat's thread alone polls and drops it.
-        unsafe { spawn_unchecked(this.clone(), async move { make().await }) }
+        unsafe { spawn_unchecked(this.clone(), future) }
     }
 
     /// Calls `job` with what is local to the thread this is called on, which is a seat's.

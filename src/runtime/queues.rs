@@ -24,7 +24,7 @@ use super::sleep::Sleep;
 use super::stats::Event;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::mutant;
+use crate::sync::{Apart, mutant};
 use crate::task::Runnable;
 
 /// How often in a row the newest goes first while older entries wait: enough for two tasks that
@@ -37,7 +37,7 @@ const STIR_LOOKS: u32 = 64;
 pub(crate) struct Queues {
     stations: Box<[Arc<Station>]>,
     /// What comes from outside.
-    injector: Injector,
+    injector: Apart<Injector>,
     pub(super) sleep: Sleep,
 }
 
@@ -89,7 +89,7 @@ impl Queues {
         };
         Queues {
             stations: (0..workers).map(station).collect(),
-            injector: Injector::new(),
+            injector: Apart(Injector::new()),
             sleep,
         }
     }

@@ -18,26 +18,16 @@ use slab::Slab;
 
 use super::builder::WORKERS_MAX;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Apart, Mutex};
 use crate::task::{Header, Key, TaskInfo, Ticket};
 
 /// A cell notes its shard in 16 bits; there is one for each worker and one more.
 const _: () = assert!(WORKERS_MAX < u16::MAX as usize);
 
 pub(crate) struct Registry {
-    shards: Box<[Lines]>,
+    shards: Box<[Apart<Mutex<Shard>>]>,
     /// Deals shards out to threads that are no workers.
     next: AtomicUsize,
-}
-
-/// A shard on cache lines of its own.
-#[repr(align(128))]
-struct Lines(Mutex<Shard>);
-
-impl Lines {
-    fn lock(&self) -> MutexGuard<'_, Shard> {
-        self.0.lock()
-    }
 }
 
 #[derive(Default)]
@@ -55,7 +45,7 @@ impl Registry {
     pub(crate) fn new(shards: usize) -> Self {
         Registry {
             shards: (0..shards)
-                .map(|_| Lines(Mutex::new(Shard::default())))
+                .map(|_| Apart(Mutex::new(Shard::default())))
                 .collect(),
             next: AtomicUsize::new(0),
         }
@@ -153,7 +143,7 @@ impl Registry {
 
     /// How much is here besides these.
     pub(crate) fn others(&self, keys: &[Key]) -> usize {
-        let others = |shard: &Lines| {
+        let others = |shard: &Apart<Mutex<Shard>>| {
             let shard = shard.lock();
             let tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
             let all = tasks.chain(shard.cells().map(Key::of_cell));
@@ -214,7 +204,7 @@ impl Registry {
     }
 
     pub(crate) fn tasks(&self) -> usize {
-        let count = |shard: &Lines| shard.lock().wakers.len();
+        let count = |shard: &Apart<Mutex<Shard>>| shard.lock().wakers.len();
         self.shards.iter().map(count).sum()
     }
 

@@ -59,5 +59,5 @@ pub const WAKE_EVERY: Duration = Duration::from_millis(1);
 pub const STOLEN: u64 = 10_000;
 pub const STOLEN_WORK: Duration = Duration::from_micros(20);
 /// Calls of each part of `sqlite`, and the tasks that call at once in one of them.
-pub const CALLS: u64 = 640_000;
+pub const CALLS: u64 = 128_000;
 pub const CALLERS: u64 = 64;

@@ -14,6 +14,6 @@ pub(crate) use header::{COUNT_MAX, Header, VTable};
 pub(crate) use home::{CellHome, Home, Passage, Ticket};
 pub use info::TaskInfo;
 pub use plain::{FallibleTask, Task};
-pub(crate) use plain::{call, cancelled, spawn, spawn_unchecked};
+pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
 pub(crate) use runnable::Key;
 pub use runnable::Runnable;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use super::seat::{Kept, Seat};
 use crate::contain::{attempt, contain};
 use crate::error::HostFault;
-use crate::task::{self, Home};
 
 /// A value that never leaves its pinned thread: closures go to it, results come back.
 ///
@@ -82,19 +81,12 @@ impl<T: 'static> Hosted<T> {
         R: Send + 'static,
     {
         let key = self.value.key;
-        // It keeps nothing: the value stays until the last one of these is gone and, behind that in the
-        // inbox, the value's drop has come.
-        let (runnable, called) = task::call(move || {
-            let value = Seat::with_local(|local| {
-                local.seat.task_completed();
-                local.get(key)
-            });
-            let value = value.ok_or(HostFault::Gone)?;
+        let called = Seat::spawn_kept(self.value.kept.seat(), move || async move {
+            let value = Seat::with_local(|local| local.get(key)).ok_or(HostFault::Gone)?;
             let value: &RefCell<T> = value.downcast_ref().ok_or(HostFault::Gone)?;
             attempt(|| call(value)).map_err(HostFault::Panicked)
         });
-        self.value.kept.seat().schedule(runnable, false);
-        called.await.unwrap_or(Err(HostFault::Gone))
+        called.fallible().await.unwrap_or(Err(HostFault::Gone))
     }
 }
 

@@ -141,13 +141,22 @@ impl Seat {
         Fut::Output: Send + 'static,
     {
         let kept = Kept::new(this);
-        let future = async move {
+        Self::spawn_kept(this, move || async move {
             let _kept = kept;
             make().await
-        };
-        // SAFETY: (E1) before its first poll the future holds `make` and a `Kept`, both `Send`;
+        })
+    }
+
+    /// As [`spawn`](Seat::spawn), for what something keeps the thread for anyway.
+    pub(super) fn spawn_kept<F, Fut>(this: &Arc<Seat>, make: F) -> Task<Fut::Output>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        // SAFETY: (E1) before its first poll the future holds nothing but `make`, which is `Send`;
         // from then on the seat's thread alone polls and drops it.
-        unsafe { spawn_unchecked(this.clone(), future) }
+        unsafe { spawn_unchecked(this.clone(), async move { make().await }) }
     }
 
     /// Calls `job` with what is local to the thread this is called on, which is a seat's.

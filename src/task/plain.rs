@@ -282,19 +282,6 @@ where
     Task(task.fallible())
 }
 
-/// A call as a task, to be run by whoever gets the runnable. It never waits, so it needs no home.
-pub(crate) fn call<T, F>(call: F) -> (Runnable, FallibleTask<T>)
-where
-    T: Send + 'static,
-    F: FnOnce() -> T + Send + 'static,
-{
-    let call = Contained::new(call);
-    let future = async move { Outcome::Value(Contained::new(call.into_inner()())) };
-    // Nobody schedules it again: it is scheduled when it is made, and ready at its first poll.
-    let (runnable, task) = async_task::spawn(future, |_: async_task::Runnable| {});
-    (Runnable::from_task(runnable), FallibleTask(task.fallible()))
-}
-
 /// A task that was cancelled before it began.
 pub(crate) fn cancelled<T: Send + 'static>() -> Task<T> {
     let (runnable, task) = async_task::spawn(

@@ -11,26 +11,23 @@
     reason = "futures that are not `Send` are spawned here; see E1"
 )]
 
+mod home;
+
 use std::collections::VecDeque;
 use std::future::Future;
-use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::call::Call;
 use super::local::Local;
 use crate::contain::contain;
-use crate::error::Unjoined;
 use crate::instant::Instant;
 use crate::park::{self, Parker};
 use crate::runtime::current::{self, Place, Role};
-use crate::runtime::{Inner, Lives, Registry};
+use crate::runtime::{Inner, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Apart, Mutex, mutant, yield_now};
-use crate::task::{
-    CellHome, Header, Home, Key, Passage, Runnable, Task, TaskInfo, Ticket, spawn_unchecked,
-};
-use crate::timers::{Clock, Pace, Timers};
+use crate::task::{Key, Runnable, Task, spawn_unchecked};
+use crate::timers::{Pace, Timers};
 
 pub struct Seat {
     name: String,
@@ -421,124 +418,6 @@ impl Seat {
     pub(super) fn stage(&self) -> usize {
         // Acquire pairs with the Release in `end`.
         self.stage.load(Ordering::Acquire)
-    }
-}
-
-impl Home for Arc<Seat> {
-    fn schedule(&self, runnable: Runnable, again: bool) {
-        if let Some(simulation) = self.runtime.simulation() {
-            let home = Lives::Seat(self.clone());
-            return simulation.push(&self.runtime, runnable, again, &home);
-        }
-        let mut inbox = self.inbox.lock();
-        if inbox.closed {
-            drop(inbox);
-            // (E1) It was never polled.
-            return contain(|| drop(runnable));
-        }
-        // With the first one the thread is told, and takes all that is there by then.
-        let is_first = inbox.queue.is_empty();
-        inbox.queue.push_back(runnable);
-        inbox.pushed += 1;
-        self.rise(&mut inbox);
-        drop(inbox);
-        if !is_first {
-            return;
-        }
-        let own_thread = current::with(|place| {
-            matches!(place.map(|place| place.role.get()),
-                Some(Role::Pinned(local)) if Arc::ptr_eq(&local.seat, self))
-        });
-        if !own_thread && !mutant("seat_is_not_unparked") {
-            self.notify();
-        }
-    }
-
-    fn track(&self, waker: &Waker) -> Option<Ticket> {
-        // Acquire pairs with the Release in `end`.
-        self.registry
-            .track(waker, Some(0), || self.over.load(Ordering::Acquire))
-    }
-
-    fn untrack(&self, ticket: Ticket) {
-        self.registry.untrack(ticket);
-    }
-
-    fn report(&self, unjoined: &Unjoined<'_>) {
-        self.runtime.report(unjoined);
-    }
-
-    fn task_completed(&self) {
-        if self.runtime.is_watching() {
-            Inner::task_completed(&self.runtime);
-        }
-    }
-}
-
-impl CellHome for Arc<Seat> {
-    fn enter(&self, cell: NonNull<Header>) -> bool {
-        let entered = self.registry.enter(cell, Some(0));
-        if entered {
-            self.keep();
-        }
-        entered
-    }
-
-    fn leave(&self, cell: NonNull<Header>) {
-        self.registry.leave(cell);
-        self.runtime.leave_seat();
-        self.let_go();
-    }
-
-    fn is_closing(&self) -> bool {
-        self.is_closing_down()
-    }
-
-    fn cancelled(&self) {
-        self.runtime.cancelled();
-    }
-
-    fn undelivered(&self, messages: usize) {
-        self.runtime.undelivered(messages);
-    }
-
-    fn batch(&self) -> u32 {
-        self.runtime.batch()
-    }
-
-    fn is_observed(&self) -> bool {
-        self.runtime.is_watching()
-    }
-
-    fn is_traced(&self) -> bool {
-        self.runtime.is_traced()
-    }
-
-    fn trace(&self, cell: TaskInfo, passage: Passage) {
-        self.runtime.trace(cell, passage);
-    }
-
-    fn completed(&self, task: &TaskInfo) {
-        Inner::completed(&self.runtime, task);
-    }
-}
-
-impl Clock for Seat {
-    fn timers(&self) -> &Timers {
-        &self.timers
-    }
-
-    fn next_changed(&self) {
-        self.parker.unpark();
-    }
-
-    fn emptied(&self) {
-        // The thread may sleep until that deadline, and count meanwhile.
-        self.parker.unpark();
-    }
-
-    fn parker(&self) -> Option<&Parker> {
-        Some(&self.parker)
     }
 }
 

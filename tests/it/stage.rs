@@ -10,11 +10,11 @@ use std::time::Duration;
 use greenroom::time::{Instant, sleep};
 use greenroom::{Context, Fault, HostFault, Pinned, Runtime, Stage, actor, spawn, yield_now};
 
-use crate::support::{Drops, Gate, WATCH, drive, panic_of, within};
+use crate::support::{CountingWaker, Drops, Gate, WATCH, drive, panic_of, within};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn runtime() -> Runtime {
+pub fn runtime() -> Runtime {
     let builder = Runtime::builder().workers(1).on_fault(|_| {});
     builder.build().unwrap()
 }
@@ -24,7 +24,7 @@ fn here() -> ThreadId {
 }
 
 /// Runs the test on a stage of a runtime, and on one of none.
-fn on_both(test: fn(&Stage)) {
+pub fn on_both(test: fn(&Stage)) {
     within(WATCH, move || {
         let runtime = runtime();
         test(&runtime.pinned_here());
@@ -33,17 +33,10 @@ fn on_both(test: fn(&Stage)) {
 }
 
 /// What is called when there is something to run, and how often that was.
-fn counted(stage: &Stage) -> Arc<AtomicUsize> {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let called = calls.clone();
-    stage.on_wake(move || {
-        called.fetch_add(1, Ordering::SeqCst);
-    });
-    calls
-}
-
-fn calls(calls: &AtomicUsize) -> usize {
-    calls.load(Ordering::SeqCst)
+pub fn counted(stage: &Stage) -> impl Fn() -> usize + use<> {
+    let (calls, waker) = CountingWaker::new();
+    stage.on_wake(move || waker.wake_by_ref());
+    move || calls.count()
 }
 
 async fn reads(mut cx: Context<u32>) -> Vec<u32> {
@@ -68,9 +61,9 @@ fn what_is_there_runs_on_this_thread_when_it_is_let() {
                 *bound
             }
         });
-        assert_eq!(calls(&ran), 0, "not before");
-        assert_eq!((stage.run_ready(), calls(&ran)), (1, 1));
-        assert_eq!((stage.run_ready(), calls(&ran)), (1, 2));
+        assert_eq!(ran.load(Ordering::SeqCst), 0, "not before");
+        assert_eq!((stage.run_ready(), ran.load(Ordering::SeqCst)), (1, 1));
+        assert_eq!((stage.run_ready(), ran.load(Ordering::SeqCst)), (1, 2));
         assert_eq!(stage.run_ready(), 0);
         assert_eq!(stage.block_on(task), here());
     });
@@ -91,7 +84,7 @@ fn each_call_runs_what_was_ready_once() {
             stage.spawn(endless).detach();
         }
         for n in 1..=5 {
-            assert_eq!((stage.run_ready(), calls(&ran)), (3, 3 * n));
+            assert_eq!((stage.run_ready(), ran.load(Ordering::SeqCst)), (3, 3 * n));
         }
     });
 }
@@ -123,21 +116,21 @@ fn within_a_budget_it_runs_all_that_becomes_ready() {
 #[test]
 fn it_calls_once_until_it_is_let_run() {
     on_both(|stage| {
-        let calls_made = counted(stage);
+        let calls = counted(stage);
         let pinned: Pinned = (**stage).clone();
         for _ in 0..3 {
             stage.spawn(|| async {}).detach();
         }
-        assert_eq!(calls(&calls_made), 1);
+        assert_eq!(calls(), 1);
         std::thread::scope(|scope| {
             scope.spawn(|| pinned.spawn(|| async {}).detach());
         });
-        assert_eq!(calls(&calls_made), 1);
-        assert_eq!((stage.run_ready(), calls(&calls_made)), (4, 1));
+        assert_eq!(calls(), 1);
+        assert_eq!((stage.run_ready(), calls()), (4, 1));
         std::thread::scope(|scope| {
             scope.spawn(|| pinned.spawn(|| async {}).detach());
         });
-        assert_eq!(calls(&calls_made), 2);
+        assert_eq!(calls(), 2);
         stage.run_ready();
     });
 }
@@ -145,15 +138,15 @@ fn it_calls_once_until_it_is_let_run() {
 #[test]
 fn it_calls_for_what_a_call_has_left() {
     on_both(|stage| {
-        let calls_made = counted(stage);
+        let calls = counted(stage);
         stage.spawn(yield_now).detach();
-        assert_eq!((stage.run_ready(), calls(&calls_made)), (1, 2));
-        assert_eq!((stage.run_ready(), calls(&calls_made)), (1, 2));
+        assert_eq!((stage.run_ready(), calls()), (1, 2));
+        assert_eq!((stage.run_ready(), calls()), (1, 2));
         stage.spawn(yield_now).detach();
         assert_eq!(stage.run_ready_for(Duration::ZERO), 0);
-        assert_eq!(calls(&calls_made), 4);
+        assert_eq!(calls(), 4);
         let late = counted(stage);
-        assert_eq!(calls(&late), 1, "it is ready already");
+        assert_eq!(late(), 1, "it is ready already");
         stage.run_ready_for(HOUR);
     });
 }
@@ -415,7 +408,7 @@ fn the_shutdown_lets_what_was_accepted_there_be_handled() {
 }
 
 /// Spawns a task there that waits for ever; counts its drop.
-fn waits_on(stage: &Stage) -> Drops {
+pub fn waits_on(stage: &Stage) -> Drops {
     let drops = Drops::default();
     let one = drops.one();
     let waits = || async move {

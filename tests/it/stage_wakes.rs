@@ -1,7 +1,7 @@
 //! How a foreign loop is called to its stage: at most once, from anywhere, and never in vain.
 
 use std::cell::RefCell;
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -9,31 +9,12 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use greenroom::time::sleep;
-use greenroom::{Pinned, Runtime, Stage, yield_now};
+use greenroom::{Pinned, Stage, yield_now};
 
-use crate::support::{CountingWaker, Drops, Gate, WATCH, within};
+use crate::stage::{counted, on_both, runtime, waits_on};
+use crate::support::{Drops, Gate, WATCH, within};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-fn runtime() -> Runtime {
-    Runtime::builder().workers(1).build().unwrap()
-}
-
-/// Runs the test on a stage of a runtime, and on one of none.
-fn on_both(test: fn(&Stage)) {
-    within(WATCH, move || {
-        let runtime = runtime();
-        test(&runtime.pinned_here());
-        test(&Pinned::here());
-    });
-}
-
-/// What is called when there is something to run, and how often that was.
-fn counted(stage: &Stage) -> impl Fn() -> usize + use<> {
-    let (calls, waker) = CountingWaker::new();
-    stage.on_wake(move || waker.wake_by_ref());
-    move || calls.count()
-}
 
 fn endless(stage: &Stage) {
     let turns = || async {
@@ -135,13 +116,7 @@ fn an_end_that_came_before_is_called_for_as_well() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
-        let drops = Drops::default();
-        let one = drops.one();
-        let waits = || async move {
-            pending::<()>().await;
-            drop(one);
-        };
-        stage.spawn(waits).detach();
+        let drops = waits_on(&stage);
         stage.run_ready();
         assert_eq!(stage.next_deadline(), None);
         let elsewhere = std::thread::spawn(move || drop(runtime));

@@ -76,19 +76,39 @@ impl Parker {
 
     /// The same, for a thread that others wait for.
     pub(crate) fn park_eagerly(&self, wait: Option<Duration>) -> bool {
-        if self.take() {
-            return true;
-        }
-        if MODEL || wait == Some(Duration::ZERO) {
-            return self.sleep(wait);
+        // Relaxed: a hint.
+        let left = || self.state.load(Ordering::Relaxed) == TOKEN;
+        self.take() || self.look(wait, left) && self.take() || self.park_timed(wait)
+    }
+
+    /// Waits for the token as `park` does, and remembers whether that was short.
+    pub(crate) fn park_timed(&self, wait: Option<Duration>) -> bool {
+        if MODEL {
+            return self.park(wait);
         }
         let begun = Instant::now();
+        let had_one = self.park(wait);
         // Relaxed: no other thread uses it.
-        let looks = self.was_short.load(Ordering::Relaxed);
-        let had_one = looks && self.look(begun, wait) || self.sleep(wait);
-        let is_short = begun.elapsed() <= Self::SHORT;
-        self.was_short.store(is_short, Ordering::Relaxed);
+        self.was_short
+            .store(begun.elapsed() <= Self::SHORT, Ordering::Relaxed);
         had_one
+    }
+
+    /// If the last wait of its thread was short, looks for something a while; whether it is there.
+    pub(crate) fn look(&self, wait: Option<Duration>, is_there: impl Fn() -> bool) -> bool {
+        // Relaxed: no other thread uses it.
+        if MODEL || !self.was_short.load(Ordering::Relaxed) {
+            return false;
+        }
+        let most = wait.map_or(Self::SHORT, |wait| wait.min(Self::SHORT));
+        let begun = Instant::now();
+        while begun.elapsed() < most {
+            if is_there() {
+                return true;
+            }
+            yield_now();
+        }
+        false
     }
 
     pub(crate) fn unpark(&self) {
@@ -107,19 +127,6 @@ impl Parker {
         self.state
             .compare_exchange(TOKEN, NOTHING, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
-    }
-
-    /// Looks for the token for a while; takes it.
-    fn look(&self, begun: Instant, wait: Option<Duration>) -> bool {
-        let most = wait.map_or(Self::SHORT, |wait| wait.min(Self::SHORT));
-        while begun.elapsed() < most {
-            // Relaxed: a hint.
-            if self.state.load(Ordering::Relaxed) == TOKEN {
-                return self.take();
-            }
-            yield_now();
-        }
-        false
     }
 
     /// Waits without running.

@@ -210,11 +210,11 @@ impl Sleep {
     /// Sleeps until there is something for this worker, or a deadline it keeps is over.
     ///
     /// `searching`: it is the searching one, and stops being it. `watch`: it has watched and saw
-    /// others run, so it goes on if nobody else does. `is_fed`: what it ran last was from outside.
+    /// others run, so it goes on if nobody else does.
     pub(crate) fn sleep(
         &self,
         me: usize,
-        (searching, watch, is_fed): (bool, bool, bool),
+        (searching, watch): (bool, bool),
         view: &impl View,
     ) -> Woken {
         let mut sleepers = self.sleepers.lock();
@@ -241,7 +241,13 @@ impl Sleep {
         if slot || watch || view.until_deadline().is_some() {
             self.keep(me, slot || watch);
         }
-        self.park(me, is_fed, view)
+        self.park(me, view)
+    }
+
+    /// The searching one looks a while longer before it sleeps, if that has been worth it; whether there
+    /// is something. Meanwhile no push wakes anybody.
+    pub(crate) fn linger(&self, me: usize, view: &impl View) -> bool {
+        self.parkers[me].look(view.until_deadline(), || view.has_work())
     }
 
     /// Sleeps for so long without being one of the sleepers: nobody wakes it but `wake_all`.
@@ -269,16 +275,10 @@ impl Sleep {
         }
     }
 
-    fn park(&self, me: usize, is_fed: bool, view: &impl View) -> Woken {
+    fn park(&self, me: usize, view: &impl View) -> Woken {
         loop {
             let wait = self.wait_of(me, view);
-            // Another thread may wait for what this one did for it, and come again. A worker has its
-            // own queue to go on with: what it cannot do in the time that a core takes to be roused
-            // is worth taking to another one, less is not.
-            let woken = match is_fed {
-                true => self.parkers[me].park_eagerly(wait),
-                false => self.parkers[me].park(wait),
-            };
+            let woken = self.parkers[me].park_timed(wait);
             let mut sleepers = self.sleepers.lock();
             let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
                 if !mutant("counted_only_after_the_take") {

@@ -105,13 +105,19 @@ impl Stealing {
     /// Sleeps, unless there is something to see to; what the keeper found when its time was over.
     fn rest(&self, worker: &Worker, duties: &Duties<'_>) -> Option<Entry> {
         let me = worker.local.index();
-        let searching = worker.searching.take();
-        let watch = worker.watch.take();
-        let is_fed = worker.local.is_fed.take();
-        duties.count(Event::Park);
         let view = Seen::new(self, duties);
         let sleep = &self.queues.sleep;
-        let woken = sleep.sleep(me, (searching, watch, is_fed), &view);
+        // Another thread may wait for what this one did for it, and come again. A worker has its own
+        // queue to go on with: what it cannot do in the time that a core takes to be roused is worth
+        // taking to another one, less is not.
+        let is_fed = worker.local.is_fed.take();
+        if is_fed && worker.searching.get() && sleep.linger(me, &view) {
+            return None;
+        }
+        let searching = worker.searching.take();
+        let watch = worker.watch.take();
+        duties.count(Event::Park);
+        let woken = sleep.sleep(me, (searching, watch), &view);
         duties.wakes_up();
         match woken {
             Woken::ByWork => worker.search(),

@@ -76,6 +76,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),
     ("seat_is_not_unparked", "model_13_what_a_worker", DEADLOCK),
     ("unpark_without_the_lock", "model_33", DEADLOCK),
+    ("caller_is_not_woken", "model_35_what", DEADLOCK),
     (
         "taken_without_fence",
         "model_34",

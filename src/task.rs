@@ -7,12 +7,14 @@
 mod header;
 mod home;
 mod info;
+mod job;
 mod plain;
 mod runnable;
 
 pub(crate) use header::{COUNT_MAX, Header, VTable};
 pub(crate) use home::{CellHome, Home, Passage, Ticket};
 pub use info::TaskInfo;
+pub(crate) use job::{Job, JobEnd};
 pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
 pub(crate) use runnable::Key;

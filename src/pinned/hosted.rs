@@ -3,13 +3,17 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::seat::{Kept, Seat};
-use crate::contain::{attempt, contain};
+use crate::contain::contain;
 use crate::error::HostFault;
+use crate::task::{Job, JobEnd};
 
 /// A value that never leaves its pinned thread: closures go to it, results come back.
 ///
@@ -81,12 +85,24 @@ impl<T: 'static> Hosted<T> {
         R: Send + 'static,
     {
         let key = self.value.key;
-        let called = Seat::spawn_kept(self.value.kept.seat(), move || async move {
-            let value = Seat::with_local(|local| local.get(key)).ok_or(HostFault::Gone)?;
-            let value: &RefCell<T> = value.downcast_ref().ok_or(HostFault::Gone)?;
-            attempt(|| call(value)).map_err(HostFault::Panicked)
+        let seat = self.value.kept.seat();
+        let mut job = Some(move || {
+            let value = Seat::with_local(|local| local.get(key))?;
+            Some(call(value.downcast_ref()?))
         });
-        called.fallible().await.unwrap_or(Err(HostFault::Gone))
+        let mut sent: Option<Job<_, _, _>> = None;
+        let end = poll_fn(|cx| match &mut sent {
+            Some(job) => Pin::new(job).poll(cx),
+            None => {
+                sent = job.take().map(|job| seat.send(job, cx.waker().clone()));
+                Poll::Pending
+            }
+        });
+        match end.await {
+            JobEnd::Done(Some(result)) => Ok(result),
+            JobEnd::Panicked(panic) => Err(HostFault::Panicked(panic)),
+            JobEnd::Done(None) | JobEnd::Lost => Err(HostFault::Gone),
+        }
     }
 }
 

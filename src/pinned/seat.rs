@@ -16,6 +16,7 @@ mod home;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::call::Call;
 use super::local::Local;
@@ -26,7 +27,7 @@ use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Apart, Mutex, mutant, yield_now};
-use crate::task::{Key, Runnable, Task, spawn_unchecked};
+use crate::task::{Job, Key, Runnable, Task, spawn_unchecked};
 use crate::timers::{Pace, Timers};
 
 pub struct Seat {
@@ -138,22 +139,22 @@ impl Seat {
         Fut::Output: Send + 'static,
     {
         let kept = Kept::new(this);
-        Self::spawn_kept(this, move || async move {
+        let future = async move {
             let _kept = kept;
             make().await
-        })
-    }
-
-    /// As [`spawn`](Seat::spawn), for what something keeps the thread for anyway.
-    pub(super) fn spawn_kept<F, Fut>(this: &Arc<Seat>, make: F) -> Task<Fut::Output>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future + 'static,
-        Fut::Output: Send + 'static,
-    {
+        };
         // SAFETY: (E1) before its first poll the future holds nothing but `make`, which is `Send`;
         // from then on the seat's thread alone polls and drops it.
-        unsafe { spawn_unchecked(this.clone(), async move { make().await }) }
+        unsafe { spawn_unchecked(this.clone(), future) }
+    }
+
+    /// Has `job` called on the thread, which something keeps meanwhile.
+    pub(super) fn send<F, R>(self: &Arc<Seat>, job: F, waker: Waker) -> Job<Arc<Seat>, F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        Job::new(self, self.runtime.is_watching(), job, waker)
     }
 
     /// Calls `job` with what is local to the thread this is called on, which is a seat's.

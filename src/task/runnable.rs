@@ -1,12 +1,12 @@
 //! One pointer to something that can be run once: all that an executor ever handles.
 //!
-//! There are two kinds: a plain task (async-task's runnable) and a *cell*, anything that begins
-//! with a [`Header`], such as an actor. The lowest bit of the pointer tells them apart.
+//! There are three kinds: a plain task (async-task's runnable); a *cell*, anything that begins with a
+//! [`Header`], such as an actor; and a job, which never waits. The pointer's lowest bits tell them apart.
 //!
 //! # Invariants
 //! - R1: a `Runnable` is the only one of its task or cell; it is run or discarded exactly once.
-//! - R2: async-task's headers and [`Header`] are aligned to more than one byte, so bit 0 is free.
-//! - R3: a cell stays allocated while a runnable of it exists.
+//! - R2: async-task's headers, [`Header`] and [`Table`] hold pointers, so bits 0 and 1 are free.
+//! - R3: a cell or job stays allocated while a runnable of it exists.
 #![expect(
     unsafe_code,
     reason = "the kind is packed into the pointer; see R1 to R3"
@@ -18,8 +18,11 @@ use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
+use super::job::Table;
 
 const CELL: usize = 1;
+const JOB: usize = 2;
+const KIND: usize = CELL | JOB;
 
 /// A task or actor that is ready to run, once: what a [policy](crate::policy::Policy) handles.
 ///
@@ -33,7 +36,7 @@ unsafe impl Send for Runnable {}
 impl Runnable {
     pub(crate) fn from_task(task: async_task::Runnable) -> Self {
         let raw = task.into_raw();
-        debug_assert_eq!(raw.addr().get() & CELL, 0);
+        debug_assert_eq!(raw.addr().get() & KIND, 0);
         Runnable(raw)
     }
 
@@ -41,6 +44,12 @@ impl Runnable {
     /// The caller owns the one right to run the cell (R1) and the cell lives until then (R3).
     pub(crate) unsafe fn from_cell(cell: NonNull<Header>) -> Self {
         Runnable(cell.cast::<()>().map_addr(|addr| addr | CELL))
+    }
+
+    /// # Safety
+    /// The caller owns the one right to run the job (R1), which lives until then (R3).
+    pub(crate) unsafe fn from_job(job: NonNull<Table>) -> Self {
+        Runnable(job.cast::<()>().map_addr(|addr| addr | JOB))
     }
 
     /// Runs it once: the future is polled on this thread.
@@ -51,6 +60,8 @@ impl Runnable {
             }
             // SAFETY: (R1) `self` is consumed; (R3) the cell is alive.
             Kind::Cell(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
+            // SAFETY: as for a cell.
+            Kind::Job(job) => unsafe { (job.as_ref().run)(job) },
         }
     }
 
@@ -72,8 +83,7 @@ impl Runnable {
 
     /// The cell, if it is one.
     fn cell(&self) -> Option<NonNull<Header>> {
-        let cell = self.0.as_ptr().map_addr(|addr| addr & !CELL);
-        NonNull::new(cell.cast()).filter(|_| self.key().is_cell())
+        NonNull::new(without(self.0, CELL)).filter(|_| self.key().is_cell())
     }
 
     pub(crate) fn key(&self) -> Key {
@@ -92,15 +102,20 @@ impl Runnable {
 
     fn open(self) -> Kind {
         let raw = self.into_raw();
-        if raw.addr().get() & CELL == 0 {
-            // SAFETY: (R1, R2) without the bit it came from `async_task::Runnable::into_raw`.
-            Kind::Task(unsafe { async_task::Runnable::from_raw(raw) })
-        } else {
-            let cell = raw.as_ptr().map_addr(|addr| addr & !CELL).cast();
+        match raw.addr().get() & KIND {
             // SAFETY: (R2) the bit was added to a non-null pointer.
-            Kind::Cell(unsafe { NonNull::new_unchecked(cell) })
+            CELL => Kind::Cell(unsafe { NonNull::new_unchecked(without(raw, CELL)) }),
+            // SAFETY: as above.
+            JOB => Kind::Job(unsafe { NonNull::new_unchecked(without(raw, JOB)) }),
+            // SAFETY: (R1, R2) without a bit it came from `async_task::Runnable::into_raw`.
+            _ => Kind::Task(unsafe { async_task::Runnable::from_raw(raw) }),
         }
     }
+}
+
+/// The pointer that `kind` was added to.
+fn without<T>(raw: NonNull<()>, kind: usize) -> *mut T {
+    raw.as_ptr().map_addr(|addr| addr & !kind).cast()
 }
 
 /// What identifies a task or cell while it lives.
@@ -139,6 +154,7 @@ crate::sync::thread_local! {
 enum Kind {
     Task(async_task::Runnable),
     Cell(NonNull<Header>),
+    Job(NonNull<Table>),
 }
 
 impl std::fmt::Debug for Runnable {
@@ -149,14 +165,19 @@ impl std::fmt::Debug for Runnable {
 
 impl Drop for Runnable {
     fn drop(&mut self) {
-        match Runnable(self.0).open() {
-            Kind::Task(task) => {
-                let outer = DROPPED.try_with(|dropped| dropped.replace(Some(self.key())));
-                drop(task);
-                let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));
-            }
+        let kind = match Runnable(self.0).open() {
             // SAFETY: (R1) dropped once; (R3) the cell is alive.
-            Kind::Cell(cell) => unsafe { (cell.as_ref().vtable.discard)(cell) },
+            Kind::Cell(cell) => return unsafe { (cell.as_ref().vtable.discard)(cell) },
+            kind => kind,
+        };
+        let outer = DROPPED.try_with(|dropped| dropped.replace(Some(self.key())));
+        match kind {
+            Kind::Job(job) => {
+                // SAFETY: as for a cell.
+                unsafe { (job.as_ref().discard)(job) };
+            }
+            task => drop(task),
         }
+        let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));
     }
 }

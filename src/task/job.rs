@@ -1,0 +1,184 @@
+//! A closure that is run once, elsewhere, and what it gives on the way back: one allocation for both.
+//!
+//! It never waits, so it has no waker of its own. Whichever way it ends its caller hears of it, once.
+//!
+//! # Invariants
+//! - B1: a runnable of a job is one reference of its `Arc`, and the only one that runs it (R1 in
+//!   runnable.rs).
+#![expect(unsafe_code, reason = "a runnable is an `Arc` in its raw form; see B1")]
+
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::home::Home;
+use super::runnable::Runnable;
+use crate::contain::{Panic, attempt, contain};
+use crate::lock::Lock;
+use crate::sync::{bring_near, mutant};
+
+/// What every job begins with: how it is run, or dropped instead.
+pub(crate) struct Table {
+    /// # Safety
+    /// The pointer is the runnable's, which is given up.
+    pub(super) run: unsafe fn(NonNull<Table>),
+    /// # Safety
+    /// As for `run`.
+    pub(super) discard: unsafe fn(NonNull<Table>),
+}
+
+#[repr(C)]
+struct Shared<H, F, R> {
+    table: Table,
+    slot: Lock<Slot<F, R>>,
+    /// The home, if that wants to know of the end.
+    watcher: Option<H>,
+}
+
+enum Slot<F, R> {
+    Waits(F, Waker),
+    Runs(Waker),
+    Done(Result<R, Panic>),
+    /// It was dropped without being run.
+    Lost,
+    /// The caller has what it came to, or wants nothing any more.
+    Unwanted,
+}
+
+impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
+    /// # Safety
+    /// As for [`Table::run`].
+    unsafe fn run(job: NonNull<Table>) {
+        // SAFETY: (B1) the table is the first field of what the `Arc` holds.
+        let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
+        let job = this
+            .slot
+            .with(|slot| match std::mem::replace(slot, Slot::Unwanted) {
+                Slot::Waits(job, waker) => {
+                    // It is woken as soon as the job is done.
+                    bring_near(waker.data());
+                    *slot = Slot::Runs(waker);
+                    Some(job)
+                }
+                _ => None,
+            });
+        if let Some(job) = job {
+            this.end(Slot::Done(attempt(job)));
+        }
+        this.tell();
+    }
+
+    /// # Safety
+    /// As for [`Table::discard`].
+    unsafe fn discard(job: NonNull<Table>) {
+        // SAFETY: (B1) as in `run`.
+        let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
+        this.end(Slot::Lost);
+        this.tell();
+    }
+
+    fn tell(&self) {
+        if let Some(watcher) = &self.watcher {
+            watcher.task_completed();
+        }
+    }
+
+    /// Leaves what it came to for the caller, if that still wants it.
+    fn end(&self, end: Slot<F, R>) {
+        let previous = self.slot.with(|slot| match slot {
+            Slot::Unwanted => end,
+            _ => std::mem::replace(slot, end),
+        });
+        match previous {
+            Slot::Runs(waker) if !mutant("caller_is_not_woken") => contain(|| waker.wake()),
+            Slot::Waits(job, waker) => {
+                contain(|| drop(job));
+                contain(|| waker.wake());
+            }
+            unneeded => contain(|| drop(unneeded)),
+        }
+    }
+}
+
+impl<H, F, R> Shared<H, F, R> {
+    /// What it came to; if it has not ended, `waits` gets the waker that is left.
+    fn take(&self, waits: impl FnOnce(&mut Waker)) -> Option<Slot<F, R>> {
+        self.slot.with(|slot| match slot {
+            Slot::Waits(_, waker) | Slot::Runs(waker) => {
+                waits(waker);
+                None
+            }
+            _ => Some(std::mem::replace(slot, Slot::Unwanted)),
+        })
+    }
+}
+
+/// A job on its way, as its caller sees it; dropped before it has begun, it does not begin.
+pub(crate) struct Job<H, F, R>(Arc<Shared<H, F, R>>);
+
+/// What became of a job.
+pub(crate) enum JobEnd<R> {
+    Done(R),
+    Panicked(Panic),
+    /// It was dropped without being run.
+    Lost,
+}
+
+impl<H, F, R> Job<H, F, R>
+where
+    H: Home,
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    /// Has `job` called where `home` runs things; `waker` is that of whoever polls this next.
+    ///
+    /// `is_watching`: the home wants to know of the end.
+    pub(crate) fn new(home: &H, is_watching: bool, job: F, waker: Waker) -> Self {
+        let shared = Arc::new(Shared {
+            table: Table {
+                run: Shared::<H, F, R>::run,
+                discard: Shared::<H, F, R>::discard,
+            },
+            slot: Lock::new(Slot::Waits(job, waker)),
+            watcher: is_watching.then(|| home.clone()),
+        });
+        let raw = Arc::into_raw(shared.clone()).cast_mut().cast();
+        // SAFETY: (B1) the reference is given to the runnable, which is the only one.
+        let runnable = unsafe { Runnable::from_job(NonNull::new_unchecked(raw)) };
+        home.schedule(runnable, false);
+        Job(shared)
+    }
+}
+
+impl<H, F, R> Future for Job<H, F, R> {
+    type Output = JobEnd<R>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobEnd<R>> {
+        // Whoever polls again has been woken, most likely by the end: no waker will be needed.
+        let end = self.0.take(|_| {}).or_else(|| {
+            let mut waker = cx.waker().clone();
+            self.0.take(|left| std::mem::swap(left, &mut waker))
+        });
+        match end {
+            None => Poll::Pending,
+            Some(Slot::Done(Ok(value))) => Poll::Ready(JobEnd::Done(value)),
+            Some(Slot::Done(Err(panic))) => Poll::Ready(JobEnd::Panicked(panic)),
+            Some(_) => Poll::Ready(JobEnd::Lost),
+        }
+    }
+}
+
+impl<H, F, R> Drop for Job<H, F, R> {
+    fn drop(&mut self) {
+        let unneeded = self
+            .0
+            .slot
+            .with(|slot| std::mem::replace(slot, Slot::Unwanted));
+        contain(|| drop(unneeded));
+    }
+}

@@ -46,6 +46,9 @@ pub(super) struct State {
     spared: Vec<Runnable>,
     /// A worker stays for them.
     lingering: bool,
+    /// Somebody waits who has not been told of progress since the last look: of much that happens
+    /// meanwhile one tells.
+    awaited: bool,
     report: Option<Shutdown>,
 }
 
@@ -139,8 +142,7 @@ impl Closing {
 
     /// Something that the shutdown may wait for has happened.
     pub(crate) fn progress(&self) {
-        if self.has_begun() {
-            drop(self.state.lock());
+        if self.has_begun() && std::mem::take(&mut self.state.lock().awaited) {
             self.changed.notify_all();
         }
     }
@@ -153,6 +155,7 @@ impl Closing {
             if wait == Some(Duration::ZERO) {
                 return;
             }
+            state.awaited = true;
             state = self.changed.wait(state, wait);
         }
     }

@@ -78,7 +78,9 @@ impl Parker {
     pub(crate) fn park_eagerly(&self, wait: Option<Duration>) -> bool {
         // Relaxed: a hint.
         let left = || self.state.load(Ordering::Relaxed) == TOKEN;
-        self.take() || self.look(wait, left) && self.take() || self.park_timed(wait)
+        self.take()
+            || self.is_eager() && self.look(wait, left) && self.take()
+            || self.park_timed(wait)
     }
 
     /// Waits for the token as `park` does, and remembers whether that was short.
@@ -94,12 +96,14 @@ impl Parker {
         had_one
     }
 
-    /// If the last wait of its thread was short, looks for something a while; whether it is there.
-    pub(crate) fn look(&self, wait: Option<Duration>, is_there: impl Fn() -> bool) -> bool {
+    /// Whether its thread, whose last wait was short, may look a while before the next.
+    pub(crate) fn is_eager(&self) -> bool {
         // Relaxed: no other thread uses it.
-        if MODEL || !self.was_short.load(Ordering::Relaxed) {
-            return false;
-        }
+        !MODEL && self.was_short.load(Ordering::Relaxed)
+    }
+
+    /// Looks for something a while, at most `wait` long; whether it is there.
+    pub(crate) fn look(&self, wait: Option<Duration>, is_there: impl Fn() -> bool) -> bool {
         let most = wait.map_or(Self::SHORT, |wait| wait.min(Self::SHORT));
         let begun = Instant::now();
         while begun.elapsed() < most {

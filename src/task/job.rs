@@ -67,10 +67,8 @@ impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
                 }
                 _ => None,
             });
-        if let Some(job) = job {
-            this.end(Slot::Done(attempt(job)));
-        }
-        this.tell();
+        let end = job.map(|job| Slot::Done(attempt(job)));
+        this.end(end.unwrap_or(Slot::Unwanted));
     }
 
     /// # Safety
@@ -79,17 +77,13 @@ impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
         // SAFETY: (B1) as in `run`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         this.end(Slot::Lost);
-        this.tell();
     }
 
-    fn tell(&self) {
+    /// Tells the home, then leaves what it came to for the caller, if that still wants it.
+    fn end(&self, end: Slot<F, R>) {
         if let Some(watcher) = &self.watcher {
             watcher.task_completed();
         }
-    }
-
-    /// Leaves what it came to for the caller, if that still wants it.
-    fn end(&self, end: Slot<F, R>) {
         let previous = self.slot.with(|slot| match slot {
             Slot::Unwanted => end,
             _ => std::mem::replace(slot, end),

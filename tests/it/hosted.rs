@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context as Cx, Wake, Waker};
 use std::thread::ThreadId;
 
-use greenroom::{Context, HostFault, Hosted, Pinned, Runtime, TryHostError, spawn};
+use greenroom::policy::TaskInfo;
+use greenroom::{Context, HostFault, Hosted, Observer, Pinned, Runtime, TryHostError, spawn};
 
 use crate::support::{
     Bomb, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, keep_bombs_quiet, poll_once, simulated,
@@ -452,5 +454,53 @@ fn a_call_under_way_when_the_runtime_ends_says_that_it_is_gone() {
             }
             ending.join().unwrap();
         }
+    });
+}
+
+/// Writes down what it is, when that happens.
+struct Writes(&'static str, Log<&'static str>);
+
+impl Observer for Writes {
+    fn completed(&self, _task: &TaskInfo) {
+        self.1.add(self.0);
+    }
+}
+
+impl Wake for Writes {
+    fn wake(self: Arc<Self>) {
+        self.1.add(self.0);
+    }
+}
+
+impl Drop for Writes {
+    fn drop(&mut self) {
+        self.1.add(self.0);
+    }
+}
+
+#[test]
+fn an_observer_hears_of_the_end_of_a_call_before_its_caller() {
+    within(WATCH, || {
+        let log = Log::default();
+        let observer = Writes("completed", log.clone());
+        let runtime = Runtime::builder().observer(observer).build().unwrap();
+        let stage = runtime.pinned_here();
+        let hosted = stage.block_on(stage.host(|| 42)).unwrap();
+        let waker = Waker::from(Arc::new(Writes("heard", log.clone())));
+        let call = || {
+            let dropped = Writes("dropped", log.clone());
+            let mut call = Box::pin(hosted.with(move |_| drop(dropped)));
+            assert!(call.as_mut().poll(&mut Cx::from_waker(&waker)).is_pending());
+            call
+        };
+        let served = call();
+        log.take();
+        stage.run_ready();
+        assert_eq!(log.take(), ["dropped", "completed", "heard"]);
+        drop(served);
+        let lost = call();
+        drop(stage);
+        assert_eq!(log.take(), ["completed", "dropped", "heard"]);
+        drop(lost);
     });
 }

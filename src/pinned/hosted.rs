@@ -52,7 +52,8 @@ impl<T: 'static> Hosted<T> {
     ///
     /// # Errors
     /// [`HostFault::Gone`] if the thread has ended; [`HostFault::Panicked`] if `call` panicked, and
-    /// then the value stays as the panic left it.
+    /// then the value stays as the panic left it, or if the value is being changed: a closure that runs
+    /// its own stage can call it so.
     ///
     /// # Cancel safety
     /// Dropped before the call has begun, it does not begin; afterwards only its result is lost.

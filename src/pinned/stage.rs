@@ -165,7 +165,7 @@ impl Stage {
     /// was.
     ///
     /// It looks at the clock after each turn, so it takes longer than that by at most one turn; timers that
-    /// are over are fired then.
+    /// are over are fired then. With a budget of zero nothing runs, so leave some to each frame.
     pub fn run_ready_for(&self, budget: Duration) -> usize {
         let end = Instant::now().checked_add(budget);
         self.local.take_call_back();

@@ -47,7 +47,9 @@ pub trait Observer: Send + Sync + 'static {
     }
 
     /// The task or actor has come to its end, once, before its future is dropped: it is done, or it
-    /// is cancelled. Within a run that is between the two calls for it.
+    /// is cancelled. Within a run that is between the two calls for it. A call of a
+    /// [`Hosted`](crate::Hosted) value that is given up before it begins drops its closure at once, and is
+    /// completed when its thread comes to it.
     fn completed(&self, task: &TaskInfo) {
         let _ = task;
     }

@@ -245,10 +245,11 @@ impl Sleep {
     }
 
     /// The searching one looks a while longer before it sleeps, if that has been worth it; whether there
-    /// is something. Meanwhile no push wakes anybody.
+    /// is something to do. Meanwhile no push wakes anybody.
     pub(crate) fn linger(&self, me: usize, view: &impl View) -> bool {
         let parker = &self.parkers[me];
-        parker.is_eager() && parker.look(view.until_deadline(), || view.has_work())
+        let is_wanted = || view.has_work() || view.must_rise();
+        parker.is_eager() && parker.look(view.until_deadline(), is_wanted)
     }
 
     /// Sleeps for so long without being one of the sleepers: nobody wakes it but `wake_all`.

@@ -94,6 +94,19 @@ impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
                 contain(|| drop(job));
                 contain(|| waker.wake());
             }
+            unneeded => unneeded.give_up(),
+        }
+    }
+}
+
+impl<F, R> Slot<F, R> {
+    /// Drops what nobody wants; several drops that panic do so one after the other.
+    fn give_up(self) {
+        match self {
+            Slot::Waits(job, waker) => {
+                contain(|| drop(job));
+                contain(|| drop(waker));
+            }
             unneeded => contain(|| drop(unneeded)),
         }
     }
@@ -173,6 +186,6 @@ impl<H, F, R> Drop for Job<H, F, R> {
             .0
             .slot
             .with(|slot| std::mem::replace(slot, Slot::Unwanted));
-        contain(|| drop(unneeded));
+        unneeded.give_up();
     }
 }

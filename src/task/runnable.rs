@@ -26,11 +26,11 @@ const KIND: usize = CELL | JOB;
 
 /// A task or actor that is ready to run, once: what a [policy](crate::policy::Policy) handles.
 ///
-/// Dropping it cancels the task or actor instead.
+/// A call of a [`Hosted`](crate::Hosted) value is a task, too. Dropping it cancels the task or actor instead.
 pub struct Runnable(NonNull<()>);
 
 // SAFETY: (R1) the one owner of the right to run. A task or cell whose future is `!Send` is given
-// only to executors that keep it on its thread.
+// only to executors that keep it on its thread; a job is `Send`.
 unsafe impl Send for Runnable {}
 
 impl Runnable {

@@ -109,7 +109,7 @@ impl Stealing {
         let sleep = &self.queues.sleep;
         // Another thread may wait for what this one did for it, and come again. A worker has its own
         // queue to go on with: what it cannot do in the time that a core takes to be roused is worth
-        // taking to another one, less is not.
+        // taking to another one, less is not. One looks at a time, as one searches.
         let is_fed = worker.local.is_fed.take();
         if is_fed && worker.searching.get() && sleep.linger(me, &view) {
             return None;

@@ -29,6 +29,7 @@ mod child;
 mod ctrl_c;
 mod deadlock;
 mod detached;
+mod figures;
 mod flood;
 mod futures_spawn;
 mod heap;

@@ -3,8 +3,8 @@
 //! `unpark` before `park` is not lost: the token stays until it is taken. Tokens do not add up.
 //!
 //! To put a core to sleep and to rouse it takes longer than most of what two threads do for each other.
-//! So a thread that says it is eager, and whose last wait was short, looks for its token a while before it
-//! sleeps, and gives way to other threads meanwhile. One that waits for long does that once.
+//! So a thread that others wait for, and whose last wait was short, looks for its token, or for work, a while
+//! before it sleeps, and gives way to other threads meanwhile. One that waits for long does that once.
 //!
 //! # Invariants
 //! - P1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So whoever

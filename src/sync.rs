@@ -31,8 +31,6 @@ mod body {
     /// True in model builds, where constants shrink so that models stay small.
     pub(crate) const MODEL: bool = true;
 
-    pub(crate) fn bring_near(_address: *const ()) {}
-
     /// Whether the named fault is switched on in this run of a model.
     pub(crate) fn mutant(name: &str) -> bool {
         static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
@@ -93,21 +91,6 @@ mod body {
     }
 
     pub(crate) const MODEL: bool = false;
-
-    /// Has the cache line there brought near, for a write that comes soon: another core may have
-    /// written it last. A hint.
-    #[inline(always)]
-    #[expect(unsafe_code, reason = "a prefetch is an intrinsic")]
-    pub(crate) fn bring_near(address: *const ()) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            // SAFETY: a prefetch does nothing but that, whatever the address is.
-            unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.cast()) };
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = address;
-    }
 
     #[inline(always)]
     pub(crate) fn mutant(_name: &str) -> bool {
@@ -172,7 +155,7 @@ use std::time::Duration;
 
 #[cfg(all(test, greenroom_loom))]
 pub(crate) use body::follow_waits;
-pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, bring_near, memory, mutant};
+pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, memory, mutant};
 pub(crate) use body::{thread_local, yield_now};
 
 /// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
@@ -180,7 +163,8 @@ pub(crate) mod global {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 }
 
-/// On cache lines of its own: whoever writes to it disturbs nobody who reads what lies beside.
+/// On cache lines of its own: whoever writes to it disturbs nobody who reads what lies beside. 128 bytes,
+/// since processors fetch lines of 64 in pairs.
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 

@@ -1,8 +1,8 @@
 //! Tasks: anything that an executor can run, and the handle of a plain one.
 //!
-//! An executor handles [`Runnable`]s and nothing else. A plain task is an async-task future; an
-//! actor is a cell of its own (see [`Header`]). async-task aborts the process when a future's or a
-//! result's drop panics, so both are wrapped before they are given to it.
+//! An executor handles [`Runnable`]s and nothing else. A plain task is an async-task future; an actor
+//! is a cell of its own (see [`Header`]); a call of a hosted value is a [`Job`]. async-task aborts the
+//! process when a future's or a result's drop panics, so both are wrapped before they are given to it.
 
 mod header;
 mod home;

@@ -20,7 +20,7 @@ use super::home::Home;
 use super::runnable::Runnable;
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::Lock;
-use crate::sync::{bring_near, mutant};
+use crate::sync::mutant;
 
 /// What every job begins with: how it is run, or dropped instead.
 pub(crate) struct Table {
@@ -60,8 +60,6 @@ impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
             .slot
             .with(|slot| match std::mem::replace(slot, Slot::Unwanted) {
                 Slot::Waits(job, waker) => {
-                    // It is woken as soon as the job is done.
-                    bring_near(waker.data());
                     *slot = Slot::Runs(waker);
                     Some(job)
                 }

@@ -504,3 +504,23 @@ fn an_observer_hears_of_the_end_of_a_call_before_its_caller() {
         drop(lost);
     });
 }
+
+#[test]
+fn an_observer_hears_of_a_call_that_is_given_up_when_the_thread_comes_to_it() {
+    within(WATCH, || {
+        let log = Log::default();
+        let observer = Writes("completed", log.clone());
+        let runtime = Runtime::builder().observer(observer).build().unwrap();
+        let stage = runtime.pinned_here();
+        let hosted = stage.block_on(stage.host(|| 42)).unwrap();
+        let dropped = Writes("dropped", log.clone());
+        let mut call = Box::pin(hosted.with(move |_| drop(dropped)));
+        let polled = call.as_mut().poll(&mut Cx::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+        log.take();
+        drop(call);
+        assert_eq!(log.take(), ["dropped"]);
+        stage.run_ready();
+        assert_eq!(log.take(), ["completed"]);
+    });
+}

@@ -132,7 +132,8 @@ struct Share {
 }
 
 impl Share {
-    const ENOUGH: usize = 2000;
+    /// So many that a worker which the system keeps from its core for a while does not count.
+    const ENOUGH: usize = 10_000;
 
     /// A turn; false once everybody has had enough of them.
     fn turn(&self) -> bool {

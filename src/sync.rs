@@ -4,6 +4,8 @@
 //! `--cfg greenroom_loom` every structure that goes through here is explored by the model checker.
 //! A mutex never reports poison: what a panic leaves behind is decided where user code is called.
 
+mod fences;
+
 #[cfg(greenroom_loom)]
 mod body {
     pub(crate) mod atomic {
@@ -157,6 +159,7 @@ use std::time::Duration;
 pub(crate) use body::follow_waits;
 pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, memory, mutant};
 pub(crate) use body::{thread_local, yield_now};
+pub(crate) use fences::Fences;
 
 /// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
 pub(crate) mod global {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::quiescence::Pulse;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
-use crate::sync::{MODEL, Mutex, mutant};
+use crate::sync::{Fences, MODEL, Mutex, mutant};
 
 /// How long the watcher sleeps between two looks at the slots of running workers.
 ///
@@ -23,6 +23,7 @@ const ONE_SLEEPER: usize = 4;
 pub(crate) struct Sleep {
     /// `sleepers * ONE_SLEEPER | WATCHED | SEARCHING`; all but SEARCHING changes under the lock.
     state: AtomicUsize,
+    fences: Fences,
     sleepers: Mutex<Sleepers>,
     parkers: Box<[Parker]>,
     /// Where workers that are awake are counted, if anywhere.
@@ -68,6 +69,7 @@ impl Sleep {
         }
         Sleep {
             state: AtomicUsize::new(0),
+            fences: Fences::new(),
             sleepers: Mutex::new(Sleepers {
                 stack: Vec::with_capacity(workers),
                 keeper: None,
@@ -94,8 +96,8 @@ impl Sleep {
 
     /// After a push to the owner's slot: sees to it that somebody watches it.
     pub(crate) fn notify_slot(&self) {
-        // SeqCst pairs with the fence in `sleep`, as in `notify`. (F1)
-        fence(Ordering::SeqCst);
+        // Pairs with the heavy fence in `sleep`. (F3)
+        self.fences.light();
         // Relaxed: ordered by the fence.
         let state = self.state.load(Ordering::Relaxed);
         if state & WATCHED == 0 && state >= ONE_SLEEPER && !mutant("slot_unwatched") {
@@ -198,6 +200,13 @@ impl Sleep {
         }
     }
 
+    /// Has watched, and goes to run something: another sleeper watches.
+    pub(crate) fn watch_no_more(&self) {
+        if !mutant("watch_is_not_left_to_another") {
+            self.appoint(true);
+        }
+    }
+
     fn clear_searching(&self) {
         let before = self.state.fetch_and(!SEARCHING, Ordering::SeqCst);
         if MODEL {
@@ -209,25 +218,31 @@ impl Sleep {
 
     /// Sleeps until there is something for this worker, or a deadline it keeps is over.
     ///
-    /// `searching`: it is the searching one, and stops being it. `watch`: it has watched and saw
-    /// others run, so it goes on if nobody else does.
+    /// `searching`: it is the searching one, and stops being it. `moved`: it has just watched, and has
+    /// seen others run, or not.
     pub(crate) fn sleep(
         &self,
         me: usize,
-        (searching, watch): (bool, bool),
+        (searching, moved): (bool, Option<bool>),
         view: &impl View,
     ) -> Woken {
         let mut sleepers = self.sleepers.lock();
         sleepers.stack.push(me);
         self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
+        // Who sleeps has filled no slot, and sees this one asleep when it gets up.
+        let others_run = sleepers.stack.len() < self.parkers.len();
+        let watch_ends = moved == Some(false);
+        if others_run && !watch_ends {
+            self.keep(&mut sleepers, me, true);
+        }
         if searching {
             self.clear_searching();
         }
         let last = self.pulse.as_ref().is_some_and(|pulse| pulse.fall());
         drop(sleepers);
         if !mutant("sleep_without_fence") {
-            // SeqCst pairs with the fences in `notify` and `notify_slot`: whoever pushed before
-            // sees us asleep, or we see the push. (F1)
+            // SeqCst pairs with the fence in `notify`: whoever pushed before sees us asleep, or we
+            // see the push. (F1)
             fence(Ordering::SeqCst);
         }
         let looks = searching || !mutant("only_the_searcher_looks_again");
@@ -237,9 +252,12 @@ impl Sleep {
         if last {
             view.last_lies_down();
         }
-        let slot = view.has_slot(me) && !mutant("slots_are_not_looked_at");
-        if slot || watch || view.until_deadline().is_some() {
-            self.keep(me, slot || watch);
+        let watch = others_run && watch_ends && self.must_watch_on(me, view);
+        if watch || view.until_deadline().is_some() {
+            let mut sleepers = self.sleepers.lock();
+            if sleepers.stack.contains(&me) {
+                self.keep(&mut sleepers, me, watch);
+            }
         }
         self.park(me, view)
     }
@@ -257,16 +275,21 @@ impl Sleep {
         self.parkers[me].park(Some(wait));
     }
 
-    /// Becomes the keeper, unless there is one or this worker was woken meanwhile.
-    fn keep(&self, me: usize, watch: bool) {
-        let mut sleepers = self.sleepers.lock();
-        let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
-            return;
-        };
+    /// Whether a slot was filled, or may have been, before nobody watched.
+    fn must_watch_on(&self, me: usize, view: &impl View) -> bool {
+        // Pairs with the light fence in `notify_slot`: whoever filled a slot before sees that nobody
+        // watches, or we see the slot. (F3)
+        let fenced = mutant("watch_ends_without_fence") || self.fences.heavy();
+        !fenced || view.has_slot(me) && !mutant("slots_are_not_looked_at")
+    }
+
+    /// This sleeper becomes the keeper, unless there is one; `watch`: the keeper watches.
+    fn keep(&self, sleepers: &mut Sleepers, me: usize, watch: bool) {
         if sleepers.keeper.is_none() {
             sleepers.keeper = Some(me);
             // At the bottom: the keeper is the last to be woken for work.
-            sleepers.stack[..=at].rotate_right(1);
+            sleepers.stack.retain(|&sleeper| sleeper != me);
+            sleepers.stack.insert(0, me);
         }
         if watch {
             // Relaxed: under the lock; who reads it without has fenced.

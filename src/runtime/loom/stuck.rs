@@ -1,10 +1,16 @@
-//! Model 12: a handler that pushes something and then blocks its worker until that has run.
+//! Models 12 and 36: a handler that pushes something and then blocks its worker until that has run.
 //!
 //! The other worker must get it, wherever it waits: in the ring, or in the slot, where one of the
-//! sleepers finds it by the time.
+//! sleepers finds it by the time, whenever that has begun or stopped to watch.
 
-use super::super::sleep::WATCH;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::loom::thread::spawn;
+
+use super::super::sleep::{Sleep, View, WATCH, Woken};
 use super::{Gate, end, join, push, queues, runtime, start};
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// An entry in the ring of a worker that user code blocks is taken by the other one.
 #[test]
@@ -45,5 +51,81 @@ fn model_12_what_a_blocked_handler_left_in_its_slot_is_run_by_the_watcher() {
         join(workers);
         assert_eq!(fate.of(), (1, 0), "run once");
         queues(&inner).sleep.audit();
+    });
+}
+
+/// A slot alone, for workers that have nothing else.
+#[derive(Clone, Default)]
+struct Slot(Arc<AtomicBool>);
+
+impl Slot {
+    fn fill(&self, sleep: &Sleep) {
+        // Relaxed, as the others: it is the fences that order it.
+        self.0.store(true, Ordering::Relaxed);
+        sleep.notify_slot();
+    }
+
+    /// One watch, as a worker that is asleep; whether it found something.
+    fn watch(&self, sleep: &Sleep, me: usize, moved: Option<bool>) -> bool {
+        let woken = sleep.sleep(me, (false, moved), self);
+        assert_eq!(woken, Woken::ByItself { watching: true });
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl View for Slot {
+    fn has_work(&self) -> bool {
+        false
+    }
+    fn has_slot(&self, _me: usize) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn until_deadline(&self) -> Option<Duration> {
+        None
+    }
+    fn must_rise(&self) -> bool {
+        false
+    }
+    fn longest_sleep(&self) -> Option<Duration> {
+        None
+    }
+    fn last_lies_down(&self) {}
+}
+
+fn sleep_for(workers: usize) -> Arc<Sleep> {
+    let sleep = Arc::new(Sleep::new(workers, None));
+    // One park may end just when it hears of a new duty.
+    sleep.let_time_pass(2, WATCH);
+    sleep
+}
+
+/// What fills a slot just when a watch ends is seen by the watcher, or has it watch again.
+#[test]
+fn model_36_a_slot_that_is_filled_when_a_watch_ends_is_watched() {
+    ::loom::model(|| {
+        let (sleep, slot) = (sleep_for(2), Slot::default());
+        let watcher = spawn({
+            let (sleep, slot) = (sleep.clone(), slot.clone());
+            move || slot.watch(&sleep, 1, Some(false))
+        });
+        slot.fill(&sleep);
+        watcher.join().unwrap();
+    });
+}
+
+/// The watcher goes to run something just when a slot is filled: another sleeper watches.
+#[test]
+fn model_36_a_slot_that_is_filled_when_the_watcher_goes_to_run_something_is_watched() {
+    ::loom::model(|| {
+        let (sleep, slot) = (sleep_for(3), Slot::default());
+        let watchers = [(1, None), (2, Some(false))].map(|(me, moved)| {
+            let (sleep, slot) = (sleep.clone(), slot.clone());
+            spawn(move || {
+                slot.watch(&sleep, me, moved);
+                sleep.watch_no_more();
+            })
+        });
+        slot.fill(&sleep);
+        join(watchers.into());
     });
 }

@@ -91,12 +91,16 @@ impl Stealing {
         if worker.searching.get() && mutant("counted_only_after_the_take") {
             self.queues.sleep.rise();
         }
-        self.search_no_more(worker, &view);
+        self.look_no_more(worker, &view);
         worker.attempts.set(0);
         worker.unsettled.set(false);
     }
 
-    fn search_no_more(&self, worker: &Worker, view: &Seen<'_>) {
+    /// It goes to do something: neither searches nor watches from here on.
+    fn look_no_more(&self, worker: &Worker, view: &Seen<'_>) {
+        if worker.moved.take().is_some() {
+            self.queues.sleep.watch_no_more();
+        }
         if worker.searching.take() {
             self.queues.sleep.search_no_more(view);
         }
@@ -115,9 +119,9 @@ impl Stealing {
             return None;
         }
         let searching = worker.searching.take();
-        let watch = worker.watch.take();
+        let moved = worker.moved.take();
         duties.count(Event::Park);
-        let woken = sleep.sleep(me, (searching, watch), &view);
+        let woken = sleep.sleep(me, (searching, moved), &view);
         duties.wakes_up();
         match woken {
             Woken::ByWork => worker.search(),
@@ -126,11 +130,11 @@ impl Stealing {
                 let (stuck, moved) = worker.local.watch(|worker| duties.turns(worker));
                 if stuck.is_some() {
                     duties.count(Event::Steal);
-                    // While this one runs, somebody else watches the slots.
-                    self.queues.sleep.appoint(true);
+                    sleep.watch_no_more();
                     return stuck;
                 }
-                worker.watch.set(moved);
+                worker.moved.set(Some(moved));
+                worker.unsettled.set(true);
             }
         }
         None
@@ -145,7 +149,7 @@ impl Stealing {
                 return Some(entry);
             }
             if duties.must_return() || duties.until_next() == Some(Duration::ZERO) {
-                self.search_no_more(worker, &Seen::new(self, duties));
+                self.look_no_more(worker, &Seen::new(self, duties));
                 return None;
             }
             match self.pass_time(worker, duties) {
@@ -169,7 +173,7 @@ impl Stealing {
                 steal_slot(worker, duties, steals)
             }
             Some((Phase::Moderate { steals }, polling)) => {
-                self.search_no_more(worker, &Seen::new(self, duties));
+                self.look_no_more(worker, &Seen::new(self, duties));
                 let until_next = duties.until_next().unwrap_or(Duration::MAX);
                 let wait = polling.moderate_sleep.min(until_next);
                 self.queues.sleep.nap(worker.local.index(), wait);
@@ -222,13 +226,14 @@ pub struct Worker {
     pub(in crate::runtime) local: Local,
     /// It is the one that searches.
     searching: Cell<bool>,
-    /// It has watched the slots, and goes on if it sleeps next.
-    watch: Cell<bool>,
+    /// It has watched the slots, and whether it saw others run. If it does not sleep next, another
+    /// one watches.
+    moved: Cell<Option<bool>>,
     /// Before it runs something else, a sleeper must keep the next deadline.
     owes_keeper: Cell<bool>,
     /// How often it has polled in vain.
     attempts: Cell<u32>,
-    /// One of these but `watch` is set, and to be seen to before something is run.
+    /// One of these is set, and to be seen to before something is run.
     unsettled: Cell<bool>,
 }
 
@@ -266,7 +271,7 @@ impl Policy for Stealing {
         Worker {
             local: Local::new(&self.queues, index, fastrand::u64(..), self.stir_every),
             searching: Cell::new(false),
-            watch: Cell::new(false),
+            moved: Cell::new(None),
             owes_keeper: Cell::new(false),
             attempts: Cell::new(0),
             unsettled: Cell::new(false),

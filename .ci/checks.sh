@@ -98,7 +98,8 @@ CHANGES
 asan() {
     local host
     host=$(rustc -vV | sed -n 's/^host: //p')
-    export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
+    # Uncached, or what is used after it was freed would not be seen.
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=address --cfg greenroom_uncached'
     export ASAN_OPTIONS=detect_stack_use_after_return=1
     export LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0
     cargo build --locked --target "$host" --examples --target-dir target/asan

@@ -68,6 +68,7 @@
 //! current, an option is impossible or the system starts no thread; [`ActorBuilder::try_spawn`] gives an error. Each operation
 //! has an error type of its own, and gives back what it did not take.
 
+mod blocks;
 mod contain;
 mod error;
 mod instant;

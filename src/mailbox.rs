@@ -14,7 +14,7 @@
 //!   unless it is full.
 #![expect(unsafe_code, reason = "state behind a lock bit of our own; see M1")]
 
-mod cache;
+mod block;
 mod line;
 #[cfg(all(test, greenroom_loom))]
 mod loom;

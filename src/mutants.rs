@@ -92,7 +92,8 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("ring_push_relaxed", "model_14", TAKEN),
     ("head_moved_without_exchange", "model_14", TAKEN),
     ("slot_filled_relaxed", "model_14", RACE),
-    ("slot_taken_without_exchange", "model_14", RACE),
+    ("slot_taken_without_fence", "model_14_the_slot", RACE),
+    ("slot_claimed_without_fence", "model_14_the_slot", RACE),
     (
         "wake_looks_without_the_lock",
         "model_15_what",

@@ -30,6 +30,7 @@ mod ring;
 mod shutdown;
 pub(crate) mod simulation;
 mod sleep;
+mod slot;
 mod stats;
 mod waiting;
 mod worker;

@@ -25,6 +25,7 @@ use super::core::{Core, Options};
 use super::held::Held;
 use super::run;
 use super::stage::Stage;
+use crate::blocks;
 use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Rest};
@@ -56,23 +57,13 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
-    let cell = Box::new(Cell {
-        core: Core::new(
-            Cell::<M, H, A, Fut, Fut::Output>::VTABLE,
-            home.batch(),
-            home.is_traced(),
-            options,
-        ),
-        home,
-        stage: UnsafeCell::new(Stage::Waiting(parts)),
-    });
-    let raw = NonNull::from(Box::leak(cell));
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(home, options, Stage::Waiting(parts));
     let header = raw.cast::<Header>();
     // SAFETY: (A2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
     if !cell.home.enter(header) {
-        // SAFETY: the box was leaked just now and nobody else has seen it.
-        return Err(unsafe { Box::from_raw(raw.as_ptr()) }.take_apart());
+        // SAFETY: it was put there just now and nobody else has seen it.
+        return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
     // SAFETY: (R1) a new cell is scheduled, this is its runnable; (R3, A4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
@@ -90,18 +81,14 @@ where
     Fut: Future + 'static,
 {
     drop_refused(actor);
-    let core = Core::new(
-        Cell::<M, H, A, Fut, Fut::Output>::VTABLE,
-        home.batch(),
-        home.is_traced(),
-        options,
-    );
+    let stage = Stage::Ended(Err(Fault::NotStarted));
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(home, options, stage);
+    // SAFETY: (A2) ours, as nobody else has seen it.
+    let core = unsafe { &raw.as_ref().core };
     core.mailbox.end();
     // It has ended, so it holds no reference of its own (A4).
     core.header.refs.store(2, Ordering::Relaxed);
-    let stage = UnsafeCell::new(Stage::Ended(Err(Fault::NotStarted)));
-    let cell: Cell<M, H, A, Fut, Fut::Output> = Cell { core, home, stage };
-    NonNull::from(Box::leak(Box::new(cell))).cast()
+    raw.cast()
 }
 
 impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
@@ -111,6 +98,24 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
+    /// A cell, written where it stays: most of a stage that waits is room for the future.
+    fn put(
+        home: H,
+        options: Options,
+        stage: Stage<Parts<M, A, Fut>, Fut, Fut::Output>,
+    ) -> NonNull<Self> {
+        let core = Core::new(Self::VTABLE, home.batch(), home.is_traced(), options);
+        let cell = blocks::room::<Self>();
+        let place = cell.as_ptr();
+        // SAFETY: memory for a cell, of which each field is written.
+        unsafe {
+            (&raw mut (*place).core).write(core);
+            (&raw mut (*place).home).write(home);
+            (&raw mut (*place).stage).write(UnsafeCell::new(stage));
+        }
+        cell
+    }
+
     const VTABLE: &'static VTable = &VTable {
         run: Self::run,
         discard: Self::discard,
@@ -280,8 +285,8 @@ where
         // the cell is freed.
         if core.header.refs.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            // SAFETY: (A2) the last one; it was made by `Box` in `new`.
-            drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
+            // SAFETY: (A2) the last one; it is of `room`, in `put`.
+            unsafe { blocks::discard(header.cast::<Self>()) };
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use std::ptr::NonNull;
 
-use super::cache::Block;
+use super::block::Block;
 use crate::contain::contain;
 use crate::sync::mutant;
 

@@ -21,6 +21,7 @@ use super::injector::Injector;
 use super::policy::Duties;
 use super::ring::{CAPACITY, Entry, Ring};
 use super::sleep::Sleep;
+use super::slot::Slot;
 use super::stats::Event;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +48,7 @@ struct Station {
     /// Somebody is the owner of the ring.
     is_owned: AtomicBool,
     ring: Ring,
+    slot: Slot,
     /// What came when the ring was full: behind it.
     backlog: Injector,
 }
@@ -59,7 +61,7 @@ impl Station {
 
     /// How much waits here, as a hint.
     fn len_in_all(&self) -> usize {
-        self.len() + usize::from(self.ring.has_newest())
+        self.len() + usize::from(self.slot.is_filled())
     }
 
     /// As much as `most` of the oldest entries, by anyone; each is given to `keep`.
@@ -84,6 +86,7 @@ impl Queues {
             Arc::new(Station {
                 is_owned: AtomicBool::new(false),
                 ring: Ring::new(),
+                slot: Slot::new(),
                 backlog: Injector::new(),
             })
         };
@@ -116,9 +119,14 @@ impl Queues {
     pub(super) fn take_any(&self) -> Option<Entry> {
         self.injector.pop().or_else(|| {
             self.stations.iter().find_map(|station| {
-                let Station { ring, backlog, .. } = &**station;
+                let Station {
+                    ring,
+                    slot,
+                    backlog,
+                    ..
+                } = &**station;
                 let own = ring.take_oldest().or_else(|| backlog.pop());
-                own.or_else(|| ring.take_newest())
+                own.or_else(|| slot.claim())
             })
         })
     }
@@ -135,7 +143,7 @@ impl Queues {
             .iter()
             .enumerate()
             .filter(|&(index, _)| index != me);
-        others.any(|(_, station)| station.ring.has_newest())
+        others.any(|(_, station)| station.slot.is_filled())
     }
 
     /// How much waits for a worker, and how much comes from outside; hints.
@@ -149,7 +157,7 @@ impl Queues {
         let mut taken: Vec<_> = std::iter::from_fn(|| self.injector.pop()).collect();
         for station in &self.stations {
             station.take_oldest(usize::MAX, &mut |entry| taken.push(entry));
-            taken.extend(station.ring.take_newest());
+            taken.extend(station.slot.claim());
         }
         taken
     }
@@ -235,14 +243,14 @@ impl Local {
     /// Takes an entry that was woken on this worker. `again`: by its own run, so it goes to the
     /// back; otherwise it is the newest.
     pub(crate) fn push(&self, entry: Entry, again: bool) {
-        let Station { ring, .. } = self.station();
+        let Station { slot, .. } = self.station();
         if again {
-            let alone = self.station().len() == 0 && !ring.has_newest();
+            let alone = self.station().len_in_all() == 0;
             self.push_back(entry);
             if !alone {
                 self.queues.sleep.notify();
             }
-        } else if let Some(displaced) = ring.put_newest(entry) {
+        } else if let Some(displaced) = slot.put(entry) {
             self.push_back(displaced);
             self.queues.sleep.notify();
         } else {
@@ -266,7 +274,7 @@ impl Local {
     /// The next entry to run, without looking at the other workers.
     #[inline(always)]
     pub(super) fn next(&self, duties: &Duties<'_>) -> Option<Entry> {
-        let Station { ring, .. } = self.station();
+        let Station { ring, slot, .. } = self.station();
         let look = self.looks.get().wrapping_add(1);
         self.looks.set(look);
         // At every other turn, so that nothing from outside waits for a busy ring, nor a ring for
@@ -285,11 +293,11 @@ impl Local {
             }
         }
         if self.newest_runs.get() < NEWEST_RUNS_MAX || self.station().len() == 0 {
-            if let Some(entry) = ring.take_newest() {
+            if let Some(entry) = slot.take() {
                 self.newest_runs.set(self.newest_runs.get() + 1);
                 return Some(entry);
             }
-        } else if let Some(entry) = ring.take_newest() {
+        } else if let Some(entry) = slot.take() {
             self.push_back(entry);
         }
         self.newest_runs.set(0);
@@ -386,7 +394,7 @@ impl Local {
             moved |= !stuck;
             if stuck
                 && !mutant("watcher_takes_nothing")
-                && let Some(entry) = station.ring.take_newest()
+                && let Some(entry) = station.slot.claim()
             {
                 return (Some(entry), true);
             }
@@ -396,12 +404,8 @@ impl Local {
 
     /// Takes all that is left in this worker's queues.
     pub(crate) fn drain(&self) -> impl Iterator<Item = Entry> {
-        let ring = &self.station().ring;
-        std::iter::from_fn(move || {
-            ring.take_newest()
-                .or_else(|| ring.pop())
-                .or_else(|| self.refill())
-        })
+        let Station { ring, slot, .. } = self.station();
+        std::iter::from_fn(move || slot.take().or_else(|| ring.pop()).or_else(|| self.refill()))
     }
 
     /// A victim to begin with: xorshift, since any spread will do.

@@ -1,19 +1,18 @@
-//! One worker's local queue: a bounded ring, and beside it a slot for the newest.
+//! One worker's local queue: a bounded ring.
 //!
-//! The owner pushes and pops; a thief takes half of the ring, oldest first, and only from a worker
-//! that is stuck what is in the slot. Entries are one pointer each and the ring knows nothing of
-//! what they are.
+//! The owner pushes and pops; a thief takes half of the ring, oldest first. Entries are one pointer each
+//! and the ring knows nothing of what they are.
 //!
 //! # Invariants
-//! - D1: only the owner writes `tail`, and the slot from empty to full.
+//! - D1: only the owner writes `tail`.
 //! - D2: entries `head..tail` belong to the ring. Whoever moves `head` by compare-exchange owns
 //!   the entries it passed; what it read of them before is valid only then.
 //! - D3: positions count up for ever (64 bit) and are taken modulo the capacity, so no position
 //!   comes twice.
 //!
 //! # Who may call
-//! `push`, `pop`, `put_newest`: the owner. `steal_into`: any worker, `into` being its own.
-//! `take_newest`, `take_oldest`: anyone. `len`, `has_newest`: anyone, as a hint.
+//! `push`, `pop`: the owner. `steal_into`: any worker, `into` being its own. `take_oldest`: anyone.
+//! `len`: anyone, as a hint.
 
 use std::ptr::NonNull;
 
@@ -30,7 +29,6 @@ pub(crate) struct Ring {
     head: AtomicU64,
     tail: AtomicU64,
     entries: [AtomicPtr<()>; CAPACITY],
-    newest: AtomicPtr<()>,
 }
 
 impl Ring {
@@ -44,7 +42,6 @@ impl Ring {
             head: AtomicU64::new(position),
             tail: AtomicU64::new(position),
             entries: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
-            newest: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
@@ -165,41 +162,5 @@ impl Ring {
         let tail = self.tail.load(Ordering::Acquire);
         // Of different moments, so the difference may be beyond the capacity.
         (tail.wrapping_sub(head) as i64).clamp(0, CAPACITY as i64) as usize
-    }
-
-    /// Puts the entry in the slot; the one displaced is given back.
-    pub(crate) fn put_newest(&self, entry: Entry) -> Option<Entry> {
-        // Relaxed: empty stays empty but for us (D1).
-        if self.newest.load(Ordering::Relaxed).is_null() {
-            let order = if mutant("slot_filled_relaxed") {
-                Ordering::Relaxed
-            } else {
-                Ordering::Release
-            };
-            // Release pairs with the Acquire of `take_newest`.
-            self.newest.store(entry.as_ptr(), order);
-            return None;
-        }
-        // AcqRel: Release as above; Acquire pairs with our own Release, nothing more is needed.
-        NonNull::new(self.newest.swap(entry.as_ptr(), Ordering::AcqRel))
-    }
-
-    pub(crate) fn take_newest(&self) -> Option<Entry> {
-        // Relaxed: spares the exchange when there is nothing to take.
-        if self.newest.load(Ordering::Relaxed).is_null() {
-            return None;
-        }
-        if mutant("slot_taken_without_exchange") {
-            let entry = self.newest.load(Ordering::Acquire);
-            self.newest.store(std::ptr::null_mut(), Ordering::Release);
-            return NonNull::new(entry);
-        }
-        // Acquire pairs with the Release of `put_newest`.
-        NonNull::new(self.newest.swap(std::ptr::null_mut(), Ordering::AcqRel))
-    }
-
-    pub(crate) fn has_newest(&self) -> bool {
-        // Relaxed: the caller has fenced if it matters.
-        !self.newest.load(Ordering::Relaxed).is_null()
     }
 }

@@ -36,13 +36,14 @@ mod body {
             }
         }
 
-        /// Says whether it was one: the system may have come to forbid it.
-        #[must_use]
-        pub(crate) fn heavy(&self) -> bool {
+        pub(crate) fn heavy(&self) {
             // SeqCst pairs with that of `light`.
             fence(Ordering::SeqCst);
-            // (F1) So the command is known, and fails only if it is forbidden.
-            !self.is_light || membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+            // (F1) The system has it, so it fails only if it has been forbidden since.
+            if self.is_light && !membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
+                eprintln!("greenroom: `membarrier`, which worked at first, is no longer allowed");
+                std::process::abort();
+            }
         }
     }
 
@@ -69,11 +70,9 @@ mod body {
             fence(Ordering::SeqCst);
         }
 
-        #[must_use]
-        pub(crate) fn heavy(&self) -> bool {
+        pub(crate) fn heavy(&self) {
             // SeqCst pairs with that of `light`.
             fence(Ordering::SeqCst);
-            true
         }
     }
 }
@@ -96,11 +95,9 @@ mod body {
             self.0.fetch_add(1, Ordering::AcqRel);
         }
 
-        #[must_use]
-        pub(crate) fn heavy(&self) -> bool {
+        pub(crate) fn heavy(&self) {
             // AcqRel pairs with that of `light`.
             self.0.fetch_add(1, Ordering::AcqRel);
-            true
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
 const LAYERS: [&[&str]; 6] = [
-    &["sync", "contain", "error", "instant", "lock"],
+    &["sync", "blocks", "contain", "error", "instant", "lock"],
     &["park", "task", "timers", "waiters"],
     &["runtime", "pinned", "time", "signal"],
     &["mailbox"],
@@ -15,7 +15,9 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// The mailbox is above the executor only in order: it knows no runtime.
-const MAILBOX_KNOWS: &[&str] = &["sync", "contain", "error", "instant", "lock", "mailbox"];
+const MAILBOX_KNOWS: &[&str] = &[
+    "sync", "blocks", "contain", "error", "instant", "lock", "mailbox",
+];
 
 fn sources() -> Vec<PathBuf> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {

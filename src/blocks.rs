@@ -1,0 +1,312 @@
+//! Blocks of raw memory, reused through a small cache of each thread.
+//!
+//! An allocator has one lock, or takes a detour, when one thread frees what another one allocated; for
+//! messages and actors that is the rule. So a thread keeps what it frees for what it needs next, and what it
+//! has too much of goes, a magazine at a time, to a depot from which threads that lack it take.
+//!
+//! What is kept is bounded: of each size two magazines in each thread, 16 KiB at most, and eight in the depot,
+//! 64 KiB at most. The rest goes back to the allocator.
+//!
+//! # Invariants
+//! - B1: a block is owned by exactly one user, magazine or caller at a time.
+//! - B2: blocks of a class were allocated with the layout of that class, others with their own.
+#![expect(unsafe_code, reason = "raw allocations; see B1 and B2")]
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::{MutexGuard, PoisonError};
+
+use crate::sync::MODEL;
+use crate::sync::global::{AtomicUsize, Mutex, Ordering};
+use crate::sync::memory::{alloc, dealloc};
+
+/// How many magazines of each class the depot may hold.
+const DEPOT_MAX: usize = 8;
+
+/// Blocks are aligned to this; what needs more is not cached.
+const ALIGN: usize = 16;
+/// Sizes go up in these steps. With eight bytes of an allocator's own a block is a multiple of it.
+const STEP: usize = 16;
+/// The largest class has blocks of 1 KiB and a little.
+const CLASSES: usize = 65;
+
+/// A model keeps nothing: its allocator misses each block that is lost. Nor does a build whose tools look
+/// for what is used after it was freed.
+const KEEPS: bool = !MODEL && !cfg!(any(miri, greenroom_uncached));
+
+/// The class of the smallest blocks that hold such a value, if there is one.
+const fn class_of(layout: Layout) -> Option<usize> {
+    let class = layout.size().saturating_sub(STEP / 2).div_ceil(STEP);
+    if class < CLASSES && layout.align() <= ALIGN {
+        Some(class)
+    } else {
+        None
+    }
+}
+
+const fn bytes_of(class: usize) -> usize {
+    class * STEP + STEP / 2
+}
+
+const fn layout_of(class: usize) -> Layout {
+    match Layout::from_size_align(bytes_of(class), ALIGN) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a class is small"),
+    }
+}
+
+/// Memory for a value of this layout, which has a size; whoever gets it owns it.
+#[inline]
+pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
+    let Some(class) = class_of(layout) else {
+        return from_allocator(layout);
+    };
+    let kept = if KEEPS { take(class) } else { None };
+    kept.unwrap_or_else(|| from_allocator(layout_of(class)))
+}
+
+/// Gives the memory up.
+///
+/// # Safety
+/// It is of [`allocate`] with this layout, and the caller owns it (B1).
+#[inline]
+pub(crate) unsafe fn free(block: NonNull<()>, layout: Layout) {
+    match class_of(layout) {
+        Some(class) if KEEPS && keep(class, block) => {}
+        // SAFETY: (B2) allocated with this layout, and ours.
+        Some(class) => unsafe { to_allocator(block, layout_of(class)) },
+        // SAFETY: as above.
+        None => unsafe { to_allocator(block, layout) },
+    }
+}
+
+/// Memory for a value, which is still to be written.
+#[inline]
+pub(crate) fn room<T>() -> NonNull<T> {
+    const { assert!(size_of::<T>() > 0, "what has no size needs no memory") }
+    allocate(Layout::new::<T>()).cast()
+}
+
+/// Takes the value out and gives its memory up.
+///
+/// # Safety
+/// It lies in memory of [`room`], and the caller owns it.
+pub(crate) unsafe fn take_out<T>(value: NonNull<T>) -> T {
+    // SAFETY: a value that is the caller's alone; it is not used in its old place again.
+    let taken = unsafe { value.read() };
+    // SAFETY: (B1) `room` allocated it with this layout.
+    unsafe { free(value.cast(), Layout::new::<T>()) };
+    taken
+}
+
+/// Drops the value where it is, and gives its memory up.
+///
+/// # Safety
+/// It lies in memory of [`room`], and the caller owns it.
+pub(crate) unsafe fn discard<T>(value: NonNull<T>) {
+    /// Frees the memory also if the drop of the value panics.
+    struct Memory<T>(NonNull<T>);
+    impl<T> Drop for Memory<T> {
+        fn drop(&mut self) {
+            // SAFETY: (B1) `room` allocated it with this layout, and its value is gone.
+            unsafe { free(self.0.cast(), Layout::new::<T>()) };
+        }
+    }
+    let memory = Memory(value);
+    // SAFETY: a value that is the caller's alone, dropped once.
+    unsafe { memory.0.drop_in_place() };
+}
+
+fn from_allocator(layout: Layout) -> NonNull<()> {
+    // SAFETY: the layouts of values and classes have a size.
+    let memory = unsafe { alloc(layout) };
+    NonNull::new(memory.cast()).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// # Safety
+/// The block was allocated with this layout (B2), and is the caller's (B1).
+unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
+    // SAFETY: by the caller's promise.
+    unsafe { dealloc(block.as_ptr().cast(), layout) };
+}
+
+/// A stack of blocks of one class. An array, not a list through the blocks: those may lie in the
+/// cache of another core, and need not be fetched to be handed on.
+struct Magazine {
+    len: usize,
+    blocks: [NonNull<()>; Magazine::LEN_MAX],
+}
+
+impl Magazine {
+    const LEN_MAX: usize = 32;
+
+    /// How many blocks of a class make a full one: few of the large ones.
+    const fn full(class: usize) -> usize {
+        let count = 8 * 1024 / bytes_of(class);
+        if count < Self::LEN_MAX {
+            count
+        } else {
+            Self::LEN_MAX
+        }
+    }
+
+    fn pop(&mut self) -> Option<NonNull<()>> {
+        self.len = self.len.checked_sub(1)?;
+        Some(self.blocks[self.len])
+    }
+
+    /// Gives its blocks to the allocator.
+    fn give_back(mut self, class: usize) {
+        while let Some(block) = self.pop() {
+            // SAFETY: (B1, B2) a block of this class, which was the magazine's.
+            unsafe { to_allocator(block, layout_of(class)) };
+        }
+    }
+
+    fn new() -> Box<Magazine> {
+        Box::new(Magazine {
+            len: 0,
+            blocks: [NonNull::dangling(); Self::LEN_MAX],
+        })
+    }
+}
+
+// SAFETY: (B1) whoever has the magazine owns its blocks, which nobody reads or writes.
+unsafe impl Send for Magazine {}
+
+/// What one thread keeps of one class: a magazine that it pops from and pushes to, and a full or empty one,
+/// so that whoever goes to and fro at the end of one does not go to the depot each time.
+struct Shelf {
+    loaded: Cell<Option<Box<Magazine>>>,
+    spare: Cell<Option<Box<Magazine>>>,
+}
+
+impl Shelf {
+    #[inline]
+    fn take(&self, class: usize) -> Option<NonNull<()>> {
+        let mut loaded = self.loaded.take();
+        let block = loaded.as_mut().and_then(|loaded| loaded.pop());
+        self.loaded.set(loaded);
+        block.or_else(|| self.reload(class))
+    }
+
+    #[inline]
+    fn keep(&self, class: usize, block: NonNull<()>) {
+        let mut loaded = match self.loaded.take() {
+            Some(loaded) if loaded.len < Magazine::full(class) => loaded,
+            full => self.unload(class, full),
+        };
+        loaded.blocks[loaded.len] = block;
+        loaded.len += 1;
+        self.loaded.set(Some(loaded));
+    }
+
+    /// The loaded one is empty: takes from the spare one, or from one of the depot's.
+    #[cold]
+    fn reload(&self, class: usize) -> Option<NonNull<()>> {
+        let spare = self.spare.take().filter(|spare| spare.len > 0);
+        let mut full = spare.or_else(|| DEPOT[class].take())?;
+        let block = full.pop();
+        self.spare.set(self.loaded.replace(Some(full)));
+        block
+    }
+
+    /// The loaded one is full, or there is none: one with room.
+    #[cold]
+    fn unload(&self, class: usize, full: Option<Box<Magazine>>) -> Box<Magazine> {
+        if full.is_none() {
+            return Magazine::new();
+        }
+        match self.spare.replace(full) {
+            Some(spare) if spare.len > 0 => DEPOT[class].put(class, spare),
+            Some(empty) => return empty,
+            None => {}
+        }
+        Magazine::new()
+    }
+}
+
+struct Cache([Shelf; CLASSES]);
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        for (class, shelf) in self.0.iter().enumerate() {
+            let magazines = [shelf.loaded.take(), shelf.spare.take()];
+            magazines
+                .into_iter()
+                .flatten()
+                .for_each(|magazine| magazine.give_back(class));
+        }
+    }
+}
+
+crate::sync::thread_local! {
+    static CACHE: Cache = const {
+        Cache([const { Shelf { loaded: Cell::new(None), spare: Cell::new(None) } }; CLASSES])
+    };
+}
+
+/// `None` also while the thread is being torn down: then the allocator serves.
+#[inline]
+fn take(class: usize) -> Option<NonNull<()>> {
+    CACHE
+        .try_with(|cache| cache.0[class].take(class))
+        .ok()
+        .flatten()
+}
+
+#[inline]
+fn keep(class: usize, block: NonNull<()>) -> bool {
+    CACHE
+        .try_with(|cache| cache.0[class].keep(class, block))
+        .is_ok()
+}
+
+/// Full magazines of one class, for any thread.
+#[repr(align(64))]
+struct Depot {
+    /// How many there are; a hint.
+    len: AtomicUsize,
+    magazines: Mutex<[Option<Box<Magazine>>; DEPOT_MAX]>,
+}
+
+static DEPOT: [Depot; CLASSES] = [const {
+    Depot {
+        len: AtomicUsize::new(0),
+        magazines: Mutex::new([const { None }; DEPOT_MAX]),
+    }
+}; CLASSES];
+
+impl Depot {
+    fn take(&self) -> Option<Box<Magazine>> {
+        // Relaxed, as all of it: it spares the lock where there is nothing.
+        if self.len.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut magazines = self.lock();
+        let taken = magazines.iter_mut().rev().find_map(Option::take)?;
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        Some(taken)
+    }
+
+    fn put(&self, class: usize, full: Box<Magazine>) {
+        let mut magazines = self.lock();
+        if let Some(place) = magazines.iter_mut().find(|place| place.is_none()) {
+            *place = Some(full);
+            self.len.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        drop(magazines);
+        full.give_back(class);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Option<Box<Magazine>>; DEPOT_MAX]> {
+        self.magazines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

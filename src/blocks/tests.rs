@@ -1,0 +1,109 @@
+//! Whose memory a block is, and how much is kept. Each test has a size of its own, since the depot is common.
+
+use std::alloc::Layout;
+use std::collections::BTreeSet;
+use std::thread;
+
+use super::*;
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, 8).unwrap()
+}
+
+fn take_some(count: usize, layout: Layout) -> BTreeSet<NonNull<()>> {
+    (0..count).map(|_| allocate(layout)).collect()
+}
+
+fn free_all(blocks: BTreeSet<NonNull<()>>, layout: Layout) {
+    // SAFETY: each is of `take_some`, with this layout, and in one set alone.
+    blocks
+        .into_iter()
+        .for_each(|block| unsafe { free(block, layout) });
+}
+
+fn places(blocks: &BTreeSet<NonNull<()>>) -> BTreeSet<usize> {
+    blocks.iter().map(|block| block.addr().get()).collect()
+}
+
+#[test]
+fn a_class_is_large_enough_and_not_much_larger() {
+    for bytes in 1..=bytes_of(CLASSES - 1) {
+        let class = class_of(layout(bytes)).unwrap();
+        assert!(
+            (bytes..bytes + STEP).contains(&bytes_of(class)) || class == 0,
+            "{bytes}"
+        );
+        assert!(
+            Magazine::full(class) * bytes_of(class) <= 8 * 1024,
+            "{bytes}"
+        );
+    }
+    assert_eq!(class_of(layout(bytes_of(CLASSES - 1) + 1)), None);
+    assert_eq!(class_of(Layout::from_size_align(64, 64).unwrap()), None);
+}
+
+#[test]
+fn a_thread_gets_again_what_it_freed() {
+    let layout = layout(500);
+    let block = allocate(layout);
+    // SAFETY: allocated above with this layout.
+    unsafe { free(block, layout) };
+    assert!(!KEEPS || allocate(layout) == block);
+}
+
+#[test]
+fn what_one_thread_frees_another_one_gets() {
+    const COUNT: usize = 100;
+    let layout = layout(600);
+    let other = thread::spawn(move || {
+        let blocks = take_some(COUNT, layout);
+        let freed = places(&blocks);
+        free_all(blocks, layout);
+        freed
+    });
+    let freed = other.join().unwrap();
+    let blocks = take_some(COUNT, layout);
+    let same = places(&blocks).intersection(&freed).count();
+    // Two magazines stayed with the thread, and were given back when it ended.
+    let lost = 2 * Magazine::full(class_of(layout).unwrap());
+    assert!(!KEEPS || same >= COUNT - lost, "{same} of {COUNT}");
+    free_all(blocks, layout);
+}
+
+#[test]
+fn a_thread_and_the_depot_keep_so_much_and_no_more() {
+    let layout = layout(700);
+    let class = class_of(layout).unwrap();
+    free_all(take_some(10_000, layout), layout);
+    let in_depot = DEPOT[class].len.load(Ordering::Relaxed);
+    assert_eq!(in_depot, if KEEPS { DEPOT_MAX } else { 0 });
+    let in_thread = CACHE.with(|cache| {
+        let shelf = &cache.0[class];
+        let magazines = [shelf.loaded.take(), shelf.spare.take()];
+        let counts = magazines.iter().flatten().map(|magazine| magazine.len);
+        let count: usize = counts.sum();
+        magazines
+            .into_iter()
+            .flatten()
+            .for_each(|magazine| magazine.give_back(class));
+        count
+    });
+    assert!(in_thread <= 2 * Magazine::full(class), "{in_thread}");
+}
+
+#[test]
+fn what_is_written_in_one_block_is_not_seen_in_another() {
+    let values: Vec<_> = (0..1000_u64)
+        .map(|n| {
+            let room = room::<[u64; 41]>();
+            // SAFETY: memory for it.
+            unsafe { room.write([n; 41]) };
+            room
+        })
+        .collect();
+    for (n, value) in values.into_iter().enumerate() {
+        // SAFETY: written above, and taken once.
+        let value = unsafe { take_out(value) };
+        assert_eq!(value, [n as u64; 41]);
+    }
+}

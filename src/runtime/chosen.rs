@@ -265,7 +265,7 @@ impl Chosen {
         match self {
             Chosen::Stealing(stealing) => {
                 let queues = &stealing.queues;
-                queues.has_work() || queues.has_slot(usize::MAX)
+                queues.has_work() || queues.has_any(usize::MAX)
             }
             Chosen::Other(_) | Chosen::Simulated(_) => false,
         }

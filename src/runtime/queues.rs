@@ -9,7 +9,8 @@
 //! # Invariants
 //! - N1: an entry is in one queue, or in the hands of one worker.
 //! - N2: whatever is pushed to a ring, a backlog or the injector is followed by `Sleep::notify`,
-//!   whatever is put in a slot by `Sleep::notify_slot`; but for a task that woke itself and is alone.
+//!   whatever is put in a slot by `Sleep::notify_slot`; but for a task that woke itself: if it is alone,
+//!   by nothing, and if only the newest is before it, by `notify_slot`.
 //! - N3: a ring has one owner at a time (D1 in ring.rs): the first `Local` of its index, until that
 //!   is dropped or gives it up.
 
@@ -136,14 +137,14 @@ impl Queues {
         self.injector.pop()
     }
 
-    /// Whether the slot of a worker other than `me` is filled.
-    pub(crate) fn has_slot(&self, me: usize) -> bool {
+    /// Whether anything waits at a worker other than `me`.
+    pub(crate) fn has_any(&self, me: usize) -> bool {
         let mut others = self
             .stations
             .iter()
             .enumerate()
             .filter(|&(index, _)| index != me);
-        others.any(|(_, station)| station.slot.is_filled())
+        others.any(|(_, station)| station.len_in_all() > 0)
     }
 
     /// How much waits for a worker, and how much comes from outside; hints.
@@ -245,10 +246,13 @@ impl Local {
     pub(crate) fn push(&self, entry: Entry, again: bool) {
         let Station { slot, .. } = self.station();
         if again {
-            let alone = self.station().len_in_all() == 0;
+            let (others, newest) = (self.station().len() > 0, slot.is_filled());
             self.push_back(entry);
-            if !alone {
+            if others {
                 self.queues.sleep.notify();
+            } else if newest {
+                // The two mostly do things for each other, and go on here sooner than elsewhere.
+                self.queues.sleep.notify_slot();
             }
         } else if let Some(displaced) = slot.put(entry) {
             self.push_back(displaced);

@@ -41,8 +41,8 @@ struct Sleepers {
 pub(crate) trait View {
     /// Whether a ring or the injector has something.
     fn has_work(&self) -> bool;
-    /// Whether the slot of a worker other than `me` is filled.
-    fn has_slot(&self, me: usize) -> bool;
+    /// Whether anything waits at a worker other than `me`, in its slot for instance.
+    fn has_any(&self, me: usize) -> bool;
     /// How long until the next deadline.
     fn until_deadline(&self) -> Option<Duration>;
     /// Whether the worker has something to see to instead of sleeping.
@@ -94,7 +94,7 @@ impl Sleep {
         }
     }
 
-    /// After a push to the owner's slot: sees to it that somebody watches it.
+    /// After a push to the owner's slot, or of what goes right after that: sees to it that somebody watches.
     pub(crate) fn notify_slot(&self) {
         // Pairs with the heavy fence in `sleep`. (F3)
         self.fences.light();
@@ -275,14 +275,14 @@ impl Sleep {
         self.parkers[me].park(Some(wait));
     }
 
-    /// Whether a slot was filled before nobody watched.
+    /// Whether something was pushed before nobody watched.
     fn must_watch_on(&self, me: usize, view: &impl View) -> bool {
         if !mutant("watch_ends_without_fence") {
             // Pairs with the light fence in `notify_slot`: whoever filled a slot before sees that
             // nobody watches, or we see the slot. (F3)
             self.fences.heavy();
         }
-        view.has_slot(me) && !mutant("slots_are_not_looked_at")
+        view.has_any(me) && !mutant("slots_are_not_looked_at")
     }
 
     /// This sleeper becomes the keeper, unless there is one; `watch`: the keeper watches.

@@ -157,6 +157,22 @@ fn bug_s2_a_task_woken_into_the_slot_by_a_worker_that_blocks_is_run() {
 }
 
 #[test]
+fn bug_s2_a_task_that_has_yielded_to_one_that_blocks_is_run() {
+    within(WATCH, || {
+        let runtime = runtime(2);
+        for _ in 0..TIMES {
+            let back = Gate::default();
+            let awaited = back.clone();
+            drive(runtime.spawn(async move {
+                greenroom::spawn(async move { awaited.pass() }).detach();
+                greenroom::yield_now().await;
+                back.open();
+            }));
+        }
+    });
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn bug_s2_a_pair_that_talks_wakes_no_other_worker_for_each_message() {
     const ROUNDS: u64 = 50_000;

@@ -70,7 +70,7 @@ fn model_18_the_end_is_declared_after_what_a_hold_has_brought() {
         watcher.wait();
         assert!(!queues(&inner).has_work(), "something is in flight");
         assert!(
-            !queues(&inner).has_slot(usize::MAX),
+            !queues(&inner).has_any(usize::MAX),
             "something is in flight"
         );
         let fate = bringer.join().unwrap();

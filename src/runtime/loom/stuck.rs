@@ -77,7 +77,7 @@ impl View for Slot {
     fn has_work(&self) -> bool {
         false
     }
-    fn has_slot(&self, _me: usize) -> bool {
+    fn has_any(&self, _me: usize) -> bool {
         self.0.load(Ordering::Relaxed)
     }
     fn until_deadline(&self) -> Option<Duration> {

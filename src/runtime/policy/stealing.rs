@@ -345,8 +345,8 @@ impl View for Seen<'_> {
         self.policy.queues.has_work()
     }
 
-    fn has_slot(&self, me: usize) -> bool {
-        self.policy.queues.has_slot(me)
+    fn has_any(&self, me: usize) -> bool {
+        self.policy.queues.has_any(me)
     }
 
     fn until_deadline(&self) -> Option<Duration> {

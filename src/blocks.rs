@@ -18,7 +18,7 @@ mod tests;
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use crate::sync::MODEL;
 use crate::sync::global::{AtomicUsize, Mutex, Ordering};
@@ -287,26 +287,30 @@ impl Depot {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let mut magazines = self.lock();
-        let taken = magazines.iter_mut().rev().find_map(Option::take)?;
-        self.len.fetch_sub(1, Ordering::Relaxed);
-        Some(taken)
+        self.with(|places| {
+            let taken = places.iter_mut().rev().find_map(Option::take)?;
+            self.len.fetch_sub(1, Ordering::Relaxed);
+            Some(taken)
+        })
     }
 
     fn put(&self, class: usize, full: Box<Magazine>) {
-        let mut magazines = self.lock();
-        if let Some(place) = magazines.iter_mut().find(|place| place.is_none()) {
+        let refused = self.with(|places| {
+            let Some(place) = places.iter_mut().find(|place| place.is_none()) else {
+                return Some(full);
+            };
             *place = Some(full);
             self.len.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        drop(magazines);
-        full.give_back(class);
+            None
+        });
+        refused.into_iter().for_each(|full| full.give_back(class));
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Option<Box<Magazine>>; DEPOT_MAX]> {
-        self.magazines
+    fn with<R>(&self, f: impl FnOnce(&mut [Option<Box<Magazine>>]) -> R) -> R {
+        let mut magazines = self
+            .magazines
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+            .unwrap_or_else(PoisonError::into_inner);
+        f(&mut *magazines)
     }
 }

@@ -173,7 +173,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     (
         "a_displaced_worker_keeps_its_place",
         "model_29_a_place",
-        DEADLOCK,
+        "a token is run once",
     ),
     (
         "a_place_is_lost_when_the_pool_is_over",

@@ -25,6 +25,7 @@ use super::chosen::{Choice, Chosen};
 use super::inner::Inner;
 use super::policy::{Setup, Stealing};
 use super::queues::Queues;
+use super::sleep::WATCH;
 use super::worker::work;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, UnsafeCell};
@@ -88,7 +89,7 @@ pub(crate) fn join(workers: Vec<JoinHandle<()>>) {
     }
 }
 
-/// A runtime whose workers have all lain down, in one way out of many.
+/// A runtime whose workers have all lain down and watch nothing, in one way out of many.
 fn asleep(workers: usize) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     lain_down(runtime(workers))
 }
@@ -96,9 +97,12 @@ fn asleep(workers: usize) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
 fn lain_down(inner: Arc<Inner>) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     let workers = inner.options().workers;
     let handles = start(&inner);
-    while queues(&inner).sleep.audit() < workers {
+    let sleep = &queues(&inner).sleep;
+    while sleep.audit() < workers || sleep.is_watched() {
+        sleep.let_time_pass(1, WATCH);
         yield_now();
     }
+    sleep.let_time_pass(0, WATCH);
     (inner, handles)
 }
 

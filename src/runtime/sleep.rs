@@ -368,6 +368,11 @@ impl Sleep {
             .for_each(|parker| parker.let_time_pass(parks, longest));
     }
 
+    #[cfg(all(test, greenroom_loom))]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.state.load(Ordering::Acquire) & WATCHED != 0
+    }
+
     /// Checks what holds whenever the lock is free; says how many sleep.
     #[cfg(all(test, greenroom_loom))]
     pub(crate) fn audit(&self) -> usize {

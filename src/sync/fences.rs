@@ -18,6 +18,7 @@ mod body {
     }
 
     impl Fences {
+        /// The first one of a process takes the system some ms if there are other threads already.
         pub(crate) fn new() -> Self {
             static REGISTERED: OnceLock<bool> = OnceLock::new();
             let register = || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);

@@ -88,8 +88,11 @@ impl Parker {
         if MODEL {
             return self.park(wait);
         }
+        if self.take() {
+            return true;
+        }
         let begun = Instant::now();
-        let had_one = self.park(wait);
+        let had_one = self.sleep(wait);
         // Relaxed: no other thread uses it.
         self.was_short
             .store(begun.elapsed() <= Self::SHORT, Ordering::Relaxed);
@@ -111,6 +114,11 @@ impl Parker {
                 return true;
             }
             yield_now();
+        }
+        if begun.elapsed() > 2 * Self::SHORT {
+            // Another thread had the core, perhaps the one that this waits for. Asleep, this one is
+            // roused on a core that is free. Relaxed: no other thread uses it.
+            self.was_short.store(false, Ordering::Relaxed);
         }
         false
     }

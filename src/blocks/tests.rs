@@ -11,7 +11,9 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn take_some(count: usize, layout: Layout) -> BTreeSet<NonNull<()>> {
-    (0..count).map(|_| allocate(layout)).collect()
+    let taken: BTreeSet<_> = (0..count).map(|_| allocate(layout)).collect();
+    assert_eq!(taken.len(), count, "each is taken once");
+    taken
 }
 
 fn free_all(blocks: BTreeSet<NonNull<()>>, layout: Layout) {

@@ -43,7 +43,7 @@ pub(super) struct Block<M> {
     _messages: PhantomData<M>,
 }
 
-const HEADER_BYTES: usize = size_of::<Block<u64>>();
+const HEADER_BYTES: usize = size_of::<Block<u64>>().next_multiple_of(ALIGN);
 
 impl<M> Block<M> {
     const SHARES: bool = align_of::<M>() <= ALIGN && size_of::<M>() <= LARGE_BYTES - HEADER_BYTES;

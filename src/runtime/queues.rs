@@ -8,9 +8,8 @@
 //!
 //! # Invariants
 //! - N1: an entry is in one queue, or in the hands of one worker.
-//! - N2: whatever is pushed to a ring, a backlog or the injector is followed by `Sleep::notify`,
-//!   whatever is put in a slot by `Sleep::notify_slot`; but for a task that woke itself: if it is alone,
-//!   by nothing, and if only the newest is before it, by `notify_slot`.
+//! - N2: whatever comes to a ring, a backlog or the injector is followed by `Sleep::notify`, what comes to a
+//!   slot by `Sleep::notify_slot`; but for a task that woke itself, if at most the newest is before it.
 //! - N3: a ring has one owner at a time (D1 in ring.rs): the first `Local` of its index, until that
 //!   is dropped or gives it up.
 
@@ -55,14 +54,15 @@ struct Station {
 }
 
 impl Station {
-    /// How much waits here besides the newest, as a hint.
+    /// How much waits here besides the newest, as a hint. Looked at in the order in which entries move, from
+    /// the slot to the backlog to the ring, so that none is passed on its way.
     fn len(&self) -> usize {
-        self.ring.len() + self.backlog.len()
+        self.backlog.len() + self.ring.len()
     }
 
     /// How much waits here, as a hint.
     fn len_in_all(&self) -> usize {
-        self.len() + usize::from(self.slot.is_filled())
+        usize::from(self.slot.is_filled()) + self.len()
     }
 
     /// As much as `most` of the oldest entries, by anyone; each is given to `keep`.
@@ -246,13 +246,12 @@ impl Local {
     pub(crate) fn push(&self, entry: Entry, again: bool) {
         let Station { slot, .. } = self.station();
         if again {
-            let (others, newest) = (self.station().len() > 0, slot.is_filled());
+            let others = self.station().len() > 0;
             self.push_back(entry);
+            // It and the newest mostly do things for each other, and go on here sooner than elsewhere. A
+            // filled slot is watched, and whoever ends a watch looks at the ring after the slot.
             if others {
                 self.queues.sleep.notify();
-            } else if newest {
-                // The two mostly do things for each other, and go on here sooner than elsewhere.
-                self.queues.sleep.notify_slot();
             }
         } else if let Some(displaced) = slot.put(entry) {
             self.push_back(displaced);

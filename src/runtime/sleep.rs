@@ -94,7 +94,7 @@ impl Sleep {
         }
     }
 
-    /// After a push to the owner's slot, or of what goes right after that: sees to it that somebody watches.
+    /// After a push to the owner's slot: sees to it that somebody watches it.
     pub(crate) fn notify_slot(&self) {
         // Pairs with the heavy fence in `sleep`. (F3)
         self.fences.light();
@@ -277,12 +277,10 @@ impl Sleep {
 
     /// Whether something was pushed before nobody watched.
     fn must_watch_on(&self, me: usize, view: &impl View) -> bool {
-        if !mutant("watch_ends_without_fence") {
-            // Pairs with the light fence in `notify_slot`: whoever filled a slot before sees that
-            // nobody watches, or we see the slot. (F3)
-            self.fences.heavy();
-        }
-        view.has_any(me) && !mutant("slots_are_not_looked_at")
+        // Pairs with the light fence in `notify_slot`: whoever filled a slot before sees that nobody
+        // watches, or we see the slot. (F3)
+        let fenced = mutant("watch_ends_without_fence") || self.fences.heavy();
+        !fenced || view.has_any(me) && !mutant("slots_are_not_looked_at")
     }
 
     /// This sleeper becomes the keeper, unless there is one; `watch`: the keeper watches.

@@ -58,7 +58,9 @@ impl Slot {
         self.begin_to_take();
         // Relaxed: only we filled it, and nobody else empties it now. (T2)
         let entry = self.entry.load(Ordering::Relaxed);
-        self.entry.store(null_mut(), Ordering::Relaxed);
+        // Release pairs with the Acquire of `is_filled`: whoever finds the slot empty sees what was
+        // pushed to the ring before.
+        self.entry.store(null_mut(), Ordering::Release);
         // Release pairs with the Acquire in `claim`: it is seen to be empty.
         self.is_taken.store(false, Ordering::Release);
         NonNull::new(entry)
@@ -98,13 +100,11 @@ impl Slot {
         if !self.is_filled() || self.is_claimed.swap(true, Ordering::Acquire) {
             return None;
         }
-        if !mutant("slot_claimed_without_fence") {
-            // Pairs with the light one in `take`. (T2)
-            self.fences.heavy();
-        }
+        // Pairs with the light one in `take`. (T2)
+        let fenced = mutant("slot_claimed_without_fence") || self.fences.heavy();
         let mut entry = null_mut();
         // Acquire pairs with the Release in `take`.
-        if !self.is_taken.load(Ordering::Acquire) {
+        if fenced && !self.is_taken.load(Ordering::Acquire) {
             // Acquire pairs with the Release in `put`.
             entry = self.entry.load(Ordering::Acquire);
             if !entry.is_null() {
@@ -118,7 +118,7 @@ impl Slot {
     }
 
     pub(crate) fn is_filled(&self) -> bool {
-        // Relaxed: the caller has fenced if it matters.
-        !self.entry.load(Ordering::Relaxed).is_null()
+        // Acquire pairs with the Release in `take`; the caller has fenced if it matters.
+        !self.entry.load(Ordering::Acquire).is_null()
     }
 }

@@ -37,14 +37,13 @@ mod body {
             }
         }
 
-        pub(crate) fn heavy(&self) {
+        /// Says whether it was one: the system may refuse it for now, or have come to forbid it.
+        #[must_use]
+        pub(crate) fn heavy(&self) -> bool {
             // SeqCst pairs with that of `light`.
             fence(Ordering::SeqCst);
-            // (F1) The system has it, so it fails only if it has been forbidden since.
-            if self.is_light && !membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
-                eprintln!("greenroom: `membarrier`, which worked at first, is no longer allowed");
-                std::process::abort();
-            }
+            // (F1) So the system knows the command.
+            !self.is_light || membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         }
     }
 
@@ -71,15 +70,17 @@ mod body {
             fence(Ordering::SeqCst);
         }
 
-        pub(crate) fn heavy(&self) {
+        #[must_use]
+        pub(crate) fn heavy(&self) -> bool {
             // SeqCst pairs with that of `light`.
             fence(Ordering::SeqCst);
+            true
         }
     }
 }
 
 /// A light fence that were a fence would pair with each other one in a model. Here both exchange the same value,
-/// which orders them among themselves and with nothing else.
+/// which orders them among themselves and with nothing else. That it orders two light ones, too, is more than is so.
 #[cfg(greenroom_loom)]
 mod body {
     use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -96,9 +97,11 @@ mod body {
             self.0.fetch_add(1, Ordering::AcqRel);
         }
 
-        pub(crate) fn heavy(&self) {
+        #[must_use]
+        pub(crate) fn heavy(&self) -> bool {
             // AcqRel pairs with that of `light`.
             self.0.fetch_add(1, Ordering::AcqRel);
+            true
         }
     }
 }

@@ -109,7 +109,7 @@ fn model_36_a_slot_that_is_filled_when_a_watch_ends_is_watched() {
             move || slot.watch(&sleep, 1, Some(false))
         });
         slot.fill(&sleep);
-        watcher.join().unwrap();
+        assert!(watcher.join().unwrap(), "the watcher has found it");
     });
 }
 

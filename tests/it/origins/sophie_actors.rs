@@ -199,7 +199,11 @@ fn so6_a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
             (1..=BYTES_MAX.cast_signed()).contains(&bytes),
             "{bytes} bytes an actor"
         );
-        assert_eq!(allocations, 0);
+        // Memory that is used again hides from tools what is used after it was freed.
+        assert!(
+            allocations == 0 || cfg!(greenroom_uncached),
+            "{allocations}"
+        );
     });
 }
 

@@ -170,7 +170,7 @@ fn so5_a_turn_ends_after_a_batch_and_the_actor_goes_to_the_back() {
 #[test]
 fn so6_a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
     // All fit into a worker's ring, so that all have their turn while the task yields once.
-    const ACTORS: usize = 200;
+    const ACTORS: usize = 2_000;
     const BYTES_MAX: usize = 400;
     within(WATCH, || {
         let (bytes, allocations) = drive(runtime(1).spawn(async {

@@ -24,14 +24,18 @@ use crate::sync::MODEL;
 use crate::sync::global::{AtomicUsize, Mutex, Ordering};
 use crate::sync::memory::{alloc, dealloc};
 
-/// How many magazines of each class the depot may hold.
+/// How many bytes of blocks a magazine may have: enough that the depot's lock is taken seldom, once for
+/// seven blocks of the largest class.
+const MAGAZINE_BYTES_MAX: usize = 8 * 1024;
+/// How many magazines of each class the depot may hold: one that is given and one that is taken for each of
+/// a few threads. More would only be memory that nobody uses.
 const DEPOT_MAX: usize = 8;
 
 /// Blocks are aligned to this; what needs more is not cached.
 const ALIGN: usize = 16;
 /// Sizes go up in these steps. With eight bytes of an allocator's own a block is a multiple of it.
 const STEP: usize = 16;
-/// The largest class has blocks of 1 KiB and a little.
+/// How many sizes there are: the largest has blocks of 1032 bytes, as messages in a burst have.
 const CLASSES: usize = 65;
 
 /// A model keeps nothing: its allocator misses each block that is lost. Nor does a build whose tools look
@@ -142,11 +146,12 @@ struct Magazine {
 }
 
 impl Magazine {
+    /// How many blocks of any class: the pointers to them take four cache lines.
     const LEN_MAX: usize = 32;
 
     /// How many blocks of a class make a full one: few of the large ones.
     const fn full(class: usize) -> usize {
-        let count = 8 * 1024 / bytes_of(class);
+        let count = MAGAZINE_BYTES_MAX / bytes_of(class);
         if count < Self::LEN_MAX {
             count
         } else {

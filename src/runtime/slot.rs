@@ -96,7 +96,8 @@ impl Slot {
 
     /// Takes what is in another worker's slot, unless that one or somebody else is just taking it.
     pub(crate) fn claim(&self) -> Option<Entry> {
-        // Relaxed: spares the rest when there is nothing to take.
+        // The look spares the rest when there is nothing to take. Acquire pairs with the Release below,
+        // of whoever claimed before.
         if !self.is_filled() || self.is_claimed.swap(true, Ordering::Acquire) {
             return None;
         }

@@ -8,7 +8,9 @@ use std::task::{Context as Cx, Wake, Waker};
 use std::thread::ThreadId;
 
 use greenroom::policy::TaskInfo;
-use greenroom::{Context, HostFault, Hosted, Observer, Pinned, Runtime, TryHostError, spawn};
+use greenroom::{
+    Context, HostFault, Hosted, Observer, Pinned, Runtime, Stage, TryHostError, spawn,
+};
 
 use crate::support::{
     Bomb, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, keep_bombs_quiet, poll_once, simulated,
@@ -478,14 +480,20 @@ impl Drop for Writes {
     }
 }
 
+/// A value on a stage of a runtime whose observer writes what is completed.
+fn observed(log: &Log<&'static str>) -> (Runtime, Stage, Hosted<i32>) {
+    let observer = Writes("completed", log.clone());
+    let runtime = Runtime::builder().observer(observer).build().unwrap();
+    let stage = runtime.pinned_here();
+    let hosted = stage.block_on(stage.host(|| 42)).unwrap();
+    (runtime, stage, hosted)
+}
+
 #[test]
 fn an_observer_hears_of_the_end_of_a_call_before_its_caller() {
     within(WATCH, || {
         let log = Log::default();
-        let observer = Writes("completed", log.clone());
-        let runtime = Runtime::builder().observer(observer).build().unwrap();
-        let stage = runtime.pinned_here();
-        let hosted = stage.block_on(stage.host(|| 42)).unwrap();
+        let (_runtime, stage, hosted) = observed(&log);
         let waker = Waker::from(Arc::new(Writes("heard", log.clone())));
         let call = || {
             let dropped = Writes("dropped", log.clone());
@@ -509,10 +517,7 @@ fn an_observer_hears_of_the_end_of_a_call_before_its_caller() {
 fn an_observer_hears_of_a_call_that_is_given_up_when_the_thread_comes_to_it() {
     within(WATCH, || {
         let log = Log::default();
-        let observer = Writes("completed", log.clone());
-        let runtime = Runtime::builder().observer(observer).build().unwrap();
-        let stage = runtime.pinned_here();
-        let hosted = stage.block_on(stage.host(|| 42)).unwrap();
+        let (_runtime, stage, hosted) = observed(&log);
         let dropped = Writes("dropped", log.clone());
         let mut call = Box::pin(hosted.with(move |_| drop(dropped)));
         let polled = call.as_mut().poll(&mut Cx::from_waker(Waker::noop()));

@@ -12,6 +12,8 @@
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub(crate) struct Parker {
     state: AtomicU32,
     /// Its thread's own: its last wait was short, so the next one may be.
     was_short: AtomicBool,
+    /// The same: for so many waits it does not look, since another thread took its core when it did.
+    wary: AtomicU32,
     place: Mutex<Place>,
     left: Condvar,
 }
@@ -59,11 +63,17 @@ impl Parker {
     /// A wait that is no longer than this is short. About what it takes to sleep and to be roused on
     /// another core, so that looking costs at most as much again.
     const SHORT: Duration = Duration::from_micros(50);
+    /// Whoever has a core for as long as this does not give way, as those do that look.
+    const SLICE: Duration = Duration::from_millis(1);
+    /// A thread that looks and has no core finds its work late by such a slice or two. With this that is one
+    /// in so many waits.
+    const WARY: u32 = 256;
 
     pub(crate) fn new() -> Self {
         Parker {
             state: AtomicU32::new(NOTHING),
             was_short: AtomicBool::new(false),
+            wary: AtomicU32::new(0),
             place: Mutex::new(Place::default()),
             left: Condvar::new(),
         }
@@ -99,10 +109,14 @@ impl Parker {
         had_one
     }
 
-    /// Whether its thread, whose last wait was short, may look a while before the next.
+    /// Whether its thread, whose last wait was short, may look a while before the next; asked once a wait.
     pub(crate) fn is_eager(&self) -> bool {
-        // Relaxed: no other thread uses it.
-        !MODEL && self.was_short.load(Ordering::Relaxed)
+        // Relaxed, as all of it: no other thread uses it.
+        let wary = self.wary.load(Ordering::Relaxed);
+        if wary > 0 {
+            self.wary.store(wary - 1, Ordering::Relaxed);
+        }
+        !MODEL && wary == 0 && self.was_short.load(Ordering::Relaxed)
     }
 
     /// Looks for something a while, at most `wait` long; whether it is there.
@@ -115,10 +129,15 @@ impl Parker {
             }
             yield_now();
         }
-        if begun.elapsed() > 2 * Self::SHORT {
+        let took = begun.elapsed();
+        if took > 2 * Self::SHORT {
             // Another thread had the core, perhaps the one that this waits for. Asleep, this one is
             // roused on a core that is free. Relaxed: no other thread uses it.
             self.was_short.store(false, Ordering::Relaxed);
+        }
+        if took > Self::SLICE {
+            // Relaxed: as above.
+            self.wary.store(Self::WARY, Ordering::Relaxed);
         }
         false
     }

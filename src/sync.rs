@@ -138,17 +138,21 @@ mod body {
         }
     }
 
-    /// After `SPINS` the one inside has probably lost its core, so the time slice is given away;
-    /// after `YIELDS` it may not even run at our priority, so the thread sleeps.
+    /// Twice as long from look to look, since each look takes the cache line from the one inside. After
+    /// `SPINS` looks, 63 pauses or some 3 µs, that one has probably lost its core, so the time slice is given
+    /// away; after `YIELDS` it may not even run at our priority, so the thread sleeps, for a `NAP` each time.
     pub(super) fn relax(attempt: u32) {
-        const SPINS: u32 = 64;
+        const SPINS: u32 = 6;
         const YIELDS: u32 = 1024;
+        const NAP: std::time::Duration = std::time::Duration::from_micros(50);
         if attempt <= SPINS {
-            std::hint::spin_loop();
+            for _ in 0..1 << (attempt - 1) {
+                std::hint::spin_loop();
+            }
         } else if attempt <= YIELDS {
             yield_now();
         } else {
-            std::thread::sleep(std::time::Duration::from_micros(50));
+            std::thread::sleep(NAP);
         }
     }
 }

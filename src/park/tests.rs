@@ -1,0 +1,35 @@
+//! Who may look before it sleeps. How long anything takes is decided here by whoever looks.
+
+use super::*;
+
+/// A parker whose last wait was short.
+fn eager() -> Parker {
+    let parker = Parker::new();
+    parker.was_short.store(true, Ordering::Relaxed);
+    parker
+}
+
+#[test]
+fn who_finds_something_may_look_again() {
+    let parker = eager();
+    assert!(parker.is_eager());
+    assert!(parker.look(None, || true));
+    assert!(parker.is_eager());
+}
+
+#[test]
+fn whose_core_was_gone_for_a_slice_does_not_look_for_so_many_waits() {
+    let parker = eager();
+    let begun = Instant::now();
+    let looked = parker.look(None, || {
+        while begun.elapsed() <= Parker::SLICE {}
+        false
+    });
+    assert!(!looked);
+    for wait in 0..Parker::WARY {
+        // However short the waits are.
+        parker.was_short.store(true, Ordering::Relaxed);
+        assert!(!parker.is_eager(), "wait {wait}");
+    }
+    assert!(parker.is_eager());
+}

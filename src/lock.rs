@@ -11,8 +11,11 @@
     reason = "shared mutable access is what a lock is for; see L1"
 )]
 
+mod half;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+
+pub(crate) use half::Half;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};

@@ -1,30 +1,26 @@
 //! A question and the right to answer it: `Ask` waits, `Reply` answers, once.
 //!
-//! Both ends share one slot behind a lock. Whichever way it ends, the asker hears of it exactly
+//! Both ends share one slot, of which each has a half. Whichever way it ends, the asker hears of it exactly
 //! once: an answer, that the reply is gone, or that nobody is left to answer.
-
-#![expect(unsafe_code, reason = "an answer takes the slot out of its reply")]
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 
 use std::fmt;
 use std::future::Future;
-use std::mem::ManuallyDrop;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
 use super::address::{Address, Sending};
-use super::run;
 use crate::contain::contain;
-use crate::error::AskError;
-use crate::lock::Lock;
+use crate::error::{AskError, TellError};
+use crate::lock::Half;
 use crate::runtime::asks::{self, Listing};
 use crate::sync::mutant;
+use crate::task::run;
 use crate::time::Sleep;
 
 enum Slot<T> {
@@ -46,63 +42,84 @@ enum Slot<T> {
 /// asker [`AskError::NoReply`].
 #[must_use = "dropping a reply gives the asker an error"]
 pub struct Reply<T> {
-    slot: Arc<Lock<Slot<T>>>,
+    /// `None` once it has settled the slot.
+    slot: Option<Half<Slot<T>>>,
 }
 
 impl<T> Reply<T> {
+    fn new(slot: Half<Slot<T>>) -> Self {
+        Reply { slot: Some(slot) }
+    }
+
     /// Answers. If the asker is gone the answer is dropped.
-    pub fn send(self, answer: T) {
-        let reply = ManuallyDrop::new(self);
-        // SAFETY: the reply is not used any more, nor dropped: that would look at the slot again.
-        let slot = unsafe { std::ptr::read(&raw const reply.slot) };
-        settle(&slot, Slot::Answered(answer));
+    pub fn send(mut self, answer: T) {
+        self.settle(Slot::Answered(answer));
     }
 
     /// Whether the asker still waits; an answer that is costly and unwanted need not be made.
     pub fn is_wanted(&self) -> bool {
-        self.slot.with(|slot| match slot {
-            Slot::Open(_) => true,
-            Slot::Listed(listing) => listing.is_waiting(),
-            _ => false,
-        })
+        let looked = self.slot.as_ref().and_then(|half| {
+            half.look(|slot| match slot {
+                Slot::Open(_) => true,
+                Slot::Listed(listing) => listing.is_waiting(),
+                _ => false,
+            })
+        });
+        looked.unwrap_or(false)
+    }
+
+    /// What is not needed is dropped when the slot is given back.
+    // Forced: the outcome is written where it stays.
+    #[inline(always)]
+    fn settle(&mut self, outcome: Slot<T>) {
+        let Some(half) = self.slot.take() else {
+            return;
+        };
+        let mut listed = None;
+        let previous = half.finish(|slot| match slot {
+            Slot::Open(_) => std::mem::replace(slot, outcome),
+            Slot::Listed(listing) => {
+                let (previous, waker) = settle_listed(listing.settle(), slot, outcome);
+                listed = waker;
+                previous
+            }
+            _ => outcome,
+        });
+        match previous {
+            Slot::Open(Some(_)) if mutant("asker_is_not_woken") => {}
+            Slot::Open(Some(waker)) => contain(|| waker.wake()),
+            Slot::Open(None) => {}
+            unneeded => wake_or_drop(unneeded, listed),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn wake_or_drop<T>(unneeded: Slot<T>, waker: Option<Waker>) {
+    contain(|| drop(unneeded));
+    if let Some(waker) = waker {
+        contain(|| waker.wake());
+    }
+}
+
+/// The same for one that is listed: an end by deadlock that was first counts.
+#[cold]
+#[inline(never)]
+fn settle_listed<T>(
+    settled: Option<Option<Waker>>,
+    slot: &mut Slot<T>,
+    outcome: Slot<T>,
+) -> (Slot<T>, Option<Waker>) {
+    match settled {
+        Some(waker) => (std::mem::replace(slot, outcome), waker),
+        None => (outcome, None),
     }
 }
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        settle(&self.slot, Slot::Dropped);
-    }
-}
-
-/// The first settlement counts; what is not needed is dropped outside the lock.
-fn settle<T>(shared: &Lock<Slot<T>>, outcome: Slot<T>) {
-    let previous = shared.with(|slot| match slot {
-        Slot::Open(_) => Ok(std::mem::replace(slot, outcome)),
-        Slot::Listed(_) => Err(outcome),
-        _ => Ok(outcome),
-    });
-    match previous {
-        Ok(Slot::Open(Some(_))) if mutant("asker_is_not_woken") => {}
-        Ok(Slot::Open(Some(waker))) => contain(|| waker.wake()),
-        Ok(unneeded) => contain(|| drop(unneeded)),
-        Err(outcome) => settle_listed(shared, outcome),
-    }
-}
-
-/// The same for one that is listed, or was until now.
-#[cold]
-#[inline(never)]
-fn settle_listed<T>(shared: &Lock<Slot<T>>, outcome: Slot<T>) {
-    let (waker, unneeded) = shared.with(|slot| match slot {
-        Slot::Listed(listing) => match listing.settle() {
-            Some(waker) => (waker, std::mem::replace(slot, outcome)),
-            None => (None, outcome),
-        },
-        _ => (None, outcome),
-    });
-    contain(|| drop(unneeded));
-    if let Some(waker) = waker {
-        contain(|| waker.wake());
+        self.settle(Slot::Dropped);
     }
 }
 
@@ -116,106 +133,95 @@ impl<T> fmt::Debug for Reply<T> {
 
 /// The asker's end of a slot.
 struct Answer<T> {
-    slot: Arc<Lock<Slot<T>>>,
+    /// `None` once it has heard.
+    slot: Option<Half<Slot<T>>>,
     /// It was polled before.
     has_waited: bool,
-    /// What it was settled with was taken.
-    is_settled: bool,
 }
 
 impl<T> Answer<T> {
-    fn new(slot: Arc<Lock<Slot<T>>>) -> Self {
+    fn new(slot: Half<Slot<T>>) -> Self {
         Answer {
-            slot,
+            slot: Some(slot),
             has_waited: false,
-            is_settled: false,
         }
     }
 
     // Forced: a call, and what it moves, costs 3 % of an ask.
     #[inline(always)]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
+        let Some(half) = &mut self.slot else {
+            return Poll::Ready(Err(AskError::NoReply));
+        };
         // Whoever polls again has been woken, most likely by the answer: no waker will be needed.
-        if self.has_waited
-            && let Some(settled) = self.take()
-        {
-            return Poll::Ready(settled);
+        if self.has_waited && half.is_alone() {
+            return Poll::Ready(self.hear());
         }
         self.has_waited = true;
         let mut waker = Some(cx.waker().clone());
-        let mut is_listed = false;
-        let polled = self.slot.with(|slot| match slot {
+        let is_open = half.with(|slot| match slot {
             Slot::Open(left) => {
                 std::mem::swap(left, &mut waker);
-                None
+                Some(true)
             }
-            Slot::Listed(_) => {
-                is_listed = true;
-                None
-            }
-            _ => Some(std::mem::replace(slot, Slot::Unwanted)),
+            Slot::Listed(_) => Some(false),
+            _ => None,
         });
-        match polled {
-            None if is_listed => self.poll_listed(waker),
-            None => Poll::Pending,
-            Some(settled) => Poll::Ready(self.open(settled)),
+        match is_open {
+            Some(true) => Poll::Pending,
+            Some(false) => self.poll_listed(waker),
+            None => Poll::Ready(self.hear()),
         }
     }
 
-    /// What it was settled with, if it is.
+    /// What it was settled with; the asker wants nothing more.
     #[inline(always)]
-    fn take(&mut self) -> Option<Result<T, AskError>> {
-        let settled = self.slot.with(|slot| match slot {
-            Slot::Open(_) | Slot::Listed(_) => None,
-            _ => Some(std::mem::replace(slot, Slot::Unwanted)),
-        })?;
-        Some(self.open(settled))
-    }
-
-    #[inline(always)]
-    fn open(&mut self, settled: Slot<T>) -> Result<T, AskError> {
-        self.is_settled = true;
-        match settled {
+    fn hear(&mut self) -> Result<T, AskError> {
+        let Some(half) = self.slot.take() else {
+            return Err(AskError::NoReply);
+        };
+        let settled = half.finish(|slot| match std::mem::replace(slot, Slot::Unwanted) {
             Slot::Answered(answer) => Ok(answer),
-            _ => Err(AskError::NoReply),
-        }
+            other => Err(other),
+        });
+        settled.map_err(|other| match other {
+            Slot::Listed(listing) => deadlock_of(listing),
+            _ => AskError::NoReply,
+        })
     }
 
     /// The same for one that is listed, or was until now; with one that is not, nothing is done.
     #[cold]
     #[inline(never)]
     fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
-        let mut deadlock = None;
-        let polled = self.slot.with(|slot| {
-            match slot {
-                Slot::Open(_) => return None,
-                Slot::Listed(listing) => {
-                    deadlock = listing.leave(&mut waker);
-                    deadlock.as_ref()?;
-                }
-                _ => {}
-            }
-            Some(std::mem::replace(slot, Slot::Unwanted))
+        let is_over = self.slot.as_mut().is_none_or(|half| {
+            half.with(|slot| match slot {
+                Slot::Open(_) => false,
+                Slot::Listed(listing) => listing.leave(&mut waker).is_some(),
+                _ => true,
+            })
         });
-        match (polled, deadlock) {
-            (None, _) => Poll::Pending,
-            (Some(Slot::Listed(_)), Some(deadlock)) => {
-                Poll::Ready(Err(AskError::Deadlock(deadlock)))
-            }
-            (Some(settled), _) => Poll::Ready(self.open(settled)),
+        if is_over {
+            Poll::Ready(self.hear())
+        } else {
+            Poll::Pending
         }
     }
 }
 
+#[cold]
+fn deadlock_of(listing: Listing) -> AskError {
+    listing
+        .leave(&mut None)
+        .map_or(AskError::NoReply, AskError::Deadlock)
+}
+
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        if self.is_settled {
-            return;
+        if let Some(half) = self.slot.take() {
+            let left = half.finish(|slot| std::mem::replace(slot, Slot::Unwanted));
+            wake_or_drop(left, None);
         }
-        let left = self
-            .slot
-            .with(|slot| std::mem::replace(slot, Slot::Unwanted));
-        contain(|| drop(left));
     }
 }
 
@@ -232,7 +238,7 @@ pin_project! {
 }
 
 enum Step<'a, M, T, F> {
-    Question(&'a Address<M>, F),
+    Question(&'a Address<M>, Option<F>),
     /// The question waits for room, or was delivered (`None`).
     Waiting(Option<Sending<'a, M>>, Answer<T>),
     Over,
@@ -241,7 +247,7 @@ enum Step<'a, M, T, F> {
 impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     pub(super) fn new(address: &'a Address<M>, question: F) -> Self {
         Ask {
-            step: Step::Question(address, question),
+            step: Step::Question(address, Some(question)),
             patience: None,
             deadline: None,
         }
@@ -267,16 +273,27 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     /// If it is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if let Step::Question(..) = this.step {
-            let Step::Question(address, question) = std::mem::replace(this.step, Step::Over) else {
-                unreachable!("looked at just now")
-            };
+        if let Step::Question(address, question) = this.step
+            && let (address, Some(question)) = (*address, question.take())
+        {
             this.deadline.set(this.patience.map(crate::time::sleep));
-            let listing = asks::list(|| (run::info(), address.actor().info()));
-            let slot = listing.map_or(Slot::Open(None), Slot::Listed);
-            let slot = Arc::new(Lock::new(slot));
-            let answer = Answer::new(slot.clone());
-            *this.step = Step::Waiting(Some(address.send(question(Reply { slot }))), answer);
+            let listing = asks::list(|| (run::actor(), address.actor().info()));
+            let (theirs, ours) = Half::pair(listing.map_or(Slot::Open(None), Slot::Listed));
+            // First, so that the slot is left as it should be if the question panics.
+            *this.step = Step::Waiting(None, Answer::new(ours));
+            match address.tell(question(Reply::new(theirs))) {
+                Ok(()) => {}
+                Err(TellError::Full(question)) => {
+                    if let Step::Waiting(send, _) = this.step {
+                        *send = Some(address.send(question));
+                    }
+                }
+                Err(TellError::Closed(refused)) => {
+                    *this.step = Step::Over;
+                    contain(|| drop(refused));
+                    return Poll::Ready(Err(AskError::Closed));
+                }
+            }
         }
         let Step::Waiting(send, answer) = this.step else {
             panic!("`ask` polled after it was ready")

@@ -1,6 +1,6 @@
 //! Questions: `ask`, its timeout, and the `Reply` that may travel.
 
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::Context as TaskContext;
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use greenroom::time::{Instant, sleep};
 use greenroom::{AskError, Context, Reply, actor};
 
 use crate::support::{
-    CountingWaker, Drops, Gate, Home, drive, drive_elsewhere, elsewhere, in_every_home, panic_of,
-    poll_here, poll_once, received,
+    Bomb, CountingWaker, Drops, Gate, Home, drive, drive_elsewhere, elsewhere, in_every_home,
+    keep_bombs_quiet, panic_of, poll_here, poll_once, received,
 };
 
 enum Tally {
@@ -385,4 +385,55 @@ fn an_ask_says_that_it_was_polled_too_often(home: &Home) {
     assert_eq!(home.block_on(&mut ask), Ok(0));
     let (text, ..) = panic_of(|| poll_once(&mut ask));
     assert!(text.contains("`ask` polled after it was ready"), "{text}");
+}
+
+/// An address of an actor that takes nothing any more.
+fn closed<M: Send + 'static>() -> greenroom::Address<M> {
+    let (address, split) = actor(async |_cx: Context<M>| {}).split();
+    drop(split);
+    address
+}
+
+#[test]
+fn a_reply_that_outlives_a_refused_question_is_not_wanted() {
+    let kept = Arc::new(Mutex::new(None));
+    let address = closed();
+    let keep = kept.clone();
+    let asked = drive(address.ask(move |reply: Reply<u32>| {
+        *keep.lock().unwrap() = Some(reply);
+        keep
+    }));
+    assert_eq!(asked, Err(AskError::Closed));
+    let reply = kept.lock().unwrap().take().expect("it was kept");
+    assert!(!reply.is_wanted());
+    reply.send(5);
+}
+
+#[test]
+fn a_reply_that_outlives_a_question_that_panics_is_not_wanted() {
+    let kept = Mutex::new(None);
+    let address = closed::<Reply<u32>>();
+    panic_of(|| {
+        drive(address.ask(|reply: Reply<u32>| {
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+            panic!("bomb in a question")
+        }))
+    });
+    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    assert!(!kept.expect("it was kept").is_wanted());
+}
+
+#[test]
+fn an_answer_to_a_refused_question_may_panic_in_its_drop() {
+    struct Answers(Option<Reply<Bomb>>, Drops);
+    impl Drop for Answers {
+        fn drop(&mut self) {
+            self.0.take().unwrap().send(Bomb::new(true, &self.1));
+        }
+    }
+    keep_bombs_quiet();
+    let drops = Drops::default();
+    let asked = drive(closed().ask(|reply| Answers(Some(reply), drops.clone())));
+    assert!(matches!(asked, Err(AskError::Closed)));
+    assert_eq!(drops.count(), 1);
 }

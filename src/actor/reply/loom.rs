@@ -8,7 +8,7 @@ use ::loom::thread::spawn;
 
 use super::{Answer, Reply, Slot};
 use crate::error::AskError;
-use crate::lock::Lock;
+use crate::lock::Half;
 use crate::park::Parker;
 use crate::runtime::asks::{self, Asks};
 use crate::task::TaskInfo;
@@ -27,8 +27,8 @@ fn question() -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
 }
 
 fn with_slot(slot: Slot<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
-    let slot = StdArc::new(Lock::new(slot));
-    (Reply { slot: slot.clone() }, Answer::new(slot))
+    let (theirs, ours) = Half::pair(slot);
+    (Reply::new(theirs), Answer::new(ours))
 }
 
 /// The same, with the ask on a list.

@@ -1,0 +1,48 @@
+//! Model 38, of a lock that two own: each sees what the other wrote, and the one that is done last frees it.
+
+use ::loom::sync::Arc;
+use ::loom::thread::spawn;
+
+use super::Half;
+
+/// Two count in one cell, which only the lock protects, and loom counts what is left in it.
+#[test]
+fn model_38_each_half_sees_what_the_other_wrote() {
+    ::loom::model(|| {
+        let (mut ours, mut theirs) = Half::pair((0, None));
+        let other = spawn(move || {
+            theirs.with(|(count, _)| *count += 1);
+            theirs.finish(|(count, left)| {
+                *count += 1;
+                left.get_or_insert_with(|| Arc::new(7));
+            });
+        });
+        ours.with(|(count, _)| *count += 1);
+        let was_alone = ours.is_alone();
+        let (count, left) = ours.finish(|(count, left)| {
+            *count += 1;
+            (*count, left.take())
+        });
+        assert!(!was_alone || left.is_some_and(|seven| *seven == 7));
+        assert!((2..=4).contains(&count) && (!was_alone || count == 4));
+        other.join().unwrap();
+    });
+}
+
+/// A half that is shared looks only while there is a lock.
+#[test]
+fn model_38_two_that_share_a_half_look_one_at_a_time() {
+    ::loom::model(|| {
+        let (ours, theirs) = Half::pair(0);
+        let ours = std::sync::Arc::new(ours);
+        let other = spawn({
+            let ours = ours.clone();
+            move || ours.look(|count| *count += 1)
+        });
+        ours.look(|count| *count += 1);
+        theirs.finish(|_| ());
+        let looked = ours.look(|count| *count += 1);
+        other.join().unwrap();
+        assert!(looked.is_none(), "the other half is done");
+    });
+}

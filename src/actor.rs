@@ -15,7 +15,6 @@ mod loom;
 mod map;
 mod recv;
 mod reply;
-mod run;
 mod sources;
 mod spawn;
 mod spawn_macro;

@@ -1,7 +1,7 @@
 //! Blocks of raw memory, reused through a small cache of each thread.
 //!
 //! An allocator has one lock, or takes a detour, when one thread frees what another one allocated; for
-//! messages and actors that is the rule. So a thread keeps what it frees for what it needs next, and what it
+//! messages, answers, tasks and actors that is the rule. So a thread keeps what it frees for what it needs next, and what it
 //! has too much of goes, a magazine at a time, to a depot from which threads that lack it take.
 //!
 //! What is kept is bounded: of each size two magazines in each thread, 16 KiB at most, and eight in the depot,

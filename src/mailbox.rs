@@ -347,21 +347,27 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// A run ends; `receiving` says that `recv` found nothing and waits in this actor's own task.
-    pub(crate) fn rest(&self, receiving: bool) -> Rest {
+    /// A run ends; `receiving` says that `recv` found nothing and waits in this actor's own task, `woken`
+    /// that the run itself has woken it.
+    pub(crate) fn rest(&self, receiving: bool, woken: bool) -> Rest {
+        if woken && !receiving && self.doom_of().is_none() {
+            // It stays active, and what came meanwhile is seen by the next run, or by the one after.
+            return Rest::Again;
+        }
         self.lock(|flags, _| {
             if doom(*flags).is_some() {
                 return Rest::Drop;
             }
             let missed = receiving && flags.has_news() && !mutant("rest_without_a_look");
-            if flags.has(Flags::NOTIFIED) || missed {
+            if receiving && !missed {
+                // Also if it goes on: the next run need not poll that `recv` again.
+                flags.set(Flags::RECEIVING);
+            }
+            if flags.has(Flags::NOTIFIED) || woken || missed {
                 flags.clear(Flags::NOTIFIED);
                 return Rest::Again;
             }
             flags.clear(Flags::ACTIVE);
-            if receiving {
-                flags.set(Flags::RECEIVING);
-            }
             Rest::Asleep
         })
     }

@@ -12,6 +12,7 @@ const RACE: &str = "Causality violation";
 const ORDER: &str = "once, in order";
 const TAKEN: &str = "taken once each";
 const FLIGHT: &str = "something is in flight";
+const LOST: &str = "a wake-up was lost";
 const SETTLED: &str = "run or dropped, once";
 
 /// The fault, the model that finds it, and what that says: its own assertion, loom's report of a
@@ -64,6 +65,13 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "there is one outcome",
     ),
     ("lock_release", "model_09_the_lock", RACE),
+    ("half_left_relaxed", "model_38", RACE),
+    (
+        "a_shared_half_looks_without_lock",
+        "model_38_two",
+        "half is done",
+    ),
+    ("the_last_half_frees_nothing", "model_38", "leaked"),
     ("notify_without_fence", "model_10_a_push", DEADLOCK),
     ("sleep_without_fence", "model_10_a_push", DEADLOCK),
     ("no_chain_wake", "model_11", DEADLOCK),
@@ -78,6 +86,13 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),
     ("seat_is_not_unparked", "model_13_what_a_worker", DEADLOCK),
     ("unpark_without_the_lock", "model_33", DEADLOCK),
+    ("woken_relaxed", "model_37_wake_ups", LOST),
+    ("rest_without_exchange", "model_37_a_wake_up", LOST),
+    ("third_wake_without_exchange", "model_37_wake_ups", LOST),
+    ("begun_relaxed", "model_37_wake_ups", LOST),
+    ("rested_relaxed", "model_37_a_run", RACE),
+    ("disarmed_without_exchange", "model_37_the_end", RACE),
+    ("released_relaxed", "model_37_the_end", RACE),
     ("caller_is_not_woken", "model_35_what", DEADLOCK),
     (
         "taken_without_fence",

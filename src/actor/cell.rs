@@ -17,13 +17,12 @@
 )]
 
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::Poll;
 
 use super::context::Context;
 use super::core::{Core, Options};
-use super::held::Held;
-use super::run;
 use super::stage::Stage;
 use crate::blocks;
 use crate::contain::{contain, drop_refused};
@@ -31,7 +30,7 @@ use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Rest};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{Ordering, fence};
-use crate::task::{CellHome, Header, Runnable, VTable};
+use crate::task::{CellHome, Header, Runnable, VTable, as_run, run};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
@@ -166,20 +165,25 @@ where
         core.begin_turn();
         let waker = core.waker();
         // SAFETY: (A4) the cell does not end before the guard is dropped, below.
-        let run = unsafe { run::enter(header) };
+        let run = unsafe { run::enter(as_run(header)) };
         let polled = cell.stage.with_mut(|stage| {
             let mut cx = std::task::Context::from_waker(&waker);
             // SAFETY: (A3) this is the run; (S1) the cell is never moved.
             unsafe { (*stage).poll(|(actor, begin)| begin(actor, Context::new(core)), &mut cx) }
         });
-        let receiving = run.is_receiving();
-        drop(run);
+        let notes = run.end();
+        let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
             Poll::Ready(result) => cell.end(result),
-            Poll::Pending => match core.mailbox.rest(receiving) {
+            Poll::Pending => match core.mailbox.rest(receiving, woken) {
                 Rest::Asleep => {}
-                // SAFETY: scheduled again just now; this run's home outlives it.
-                Rest::Again => unsafe { Self::schedule(header, true) },
+                Rest::Again => {
+                    // SAFETY: a copy that is not dropped: another thread may free the cell before
+                    // `schedule` returns. What the home is of lives, since it is what runs this.
+                    let home = ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.home) });
+                    // SAFETY: (R1) it was made scheduled again; (R3, A4) it has not ended.
+                    home.schedule(unsafe { Runnable::from_cell(header) }, true);
+                }
                 Rest::Drop => {
                     let doom = core.mailbox.doom_of().unwrap_or(Doom::Cancelled);
                     cell.end(Err(cell.fault(doom)));
@@ -201,13 +205,11 @@ where
 
     /// # Safety
     /// As [`VTable::schedule`].
-    unsafe fn schedule(header: NonNull<Header>, again: bool) {
-        // SAFETY: (A2) the caller's reference or run; (R1) the cell was made scheduled by it.
+    unsafe fn schedule(header: NonNull<Header>) {
+        // SAFETY: (A2) the caller's reference; (R1) the cell was made scheduled by it.
         unsafe {
             let cell = header.cast::<Self>().as_ref();
-            // The run has no reference: the cell may be gone before `schedule` returns.
-            let _held = again.then(|| Held::from(&cell.core));
-            cell.home.schedule(Runnable::from_cell(header), again);
+            cell.home.schedule(Runnable::from_cell(header), false);
         }
     }
 

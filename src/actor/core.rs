@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::context::Reader;
-use super::{id, run};
+use super::id;
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::task::{COUNT_MAX, Header, Passage, TaskInfo, VTable};
+use crate::task::{COUNT_MAX, Header, Passage, TaskInfo, VTable, as_run, run};
 use crate::waiters::Waiters;
 
 /// The front of a cell.
@@ -69,12 +69,12 @@ impl<M> Core<M> {
     pub(super) fn receive_in_run(&self, waker: &Waker) -> bool {
         let own =
             waker.data() == std::ptr::from_ref(self).cast() && std::ptr::eq(waker.vtable(), &WAKER);
-        own && run::set_receiving(self.pointer(), true)
+        own && run::note(as_run(self.pointer()), run::RECEIVING)
     }
 
     /// `recv` waits no more: the next message need wake nobody for it.
     pub(super) fn stop_receiving(&self) {
-        run::set_receiving(self.pointer(), false);
+        run::unnote(as_run(self.pointer()), run::RECEIVING);
         if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
             self.mailbox.wait_no_more();
         }
@@ -129,7 +129,7 @@ impl<M> Core<M> {
         match wake {
             Wake::Nobody => {}
             // SAFETY: scheduled just now; whoever has `&self` holds a reference (A2).
-            Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer(), false) },
+            Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer()) },
             Wake::Foreign(waker) => wake_foreign(waker),
             Wake::Both(waker) => self.wake_both(waker),
         }
@@ -294,7 +294,11 @@ impl<M> Core<M> {
 
     // -- the actor's own waker ----------------------------------------------------------------
 
+    /// Its own run only notes it.
     pub(super) fn wake(&self) {
+        if run::note(as_run(self.pointer()), run::WOKEN) {
+            return;
+        }
         self.pass_on(self.mailbox.wake());
     }
 

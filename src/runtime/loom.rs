@@ -197,7 +197,7 @@ static TOKEN: VTable = VTable {
         // SAFETY: the token is ours alone.
         token.body.with_mut(|body| drop(unsafe { (*body).take() }));
     },
-    schedule: |_, _| unreachable!("a token wakes nobody"),
+    schedule: |_| unreachable!("a token wakes nobody"),
     wake: |_| unreachable!("nobody has a waker of a token"),
     stop: |_| unreachable!("a token is not registered"),
     cancel: |_| unreachable!("a token is not registered"),

@@ -63,13 +63,13 @@ pub(crate) struct Links {
 /// The pointer is to a cell with this table that is not freed yet, and the caller has what the entry
 /// names: a reference, the one runnable, or the right to the result.
 pub(crate) struct VTable {
-    /// Runs the cell once. The caller owns its one runnable.
+    /// Runs the cell once. The caller owns its one runnable, and keeps what its home is of.
     pub(crate) run: unsafe fn(NonNull<Header>),
     /// Gives up the cell's one runnable: what is in the cell is cancelled on this thread.
     pub(crate) discard: unsafe fn(NonNull<Header>),
     /// Puts the cell on the queue of its home. The caller has just made it scheduled and holds a
-    /// reference, or is the cell's own run (then `again` is true).
-    pub(crate) schedule: unsafe fn(NonNull<Header>, again: bool),
+    /// reference.
+    pub(crate) schedule: unsafe fn(NonNull<Header>),
     /// Wakes it, for anything but a message. The caller holds a reference.
     pub(crate) wake: unsafe fn(NonNull<Header>),
     /// Asks it to end by itself. The caller holds a reference.

@@ -11,7 +11,8 @@ use super::info::TaskInfo;
 use super::runnable::Runnable;
 use crate::error::Unjoined;
 
-/// An executor, as its tasks see it. Clones are cheap and mean the same executor.
+/// An executor, as its tasks see it. Clones are cheap and mean the same executor; whoever runs a task keeps
+/// what they are of, so the run may use a bitwise copy.
 pub trait Home: Clone + Send + Sync + 'static {
     /// Takes the runnable to be run. `again`: it was woken during its own run and goes to the back.
     fn schedule(&self, runnable: Runnable, again: bool);

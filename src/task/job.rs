@@ -17,24 +17,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::home::Home;
-use super::runnable::Runnable;
+use super::runnable::{Runnable, Table};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::Lock;
 use crate::sync::mutant;
 
-/// What every job begins with: how it is run, or dropped instead.
-pub(crate) struct Table {
-    /// # Safety
-    /// The pointer is the runnable's, which is given up.
-    pub(super) run: unsafe fn(NonNull<Table>),
-    /// # Safety
-    /// As for `run`.
-    pub(super) discard: unsafe fn(NonNull<Table>),
-}
-
 #[repr(C)]
 struct Shared<H, F, R> {
-    table: Table,
+    table: &'static Table,
     slot: Lock<Slot<F, R>>,
     /// The home, if that wants to know of the end.
     watcher: Option<H>,
@@ -51,10 +41,15 @@ enum Slot<F, R> {
 }
 
 impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
+    const TABLE: &'static Table = &Table {
+        run: Self::run,
+        discard: Self::discard,
+    };
+
     /// # Safety
     /// As for [`Table::run`].
-    unsafe fn run(job: NonNull<Table>) {
-        // SAFETY: (B1) the table is the first field of what the `Arc` holds.
+    unsafe fn run(job: NonNull<()>) {
+        // SAFETY: (B1) it is what `into_raw` gave.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         let job = this
             .slot
@@ -71,7 +66,7 @@ impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
 
     /// # Safety
     /// As for [`Table::discard`].
-    unsafe fn discard(job: NonNull<Table>) {
+    unsafe fn discard(job: NonNull<()>) {
         // SAFETY: (B1) as in `run`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         this.end(Slot::Lost);
@@ -145,16 +140,13 @@ where
     /// `is_watching`: the home wants to know of the end.
     pub(crate) fn new(home: &H, is_watching: bool, job: F, waker: Waker) -> Self {
         let shared = Arc::new(Shared {
-            table: Table {
-                run: Shared::<H, F, R>::run,
-                discard: Shared::<H, F, R>::discard,
-            },
+            table: Shared::<H, F, R>::TABLE,
             slot: Lock::new(Slot::Waits(job, waker)),
             watcher: is_watching.then(|| home.clone()),
         });
         let raw = Arc::into_raw(shared.clone()).cast_mut().cast();
         // SAFETY: (B1) the reference is given to the runnable, which is the only one.
-        let runnable = unsafe { Runnable::from_job(NonNull::new_unchecked(raw)) };
+        let runnable = unsafe { Runnable::from_table(NonNull::new_unchecked(raw)) };
         home.schedule(runnable, false);
         Job(shared)
     }

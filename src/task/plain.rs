@@ -1,27 +1,18 @@
-//! A plain task: any future, run by async-task, with a handle that smol's users know.
+//! A plain task: any future on a home, with a handle that smol's users know.
 //!
-//! What async-task would abort the process over, a panic in the drop of a future or of a result,
-//! is contained here; what it would lose, a task that nobody can wake, is kept alive by its home.
+//! A task that nobody can wake lives until its home is shut down; a panic in the drop of a future or of a
+//! value goes no further.
 
-#![expect(
-    unsafe_code,
-    reason = "async-task's unchecked form, for futures that stay on a thread; a future and a result dropped by hand"
-)]
+#![expect(unsafe_code, reason = "futures that need not be `Send`")]
 
 use std::fmt;
 use std::future::Future;
-use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use async_task::{Builder, ScheduleInfo, WithInfo};
-use pin_project_lite::pin_project;
-
-use super::home::{Home, Ticket};
-use super::runnable::Runnable;
-use crate::contain::{Panic, attempt, contain};
-use crate::error::{Fault, Unjoined};
+use super::frame::{self, Handle, Outcome};
+use super::home::Home;
 
 /// A spawned future: await it for its value, drop it to cancel, or let it go with `detach`.
 ///
@@ -36,7 +27,7 @@ use crate::error::{Fault, Unjoined};
 /// });
 /// ```
 #[must_use = "a task that is dropped is cancelled; use `detach` to let it go on"]
-pub struct Task<T>(async_task::FallibleTask<Outcome<T>>);
+pub struct Task<T>(Handle<T>);
 
 impl<T> Task<T> {
     /// Lets the task go on by itself; its value is dropped.
@@ -49,7 +40,7 @@ impl<T> Task<T> {
     /// # Panics
     /// Resumes the panic of a future that had panicked.
     pub async fn cancel(self) -> Option<T> {
-        self.0.cancel().await.map(Outcome::open)
+        self.0.cancel().await.map(open)
     }
 
     /// A task that, awaited, gives `None` where this one would panic for being cancelled.
@@ -66,9 +57,16 @@ impl<T> Task<T> {
 impl<T> Future for Task<T> {
     type Output = T;
 
+    /// # Panics
+    /// Resumes the panic of a future that panicked. If the task was cancelled by the shutdown of its
+    /// runtime, and if it is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        match ready!(Pin::new(&mut self.0).poll(cx)) {
-            Some(outcome) => Poll::Ready(outcome.open()),
+        let is_over = self.0.is_over();
+        match ready!(self.0.poll(cx)) {
+            Some(outcome) => Poll::Ready(open(outcome)),
+            None if is_over => panic!(
+                "the task was cancelled by the shutdown of its runtime before it began, or polled after it was ready"
+            ),
             None => panic!("the task was cancelled by the shutdown of its runtime"),
         }
     }
@@ -84,7 +82,7 @@ impl<T> fmt::Debug for Task<T> {
 
 /// A [`Task`] that gives `None` if it was cancelled.
 #[must_use = "a task that is dropped is cancelled; use `detach` to let it go on"]
-pub struct FallibleTask<T>(async_task::FallibleTask<Outcome<T>>);
+pub struct FallibleTask<T>(Handle<T>);
 
 impl<T> FallibleTask<T> {
     /// As [`Task::detach`].
@@ -97,7 +95,7 @@ impl<T> FallibleTask<T> {
     /// # Panics
     /// Resumes the panic of a future that had panicked.
     pub async fn cancel(self) -> Option<T> {
-        self.0.cancel().await.map(Outcome::open)
+        self.0.cancel().await.map(open)
     }
 
     /// As [`Task::is_finished`].
@@ -109,12 +107,12 @@ impl<T> FallibleTask<T> {
 impl<T> Future for FallibleTask<T> {
     type Output = Option<T>;
 
+    /// Polled again after it was ready it gives `None`.
+    ///
     /// # Panics
     /// Resumes the panic of a future that panicked.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        Pin::new(&mut self.0)
-            .poll(cx)
-            .map(|outcome| outcome.map(Outcome::open))
+        self.0.poll(cx).map(|outcome| outcome.map(open))
     }
 }
 
@@ -126,122 +124,8 @@ impl<T> fmt::Debug for FallibleTask<T> {
     }
 }
 
-/// A value whose drop is contained: async-task would abort the process over its panic.
-///
-/// No larger than the value, as each task has room for it.
-pub(crate) struct Contained<T>(ManuallyDrop<T>);
-
-impl<T> Contained<T> {
-    fn new(value: T) -> Self {
-        Contained(ManuallyDrop::new(value))
-    }
-
-    fn into_inner(self) -> T {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: taken once, since `this` is not dropped.
-        unsafe { ManuallyDrop::take(&mut this.0) }
-    }
-}
-
-impl<T> Drop for Contained<T> {
-    fn drop(&mut self) {
-        // SAFETY: dropped here alone, and not used afterwards.
-        contain(|| unsafe { ManuallyDrop::drop(&mut self.0) });
-    }
-}
-
-/// What a plain task comes to; dropping it never unwinds.
-pub(crate) enum Outcome<T> {
-    Value(Contained<T>),
-    /// In a box, so that a task that waits has no room for it.
-    Panicked(Box<Unheard>),
-}
-
-impl<T> Outcome<T> {
-    fn open(self) -> T {
-        match self {
-            Outcome::Value(value) => value.into_inner(),
-            Outcome::Panicked(mut unheard) => {
-                let panic = unheard.panic.take().expect("a panic is heard of once");
-                resume_unwind(panic.into_payload())
-            }
-        }
-    }
-}
-
-/// A panic that is reported to the home unless somebody awaits the task.
-pub(crate) struct Unheard {
-    panic: Option<Panic>,
-    report: Box<dyn Fn(&Unjoined<'_>) + Send + Sync>,
-}
-
-impl Drop for Unheard {
-    fn drop(&mut self) {
-        if let Some(panic) = self.panic.take() {
-            let fault = Fault::Panicked(panic);
-            contain(|| {
-                (self.report)(&Unjoined {
-                    name: None,
-                    id: None,
-                    fault: &fault,
-                })
-            });
-        }
-    }
-}
-
-pin_project! {
-    /// A future as async-task gets it.
-    struct Plain<H: Home, Fut> {
-        home: H,
-        ticket: Option<Ticket>,
-        // Dropped by our own drop, contained. No `Option`, which may take a word.
-        #[pin]
-        future: ManuallyDrop<Fut>,
-    }
-
-    impl<H: Home, Fut> PinnedDrop for Plain<H, Fut> {
-        fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
-            this.home.task_completed();
-            // SAFETY: dropped in place, here alone, and not used afterwards.
-            contain(|| unsafe { ManuallyDrop::drop(this.future.get_unchecked_mut()) });
-            this.home.task_dropped();
-            if let Some(ticket) = this.ticket.take() {
-                this.home.untrack(ticket);
-            }
-        }
-    }
-}
-
-impl<H: Home, Fut: Future> Future for Plain<H, Fut> {
-    type Output = Outcome<Fut::Output>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        // SAFETY: what is pinned in a `ManuallyDrop` is pinned.
-        let future = unsafe { this.future.map_unchecked_mut(|future| &mut **future) };
-        match attempt(|| future.poll(cx)) {
-            Ok(Poll::Ready(value)) => Poll::Ready(Outcome::Value(Contained::new(value))),
-            Ok(Poll::Pending) => {
-                if this.ticket.is_none() {
-                    *this.ticket = this.home.track(cx.waker());
-                    if this.ticket.is_none() {
-                        cx.waker().wake_by_ref();
-                    }
-                }
-                Poll::Pending
-            }
-            Err(panic) => {
-                let home = this.home.clone();
-                let report = Box::new(move |unjoined: &Unjoined<'_>| home.report(unjoined));
-                Poll::Ready(Outcome::Panicked(Box::new(Unheard {
-                    panic: Some(panic),
-                    report,
-                })))
-            }
-        }
-    }
+fn open<T>(outcome: Outcome<T>) -> T {
+    outcome.unwrap_or_else(|unheard| resume_unwind(unheard.hear().into_payload()))
 }
 
 /// Spawns a future on `home`.
@@ -266,28 +150,11 @@ where
     Fut: Future + 'static,
     Fut::Output: Send + 'static,
 {
-    let future = Plain {
-        home: home.clone(),
-        ticket: None,
-        future: ManuallyDrop::new(future),
-    };
-    let schedule = move |runnable, info: ScheduleInfo| {
-        home.schedule(Runnable::from_task(runnable), info.woken_while_running);
-    };
-    // SAFETY: the future is `'static`, and the caller answers for its threads; the schedule
-    // closure is `Send`, `Sync` and `'static`, as a home is.
-    let (runnable, task) =
-        unsafe { Builder::new().spawn_unchecked(|()| future, WithInfo(schedule)) };
-    runnable.schedule();
-    Task(task.fallible())
+    // SAFETY: by the caller's promise.
+    Task(unsafe { frame::new(home, future) })
 }
 
 /// A task that was cancelled before it began.
-pub(crate) fn cancelled<T: Send + 'static>() -> Task<T> {
-    let (runnable, task) = async_task::spawn(
-        std::future::pending::<Outcome<T>>(),
-        |_: async_task::Runnable| {},
-    );
-    drop(runnable);
-    Task(task.fallible())
+pub(crate) fn cancelled<T>() -> Task<T> {
+    Task(Handle::CANCELLED)
 }

@@ -1,12 +1,12 @@
 //! One pointer to something that can be run once: all that an executor ever handles.
 //!
-//! There are three kinds: a plain task (async-task's runnable); a *cell*, anything that begins with a
-//! [`Header`], such as an actor; and a job, which never waits. The pointer's lowest bits tell them apart.
+//! There are two kinds: a *cell*, anything that begins with a [`Header`], such as an actor; and whatever
+//! begins with a [`Table`], a plain task or a job. The pointer's lowest bit tells them apart.
 //!
 //! # Invariants
-//! - R1: a `Runnable` is the only one of its task or cell; it is run or discarded exactly once.
-//! - R2: async-task's headers, [`Header`] and [`Table`] hold pointers, so bits 0 and 1 are free.
-//! - R3: a cell or job stays allocated while a runnable of it exists.
+//! - R1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
+//! - R2: both kinds begin with a pointer, so bit 0 is free.
+//! - R3: what it points to stays allocated while a runnable of it exists.
 #![expect(
     unsafe_code,
     reason = "the kind is packed into the pointer; see R1 to R3"
@@ -18,11 +18,20 @@ use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
-use super::job::Table;
 
 const CELL: usize = 1;
-const JOB: usize = 2;
-const KIND: usize = CELL | JOB;
+
+/// What can be done to a task or a job that is ready; behind the pointer that either begins with.
+///
+/// # Safety
+/// The pointer is a runnable's, which is given up.
+#[repr(C)]
+pub(super) struct Table {
+    /// Runs it once.
+    pub(super) run: unsafe fn(NonNull<()>),
+    /// Cancels it.
+    pub(super) discard: unsafe fn(NonNull<()>),
+}
 
 /// A task or actor that is ready to run, once: what a [policy](crate::policy::Policy) handles.
 ///
@@ -34,40 +43,32 @@ pub struct Runnable(NonNull<()>);
 unsafe impl Send for Runnable {}
 
 impl Runnable {
-    pub(crate) fn from_task(task: async_task::Runnable) -> Self {
-        let raw = task.into_raw();
-        debug_assert_eq!(raw.addr().get() & KIND, 0);
-        Runnable(raw)
-    }
-
     /// # Safety
     /// The caller owns the one right to run the cell (R1) and the cell lives until then (R3).
     pub(crate) unsafe fn from_cell(cell: NonNull<Header>) -> Self {
-        Runnable(cell.cast::<()>().map_addr(|addr| addr | CELL))
+        Runnable(as_run(cell))
     }
 
     /// # Safety
-    /// The caller owns the one right to run the job (R1), which lives until then (R3).
-    pub(crate) unsafe fn from_job(job: NonNull<Table>) -> Self {
-        Runnable(job.cast::<()>().map_addr(|addr| addr | JOB))
+    /// The caller owns the one right to run it (R1), and it lives until then (R3).
+    pub(super) unsafe fn from_table(task: NonNull<&'static Table>) -> Self {
+        Runnable(task.cast())
     }
 
     /// Runs it once: the future is polled on this thread.
     pub(crate) fn run(self) {
-        match self.open() {
-            Kind::Task(task) => {
-                task.run();
-            }
+        let raw = self.into_raw();
+        match cell_of(raw) {
             // SAFETY: (R1) `self` is consumed; (R3) the cell is alive.
-            Kind::Cell(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
-            // SAFETY: as for a cell.
-            Kind::Job(job) => unsafe { (job.as_ref().run)(job) },
+            Some(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
+            // SAFETY: as above.
+            None => unsafe { (table_of(raw).run)(raw) },
         }
     }
 
     /// Which task or actor it is.
     pub fn info(&self) -> TaskInfo {
-        match self.cell() {
+        match cell_of(self.0) {
             None => TaskInfo::of_task(self.key()),
             // SAFETY: (R3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.info)(cell) },
@@ -77,13 +78,7 @@ impl Runnable {
     /// The priority that an actor was given; 0, the lowest, by default and for a plain task.
     pub fn priority(&self) -> u8 {
         // SAFETY: (R3) the cell is alive.
-        self.cell()
-            .map_or(0, |cell| unsafe { cell.as_ref() }.priority)
-    }
-
-    /// The cell, if it is one.
-    fn cell(&self) -> Option<NonNull<Header>> {
-        NonNull::new(without(self.0, CELL)).filter(|_| self.key().is_cell())
+        cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority)
     }
 
     pub(crate) fn key(&self) -> Key {
@@ -99,23 +94,27 @@ impl Runnable {
     pub(crate) unsafe fn from_raw(raw: NonNull<()>) -> Self {
         Runnable(raw)
     }
-
-    fn open(self) -> Kind {
-        let raw = self.into_raw();
-        match raw.addr().get() & KIND {
-            // SAFETY: (R2) the bit was added to a non-null pointer.
-            CELL => Kind::Cell(unsafe { NonNull::new_unchecked(without(raw, CELL)) }),
-            // SAFETY: as above.
-            JOB => Kind::Job(unsafe { NonNull::new_unchecked(without(raw, JOB)) }),
-            // SAFETY: (R1, R2) without a bit it came from `async_task::Runnable::into_raw`.
-            _ => Kind::Task(unsafe { async_task::Runnable::from_raw(raw) }),
-        }
-    }
 }
 
-/// The pointer that `kind` was added to.
-fn without<T>(raw: NonNull<()>, kind: usize) -> *mut T {
-    raw.as_ptr().map_addr(|addr| addr & !kind).cast()
+/// A cell's runnable in its raw form, which tells it from all others; the cell is not used.
+pub(crate) fn as_run(cell: NonNull<Header>) -> NonNull<()> {
+    cell.cast::<()>().map_addr(|addr| addr | CELL)
+}
+
+/// The cell, if it is one whose runnable this is.
+pub(super) fn cell_of(raw: NonNull<()>) -> Option<NonNull<Header>> {
+    if raw.addr().get() & CELL == 0 {
+        return None;
+    }
+    // (R2) The bit was added to it.
+    NonNull::new(raw.as_ptr().map_addr(|addr| addr & !CELL).cast())
+}
+
+/// # Safety
+/// It is alive and no cell.
+unsafe fn table_of(raw: NonNull<()>) -> &'static Table {
+    // SAFETY: (R2) by the caller's promise it begins with its table.
+    unsafe { raw.cast::<&'static Table>().read() }
 }
 
 /// What identifies a task or cell while it lives.
@@ -127,7 +126,7 @@ impl Key {
         Key(cell.addr().get() | CELL)
     }
 
-    /// Of the task that this waker, async-task's own, would wake.
+    /// Of the task that this waker, its own, would wake.
     pub(crate) fn of_task(waker: &Waker) -> Self {
         Key(waker.data().addr())
     }
@@ -151,12 +150,6 @@ crate::sync::thread_local! {
     static DROPPED: Cell<Option<Key>> = const { Cell::new(None) };
 }
 
-enum Kind {
-    Task(async_task::Runnable),
-    Cell(NonNull<Header>),
-    Job(NonNull<Table>),
-}
-
 impl std::fmt::Debug for Runnable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Runnable").field(&self.info()).finish()
@@ -165,19 +158,13 @@ impl std::fmt::Debug for Runnable {
 
 impl Drop for Runnable {
     fn drop(&mut self) {
-        let kind = match Runnable(self.0).open() {
+        if let Some(cell) = cell_of(self.0) {
             // SAFETY: (R1) dropped once; (R3) the cell is alive.
-            Kind::Cell(cell) => return unsafe { (cell.as_ref().vtable.discard)(cell) },
-            kind => kind,
-        };
-        let outer = DROPPED.try_with(|dropped| dropped.replace(Some(self.key())));
-        match kind {
-            Kind::Job(job) => {
-                // SAFETY: as for a cell.
-                unsafe { (job.as_ref().discard)(job) };
-            }
-            task => drop(task),
+            return unsafe { (cell.as_ref().vtable.discard)(cell) };
         }
+        let outer = DROPPED.try_with(|dropped| dropped.replace(Some(self.key())));
+        // SAFETY: as for a cell.
+        unsafe { (table_of(self.0).discard)(self.0) };
         let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));
     }
 }

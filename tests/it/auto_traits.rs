@@ -1,7 +1,7 @@
 //! Which public types and futures are `Send`, `Sync` and `Unpin`: a change here breaks users.
 
 use std::cell::Cell;
-use std::marker::PhantomData;
+use std::marker::{PhantomData, PhantomPinned};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn the_probes_tell_yes_from_no() {
         Send - Unpin: Cell<u32>;
         - - Unpin: Rc<u32>, *const u32;
         - Sync Unpin: std::sync::MutexGuard<'static, u32>;
-        Send Sync -: std::marker::PhantomPinned;
+        Send Sync -: PhantomPinned;
     }
 }
 
@@ -150,6 +150,7 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
         Send Sync Unpin: Runtime, Builder, Shutdown, Pinned, Hosted<Local>, Hosted<Message>;
         - - Unpin: Stage;
         Send Sync Unpin: Task<Message>, FallibleTask<Message>;
+        Send Sync Unpin: Task<PhantomPinned>, Reply<PhantomPinned>;
         - Sync Unpin: Task<Local>, FallibleTask<Local>;
         Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant;
         - - Unpin: Timeout<Local>;

@@ -1,6 +1,8 @@
 //! `recv` in all the places where a future may be: selected, raced, moved, polled by others.
 
+use std::pin::Pin;
 use std::sync::mpsc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::{Either, FutureExt, select};
@@ -30,6 +32,7 @@ in_every_home!(
     recv_and_try_recv_share_one_order,
     a_handler_that_waits_for_something_else_is_not_woken_by_messages,
     a_timeout_around_recv_loses_nothing,
+    a_recv_that_was_polled_in_an_earlier_turn_is_woken,
 );
 
 /// Waits until an actor here, whose gate this is, has gone to sleep: its turn is over too.
@@ -414,4 +417,34 @@ fn a_timeout_around_recv_loses_nothing(home: &Home) {
         home.block_on(handle.join()).unwrap(),
         (0..200).collect::<Vec<_>>()
     );
+}
+
+/// By a combinator that polls one of its futures a turn.
+fn a_recv_that_was_polled_in_an_earlier_turn_is_woken(home: &Home) {
+    let waiting = Gate::default();
+    let waits = waiting.clone();
+    let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
+        let mut recv = cx.recv();
+        let mut turns = 0;
+        std::future::poll_fn(|cx| {
+            turns += 1;
+            match turns {
+                1 => {
+                    assert!(Pin::new(&mut recv).poll(cx).is_pending());
+                    // For the turn of the other one, which waits for ever.
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                2 => {
+                    waits.open();
+                    Poll::Pending
+                }
+                _ => Pin::new(&mut recv).poll(cx),
+            }
+        })
+        .await
+    }));
+    asleep(home, &waiting);
+    handle.tell(7).unwrap();
+    assert_eq!(home.block_on(handle.join()).unwrap(), Some(7));
 }

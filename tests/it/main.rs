@@ -73,6 +73,7 @@ mod stage_wakes;
 mod stats;
 mod strange_wakers;
 mod support;
+mod task_wakers;
 mod tidy;
 mod time;
 mod time_interval;

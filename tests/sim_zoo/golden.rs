@@ -87,12 +87,12 @@ const GOLDEN: [Row; 10] = [
     (
         "tasks",
         [
-            0xec5f7f69fbbdd8dd,
-            0x0035b946be37958a,
-            0x23fcfb1b2eae2009,
-            0xa914cb2030ece3c3,
-            0x27ac0fda451123b0,
-            0x560697275c92ca00,
+            0x28911060dfc444c2,
+            0x82926617c1348bad,
+            0xd539eaff6ceb4608,
+            0x8306d5faae7533ba,
+            0x5649bda10a7ad96f,
+            0xd1ee7abc73f1fe7a,
         ],
     ),
     (

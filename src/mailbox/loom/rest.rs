@@ -37,7 +37,7 @@ impl Actor {
             assert!(self.mailbox.begin().is_none(), "nobody kills it");
             let mut batch = Batch::EMPTY;
             let found = std::iter::from_fn(|| take(&self.mailbox, &mut batch)).collect();
-            if let Rest::Again = self.mailbox.rest(true) {
+            if let Rest::Again = self.mailbox.rest(true, false) {
                 self.schedule();
             }
             found

@@ -25,7 +25,7 @@ impl Looker {
             written: [AtomicUsize::new(0), AtomicUsize::new(0)],
             seen: Cell::new([0, 0]),
         });
-        assert!(looker.run());
+        assert!(looker.run(false));
         looker
     }
 
@@ -35,15 +35,15 @@ impl Looker {
         }
     }
 
-    /// Its runnable is run, if there is one.
-    fn run(&self) -> bool {
+    /// Its runnable is run, if there is one; `woken`: that wakes itself.
+    fn run(&self, woken: bool) -> bool {
         let scheduled = self.scheduled.replace(false);
         if scheduled {
             assert!(self.mailbox.begin().is_none(), "nobody kills it");
             // Relaxed: only the wake-ups order it.
             let seen = [0, 1].map(|at| self.written[at].load(Ordering::Relaxed));
             self.seen.set(seen);
-            if let Rest::Again = self.mailbox.rest(false) {
+            if let Rest::Again = self.mailbox.rest(false, woken) {
                 assert!(!self.scheduled.replace(true), "scheduled twice");
             }
         }
@@ -54,7 +54,17 @@ impl Looker {
 /// Two wake-ups may become one run, but the last run has seen what was written before either.
 #[test]
 fn model_15_what_was_written_before_a_wake_is_seen_by_a_run_after_it() {
-    ::loom::model(|| {
+    is_seen(false);
+}
+
+/// Also where the first of the runs wakes itself, and so looks at nothing when it ends.
+#[test]
+fn model_15_what_was_written_before_a_wake_is_seen_after_a_run_that_wakes_itself() {
+    is_seen(true);
+}
+
+fn is_seen(woken: bool) {
+    ::loom::model(move || {
         let looker = Looker::new();
         let wakers = [0, 1].map(|at| {
             let looker = looker.clone();
@@ -63,9 +73,9 @@ fn model_15_what_was_written_before_a_wake_is_seen_by_a_run_after_it() {
                 looker.wake();
             })
         });
-        for _ in 0..2 {
+        for run in 0..2 {
             yield_now();
-            looker.run();
+            looker.run(woken && run == 0);
         }
         // Joining would order what the wake-ups must: what ran before it has to have seen it.
         let seen_before = looker.seen.get();
@@ -73,8 +83,8 @@ fn model_15_what_was_written_before_a_wake_is_seen_by_a_run_after_it() {
         for waker in wakers {
             waker.join().unwrap();
         }
-        let again = looker.run();
-        while looker.run() {}
+        let again = looker.run(false);
+        while looker.run(false) {}
         if rested && !again {
             assert_eq!(seen_before, [1, 1], "the last run has seen all");
         }

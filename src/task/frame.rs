@@ -1,0 +1,510 @@
+//! A plain task's frame: one allocation with its word, its home and its future, or what that came to.
+//!
+//! The front, [`Head`], is what wakers and the handle see; they do not know the future. What is behind it is
+//! reached through the head's table. Whoever has a pointer counts in the word.
+//!
+//! # Invariants
+//! - F1: a pointer to the head is a pointer to the frame, and to what a runnable begins with (`repr(C)`).
+//! - F2: whoever holds a reference may use the head; the last one frees the frame. A task that has not ended
+//!   holds one, so its runnable needs none.
+//! - F3: the stage and the ticket are the run's, from `begin` to `rest` or `end`; after `end` what it came to
+//!   is the handle's, or, if there is none, the end's.
+//! - F4: the place of the waker is the end's while it is armed, otherwise the handle's; the last one's of all.
+#![expect(
+    unsafe_code,
+    reason = "one allocation seen through several types; see F1 to F4"
+)]
+
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+
+use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+
+use super::home::{Home, Ticket};
+use super::run;
+use super::runnable::{Runnable, Table};
+use super::word::{Found, Rest, Word};
+use crate::blocks;
+use crate::contain::{Panic, attempt, contain};
+use crate::error::{Fault, Unjoined};
+use crate::sync::UnsafeCell;
+
+/// What the handle and wakers see of a frame.
+#[repr(C)]
+pub(super) struct Head {
+    table: &'static Entries,
+    word: Word,
+    awaiter: UnsafeCell<Option<Waker>>,
+}
+
+/// What can be done to a frame without knowing its types.
+///
+/// # Safety
+/// The pointer is to a frame with this table, and the caller holds a reference, or what the entry names.
+#[repr(C)]
+struct Entries {
+    /// The caller owns its runnable.
+    table: Table,
+    /// The caller has just made its runnable.
+    schedule: unsafe fn(NonNull<Head>),
+    /// Moves what it came to, an `Outcome` of its type, to `out`; once.
+    take: unsafe fn(NonNull<Head>, out: *mut ()),
+    /// Drops what it came to; once.
+    forget: unsafe fn(NonNull<Head>),
+    /// The caller gives up its reference, and there is no other one.
+    free: unsafe fn(NonNull<Head>),
+}
+
+#[repr(C)]
+struct Frame<H, Fut: Future> {
+    head: Head,
+    home: H,
+    own: UnsafeCell<Own<Fut>>,
+}
+
+/// What is the run's.
+struct Own<Fut: Future> {
+    ticket: Option<Ticket>,
+    stage: Stage<Fut>,
+}
+
+/// The word says which it is.
+union Stage<Fut: Future> {
+    future: ManuallyDrop<Fut>,
+    outcome: ManuallyDrop<Outcome<Fut::Output>>,
+}
+
+/// What a plain task comes to; a panic in a box, so that a task that waits has no room for it.
+pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
+
+/// A panic that is reported to the home unless somebody awaits the task.
+pub(super) struct Unheard {
+    panic: Option<Panic>,
+    report: Box<dyn Fn(&Unjoined<'_>) + Send + Sync>,
+}
+
+impl Unheard {
+    pub(super) fn hear(mut self) -> Panic {
+        self.panic.take().expect("a panic is heard of once")
+    }
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        if let Some(panic) = self.panic.take() {
+            let fault = Fault::Panicked(panic);
+            contain(|| {
+                (self.report)(&Unjoined {
+                    name: None,
+                    id: None,
+                    fault: &fault,
+                });
+            });
+        }
+    }
+}
+
+/// A new task, scheduled, with the reference that its handle has.
+///
+/// # Safety
+/// From its first poll on, the home polls and drops the future on one thread only if it is not `Send`.
+pub(super) unsafe fn new<H, Fut>(home: H, future: Fut) -> Handle<Fut::Output>
+where
+    H: Home,
+    Fut: Future + 'static,
+{
+    let frame = blocks::room::<Frame<H, Fut>>();
+    let stage = Stage {
+        future: ManuallyDrop::new(future),
+    };
+    let place = frame.as_ptr();
+    // SAFETY: memory for a frame, of which each field is written.
+    unsafe {
+        (&raw mut (*place).head).write(Head {
+            table: Frame::<H, Fut>::ENTRIES,
+            word: Word::new(),
+            awaiter: UnsafeCell::new(None),
+        });
+        (&raw mut (*place).home).write(home);
+        let ticket = None;
+        (&raw mut (*place).own).write(UnsafeCell::new(Own { ticket, stage }));
+    }
+    let head = frame.cast::<Head>();
+    // SAFETY: (F2) the handle's reference; (W1) a new word has one wake-up.
+    unsafe { (head.as_ref().table.schedule)(head) };
+    Handle {
+        head: Some(head),
+        _outcome: PhantomData,
+    }
+}
+
+impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
+    const ENTRIES: &'static Entries = &Entries {
+        table: Table {
+            run: Self::run,
+            discard: Self::discard,
+        },
+        schedule: Self::schedule,
+        take: Self::take,
+        forget: Self::forget,
+        // SAFETY: (F2) the last reference; it is of `room`, in `new`.
+        free: |head| unsafe { blocks::discard(head.cast::<Self>()) },
+    };
+
+    /// # Safety
+    /// As [`Table::run`].
+    unsafe fn run(head: NonNull<()>) {
+        let head = head.cast::<Head>();
+        // SAFETY: (F1, F2) it has not ended.
+        let frame = unsafe { head.cast::<Self>().as_ref() };
+        let word = &frame.head.word;
+        if !word.begin() {
+            // SAFETY: (F3) instead of a run.
+            return unsafe { Self::end(head, None) };
+        }
+        // SAFETY: it is forgotten, and so holds no reference; (F2) the run is what keeps the frame.
+        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(head)) });
+        // SAFETY: (F2) it does not end before the guard is dropped, below.
+        let run = unsafe { run::enter(head.cast()) };
+        let polled = frame.own.with_mut(|own| {
+            // SAFETY: (F3) this is the run, so it is the future; a frame is never moved.
+            let future = unsafe { Pin::new_unchecked(&mut *(*own).stage.future) };
+            attempt(|| future.poll(&mut Context::from_waker(&waker)))
+        });
+        let mut woken = run.end() & run::WOKEN != 0;
+        let outcome = match polled {
+            Ok(Poll::Pending) => None,
+            Ok(Poll::Ready(value)) => Some(Ok(value)),
+            Err(panic) => Some(Err(frame.unheard(panic))),
+        };
+        if outcome.is_some() {
+            // SAFETY: (F3) this is the run.
+            return unsafe { Self::end(head, outcome) };
+        }
+        frame.own.with_mut(|own| {
+            // SAFETY: (F3) this is the run.
+            let ticket = unsafe { &mut (*own).ticket };
+            if ticket.is_none() {
+                *ticket = frame.home.track(&waker);
+                // Without one it wakes itself, to be dropped.
+                woken |= ticket.is_none();
+            }
+        });
+        match word.rest(woken) {
+            Rest::Asleep => {}
+            Rest::Again => {
+                // SAFETY: a copy that is not dropped: another thread may free the frame before `schedule`
+                // returns. What the home is of lives, since it is what runs this.
+                let home = ManuallyDrop::new(unsafe { std::ptr::read(&raw const frame.home) });
+                // SAFETY: (W1) this is its runnable; (F2) it has not ended.
+                home.schedule(unsafe { Runnable::from_table(head.cast()) }, true);
+            }
+            // SAFETY: (F3) this is the run.
+            Rest::Closed => unsafe { Self::end(head, None) },
+        }
+    }
+
+    /// # Safety
+    /// As [`Table::discard`].
+    unsafe fn discard(head: NonNull<()>) {
+        // SAFETY: (F3) in place of a run.
+        unsafe { Self::end(head.cast(), None) };
+    }
+
+    /// # Safety
+    /// As [`Entries::schedule`].
+    unsafe fn schedule(head: NonNull<Head>) {
+        // SAFETY: (F2) the caller's reference keeps it meanwhile; (W1) this is its runnable.
+        unsafe {
+            let frame = head.cast::<Self>().as_ref();
+            let runnable = Runnable::from_table(head.cast());
+            frame.home.schedule(runnable, false);
+        }
+    }
+
+    fn unheard(&self, panic: Panic) -> Box<Unheard> {
+        let home = self.home.clone();
+        Box::new(Unheard {
+            panic: Some(panic),
+            report: Box::new(move |unjoined| home.report(unjoined)),
+        })
+    }
+
+    /// The end of the task: its future is dropped on this thread, and what it came to is left.
+    ///
+    /// # Safety
+    /// Called by the run (F3), as its last step.
+    unsafe fn end(head: NonNull<Head>, outcome: Option<Outcome<Fut::Output>>) {
+        // SAFETY: (F1, F2) it has not ended before the last line.
+        let frame = unsafe { head.cast::<Self>().as_ref() };
+        frame.home.task_completed();
+        let has_value = outcome.is_some();
+        let ticket = frame.own.with_mut(|own| {
+            // SAFETY: (F3) the future is dropped in place, and gives way to what it came to.
+            unsafe {
+                contain(|| ManuallyDrop::drop(&mut (*own).stage.future));
+                if let Some(outcome) = outcome {
+                    (*own).stage.outcome = ManuallyDrop::new(outcome);
+                }
+                (*own).ticket.take()
+            }
+        });
+        frame.home.task_dropped();
+        if let Some(ticket) = ticket {
+            frame.home.untrack(ticket);
+        }
+        let before = frame.head.word.end(has_value);
+        if has_value && !before.is_wanted {
+            // SAFETY: (F3) it has ended, and there is no handle.
+            unsafe { Self::forget(head) };
+        }
+        if before.is_awaited {
+            // (F4) It was armed.
+            let awaiter = frame.head.change_awaiter(None);
+            contain(|| match awaiter {
+                Some(waker) if before.is_wanted => waker.wake(),
+                unneeded => drop(unneeded),
+            });
+        }
+        // SAFETY: (F2) the task's own reference, given up last.
+        unsafe { release(head) };
+    }
+
+    /// # Safety
+    /// As [`Entries::take`].
+    unsafe fn take(head: NonNull<Head>, out: *mut ()) {
+        // SAFETY: (F3) by the caller's promise.
+        unsafe {
+            let frame = head.cast::<Self>().as_ref();
+            let outcome = |own: *mut Own<Fut>| ManuallyDrop::take(&mut (*own).stage.outcome);
+            out.cast::<Option<Outcome<Fut::Output>>>()
+                .write(Some(frame.own.with_mut(outcome)));
+        }
+    }
+
+    /// # Safety
+    /// As [`Entries::forget`].
+    unsafe fn forget(head: NonNull<Head>) {
+        // SAFETY: (F3) by the caller's promise.
+        let frame = unsafe { head.cast::<Self>().as_ref() };
+        frame.own.with_mut(|own| {
+            // SAFETY: (F3) as above.
+            contain(|| unsafe { ManuallyDrop::drop(&mut (*own).stage.outcome) });
+        });
+    }
+}
+
+/// Gives a reference up; the last one frees the frame.
+///
+/// # Safety
+/// The reference is the caller's.
+unsafe fn release(head: NonNull<Head>) {
+    // SAFETY: (F2) by that reference, or as the last one.
+    unsafe {
+        if head.as_ref().word.release() {
+            (head.as_ref().table.free)(head);
+        }
+    }
+}
+
+impl Head {
+    /// What the handle does when it is polled: whether the task has ended, of which `waker` will tell.
+    fn await_end(&self, waker: &Waker) -> Found {
+        let found = match self.word.look() {
+            Found::Alive => self.word.disarm(),
+            ended => ended,
+        };
+        if found != Found::Alive {
+            return found;
+        }
+        let new = self.awaiter.with_mut(|awaiter| {
+            // SAFETY: (F4) disarmed, and it has not ended.
+            let old = unsafe { &*awaiter };
+            let same = old.as_ref().is_some_and(|old| old.will_wake(waker));
+            (!same).then(|| waker.clone())
+        });
+        let old = new.and_then(|new| self.change_awaiter(Some(new)));
+        contain(|| drop(old));
+        let found = self.word.arm();
+        if found != Found::Alive {
+            // It ended before, so it told nobody.
+            let unneeded = self.change_awaiter(None);
+            contain(|| drop(unneeded));
+        }
+        found
+    }
+
+    /// Called by whose the place is (F4).
+    fn change_awaiter(&self, new: Option<Waker>) -> Option<Waker> {
+        // SAFETY: (F4) by the caller's promise; nothing of the user's is called.
+        self.awaiter
+            .with_mut(|awaiter| unsafe { std::mem::replace(&mut *awaiter, new) })
+    }
+}
+
+impl Drop for Head {
+    fn drop(&mut self) {
+        // SAFETY: (F4) the last one's.
+        let awaiter = self
+            .awaiter
+            .with_mut(|awaiter| unsafe { (*awaiter).take() });
+        contain(|| drop(awaiter));
+    }
+}
+
+/// Wakes the task; for its own run that costs nothing.
+///
+/// # Safety
+/// The caller holds a reference.
+unsafe fn wake(head: NonNull<Head>) {
+    if run::note(head.cast(), run::WOKEN) {
+        return;
+    }
+    // SAFETY: (F2) the caller's reference; (W1) the runnable is ours.
+    unsafe {
+        if head.as_ref().word.wake() {
+            (head.as_ref().table.schedule)(head);
+        }
+    }
+}
+
+fn raw_waker(head: NonNull<Head>) -> RawWaker {
+    RawWaker::new(head.as_ptr().cast(), &WAKER)
+}
+
+/// # Safety
+/// The data are of a waker made by `raw_waker`.
+unsafe fn head_of(data: *const ()) -> NonNull<Head> {
+    // SAFETY: by the caller's promise, so it is not null.
+    unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
+}
+
+/// Of every task: a waker is a reference (F2). A static, since wakers are told by its address.
+static WAKER: RawWakerVTable = RawWakerVTable::new(
+    // SAFETY: the data are of `raw_waker`, with the waker's reference.
+    |data| unsafe {
+        head_of(data).as_ref().word.retain();
+        raw_waker(head_of(data))
+    },
+    // SAFETY: as above; the reference goes with the waker.
+    |data| unsafe {
+        wake(head_of(data));
+        release(head_of(data));
+    },
+    // SAFETY: as above.
+    |data| unsafe { wake(head_of(data)) },
+    // SAFETY: as above; the reference goes with the waker.
+    |data| unsafe { release(head_of(data)) },
+);
+
+/// The one handle of a task: a reference (F2), and the right to what it came to (F3).
+pub(super) struct Handle<T> {
+    /// `None` once it has given that.
+    head: Option<NonNull<Head>>,
+    _outcome: PhantomData<T>,
+}
+
+// SAFETY: it hands out an outcome, once, and nothing else of the task's but wake-ups.
+unsafe impl<T: Send> Send for Handle<T> {}
+// SAFETY: a shared one only looks at the word.
+unsafe impl<T> Sync for Handle<T> {}
+
+impl<T> Unpin for Handle<T> {}
+impl<T> UnwindSafe for Handle<T> {}
+impl<T> RefUnwindSafe for Handle<T> {}
+
+impl<T> Handle<T> {
+    /// Of a task that was cancelled before it began.
+    pub(super) const CANCELLED: Self = Handle {
+        head: None,
+        _outcome: PhantomData,
+    };
+
+    /// Whether it has given what it came to, or never began.
+    pub(super) fn is_over(&self) -> bool {
+        self.head.is_none()
+    }
+
+    /// Whether the future is gone.
+    pub(super) fn is_finished(&self) -> bool {
+        // SAFETY: (F2) the handle's reference.
+        self.head
+            .is_none_or(|head| unsafe { head.as_ref() }.word.look() != Found::Alive)
+    }
+
+    /// Waits for the end; gives what it came to, once.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outcome<T>>> {
+        let Some(head) = self.head else {
+            return Poll::Ready(None);
+        };
+        // SAFETY: (F2) the handle's reference.
+        let found = unsafe { head.as_ref() }.await_end(cx.waker());
+        let Found::Ended { has_value } = found else {
+            return Poll::Pending;
+        };
+        self.head = None;
+        let mut outcome = None;
+        // SAFETY: (F3) it has ended and this is the handle, which has nothing afterwards; `outcome`
+        // is of the type that it came with.
+        unsafe {
+            if has_value {
+                (head.as_ref().table.take)(head, (&raw mut outcome).cast());
+            }
+            release(head);
+        }
+        Poll::Ready(outcome)
+    }
+
+    /// Has it end at its next suspension, and waits until it has; gives what it came to if it did.
+    pub(super) async fn cancel(mut self) -> Option<Outcome<T>> {
+        self.close();
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Has it end at its next suspension.
+    fn close(&self) {
+        let Some(head) = self.head else {
+            return;
+        };
+        // SAFETY: (F2) the handle's reference.
+        unsafe {
+            if head.as_ref().word.close() {
+                wake(head);
+            }
+        }
+    }
+
+    /// Lets it go on, and drops what it comes to.
+    pub(super) fn detach(mut self) {
+        self.leave();
+    }
+
+    fn leave(&mut self) {
+        let Some(head) = self.head.take() else {
+            return;
+        };
+        // SAFETY: (F2, F3) as in `poll`.
+        unsafe {
+            if let Found::Ended { has_value } = head.as_ref().word.detach() {
+                if has_value {
+                    (head.as_ref().table.forget)(head);
+                }
+                release(head);
+            }
+        }
+    }
+}
+
+/// As a cancelled task's is dropped.
+impl<T> Drop for Handle<T> {
+    fn drop(&mut self) {
+        self.close();
+        self.leave();
+    }
+}

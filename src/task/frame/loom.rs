@@ -1,0 +1,295 @@
+//! Model 37, of a plain task: no wake-up is lost, its end is heard, and what it came to is dropped once.
+
+use std::future::poll_fn;
+use std::sync::Arc as StdArc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use ::loom::sync::Arc;
+use ::loom::thread::{spawn, yield_now};
+
+use super::{Handle, Outcome};
+use crate::error::Unjoined;
+use crate::park::Parker;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::task::{Home, Runnable, Ticket};
+
+/// With one preemption more than other models, which some of these orders need.
+fn model(f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(f);
+}
+
+/// A home whose runnables lie here until somebody runs them.
+#[derive(Clone)]
+struct Desk(Arc<Mutex<Vec<Runnable>>>);
+
+impl Desk {
+    fn new() -> Self {
+        Desk(Arc::new(Mutex::new(Vec::new())))
+    }
+
+    fn take(&self) -> Option<Runnable> {
+        self.0.lock().pop()
+    }
+
+    /// Runs what is here until there is nothing.
+    fn run(&self) {
+        while let Some(runnable) = self.take() {
+            runnable.run();
+        }
+    }
+}
+
+impl Home for Desk {
+    fn schedule(&self, runnable: Runnable, _again: bool) {
+        self.0.lock().push(runnable);
+    }
+
+    fn track(&self, _waker: &Waker) -> Option<Ticket> {
+        Some(Ticket::new(0))
+    }
+
+    fn untrack(&self, _ticket: Ticket) {}
+
+    fn report(&self, _unjoined: &Unjoined<'_>) {}
+}
+
+fn new<Fut: Future + 'static>(desk: &Desk, future: Fut) -> Handle<Fut::Output> {
+    #[expect(unsafe_code, reason = "the futures here are `Send`")]
+    // SAFETY: as they are.
+    unsafe {
+        super::new(desk.clone(), future)
+    }
+}
+
+/// A task that waits until it has been told `times`, each time by a wake-up; with its waker and where to
+/// tell it.
+fn told(desk: &Desk, times: usize) -> (Handle<()>, Waker, Arc<AtomicUsize>) {
+    let tells = Arc::new(AtomicUsize::new(0));
+    let (waker, heard) = (StdArc::new(std::sync::Mutex::new(None)), tells.clone());
+    let left = waker.clone();
+    let handle = new(
+        desk,
+        poll_fn(move |cx| {
+            left.lock()
+                .unwrap()
+                .get_or_insert_with(|| cx.waker().clone());
+            // Relaxed: that a wake-up came after it is what orders it.
+            if heard.load(Ordering::Relaxed) < times {
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        }),
+    );
+    desk.take().expect("a new task is scheduled").run();
+    let waker = waker.lock().unwrap().take().expect("it was polled");
+    (handle, waker, tells)
+}
+
+/// Each run ends while somebody wakes the task again, and whoever finds it runs it.
+#[test]
+fn model_37_a_wake_up_is_followed_by_a_run_that_sees_why() {
+    model(|| {
+        let desk = Desk::new();
+        let (handle, waker, tells) = told(&desk, 2);
+        let other = {
+            let (desk, waker, tells) = (desk.clone(), waker.clone(), tells.clone());
+            spawn(move || {
+                tells.fetch_add(1, Ordering::Relaxed);
+                waker.wake();
+                desk.run();
+            })
+        };
+        tells.fetch_add(1, Ordering::Relaxed);
+        waker.wake();
+        desk.run();
+        other.join().unwrap();
+        assert!(handle.is_finished(), "a wake-up was lost");
+    });
+}
+
+/// Two that find it scheduled, and so bring nothing to its queue, which would order what they wrote.
+#[test]
+fn model_37_wake_ups_that_become_one_are_all_seen() {
+    model(|| {
+        let desk = Desk::new();
+        let (handle, waker, tells) = told(&desk, 2);
+        waker.wake_by_ref();
+        let others = [(); 2].map(|()| {
+            let (waker, tells) = (waker.clone(), tells.clone());
+            spawn(move || {
+                tells.fetch_add(1, Ordering::Relaxed);
+                waker.wake();
+            })
+        });
+        for _ in 0..2 {
+            yield_now();
+            desk.run();
+        }
+        // Joining would order what the wake-ups must: what ran before it has to have seen it.
+        let rested = handle.is_finished();
+        for other in others {
+            other.join().unwrap();
+        }
+        let again = desk.take();
+        assert!(rested || again.is_some(), "a wake-up was lost");
+        again.into_iter().for_each(Runnable::run);
+        desk.run();
+    });
+}
+
+/// A run on one thread, and the next one on another, with nothing between them but the word.
+#[test]
+fn model_37_a_run_sees_what_the_one_before_did() {
+    model(|| {
+        let desk = Desk::new();
+        let (handle, waker, tells) = told(&desk, 2);
+        waker.wake_by_ref();
+        let runnable = desk.take().expect("it was woken");
+        let other = spawn(move || runnable.run());
+        tells.fetch_add(2, Ordering::Relaxed);
+        waker.wake();
+        if let Some(runnable) = desk.take() {
+            runnable.run();
+        }
+        other.join().unwrap();
+        desk.run();
+        assert!(handle.is_finished(), "a wake-up was lost");
+    });
+}
+
+/// A task that wakes itself, while somebody else does, too.
+#[test]
+fn model_37_a_task_that_wakes_itself_runs_again() {
+    model(|| {
+        let desk = Desk::new();
+        let waker = StdArc::new(std::sync::Mutex::new(None));
+        let (left, mut runs) = (waker.clone(), 0);
+        let handle = new(
+            &desk,
+            poll_fn(move |cx| {
+                left.lock()
+                    .unwrap()
+                    .get_or_insert_with(|| cx.waker().clone());
+                runs += 1;
+                if runs == 4 {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }),
+        );
+        desk.take().expect("a new task is scheduled").run();
+        let waker = waker.lock().unwrap().take().expect("it was polled");
+        let other = spawn(move || Waker::wake(waker));
+        desk.run();
+        other.join().unwrap();
+        assert!(handle.is_finished(), "a wake-up was lost");
+        assert!(desk.take().is_none(), "an ended task was scheduled");
+    });
+}
+
+/// Wakes the thread that calls.
+struct Caller(Parker);
+
+impl Wake for Caller {
+    fn wake(self: StdArc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn poll<T>(handle: &mut Handle<T>, waker: &Waker) -> Poll<Option<Outcome<T>>> {
+    handle.poll(&mut Context::from_waker(waker))
+}
+
+/// A task that gives a seven which loom counts, and its runnable.
+fn seven(desk: &Desk) -> (Handle<Arc<usize>>, Runnable) {
+    let kept = Arc::new(7);
+    let handle = new(desk, async move { kept });
+    (handle, desk.take().expect("a new task is scheduled"))
+}
+
+/// By the waker that was left last, whenever that is.
+#[test]
+fn model_37_the_end_is_heard() {
+    model(|| {
+        let desk = Desk::new();
+        let (mut handle, runnable) = seven(&desk);
+        let runs = spawn(move || runnable.run());
+        let own = StdArc::new(Caller(Parker::new()));
+        let mut heard = poll(&mut handle, Waker::noop());
+        if heard.is_pending() {
+            heard = poll(&mut handle, &Waker::from(own.clone()));
+        }
+        if heard.is_pending() {
+            own.0.park(None);
+            heard = poll(&mut handle, Waker::noop());
+        }
+        let Poll::Ready(Some(Ok(seven))) = heard else {
+            panic!("woken for nothing");
+        };
+        assert_eq!(*seven, 7);
+        runs.join().unwrap();
+    });
+}
+
+/// That it is dropped instead of being run is heard, too.
+#[test]
+fn model_37_a_task_that_is_dropped_is_heard_of() {
+    model(|| {
+        let desk = Desk::new();
+        let (mut handle, runnable) = seven(&desk);
+        let drops = spawn(move || drop(runnable));
+        let own = StdArc::new(Caller(Parker::new()));
+        let mut heard = poll(&mut handle, &Waker::from(own.clone()));
+        if heard.is_pending() {
+            own.0.park(None);
+            heard = poll(&mut handle, Waker::noop());
+        }
+        assert!(matches!(heard, Poll::Ready(None)), "there is nothing else");
+        drops.join().unwrap();
+    });
+}
+
+/// Whether its handle goes away before, meanwhile or after: loom counts the sevens.
+#[test]
+fn model_37_a_handle_that_goes_away_keeps_nothing() {
+    for detached in [false, true] {
+        model(move || {
+            let desk = Desk::new();
+            let (handle, runnable) = seven(&desk);
+            let runs = spawn(move || runnable.run());
+            if detached {
+                handle.detach();
+            } else {
+                drop(handle);
+            }
+            runs.join().unwrap();
+            desk.run();
+        });
+    }
+}
+
+/// A task that is cancelled while it is woken ends, and its waker may outlive it.
+#[test]
+fn model_37_a_cancelled_task_is_ended_once() {
+    model(|| {
+        let desk = Desk::new();
+        let (handle, waker, _tells) = told(&desk, usize::MAX);
+        let other = {
+            let (desk, waker) = (desk.clone(), waker.clone());
+            spawn(move || {
+                waker.wake();
+                desk.run();
+            })
+        };
+        drop(handle);
+        desk.run();
+        other.join().unwrap();
+        desk.run();
+        waker.wake();
+        assert!(desk.take().is_none(), "an ended task was scheduled");
+    });
+}

@@ -1,0 +1,201 @@
+//! Plain tasks and those who have their wakers and handles: whenever, wherever and how often these are used.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
+
+use greenroom::{Runtime, Task};
+
+use crate::support::{
+    CountingWaker, Drops, Gate, Home, WATCH, drive, drive_elsewhere, in_every_home, poll_here,
+    poll_once, received, until, within,
+};
+
+in_every_home!(
+    a_task_may_let_go_of_its_own_handle,
+    a_task_that_awaits_itself_waits,
+    a_wake_up_in_the_last_run_is_for_nothing,
+    a_value_that_comes_with_the_last_run_is_given_to_who_cancels,
+    a_waker_outlives_its_task_and_its_runtime,
+    a_task_that_wakes_itself_by_several_wakers_runs_once_more,
+    the_end_wakes_whoever_polled_last,
+);
+
+/// A place for the handle of a task that is to have it.
+type Own = Arc<Mutex<Option<Task<()>>>>;
+
+fn a_task_may_let_go_of_its_own_handle(home: &Home) {
+    for detaches in [false, true] {
+        let (drops, own) = (Drops::default(), Own::default());
+        let held = home.hold();
+        let task = home.spawn_task({
+            let (dropped, own) = (drops.one(), own.clone());
+            async move {
+                let _dropped = dropped;
+                let task = own.lock().unwrap().take().expect("it was left here");
+                if detaches {
+                    task.detach();
+                } else {
+                    drop(task);
+                }
+                greenroom::yield_now().await;
+                assert!(detaches, "a cancelled task does not go on");
+            }
+        });
+        *own.lock().unwrap() = Some(task);
+        drop(held);
+        // At the end of the test nothing of it is left.
+        until(|| drops.count() == 1);
+    }
+}
+
+fn a_task_that_awaits_itself_waits(home: &Home) {
+    let own = Own::default();
+    let held = home.hold();
+    let asked = Gate::default();
+    let task = home.spawn_task({
+        let (own, asked) = (own.clone(), asked.clone());
+        async move {
+            let mut task = own.lock().unwrap().take().expect("it was left here");
+            assert!(poll_here(&mut task).await.is_pending());
+            // With the same waker again.
+            assert!(poll_here(&mut task).await.is_pending());
+            task.detach();
+            asked.open();
+        }
+    });
+    *own.lock().unwrap() = Some(task);
+    drop(held);
+    drive(asked.wait());
+}
+
+fn a_wake_up_in_the_last_run_is_for_nothing(home: &Home) {
+    let task = home.spawn_task(poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        let waker = cx.waker().clone();
+        waker.wake();
+        Poll::Ready(5)
+    }));
+    assert_eq!(drive(task), 5);
+}
+
+fn a_value_that_comes_with_the_last_run_is_given_to_who_cancels(home: &Home) {
+    let (tell, told) = mpsc::channel();
+    let (begun, go_on) = (Gate::default(), Gate::default());
+    let (begins, goes_on) = (begun.clone(), go_on.clone());
+    let task = home.spawn_task(async move {
+        // In one turn, so that a cancel cannot come between.
+        begins.open();
+        goes_on.pass();
+        tell.send(()).unwrap();
+        5
+    });
+    if home.is_simulated() {
+        go_on.open();
+    }
+    drive(begun.wait());
+    let mut cancel = Box::pin(task.cancel());
+    let early = poll_once(&mut cancel);
+    go_on.open();
+    received(&told);
+    let value = match early {
+        Poll::Ready(value) => value,
+        Poll::Pending => drive(cancel),
+    };
+    assert_eq!(value, Some(5));
+}
+
+fn a_waker_outlives_its_task_and_its_runtime(home: &Home) {
+    let (tell, told) = mpsc::channel();
+    let task = home.spawn_task(poll_fn(move |cx| {
+        tell.send(cx.waker().clone()).unwrap();
+        Poll::<()>::Pending
+    }));
+    let waker = received(&told);
+    assert_eq!(drive(task.cancel()), None);
+    waker.wake_by_ref();
+    home.block_on(home.runtime.shutdown());
+    waker.wake_by_ref();
+    waker.wake();
+}
+
+fn a_task_that_wakes_itself_by_several_wakers_runs_once_more(home: &Home) {
+    let mut runs = 0;
+    let task = home.spawn_task(poll_fn(move |cx| {
+        runs += 1;
+        if runs == 1 {
+            cx.waker().wake_by_ref();
+            let (by_value, waker) = (cx.waker().clone(), cx.waker().clone());
+            by_value.wake();
+            std::thread::spawn(move || waker.wake()).join().unwrap();
+            return Poll::Pending;
+        }
+        Poll::Ready(runs)
+    }));
+    assert_eq!(drive(task), 2);
+}
+
+fn the_end_wakes_whoever_polled_last(home: &Home) {
+    let go_on = Gate::default();
+    let goes_on = go_on.clone();
+    let mut task = home.spawn_task(async move { goes_on.wait().await });
+    let (early, early_waker) = CountingWaker::new();
+    let mut cx = std::task::Context::from_waker(&early_waker);
+    for _ in 0..2 {
+        assert!(Future::poll(Pin::new(&mut task), &mut cx).is_pending());
+    }
+    let awaited = drive_elsewhere(async move {
+        let mut opens = Some(go_on);
+        poll_fn(|cx| {
+            let polled = Future::poll(Pin::new(&mut task), cx);
+            opens.take().inspect(Gate::open);
+            polled
+        })
+        .await;
+    });
+    awaited.join();
+    assert_eq!(early.count(), 0);
+}
+
+/// Wakes, and gives up, at the very end of a thread.
+struct AtTheEnd(Waker, Option<Task<()>>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        self.0.wake_by_ref();
+        drop(self.1.take());
+        self.0.wake_by_ref();
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<Vec<AtTheEnd>> = const { RefCell::new(Vec::new()) };
+}
+
+#[test]
+fn a_thread_that_ends_may_wake_and_cancel() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let drops = Drops::default();
+        let (tell, told) = mpsc::channel();
+        let dropped = drops.one();
+        let waits = runtime.spawn(poll_fn(move |cx| {
+            let _ = &dropped;
+            let _ = tell.send(cx.waker().clone());
+            Poll::Pending
+        }));
+        let waker = received(&told);
+        let ends = move || LAST.with_borrow_mut(|last| last.push(AtTheEnd(waker, Some(waits))));
+        std::thread::spawn(ends).join().unwrap();
+        until(|| drops.count() == 1);
+        // A worker's own, which ends with the runtime.
+        let own = runtime.spawn(poll_fn(|cx| {
+            let end = AtTheEnd(cx.waker().clone(), None);
+            LAST.with_borrow_mut(|last| last.push(end));
+            Poll::Ready(())
+        }));
+        runtime.block_on(own);
+    });
+}

@@ -89,14 +89,13 @@ fn bug_a_worker_whose_timers_wake_one_that_waits_in_block_on_is_one_worker() {
             for _ in 0..30 {
                 let fired = Arc::new(Waits(runtime.clone(), AtomicBool::new(false)));
                 let waker = Waker::from(fired.clone());
-                // Where the machine is busy, one may be over before it is polled.
-                let _sleep = runtime.block_on(async {
-                    loop {
-                        let mut sleep = Box::pin(time::sleep(Duration::from_micros(200)));
-                        let mut cx = std::task::Context::from_waker(&waker);
-                        if sleep.as_mut().poll(&mut cx).is_pending() {
-                            return sleep;
-                        }
+                let soon = || time::sleep(Duration::from_micros(200));
+                let mut sleep = Box::pin(soon());
+                runtime.block_on(async {
+                    let mut cx = std::task::Context::from_waker(&waker);
+                    // Where the machine is busy, one may be over before it is polled.
+                    while sleep.as_mut().poll(&mut cx).is_ready() {
+                        sleep.set(soon());
                     }
                 });
                 // It is fired between two turns of this.

@@ -13,6 +13,7 @@ mod id;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod map;
+mod reader;
 mod recv;
 mod reply;
 mod sources;

@@ -9,11 +9,12 @@
 //! # Invariants
 //! - M1: `shared` is touched only between `Word::lock` and `Word::unlock`.
 //! - M2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
-//!   that a receiver's waker is stored, `RESERVED` that places are reserved.
+//!   that a receiver's waker is stored, `RESERVED` that places are reserved, `BOUNDED` that there is a bound.
 //! - M3: a bounded queue holds at most `capacity` messages and reserved places; the line is empty
 //!   unless it is full.
 #![expect(unsafe_code, reason = "state behind a lock bit of our own; see M1")]
 
+mod annex;
 mod block;
 mod line;
 #[cfg(all(test, greenroom_loom))]
@@ -27,7 +28,8 @@ mod tests;
 
 use std::task::Waker;
 
-use line::Line;
+pub(crate) use annex::Beside;
+use annex::{Own, Rare};
 pub(crate) use line::Ticket;
 pub(crate) use queue::Batch;
 use queue::Queue;
@@ -39,7 +41,8 @@ pub(crate) use state::{Flags, Wake};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{UnsafeCell, mutant};
 
-/// The reading and the writing end share one of these.
+/// The reading and the writing end share one of these. What all senders write comes first.
+#[repr(C)]
 pub(crate) struct Mailbox<M> {
     word: Word,
     /// How many can send, as whoever counts them says; here because it is as busy as the word.
@@ -50,23 +53,7 @@ pub(crate) struct Mailbox<M> {
 struct Shared<M> {
     queue: Queue<M>,
     /// What most mailboxes never have.
-    rare: Option<Box<Rare<M>>>,
-}
-
-struct Rare<M> {
-    /// `None`: unbounded.
-    bound: Option<Bound<M>>,
-    /// Whom a message wakes if `recv` waits in a task that is not the actor's own.
-    receiver: Option<Waker>,
-    /// How many messages were accepted that are still to come.
-    reserved: usize,
-}
-
-struct Bound<M> {
-    capacity: usize,
-    /// Messages and reserved places.
-    len: usize,
-    line: Line<M>,
+    annex: Option<Own<M>>,
 }
 
 // SAFETY: (M1) the lock bit hands `shared` from thread to thread; messages and wakers are `Send`.
@@ -101,32 +88,27 @@ pub(crate) enum Doom {
 }
 
 impl<M> Mailbox<M> {
-    /// An open mailbox of an actor that is scheduled for its first run and can be joined.
-    pub(crate) fn new(capacity: Option<usize>) -> Self {
-        let rare = capacity.map(|capacity| {
-            let bound = Some(Bound {
-                capacity,
-                len: 0,
-                line: Line::new(),
-            });
-            Box::new(Rare {
-                bound,
-                ..Rare::new()
-            })
-        });
+    /// An open mailbox of an actor that is scheduled for its first run and can be joined; with the name of
+    /// the actor, to be kept.
+    pub(crate) fn new(capacity: Option<usize>, name: Option<Box<str>>) -> Self {
+        let has_annex = capacity.is_some() || name.is_some();
+        let mut flags = Flags::ACTIVE.or(Flags::JOINABLE).or(Flags::STARTING);
+        if capacity.is_some() {
+            flags.set(Flags::BOUNDED);
+        }
         Mailbox {
-            word: Word::new(Flags::ACTIVE.or(Flags::JOINABLE).or(Flags::STARTING)),
+            word: Word::new(flags),
             senders: AtomicU32::new(1),
             shared: UnsafeCell::new(Shared {
                 queue: Queue::EMPTY,
-                rare,
+                annex: has_annex.then(|| Own::new(capacity, name)),
             }),
         }
     }
 
-    /// What it was made with.
-    pub(crate) fn capacity(&self) -> Option<usize> {
-        self.lock(|_, shared| shared.bound().map(|bound| bound.capacity))
+    /// What it was made with; nobody has seen it.
+    pub(crate) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
+        self.shared.into_inner().into_options()
     }
 
     /// How many messages were accepted and are still in the queue. What the reader has taken as a
@@ -146,6 +128,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Runs a critical section; it must not panic and must not call user code.
+    #[inline]
     fn lock<R>(&self, section: impl FnOnce(&mut Flags, &mut Shared<M>) -> R) -> R {
         let mut flags = self.word.lock();
         // SAFETY: (M1) between lock and unlock.
@@ -156,68 +139,48 @@ impl<M> Mailbox<M> {
         result
     }
 
-    /// The same with the rare part of the mailbox, which is made outside the lock.
-    fn lock_rare<R>(
-        &self,
-        mut section: impl FnMut(&mut Flags, &mut Queue<M>, &mut Rare<M>) -> R,
-    ) -> R {
-        let mut made = None;
-        loop {
-            let result = self.lock(|flags, Shared { queue, rare }| {
-                if rare.is_none() {
-                    *rare = made.take();
-                }
-                Some(section(flags, queue, rare.as_mut()?))
-            });
-            match result {
-                Some(result) => return result,
-                None => made = Some(Box::new(Rare::new())),
-            }
-        }
-    }
-
     // -- the reader ---------------------------------------------------------------------------
 
     /// The next message, from `batch` (what the reader took before) or from the shared queue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
         if batch.is_empty() {
             let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::STARTING);
-            if !self.word.peek().has(look) {
+            let seen = self.word.peek();
+            if !seen.has(look) {
                 return Received::Empty;
             }
-            let (message, closed) = self.take(batch);
+            if seen.has(Flags::BOUNDED) {
+                return self.receive_one();
+            }
+            let closed = self.lock(|flags, shared| {
+                self.start(flags);
+                // What it was is empty, so there is nothing to drop.
+                std::mem::forget(std::mem::replace(batch, shared.queue.take()));
+                flags.clear(Flags::FILLED);
+                flags.is_at_its_end()
+            });
             if batch.is_empty() {
-                return match message {
-                    Some(message) => Received::Message(message),
-                    None if closed => Received::Closed,
-                    None => Received::Empty,
+                return match closed {
+                    true => Received::Closed,
+                    false => Received::Empty,
                 };
             }
         }
         Received::Message(batch.pop().expect("it is not empty"))
     }
 
-    /// Takes all that is in the queue, or one message of a bounded one; says also if it was the end.
-    fn take(&self, batch: &mut Batch<M>) -> (Option<M>, bool) {
+    /// The next message of a bounded mailbox.
+    #[inline(never)]
+    fn receive_one(&self) -> Received<M> {
         let (message, waited_for, closed) = self.lock(|flags, shared| {
-            // Relaxed: whoever gave up the last address comes to this lock after that, in `abandon`.
-            if flags.has(Flags::STARTING) && self.senders.load(Ordering::Relaxed) == 0 {
-                flags.set(Flags::CLOSED);
+            self.start(flags);
+            let message = shared.queue.pop();
+            if message.is_some()
+                && let Some(bound) = shared.bound()
+            {
+                bound.len -= 1;
             }
-            flags.clear(Flags::STARTING);
-            let message = match shared.rare.as_mut().and_then(|rare| rare.bound.as_mut()) {
-                Some(bound) => {
-                    let message = shared.queue.pop();
-                    bound.len -= usize::from(message.is_some());
-                    message
-                }
-                None => {
-                    // What it was is empty, so there is nothing to drop.
-                    std::mem::forget(std::mem::replace(batch, shared.queue.take()));
-                    None
-                }
-            };
             if shared.queue.is_empty() {
                 flags.clear(Flags::FILLED);
             }
@@ -226,10 +189,25 @@ impl<M> Mailbox<M> {
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
-        (message, closed)
+        match message {
+            Some(message) => Received::Message(message),
+            None if closed => Received::Closed,
+            None => Received::Empty,
+        }
+    }
+
+    /// The actor receives, for the first time perhaps.
+    #[inline]
+    fn start(&self, flags: &mut Flags) {
+        // Relaxed: whoever gave up the last address comes to this lock after that, in `abandon`.
+        if flags.has(Flags::STARTING) && self.senders.load(Ordering::Relaxed) == 0 {
+            flags.set(Flags::CLOSED);
+        }
+        flags.clear(Flags::STARTING);
     }
 
     /// Lets `waker` be woken by the next message or the close; false if there is one already.
+    #[cold]
     pub(crate) fn wait(&self, waker: &Waker) -> bool {
         let mut fresh = Some(waker.clone());
         // `fresh` then holds the waker left before; it is dropped outside the lock.
@@ -244,10 +222,11 @@ impl<M> Mailbox<M> {
     }
 
     /// The reader no longer waits: a message wakes nobody for it.
+    #[cold]
     pub(crate) fn wait_no_more(&self) {
         let receiver = self.lock(|flags, shared| {
             flags.clear(Flags::RECEIVING.or(Flags::FOREIGN));
-            shared.rare.as_mut().and_then(|rare| rare.receiver.take())
+            shared.rare().and_then(|rare| rare.receiver.take())
         });
         drop(receiver);
     }
@@ -301,7 +280,7 @@ impl<M> Mailbox<M> {
                 bound: Some(bound),
                 reserved,
                 ..
-            }) = shared.rare.as_deref_mut()
+            }) = shared.rare()
             {
                 bound.len = *reserved;
             }
@@ -372,13 +351,14 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// The actor is over; says whether somebody may ask for its result.
-    pub(crate) fn end(&self) -> bool {
-        self.lock(|flags, _| {
+    /// The actor is over; says whether somebody may ask for its result, and gives what it kept for the actor.
+    pub(crate) fn end(&self) -> (bool, Option<&Beside>) {
+        let (is_joinable, annex) = self.lock(|flags, shared| {
             flags.clear(Flags::ACTIVE.or(Flags::NOTIFIED));
             flags.set(Flags::ENDED.or(Flags::CLOSED));
-            flags.has(Flags::JOINABLE)
-        })
+            (flags.has(Flags::JOINABLE), shared.annex())
+        });
+        (is_joinable, self.beside_of(annex))
     }
 
     /// Nobody will ask for the result; says whether it is there already, to be dropped.
@@ -405,28 +385,7 @@ fn doom(flags: Flags) -> Option<Doom> {
     }
 }
 
-impl<M> Rare<M> {
-    fn new() -> Self {
-        Rare {
-            bound: None,
-            receiver: None,
-            reserved: 0,
-        }
-    }
-}
-
-impl<M> Bound<M> {
-    /// Whether there is room, and nobody was here before.
-    fn has_room(&self) -> bool {
-        self.len < self.capacity && self.line.is_empty()
-    }
-}
-
 impl<M> Shared<M> {
-    fn bound(&mut self) -> Option<&mut Bound<M>> {
-        self.rare.as_mut()?.bound.as_mut()
-    }
-
     /// There is something for the reader: whom that wakes.
     fn arrived(&mut self, flags: &mut Flags) -> Wake {
         if !flags.has(Flags::RECEIVING.or(Flags::FOREIGN)) {
@@ -447,10 +406,7 @@ impl<M> Shared<M> {
             return wake;
         }
         flags.clear(Flags::FOREIGN);
-        match (
-            wake,
-            self.rare.as_mut().and_then(|rare| rare.receiver.take()),
-        ) {
+        match (wake, self.rare().and_then(|rare| rare.receiver.take())) {
             (wake, None) => wake,
             (Wake::Actor, Some(receiver)) => Wake::Both(receiver),
             (_, Some(receiver)) => Wake::Foreign(receiver),

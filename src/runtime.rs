@@ -44,7 +44,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use blocking::unblock;
-pub(crate) use builder::BATCH;
 pub use builder::Builder;
 use current::{Place, Role};
 pub(crate) use inner::Inner;

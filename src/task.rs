@@ -13,7 +13,7 @@ pub(crate) mod run;
 mod runnable;
 mod word;
 
-pub(crate) use header::{COUNT_MAX, Header, VTable};
+pub(crate) use header::{COUNT_MAX, Header, Label, VTable};
 pub(crate) use home::{CellHome, Home, Passage, Ticket};
 pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};

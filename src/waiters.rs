@@ -17,8 +17,8 @@ use slab::Slab;
 use crate::contain::contain;
 use crate::sync::Mutex;
 
-/// A list of wakers; empty, it is a mutex and a pointer.
-pub(crate) struct Waiters(Mutex<Option<Box<List>>>);
+/// A list of wakers.
+pub(crate) struct Waiters(Mutex<List>);
 
 #[derive(Default)]
 struct List {
@@ -38,6 +38,13 @@ struct Place {
     round: u32,
     /// 1 for the first, or the key of another and 2. Small, since many futures have a ticket.
     number: NonZeroU32,
+}
+
+impl Ticket {
+    /// Whether there may be a place to leave.
+    pub(crate) fn is_used(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 impl Place {
@@ -90,7 +97,7 @@ impl List {
 
 impl Waiters {
     pub(crate) fn new() -> Self {
-        Waiters(Mutex::new(None))
+        Waiters(Mutex::new(List::default()))
     }
 
     /// Ready if `happened`; otherwise the task is woken by the next `wake_all`.
@@ -103,7 +110,7 @@ impl Waiters {
         if !happened() {
             let waker = cx.waker().clone();
             let mut list = self.0.lock();
-            let left = list.get_or_insert_default().put(ticket, waker);
+            let left = list.put(ticket, waker);
             drop(list);
             drop(left);
             // Only now: whoever made it true before has not seen us, whoever does later wakes us.
@@ -128,20 +135,17 @@ impl Waiters {
     pub(crate) fn leave(&self, ticket: &mut Ticket) {
         let Some(place) = ticket.0.take() else { return };
         let mut list = self.0.lock();
-        let left = list.as_mut().and_then(|list| list.remove(place));
+        let left = list.remove(place);
         drop(list);
         drop(left);
     }
 
     /// Wakes all that wait.
     pub(crate) fn wake_all(&self) {
-        let (first, others) = match &mut *self.0.lock() {
-            Some(list) => {
-                list.round = list.round.wrapping_add(1);
-                (list.first.take(), std::mem::take(&mut list.others))
-            }
-            None => return,
-        };
+        let mut list = self.0.lock();
+        list.round = list.round.wrapping_add(1);
+        let (first, others) = (list.first.take(), std::mem::take(&mut list.others));
+        drop(list);
         let others = others.into_iter().map(|(_, waker)| waker);
         for waker in first.into_iter().chain(others) {
             contain(|| waker.wake());

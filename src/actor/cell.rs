@@ -5,7 +5,7 @@
 //! `refs`; all addresses together count once.
 //!
 //! # Invariants
-//! - A1: a pointer to the core is a pointer to the header and to the cell (`repr(C)`).
+//! - A1: a pointer to the core is a pointer to the cell, and the header is always as far in it (`repr(C)`).
 //! - A2: whoever holds a reference may use the core; the last one frees the cell.
 //! - A3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
 //!   `end` the one who takes or drops the result has.
@@ -23,6 +23,7 @@ use std::task::Poll;
 
 use super::context::Context;
 use super::core::{Core, Options};
+use super::reader::Reader;
 use super::stage::Stage;
 use crate::blocks;
 use crate::contain::{contain, drop_refused};
@@ -30,13 +31,16 @@ use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Rest};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{Ordering, fence};
-use crate::task::{CellHome, Header, Runnable, VTable, as_run, run};
+use crate::task::run::{self, Run};
+use crate::task::{CellHome, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
     core: Core<M>,
     home: H,
     stage: UnsafeCell<Stage<Parts<M, A, Fut>, Fut, T>>,
+    /// The context's.
+    reader: UnsafeCell<Reader<M>>,
 }
 
 /// What an actor is made of, and how it begins when it is given its context.
@@ -57,9 +61,9 @@ where
     Fut: Future + 'static,
 {
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(home, options, Stage::Waiting(parts));
-    let header = raw.cast::<Header>();
     // SAFETY: (A2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
+    let header = cell.core.pointer();
     if !cell.home.enter(header) {
         // SAFETY: it was put there just now and nobody else has seen it.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
@@ -103,7 +107,7 @@ where
         options: Options,
         stage: Stage<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
-        let core = Core::new(Self::VTABLE, home.batch(), home.is_traced(), options);
+        let core = Core::new(Self::VTABLE, home.is_traced(), options);
         let cell = blocks::room::<Self>();
         let place = cell.as_ptr();
         // SAFETY: memory for a cell, of which each field is written.
@@ -111,6 +115,7 @@ where
             (&raw mut (*place).core).write(core);
             (&raw mut (*place).home).write(home);
             (&raw mut (*place).stage).write(UnsafeCell::new(stage));
+            (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
         }
         cell
     }
@@ -120,32 +125,45 @@ where
         discard: Self::discard,
         schedule: Self::schedule,
         // SAFETY: (A1) and the caller's reference.
-        wake: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.wake(),
+        wake: |cell| unsafe { Core::<M>::of(cell).as_ref() }.wake(),
         // SAFETY: as above.
-        stop: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.close(),
+        stop: |cell| unsafe { Core::<M>::of(cell).as_ref() }.close(),
         // SAFETY: as above.
-        cancel: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.doom(Doom::Cancelled),
+        cancel: |cell| unsafe { Core::<M>::of(cell).as_ref() }.doom(Doom::Cancelled),
         release: Self::release,
         take_result: Self::take_result,
         drop_result: Self::drop_result,
         // SAFETY: as above.
-        info: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.info(),
+        info: |cell| unsafe { Core::<M>::of(cell).as_ref() }.info(),
         // SAFETY: as above.
         undelivered: |cell, messages| unsafe {
-            cell.cast::<Self>().as_ref().home.undelivered(messages);
+            Self::of(cell).as_ref().home.undelivered(messages);
         },
         // SAFETY: as above.
         trace: |cell, passage| unsafe {
-            let cell = cell.cast::<Self>().as_ref();
+            let cell = Self::of(cell).as_ref();
             cell.home.trace(cell.core.info(), passage);
         },
         // SAFETY: as above.
-        waiting: |cell| unsafe { cell.cast::<Core<M>>().as_ref() }.mailbox.len(),
+        waiting: |cell| unsafe { Core::<M>::of(cell).as_ref() }.mailbox.len(),
+        // SAFETY: as above.
+        reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
     };
+
+    /// The cell whose header this is (A1).
+    fn of(header: NonNull<Header>) -> NonNull<Self> {
+        Core::<M>::of(header).cast()
+    }
+
+    fn reader_pointer(&self) -> NonNull<()> {
+        NonNull::from(&self.reader).cast()
+    }
 
     /// What a cell that nobody has seen was made of.
     fn take_apart(self) -> (H, A, Options) {
-        let Cell { core, home, stage } = self;
+        let Cell {
+            core, home, stage, ..
+        } = self;
         let stage = stage.into_inner();
         let Stage::Waiting((actor, _)) = stage else {
             unreachable!("it was never run")
@@ -157,21 +175,24 @@ where
     /// As [`VTable::run`].
     unsafe fn run(header: NonNull<Header>) {
         // SAFETY: (A1, A4) the cell has not ended.
-        let cell = unsafe { header.cast::<Self>().as_ref() };
+        let cell = unsafe { Self::of(header).as_ref() };
         let core = &cell.core;
+        let dooms = run::dooms();
         if let Some(doom) = core.mailbox.begin() {
             return cell.end(Err(cell.fault(doom)));
         }
-        core.begin_turn();
         let waker = core.waker();
-        // SAFETY: (A4) the cell does not end before the guard is dropped, below.
-        let run = unsafe { run::enter(as_run(header)) };
-        let polled = cell.stage.with_mut(|stage| {
-            let mut cx = std::task::Context::from_waker(&waker);
-            // SAFETY: (A3) this is the run; (S1) the cell is never moved.
-            unsafe { (*stage).poll(|(actor, begin)| begin(actor, Context::new(core)), &mut cx) }
-        });
-        let notes = run.end();
+        let poll = || {
+            cell.stage.with_mut(|stage| {
+                let mut cx = std::task::Context::from_waker(&waker);
+                // SAFETY: (A3) this is the run; (S1) the cell is never moved.
+                unsafe { (*stage).poll(|(actor, begin)| begin(actor, Context::new(core)), &mut cx) }
+            })
+        };
+        let (reader, batch) = (cell.reader_pointer(), cell.home.batch());
+        let run = Run::of_actor(as_run(header), reader, batch, dooms);
+        // SAFETY: (A4) the cell does not end before it was polled.
+        let (polled, notes) = unsafe { run.during(poll) };
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
             Poll::Ready(result) => cell.end(result),
@@ -196,7 +217,7 @@ where
     /// As [`VTable::discard`].
     unsafe fn discard(header: NonNull<Header>) {
         // SAFETY: (A1, A4) the cell has not ended.
-        let cell = unsafe { header.cast::<Self>().as_ref() };
+        let cell = unsafe { Self::of(header).as_ref() };
         let home = cell.home.clone();
         let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
         cell.end(Err(cell.fault(doom)));
@@ -208,7 +229,7 @@ where
     unsafe fn schedule(header: NonNull<Header>) {
         // SAFETY: (A2) the caller's reference; (R1) the cell was made scheduled by it.
         unsafe {
-            let cell = header.cast::<Self>().as_ref();
+            let cell = Self::of(header).as_ref();
             cell.home.schedule(Runnable::from_cell(header), false);
         }
     }
@@ -242,11 +263,14 @@ where
         self.stage
             .with_mut(|stage| unsafe { (*stage).keep(result) });
         home.leave(core.pointer());
-        if !core.mailbox.end() {
+        let (is_joinable, beside) = core.mailbox.end();
+        if !is_joinable {
             // SAFETY: (A3) ended, and nobody else will ask.
             unsafe { Self::drop_result(core.pointer()) };
         }
-        core.ended.wake_all();
+        if let Some(beside) = beside {
+            beside.ended.wake_all();
+        }
         // SAFETY: (A4) the cell's own reference, given up last.
         unsafe { Self::release(core.pointer()) };
     }
@@ -256,7 +280,7 @@ where
     unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
         // SAFETY: (A2) the caller's reference; (A3) it alone asks for the result.
         unsafe {
-            let cell = header.cast::<Self>().as_ref();
+            let cell = Self::of(header).as_ref();
             let result = cell.stage.with_mut(|stage| (*stage).take_result());
             *out.cast::<Option<Result<Fut::Output, Fault>>>() = result;
         }
@@ -266,13 +290,13 @@ where
     /// As [`VTable::drop_result`].
     unsafe fn drop_result(header: NonNull<Header>) {
         // SAFETY: as in `take_result`.
-        let cell = unsafe { header.cast::<Self>().as_ref() };
+        let cell = unsafe { Self::of(header).as_ref() };
         // SAFETY: (A3) as in `take_result`.
         let result = cell
             .stage
             .with_mut(|stage| unsafe { (*stage).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            let (name, id) = (cell.core.name(), Some(cell.core.id));
+            let (name, id) = (cell.core.name(), Some(cell.core.header.id()));
             cell.home.report(&Unjoined { name, id, fault });
         }
         contain(|| drop(result));
@@ -282,13 +306,13 @@ where
     /// As [`VTable::release`].
     unsafe fn release(header: NonNull<Header>) {
         // SAFETY: (A2) the caller's reference.
-        let core = unsafe { header.cast::<Core<M>>().as_ref() };
+        let core = unsafe { Core::<M>::of(header).as_ref() };
         // Release pairs with the fence below: what was done under any reference is done before
         // the cell is freed.
         if core.header.refs.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: (A2) the last one; it is of `room`, in `put`.
-            unsafe { blocks::discard(header.cast::<Self>()) };
+            unsafe { blocks::discard(Self::of(header)) };
         }
     }
 }

@@ -4,7 +4,7 @@
 //! reading end alone: dropping it closes the mailbox and drops what was not read.
 //!
 //! # Invariants
-//! - C1: an actor has one context at most, and nothing else touches the reader of its core.
+//! - C1: an actor has one context at most, and nothing else touches the reader of its cell.
 #![expect(
     unsafe_code,
     reason = "a context is as `Send` as its messages, and has a part of the cell to itself; see C1"
@@ -15,10 +15,12 @@ use std::fmt;
 use super::address::WeakAddress;
 use super::core::Core;
 use super::held::Held;
+use super::reader::Reader;
 use super::recv::Recv;
-use super::sources::Sources;
-use crate::mailbox::{Batch, Received};
+use crate::mailbox::Received;
+use crate::sync::UnsafeCell;
 use crate::task::Passage;
+use crate::task::run::{self, Run};
 
 /// The reading end of an actor's mailbox, and what the actor can say of itself.
 ///
@@ -47,21 +49,6 @@ pub struct Context<M> {
     pub(super) core: Held<M>,
 }
 
-/// What a context reads from.
-pub(super) struct Reader<M> {
-    /// Messages taken from the mailbox and not yet given out.
-    pub(super) batch: Batch<M>,
-    /// Who else has messages for this actor.
-    pub(super) sources: Option<Box<Sources<M>>>,
-}
-
-impl<M> Reader<M> {
-    pub(super) const EMPTY: Self = Reader {
-        batch: Batch::EMPTY,
-        sources: None,
-    };
-}
-
 // SAFETY: the core is made for sharing; messages and sources are `Send`.
 unsafe impl<M: Send> Send for Context<M> {}
 // SAFETY: a shared context gives no access to the batch and the sources.
@@ -79,8 +66,24 @@ impl<M> Context<M> {
     pub(super) fn parts(&mut self) -> (&Core<M>, &mut Reader<M>) {
         let core = &*self.core;
         // SAFETY: (C1) this is the one context, and borrowed for as long as the reader is.
-        let reader = core.reader.with_mut(|reader| unsafe { &mut *reader });
-        (core, reader)
+        let reader = unsafe { core.reader().as_ref() };
+        // SAFETY: as above.
+        (core, reader.with_mut(|reader| unsafe { &mut *reader }))
+    }
+
+    /// The same if this thread runs the actor, with its run.
+    #[inline(always)]
+    pub(super) fn in_run<R>(
+        &mut self,
+        f: impl FnOnce(&Core<M>, &mut Reader<M>, &Run) -> R,
+    ) -> Option<R> {
+        let core = &*self.core;
+        run::with_own(core.as_run(), |run| {
+            // SAFETY: (A3) what this run reads from is the reader of its cell, and so of this type.
+            let reader = unsafe { run.reader().cast::<UnsafeCell<Reader<M>>>().as_ref() };
+            // SAFETY: (C1) this is the one context, and borrowed meanwhile.
+            reader.with_mut(|reader| f(core, unsafe { &mut *reader }, run))
+        })
     }
 
     /// Waits for the next message; `None` once the mailbox is closed and all it had is read.
@@ -100,12 +103,12 @@ impl<M> Context<M> {
     /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. It
     /// does not count against the batch: a loop over it alone holds the worker.
     pub fn try_recv(&mut self) -> Option<M> {
-        if self.core.batch() == 0 {
+        if self.core.is_doomed() {
             self.drop_batch();
             return None;
         }
         let (core, reader) = self.parts();
-        match core.mailbox.receive(&mut reader.batch) {
+        match reader.receive(&core.mailbox) {
             Received::Message(message) => {
                 self.core.trace(|| Passage::Received);
                 Some(message)
@@ -121,7 +124,7 @@ impl<M> Context<M> {
     /// Drops what was taken and not given out.
     pub(super) fn drop_batch(&mut self) {
         let (core, reader) = self.parts();
-        core.undelivered(reader.batch.clear());
+        core.undelivered(reader.clear());
     }
 
     /// An address of the actor itself that does not keep it open.
@@ -140,9 +143,13 @@ impl<M> Context<M> {
 impl<M> Drop for Context<M> {
     fn drop(&mut self) {
         self.core.close();
-        self.drop_sources();
-        self.core.undelivered(self.core.mailbox.drain());
-        self.drop_batch();
+        let (core, reader) = self.parts();
+        if reader.has_sources() {
+            // Their drop may do anything, but not reach this context.
+            drop(reader.take_sources());
+        }
+        core.undelivered(core.mailbox.drain());
+        core.undelivered(reader.clear());
     }
 }
 

@@ -8,38 +8,28 @@
 )]
 
 use std::any::type_name;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, offset_of};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
-use super::context::Reader;
 use super::id;
+use super::reader::Reader;
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
 use crate::sync::UnsafeCell;
-use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::task::{COUNT_MAX, Header, Passage, TaskInfo, VTable, as_run, run};
+use crate::sync::atomic::Ordering;
+use crate::task::{COUNT_MAX, Header, Label, Passage, TaskInfo, VTable, as_run, run};
 use crate::waiters::Waiters;
 
 /// The front of a cell.
+///
+/// What senders write, in the first bytes, is a cache line away from what the actor reads for every message: the
+/// end of the cell, and of its future what is not its arguments. Nor does it read more than the address of these
+/// two, which never changes, of what is here.
 #[repr(C)]
 pub(crate) struct Core<M> {
-    pub(super) header: Header,
-    /// What senders write is as far as can be from what the actor reads for every message: in
-    /// another cache line, mostly.
     pub(super) mailbox: Mailbox<M>,
-    pub(super) id: u64,
-    /// One word; who is told of the actor shares it.
-    name: Option<Arc<Box<str>>>,
-    /// Who waits for the end of the actor.
-    pub(super) ended: Waiters,
-    /// How many messages a turn may handle; zero once the actor is doomed: it handles no more.
-    batch: AtomicU32,
-    /// How many more this turn may handle.
-    left: AtomicU32,
-    /// What the context alone uses, wherever that is; here, since a future is as large as two contexts.
-    pub(super) reader: UnsafeCell<Reader<M>>,
+    pub(super) header: Header,
 }
 
 /// The options of an actor that the cell keeps.
@@ -50,77 +40,101 @@ pub(super) struct Options {
 }
 
 impl<M> Core<M> {
-    pub(super) fn new(vtable: &'static VTable, batch: u32, traced: bool, options: Options) -> Self {
+    pub(super) fn new(vtable: &'static VTable, traced: bool, options: Options) -> Self {
+        let label = Label::new(id::next(), options.priority, traced);
         Core {
+            mailbox: Mailbox::new(options.capacity, options.name),
             // The addresses, the handle, and the cell's own (A4).
-            header: Header::new(vtable, options.priority, traced, 3),
-            batch: AtomicU32::new(batch),
-            left: AtomicU32::new(0),
-            reader: UnsafeCell::new(Reader::EMPTY),
-            id: id::next(),
-            name: options.name.map(Arc::new),
-            ended: Waiters::new(),
-            mailbox: Mailbox::new(options.capacity),
+            header: Header::new(vtable, label, 3),
         }
+    }
+
+    /// The core whose header this is (A1).
+    pub(super) fn of(header: NonNull<Header>) -> NonNull<Self> {
+        // SAFETY: (A1) the header is that far in it.
+        unsafe { header.byte_sub(offset_of!(Self, header)).cast() }
+    }
+
+    pub(super) fn pointer(&self) -> NonNull<Header> {
+        // SAFETY: (A1) as above.
+        unsafe {
+            NonNull::from(self)
+                .byte_add(offset_of!(Self, header))
+                .cast()
+        }
+    }
+
+    pub(super) fn as_run(&self) -> NonNull<()> {
+        as_run(self.pointer())
+    }
+
+    /// What the context reads from; the caller is that context.
+    #[inline]
+    pub(super) fn reader(&self) -> NonNull<UnsafeCell<Reader<M>>> {
+        let reader = run::reader_of(self.as_run());
+        // SAFETY: (A2) whoever has `&self` holds a reference.
+        let reader = reader.unwrap_or_else(|| unsafe { self.reader_elsewhere() });
+        reader.cast()
+    }
+
+    /// The same for a context that is not read in the run of its actor.
+    #[cold]
+    unsafe fn reader_elsewhere(&self) -> NonNull<()> {
+        // SAFETY: the caller's duty.
+        unsafe { (self.header.vtable.reader)(self.pointer()) }
     }
 
     /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
     /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
     pub(super) fn receive_in_run(&self, waker: &Waker) -> bool {
-        let own =
-            waker.data() == std::ptr::from_ref(self).cast() && std::ptr::eq(waker.vtable(), &WAKER);
-        own && run::note(as_run(self.pointer()), run::RECEIVING)
+        self.is_own(waker) && run::note(self.as_run(), run::RECEIVING)
+    }
+
+    /// Whether it wakes this actor.
+    #[inline]
+    pub(super) fn is_own(&self, waker: &Waker) -> bool {
+        std::ptr::eq(waker.data(), self.pointer().as_ptr().cast())
+            && std::ptr::eq(waker.vtable(), &WAKER)
     }
 
     /// `recv` waits no more: the next message need wake nobody for it.
+    #[inline]
     pub(super) fn stop_receiving(&self) {
-        run::unnote(as_run(self.pointer()), run::RECEIVING);
+        run::unnote(self.as_run(), run::RECEIVING);
         if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
             self.mailbox.wait_no_more();
         }
     }
 
     pub(super) fn name(&self) -> Option<&str> {
-        self.name.as_deref().map(|name| &**name)
+        let name = self.mailbox.beside()?.name.as_deref();
+        name.map(|name| &**name)
     }
 
     pub(super) fn info(&self) -> TaskInfo {
-        TaskInfo::of_actor(self.id, self.name.clone(), self.header.priority)
+        let name = self.mailbox.beside().and_then(|beside| beside.name.clone());
+        TaskInfo::of_actor(self.header.id(), name, self.header.priority())
     }
 
-    /// What it was made with.
+    /// What it was made with; nobody has seen it.
     pub(super) fn into_options(self) -> Options {
+        let (capacity, name) = self.mailbox.into_options();
         Options {
-            capacity: self.mailbox.capacity(),
-            priority: self.header.priority,
-            // Nobody has seen it, so this is the only one.
-            name: self.name.and_then(Arc::into_inner),
+            capacity,
+            name,
+            priority: self.header.priority(),
         }
     }
 
-    /// How many messages a turn may handle; zero: none, the actor is to be dropped.
-    pub(super) fn batch(&self) -> u32 {
-        // Relaxed: whoever must see a kill was told of it by other means.
-        self.batch.load(Ordering::Relaxed)
+    /// Who waits for its end.
+    pub(super) fn ended(&self) -> &Waiters {
+        &self.mailbox.beside_made().ended
     }
 
-    /// Another run begins; called by that.
-    pub(super) fn begin_turn(&self) {
-        self.set_left(self.batch());
-    }
-
-    pub(super) fn left(&self) -> u32 {
-        // Relaxed: it only says when to let others run.
-        self.left.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_left(&self, left: u32) {
-        // Relaxed: as above.
-        self.left.store(left, Ordering::Relaxed);
-    }
-
-    pub(super) fn pointer(&self) -> NonNull<Header> {
-        NonNull::from(self).cast()
+    /// Whether it is to be dropped and handles no more.
+    #[inline]
+    pub(super) fn is_doomed(&self) -> bool {
+        !run::is_undisturbed(self.as_run()) && self.mailbox.doom_of().is_some()
     }
 
     /// Passes on what a step of the mailbox has woken.
@@ -150,7 +164,7 @@ impl<M> Core<M> {
 
     /// Tells the home what becomes of a message, if it wants to know.
     pub(super) fn trace(&self, passage: impl FnOnce() -> Passage) {
-        if self.header.traced {
+        if self.header.is_traced() {
             // SAFETY: (A2) whoever has `&self` holds a reference.
             unsafe { (self.header.vtable.trace)(self.pointer(), passage()) };
         }
@@ -179,9 +193,8 @@ impl<M> Core<M> {
     }
 
     pub(super) fn doom(&self, doom: Doom) {
-        // Relaxed: as in `batch`.
-        self.batch.store(0, Ordering::Relaxed);
         let (wake, undelivered) = self.mailbox.doom(doom);
+        run::tell_of_doom();
         self.undelivered(undelivered);
         self.pass_on(wake);
     }
@@ -219,7 +232,7 @@ impl<M> Core<M> {
     /// The caller gives up a reference and does not use `core` afterwards.
     pub(super) unsafe fn release(core: NonNull<Core<M>>) {
         // SAFETY: (A2) held until here.
-        unsafe { (core.as_ref().header.vtable.release)(core.cast()) };
+        unsafe { (core.as_ref().header.vtable.release)(core.as_ref().pointer()) };
     }
 
     pub(super) fn add_sender(&self) {
@@ -296,7 +309,7 @@ impl<M> Core<M> {
 
     /// Its own run only notes it.
     pub(super) fn wake(&self) {
-        if run::note(as_run(self.pointer()), run::WOKEN) {
+        if run::note(self.as_run(), run::WOKEN) {
             return;
         }
         self.pass_on(self.mailbox.wake());
@@ -304,7 +317,7 @@ impl<M> Core<M> {
 
     /// The actor's waker without a reference of its own, for use while the cell is held.
     pub(super) fn waker(&self) -> ManuallyDrop<Waker> {
-        let raw = RawWaker::new(std::ptr::from_ref(self).cast(), &WAKER);
+        let raw = RawWaker::new(self.pointer().as_ptr().cast(), &WAKER);
         // SAFETY: the table keeps the waker contract; it is never dropped, so needs no reference.
         ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
     }
@@ -314,7 +327,7 @@ impl<M> Core<M> {
 /// have several.
 static WAKER: RawWakerVTable = RawWakerVTable::new(
     |data| {
-        // SAFETY: (A1, A2) the data of this waker is a cell with a reference.
+        // SAFETY: (A1, A2) the data of this waker is a cell's header, with a reference.
         unsafe { header(data).as_ref() }.retain();
         RawWaker::new(data, &WAKER)
     },

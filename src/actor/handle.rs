@@ -119,7 +119,9 @@ impl<M, T> Future for Join<M, T> {
             .as_ref()
             .expect("`join` polled after it was ready");
         let ended = || core.mailbox.peek().has(Flags::ENDED);
-        ready!(core.ended.poll(&mut this.ticket, cx, ended));
+        if !ended() {
+            ready!(core.ended().poll(&mut this.ticket, cx, ended));
+        }
         // SAFETY: (A3) ended, and this is the one right to the result, of this type.
         let result = unsafe { core.take_result() };
         this.core = None;
@@ -132,7 +134,11 @@ impl<M, T> Drop for Join<M, T> {
         let Some(core) = self.core.take() else {
             return;
         };
-        core.ended.leave(&mut self.ticket);
+        if self.ticket.is_used()
+            && let Some(beside) = core.mailbox.beside()
+        {
+            beside.ended.leave(&mut self.ticket);
+        }
         if core.mailbox.unjoin() {
             // SAFETY: (A3) ended, and nobody else can ask for the result.
             unsafe { core.drop_result() };

@@ -32,7 +32,7 @@ pub(super) trait Live {
 
 impl<M> Live for Core<M> {
     fn id(&self) -> u64 {
-        self.id
+        self.header.id()
     }
 
     fn name(&self) -> Option<&str> {
@@ -52,7 +52,7 @@ impl<M> Live for Core<M> {
     }
 
     fn ended(&self) -> &Waiters {
-        &self.ended
+        self.ended()
     }
 
     fn close(&self) {

@@ -12,22 +12,19 @@ use futures_core::Stream;
 
 use super::context::Context;
 use super::core::Core;
+use super::reader::Reader;
 use crate::mailbox::Received;
-use crate::task::Passage;
+use crate::task::{Passage, run};
 
 /// The future of [`Context::recv`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Recv<'a, M> {
     context: &'a mut Context<M>,
-    waiting: bool,
 }
 
 impl<'a, M> Recv<'a, M> {
     pub(super) fn new(context: &'a mut Context<M>) -> Self {
-        Recv {
-            context,
-            waiting: false,
-        }
+        Recv { context }
     }
 }
 
@@ -35,22 +32,21 @@ impl<M> Future for Recv<'_, M> {
     type Output = Option<M>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        let this = &mut *self;
-        this.context.poll_recv(cx.waker(), &mut this.waiting)
+        self.context.poll_recv(cx.waker())
     }
 }
 
 impl<M> Drop for Recv<'_, M> {
+    #[inline]
     fn drop(&mut self) {
-        done(&self.context.core, &mut self.waiting);
+        let (core, reader) = self.context.parts();
+        done(core, reader);
     }
 }
 
 impl<M> fmt::Debug for Recv<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recv")
-            .field("waiting", &self.waiting)
-            .finish()
+        f.debug_tuple("Recv").field(&self.context).finish()
     }
 }
 
@@ -75,71 +71,98 @@ impl<M> Stream for Context<M> {
     type Item = M;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        // It may have been left waiting by the last poll, with nobody to say so.
-        self.poll_recv(cx.waker(), &mut true)
+        self.poll_recv(cx.waker())
     }
 }
 
 /// Nothing is waited for any more, so the next message need wake nobody.
-fn done<M>(core: &Core<M>, waiting: &mut bool) {
-    if std::mem::take(waiting) {
+#[inline]
+fn done<M>(core: &Core<M>, reader: &mut Reader<M>) {
+    if reader.take_waits() {
         core.stop_receiving();
     }
 }
 
 impl<M> Context<M> {
-    /// The next message; `waiting` says whether a message wakes somebody for this already.
-    fn poll_recv(&mut self, waker: &Waker, waiting: &mut bool) -> Poll<Option<M>> {
-        let has_sources = self.has_sources();
-        if has_sources {
-            self.drop_sources_if_closed();
-        }
-        let batch = self.core.batch();
-        if batch == 0 {
+    #[inline]
+    fn poll_recv(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        let polled = self.in_run(|core, reader, run| {
+            if !run.may_handle() || reader.has_sources() {
+                return None;
+            }
+            match reader.receive_alone(&core.mailbox) {
+                Received::Message(message) => {
+                    core.trace(|| Passage::Received);
+                    run.has_handled();
+                    done(core, reader);
+                    Some(Poll::Ready(Some(message)))
+                }
+                Received::Empty if core.is_own(waker) => {
+                    run.note(run::RECEIVING);
+                    reader.set_waits();
+                    Some(Poll::Pending)
+                }
+                Received::Closed if core.mailbox.doom_of().is_none() => {
+                    done(core, reader);
+                    Some(Poll::Ready(None))
+                }
+                Received::Empty | Received::Closed => None,
+            }
+        });
+        polled
+            .flatten()
+            .unwrap_or_else(|| self.poll_recv_anyhow(waker))
+    }
+
+    /// The same wherever this is, and with sources.
+    #[cold]
+    #[inline(never)]
+    fn poll_recv_anyhow(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        self.drop_sources_if_closed();
+        if self.core.is_doomed() {
             return self.poll_doomed(waker);
         }
-        if self.core.left() == 0 {
-            self.core.set_left(batch);
+        if run::is_spent() {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        if has_sources
-            && self.take_turn()
-            && let Some(message) = self.poll_sources(Some(waker))
-        {
-            return self.give(message, waiting);
+        let mut message = None;
+        if self.take_turn() {
+            message = self.poll_sources(Some(waker));
         }
         loop {
-            let (core, reader) = self.parts();
-            match core.mailbox.receive(&mut reader.batch) {
-                Received::Message(message) => {
-                    self.core.trace(|| Passage::Received);
-                    return self.give(message, waiting);
-                }
-                Received::Closed => {
-                    done(&self.core, waiting);
-                    // What it had may have been dropped, so this is no end of messages.
-                    if self.core.mailbox.doom_of().is_some() {
-                        return self.poll_doomed(waker);
+            if message.is_none() {
+                let (core, reader) = self.parts();
+                match reader.receive(&core.mailbox) {
+                    Received::Message(received) => {
+                        core.trace(|| Passage::Received);
+                        message = Some(received);
                     }
-                    return Poll::Ready(None);
+                    Received::Closed => return self.poll_closed(waker),
+                    Received::Empty => message = self.poll_sources(Some(waker)),
                 }
-                Received::Empty => {}
             }
-            if has_sources && let Some(message) = self.poll_sources(Some(waker)) {
-                return self.give(message, waiting);
+            let (core, reader) = self.parts();
+            if message.is_some() {
+                run::spend();
+                done(core, reader);
+                return Poll::Ready(message);
             }
-            if self.core.receive_in_run(waker) || self.core.mailbox.wait(waker) {
-                *waiting = true;
+            if core.receive_in_run(waker) || core.mailbox.wait(waker) {
+                reader.set_waits();
                 return Poll::Pending;
             }
         }
     }
 
-    fn give(&mut self, message: M, waiting: &mut bool) -> Poll<Option<M>> {
-        self.core.set_left(self.core.left().saturating_sub(1));
-        done(&self.core, waiting);
-        Poll::Ready(Some(message))
+    fn poll_closed(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        let (core, reader) = self.parts();
+        done(core, reader);
+        // What it had may have been dropped, so this is no end of messages.
+        match core.mailbox.doom_of() {
+            Some(_) => self.poll_doomed(waker),
+            None => Poll::Ready(None),
+        }
     }
 
     /// A killed or cancelled actor is dropped when it next suspends, so that is what this does.

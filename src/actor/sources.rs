@@ -57,13 +57,9 @@ impl<M> Drop for Source<M> {
 }
 
 impl<M> Context<M> {
-    pub(super) fn has_sources(&mut self) -> bool {
-        self.parts().1.sources.is_some()
-    }
-
     /// Whether `recv` begins with the sources; every second time it does.
     pub(super) fn take_turn(&mut self) -> bool {
-        match &mut self.parts().1.sources {
+        match self.parts().1.sources() {
             Some(sources) => {
                 sources.first = !sources.first;
                 !sources.first
@@ -76,7 +72,7 @@ impl<M> Context<M> {
     /// `None`, whoever polled before.
     pub(super) fn poll_sources(&mut self, waker: Option<&Waker>) -> Option<M> {
         let (core, reader) = self.parts();
-        let sources = reader.sources.as_mut()?;
+        let sources = reader.sources()?;
         if let Some(waker) = waker {
             sources.waker.clone_from(waker);
         }
@@ -96,7 +92,7 @@ impl<M> Context<M> {
 
     pub(super) fn drop_sources(&mut self) {
         // Their drop may do anything, but not reach this context.
-        drop(self.parts().1.sources.take());
+        drop(self.parts().1.take_sources());
     }
 
     pub(super) fn drop_sources_if_closed(&mut self) {
@@ -109,17 +105,17 @@ impl<M> Context<M> {
         let source = Source(Some(Box::pin(source)));
         self.drop_sources_if_closed();
         let (core, reader) = self.parts();
-        if let Some(sources) = &mut reader.sources {
+        if let Some(sources) = reader.sources() {
             sources.all.push(source);
         } else if let Some(address) = Address::own(core) {
             let mut all = SelectAll::new();
             all.push(source);
-            reader.sources = Some(Box::new(Sources {
+            reader.put_sources(Sources {
                 all,
                 first: false,
                 waker: Waker::noop().clone(),
                 _address: address,
-            }));
+            });
         }
     }
 }

@@ -26,7 +26,7 @@ use super::spawn::ActorBuilder;
 use crate::contain::contain;
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Flags};
-use crate::runtime::{BATCH, Inner, current};
+use crate::runtime::{Inner, current};
 use crate::sync::{Mutex, yield_now};
 use crate::task::{CellHome, Header, Home, Passage, Runnable, TaskInfo, Ticket};
 
@@ -231,10 +231,6 @@ impl CellHome for Arc<Outside> {
     fn cancelled(&self) {}
 
     fn undelivered(&self, _messages: usize) {}
-
-    fn batch(&self) -> u32 {
-        BATCH as u32
-    }
 
     fn is_traced(&self) -> bool {
         self.runtime.is_some()

@@ -8,6 +8,7 @@
 //! - Q2: no block but the last has room, and no block is empty, except a spare handed in by `push`.
 #![expect(unsafe_code, reason = "messages lie in raw blocks; see Q1 and Q2")]
 
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use super::block::Block;
@@ -137,7 +138,22 @@ pub(crate) struct Batch<M> {
 unsafe impl<M: Send> Send for Batch<M> {}
 
 impl<M> Batch<M> {
+    #[cfg(test)]
     pub(crate) const EMPTY: Self = Batch { first: None };
+
+    /// As a pointer, aligned to 8 bytes at least; null if it is empty.
+    pub(crate) fn into_raw(self) -> *mut () {
+        let first = ManuallyDrop::new(self).first;
+        first.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast())
+    }
+
+    /// # Safety
+    /// It is of [`into_raw`](Batch::into_raw), of the same type, and turned back once.
+    pub(crate) unsafe fn from_raw(raw: *mut ()) -> Self {
+        Batch {
+            first: NonNull::new(raw.cast()),
+        }
+    }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()

@@ -5,9 +5,10 @@
 
 use std::task::{Context, Poll};
 
+use super::annex::Rare;
 use super::line::{State, Ticket};
 use super::queue::Spare;
-use super::{Flags, Mailbox, Rare, Wake};
+use super::{Flags, Mailbox, Wake};
 use crate::sync::mutant;
 
 /// Why there is no place.
@@ -102,7 +103,7 @@ impl<M> Mailbox<M> {
             if flags.has(Flags::DEAF) || !shared.queue.push(&mut message, &mut spare) {
                 return Wake::Nobody;
             }
-            if let Some(rare) = shared.rare.as_deref_mut() {
+            if let Some(rare) = shared.rare() {
                 rare.give_back(flags);
             }
             flags.set(Flags::FILLED);
@@ -119,7 +120,7 @@ impl<M> Mailbox<M> {
     /// There will be no message for the place: somebody else may have it.
     pub(crate) fn give_up_place(&self) -> Wake {
         let waited_for = self.lock(|flags, shared| {
-            if let Some(rare) = shared.rare.as_deref_mut() {
+            if let Some(rare) = shared.rare() {
                 rare.give_back(flags);
                 if let Some(bound) = &mut rare.bound {
                     bound.len -= 1;

@@ -5,9 +5,10 @@
 
 use std::task::{Context, Poll, Waker};
 
+use super::annex::{Bound, Rare};
 use super::line::{State, Ticket};
 use super::queue::Spare;
-use super::{Bound, Flags, Mailbox, Rare, Shared, Wake};
+use super::{Flags, Mailbox, Wake};
 use crate::error::{SendError, TellError};
 use crate::sync::mutant;
 
@@ -139,7 +140,8 @@ impl<M> Mailbox<M> {
                 if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
                     return Accept::Closed;
                 }
-                if let Some(bound) = shared.bound()
+                if flags.has(Flags::BOUNDED)
+                    && let Some(bound) = shared.bound()
                     && !bound.has_room()
                 {
                     let accept = full(bound);
@@ -154,7 +156,9 @@ impl<M> Mailbox<M> {
                 if !shared.queue.push(message, &mut spare) {
                     return Accept::NeedsBlock;
                 }
-                if let Some(bound) = shared.bound() {
+                if flags.has(Flags::BOUNDED)
+                    && let Some(bound) = shared.bound()
+                {
                     bound.len += 1;
                 }
                 flags.set(Flags::FILLED);
@@ -172,12 +176,14 @@ impl<M> Mailbox<M> {
         let mut spare = Spare::NONE;
         loop {
             let step = self.lock(|flags, shared| {
-                let Shared { queue, rare } = shared;
-                let Some(Rare {
-                    bound: Some(bound),
-                    reserved,
-                    ..
-                }) = rare.as_deref_mut()
+                let (
+                    queue,
+                    Some(Rare {
+                        bound: Some(bound),
+                        reserved,
+                        ..
+                    }),
+                ) = shared.parts()
                 else {
                     return Step::Enough;
                 };

@@ -54,6 +54,9 @@ impl Flags {
     /// Nobody will receive what is put in a reserved place.
     pub(crate) const DEAF: Flags = Flags(1 << 14);
 
+    /// It is bounded, as it was from the beginning.
+    pub(crate) const BOUNDED: Flags = Flags(1 << 15);
+
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }

@@ -109,7 +109,7 @@ fn push_one(queue: &mut Queue<u64>, number: u64) {
 #[test]
 fn a_mailbox_counts_what_was_accepted_and_is_not_taken() {
     for capacity in [None, Some(100)] {
-        let mailbox = Mailbox::new(capacity);
+        let mailbox = Mailbox::new(capacity, None);
         assert_eq!(mailbox.len(), 0);
         for number in 1..=100_u64 {
             assert!(mailbox.tell(number).is_ok());
@@ -130,7 +130,7 @@ fn a_mailbox_counts_what_was_accepted_and_is_not_taken() {
 
 #[test]
 fn a_place_whose_message_is_still_to_be_made_is_not_counted() {
-    let mailbox = Mailbox::new(Some(2));
+    let mailbox = Mailbox::new(Some(2), None);
     assert!(mailbox.reserve().is_ok());
     assert_eq!(mailbox.len(), 0);
     assert!(mailbox.fill(7_u32).is_ok());

@@ -10,13 +10,11 @@ use super::observer::Observer;
 use super::policy::{Policy, Stealing};
 use super::worker::work;
 use crate::error::{BuildError, Unjoined};
+use crate::task::run::BATCH;
 
 /// The most workers of one runtime: far more than machines have cores, so that a larger number is
 /// a mistake, and one that would cost hundreds of megabytes of stacks.
 pub(crate) const WORKERS_MAX: usize = 1024;
-/// How many messages an actor handles in one poll by default: long enough to be worth a turn,
-/// 64 µs at a microsecond a message.
-pub(crate) const BATCH: usize = 64;
 /// The highest priority of an actor by default: as many steps as anybody tells apart.
 const PRIORITIES: u8 = 7;
 /// How long `shutdown` waits for actors by default.
@@ -67,7 +65,7 @@ impl Builder {
     pub(super) fn new() -> Self {
         Builder {
             workers: None,
-            batch: BATCH,
+            batch: BATCH as usize,
             priorities: PRIORITIES,
             thread_name: "greenroom".into(),
             grace: GRACE,

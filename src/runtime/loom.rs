@@ -29,7 +29,7 @@ use super::sleep::WATCH;
 use super::worker::work;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, UnsafeCell};
-use crate::task::{Header, Home, Runnable, TaskInfo, VTable};
+use crate::task::{Header, Home, Label, Runnable, TaskInfo, VTable};
 
 /// A runtime whose workers have not begun, and are not counted as work when they have: that would
 /// add to the ways of a model, and bring fences that are not to be relied on.
@@ -208,13 +208,14 @@ static TOKEN: VTable = VTable {
     undelivered: |_, _| unreachable!("a token has no messages"),
     trace: |_, _| unreachable!("a token has no messages"),
     waiting: |_| unreachable!("a token has no messages"),
+    reader: |_| unreachable!("a token has no messages"),
 };
 
 /// Something that runs `body` once.
 pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     let fate = Arc::new(Fate::default());
     let token = Box::new(Token {
-        header: Header::new(&TOKEN, 0, false, 1),
+        header: Header::new(&TOKEN, Label::new(0, 0, false), 1),
         body: UnsafeCell::new(Some(Box::new(body))),
         fate: fate.clone(),
     });

@@ -1,40 +1,41 @@
 //! What lives in a runtime and has not ended: needed to stop and to cancel it all.
 //!
-//! Cells (actors) are linked in lists through their headers; plain tasks leave a waker when they
-//! first go pending, so a task that ends in its first poll costs nothing here. Both are kept in
-//! shards, so that workers seldom meet.
+//! Cells (actors) enter when they are made; plain tasks leave a waker when they first go pending, so a
+//! task that ends in its first poll costs nothing here. Both are kept in shards, so that workers
+//! seldom meet.
 //!
 //! # Invariants
-//! - G1: links are touched only under the lock of the cell's shard; a cell in a list has not ended
-//!   and so is alive.
+//! - G1: a cell in a table has not ended and so is alive; it is taken out under the lock of its shard.
 //! - G2: once a registry is closed nothing enters it, so it only gets emptier.
 //! - G3: no user code runs under a lock: wakers and cells are taken out first.
-#![expect(unsafe_code, reason = "an intrusive list of cells; see G1")]
+#![expect(unsafe_code, reason = "pointers to live cells; see G1")]
+
+mod table;
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
 
 use std::ptr::NonNull;
 use std::task::Waker;
 
 use slab::Slab;
+use table::Table;
 
-use super::builder::WORKERS_MAX;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Apart, Mutex};
+use crate::sync::{Apart, Mutex, MutexGuard};
 use crate::task::{Header, Key, TaskInfo, Ticket};
-
-/// A cell notes its shard in 16 bits; there is one for each worker and one more.
-const _: () = assert!(WORKERS_MAX < u16::MAX as usize);
 
 pub(crate) struct Registry {
     shards: Box<[Apart<Mutex<Shard>>]>,
     /// Deals shards out to threads that are no workers.
     next: AtomicUsize,
+    /// How many cells a shard may have, and how many wakers: as there are tickets.
+    most: usize,
 }
 
 #[derive(Default)]
 struct Shard {
     closed: bool,
-    first: Option<NonNull<Header>>,
-    count: usize,
+    cells: Table,
     wakers: Slab<Waker>,
 }
 
@@ -48,58 +49,64 @@ impl Registry {
                 .map(|_| Apart(Mutex::new(Shard::default())))
                 .collect(),
             next: AtomicUsize::new(0),
+            most: Ticket::COUNT / shards,
         }
     }
 
-    /// The shard of this worker, or any one for a thread that is none.
-    fn deal(&self, worker: Option<usize>) -> usize {
+    /// The shard of this worker, or any one for a thread that is none; the next one with room if that one has
+    /// as much as it may.
+    fn deal(
+        &self,
+        worker: Option<usize>,
+        len: impl Fn(&Shard) -> usize,
+    ) -> (usize, MutexGuard<'_, Shard>) {
+        let shards = self.shards.len();
         // Relaxed: it only spreads.
-        worker.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed)) % self.shards.len()
+        let first = worker.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed)) % shards;
+        (first..first + shards)
+            .map(|index| (index % shards, self.shards[index % shards].lock()))
+            .find(|(_, shard)| len(shard) < self.most)
+            .expect("fewer than four thousand million tasks fit into memory")
+    }
+
+    fn ticket(&self, key: usize, shard: usize) -> Ticket {
+        Ticket::new(key * self.shards.len() + shard)
+    }
+
+    fn key_and_shard(&self, ticket: &Ticket) -> (usize, usize) {
+        let (index, shards) = (ticket.index(), self.shards.len());
+        (index / shards, index % shards)
     }
 
     // -- cells --------------------------------------------------------------------------------
 
     /// Adds a new cell; false if the registry is closed.
     pub(crate) fn enter(&self, cell: NonNull<Header>, worker: Option<usize>) -> bool {
-        let index = self.deal(worker);
-        let mut shard = self.shards[index].lock();
+        let (index, mut shard) = self.deal(worker, |shard| shard.cells.len());
         if shard.closed {
             return false;
         }
-        // SAFETY: (G1) alive, and its links are ours under the lock.
-        unsafe {
-            cell.as_ref().shard.set(index as u16);
-            cell.as_ref().links.next.set(shard.first);
-            if let Some(first) = shard.first {
-                first.as_ref().links.previous.set(Some(cell));
-            }
-        }
-        shard.first = Some(cell);
-        shard.count += 1;
+        let ticket = self.ticket(shard.cells.insert(cell), index);
+        drop(shard);
+        // SAFETY: alive, and nobody has seen it yet.
+        unsafe { cell.as_ref() }.ticket.set(Some(ticket));
         true
     }
 
     /// Takes the cell out.
     pub(crate) fn leave(&self, cell: NonNull<Header>) {
-        // SAFETY: (G1) not ended yet; `shard` was written before it could be run.
-        let Header { links, shard, .. } = unsafe { cell.as_ref() };
-        let mut shard = self.shards[usize::from(shard.get())].lock();
-        let (previous, next) = (links.previous.take(), links.next.take());
-        // SAFETY: (G1) neighbours in a list are alive.
-        unsafe {
-            match previous {
-                Some(previous) => previous.as_ref().links.next.set(next),
-                None => shard.first = next,
-            }
-            if let Some(next) = next {
-                next.as_ref().links.previous.set(previous);
-            }
+        // SAFETY: (G1) not ended yet; this is its end, and the ticket was written before it could be run.
+        if let Some(ticket) = unsafe { cell.as_ref() }.ticket.take() {
+            let (key, index) = self.key_and_shard(&ticket);
+            self.shards[index].lock().cells.remove(key);
         }
-        shard.count -= 1;
     }
 
     pub(crate) fn cells(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().count).sum()
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().cells.len())
+            .sum()
     }
 
     /// Lets nothing enter any more.
@@ -137,7 +144,10 @@ impl Registry {
                 let shard = shard.lock();
                 let mut tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
                 tasks.any(|key| keys.contains(&key))
-                    || shard.cells().any(|cell| keys.contains(&Key::of_cell(cell)))
+                    || shard
+                        .cells
+                        .iter()
+                        .any(|cell| keys.contains(&Key::of_cell(cell)))
             })
     }
 
@@ -146,7 +156,7 @@ impl Registry {
         let others = |shard: &Apart<Mutex<Shard>>| {
             let shard = shard.lock();
             let tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
-            let all = tasks.chain(shard.cells().map(Key::of_cell));
+            let all = tasks.chain(shard.cells.iter().map(Key::of_cell));
             all.filter(|key| !keys.contains(key)).count()
         };
         self.shards.iter().map(others).sum()
@@ -185,20 +195,18 @@ impl Registry {
         worker: Option<usize>,
         is_over: impl FnOnce() -> bool,
     ) -> Option<Ticket> {
-        let index = self.deal(worker);
         let waker = waker.clone();
-        let mut shard = self.shards[index].lock();
+        let (index, mut shard) = self.deal(worker, |shard| shard.wakers.len());
         if is_over() {
             return None;
         }
-        let key = shard.wakers.insert(waker);
-        Some(Ticket::new(key * self.shards.len() + index))
+        Some(self.ticket(shard.wakers.insert(waker), index))
     }
 
     pub(crate) fn untrack(&self, ticket: Ticket) {
-        let ticket = ticket.index();
-        let mut shard = self.shards[ticket % self.shards.len()].lock();
-        let waker = shard.wakers.try_remove(ticket / self.shards.len());
+        let (key, index) = self.key_and_shard(&ticket);
+        let mut shard = self.shards[index].lock();
+        let waker = shard.wakers.try_remove(key);
         drop(shard);
         drop(waker);
     }
@@ -231,19 +239,12 @@ impl Registry {
 }
 
 impl Shard {
-    fn cells(&self) -> impl Iterator<Item = NonNull<Header>> {
-        std::iter::successors(self.first, |cell| {
-            // SAFETY: (G1) in the list, so alive.
-            unsafe { cell.as_ref().links.next.get() }
-        })
-    }
-
-    /// All cells of the list, each with a reference so that it can be used without the lock.
+    /// All cells, each with a reference so that it can be used without the lock.
     fn hold_cells(&self) -> Vec<NonNull<Header>> {
         let hold = |cell: &NonNull<Header>| {
-            // SAFETY: (G1) in the list, so not ended.
-            unsafe { cell.as_ref().retain() }
+            // SAFETY: (G1) in the table, so not ended.
+            unsafe { cell.as_ref() }.retain();
         };
-        self.cells().inspect(hold).collect()
+        self.cells.iter().inspect(hold).collect()
     }
 }

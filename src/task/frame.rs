@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::home::{Home, Ticket};
-use super::run;
+use super::run::{self, Run};
 use super::runnable::{Runnable, Table};
 use super::word::{Found, Rest, Word};
 use crate::blocks;
@@ -170,14 +170,16 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         }
         // SAFETY: it is forgotten, and so holds no reference; (F2) the run is what keeps the frame.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(head)) });
-        // SAFETY: (F2) it does not end before the guard is dropped, below.
-        let run = unsafe { run::enter(head.cast()) };
-        let polled = frame.own.with_mut(|own| {
-            // SAFETY: (F3) this is the run, so it is the future; a frame is never moved.
-            let future = unsafe { Pin::new_unchecked(&mut *(*own).stage.future) };
-            attempt(|| future.poll(&mut Context::from_waker(&waker)))
-        });
-        let mut woken = run.end() & run::WOKEN != 0;
+        let poll = || {
+            frame.own.with_mut(|own| {
+                // SAFETY: (F3) this is the run, so it is the future; a frame is never moved.
+                let future = unsafe { Pin::new_unchecked(&mut *(*own).stage.future) };
+                attempt(|| future.poll(&mut Context::from_waker(&waker)))
+            })
+        };
+        // SAFETY: (F2) it does not end before it was polled.
+        let (polled, notes) = unsafe { Run::of_task(head.cast()).during(poll) };
+        let mut woken = notes & run::WOKEN != 0;
         let outcome = match polled {
             Ok(Poll::Pending) => None,
             Ok(Poll::Ready(value)) => Some(Ok(value)),

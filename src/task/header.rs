@@ -1,13 +1,12 @@
-//! What every cell begins with: the table of what can be done to it without knowing its types.
+//! What every cell has: the table of what can be done to it without knowing its types.
 //!
 //! A cell is one allocation that holds a future and whatever belongs to it. The executor runs it
-//! through this table and keeps a list of live cells through `links`; it never learns what the cell
-//! is for.
+//! through this table and keeps a list of live cells; it never learns what the cell is for.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use super::home::Passage;
+use super::home::{Passage, Ticket};
 use super::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,30 +14,49 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 /// thousand million of them must not reach zero by counting on.
 pub(crate) const COUNT_MAX: u32 = i32::MAX as u32;
 
-/// The first field of every cell (`repr(C)`), so that a pointer to either is a pointer to both.
+/// What stands for a cell wherever its types are not known.
 pub struct Header {
     pub(crate) vtable: &'static VTable,
-    pub(crate) links: Links,
-    /// Which list the cell is in; written once, before the cell can be run.
-    pub(crate) shard: Cell<u16>,
-    /// For the scheduling policy: 0 is the lowest.
-    pub(crate) priority: u8,
-    /// Whether its home is told of each message.
-    pub(crate) traced: bool,
     /// How many hold the cell; whoever gives up the last reference frees it.
     pub(crate) refs: AtomicU32,
+    /// Where the list of live cells has it; written once, before the cell can be run.
+    pub(crate) ticket: Cell<Option<Ticket>>,
+    label: Label,
+}
+
+/// A number that no other cell of this process has, a priority, and whether the home is told of each
+/// message: 55, 8 and 1 bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Label(u64);
+
+impl Label {
+    pub(crate) fn new(id: u64, priority: u8, is_traced: bool) -> Self {
+        Label(id << 9 | u64::from(is_traced) << 8 | u64::from(priority))
+    }
 }
 
 impl Header {
-    pub(crate) fn new(vtable: &'static VTable, priority: u8, traced: bool, refs: u32) -> Self {
+    pub(crate) fn new(vtable: &'static VTable, label: Label, refs: u32) -> Self {
         Header {
             vtable,
-            links: Links::default(),
-            shard: Cell::new(0),
-            priority,
-            traced,
             refs: AtomicU32::new(refs),
+            ticket: Cell::new(None),
+            label,
         }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.label.0 >> 9
+    }
+
+    /// For the scheduling policy: 0 is the lowest.
+    pub(crate) fn priority(&self) -> u8 {
+        self.label.0 as u8
+    }
+
+    #[inline]
+    pub(crate) fn is_traced(&self) -> bool {
+        self.label.0 & 1 << 8 != 0
     }
 
     /// Adds a reference. The caller holds one, or the lock of the list that the cell is in.
@@ -48,13 +66,6 @@ impl Header {
             std::process::abort();
         }
     }
-}
-
-/// A cell's place in the list of live cells; read and written under the lock of that list only.
-#[derive(Default)]
-pub(crate) struct Links {
-    pub(crate) previous: Cell<Option<NonNull<Header>>>,
-    pub(crate) next: Cell<Option<NonNull<Header>>>,
 }
 
 /// What can be done to a cell.
@@ -90,4 +101,6 @@ pub(crate) struct VTable {
     pub(crate) trace: unsafe fn(NonNull<Header>, Passage),
     /// How many messages wait in its mailbox. The caller holds a reference.
     pub(crate) waiting: unsafe fn(NonNull<Header>) -> usize,
+    /// What its context reads from, of the cell's type. The caller is that context.
+    pub(crate) reader: unsafe fn(NonNull<Header>) -> NonNull<()>,
 }

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
+use super::run::BATCH;
 use super::runnable::Runnable;
 use crate::error::Unjoined;
 
@@ -51,8 +52,10 @@ pub trait CellHome: Home {
     /// Counts messages that were accepted and never handled.
     fn undelivered(&self, messages: usize);
 
-    /// How many messages an actor handles in one poll at most.
-    fn batch(&self) -> u32;
+    /// How many messages are handled in one poll at most.
+    fn batch(&self) -> u32 {
+        BATCH
+    }
 
     /// Whether anybody wants to hear of what is completed.
     fn is_observed(&self) -> bool {
@@ -97,10 +100,13 @@ pub enum Passage {
     FromSource(&'static str),
 }
 
-/// Where a home keeps the waker of a plain task; small, since each task has one.
+/// Where a home keeps a cell, or the waker of a plain task; small, since each has one.
 pub struct Ticket(NonZeroU32);
 
 impl Ticket {
+    /// How many there are.
+    pub(crate) const COUNT: usize = u32::MAX as usize;
+
     pub(crate) fn new(index: usize) -> Self {
         let number = u32::try_from(index).ok().and_then(|n| n.checked_add(1));
         let number = number.and_then(NonZeroU32::new);

@@ -1,95 +1,211 @@
-//! The run that is under way on this thread, if any: of which task or actor, and what it notes for its end.
+//! The run that is under way on this thread, if any: of which task or actor, what it may do and what it notes.
 //!
-//! A note in a thread-local costs no exchange. Either notes that it has woken itself; an actor, too, that
-//! `recv` waits, so that the end of the run puts it to rest in one step. Runs nest where user code drives
-//! another executor inside one.
+//! A note in a thread-local costs no exchange, and touches no line that senders write. A run notes that it has
+//! woken itself; an actor's, too, that `recv` waits, so that the end of the run puts it to rest in one step.
+//! How many messages are handled is counted here as well, whoever's context they come from. Runs nest where user code drives another executor inside one.
 //!
 //! # Invariants
 //! - U1: what is run does not end before its run has.
+//! - U2: a run is the innermost of its thread from when it begins to when it ends, but for those inside, so the
+//!   innermost one is on the stack.
 
 #![expect(unsafe_code, reason = "a pointer to what is run; see U1")]
 
 use std::cell::Cell;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use super::info::TaskInfo;
 use super::runnable::cell_of;
+use crate::sync::global::{AtomicU32, Ordering};
 
-#[derive(Clone, Copy)]
-struct Run {
-    /// As a runnable has it.
-    of: Option<NonNull<()>>,
-    notes: u8,
-}
+/// How many messages are handled in one poll by default: long enough to be worth a turn, 64 µs at a
+/// microsecond a message.
+pub(crate) const BATCH: u32 = 64;
 
 /// It has woken itself.
-pub(crate) const WOKEN: u8 = 1;
+pub(crate) const WOKEN: u32 = 1;
 /// `recv` waits in it.
-pub(crate) const RECEIVING: u8 = 2;
+pub(crate) const RECEIVING: u32 = 2;
+
+/// A run under way, on the stack of its thread.
+pub(crate) struct Run {
+    /// As a runnable has it.
+    of: NonNull<()>,
+    /// What its context reads from, if it is an actor's.
+    reader: NonNull<()>,
+    /// How many [`dooms`] there were when its actor was last known not to be doomed.
+    dooms: u32,
+    /// How many messages it may handle.
+    batch: u32,
+    /// How many of them are left.
+    left: Cell<u32>,
+    notes: Cell<u32>,
+}
 
 crate::sync::thread_local! {
-    static RUN: Cell<Run> = const { Cell::new(Run { of: None, notes: 0 }) };
+    /// The innermost one.
+    static RUN: Cell<Option<NonNull<Run>>> = const { Cell::new(None) };
+}
+crate::sync::thread_local! {
+    /// What is left to a thread that has no run.
+    static LEFT: Cell<u32> = const { Cell::new(BATCH) };
 }
 
-/// A run under way; dropping it ends it, and the outer one goes on.
-pub(crate) struct Entered(Run);
-
-/// Begins a run on this thread.
-///
-/// # Safety
-/// (U1) What is run does not end before the guard is dropped, on this thread.
-pub(crate) unsafe fn enter(of: NonNull<()>) -> Entered {
-    let run = Run {
-        of: Some(of),
-        notes: 0,
-    };
-    Entered(RUN.try_with(|outer| outer.replace(run)).unwrap_or(run))
-}
-
-impl Entered {
-    /// Ends it; gives what it has noted.
+impl Run {
+    /// Of a task, as a runnable has it.
     #[inline]
-    pub(crate) fn end(self) -> u8 {
-        let outer = ManuallyDrop::new(self).0;
-        RUN.try_with(|run| run.replace(outer).notes).unwrap_or(0)
+    pub(crate) fn of_task(of: NonNull<()>) -> Self {
+        Run::of_actor(of, NonNull::dangling(), BATCH, 0)
+    }
+
+    /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle, and
+    /// how many [`dooms`] there were when it was known not to be doomed.
+    #[inline]
+    pub(crate) fn of_actor(of: NonNull<()>, reader: NonNull<()>, batch: u32, dooms: u32) -> Self {
+        Run {
+            of,
+            reader,
+            dooms,
+            batch,
+            left: Cell::new(batch),
+            notes: Cell::new(0),
+        }
+    }
+
+    /// Runs this; gives what was noted, too.
+    ///
+    /// # Safety
+    /// (U1) What is run does not end before `f` has returned.
+    #[inline(always)]
+    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u32) {
+        /// Makes the outer run the innermost again, also if `f` panics.
+        struct Outer(Option<NonNull<Run>>);
+        impl Drop for Outer {
+            #[inline]
+            fn drop(&mut self) {
+                let _ = RUN.try_with(|run| run.set(self.0));
+            }
+        }
+        let outer = RUN.try_with(|run| run.replace(Some(NonNull::from(&self))));
+        let outer = Outer(outer.unwrap_or(None));
+        let result = f();
+        drop(outer);
+        (result, self.notes.get())
     }
 }
 
-impl Drop for Entered {
-    fn drop(&mut self) {
-        let _ = RUN.try_with(|run| run.set(self.0));
+impl Run {
+    pub(crate) fn reader(&self) -> NonNull<()> {
+        self.reader
     }
+
+    #[inline]
+    pub(crate) fn note(&self, note: u32) {
+        self.notes.set(self.notes.get() | note);
+    }
+
+    #[inline]
+    fn is_undisturbed(&self) -> bool {
+        self.dooms == dooms()
+    }
+
+    /// Whether another message may be handled, as far as it is known without a look at the actor.
+    #[inline]
+    pub(crate) fn may_handle(&self) -> bool {
+        self.left.get() > 0 && self.is_undisturbed()
+    }
+
+    /// One message less; it may handle one.
+    #[inline]
+    pub(crate) fn has_handled(&self) {
+        self.left.set(self.left.get() - 1);
+    }
+}
+
+/// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
+/// look at the word of its actor, which senders write.
+static DOOMS: AtomicU32 = AtomicU32::new(0);
+
+pub(crate) fn dooms() -> u32 {
+    // Acquire pairs with the Release in `tell_of_doom`: what is doomed by then is seen to be.
+    DOOMS.load(Ordering::Acquire)
+}
+
+/// Called when an actor was doomed.
+pub(crate) fn tell_of_doom() {
+    // Release pairs with the Acquire in `dooms`.
+    DOOMS.fetch_add(1, Ordering::Release);
 }
 
 /// Has the run note this, if it is of `of` and under way on this thread; says whether it is.
 #[inline]
-pub(crate) fn note(of: NonNull<()>, note: u8) -> bool {
-    change(of, |notes| notes | note)
+pub(crate) fn note(of: NonNull<()>, note: u32) -> bool {
+    with_own(of, |run| run.note(note)).is_some()
 }
 
 /// The same for what is so no more.
-pub(crate) fn unnote(of: NonNull<()>, note: u8) {
-    change(of, |notes| notes & !note);
+#[inline]
+pub(crate) fn unnote(of: NonNull<()>, note: u32) {
+    with_own(of, |run| run.notes.set(run.notes.get() & !note));
 }
 
+/// What the context of the actor `of` reads from, if this thread runs that.
 #[inline]
-fn change(of: NonNull<()>, change: impl FnOnce(u8) -> u8) -> bool {
-    RUN.try_with(|run| {
-        let Run { of: now, notes } = run.get();
-        let own = now == Some(of);
-        if own {
-            let notes = change(notes);
-            run.set(Run { of: now, notes });
+pub(crate) fn reader_of(of: NonNull<()>) -> Option<NonNull<()>> {
+    with_own(of, Run::reader)
+}
+
+/// Whether this thread runs `of`, and no actor at all was doomed meanwhile.
+#[inline]
+pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
+    with_own(of, Run::is_undisturbed) == Some(true)
+}
+
+/// Whether all that this thread may handle at a time is handled; then it may handle as many again.
+#[inline]
+pub(crate) fn is_spent() -> bool {
+    with_left(|left, batch| {
+        let spent = left.get() == 0;
+        if spent {
+            left.set(batch);
         }
-        own
+        spent
     })
     .unwrap_or(false)
 }
 
+/// One message is handled.
+#[inline]
+pub(crate) fn spend() {
+    with_left(|left, _| left.set(left.get().saturating_sub(1)));
+}
+
+/// With how many messages are left, of how many.
+#[inline(always)]
+fn with_left<R>(f: impl FnOnce(&Cell<u32>, u32) -> R) -> Option<R> {
+    match innermost() {
+        Some(run) => Some(f(&run.left, run.batch)),
+        None => LEFT.try_with(|left| f(left, BATCH)).ok(),
+    }
+}
+
+/// With the run of `of`, if it is this thread's innermost.
+#[inline(always)]
+pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&Run) -> R) -> Option<R> {
+    innermost().filter(|run| run.of == of).map(f)
+}
+
+/// It is used no longer than the call that asked for it takes, which the run does not end in.
+#[inline(always)]
+fn innermost<'a>() -> Option<&'a Run> {
+    let run = RUN.try_with(Cell::get).ok().flatten();
+    // SAFETY: (U2) it is under way, below on this stack.
+    run.map(|run| unsafe { run.as_ref() })
+}
+
 /// Which actor this thread runs.
 pub(crate) fn actor() -> Option<TaskInfo> {
-    let cell = cell_of(RUN.try_with(|run| run.get().of).ok().flatten()?)?;
+    let cell = cell_of(innermost()?.of)?;
     // SAFETY: (U1) this is its run.
     Some(unsafe { (cell.as_ref().vtable.info)(cell) })
 }

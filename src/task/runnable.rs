@@ -1,11 +1,11 @@
 //! One pointer to something that can be run once: all that an executor ever handles.
 //!
-//! There are two kinds: a *cell*, anything that begins with a [`Header`], such as an actor; and whatever
-//! begins with a [`Table`], a plain task or a job. The pointer's lowest bit tells them apart.
+//! There are two kinds: a *cell*, anything that has a [`Header`], such as an actor; and whatever begins with a
+//! [`Table`], a plain task or a job. The pointer's lowest bit tells them apart.
 //!
 //! # Invariants
 //! - R1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
-//! - R2: both kinds begin with a pointer, so bit 0 is free.
+//! - R2: a header and a table begin with a pointer, so bit 0 is free.
 //! - R3: what it points to stays allocated while a runnable of it exists.
 #![expect(
     unsafe_code,
@@ -78,7 +78,7 @@ impl Runnable {
     /// The priority that an actor was given; 0, the lowest, by default and for a plain task.
     pub fn priority(&self) -> u8 {
         // SAFETY: (R3) the cell is alive.
-        cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority)
+        cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority())
     }
 
     pub(crate) fn key(&self) -> Key {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
 const LAYERS: [&[&str]; 6] = [
-    &["sync", "blocks", "contain", "error", "instant", "lock"],
-    &["park", "task", "timers", "waiters"],
+    &[
+        "sync", "blocks", "contain", "error", "instant", "lock", "waiters",
+    ],
+    &["park", "task", "timers"],
     &["runtime", "pinned", "time", "signal"],
     &["mailbox"],
     &["actor"],
@@ -16,7 +18,7 @@ const LAYERS: [&[&str]; 6] = [
 
 /// The mailbox is above the executor only in order: it knows no runtime.
 const MAILBOX_KNOWS: &[&str] = &[
-    "sync", "blocks", "contain", "error", "instant", "lock", "mailbox",
+    "sync", "blocks", "contain", "error", "instant", "lock", "waiters", "mailbox",
 ];
 
 fn sources() -> Vec<PathBuf> {

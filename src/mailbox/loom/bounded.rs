@@ -95,7 +95,10 @@ fn audit(mailbox: &Mailbox<Letter>) {
 
 /// A mailbox of one place, in which letter 0 is, and the waiting senders of the next letters.
 fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<Ticket<Letter>>) {
-    let (mailbox, post) = (Rc::new(Mailbox::new(Some(1))), Rc::new(Post::default()));
+    let (mailbox, post) = (
+        Rc::new(Mailbox::new(Some(1), None)),
+        Rc::new(Post::default()),
+    );
     let first = begin(&mailbox, post.letter(0, 0), Waker::noop());
     assert!(first.is_none(), "there is room");
     let wait = |(at, waker): (usize, &&Waker)| begin(&mailbox, post.letter(at + 1, 0), waker);

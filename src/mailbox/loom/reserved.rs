@@ -14,7 +14,10 @@ use super::{Letter, Post, assert_in_order};
 #[test]
 fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(Some(3))), Rc::new(Post::default()));
+        let (mailbox, post) = (
+            Rc::new(Mailbox::new(Some(3), None)),
+            Rc::new(Post::default()),
+        );
         let other = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || pass_on(mailbox.tell(post.letter(1, 0)).expect("it is open"))
@@ -44,7 +47,7 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
 #[test]
 fn model_08_a_closed_reader_waits_for_a_place_that_is_filled() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None)), Rc::new(Post::default()));
+        let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
         mailbox.reserve().expect("it is open");
         let sender = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
@@ -70,7 +73,7 @@ fn model_08_a_closed_reader_waits_for_a_place_that_is_filled() {
 #[test]
 fn model_08_a_closed_reader_hears_that_a_place_is_given_up() {
     ::loom::model(|| {
-        let mailbox: Rc<Mailbox<Letter>> = Rc::new(Mailbox::new(None));
+        let mailbox: Rc<Mailbox<Letter>> = Rc::new(Mailbox::new(None, None));
         mailbox.reserve().expect("it is open");
         let sender = spawn({
             let mailbox = mailbox.clone();
@@ -86,7 +89,10 @@ fn model_08_a_closed_reader_hears_that_a_place_is_given_up() {
 #[test]
 fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(Some(1))), Rc::new(Post::default()));
+        let (mailbox, post) = (
+            Rc::new(Mailbox::new(Some(1), None)),
+            Rc::new(Post::default()),
+        );
         assert!(begin(&mailbox, post.letter(0, 0), Waker::noop()).is_none());
         let mut place = None;
         let mut cx = Context::from_waker(Waker::noop());

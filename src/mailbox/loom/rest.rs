@@ -58,7 +58,7 @@ impl Actor {
 /// Two senders and the runs of an actor, which it begins with, or of one that is at rest.
 fn misses_nothing(new: bool) {
     ::loom::model(move || {
-        let (mailbox, post) = (Mailbox::new(None), Rc::new(Post::default()));
+        let (mailbox, post) = (Mailbox::new(None, None), Rc::new(Post::default()));
         let actor = Rc::new(Actor {
             mailbox,
             scheduled: AtomicBool::new(true),

@@ -20,7 +20,7 @@ impl Looker {
     /// At rest after its first run.
     fn new() -> Rc<Self> {
         let looker = Rc::new(Looker {
-            mailbox: Mailbox::new(None),
+            mailbox: Mailbox::new(None, None),
             scheduled: Cell::new(true),
             written: [AtomicUsize::new(0), AtomicUsize::new(0)],
             seen: Cell::new([0, 0]),

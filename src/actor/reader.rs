@@ -1,0 +1,140 @@
+//! What a context reads from, in one word: the messages taken and not yet given out, and what else has some.
+//!
+//! Most actors have no sources, so the word is the batch itself; with sources it points to both. Its lowest bit
+//! says which.
+//!
+//! # Invariants
+//! - D1: without `BOTH` the word is a batch in its raw form, with it a box of both; either is owned, and
+//!   aligned so that the bits are free.
+#![expect(unsafe_code, reason = "a tagged pointer; see D1")]
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+use super::sources::Sources;
+use crate::mailbox::{Batch, Mailbox, Received};
+
+const BOTH: usize = 1;
+const WAITS: usize = 2;
+
+pub(super) struct Reader<M> {
+    word: *mut (),
+    _owns: PhantomData<Both<M>>,
+}
+
+struct Both<M> {
+    batch: Batch<M>,
+    sources: Sources<M>,
+}
+
+// SAFETY: (D1) messages and sources are `Send`.
+unsafe impl<M: Send> Send for Reader<M> {}
+
+impl<M> Reader<M> {
+    pub(super) const EMPTY: Self = Reader {
+        word: std::ptr::null_mut(),
+        _owns: PhantomData,
+    };
+
+    fn pointer(&self) -> *mut () {
+        self.word.map_addr(|addr| addr & !(BOTH | WAITS))
+    }
+
+    /// Puts in another pointer, with `BOTH` or without.
+    #[inline(always)]
+    fn point_to(&mut self, pointer: *mut (), both: usize) {
+        let waits = self.word.addr() & WAITS;
+        self.word = pointer.map_addr(|addr| addr | waits | both);
+    }
+
+    fn both(&mut self) -> Option<&mut Both<M>> {
+        // SAFETY: (D1) a box of both, borrowed as this is.
+        self.has_sources()
+            .then(|| unsafe { &mut *self.pointer().cast() })
+    }
+
+    /// The next message of the mailbox, as [`Mailbox::receive`] finds it.
+    pub(super) fn receive(&mut self, mailbox: &Mailbox<M>) -> Received<M> {
+        match self.both() {
+            Some(both) => mailbox.receive(&mut both.batch),
+            None => self.receive_alone(mailbox),
+        }
+    }
+
+    /// The same of a reader that has no sources.
+    #[inline(always)]
+    pub(super) fn receive_alone(&mut self, mailbox: &Mailbox<M>) -> Received<M> {
+        let mut batch = self.own_batch();
+        let received = mailbox.receive(&mut batch);
+        self.point_to(ManuallyDrop::into_inner(batch).into_raw(), 0);
+        received
+    }
+
+    /// The batch of a reader that has no sources, which is to be put back.
+    #[inline(always)]
+    fn own_batch(&self) -> ManuallyDrop<Batch<M>> {
+        debug_assert!(!self.has_sources());
+        // SAFETY: (D1) a batch; of two owners, this one is forgotten.
+        ManuallyDrop::new(unsafe { Batch::from_raw(self.pointer()) })
+    }
+
+    /// Drops what was taken and not given out; says how many messages that were.
+    pub(super) fn clear(&mut self) -> usize {
+        if self.pointer().is_null() {
+            return 0;
+        }
+        if let Some(both) = self.both() {
+            return both.batch.clear();
+        }
+        let mut batch = ManuallyDrop::into_inner(self.own_batch());
+        self.point_to(std::ptr::null_mut(), 0);
+        batch.clear()
+    }
+
+    /// `recv` waits, so that it is to be told when it does no more.
+    pub(super) fn set_waits(&mut self) {
+        self.word = self.word.map_addr(|addr| addr | WAITS);
+    }
+
+    /// Whether it was so; it is so no more.
+    #[inline]
+    pub(super) fn take_waits(&mut self) -> bool {
+        let waits = self.word.addr() & WAITS != 0;
+        if waits {
+            self.word = self.word.map_addr(|addr| addr & !WAITS);
+        }
+        waits
+    }
+
+    pub(super) fn has_sources(&self) -> bool {
+        self.word.addr() & BOTH != 0
+    }
+
+    pub(super) fn sources(&mut self) -> Option<&mut Sources<M>> {
+        self.both().map(|both| &mut both.sources)
+    }
+
+    /// Gives the reader its sources, of which it has none.
+    pub(super) fn put_sources(&mut self, sources: Sources<M>) {
+        let batch = ManuallyDrop::into_inner(self.own_batch());
+        let both = Box::new(Both { batch, sources });
+        self.point_to(Box::into_raw(both).cast(), BOTH);
+    }
+
+    pub(super) fn take_sources(&mut self) -> Option<Sources<M>> {
+        if !self.has_sources() {
+            return None;
+        }
+        // SAFETY: (D1) a box of both, which this does not keep.
+        let both = unsafe { Box::from_raw(self.pointer().cast::<Both<M>>()) };
+        self.point_to(both.batch.into_raw(), 0);
+        Some(both.sources)
+    }
+}
+
+impl<M> Drop for Reader<M> {
+    fn drop(&mut self) {
+        drop(self.take_sources());
+        self.clear();
+    }
+}

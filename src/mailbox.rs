@@ -9,7 +9,8 @@
 //! # Invariants
 //! - M1: `shared` is touched only between `Word::lock` and `Word::unlock`.
 //! - M2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
-//!   that a receiver's waker is stored, `RESERVED` that places are reserved, `BOUNDED` that there is a bound.
+//!   that a receiver's waker is stored, `RESERVED` that places are reserved, `BOUNDED` and
+//!   `NAMED` that there is a bound and a name.
 //! - M3: a bounded queue holds at most `capacity` messages and reserved places; the line is empty
 //!   unless it is full.
 #![expect(unsafe_code, reason = "state behind a lock bit of our own; see M1")]
@@ -28,7 +29,6 @@ mod tests;
 
 use std::task::Waker;
 
-pub(crate) use annex::Beside;
 use annex::{Own, Rare};
 pub(crate) use line::Ticket;
 pub(crate) use queue::Batch;
@@ -40,6 +40,7 @@ pub(crate) use state::{Flags, Wake};
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{UnsafeCell, mutant};
+use crate::waiters::Waiters;
 
 /// The reading and the writing end share one of these. What all senders write comes first.
 #[repr(C)]
@@ -95,6 +96,9 @@ impl<M> Mailbox<M> {
         let mut flags = Flags::ACTIVE.or(Flags::JOINABLE).or(Flags::STARTING);
         if capacity.is_some() {
             flags.set(Flags::BOUNDED);
+        }
+        if name.is_some() {
+            flags.set(Flags::NAMED);
         }
         Mailbox {
             word: Word::new(flags),
@@ -289,9 +293,9 @@ impl<M> Mailbox<M> {
         queue.clear()
     }
 
-    /// Closes and has the actor dropped at its next suspension; its messages are dropped now.
-    pub(crate) fn doom(&self, doom: Doom) -> (Wake, usize) {
-        let wake = self.lock(|flags, shared| {
+    /// Closes and has the actor dropped at its next suspension; then [`refuse`](Mailbox::refuse).
+    pub(crate) fn doom(&self, doom: Doom) -> Wake {
+        self.lock(|flags, shared| {
             flags.set(Flags::CLOSED);
             flags.set(match doom {
                 Doom::Killed => Flags::KILLED,
@@ -299,9 +303,13 @@ impl<M> Mailbox<M> {
             });
             let wake = flags.wake();
             shared.and_receiver(flags, wake)
-        });
+        })
+    }
+
+    /// Gives back what waits, and drops what was accepted and not taken; says how many messages that were.
+    pub(crate) fn refuse(&self) -> usize {
         self.refuse_line();
-        (wake, self.drain())
+        self.drain()
     }
 
     // -- the actor's runs ---------------------------------------------------------------------
@@ -351,14 +359,19 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// The actor is over; says whether somebody may ask for its result, and gives what it kept for the actor.
-    pub(crate) fn end(&self) -> (bool, Option<&Beside>) {
+    /// The actor is over; says whether somebody may ask for its result, and who waits for the end.
+    pub(crate) fn end(&self) -> (bool, Option<&Waiters>) {
+        let early = mutant("annex_looked_for_before_the_end")
+            .then(|| self.lock(|_, shared| shared.annex()));
         let (is_joinable, annex) = self.lock(|flags, shared| {
             flags.clear(Flags::ACTIVE.or(Flags::NOTIFIED));
             flags.set(Flags::ENDED.or(Flags::CLOSED));
-            (flags.has(Flags::JOINABLE), shared.annex())
+            let annex = early.unwrap_or_else(|| shared.annex());
+            (flags.has(Flags::JOINABLE), annex)
         });
-        (is_joinable, self.beside_of(annex))
+        // SAFETY: it is this mailbox's.
+        let beside = unsafe { self.beside_of(annex) };
+        (is_joinable, beside.map(|beside| &beside.ended))
     }
 
     /// Nobody will ask for the result; says whether it is there already, to be dropped.

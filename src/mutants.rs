@@ -93,6 +93,8 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("rested_relaxed", "model_37_a_run", RACE),
     ("disarmed_without_exchange", "model_37_the_end", RACE),
     ("released_relaxed", "model_37_the_end", RACE),
+    ("annex_looked_for_before_the_end", "model_39", DEADLOCK),
+    ("waits_without_a_second_look", "model_39", DEADLOCK),
     ("caller_is_not_woken", "model_35_what", DEADLOCK),
     (
         "taken_without_fence",

@@ -168,7 +168,7 @@ pub(crate) use fences::Fences;
 /// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
 pub(crate) mod global {
     pub(crate) use std::sync::Mutex;
-    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 }
 
 /// On cache lines of its own: whoever writes to it disturbs nobody who reads what lies beside. 128 bytes,

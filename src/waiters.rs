@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use slab::Slab;
 
 use crate::contain::contain;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, mutant};
 
 /// A list of wakers.
 pub(crate) struct Waiters(Mutex<List>);
@@ -114,7 +114,7 @@ impl Waiters {
             drop(list);
             drop(left);
             // Only now: whoever made it true before has not seen us, whoever does later wakes us.
-            if !happened() {
+            if mutant("waits_without_a_second_look") || !happened() {
                 return Poll::Pending;
             }
         }

@@ -201,6 +201,9 @@ impl<M> Address<M> {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn closed(&self) {
+        if self.actor().has_ended() {
+            return;
+        }
         let ended = self.actor().ended();
         ended.until(|| self.actor().has_ended()).await;
     }

@@ -5,7 +5,8 @@
 //! `refs`; all addresses together count once.
 //!
 //! # Invariants
-//! - A1: a pointer to the core is a pointer to the cell, and the header is always as far in it (`repr(C)`).
+//! - A1: a pointer to the core is a pointer to the cell, and the header lies at the same offset in it whatever
+//!   the types are (`repr(C)`).
 //! - A2: whoever holds a reference may use the core; the last one frees the cell.
 //! - A3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
 //!   `end` the one who takes or drops the result has.
@@ -15,6 +16,9 @@
     unsafe_code,
     reason = "one allocation seen through several types; see A1 to A4"
 )]
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
 
 use std::future::Future;
 use std::mem::ManuallyDrop;
@@ -63,7 +67,8 @@ where
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(home, options, Stage::Waiting(parts));
     // SAFETY: (A2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
-    let header = cell.core.pointer();
+    // SAFETY: (A1) as above.
+    let header = unsafe { Core::<M>::header_of(raw.cast()) };
     if !cell.home.enter(header) {
         // SAFETY: it was put there just now and nobody else has seen it.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
@@ -150,9 +155,13 @@ where
         reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
     };
 
-    /// The cell whose header this is (A1).
-    fn of(header: NonNull<Header>) -> NonNull<Self> {
-        Core::<M>::of(header).cast()
+    /// The cell whose header this is.
+    ///
+    /// # Safety
+    /// (A1) It is the header of a cell with this table.
+    unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
+        // SAFETY: the caller's duty.
+        unsafe { Core::<M>::of(header) }.cast()
     }
 
     fn reader_pointer(&self) -> NonNull<()> {
@@ -190,9 +199,11 @@ where
             })
         };
         let (reader, batch) = (cell.reader_pointer(), cell.home.batch());
-        let run = Run::of_actor(as_run(header), reader, batch, dooms);
-        // SAFETY: (A4) the cell does not end before it was polled.
-        let (polled, notes) = unsafe { run.during(poll) };
+        // What is traced is told of each message, so each is looked at.
+        let dooms = (!core.header.is_traced()).then_some(dooms);
+        // SAFETY: (U3) it is this cell's; (A4) the cell does not end before it was polled.
+        let (polled, notes) =
+            unsafe { Run::of_actor(as_run(header), reader, batch, dooms).during(poll) };
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
             Poll::Ready(result) => cell.end(result),
@@ -263,13 +274,13 @@ where
         self.stage
             .with_mut(|stage| unsafe { (*stage).keep(result) });
         home.leave(core.pointer());
-        let (is_joinable, beside) = core.mailbox.end();
+        let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
             // SAFETY: (A3) ended, and nobody else will ask.
             unsafe { Self::drop_result(core.pointer()) };
         }
-        if let Some(beside) = beside {
-            beside.ended.wake_all();
+        if let Some(waiters) = waiters {
+            waiters.wake_all();
         }
         // SAFETY: (A4) the cell's own reference, given up last.
         unsafe { Self::release(core.pointer()) };

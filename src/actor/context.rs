@@ -79,7 +79,7 @@ impl<M> Context<M> {
     ) -> Option<R> {
         let core = &*self.core;
         run::with_own(core.as_run(), |run| {
-            // SAFETY: (A3) what this run reads from is the reader of its cell, and so of this type.
+            // SAFETY: (U3) what this run reads from is the reader of this cell, and so of this type.
             let reader = unsafe { run.reader().cast::<UnsafeCell<Reader<M>>>().as_ref() };
             // SAFETY: (C1) this is the one context, and borrowed meanwhile.
             reader.with_mut(|reader| f(core, unsafe { &mut *reader }, run))
@@ -90,7 +90,8 @@ impl<M> Context<M> {
     ///
     /// The mailbox is closed by [`stop`](crate::Address::stop), or when neither an address nor a
     /// source of its own is left. After
-    /// [`batch`](crate::Builder::batch) messages in one poll it lets others run first.
+    /// [`batch`](crate::Builder::batch) messages in one poll it lets others run first; polled elsewhere than by
+    /// its own actor after 64, with those of other contexts there.
     ///
     /// # Cancel safety
     /// A `recv` that is dropped before it is ready has taken no message.

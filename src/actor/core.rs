@@ -24,8 +24,7 @@ use crate::waiters::Waiters;
 /// The front of a cell.
 ///
 /// What senders write, in the first bytes, is a cache line away from what the actor reads for every message: the
-/// end of the cell, and of its future what is not its arguments. Nor does it read more than the address of these
-/// two, which never changes, of what is here.
+/// end of the cell, and of its future what is not its arguments. Of what is here it reads nothing then.
 #[repr(C)]
 pub(crate) struct Core<M> {
     pub(super) mailbox: Mailbox<M>,
@@ -49,19 +48,27 @@ impl<M> Core<M> {
         }
     }
 
-    /// The core whose header this is (A1).
-    pub(super) fn of(header: NonNull<Header>) -> NonNull<Self> {
+    /// The core whose header this is.
+    ///
+    /// # Safety
+    /// (A1) It is the header of a cell of an actor with such messages.
+    pub(super) unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
         // SAFETY: (A1) the header is that far in it.
         unsafe { header.byte_sub(offset_of!(Self, header)).cast() }
     }
 
-    pub(super) fn pointer(&self) -> NonNull<Header> {
+    /// The header of a core.
+    ///
+    /// # Safety
+    /// It is alive.
+    pub(super) unsafe fn header_of(core: NonNull<Self>) -> NonNull<Header> {
         // SAFETY: (A1) as above.
-        unsafe {
-            NonNull::from(self)
-                .byte_add(offset_of!(Self, header))
-                .cast()
-        }
+        unsafe { core.byte_add(offset_of!(Self, header)).cast() }
+    }
+
+    pub(super) fn pointer(&self) -> NonNull<Header> {
+        // SAFETY: it is borrowed.
+        unsafe { Self::header_of(NonNull::from(self)) }
     }
 
     pub(super) fn as_run(&self) -> NonNull<()> {
@@ -71,17 +78,11 @@ impl<M> Core<M> {
     /// What the context reads from; the caller is that context.
     #[inline]
     pub(super) fn reader(&self) -> NonNull<UnsafeCell<Reader<M>>> {
-        let reader = run::reader_of(self.as_run());
-        // SAFETY: (A2) whoever has `&self` holds a reference.
-        let reader = reader.unwrap_or_else(|| unsafe { self.reader_elsewhere() });
+        let reader = run::reader_of(self.as_run()).unwrap_or_else(|| {
+            // SAFETY: (A2) whoever has `&self` holds a reference; the context calls.
+            unsafe { (self.header.vtable.reader)(self.pointer()) }
+        });
         reader.cast()
-    }
-
-    /// The same for a context that is not read in the run of its actor.
-    #[cold]
-    unsafe fn reader_elsewhere(&self) -> NonNull<()> {
-        // SAFETY: the caller's duty.
-        unsafe { (self.header.vtable.reader)(self.pointer()) }
     }
 
     /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
@@ -107,12 +108,11 @@ impl<M> Core<M> {
     }
 
     pub(super) fn name(&self) -> Option<&str> {
-        let name = self.mailbox.beside()?.name.as_deref();
-        name.map(|name| &**name)
+        self.mailbox.name().map(|name| &***name)
     }
 
     pub(super) fn info(&self) -> TaskInfo {
-        let name = self.mailbox.beside().and_then(|beside| beside.name.clone());
+        let name = self.mailbox.name().cloned();
         TaskInfo::of_actor(self.header.id(), name, self.header.priority())
     }
 
@@ -128,7 +128,7 @@ impl<M> Core<M> {
 
     /// Who waits for its end.
     pub(super) fn ended(&self) -> &Waiters {
-        &self.mailbox.beside_made().ended
+        self.mailbox.ended_made()
     }
 
     /// Whether it is to be dropped and handles no more.
@@ -193,9 +193,10 @@ impl<M> Core<M> {
     }
 
     pub(super) fn doom(&self, doom: Doom) {
-        let (wake, undelivered) = self.mailbox.doom(doom);
+        let wake = self.mailbox.doom(doom);
+        // Before the drops, which may be user code: what comes after one of them is after the kill.
         run::tell_of_doom();
-        self.undelivered(undelivered);
+        self.undelivered(self.mailbox.refuse());
         self.pass_on(wake);
     }
 
@@ -232,7 +233,7 @@ impl<M> Core<M> {
     /// The caller gives up a reference and does not use `core` afterwards.
     pub(super) unsafe fn release(core: NonNull<Core<M>>) {
         // SAFETY: (A2) held until here.
-        unsafe { (core.as_ref().header.vtable.release)(core.as_ref().pointer()) };
+        unsafe { (core.as_ref().header.vtable.release)(Self::header_of(core)) };
     }
 
     pub(super) fn add_sender(&self) {

@@ -135,9 +135,9 @@ impl<M, T> Drop for Join<M, T> {
             return;
         };
         if self.ticket.is_used()
-            && let Some(beside) = core.mailbox.beside()
+            && let Some(ended) = core.mailbox.ended()
         {
-            beside.ended.leave(&mut self.ticket);
+            ended.leave(&mut self.ticket);
         }
         if core.mailbox.unjoin() {
             // SAFETY: (A3) ended, and nobody else can ask for the result.

@@ -1,7 +1,8 @@
-//! Model 30: the last address is dropped while an actor that begins gives itself a source.
+//! Models of a whole actor: 30, the last address is dropped while it begins and gives itself a source; 39, it
+//! ends while somebody begins to wait for that.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -49,5 +50,30 @@ fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
             [Some(7), Some(8), None],
             "the source was there before the end"
         );
+    });
+}
+
+/// Whoever waits for the end of an actor hears of it, though the place for those who wait is made meanwhile.
+#[test]
+fn model_39_the_end_of_an_actor_is_heard() {
+    ::loom::model(|| {
+        let (address, mut actor) = crate::actor(async |_: crate::Context<u32>| 7).split();
+        let ending = spawn(move || {
+            match Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(ended) => assert_eq!(ended.expect("it ends by itself"), 7),
+                Poll::Pending => panic!("it waits for nothing"),
+            }
+        });
+        let bell = Arc::new(Bell(Parker::new()));
+        let waker = Waker::from(bell.clone());
+        let mut closed = pin!(address.closed());
+        while closed
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+        {
+            bell.0.park(None);
+        }
+        ending.join().unwrap();
     });
 }

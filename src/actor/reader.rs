@@ -1,7 +1,7 @@
 //! What a context reads from, in one word: the messages taken and not yet given out, and what else has some.
 //!
 //! Most actors have no sources, so the word is the batch itself; with sources it points to both. Its lowest bit
-//! says which.
+//! says which, the next one whether `recv` waits.
 //!
 //! # Invariants
 //! - D1: without `BOTH` the word is a batch in its raw form, with it a box of both; either is owned, and
@@ -26,9 +26,6 @@ struct Both<M> {
     batch: Batch<M>,
     sources: Sources<M>,
 }
-
-// SAFETY: (D1) messages and sources are `Send`.
-unsafe impl<M: Send> Send for Reader<M> {}
 
 impl<M> Reader<M> {
     pub(super) const EMPTY: Self = Reader {

@@ -71,7 +71,14 @@ impl<M> Stream for Context<M> {
     type Item = M;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        self.poll_recv(cx.waker())
+        // It may have been left waiting by the last poll, with nobody to say so; a `recv` that is dropped
+        // without having been polled leaves that as it is.
+        self.parts().1.set_waits();
+        let polled = self.poll_recv(cx.waker());
+        if polled.is_pending() {
+            self.parts().1.take_waits();
+        }
+        polled
     }
 }
 
@@ -92,8 +99,7 @@ impl<M> Context<M> {
             }
             match reader.receive_alone(&core.mailbox) {
                 Received::Message(message) => {
-                    core.trace(|| Passage::Received);
-                    run.has_handled();
+                    run.spend();
                     done(core, reader);
                     Some(Poll::Ready(Some(message)))
                 }

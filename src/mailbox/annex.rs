@@ -16,7 +16,6 @@ use super::{Flags, Mailbox, Queue, Shared};
 use crate::blocks;
 use crate::waiters::Waiters;
 
-#[repr(C)]
 pub(super) struct Annex<M> {
     rare: Rare<M>,
     beside: Beside,
@@ -40,11 +39,11 @@ pub(super) struct Bound<M> {
 }
 
 /// The actor's part, which the mailbox only keeps.
-pub(crate) struct Beside {
+pub(super) struct Beside {
     /// One word; who is told of the actor shares it.
-    pub(crate) name: Option<Arc<Box<str>>>,
+    name: Option<Arc<Box<str>>>,
     /// Who waits for the end of the actor.
-    pub(crate) ended: Waiters,
+    pub(super) ended: Waiters,
 }
 
 /// An annex in memory that threads keep, since whoever joins an actor needs one.
@@ -83,7 +82,7 @@ impl<M> Own<M> {
 
 impl<M> Drop for Own<M> {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and nobody has the mailbox any more.
+        // SAFETY: made by `new`, and it was never in a mailbox, or that is gone.
         unsafe { blocks::discard(self.0) };
     }
 }
@@ -145,20 +144,37 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// What is kept for the actor, if anything is.
-    pub(crate) fn beside(&self) -> Option<&Beside> {
-        self.beside_of(self.lock(|_, shared| shared.annex()))
+    /// The name of the actor.
+    pub(crate) fn name(&self) -> Option<&Arc<Box<str>>> {
+        if !self.peek().has(Flags::NAMED) {
+            return None;
+        }
+        self.beside()?.name.as_ref()
     }
 
-    /// The same, of this mailbox's annex.
-    pub(super) fn beside_of(&self, annex: Option<NonNull<Annex<M>>>) -> Option<&Beside> {
+    /// Who waits for the end of the actor, if somebody has.
+    pub(crate) fn ended(&self) -> Option<&Waiters> {
+        self.beside().map(|beside| &beside.ended)
+    }
+
+    /// The same, for those who are to wait.
+    pub(crate) fn ended_made(&self) -> &Waiters {
+        self.ended().unwrap_or_else(|| {
+            self.lock_rare(|_, _, _| ());
+            self.ended().expect("it was made just now")
+        })
+    }
+
+    fn beside(&self) -> Option<&Beside> {
+        let annex = self.lock(|_, shared| shared.annex());
+        // SAFETY: it is this mailbox's.
+        unsafe { self.beside_of(annex) }
+    }
+
+    /// # Safety
+    /// It is the annex of this mailbox.
+    pub(super) unsafe fn beside_of(&self, annex: Option<NonNull<Annex<M>>>) -> Option<&Beside> {
         // SAFETY: it stays as long as the mailbox; (N1).
         annex.map(|annex| unsafe { &(*annex.as_ptr()).beside })
-    }
-
-    /// The same, made if need be.
-    pub(crate) fn beside_made(&self) -> &Beside {
-        self.lock_rare(|_, _, _| ());
-        self.beside().expect("it was made just now")
     }
 }

@@ -141,7 +141,7 @@ impl<M> Batch<M> {
     #[cfg(test)]
     pub(crate) const EMPTY: Self = Batch { first: None };
 
-    /// As a pointer, aligned to 8 bytes at least; null if it is empty.
+    /// As a pointer, aligned as one is; null if it is empty.
     pub(crate) fn into_raw(self) -> *mut () {
         let first = ManuallyDrop::new(self).first;
         first.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast())

@@ -54,8 +54,10 @@ impl Flags {
     /// Nobody will receive what is put in a reserved place.
     pub(crate) const DEAF: Flags = Flags(1 << 14);
 
-    /// It is bounded, as it was from the beginning.
+    /// It is bounded, from the beginning on.
     pub(crate) const BOUNDED: Flags = Flags(1 << 15);
+    /// A name is kept, from the beginning on.
+    pub(crate) const NAMED: Flags = Flags(1 << 16);
 
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0

@@ -99,7 +99,7 @@ impl Builder {
     }
 
     /// How many messages an actor handles in one poll before others get their turn: 1 to 2³²−1,
-    /// by default 64.
+    /// by default 64. For a context that is read elsewhere than by its actor it is always 64.
     pub fn batch(mut self, messages: usize) -> Self {
         self.batch = messages;
         self

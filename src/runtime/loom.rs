@@ -14,8 +14,10 @@ mod quiescence;
 mod rest;
 mod stuck;
 
+use std::collections::BTreeSet;
+use std::ops::DerefMut;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use ::loom::thread::{JoinHandle, spawn, yield_now};
@@ -27,7 +29,7 @@ use super::policy::{Setup, Stealing};
 use super::queues::Queues;
 use super::sleep::WATCH;
 use super::worker::work;
-use crate::sync::global::{AtomicU64, Ordering};
+use crate::sync::global::{self, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, UnsafeCell};
 use crate::task::{Header, Home, Label, Runnable, TaskInfo, VTable};
 
@@ -220,11 +222,20 @@ pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
         fate: fate.clone(),
     });
     let cell = NonNull::from(Box::leak(token)).cast();
+    live().insert(cell.addr().get());
     // SAFETY: (R1) the only runnable of this token, which (R3) frees it.
     (unsafe { Runnable::from_cell(cell) }, fate)
 }
 
+/// Where the tokens are that are still to be run: what is there no more must not be looked at.
+fn live() -> impl DerefMut<Target = BTreeSet<usize>> {
+    static LIVE: global::Mutex<BTreeSet<usize>> = global::Mutex::new(BTreeSet::new());
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn take(cell: NonNull<Header>) -> Box<Token> {
+    let is_live = live().remove(&cell.addr().get());
+    assert!(is_live, "a token is run once");
     // SAFETY: (R1) called by the one runnable of the token, which was made by `Box` in `token`.
     unsafe { Box::from_raw(cell.cast().as_ptr()) }
 }

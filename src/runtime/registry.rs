@@ -88,7 +88,7 @@ impl Registry {
         }
         let ticket = self.ticket(shard.cells.insert(cell), index);
         drop(shard);
-        // SAFETY: alive, and nobody has seen it yet.
+        // SAFETY: alive, as it has still to begin; only its end looks at the ticket.
         unsafe { cell.as_ref() }.ticket.set(Some(ticket));
         true
     }
@@ -96,10 +96,11 @@ impl Registry {
     /// Takes the cell out.
     pub(crate) fn leave(&self, cell: NonNull<Header>) {
         // SAFETY: (G1) not ended yet; this is its end, and the ticket was written before it could be run.
-        if let Some(ticket) = unsafe { cell.as_ref() }.ticket.take() {
-            let (key, index) = self.key_and_shard(&ticket);
-            self.shards[index].lock().cells.remove(key);
-        }
+        let ticket = unsafe { cell.as_ref() }.ticket.take();
+        let ticket = ticket.expect("a cell that has entered has a ticket");
+        let (key, index) = self.key_and_shard(&ticket);
+        let unneeded = self.shards[index].lock().cells.remove(key);
+        drop(unneeded);
     }
 
     pub(crate) fn cells(&self) -> usize {

@@ -2,13 +2,14 @@
 //!
 //! A note in a thread-local costs no exchange, and touches no line that senders write. A run notes that it has
 //! woken itself; an actor's, too, that `recv` waits, so that the end of the run puts it to rest in one step.
-//! How many messages are handled is counted here as well, whoever's context they come from. Runs nest where user code drives another executor inside one.
+//! How many messages are handled is counted here as well, from whichever context they come. Runs nest where
+//! user code drives another executor inside one.
 //!
 //! # Invariants
 //! - U1: what is run does not end before its run has.
 //! - U2: a run is the innermost of its thread from when it begins to when it ends, but for those inside, so the
 //!   innermost one is on the stack.
-
+//! - U3: a cell's run has the cell's reader; a task's has none, and is of nothing that a context belongs to.
 #![expect(unsafe_code, reason = "a pointer to what is run; see U1")]
 
 use std::cell::Cell;
@@ -16,7 +17,8 @@ use std::ptr::NonNull;
 
 use super::info::TaskInfo;
 use super::runnable::cell_of;
-use crate::sync::global::{AtomicU32, Ordering};
+use crate::sync::Apart;
+use crate::sync::global::{AtomicU64, Ordering};
 
 /// How many messages are handled in one poll by default: long enough to be worth a turn, 64 µs at a
 /// microsecond a message.
@@ -31,10 +33,10 @@ pub(crate) const RECEIVING: u32 = 2;
 pub(crate) struct Run {
     /// As a runnable has it.
     of: NonNull<()>,
-    /// What its context reads from, if it is an actor's.
+    /// What its context reads from (U3).
     reader: NonNull<()>,
-    /// How many [`dooms`] there were when its actor was last known not to be doomed.
-    dooms: u32,
+    /// How many [`dooms`] there were when it began, or `u64::MAX`.
+    dooms: u64,
     /// How many messages it may handle.
     batch: u32,
     /// How many of them are left.
@@ -55,13 +57,26 @@ impl Run {
     /// Of a task, as a runnable has it.
     #[inline]
     pub(crate) fn of_task(of: NonNull<()>) -> Self {
-        Run::of_actor(of, NonNull::dangling(), BATCH, 0)
+        Run::new(of, NonNull::dangling(), BATCH, 0)
     }
 
     /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle, and
-    /// how many [`dooms`] there were when it was known not to be doomed.
+    /// how many [`dooms`] there were when it was known not to be doomed. `None`: each message is looked at.
+    ///
+    /// # Safety
+    /// (U3) `reader` is that of the cell.
     #[inline]
-    pub(crate) fn of_actor(of: NonNull<()>, reader: NonNull<()>, batch: u32, dooms: u32) -> Self {
+    pub(crate) unsafe fn of_actor(
+        of: NonNull<()>,
+        reader: NonNull<()>,
+        batch: u32,
+        dooms: Option<u64>,
+    ) -> Self {
+        Run::new(of, reader, batch, dooms.unwrap_or(u64::MAX))
+    }
+
+    #[inline]
+    fn new(of: NonNull<()>, reader: NonNull<()>, batch: u32, dooms: u64) -> Self {
         Run {
             of,
             reader,
@@ -92,9 +107,7 @@ impl Run {
         drop(outer);
         (result, self.notes.get())
     }
-}
 
-impl Run {
     pub(crate) fn reader(&self) -> NonNull<()> {
         self.reader
     }
@@ -115,26 +128,27 @@ impl Run {
         self.left.get() > 0 && self.is_undisturbed()
     }
 
-    /// One message less; it may handle one.
+    /// One message is handled.
     #[inline]
-    pub(crate) fn has_handled(&self) {
-        self.left.set(self.left.get() - 1);
+    pub(crate) fn spend(&self) {
+        spend_of(&self.left);
     }
 }
 
 /// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
 /// look at the word of its actor, which senders write.
-static DOOMS: AtomicU32 = AtomicU32::new(0);
+static DOOMS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
 
-pub(crate) fn dooms() -> u32 {
+#[inline]
+pub(crate) fn dooms() -> u64 {
     // Acquire pairs with the Release in `tell_of_doom`: what is doomed by then is seen to be.
-    DOOMS.load(Ordering::Acquire)
+    DOOMS.0.load(Ordering::Acquire)
 }
 
 /// Called when an actor was doomed.
 pub(crate) fn tell_of_doom() {
     // Release pairs with the Acquire in `dooms`.
-    DOOMS.fetch_add(1, Ordering::Release);
+    DOOMS.0.fetch_add(1, Ordering::Release);
 }
 
 /// Has the run note this, if it is of `of` and under way on this thread; says whether it is.
@@ -177,7 +191,13 @@ pub(crate) fn is_spent() -> bool {
 /// One message is handled.
 #[inline]
 pub(crate) fn spend() {
-    with_left(|left, _| left.set(left.get().saturating_sub(1)));
+    with_left(|left, _| spend_of(left));
+}
+
+/// What a sender's waker did meanwhile may have spent it.
+#[inline]
+fn spend_of(left: &Cell<u32>) {
+    left.set(left.get().saturating_sub(1));
 }
 
 /// With how many messages are left, of how many.

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - R1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
-//! - R2: a header and a table begin with a pointer, so bit 0 is free.
+//! - R2: a header, and what begins with a table, is aligned as a pointer is, so bit 0 is free.
 //! - R3: what it points to stays allocated while a runnable of it exists.
 #![expect(
     unsafe_code,

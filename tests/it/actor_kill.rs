@@ -10,6 +10,7 @@ use crate::support::{
 on_threads!(
     the_handler_under_way_runs_on_to_its_next_suspension,
     a_killed_actor_handles_no_other_message,
+    what_the_drop_of_a_message_leads_to_comes_after_the_kill,
 );
 
 in_every_home!(
@@ -163,6 +164,42 @@ fn a_killed_actor_handles_no_other_message(home: &Home) {
     assert_eq!(log.take(), [0]);
     assert_eq!(drops.count(), 10);
     assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+}
+
+/// Lets an actor go on when it is dropped, and waits until that has ended.
+struct Last(Gate, Gate);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.open();
+        self.1.pass();
+    }
+}
+
+fn what_the_drop_of_a_message_leads_to_comes_after_the_kill(home: &Home) {
+    let (handling, gate, ended) = (Gate::default(), Gate::default(), Gate::default());
+    let (handles, blocks, log) = (handling.clone(), gate.clone(), Log::default());
+    let (says, ends) = (log.clone(), OpenOnDrop(ended.clone()));
+    let held = home.hold();
+    let handle = home.spawn(actor(async move |mut cx: Context<(u32, Option<Last>)>| {
+        let ends = ends;
+        while let Some((number, _)) = cx.recv().await {
+            says.add(number);
+            handles.open();
+            blocks.pass();
+            if number > 0 {
+                ends.0.open();
+            }
+        }
+    }));
+    (0..10).for_each(|number| assert!(handle.tell((number, None)).is_ok()));
+    drop(held);
+    // It has taken all ten by now.
+    handling.pass();
+    assert!(handle.tell((10, Some(Last(gate, ended)))).is_ok());
+    handle.kill();
+    home.block_on(handle.closed());
+    assert_eq!(log.take(), [0]);
 }
 
 fn an_actor_that_kills_itself_handles_no_other_message(home: &Home) {

@@ -101,3 +101,25 @@ fn a_look_without_waiting_leaves_the_one_who_waits_for_a_source() {
         assert_eq!(handle.join().await.unwrap(), Some(7));
     });
 }
+
+#[test]
+fn a_recv_that_is_dropped_unpolled_leaves_the_stream_waiting() {
+    on_workers(1, async {
+        let (waits, waiting) = futures::channel::oneshot::channel();
+        let handle = spawn!(|mut cx: Context<u32>| async move {
+            let mut waits = Some(waits);
+            std::future::poll_fn(|task| {
+                let next = cx.poll_next_unpin(task);
+                if next.is_pending() {
+                    drop(cx.recv());
+                    let _ = waits.take().map(|waits| waits.send(()));
+                }
+                next
+            })
+            .await
+        });
+        waiting.await.unwrap();
+        handle.tell(7).unwrap();
+        assert_eq!(handle.join().await.unwrap(), Some(7));
+    });
+}

@@ -1,7 +1,8 @@
 //! A table of live cells: a word for each, at a place that it keeps.
 //!
 //! It grows a chunk at a time and so never moves; places that were given up are used again, the last one
-//! first. Once it is empty all chunks but one are given back. It never looks behind a pointer.
+//! first. Once it is empty all chunks but one are given back, and not before: those who look through it look
+//! at as many places as were ever in use. It never looks behind a pointer.
 
 use std::ptr::{NonNull, without_provenance_mut};
 
@@ -10,13 +11,12 @@ use crate::task::Header;
 /// A KiB a chunk.
 const CHUNK: usize = 128;
 
+/// A box, so that to grow moves pointers to chunks and not all places.
+pub(super) type Chunk = Box<[Place; CHUNK]>;
+
 #[derive(Default)]
 pub(super) struct Table {
-    #[expect(
-        clippy::vec_box,
-        reason = "to grow moves pointers to chunks, not all places"
-    )]
-    chunks: Vec<Box<[Place; CHUNK]>>,
+    chunks: Vec<Chunk>,
     /// How many places were in use at some time.
     used: usize,
     /// The place that was given up last; each says which was before it.
@@ -26,7 +26,7 @@ pub(super) struct Table {
 
 /// A cell, or, with the lowest bit set, the place that was free before this one and one more, or 0.
 #[derive(Clone, Copy)]
-struct Place(*mut Header);
+pub(super) struct Place(*mut Header);
 
 impl Place {
     fn free(before: Option<usize>) -> Self {
@@ -68,15 +68,17 @@ impl Table {
         place
     }
 
-    /// Takes out what is there.
-    pub(super) fn remove(&mut self, place: usize) {
+    /// Takes out what is there. Gives chunks that are needed no more, to be dropped without the lock.
+    #[must_use = "they are dropped without the lock"]
+    pub(super) fn remove(&mut self, place: usize) -> Vec<Chunk> {
         *self.at(place) = Place::free(self.free);
         self.free = Some(place);
         self.len -= 1;
-        if self.len == 0 {
-            (self.used, self.free) = (0, None);
-            self.chunks.truncate(1);
+        if self.len > 0 {
+            return Vec::new();
         }
+        (self.used, self.free) = (0, None);
+        self.chunks.split_off(1)
     }
 
     /// All cells, the newest first as long as no place is used again.

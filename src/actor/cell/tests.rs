@@ -1,0 +1,38 @@
+//! How large a cell is, and how far apart what several threads write in it.
+
+use std::future::Future;
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use super::{Cell, Context};
+
+async fn tally(mut cx: Context<u64>, from: u64) -> u64 {
+    let mut sum = from;
+    while let Some(number) = cx.recv().await {
+        sum += number;
+    }
+    sum
+}
+
+/// The bytes of a cell of such an actor, those of its future, and where what it reads from is.
+fn measure<Fut: Future>(_: impl Fn(Context<u64>, u64) -> Fut) -> [usize; 3] {
+    type Of<Fut, T> = Cell<u64, Arc<()>, u64, Fut, T>;
+    let reader = offset_of!(Of<Fut, Fut::Output>, reader);
+    [size_of::<Of<Fut, Fut::Output>>(), size_of::<Fut>(), reader]
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn an_actor_takes_72_bytes_and_its_future() {
+    let [cell, future, _] = measure(tally);
+    assert_eq!(cell, 72 + future);
+}
+
+#[test]
+fn what_an_actor_reads_is_a_line_away_from_what_senders_write() {
+    let [_, _, reader] = measure(tally);
+    assert!(
+        reader >= 64,
+        "{reader} bytes behind the word, which comes first"
+    );
+}

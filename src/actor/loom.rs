@@ -58,22 +58,22 @@ fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
 fn model_39_the_end_of_an_actor_is_heard() {
     ::loom::model(|| {
         let (address, mut actor) = crate::actor(async |_: crate::Context<u32>| 7).split();
-        let ending = spawn(move || {
-            match Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(ended) => assert_eq!(ended.expect("it ends by itself"), 7),
-                Poll::Pending => panic!("it waits for nothing"),
+        let waiting = spawn(move || {
+            let bell = Arc::new(Bell(Parker::new()));
+            let waker = Waker::from(bell.clone());
+            let mut closed = pin!(address.closed());
+            while closed
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+            {
+                bell.0.park(None);
             }
         });
-        let bell = Arc::new(Bell(Parker::new()));
-        let waker = Waker::from(bell.clone());
-        let mut closed = pin!(address.closed());
-        while closed
-            .as_mut()
-            .poll(&mut Context::from_waker(&waker))
-            .is_pending()
-        {
-            bell.0.park(None);
+        match Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ended) => assert_eq!(ended.expect("it ends by itself"), 7),
+            Poll::Pending => panic!("it waits for nothing"),
         }
-        ending.join().unwrap();
+        waiting.join().unwrap();
     });
 }

@@ -14,10 +14,10 @@ mod quiescence;
 mod rest;
 mod stuck;
 
-use std::collections::BTreeSet;
-use std::ops::DerefMut;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::loom::thread::{JoinHandle, spawn, yield_now};
@@ -29,7 +29,7 @@ use super::policy::{Setup, Stealing};
 use super::queues::Queues;
 use super::sleep::WATCH;
 use super::worker::work;
-use crate::sync::global::{self, AtomicU64, Ordering};
+use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, UnsafeCell};
 use crate::task::{Header, Home, Label, Runnable, TaskInfo, VTable};
 
@@ -187,17 +187,14 @@ struct Token {
 
 static TOKEN: VTable = VTable {
     run: |cell| {
-        let token = take(cell);
-        token.fate.runs.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the token is ours alone.
-        let body = token.body.with_mut(|body| unsafe { (*body).take() });
-        body.expect("a token is run once")();
+        let (body, fate) = take(cell);
+        fate.runs.fetch_add(1, Ordering::Relaxed);
+        body();
     },
     discard: |cell| {
-        let token = take(cell);
-        token.fate.drops.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the token is ours alone.
-        token.body.with_mut(|body| drop(unsafe { (*body).take() }));
+        let (body, fate) = take(cell);
+        fate.drops.fetch_add(1, Ordering::Relaxed);
+        drop(body);
     },
     schedule: |_| unreachable!("a token wakes nobody"),
     wake: |_| unreachable!("nobody has a waker of a token"),
@@ -222,22 +219,31 @@ pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
         fate: fate.clone(),
     });
     let cell = NonNull::from(Box::leak(token)).cast();
-    live().insert(cell.addr().get());
     // SAFETY: (R1) the only runnable of this token, which (R3) frees it.
     (unsafe { Runnable::from_cell(cell) }, fate)
 }
 
-/// Where the tokens are that are still to be run: what is there no more must not be looked at.
-fn live() -> impl DerefMut<Target = BTreeSet<usize>> {
-    static LIVE: global::Mutex<BTreeSet<usize>> = global::Mutex::new(BTreeSet::new());
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn take(cell: NonNull<Header>) -> Box<Token> {
-    let is_live = live().remove(&cell.addr().get());
-    assert!(is_live, "a token is run once");
-    // SAFETY: (R1) called by the one runnable of the token, which was made by `Box` in `token`.
-    unsafe { Box::from_raw(cell.cast().as_ptr()) }
+/// What is in a token, once. Its memory is kept a while, so that a second time fails by this and not otherwise.
+fn take(cell: NonNull<Header>) -> (Box<dyn FnOnce()>, Arc<Fate>) {
+    std::thread_local! {
+        static TAKEN: RefCell<VecDeque<Box<Token>>> = const { RefCell::new(VecDeque::new()) };
+    }
+    /// More than a model has tokens.
+    const KEPT: usize = 64;
+    // SAFETY: it was made by `token`, and is kept.
+    let token = unsafe { cell.cast::<Token>().as_ref() };
+    // SAFETY: (R1) called by the one runnable of the token.
+    let body = token.body.with_mut(|body| unsafe { (*body).take() });
+    let taken = (body.expect("a token is run once"), token.fate.clone());
+    // SAFETY: it was made by `Box` in `token`, and comes here once.
+    let token = unsafe { Box::from_raw(cell.cast::<Token>().as_ptr()) };
+    TAKEN.with_borrow_mut(|tokens| {
+        tokens.push_back(token);
+        if tokens.len() > KEPT {
+            tokens.pop_front();
+        }
+    });
+    taken
 }
 
 /// Schedules something that runs `body`, from wherever this is called.

@@ -25,9 +25,9 @@ use crate::sync::global::{AtomicU64, Ordering};
 pub(crate) const BATCH: u32 = 64;
 
 /// It has woken itself.
-pub(crate) const WOKEN: u32 = 1;
+pub(crate) const WOKEN: u8 = 1;
 /// `recv` waits in it.
-pub(crate) const RECEIVING: u32 = 2;
+pub(crate) const RECEIVING: u8 = 2;
 
 /// A run under way, on the stack of its thread.
 pub(crate) struct Run {
@@ -41,7 +41,8 @@ pub(crate) struct Run {
     batch: u32,
     /// How many of them are left.
     left: Cell<u32>,
-    notes: Cell<u32>,
+    /// A byte, as notes are set in one: to load more than was just stored waits for the store.
+    notes: Cell<u8>,
 }
 
 crate::sync::thread_local! {
@@ -92,7 +93,7 @@ impl Run {
     /// # Safety
     /// (U1) What is run does not end before `f` has returned.
     #[inline(always)]
-    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u32) {
+    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
         /// Makes the outer run the innermost again, also if `f` panics.
         struct Outer(Option<NonNull<Run>>);
         impl Drop for Outer {
@@ -113,7 +114,7 @@ impl Run {
     }
 
     #[inline]
-    pub(crate) fn note(&self, note: u32) {
+    pub(crate) fn note(&self, note: u8) {
         self.notes.set(self.notes.get() | note);
     }
 
@@ -153,13 +154,13 @@ pub(crate) fn tell_of_doom() {
 
 /// Has the run note this, if it is of `of` and under way on this thread; says whether it is.
 #[inline]
-pub(crate) fn note(of: NonNull<()>, note: u32) -> bool {
+pub(crate) fn note(of: NonNull<()>, note: u8) -> bool {
     with_own(of, |run| run.note(note)).is_some()
 }
 
 /// The same for what is so no more.
 #[inline]
-pub(crate) fn unnote(of: NonNull<()>, note: u32) {
+pub(crate) fn unnote(of: NonNull<()>, note: u8) {
     with_own(of, |run| run.notes.set(run.notes.get() & !note));
 }
 

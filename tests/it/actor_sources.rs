@@ -66,11 +66,11 @@ fn a_timer_whose_guard_is_dropped_gives_nothing_though_it_was_due(home: &Home) {
 fn ticks_come_until_the_guard_is_dropped(home: &Home) {
     let handle = home.spawn(actor(|mut cx: Context<usize>| async move {
         let mut made = 0;
+        let start = Instant::now();
         let timer = cx.send_every(SOON, move || {
             made += 1;
             made
         });
-        let start = Instant::now();
         for n in 1..=5 {
             assert_eq!(cx.recv().await, Some(n));
             assert!(start.elapsed() >= SOON * n as u32);

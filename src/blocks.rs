@@ -10,6 +10,7 @@
 //! # Invariants
 //! - B1: a block is owned by exactly one user, magazine or caller at a time.
 //! - B2: blocks of a class were allocated with the layout of that class, others with their own.
+//! - B3: a place owns the magazine it points to; nothing that is called while that is borrowed comes to the place.
 #![expect(unsafe_code, reason = "raw allocations; see B1 and B2")]
 
 #[cfg(all(test, not(greenroom_loom)))]
@@ -66,11 +67,8 @@ const fn layout_of(class: usize) -> Layout {
 /// Memory for a value of this layout, which has a size; whoever gets it owns it.
 #[inline]
 pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
-    let Some(class) = class_of(layout) else {
-        return from_allocator(layout);
-    };
-    let kept = if KEEPS { take(class) } else { None };
-    kept.unwrap_or_else(|| from_allocator(layout_of(class)))
+    let kept = class_of(layout).filter(|_| KEEPS).and_then(take);
+    kept.unwrap_or_else(|| from_allocator(layout))
 }
 
 /// Gives the memory up.
@@ -79,12 +77,10 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
 /// It is of [`allocate`] with this layout, and the caller owns it (B1).
 #[inline]
 pub(crate) unsafe fn free(block: NonNull<()>, layout: Layout) {
-    match class_of(layout) {
-        Some(class) if KEEPS && keep(class, block) => {}
-        // SAFETY: (B2) allocated with this layout, and ours.
-        Some(class) => unsafe { to_allocator(block, layout_of(class)) },
-        // SAFETY: as above.
-        None => unsafe { to_allocator(block, layout) },
+    let is_kept = class_of(layout).is_some_and(|class| KEEPS && keep(class, block));
+    if !is_kept {
+        // SAFETY: by the caller's promise.
+        unsafe { to_allocator(block, layout) };
     }
 }
 
@@ -125,23 +121,35 @@ pub(crate) unsafe fn discard<T>(value: NonNull<T>) {
     unsafe { memory.0.drop_in_place() };
 }
 
+/// What is asked of the allocator for a value of this layout.
+fn rounded(layout: Layout) -> Layout {
+    class_of(layout).map_or(layout, layout_of)
+}
+
+#[cold]
+#[inline(never)]
 fn from_allocator(layout: Layout) -> NonNull<()> {
+    let layout = rounded(layout);
     // SAFETY: the layouts of values and classes have a size.
     let memory = unsafe { alloc(layout) };
     NonNull::new(memory.cast()).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
 /// # Safety
-/// The block was allocated with this layout (B2), and is the caller's (B1).
+/// The block is of [`allocate`] with this layout (B2), and is the caller's (B1).
+#[cold]
+#[inline(never)]
 unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
     // SAFETY: by the caller's promise.
-    unsafe { dealloc(block.as_ptr().cast(), layout) };
+    unsafe { dealloc(block.as_ptr().cast(), rounded(layout)) };
 }
 
 /// A stack of blocks of one class. An array, not a list through the blocks: those may lie in the
 /// cache of another core, and need not be fetched to be handed on.
 struct Magazine {
     len: usize,
+    /// With so many it is full.
+    full: usize,
     blocks: [NonNull<()>; Magazine::LEN_MAX],
 }
 
@@ -159,9 +167,21 @@ impl Magazine {
         }
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<NonNull<()>> {
         self.len = self.len.checked_sub(1)?;
         Some(self.blocks[self.len])
+    }
+
+    /// False if it is full.
+    #[inline]
+    fn push(&mut self, block: NonNull<()>) -> bool {
+        let has_room = self.len < self.full;
+        if has_room {
+            self.blocks[self.len] = block;
+            self.len += 1;
+        }
+        has_room
     }
 
     /// Gives its blocks to the allocator.
@@ -172,9 +192,10 @@ impl Magazine {
         }
     }
 
-    fn new() -> Box<Magazine> {
+    fn new(class: usize) -> Box<Magazine> {
         Box::new(Magazine {
             len: 0,
+            full: Self::full(class),
             blocks: [NonNull::dangling(); Self::LEN_MAX],
         })
     }
@@ -183,55 +204,81 @@ impl Magazine {
 // SAFETY: (B1) whoever has the magazine owns its blocks, which nobody reads or writes.
 unsafe impl Send for Magazine {}
 
+/// Where one thread has a magazine.
+struct Place(Cell<Option<NonNull<Magazine>>>);
+
+impl Place {
+    const fn new() -> Self {
+        Place(Cell::new(None))
+    }
+
+    /// With the magazine that is there, if one is.
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Magazine) -> R) -> Option<R> {
+        // SAFETY: (B3) the place's own, borrowed meanwhile.
+        self.0.get().map(|mut there| f(unsafe { there.as_mut() }))
+    }
+
+    fn replace(&self, magazine: Option<Box<Magazine>>) -> Option<Box<Magazine>> {
+        let magazine = magazine.map(|magazine| NonNull::from(Box::leak(magazine)));
+        let before = self.0.replace(magazine)?;
+        // SAFETY: (B3) of a box that was leaked here, and no more the place's.
+        Some(unsafe { Box::from_raw(before.as_ptr()) })
+    }
+
+    fn take(&self) -> Option<Box<Magazine>> {
+        self.replace(None)
+    }
+}
+
 /// What one thread keeps of one class: a magazine that it pops from and pushes to, and a full or empty one,
 /// so that whoever goes to and fro at the end of one does not go to the depot each time.
 struct Shelf {
-    loaded: Cell<Option<Box<Magazine>>>,
-    spare: Cell<Option<Box<Magazine>>>,
+    loaded: Place,
+    spare: Place,
 }
 
 impl Shelf {
     #[inline]
     fn take(&self, class: usize) -> Option<NonNull<()>> {
-        let mut loaded = self.loaded.take();
-        let block = loaded.as_mut().and_then(|loaded| loaded.pop());
-        self.loaded.set(loaded);
+        let block = self.loaded.with(Magazine::pop).flatten();
         block.or_else(|| self.reload(class))
     }
 
     #[inline]
     fn keep(&self, class: usize, block: NonNull<()>) {
-        let mut loaded = match self.loaded.take() {
-            Some(loaded) if loaded.len < Magazine::full(class) => loaded,
-            full => self.unload(class, full),
-        };
-        loaded.blocks[loaded.len] = block;
-        loaded.len += 1;
-        self.loaded.set(Some(loaded));
+        if self.loaded.with(|loaded| loaded.push(block)) != Some(true) {
+            self.unload(class, block);
+        }
     }
 
     /// The loaded one is empty: takes from the spare one, or from one of the depot's.
     #[cold]
+    #[inline(never)]
     fn reload(&self, class: usize) -> Option<NonNull<()>> {
         let spare = self.spare.take().filter(|spare| spare.len > 0);
         let mut full = spare.or_else(|| DEPOT[class].take())?;
         let block = full.pop();
-        self.spare.set(self.loaded.replace(Some(full)));
+        drop(self.spare.replace(self.loaded.replace(Some(full))));
         block
     }
 
-    /// The loaded one is full, or there is none: one with room.
+    /// The loaded one is full, or there is none: keeps the block in another one.
     #[cold]
-    fn unload(&self, class: usize, full: Option<Box<Magazine>>) -> Box<Magazine> {
-        if full.is_none() {
-            return Magazine::new();
-        }
-        match self.spare.replace(full) {
-            Some(spare) if spare.len > 0 => DEPOT[class].put(class, spare),
-            Some(empty) => return empty,
-            None => {}
-        }
-        Magazine::new()
+    #[inline(never)]
+    fn unload(&self, class: usize, block: NonNull<()>) {
+        let full = self.loaded.take();
+        let spare = full.and_then(|full| self.spare.replace(Some(full)));
+        let empty = spare.and_then(|spare| {
+            if spare.len == 0 {
+                return Some(spare);
+            }
+            DEPOT[class].put(class, spare);
+            None
+        });
+        let mut empty = empty.unwrap_or_else(|| Magazine::new(class));
+        empty.push(block);
+        drop(self.loaded.replace(Some(empty)));
     }
 }
 
@@ -251,17 +298,15 @@ impl Drop for Cache {
 
 crate::sync::thread_local! {
     static CACHE: Cache = const {
-        Cache([const { Shelf { loaded: Cell::new(None), spare: Cell::new(None) } }; CLASSES])
+        Cache([const { Shelf { loaded: Place::new(), spare: Place::new() } }; CLASSES])
     };
 }
 
 /// `None` also while the thread is being torn down: then the allocator serves.
 #[inline]
 fn take(class: usize) -> Option<NonNull<()>> {
-    CACHE
-        .try_with(|cache| cache.0[class].take(class))
-        .ok()
-        .flatten()
+    let taken = CACHE.try_with(|cache| cache.0[class].take(class));
+    taken.ok().flatten()
 }
 
 #[inline]

@@ -68,6 +68,8 @@ impl<M> Block<M> {
     }
 
     /// An empty block; `burst` asks for one of the larger kind.
+    // Not inlined: most sends need none, and would pay for its registers.
+    #[inline(never)]
     pub(super) fn allocate(burst: bool) -> NonNull<Block<M>> {
         let (class, capacity) = if !Self::SHARES {
             (Class::Single, 1)

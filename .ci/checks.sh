@@ -40,7 +40,7 @@ tests() {
 
 # `cargo test` alone builds the examples too, which tests/code_search runs.
 tests_release() {
-    # As users build, on all cores, and not as benches do: that takes thrice as long.
+    # As users build, on all cores, and not as benches do: that takes more than twice as long.
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
     cargo build --locked --release --examples
     cargo test --locked --release --lib --tests

@@ -11,7 +11,7 @@
 //! - B1: a block is owned by exactly one user, magazine or caller at a time.
 //! - B2: blocks of a class were allocated with the layout of that class, others with their own.
 //! - B3: a place owns the magazine it points to; nothing that is called while that is borrowed comes to the place.
-#![expect(unsafe_code, reason = "raw allocations; see B1 and B2")]
+#![expect(unsafe_code, reason = "raw allocations; see B1 to B3")]
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -148,7 +148,7 @@ unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
 /// cache of another core, and need not be fetched to be handed on.
 struct Magazine {
     len: usize,
-    /// With so many it is full.
+    /// With so many it is full; kept here, so that a free does not divide.
     full: usize,
     blocks: [NonNull<()>; Magazine::LEN_MAX],
 }

@@ -51,7 +51,7 @@ type Actors = Vec<Handle<(), ()>>;
 fn selfish(share: &Share) -> Actors {
     let share = share.clone();
     let actor = spawn!(|mut cx: Context<()>| async move {
-        let own = cx.address();
+        let own = cx.downgrade();
         while cx.recv().await.is_some() && share.work() {
             let _ = own.tell(());
         }

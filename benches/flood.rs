@@ -16,7 +16,7 @@ const BAR: Duration = Duration::from_millis(1);
 struct Ball(Address<Ball>);
 
 async fn flooded(mut cx: Context<Ball>) {
-    let own = cx.address();
+    let own = cx.downgrade();
     while let Some(Ball(from)) = cx.recv().await {
         let begun = Instant::now();
         while begun.elapsed() < WORK {

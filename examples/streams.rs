@@ -26,7 +26,7 @@ enum Event {
 
 /// Reads its sensor, and whatever it is told, while something else is computed for it.
 async fn station(mut cx: Context<Event>) -> String {
-    cx.attach(stream::iter(1..=9).map(Event::Reading));
+    cx.attach(stream::iter(1..=9).map(Event::Reading)).detach();
     cx.on_return(async { 10 }, Event::Calibrated);
     let (mut readings, mut sum, mut label) = (0, 0, "");
     // It is closed when nobody can tell it anything, and its sources are read to their end.

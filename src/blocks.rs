@@ -19,11 +19,11 @@ mod tests;
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 
-use crate::sync::MODEL;
-use crate::sync::global::{AtomicUsize, Mutex, Ordering};
+use crate::sync::global::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use crate::sync::memory::{alloc, dealloc};
+use crate::sync::{MODEL, Process};
 
 /// How many bytes of blocks a magazine may have: enough that the depot's lock is taken seldom, once for
 /// seven blocks of the largest class.
@@ -337,30 +337,33 @@ impl Depot {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        self.with(|places| {
-            let taken = places.iter_mut().rev().find_map(Option::take)?;
-            self.len.fetch_sub(1, Ordering::Relaxed);
-            Some(taken)
-        })
+        let mut places = self.places()?;
+        let taken = places.iter_mut().rev().find_map(Option::take)?;
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        Some(taken)
     }
 
     fn put(&self, class: usize, full: Box<Magazine>) {
-        let refused = self.with(|places| {
-            let Some(place) = places.iter_mut().find(|place| place.is_none()) else {
-                return Some(full);
-            };
+        if let Some(mut places) = self.places()
+            && let Some(place) = places.iter_mut().find(|place| place.is_none())
+        {
             *place = Some(full);
             self.len.fetch_add(1, Ordering::Relaxed);
-            None
-        });
-        refused.into_iter().for_each(|full| full.give_back(class));
+            return;
+        }
+        full.give_back(class);
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut [Option<Box<Magazine>>]) -> R) -> R {
-        let mut magazines = self
-            .magazines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        f(&mut *magazines)
+    /// `None` in a child of a `fork` if they are locked: perhaps by a thread of the parent's, and so for ever.
+    fn places(&self) -> Option<MutexGuard<'_, [Option<Box<Magazine>>; DEPOT_MAX]>> {
+        if Process::is_first() {
+            let places = self.magazines.lock();
+            return Some(places.unwrap_or_else(PoisonError::into_inner));
+        }
+        match self.magazines.try_lock() {
+            Ok(places) => Some(places),
+            Err(TryLockError::Poisoned(places)) => Some(places.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }

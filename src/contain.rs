@@ -27,6 +27,28 @@ pub(crate) fn attempt<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
     catch_unwind(AssertUnwindSafe(user_code)).map_err(Panic::new)
 }
 
+/// The same for user code that works on `what`, which `clear` drops while a panic unwinds: then a guard of a
+/// mutex poisons that, for one. A panic of `clear` goes no further.
+#[inline(always)]
+pub(crate) fn attempt_on<T, R>(
+    what: &mut T,
+    user_code: impl FnOnce(&mut T) -> R,
+    clear: impl FnMut(&mut T),
+) -> Result<R, Panic> {
+    struct Clears<'a, T, F: FnMut(&mut T)>(&'a mut T, F);
+    impl<T, F: FnMut(&mut T)> Drop for Clears<'_, T, F> {
+        fn drop(&mut self) {
+            contain(|| (self.1)(self.0));
+        }
+    }
+    attempt(|| {
+        let unwinds = Clears(what, clear);
+        let result = user_code(unwinds.0);
+        std::mem::forget(unwinds);
+        result
+    })
+}
+
 /// How deep values that a shutdown refuses may lie in each other's drops: far more than anybody
 /// means, and far less than a stack holds.
 const REFUSED_DEPTH_MAX: u32 = 100;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::contain::Panic;
+use crate::sync::LEFT_BEHIND;
 
 /// Why [`tell`](crate::Address::tell) refused a message; it holds the message.
 pub enum TellError<M> {
@@ -90,8 +91,8 @@ pub enum AskError {
     NoReply,
     /// The time given with [`timeout`](crate::Ask::timeout) was over first.
     TimedOut,
-    /// Everybody waits and nothing is left that could wake anybody; only where
-    /// [`detect_deadlocks`](crate::Builder::detect_deadlocks) is on.
+    /// Everybody waits and nothing is left that could wake anybody, but time-outs of asks that lead to
+    /// a cycle; only where [`detect_deadlocks`](crate::Builder::detect_deadlocks) is on.
     Deadlock(Deadlock),
 }
 
@@ -176,7 +177,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A fault that nobody joined, as [`on_fault`](crate::Builder::on_fault) is told of it.
+/// A fault that no join receives, as [`on_fault`](crate::Builder::on_fault) is told of it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Unjoined<'a> {
@@ -186,10 +187,16 @@ pub struct Unjoined<'a> {
     pub id: Option<u64>,
     /// What happened.
     pub fault: &'a Fault,
+    /// Whether a source of the actor panicked, such as an [attached](crate::Context::attach) stream: the source
+    /// has ended, and the actor goes on.
+    pub is_source: bool,
 }
 
 impl fmt::Display for Unjoined<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_source {
+            f.write_str("a source of ")?;
+        }
         match (self.id, self.name) {
             (Some(id), Some(name)) => write!(f, "actor {name:?} ({id}) {}", self.fault),
             (Some(id), None) => write!(f, "actor {id} {}", self.fault),
@@ -224,6 +231,8 @@ pub enum SpawnProblem {
     /// The system did not start the thread of a [`Detached`](crate::Detached) actor; this is what it
     /// said.
     Thread(std::io::ErrorKind),
+    /// The runtime belongs to the parent process: this one was forked from it after the runtime was built.
+    Forked,
 }
 
 impl<A> SpawnError<A> {
@@ -259,6 +268,7 @@ impl fmt::Display for SpawnProblem {
             SpawnProblem::Thread(kind) => {
                 write!(f, "the system did not start the actor's thread: {kind}")
             }
+            SpawnProblem::Forked => f.write_str(LEFT_BEHIND),
         }
     }
 }
@@ -332,7 +342,7 @@ impl std::error::Error for BuildError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HostFault {
-    /// The pinned thread has ended, or is ending.
+    /// The pinned thread has ended, or is ending; or this is a child of `fork`, and the thread its parent's.
     Gone,
     /// The closure panicked; the host goes on.
     Panicked(Panic),

@@ -67,6 +67,10 @@
 //! What returns a `Result` does not panic. [`spawn!`] and [`spawn()`] panic where no runtime is
 //! current, an option is impossible or the system starts no thread; [`ActorBuilder::try_spawn`] gives an error. Each operation
 //! has an error type of its own, and gives back what it did not take.
+//!
+//! A panic of a future goes to the one that joins its actor or awaits its task, or to
+//! [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a [`Mutex`](std::sync::Mutex)
+//! that it has locked is poisoned.
 
 mod blocks;
 mod contain;
@@ -94,9 +98,11 @@ pub mod sim;
 #[cfg(all(test, greenroom_loom))]
 mod mutants;
 
+#[doc(hidden)]
+pub use actor::into_actor;
 pub use actor::{
     Actor, ActorBuilder, Address, Ask, Context, Current, Detached, Handle, Join, Lives, Recv,
-    Reply, Returned, Returns, Sending, Split, TimerGuard, WeakAddress, actor, actor_from,
+    Reply, Returned, Returns, Sending, SourceGuard, Split, WeakAddress, actor, actor_from,
 };
 pub use error::{
     AskError, BuildError, Deadlock, Fault, HostFault, Panic, SendError, SpawnError, SpawnProblem,

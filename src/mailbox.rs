@@ -23,6 +23,7 @@ mod loom;
 mod queue;
 mod reserve;
 mod send;
+mod senders;
 mod state;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -38,7 +39,7 @@ pub(crate) use send::wake_foreign;
 use state::Word;
 pub(crate) use state::{Flags, Wake};
 
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::AtomicU32;
 use crate::sync::{UnsafeCell, mutant};
 use crate::waiters::Waiters;
 
@@ -46,8 +47,8 @@ use crate::waiters::Waiters;
 #[repr(C)]
 pub(crate) struct Mailbox<M> {
     word: Word,
-    /// How many can send, as whoever counts them says; here because it is as busy as the word.
-    pub(crate) senders: AtomicU32,
+    /// How many can send; as busy as the word.
+    senders: AtomicU32,
     shared: UnsafeCell<Shared<M>>,
 }
 
@@ -93,7 +94,7 @@ impl<M> Mailbox<M> {
     /// the actor, to be kept.
     pub(crate) fn new(capacity: Option<usize>, name: Option<Box<str>>) -> Self {
         let has_annex = capacity.is_some() || name.is_some();
-        let mut flags = Flags::ACTIVE.or(Flags::JOINABLE).or(Flags::STARTING);
+        let mut flags = Flags::ACTIVE.or(Flags::JOINABLE);
         if capacity.is_some() {
             flags.set(Flags::BOUNDED);
         }
@@ -126,6 +127,14 @@ impl<M> Mailbox<M> {
         self.lock(|_, shared| shared.queue.len())
     }
 
+    /// How many messages and reserved places it has room for; `None` if it is unbounded.
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        if !self.peek().has(Flags::BOUNDED) {
+            return None;
+        }
+        self.lock(|_, shared| shared.bound().map(|bound| bound.capacity))
+    }
+
     /// The flags as they were a moment ago.
     pub(crate) fn peek(&self) -> Flags {
         self.word.peek()
@@ -149,7 +158,7 @@ impl<M> Mailbox<M> {
     #[inline(always)]
     pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
         if batch.is_empty() {
-            let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::STARTING);
+            let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::ABANDONED);
             let seen = self.word.peek();
             if !seen.has(look) {
                 return Received::Empty;
@@ -157,15 +166,14 @@ impl<M> Mailbox<M> {
             if seen.has(Flags::BOUNDED) {
                 return self.receive_one();
             }
-            let closed = self.lock(|flags, shared| {
-                self.start(flags);
+            let ended = self.lock(|flags, shared| {
                 // What it was is empty, so there is nothing to drop.
                 std::mem::forget(std::mem::replace(batch, shared.queue.take()));
                 flags.clear(Flags::FILLED);
-                flags.is_at_its_end()
+                batch.is_empty() && flags.reach_the_end()
             });
             if batch.is_empty() {
-                return match closed {
+                return match ended {
                     true => Received::Closed,
                     false => Received::Empty,
                 };
@@ -177,8 +185,7 @@ impl<M> Mailbox<M> {
     /// The next message of a bounded mailbox.
     #[inline(never)]
     fn receive_one(&self) -> Received<M> {
-        let (message, waited_for, closed) = self.lock(|flags, shared| {
-            self.start(flags);
+        let (message, waited_for, ended) = self.lock(|flags, shared| {
             let message = shared.queue.pop();
             if message.is_some()
                 && let Some(bound) = shared.bound()
@@ -188,26 +195,17 @@ impl<M> Mailbox<M> {
             if shared.queue.is_empty() {
                 flags.clear(Flags::FILLED);
             }
-            (message, flags.has(Flags::WAITED_FOR), flags.is_at_its_end())
+            let ended = message.is_none() && flags.reach_the_end();
+            (message, flags.has(Flags::WAITED_FOR), ended)
         });
         if waited_for && !mutant("room_is_not_passed_on") {
             self.promote();
         }
         match message {
             Some(message) => Received::Message(message),
-            None if closed => Received::Closed,
+            None if ended => Received::Closed,
             None => Received::Empty,
         }
-    }
-
-    /// The actor receives, for the first time perhaps.
-    #[inline]
-    fn start(&self, flags: &mut Flags) {
-        // Relaxed: whoever gave up the last address comes to this lock after that, in `abandon`.
-        if flags.has(Flags::STARTING) && self.senders.load(Ordering::Relaxed) == 0 {
-            flags.set(Flags::CLOSED);
-        }
-        flags.clear(Flags::STARTING);
     }
 
     /// Lets `waker` be woken by the next message or the close; false if there is one already.
@@ -239,27 +237,12 @@ impl<M> Mailbox<M> {
 
     /// Refuses all that comes from now on; what was accepted stays.
     pub(crate) fn close(&self) -> Wake {
-        self.close_unless(|flags| flags.has(Flags::CLOSED))
-    }
-
-    /// Nobody can send any more: closes, unless the actor has still to receive, when it looks for
-    /// itself; or has, and meanwhile given itself an address.
-    pub(crate) fn abandon(&self) -> Wake {
-        self.close_unless(|flags| {
-            // Relaxed: ordered by the lock, under which the actor's first receive ended.
-            let revived = self.senders.load(Ordering::Relaxed) > 0;
-            flags.has(Flags::CLOSED.or(Flags::STARTING))
-                || (revived && !mutant("abandoned_without_a_second_look"))
-        })
-    }
-
-    fn close_unless(&self, unless: impl Fn(Flags) -> bool) -> Wake {
         // The close is final, and whoever closed sees to what belongs to it.
         if self.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
         let (wake, waited_for) = self.lock(|flags, shared| {
-            if unless(*flags) {
+            if flags.has(Flags::CLOSED) {
                 return (Wake::Nobody, false);
             }
             flags.set(Flags::CLOSED);
@@ -271,45 +254,33 @@ impl<M> Mailbox<M> {
         wake
     }
 
-    /// Drops what was accepted and not taken, once it is closed; says how many messages that were.
-    pub(crate) fn drain(&self) -> usize {
+    /// Takes what was accepted and not taken, once it is closed.
+    pub(crate) fn drain(&self) -> Batch<M> {
         // What was accepted was so before the close, so it is seen.
         if !self.peek().has(Flags::FILLED.or(Flags::RESERVED)) {
-            return 0;
+            return Batch::EMPTY;
         }
-        let mut queue = self.lock(|flags, shared| {
-            flags.clear(Flags::FILLED);
-            flags.set(Flags::DEAF);
-            if let Some(Rare {
-                bound: Some(bound),
-                reserved,
-                ..
-            }) = shared.rare()
-            {
-                bound.len = *reserved;
-            }
-            shared.queue.take()
-        });
-        queue.clear()
+        self.lock(|flags, shared| shared.drain(flags))
     }
 
-    /// Closes and has the actor dropped at its next suspension; then [`refuse`](Mailbox::refuse).
-    pub(crate) fn doom(&self, doom: Doom) -> Wake {
+    /// Closes and has the actor dropped at its next suspension; takes what was accepted, if that is to be killed.
+    /// What waits in line is still to be given back, what else was accepted to be drained.
+    pub(crate) fn doom(&self, doom: Doom) -> (Wake, Batch<M>) {
         self.lock(|flags, shared| {
             flags.set(Flags::CLOSED);
-            flags.set(match doom {
-                Doom::Killed => Flags::KILLED,
-                Doom::Cancelled => Flags::CANCELLED,
-            });
+            let messages = match doom {
+                Doom::Killed => {
+                    flags.set(Flags::KILLED);
+                    shared.drain(flags)
+                }
+                Doom::Cancelled => {
+                    flags.set(Flags::CANCELLED);
+                    Batch::EMPTY
+                }
+            };
             let wake = flags.wake();
-            shared.and_receiver(flags, wake)
+            (shared.and_receiver(flags, wake), messages)
         })
-    }
-
-    /// Gives back what waits, and drops what was accepted and not taken; says how many messages that were.
-    pub(crate) fn refuse(&self) -> usize {
-        self.refuse_line();
-        self.drain()
     }
 
     // -- the actor's runs ---------------------------------------------------------------------
@@ -399,6 +370,21 @@ fn doom(flags: Flags) -> Option<Doom> {
 }
 
 impl<M> Shared<M> {
+    /// Takes all messages; what is put in reserved places from now on is given back.
+    fn drain(&mut self, flags: &mut Flags) -> Batch<M> {
+        flags.clear(Flags::FILLED);
+        flags.set(Flags::DEAF);
+        if let Some(Rare {
+            bound: Some(bound),
+            reserved,
+            ..
+        }) = self.rare()
+        {
+            bound.len = *reserved;
+        }
+        self.queue.take()
+    }
+
     /// There is something for the reader: whom that wakes.
     fn arrived(&mut self, flags: &mut Flags) -> Wake {
         if !flags.has(Flags::RECEIVING.or(Flags::FOREIGN)) {

@@ -95,6 +95,12 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("released_relaxed", "model_37_the_end", RACE),
     ("annex_looked_for_before_the_end", "model_39", DEADLOCK),
     ("waits_without_a_second_look", "model_39", DEADLOCK),
+    (
+        "revived_and_still_abandoned",
+        "model_43",
+        "an address that was made is good",
+    ),
+    ("dropped_before_the_wake_up", "model_44", DEADLOCK),
     ("caller_is_not_woken", "model_35_what", DEADLOCK),
     (
         "taken_without_fence",
@@ -133,6 +139,26 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "declared_without_a_second_look",
         "model_18_the_end_is_declared_after_what_a_deadline",
         FLIGHT,
+    ),
+    (
+        "time_outs_are_no_work",
+        "model_18_the_end_is_declared_after_what_a_time_out",
+        FLIGHT,
+    ),
+    (
+        "declared_without_a_second_look",
+        "model_18_the_end_is_declared_after_what_a_time_out",
+        FLIGHT,
+    ),
+    (
+        "deadlines_are_looked_at_without_the_lock",
+        "model_18_the_end_comes_when_the_last_deadline",
+        DEADLOCK,
+    ),
+    (
+        "time_outs_are_not_looked_at_alone",
+        "model_18_a_deadlock_is_found",
+        DEADLOCK,
     ),
     (
         "the_last_hold_declares_nothing",
@@ -197,6 +223,10 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_29_a_shutdown",
         DEADLOCK,
     ),
+    ("a_thread_is_inside_by_its_place", "model_40", DEADLOCK),
+    ("a_thread_that_is_gone_tells_nobody", "model_40", DEADLOCK),
+    ("a_wait_keeps_the_token", "model_41_a_wait", DEADLOCK),
+    ("a_wait_keeps_the_token", "model_41_a_thread", DEADLOCK),
 ];
 
 #[test]

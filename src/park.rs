@@ -15,13 +15,13 @@ mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{Condvar, MODEL, Mutex, mutant, yield_now};
+use crate::sync::{Condvar, MODEL, Mutex, Process, mutant, yield_now};
 
 /// Where one thread parks; anybody may unpark it.
 pub(crate) struct Parker {
@@ -48,15 +48,21 @@ struct Place {
 }
 
 crate::sync::thread_local! {
-    static OWN: OnceCell<Arc<Parker>> = const { OnceCell::new() };
+    /// With the process that it is of: another thread may have had its lock at a `fork`.
+    static OWN: RefCell<Option<(Process, Arc<Parker>)>> = const { RefCell::new(None) };
 }
 
 /// Where this thread parks when it waits for anything that it drives: a future, a foreign loop.
 ///
 /// Whoever wakes it says elsewhere what for, since a token may be left of something that is over.
 pub(crate) fn own() -> Arc<Parker> {
-    let own = OWN.try_with(|own| own.get_or_init(|| Arc::new(Parker::new())).clone());
-    own.unwrap_or_else(|_| Arc::new(Parker::new()))
+    let new = || (Process::current(), Arc::new(Parker::new()));
+    let own = OWN.try_with(|own| {
+        let mut own = own.borrow_mut();
+        let old = own.take().filter(|(process, _)| process.is_current());
+        own.insert(old.unwrap_or_else(new)).1.clone()
+    });
+    own.unwrap_or_else(|_| new().1)
 }
 
 impl Parker {

@@ -189,12 +189,17 @@ impl Pinned {
     /// Spawns a plain task there: `make` is called on the thread and its future stays on it.
     ///
     /// If the thread has ended or is ending the task is a cancelled one.
+    ///
+    /// # Panics
+    /// In a child of a `fork`, if the thread is the parent's.
+    #[track_caller]
     pub fn spawn<F, Fut>(&self, make: F) -> Task<Fut::Output>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
     {
+        self.seat.runtime().check_process();
         if self.seat.is_closing() {
             drop_refused(make);
             return cancelled();
@@ -245,6 +250,9 @@ impl Pinned {
         T: 'static,
         E: Send + 'static,
     {
+        if !self.seat.runtime().is_here() {
+            return Err(TryHostError::Host(HostFault::Gone));
+        }
         let seat = self.seat.clone();
         let made = self.spawn(move || async move {
             match attempt(make) {

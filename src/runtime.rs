@@ -45,6 +45,7 @@ use std::time::Duration;
 
 pub use blocking::unblock;
 pub use builder::Builder;
+pub(crate) use builder::print_fault;
 use current::{Place, Role};
 pub(crate) use inner::Inner;
 pub use observer::Observer;
@@ -67,12 +68,28 @@ use crate::task::{Task, cancelled, spawn as spawn_on};
 ///
 /// A clone is cheap and means the same runtime. When the last *counting* clone is dropped, the
 /// runtime shuts down as by [`shutdown`](Runtime::shutdown) with a grace of zero, on the dropping
-/// thread; if that is one of its own threads, without waiting for that one. The runtime that
-/// `builder` gives counts, and so do its clones; those of [`current`](Runtime::current) and
-/// [`try_current`](Runtime::try_current) and their clones do not.
+/// thread; if that is one of its own threads, without waiting for that one. That also holds if the clone
+/// goes with a thread-local of such a thread. The runtime that `builder` gives counts, and so do its
+/// clones; those of [`current`](Runtime::current) and [`try_current`](Runtime::try_current) and their
+/// clones do not.
 ///
 /// A counting clone that is moved into a task of the runtime keeps it alive until that task ends.
 /// Addresses, handles, tasks and pinned threads do not keep it alive.
+///
+/// # In a child of `fork`
+///
+/// A process that was forked from that of the runtime has a copy of its memory, and none of its threads.
+///
+/// - What would wait for the runtime, spawn on it or wake something there gives an error where it has one for
+///   that, such as [`SpawnProblem::Forked`](crate::SpawnProblem::Forked) and
+///   [`HostFault::Gone`](crate::HostFault::Gone). Otherwise it panics, and says why. A
+///   [`tell`](crate::Address::tell) that wakes nobody is accepted, and the message stays in the queue.
+/// - To drop the runtime, and all that belongs to it, takes no time, and drops nothing that lives there.
+/// - A new runtime works as in any process, wherever this one was forked.
+/// - If it was forked in a task or an actor, the child goes on with that turn. At the end of the turn it aborts,
+///   with a text on stderr: let it `exec` or `_exit` before.
+///
+/// A child that is made by a system call, and not by the C library's `fork`, is taken for its parent.
 ///
 /// ```
 /// let runtime = greenroom::Runtime::builder().workers(2).build()?;
@@ -183,6 +200,7 @@ impl Runtime {
     /// The same on the thread of this stage, which it need not find in a thread-local.
     #[track_caller]
     pub(crate) fn block_on_at<F: Future>(&self, stage: Option<&Rc<Local>>, future: F) -> F::Output {
+        self.inner.check_process();
         // No closure: the panic is the caller's.
         let clock = match nested::make_way() {
             Ok(clock) => clock,
@@ -216,7 +234,8 @@ impl Runtime {
 
     /// Spawns a plain task: any future, without a mailbox.
     ///
-    /// On a runtime that is shutting down the task is a cancelled one.
+    /// On a runtime that is shutting down the task is a cancelled one. What becomes of one that nothing can wake
+    /// is said at [`greenroom::spawn`](crate::spawn()).
     pub fn spawn<F>(&self, future: F) -> Task<F::Output>
     where
         F: Future + Send + 'static,
@@ -303,7 +322,8 @@ impl Runtime {
     /// [`grace`](Builder::grace) actors may finish what they accepted, and plain tasks run on. When
     /// the last actor has ended or the time is over, and whatever was queued before the call has
     /// had that run, all that is left is cancelled. A thread that user code does not give back
-    /// within the grace and a second more is left behind, and counted in the report.
+    /// within the grace and a second more is left behind, and counted in the report. So is one that
+    /// takes more than half a second, after the grace, to drop its thread-locals.
     ///
     /// The task that awaits this is exempt: it is not waited for, and not cancelled before it has
     /// the report; its worker ends when it next suspends. A second call gives the same report.
@@ -339,6 +359,9 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         // AcqRel: what was done through the other clones is done before the shutdown.
         if !self.counts || self.inner.counting.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        if !self.inner.is_here() {
             return;
         }
         let runtime = self.inner.clone();
@@ -397,7 +420,8 @@ pub fn run<F: Future>(future: F) -> F::Output {
 
 /// Spawns a plain task on the current runtime: any future, without a mailbox.
 ///
-/// If that is shutting down the task is a cancelled one.
+/// If that is shutting down the task is a cancelled one. A task that waits, and that nothing can wake any more,
+/// lives until its [`Task`] is dropped or, [detached](Task::detach), until the shutdown.
 ///
 /// # Panics
 /// If no runtime is current on this thread.
@@ -421,11 +445,13 @@ where
     }
 }
 
+#[track_caller]
 fn spawn_in<F>(runtime: Arc<Inner>, future: F) -> Task<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    runtime.check_process();
     if runtime.closing.has_begun() {
         drop_refused(future);
         return cancelled();

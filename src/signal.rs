@@ -4,10 +4,15 @@
 ///
 /// From the first call on, SIGINT no longer ends the process by itself: every waiting call is
 /// completed by it, and one that comes while nobody waits is dropped. One thread of the process
-/// waits for the signal, and is started by the first call.
+/// waits for the signal, and is started by the first call; a child of a `fork` has its own.
+///
+/// That is so too in a process that was started to ignore SIGINT, as a shell without job control starts its
+/// background jobs. It ignores the signal until the first call, and has it caught from then on. So a program
+/// that should go on ignoring it looks at the signal's disposition first, and does not call this.
 ///
 /// # Errors
-/// What the system said when the handler could not be installed or the thread not be started;
+/// What the system said when the handler could not be installed or the thread not be started; one that says
+/// so if it is polled in a child of a `fork`, and was begun before that;
 /// [`Unsupported`](std::io::ErrorKind::Unsupported) where there are no Unix signals.
 ///
 /// # Cancel safety
@@ -21,11 +26,17 @@
 /// ```
 #[cfg(unix)]
 pub async fn ctrl_c() -> std::io::Result<()> {
+    use crate::sync::Process;
     use unix::Interrupts;
+
     let interrupts = Interrupts::of_process()?;
-    let seen = interrupts.count();
-    interrupts.raised.until(|| interrupts.count() != seen).await;
-    Ok(())
+    let (seen, process) = (interrupts.count(), Process::current());
+    let is_over = || interrupts.count() != seen || !process.is_current();
+    interrupts.raised.until(is_over).await;
+    match process.is_current() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("the process was forked meanwhile")),
+    }
 }
 
 /// Waits for the next Ctrl-C; not to be had on this system.
@@ -39,13 +50,13 @@ pub async fn ctrl_c() -> std::io::Result<()> {
 
 #[cfg(unix)]
 mod unix {
-    use std::sync::{Arc, LazyLock};
+    use std::sync::Arc;
 
     use signal_hook::consts::SIGINT;
     use signal_hook::iterator::Signals;
 
-    use crate::sync::Mutex;
     use crate::sync::global::{AtomicU64, Ordering};
+    use crate::sync::{Mutex, PerProcess};
     use crate::waiters::Waiters;
 
     /// The SIGINTs that the process got since the first call.
@@ -56,9 +67,8 @@ mod unix {
 
     impl Interrupts {
         pub(super) fn of_process() -> std::io::Result<Arc<Interrupts>> {
-            static PROCESS: LazyLock<Mutex<Option<Arc<Interrupts>>>> =
-                LazyLock::new(|| Mutex::new(None));
-            let mut process = PROCESS.lock();
+            static PROCESS: PerProcess<Mutex<Option<Arc<Interrupts>>>> = PerProcess::new();
+            let mut process = PROCESS.get_or_init(|| Mutex::new(None)).lock();
             if let Some(interrupts) = &*process {
                 return Ok(interrupts.clone());
             }

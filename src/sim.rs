@@ -138,11 +138,12 @@
 //!
 //! # What is a failure
 //!
-//! - A panic: of the run's own future, or of a task or actor whose panic nobody joins. One in a drop, in a
-//!   waker, or in a stream that is attached is contained here as anywhere.
+//! - A panic: of the run's own future, of a task or actor that no join receives, or of a source of an actor. A
+//!   panic in a drop or in a waker is contained here as anywhere.
 //! - A deadlock: nothing is ready and no timer armed, but the run's own future is not done, or an
 //!   [`ask`](crate::Address::ask) or a [`send`](crate::Address::send) waits. Who waits for whom is named,
-//!   the cycle if there is one. A [`KeepAlive`](crate::KeepAlive) makes no difference.
+//!   the cycle if there is one. A [`KeepAlive`](crate::KeepAlive) makes no difference. The time-out of an
+//!   ask is a timer also in a cycle: the clock jumps to it.
 //! - An actor that the shutdown after the run has to cancel, since it does not end within the
 //!   [`grace`](crate::Builder::grace) of 5 s, in virtual time.
 //! - More [`steps`](Simulated::steps) than a million: something goes on for ever, such as a timer, beside which

@@ -5,6 +5,7 @@
 //! A mutex never reports poison: what a panic leaves behind is decided where user code is called.
 
 mod fences;
+mod fork;
 
 #[cfg(greenroom_loom)]
 mod body {
@@ -140,11 +141,13 @@ mod body {
 
     /// Twice as long from look to look, since each look takes the cache line from the one inside. After
     /// `SPINS` looks, 63 pauses or some 3 µs, that one has probably lost its core, so the time slice is given
-    /// away; after `YIELDS` it may not even run at our priority, so the thread sleeps, for a `NAP` each time.
+    /// away; after `YIELDS` it may not even run at our priority, so the thread sleeps, for a `NAP` each time. In a
+    /// child of a `fork` it may be a thread of the parent's, and so is taken to be after `NAPS`, a second.
     pub(super) fn relax(attempt: u32) {
         const SPINS: u32 = 6;
         const YIELDS: u32 = 1024;
         const NAP: std::time::Duration = std::time::Duration::from_micros(50);
+        const NAPS: u32 = 20_000;
         if attempt <= SPINS {
             for _ in 0..1 << (attempt - 1) {
                 std::hint::spin_loop();
@@ -152,6 +155,8 @@ mod body {
         } else if attempt <= YIELDS {
             yield_now();
         } else {
+            let is_lost = attempt > YIELDS + NAPS && !super::Process::is_first();
+            assert!(!is_lost, "{}", super::LEFT_BEHIND);
             std::thread::sleep(NAP);
         }
     }
@@ -164,12 +169,17 @@ pub(crate) use body::follow_waits;
 pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, memory, mutant};
 pub(crate) use body::{thread_local, yield_now};
 pub(crate) use fences::Fences;
+pub(crate) use fork::{InChildren, LEFT_BEHIND, PerProcess, Process};
 
 /// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
 pub(crate) mod global {
-    pub(crate) use std::sync::Mutex;
     pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
 }
+
+/// More references than this and the process is aborted, as `Arc` does: a program that forgets two
+/// thousand million of them must not reach zero by counting on.
+pub(crate) const COUNT_MAX: u32 = i32::MAX as u32;
 
 /// On cache lines of its own: whoever writes to it disturbs nobody who reads what lies beside. 128 bytes,
 /// since processors fetch lines of 64 in pairs.

@@ -8,12 +8,13 @@ mod header;
 mod home;
 mod info;
 mod job;
+mod outcome;
 mod plain;
 pub(crate) mod run;
 mod runnable;
 mod word;
 
-pub(crate) use header::{COUNT_MAX, Header, Label, VTable};
+pub(crate) use header::{Header, Label, Look, VTable};
 pub(crate) use home::{CellHome, Home, Passage, Ticket};
 pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};

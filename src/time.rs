@@ -9,8 +9,9 @@ mod interval;
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ pub use interval::{Interval, MissedTicks, interval};
 pub use crate::instant::Instant;
 use crate::park::Parker;
 use crate::runtime::current;
-use crate::timers::{Armed, Clock, Timers};
+use crate::sync::PerProcess;
+use crate::timers::{Armed, Clock, Kind, Timers};
 
 /// Waits until `duration` has passed since this call.
 ///
@@ -59,6 +61,10 @@ pub struct Sleep {
 /// It does not end.
 const NEVER: u64 = u64::MAX;
 
+// No user code runs in the middle of a change of timers, so no panic leaves one half made.
+impl UnwindSafe for Sleep {}
+impl RefUnwindSafe for Sleep {}
+
 impl Sleep {
     fn after(start: Instant, duration: Duration) -> Self {
         let until = start.checked_add(duration);
@@ -76,13 +82,15 @@ impl Sleep {
             None => Sleep::after(Instant::now(), Duration::MAX),
         }
     }
-}
 
-impl Future for Sleep {
-    type Output = ();
+    /// Whether it ends.
+    pub(crate) fn ends(&self) -> bool {
+        self.length != NEVER
+    }
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.length == NEVER {
+    /// Polls it; if it is armed by that, as a deadline of this kind.
+    pub(crate) fn poll_as(&mut self, kind: Kind, cx: &Context<'_>) -> Poll<()> {
+        if !self.ends() {
             return Poll::Pending;
         }
         loop {
@@ -101,9 +109,9 @@ impl Future for Sleep {
                 // Not yet time, but it was woken: its clock was closed, so it needs another.
                 _ => self.armed = None,
             }
-            let clock = current::clock().unwrap_or_else(|| TimerThread::get());
-            self.armed = Armed::new(clock, until, cx.waker())
-                .or_else(|| Armed::new(TimerThread::get(), until, cx.waker()));
+            let clock = current::clock(kind).unwrap_or_else(|| TimerThread::get());
+            self.armed = Armed::new(clock, until, kind, cx.waker())
+                .or_else(|| Armed::new(TimerThread::get(), until, kind, cx.waker()));
             if self.armed.is_some() {
                 return Poll::Pending;
             }
@@ -111,9 +119,17 @@ impl Future for Sleep {
     }
 }
 
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().poll_as(Kind::Event, cx)
+    }
+}
+
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let until = (self.length != NEVER).then_some(self.until);
+        let until = self.ends().then_some(self.until);
         f.debug_struct("Sleep").field("until", &until).finish()
     }
 }
@@ -190,7 +206,7 @@ struct TimerThread {
 
 impl TimerThread {
     fn get() -> Arc<dyn Clock> {
-        static THREAD: OnceLock<Arc<TimerThread>> = OnceLock::new();
+        static THREAD: PerProcess<Arc<TimerThread>> = PerProcess::new();
         THREAD
             .get_or_init(|| {
                 let clock = Arc::new(TimerThread {

@@ -7,6 +7,7 @@
 //! - T1: `next` is the earliest deadline, written under the lock; `NEVER` if there is none.
 //! - T2: a deadline leaves the table exactly once: fired, or removed.
 //! - T3: no waker is called, cloned or dropped under the lock.
+//! - T4: `time_outs` is how many of the deadlines are [`Kind::TimeOut`], written under the lock.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -20,11 +21,13 @@ use crate::contain::contain;
 use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, mutant};
+use crate::sync::{Mutex, Process, mutant};
 
 const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Timers {
+    /// That of the threads that fire them. In another one nothing enters, and nothing is there.
+    process: Process,
     table: Mutex<Table>,
     /// The earliest deadline in nanoseconds since the process's epoch.
     next: AtomicU64,
@@ -33,6 +36,7 @@ pub(crate) struct Timers {
 #[derive(Default)]
 struct Table {
     deadlines: BTreeMap<Key, Waker>,
+    time_outs: usize,
     last: u64,
     /// Whoever fired them is gone: nothing enters any more.
     closed: bool,
@@ -42,7 +46,31 @@ struct Table {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     at: Instant,
+    /// Odd for a [`Kind::TimeOut`].
     serial: u64,
+}
+
+impl Key {
+    fn is_time_out(self) -> bool {
+        self.serial % 2 == 1
+    }
+}
+
+/// What a deadline is to whoever looks for deadlocks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Work to come.
+    Event,
+    /// The end of an ask that is listed, and that may be ended as a deadlock before.
+    TimeOut,
+}
+
+/// The deadlines that are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    Nothing,
+    TimeOuts,
+    Events,
 }
 
 /// Something that fires timers.
@@ -54,7 +82,7 @@ pub(crate) trait Clock: Send + Sync {
     fn fires_at(&self, deadline: Instant) -> Instant {
         deadline
     }
-    /// Nobody waits for a deadline any more, though none was over.
+    /// Nobody waits for an event any more, though none was over.
     fn emptied(&self) {}
     /// Where the one thread parks that looks at these, if it is one thread.
     fn parker(&self) -> Option<&Parker> {
@@ -65,23 +93,29 @@ pub(crate) trait Clock: Send + Sync {
 impl Timers {
     pub(crate) fn new() -> Self {
         Timers {
+            process: Process::current(),
             table: Mutex::new(Table::default()),
             next: AtomicU64::new(NEVER),
         }
     }
 
     /// Adds a deadline; says whether it is the earliest. `None`: closed, nobody would fire it.
-    pub(crate) fn insert(&self, at: Instant, waker: Waker) -> Option<(Key, bool)> {
+    pub(crate) fn insert(&self, at: Instant, kind: Kind, waker: Waker) -> Option<(Key, bool)> {
+        if !self.process.is_current() {
+            return None;
+        }
         let mut table = self.table.lock();
         if table.closed {
             return None;
         }
-        table.last += 1;
+        table.last += 2;
+        let is_time_out = kind == Kind::TimeOut;
         let key = Key {
             at,
-            serial: table.last,
+            serial: table.last + u64::from(is_time_out),
         };
         table.deadlines.insert(key, waker);
+        table.time_outs += usize::from(is_time_out);
         let earliest = table
             .deadlines
             .first_key_value()
@@ -92,6 +126,9 @@ impl Timers {
 
     /// Puts another waker in the place of the deadline's; false if it is not there any more.
     pub(crate) fn rearm(&self, key: Key, waker: &Waker) -> bool {
+        if !self.process.is_current() {
+            return false;
+        }
         let mut waker = waker.clone();
         let mut table = self.table.lock();
         let found = table.deadlines.get_mut(&key);
@@ -104,14 +141,19 @@ impl Timers {
         pending
     }
 
-    /// Takes a deadline out, if it has not fired; says whether it was the last one.
+    /// Takes a deadline out, if it has not fired; says whether no event is left.
     pub(crate) fn remove(&self, key: Key) -> bool {
+        if !self.process.is_current() {
+            return false;
+        }
         let mut table = self.table.lock();
         let waker = table.deadlines.remove(&key);
-        let last = waker.is_some() && table.deadlines.is_empty();
         if waker.is_some() {
+            table.time_outs -= usize::from(key.is_time_out());
             self.publish(&table);
         }
+        let missed = table.time_outs > 0 && mutant("time_outs_are_not_looked_at_alone");
+        let last = waker.is_some() && table.has_no_event() && !missed;
         drop(table);
         drop(waker);
         last
@@ -132,6 +174,9 @@ impl Timers {
         } else {
             std::mem::replace(&mut table.deadlines, later)
         };
+        if table.time_outs > 0 {
+            table.time_outs -= due.keys().filter(|key| key.is_time_out()).count();
+        }
         self.publish(&table);
         drop(table);
         wake(due)
@@ -142,6 +187,7 @@ impl Timers {
         let mut table = self.table.lock();
         table.closed = true;
         let all = std::mem::take(&mut table.deadlines);
+        table.time_outs = 0;
         self.publish(&table);
         drop(table);
         wake(all);
@@ -162,6 +208,24 @@ impl Timers {
         self.next.load(Ordering::Acquire) == NEVER
     }
 
+    /// What is left, and what of it.
+    pub(crate) fn left(&self) -> Left {
+        if self.is_empty() {
+            return Left::Nothing;
+        }
+        if mutant("deadlines_are_looked_at_without_the_lock") {
+            return Left::Events;
+        }
+        // Under the lock: whoever took one out before is seen here; whoever takes one out after sees
+        // what the caller did before, and looks again.
+        let table = self.table.lock();
+        match table.has_no_event() {
+            true if table.deadlines.is_empty() => Left::Nothing,
+            true => Left::TimeOuts,
+            false => Left::Events,
+        }
+    }
+
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         // Acquire pairs with the Release in `publish`.
         self.next.load(Ordering::Acquire) <= now.nanos()
@@ -177,6 +241,12 @@ impl Timers {
     /// How long until the earliest deadline; zero if it is over.
     pub(crate) fn until_next(&self) -> Option<Duration> {
         self.next().map(|next| next.duration_since(Instant::now()))
+    }
+}
+
+impl Table {
+    fn has_no_event(&self) -> bool {
+        self.deadlines.len() == self.time_outs
     }
 }
 
@@ -242,9 +312,14 @@ pub(crate) struct Armed {
 
 impl Armed {
     /// Arms a deadline on `clock`; `None` if that one is closed.
-    pub(crate) fn new(clock: Arc<dyn Clock>, at: Instant, waker: &Waker) -> Option<Self> {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        at: Instant,
+        kind: Kind,
+        waker: &Waker,
+    ) -> Option<Self> {
         let at = clock.fires_at(at);
-        let (key, earliest) = clock.timers().insert(at, waker.clone())?;
+        let (key, earliest) = clock.timers().insert(at, kind, waker.clone())?;
         if earliest {
             clock.next_changed();
         }

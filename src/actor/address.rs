@@ -1,4 +1,4 @@
-//! An actor's writing end, and the same that does not keep it open.
+//! An actor's writing end.
 //!
 //! Nearly always an address leads straight to the actor's core; one that was made by `map` leads to
 //! a function before it.
@@ -13,65 +13,71 @@
 )]
 
 use std::fmt;
-use std::future::Future;
 use std::hash::{Hash, Hasher};
-use std::pin::Pin;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use super::core::Core;
-use super::held::Held;
-use super::map::{Live, Places, Wait, mapped};
+use super::core::{At, Core};
+use super::lead::{Lead, Way};
+use super::map::{Places, mapped};
 use super::reply::{Ask, Reply};
-use crate::error::{SendError, TellError};
-use crate::mailbox::{Refused, Ticket};
-use crate::task::Passage;
+use super::sending::Sending;
+use super::weak_address::WeakAddress;
+use crate::error::TellError;
 
-/// Where to send messages to an actor: cheap to clone, to be given to anybody.
+/// Where to send messages to an actor; a clone is cheap.
 ///
-/// Messages of one sender arrive in the order in which they were sent. An actor whose last address
-/// is dropped, and which has no [source](crate::Context::attach) left, is closed as by
-/// [`stop`](Address::stop).
+/// Messages of one sender arrive in the order in which they were sent. Two addresses are equal if they
+/// are of the same actor.
 ///
-/// Two addresses are equal if they are of the same actor.
+/// An actor that receives and finds no message, and to which no address and no
+/// [source](crate::Context::attach) is left, is closed as by [`stop`](Address::stop). So an actor that keeps its
+/// own address does not end for want of senders; a [`WeakAddress`] keeps nothing open.
 pub struct Address<M> {
     lead: NonNull<Core<M>>,
 }
 
 const MAPPED: usize = 1;
 
-/// Where an address leads.
-enum Lead<'a, M> {
-    Actor(&'a Core<M>),
-    Map(&'a Arc<dyn Places<M>>),
-}
-
 // SAFETY: (A2) the core is shared by counting, and made for use from any thread; so is a map.
 unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Address<M> {}
 
+// As for `Held`; the place is given up for which a function of `map` panics.
+impl<M> UnwindSafe for Address<M> {}
+impl<M> RefUnwindSafe for Address<M> {}
+
 impl<M> Address<M> {
     /// # Safety
-    /// The caller gives an address of its own (one count of `senders`) away.
+    /// (A1) The pointer is good for the whole cell; the caller gives an address of its own (one of the senders
+    /// that the mailbox counts) away.
     pub(super) unsafe fn from_core(core: NonNull<Core<M>>) -> Self {
         Address { lead: core }
     }
 
-    /// The actor behind has been given a sender more, which is this.
-    fn from_places(places: Arc<dyn Places<M>>) -> Self {
-        let lead = NonNull::from(Box::leak(Box::new(places)));
-        Address {
-            lead: lead.cast().map_addr(|addr| addr | MAPPED),
+    /// # Safety
+    /// As in `from_core`; the address is one of the actor behind the lead.
+    pub(super) unsafe fn from_lead(lead: Lead<'_, M>) -> Self {
+        match lead {
+            Lead::Actor(core) => Address {
+                lead: core.pointer(),
+            },
+            Lead::Map(places) => {
+                let lead = NonNull::from(Box::leak(Box::new(places.clone())));
+                Address {
+                    lead: lead.cast().map_addr(|addr| addr | MAPPED),
+                }
+            }
         }
     }
 
-    /// The actor's own, unless its mailbox is closed; called by the actor.
-    pub(super) fn own(core: &Core<M>) -> Option<Self> {
-        let added = core.add_own_sender();
-        // SAFETY: the address that was added.
-        added.then(|| unsafe { Address::from_core(NonNull::from(core)) })
+    /// The actor's own, whether its mailbox is open or closed; called by the actor.
+    pub(super) fn own(core: At<'_, M>) -> Self {
+        core.revive_sender(true);
+        // SAFETY: (A1) as of any `At`; the address that was counted just now.
+        unsafe { Address::from_core(core.pointer()) }
     }
 
     /// The box that a mapped address owns.
@@ -81,19 +87,12 @@ impl<M> Address<M> {
         (addr & MAPPED != 0).then(|| self.lead.map_addr(|_| untagged).cast())
     }
 
-    fn lead(&self) -> Lead<'_, M> {
+    pub(super) fn lead(&self) -> Lead<'_, M> {
         match self.map_box() {
             // SAFETY: (D1, A2) all addresses hold a reference together.
-            None => Lead::Actor(unsafe { self.lead.as_ref() }),
+            None => Lead::Actor(unsafe { At::new(self.lead) }),
             // SAFETY: (D1) the box is ours.
             Some(map) => Lead::Map(unsafe { map.as_ref() }),
-        }
-    }
-
-    pub(super) fn actor(&self) -> &dyn Live {
-        match self.lead() {
-            Lead::Actor(core) => core,
-            Lead::Map(places) => places.actor(),
         }
     }
 
@@ -106,6 +105,9 @@ impl<M> Address<M> {
     /// [`TellError::Full`] if the mailbox is bounded and has no room, or if others wait for room;
     /// [`TellError::Closed`] if the actor was stopped or has ended. Both hold the message.
     ///
+    /// # Panics
+    /// In a child of `fork`, if it wakes an actor whose [runtime](crate::Runtime) is the parent's.
+    ///
     /// ```
     /// # use greenroom::{spawn, Context, TellError};
     /// # greenroom::run(async {
@@ -117,16 +119,13 @@ impl<M> Address<M> {
     /// # });
     /// ```
     pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        match self.lead() {
-            Lead::Actor(core) => core.tell(message),
-            Lead::Map(places) => tell_through(&**places, message),
-        }
+        self.lead().tell(message)
     }
 
     /// Puts the message in the mailbox, waiting for room if it is bounded, in order of arrival.
     ///
     /// # Errors
-    /// [`SendError`] with the message if the mailbox is closed, also while this waits.
+    /// [`SendError`](crate::SendError) with the message if the mailbox is closed, also while this waits.
     ///
     /// # Cancel safety
     /// Dropped while it waits, it gives up its place and drops the message. Once the mailbox has
@@ -134,12 +133,7 @@ impl<M> Address<M> {
     /// future that is neither polled nor dropped holds up nobody, unless the address was made by
     /// [`map`](Address::map).
     pub fn send(&self, message: M) -> Sending<'_, M> {
-        Sending {
-            address: self,
-            message: Some(message),
-            ticket: None,
-            wait: None,
-        }
+        Sending::new(self.lead(), message)
     }
 
     /// Sends the message that `question` makes of a [`Reply`], and waits for the answer.
@@ -156,8 +150,8 @@ impl<M> Address<M> {
     /// [detects deadlocks](crate::Builder::detect_deadlocks).
     ///
     /// # Cancel safety
-    /// Dropped, it asks no longer: a question that is waiting for room is dropped, one that was
-    /// delivered is still handled, and its [`Reply::is_wanted`] is false. So it is when this ends by
+    /// Dropping it cancels the request: a question that waits for room is dropped. One that was
+    /// delivered is still handled, and its [`Reply::is_wanted`] is false. The same holds when this ends by
     /// its time-out or as a deadlock.
     ///
     /// ```
@@ -178,65 +172,102 @@ impl<M> Address<M> {
     where
         F: FnOnce(Reply<T>) -> M,
     {
-        Ask::new(self, question)
+        Ask::new(self.lead(), question)
     }
 
     /// Closes the mailbox: what was accepted is still delivered, then `recv` gives `None`.
     ///
     /// Closing is final, and closing again does nothing.
+    ///
+    /// # Panics
+    /// In a child of `fork`, if it wakes an actor whose [runtime](crate::Runtime) is the parent's.
     pub fn stop(&self) {
-        self.actor().close();
+        self.lead().close();
     }
 
-    /// Has the actor dropped at its next suspension, without handling another message.
+    /// Drops the actor at its next suspension, without handling another message.
     ///
-    /// The messages that it has not taken are dropped at once, those that it has when it is
-    /// dropped; every `ask` among them gets [`NoReply`](crate::AskError::NoReply).
+    /// The messages that the actor has not taken are dropped by this call, after the actor was told of its end.
+    /// Those that it has taken are dropped with the actor. Every `ask` among them gets
+    /// [`NoReply`](crate::AskError::NoReply).
+    ///
+    /// # Panics
+    /// As [`stop`](Address::stop).
     pub fn kill(&self) {
-        self.actor().kill();
+        self.lead().kill();
     }
 
     /// Waits until the actor has ended: its state is dropped, all but the result.
     ///
+    /// The address keeps the actor open meanwhile. So if it is the last one, this waits until the actor ends by
+    /// itself; [`WeakAddress::closed`] keeps nothing open.
+    ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn closed(&self) {
-        if self.actor().has_ended() {
-            return;
-        }
-        let ended = self.actor().ended();
-        ended.until(|| self.actor().has_ended()).await;
+        self.lead().closed().await;
     }
 
-    /// Whether the mailbox is closed, so that `tell` and `send` refuse.
+    /// Returns whether the mailbox is closed, so that `tell` and `send` refuse.
     pub fn is_closed(&self) -> bool {
-        self.actor().is_closed()
+        self.lead().live().is_closed()
     }
 
-    /// A number that no other actor of this process has.
+    /// Returns a number that no other actor of this process has.
     pub fn id(&self) -> u64 {
-        self.actor().id()
+        self.lead().live().id()
     }
 
-    /// The name that the actor was given.
+    /// Returns the name that the actor was given.
     pub fn name(&self) -> Option<&str> {
-        self.actor().name()
+        self.lead().live().name()
     }
 
-    /// An address that does not keep the actor open.
-    pub fn downgrade(&self) -> WeakAddress<M> {
-        WeakAddress(match self.lead() {
-            Lead::Actor(core) => Way::Actor(Held::from(core)),
-            Lead::Map(places) => Way::Map(places.clone()),
-        })
-    }
-
-    /// An address of the same actor for messages of another type, which `map` makes into its own.
+    /// Returns how many messages wait in the mailbox.
     ///
-    /// It can be given to those who should know one kind of message out of several. A place in the
-    /// mailbox is reserved first, so what is refused is given back as it was; the place is filled
+    /// The actor takes the messages of an unbounded mailbox several at once; those that it has taken are
+    /// not counted. The number may be out of date when it is returned.
+    ///
+    /// ```
+    /// use greenroom::{Context, actor};
+    ///
+    /// let (address, actor) = actor(async |mut cx: Context<u32>| cx.recv().await).capacity(10).split();
+    /// address.tell(1).unwrap();
+    /// address.tell(2).unwrap();
+    /// assert_eq!((address.len(), address.capacity()), (2, Some(10)));
+    /// assert_eq!(futures::executor::block_on(actor).unwrap(), Some(1));
+    /// assert!(address.is_empty()); // what an actor did not receive is dropped when it ends
+    /// ```
+    pub fn len(&self) -> usize {
+        self.lead().live().len()
+    }
+
+    /// Returns whether no message waits in the mailbox, as [`len`](Address::len) counts them.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns how many messages the mailbox has room for; `None` if it is unbounded.
+    pub fn capacity(&self) -> Option<usize> {
+        self.lead().live().capacity()
+    }
+
+    /// Returns an address that does not keep the actor open.
+    pub fn downgrade(&self) -> WeakAddress<M> {
+        WeakAddress::new(Way::from(self.lead()))
+    }
+
+    /// Returns an address of the same actor for messages of another type, which `map` makes into its own.
+    ///
+    /// It serves senders that should know one kind of message out of several. A place in the
+    /// mailbox is reserved first, so a message that is refused is given back as it was; the place is filled
     /// when `map` returns, on the sender's thread. If `map` panics, so does the `tell` or `send`,
     /// and the place is given up.
+    ///
+    /// An address may be mapped again, up to 1000 times: each map takes some of the sender's stack.
+    ///
+    /// # Panics
+    /// If the address was mapped 1000 times already.
     ///
     /// # Cancel safety
     /// A `send` through it that came to its place, but is neither polled nor dropped, keeps the
@@ -271,207 +302,41 @@ impl<M> Address<M> {
     ///     assert_eq!(typed.join().await.unwrap(), "a.b");
     /// });
     /// ```
+    #[track_caller]
     pub fn map<N, F>(&self, map: F) -> Address<N>
     where
         M: Send + 'static,
         N: Send + 'static,
         F: Fn(N) -> M + Send + Sync + 'static,
     {
-        let behind: Arc<dyn Places<M>> = match self.lead() {
-            Lead::Actor(core) => Arc::new(Held::from(core)),
-            Lead::Map(places) => places.clone(),
-        };
-        self.actor().add_sender();
-        Address::from_places(mapped(behind, map))
+        let places = mapped(self.lead(), map);
+        self.lead().live().add_sender();
+        // SAFETY: (D1) the address that was counted just now, of the actor behind.
+        unsafe { Address::from_lead(Lead::Map(&places)) }
     }
-}
-
-/// Reserves a place, then makes the message of it.
-fn tell_through<M>(places: &dyn Places<M>, message: M) -> Result<(), TellError<M>> {
-    match places.reserve() {
-        Ok(()) => places.fill(message),
-        Err(Refused::Full) => return Err(TellError::Full(message)),
-        Err(Refused::Closed) => return Err(TellError::Closed(message)),
-    }
-    Ok(())
 }
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
-        match self.lead() {
-            Lead::Actor(core) => {
-                core.add_sender();
-                Address { lead: self.lead }
-            }
-            Lead::Map(places) => {
-                places.actor().add_sender();
-                Address::from_places(places.clone())
-            }
-        }
+        let lead = self.lead();
+        lead.live().add_sender();
+        // SAFETY: (D1) the address that was counted just now, of the same actor.
+        unsafe { Address::from_lead(lead) }
     }
 }
 
 impl<M> Drop for Address<M> {
     fn drop(&mut self) {
         match self.map_box() {
-            // SAFETY: (D1) this address's count is given up.
-            None => unsafe { Core::drop_sender(self.lead) },
+            // SAFETY: (D1, A2) this address's count, and its part of the common reference, are given up.
+            None => unsafe { At::new(self.lead).remove_sender() },
             Some(map) => {
-                // SAFETY: (D1) the box is ours, made in `from_places`.
+                // SAFETY: (D1) the box is ours, made in `from_lead`; it holds the actor.
                 let map = unsafe { Box::from_raw(map.as_ptr()) };
-                map.actor().give_up_sender();
+                // SAFETY: (D1) this address's count is given up.
+                unsafe { map.root().remove_sender() };
             }
         }
-    }
-}
-
-/// The future of [`Address::send`].
-#[must_use = "futures do nothing unless polled"]
-pub struct Sending<'a, M> {
-    address: &'a Address<M>,
-    message: Option<M>,
-    ticket: Option<Ticket<M>>,
-    /// The same where the address is a mapped one.
-    wait: Wait,
-}
-
-// The message is never pinned: it is moved into the mailbox.
-impl<M> Unpin for Sending<'_, M> {}
-
-impl<M> Future for Sending<'_, M> {
-    type Output = Result<(), SendError<M>>;
-
-    /// # Panics
-    /// If it is polled again after it was ready.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        assert!(
-            this.message.is_some() || this.ticket.is_some(),
-            "`send` polled after it was ready"
-        );
-        match this.address.lead() {
-            Lead::Actor(core) => {
-                let before = this.ticket.as_ref().map(Ticket::key);
-                let mailbox = &core.mailbox;
-                let sent = mailbox.poll_send(&mut this.message, &mut this.ticket, cx);
-                core.trace_send(before, this.ticket.as_ref().map(Ticket::key), &sent);
-                sent.map_ok(|wake| core.pass_on(wake))
-            }
-            Lead::Map(places) => {
-                let reserved = ready!(places.poll_reserve(&mut this.wait, cx));
-                let message = this.message.take().expect("looked at just now");
-                Poll::Ready(match reserved {
-                    Ok(()) => {
-                        places.fill(message);
-                        Ok(())
-                    }
-                    Err(_closed) => Err(SendError(message)),
-                })
-            }
-        }
-    }
-}
-
-impl<M> Drop for Sending<'_, M> {
-    fn drop(&mut self) {
-        match self.address.lead() {
-            Lead::Actor(core) => {
-                if let Some(ticket) = self.ticket.take() {
-                    let key = ticket.key();
-                    let given_up = core.mailbox.give_up(ticket);
-                    core.trace(|| match given_up {
-                        Some(_) => Passage::GivenUp(key),
-                        None => Passage::Accepted(key),
-                    });
-                    drop(given_up);
-                }
-            }
-            Lead::Map(places) => places.leave_line(self.wait.take()),
-        }
-    }
-}
-
-impl<M> fmt::Debug for Sending<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Send")
-            .field("to", self.address)
-            .finish_non_exhaustive()
-    }
-}
-
-/// An [`Address`] that does not keep its actor open.
-///
-/// It may be kept by the actor itself, or by those who only want to tell it something while others
-/// still care for it.
-pub struct WeakAddress<M>(Way<M>);
-
-/// Where a weak address leads, with a reference and without a sender.
-enum Way<M> {
-    Actor(Held<M>),
-    Map(Arc<dyn Places<M>>),
-}
-
-impl<M> WeakAddress<M> {
-    pub(super) fn new(core: &Core<M>) -> Self {
-        WeakAddress(Way::Actor(Held::from(core)))
-    }
-
-    fn actor(&self) -> &dyn Live {
-        match &self.0 {
-            Way::Actor(core) => &**core,
-            Way::Map(places) => places.actor(),
-        }
-    }
-
-    /// Puts the message in the mailbox at once, as [`Address::tell`] does.
-    ///
-    /// # Errors
-    /// As [`Address::tell`].
-    pub fn tell(&self, message: M) -> Result<(), TellError<M>> {
-        match &self.0 {
-            _ if self.is_closed() => Err(TellError::Closed(message)),
-            Way::Actor(core) => core.tell(message),
-            Way::Map(places) => tell_through(&**places, message),
-        }
-    }
-
-    /// A full address, unless the mailbox is closed.
-    pub fn upgrade(&self) -> Option<Address<M>> {
-        if !self.actor().revive_sender() {
-            return None;
-        }
-        Some(match &self.0 {
-            // SAFETY: the address that was revived.
-            Way::Actor(core) => unsafe { Address::from_core(NonNull::from(&**core)) },
-            Way::Map(places) => Address::from_places(places.clone()),
-        })
-    }
-
-    /// As [`Address::id`].
-    pub fn id(&self) -> u64 {
-        self.actor().id()
-    }
-
-    /// As [`Address::name`].
-    pub fn name(&self) -> Option<&str> {
-        self.actor().name()
-    }
-
-    /// As [`Address::is_closed`].
-    ///
-    /// An actor without an address is closed, but for one that has not received yet: that can still
-    /// open itself by a source, such as [`send_after`](crate::Context::send_after).
-    pub fn is_closed(&self) -> bool {
-        self.actor().is_closed()
-    }
-}
-
-impl<M> Clone for WeakAddress<M> {
-    fn clone(&self) -> Self {
-        WeakAddress(match &self.0 {
-            Way::Actor(core) => Way::Actor(Held::from(&**core)),
-            Way::Map(places) => Way::Map(places.clone()),
-        })
     }
 }
 

@@ -5,8 +5,8 @@
 //! `refs`; all addresses together count once.
 //!
 //! # Invariants
-//! - A1: a pointer to the core is a pointer to the cell, and the header lies at the same offset in it whatever
-//!   the types are (`repr(C)`).
+//! - A1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
+//!   offset in it whatever the types are (`repr(C)`). No such pointer is made from a reference to a part.
 //! - A2: whoever holds a reference may use the core; the last one frees the cell.
 //! - A3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
 //!   `end` the one who takes or drops the result has.
@@ -26,7 +26,7 @@ use std::ptr::NonNull;
 use std::task::Poll;
 
 use super::context::Context;
-use super::core::{Core, Options};
+use super::core::{At, Core, Options};
 use super::reader::Reader;
 use super::stage::Stage;
 use crate::blocks;
@@ -130,27 +130,32 @@ where
         discard: Self::discard,
         schedule: Self::schedule,
         // SAFETY: (A1) and the caller's reference.
-        wake: |cell| unsafe { Core::<M>::of(cell).as_ref() }.wake(),
+        wake: |cell| unsafe { Self::at(cell) }.wake(),
         // SAFETY: as above.
-        stop: |cell| unsafe { Core::<M>::of(cell).as_ref() }.close(),
+        stop: |cell| unsafe { Self::at(cell) }.close(),
         // SAFETY: as above.
-        cancel: |cell| unsafe { Core::<M>::of(cell).as_ref() }.doom(Doom::Cancelled),
+        cancel: |cell| unsafe { Self::at(cell) }.doom(Doom::Cancelled),
+        // SAFETY: as above.
+        refuse: |cell| unsafe { Self::at(cell) }.refuse(),
         release: Self::release,
         take_result: Self::take_result,
         drop_result: Self::drop_result,
         // SAFETY: as above.
-        info: |cell| unsafe { Core::<M>::of(cell).as_ref() }.info(),
+        info: |cell| unsafe { Self::at(cell) }.info(),
         // SAFETY: as above.
         undelivered: |cell, messages| unsafe {
             Self::of(cell).as_ref().home.undelivered(messages);
         },
+        report: Self::report,
         // SAFETY: as above.
         trace: |cell, passage| unsafe {
             let cell = Self::of(cell).as_ref();
             cell.home.trace(cell.core.info(), passage);
         },
         // SAFETY: as above.
-        waiting: |cell| unsafe { Core::<M>::of(cell).as_ref() }.mailbox.len(),
+        look: |cell| unsafe { Self::at(cell) }.look(),
+        // SAFETY: as above.
+        process: |cell| unsafe { Self::of(cell).as_ref() }.home.process(),
         // SAFETY: as above.
         reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
     };
@@ -162,6 +167,15 @@ where
     unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
         // SAFETY: the caller's duty.
         unsafe { Core::<M>::of(header) }.cast()
+    }
+
+    /// The core whose header this is.
+    ///
+    /// # Safety
+    /// As in `of`; a reference is held for as long as `'a`.
+    unsafe fn at<'a>(header: NonNull<Header>) -> At<'a, M> {
+        // SAFETY: the caller's duty.
+        unsafe { At::new(Core::of(header)) }
     }
 
     fn reader_pointer(&self) -> NonNull<()> {
@@ -184,18 +198,24 @@ where
     /// As [`VTable::run`].
     unsafe fn run(header: NonNull<Header>) {
         // SAFETY: (A1, A4) the cell has not ended.
-        let cell = unsafe { Self::of(header).as_ref() };
-        let core = &cell.core;
+        let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
         let dooms = run::dooms();
         if let Some(doom) = core.mailbox.begin() {
-            return cell.end(Err(cell.fault(doom)));
+            // SAFETY: (A3) this is the run.
+            return unsafe { Self::end(header, Err(cell.fault(doom))) };
         }
         let waker = core.waker();
         let poll = || {
             cell.stage.with_mut(|stage| {
                 let mut cx = std::task::Context::from_waker(&waker);
                 // SAFETY: (A3) this is the run; (S1) the cell is never moved.
-                unsafe { (*stage).poll(|(actor, begin)| begin(actor, Context::new(core)), &mut cx) }
+                unsafe {
+                    (*stage).poll(
+                        |(actor, begin)| begin(actor, Context::new(core)),
+                        || cell.completed(),
+                        &mut cx,
+                    )
+                }
             })
         };
         let (reader, batch) = (cell.reader_pointer(), cell.home.batch());
@@ -206,19 +226,21 @@ where
             unsafe { Run::of_actor(as_run(header), reader, batch, dooms).during(poll) };
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
-            Poll::Ready(result) => cell.end(result),
+            // SAFETY: (A3) this is the run.
+            Poll::Ready(result) => unsafe { Self::end(header, result) },
             Poll::Pending => match core.mailbox.rest(receiving, woken) {
                 Rest::Asleep => {}
                 Rest::Again => {
-                    // SAFETY: a copy that is not dropped: another thread may free the cell before
-                    // `schedule` returns. What the home is of lives, since it is what runs this.
+                    // SAFETY: (O1 in home.rs) a copy that is not dropped: another thread may free the
+                    // cell before `schedule` returns.
                     let home = ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.home) });
                     // SAFETY: (R1) it was made scheduled again; (R3, A4) it has not ended.
                     home.schedule(unsafe { Runnable::from_cell(header) }, true);
                 }
                 Rest::Drop => {
                     let doom = core.mailbox.doom_of().unwrap_or(Doom::Cancelled);
-                    cell.end(Err(cell.fault(doom)));
+                    // SAFETY: (A3) this is the run.
+                    unsafe { Self::end(header, Err(cell.fault(doom))) };
                 }
             },
         }
@@ -231,7 +253,8 @@ where
         let cell = unsafe { Self::of(header).as_ref() };
         let home = cell.home.clone();
         let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
-        cell.end(Err(cell.fault(doom)));
+        // SAFETY: (A3) in place of a run.
+        unsafe { Self::end(header, Err(cell.fault(doom))) };
         home.discarded();
     }
 
@@ -257,33 +280,54 @@ where
         }
     }
 
+    /// Tells of the end, before the future is dropped.
+    fn completed(&self) {
+        if self.home.is_observed() {
+            self.home.completed(&self.core.info());
+        }
+    }
+
     /// The end of the actor: its state is dropped on this thread, its result kept or reported.
-    fn end(&self, result: Result<Fut::Output, Fault>) {
-        let (core, home) = (&self.core, &self.home);
-        if home.is_observed() {
-            home.completed(&core.info());
+    ///
+    /// # Safety
+    /// (A1, A4) It is the header of a cell with this table that has not ended; (A3) called by the run, as its
+    /// last step.
+    unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
+        // SAFETY: (A4) the cell's own reference is given up in the last line.
+        let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
+        let home = &cell.home;
+        // One that panicked was told of, and dropped, while that unwound.
+        if !matches!(result, Err(Fault::Panicked(_))) {
+            cell.completed();
         }
         // SAFETY: (A3) called by the run.
-        self.stage.with_mut(|stage| unsafe { (*stage).clear() });
-        core.pass_on(core.mailbox.close());
-        core.undelivered(core.mailbox.drain());
+        cell.stage.with_mut(|stage| unsafe { (*stage).clear() });
+        core.close();
+        core.mailbox.refuse_line();
+        let mut messages = core.mailbox.drain();
+        core.undelivered(messages.len());
+        // One that was sent to a doomed actor may wait, in its drop, for the end.
+        if core.mailbox.doom_of().is_none() {
+            messages.clear();
+        }
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {
             home.cancelled();
         }
         // SAFETY: (A3) as above.
-        self.stage
+        cell.stage
             .with_mut(|stage| unsafe { (*stage).keep(result) });
-        home.leave(core.pointer());
+        home.leave(header);
         let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
             // SAFETY: (A3) ended, and nobody else will ask.
-            unsafe { Self::drop_result(core.pointer()) };
+            unsafe { Self::drop_result(header) };
         }
         if let Some(waiters) = waiters {
             waiters.wake_all();
         }
+        messages.clear();
         // SAFETY: (A4) the cell's own reference, given up last.
-        unsafe { Self::release(core.pointer()) };
+        unsafe { Self::release(header) };
     }
 
     /// # Safety
@@ -298,6 +342,24 @@ where
     }
 
     /// # Safety
+    /// As [`VTable::report`].
+    unsafe fn report(header: NonNull<Header>, fault: &Fault) {
+        // SAFETY: (A1) and the caller's reference.
+        unsafe { Self::of(header).as_ref() }.report_to_home(fault, true);
+    }
+
+    /// Tells the home of a fault that no join receives.
+    fn report_to_home(&self, fault: &Fault, is_source: bool) {
+        let (name, id) = (self.core.name(), Some(self.core.header.id()));
+        self.home.report(&Unjoined {
+            name,
+            id,
+            fault,
+            is_source,
+        });
+    }
+
+    /// # Safety
     /// As [`VTable::drop_result`].
     unsafe fn drop_result(header: NonNull<Header>) {
         // SAFETY: as in `take_result`.
@@ -307,8 +369,7 @@ where
             .stage
             .with_mut(|stage| unsafe { (*stage).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            let (name, id) = (cell.core.name(), Some(cell.core.header.id()));
-            cell.home.report(&Unjoined { name, id, fault });
+            cell.report_to_home(fault, false);
         }
         contain(|| drop(result));
     }
@@ -317,10 +378,10 @@ where
     /// As [`VTable::release`].
     unsafe fn release(header: NonNull<Header>) {
         // SAFETY: (A2) the caller's reference.
-        let core = unsafe { Core::<M>::of(header).as_ref() };
+        let refs = unsafe { &header.as_ref().refs };
         // Release pairs with the fence below: what was done under any reference is done before
         // the cell is freed.
-        if core.header.refs.fetch_sub(1, Ordering::Release) == 1 {
+        if refs.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: (A2) the last one; it is of `room`, in `put`.
             unsafe { blocks::discard(Self::of(header)) };

@@ -12,11 +12,13 @@
 
 use std::fmt;
 
-use super::address::WeakAddress;
-use super::core::Core;
+use super::address::Address;
+use super::core::At;
 use super::held::Held;
+use super::lead::Way;
 use super::reader::Reader;
 use super::recv::Recv;
+use super::weak_address::WeakAddress;
 use crate::mailbox::Received;
 use crate::sync::UnsafeCell;
 use crate::task::Passage;
@@ -41,7 +43,7 @@ use crate::task::run::{self, Run};
 ///     let sum = spawn!(sum(_));
 ///     sum.tell(1).unwrap();
 ///     sum.tell(2).unwrap();
-///     // `join` gives up the last address: the mailbox is closed, and what is in it still read.
+///     // `join` gives up the last address: what was told is read, and then the actor is closed.
 ///     assert_eq!(sum.join().await.unwrap(), 3);
 /// });
 /// ```
@@ -56,15 +58,15 @@ unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
     /// (C1) Made once for a core.
-    pub(super) fn new(core: &Core<M>) -> Self {
+    pub(super) fn new(core: At<'_, M>) -> Self {
         Context {
             core: Held::from(core),
         }
     }
 
     /// The front of the cell, and the part of it that is this context's alone.
-    pub(super) fn parts(&mut self) -> (&Core<M>, &mut Reader<M>) {
-        let core = &*self.core;
+    pub(super) fn parts(&mut self) -> (At<'_, M>, &mut Reader<M>) {
+        let core = self.core.at();
         // SAFETY: (C1) this is the one context, and borrowed for as long as the reader is.
         let reader = unsafe { core.reader().as_ref() };
         // SAFETY: as above.
@@ -75,9 +77,9 @@ impl<M> Context<M> {
     #[inline(always)]
     pub(super) fn in_run<R>(
         &mut self,
-        f: impl FnOnce(&Core<M>, &mut Reader<M>, &Run) -> R,
+        f: impl FnOnce(At<'_, M>, &mut Reader<M>, &Run) -> R,
     ) -> Option<R> {
-        let core = &*self.core;
+        let core = self.core.at();
         run::with_own(core.as_run(), |run| {
             // SAFETY: (U3) what this run reads from is the reader of this cell, and so of this type.
             let reader = unsafe { run.reader().cast::<UnsafeCell<Reader<M>>>().as_ref() };
@@ -88,8 +90,8 @@ impl<M> Context<M> {
 
     /// Waits for the next message; `None` once the mailbox is closed and all it had is read.
     ///
-    /// The mailbox is closed by [`stop`](crate::Address::stop), or when neither an address nor a
-    /// source of its own is left. After
+    /// The mailbox is closed by [`stop`](crate::Address::stop), or by this when it finds no message, no
+    /// address and no [source](Context::attach). Once it has given `None` the actor stays closed. After
     /// [`batch`](crate::Builder::batch) messages in one poll it lets others run first; polled elsewhere than by
     /// its own actor after 64, with those of other contexts there.
     ///
@@ -99,26 +101,30 @@ impl<M> Context<M> {
         Recv::new(self)
     }
 
-    /// The next message, if there is one now: it does not wait.
+    /// Returns the next message, if there is one now: it does not wait.
     ///
-    /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. It
-    /// does not count against the batch: a loop over it alone holds the worker.
+    /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. As that does, it
+    /// closes an actor to which no address and no source is left. It does not count against the batch: a loop
+    /// over it alone holds the worker.
     pub fn try_recv(&mut self) -> Option<M> {
-        if self.core.is_doomed() {
+        if self.core.at().is_doomed() {
             self.drop_batch();
             return None;
         }
         let (core, reader) = self.parts();
         match reader.receive(&core.mailbox) {
             Received::Message(message) => {
-                self.core.trace(|| Passage::Received);
+                core.trace(|| Passage::Received);
                 Some(message)
             }
             Received::Empty => {
                 self.drop_sources_if_closed();
                 self.poll_sources(None)
             }
-            Received::Closed => None,
+            Received::Closed => {
+                self.drop_sources();
+                None
+            }
         }
     }
 
@@ -128,34 +134,63 @@ impl<M> Context<M> {
         core.undelivered(reader.clear());
     }
 
-    /// An address of the actor itself that does not keep it open.
-    pub fn address(&self) -> WeakAddress<M> {
-        WeakAddress::new(&self.core)
+    /// Returns an address of the actor itself, to be given away.
+    ///
+    /// While the actor keeps it, the actor does not end for want of senders; keep a
+    /// [`downgrade`](Context::downgrade) instead. After [`stop`](Context::stop) the address refuses like any
+    /// other.
+    ///
+    /// ```
+    /// use greenroom::{Address, Context, spawn};
+    ///
+    /// async fn parent(mut cx: Context<u32>) -> Option<u32> {
+    ///     spawn!(child(_, cx.address())).detach();
+    ///     cx.recv().await
+    /// }
+    ///
+    /// async fn child(_cx: Context<()>, parent: Address<u32>) {
+    ///     parent.tell(42).unwrap();
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     assert_eq!(spawn!(parent(_)).join().await.unwrap(), Some(42));
+    /// });
+    /// ```
+    pub fn address(&self) -> Address<M> {
+        Address::own(self.core.at())
+    }
+
+    /// Returns an address of the actor itself that does not keep it open.
+    pub fn downgrade(&self) -> WeakAddress<M> {
+        WeakAddress::new(Way::Actor(self.core.clone()))
     }
 
     /// Closes the mailbox: what was accepted is still read, then `recv` gives `None`.
     ///
     /// Its sources are dropped when the actor receives next.
     pub fn stop(&self) {
-        self.core.close();
+        self.core.at().close();
     }
 }
 
 impl<M> Drop for Context<M> {
     fn drop(&mut self) {
-        self.core.close();
+        self.core.at().close();
         let (core, reader) = self.parts();
         if reader.has_sources() {
             // Their drop may do anything, but not reach this context.
             drop(reader.take_sources());
         }
-        core.undelivered(core.mailbox.drain());
+        // What was sent to a doomed actor is dropped by its end.
+        if core.mailbox.doom_of().is_none() {
+            core.undelivered(core.mailbox.drain().clear());
+        }
         core.undelivered(reader.clear());
     }
 }
 
 impl<M> fmt::Debug for Context<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Context").field(&self.address()).finish()
+        f.debug_tuple("Context").field(&self.downgrade()).finish()
     }
 }

@@ -8,18 +8,19 @@
 )]
 
 use std::any::type_name;
+use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::id;
 use super::reader::Reader;
+use crate::contain::Panic;
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
-use crate::sync::UnsafeCell;
-use crate::sync::atomic::Ordering;
-use crate::task::{COUNT_MAX, Header, Label, Passage, TaskInfo, VTable, as_run, run};
-use crate::waiters::Waiters;
+use crate::sync::{Process, UnsafeCell, mutant};
+use crate::task::{Header, Label, Look, Passage, TaskInfo, VTable, as_run, run};
 
 /// The front of a cell.
 ///
@@ -66,45 +67,13 @@ impl<M> Core<M> {
         unsafe { core.byte_add(offset_of!(Self, header)).cast() }
     }
 
-    pub(super) fn pointer(&self) -> NonNull<Header> {
-        // SAFETY: it is borrowed.
-        unsafe { Self::header_of(NonNull::from(self)) }
-    }
-
-    pub(super) fn as_run(&self) -> NonNull<()> {
-        as_run(self.pointer())
-    }
-
-    /// What the context reads from; the caller is that context.
-    #[inline]
-    pub(super) fn reader(&self) -> NonNull<UnsafeCell<Reader<M>>> {
-        let reader = run::reader_of(self.as_run()).unwrap_or_else(|| {
-            // SAFETY: (A2) whoever has `&self` holds a reference; the context calls.
-            unsafe { (self.header.vtable.reader)(self.pointer()) }
-        });
-        reader.cast()
-    }
-
-    /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
-    /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
-    pub(super) fn receive_in_run(&self, waker: &Waker) -> bool {
-        self.is_own(waker) && run::note(self.as_run(), run::RECEIVING)
-    }
-
-    /// Whether it wakes this actor.
-    #[inline]
-    pub(super) fn is_own(&self, waker: &Waker) -> bool {
-        std::ptr::eq(waker.data(), self.pointer().as_ptr().cast())
-            && std::ptr::eq(waker.vtable(), &WAKER)
-    }
-
-    /// `recv` waits no more: the next message need wake nobody for it.
-    #[inline]
-    pub(super) fn stop_receiving(&self) {
-        run::unnote(self.as_run(), run::RECEIVING);
-        if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
-            self.mailbox.wait_no_more();
-        }
+    /// Gives a reference up; the last one frees the cell.
+    ///
+    /// # Safety
+    /// The reference is the caller's, who does not use `core` afterwards.
+    pub(super) unsafe fn release(core: NonNull<Core<M>>) {
+        // SAFETY: (A1, A2) held until here.
+        unsafe { (core.as_ref().header.vtable.release)(Self::header_of(core)) };
     }
 
     pub(super) fn name(&self) -> Option<&str> {
@@ -114,6 +83,15 @@ impl<M> Core<M> {
     pub(super) fn info(&self) -> TaskInfo {
         let name = self.mailbox.name().cloned();
         TaskInfo::of_actor(self.header.id(), name, self.header.priority())
+    }
+
+    pub(super) fn look(&self) -> Look {
+        let flags = self.mailbox.peek();
+        Look {
+            mailbox: self.mailbox.len(),
+            is_dormant: !flags.has(Flags::ACTIVE),
+            has_handle: flags.has(Flags::JOINABLE),
+        }
     }
 
     /// What it was made with; nobody has seen it.
@@ -126,36 +104,131 @@ impl<M> Core<M> {
         }
     }
 
-    /// Who waits for its end.
-    pub(super) fn ended(&self) -> &Waiters {
-        self.mailbox.ended_made()
+    pub(super) fn retain(&self) {
+        self.header.retain();
+    }
+
+    /// Whether `tell` and `send` refuse.
+    pub(super) fn is_closed(&self) -> bool {
+        self.mailbox.peek().has(Flags::CLOSED)
+    }
+}
+
+/// A core that is held meanwhile, by a pointer that is good for the whole cell.
+///
+/// What reaches behind the core goes by way of this, and takes it by value: a reference to the core is good for
+/// the core alone (A1), and no function may free what it was given a reference to.
+pub(super) struct At<'a, M> {
+    core: NonNull<Core<M>>,
+    _held: PhantomData<&'a Core<M>>,
+}
+
+impl<M> Clone for At<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for At<'_, M> {}
+
+impl<M> Deref for At<'_, M> {
+    type Target = Core<M>;
+
+    fn deref(&self) -> &Core<M> {
+        self.core()
+    }
+}
+
+// SAFETY: (A2) the core is shared by counting, and made for use from any thread.
+unsafe impl<M: Send> Send for At<'_, M> {}
+// SAFETY: as above.
+unsafe impl<M: Send> Sync for At<'_, M> {}
+
+impl<'a, M> At<'a, M> {
+    /// # Safety
+    /// (A1) The pointer is good for the whole cell; (A2) a reference is held for as long as `'a`.
+    pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
+        At {
+            core,
+            _held: PhantomData,
+        }
+    }
+
+    pub(super) fn pointer(self) -> NonNull<Core<M>> {
+        self.core
+    }
+
+    pub(super) fn core(self) -> &'a Core<M> {
+        // SAFETY: (A2) by the promise in `new`.
+        unsafe { self.core.as_ref() }
+    }
+
+    pub(super) fn header(self) -> NonNull<Header> {
+        // SAFETY: (A2) as above.
+        unsafe { Core::header_of(self.core) }
+    }
+
+    pub(super) fn as_run(self) -> NonNull<()> {
+        as_run(self.header())
+    }
+
+    /// What the context reads from; the caller is that context.
+    #[inline]
+    pub(super) fn reader(self) -> NonNull<UnsafeCell<Reader<M>>> {
+        let reader = run::reader_of(self.as_run()).unwrap_or_else(|| {
+            // SAFETY: (A2) a reference is held; the context calls.
+            unsafe { (self.header.vtable.reader)(self.header()) }
+        });
+        reader.cast()
+    }
+
+    /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
+    /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
+    pub(super) fn receive_in_run(self, waker: &Waker) -> bool {
+        self.is_own(waker) && run::note(self.as_run(), run::RECEIVING)
+    }
+
+    /// Whether it wakes this actor.
+    #[inline]
+    pub(super) fn is_own(self, waker: &Waker) -> bool {
+        std::ptr::eq(waker.data(), self.header().as_ptr().cast())
+            && std::ptr::eq(waker.vtable(), &WAKER)
+    }
+
+    /// `recv` waits no more: the next message need wake nobody for it.
+    #[inline]
+    pub(super) fn stop_receiving(self) {
+        run::unnote(self.as_run(), run::RECEIVING);
+        if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
+            self.mailbox.wait_no_more();
+        }
     }
 
     /// Whether it is to be dropped and handles no more.
     #[inline]
-    pub(super) fn is_doomed(&self) -> bool {
+    pub(super) fn is_doomed(self) -> bool {
         !run::is_undisturbed(self.as_run()) && self.mailbox.doom_of().is_some()
     }
 
     /// Passes on what a step of the mailbox has woken.
     #[inline]
-    pub(super) fn pass_on(&self, wake: Wake) {
+    pub(super) fn pass_on(self, wake: Wake) {
         match wake {
             Wake::Nobody => {}
-            // SAFETY: scheduled just now; whoever has `&self` holds a reference (A2).
-            Wake::Actor => unsafe { (self.header.vtable.schedule)(self.pointer()) },
+            // SAFETY: scheduled just now; (A2) a reference is held.
+            Wake::Actor => unsafe { (self.header.vtable.schedule)(self.header()) },
             Wake::Foreign(waker) => wake_foreign(waker),
             Wake::Both(waker) => self.wake_both(waker),
         }
     }
 
     #[cold]
-    fn wake_both(&self, waker: Waker) {
+    fn wake_both(self, waker: Waker) {
         self.pass_on(Wake::Actor);
         wake_foreign(waker);
     }
 
-    pub(super) fn tell(&self, message: M) -> Result<(), TellError<M>> {
+    pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
         let wake = self.mailbox.tell(message)?;
         self.trace(|| Passage::Sent(type_name::<M>()));
         self.pass_on(wake);
@@ -163,17 +236,17 @@ impl<M> Core<M> {
     }
 
     /// Tells the home what becomes of a message, if it wants to know.
-    pub(super) fn trace(&self, passage: impl FnOnce() -> Passage) {
+    pub(super) fn trace(self, passage: impl FnOnce() -> Passage) {
         if self.header.is_traced() {
-            // SAFETY: (A2) whoever has `&self` holds a reference.
-            unsafe { (self.header.vtable.trace)(self.pointer(), passage()) };
+            // SAFETY: (A2) a reference is held.
+            unsafe { (self.header.vtable.trace)(self.header(), passage()) };
         }
     }
 
     /// The same for a `send` that was polled; `before` is the key of its place if it has waited, `now`
     /// if it waits.
     pub(super) fn trace_send<E>(
-        &self,
+        self,
         before: Option<usize>,
         now: Option<usize>,
         sent: &Poll<Result<Wake, E>>,
@@ -188,128 +261,100 @@ impl<M> Core<M> {
         }
     }
 
-    pub(super) fn close(&self) {
+    /// The process that has the threads of its home.
+    pub(super) fn process(self) -> Process {
+        // SAFETY: (A2) a reference is held.
+        Process::of(|| unsafe { (self.header.vtable.process)(self.header()) })
+    }
+
+    pub(super) fn close(self) {
         self.pass_on(self.mailbox.close());
     }
 
-    pub(super) fn doom(&self, doom: Doom) {
-        let wake = self.mailbox.doom(doom);
-        // Before the drops, which may be user code: what comes after one of them is after the kill.
+    /// Has the actor dropped. What was sent to an actor that is killed is dropped now; else it is refused by the
+    /// end or, if that does not come, by [`refuse`](At::refuse).
+    pub(super) fn doom(self, doom: Doom) {
+        let (wake, mut messages) = self.mailbox.doom(doom);
         run::tell_of_doom();
-        self.undelivered(self.mailbox.refuse());
+        self.undelivered(messages.len());
+        if mutant("dropped_before_the_wake_up") {
+            messages.clear();
+        }
         self.pass_on(wake);
+        // Only now: the drop of a message may wait for the end of the actor.
+        if doom == Doom::Killed {
+            self.mailbox.refuse_line();
+        }
+        messages.clear();
+    }
+
+    /// Gives back what waits in line, and drops what was sent and not taken; the mailbox is closed.
+    pub(super) fn refuse(self) {
+        self.mailbox.refuse_line();
+        self.undelivered(self.mailbox.drain().clear());
     }
 
     /// # Safety
     /// The actor has ended, its result is of this type, and the caller alone may ask for it, once.
-    pub(super) unsafe fn take_result<T>(&self) -> Result<T, Fault> {
+    pub(super) unsafe fn take_result<T>(self) -> Result<T, Fault> {
         let mut result: Option<Result<T, Fault>> = None;
         // SAFETY: (A3) the caller's duty.
-        unsafe { (self.header.vtable.take_result)(self.pointer(), (&raw mut result).cast()) };
+        unsafe { (self.header.vtable.take_result)(self.header(), (&raw mut result).cast()) };
         result.expect("the result is kept for the one who may ask")
     }
 
     /// # Safety
     /// As in `take_result`.
-    pub(super) unsafe fn drop_result(&self) {
+    pub(super) unsafe fn drop_result(self) {
         // SAFETY: (A3) the caller's duty.
-        unsafe { (self.header.vtable.drop_result)(self.pointer()) };
+        unsafe { (self.header.vtable.drop_result)(self.header()) };
     }
 
-    pub(super) fn undelivered(&self, messages: usize) {
+    /// Tells the home of messages that were accepted and are not handled.
+    pub(super) fn undelivered(self, messages: usize) {
         if messages > 0 {
-            // SAFETY: (A2) whoever has `&self` holds a reference.
-            unsafe { (self.header.vtable.undelivered)(self.pointer(), messages) };
+            // SAFETY: (A2) a reference is held.
+            unsafe { (self.header.vtable.undelivered)(self.header(), messages) };
         }
+    }
+
+    /// Tells the home of a panic beside the future of the actor, which goes on.
+    pub(super) fn report(self, panic: Panic) {
+        // SAFETY: (A2) a reference is held.
+        unsafe { (self.header.vtable.report)(self.header(), &Fault::Panicked(panic)) };
     }
 
     // -- counts -------------------------------------------------------------------------------
 
-    pub(super) fn retain(&self) {
-        self.header.retain();
+    /// Counts an address more, where there may be none; false if the mailbox is closed and `even_closed` is
+    /// false.
+    pub(super) fn revive_sender(self, even_closed: bool) -> bool {
+        let revived = self.mailbox.revive_sender(even_closed);
+        if revived == Some(true) {
+            // The addresses have a reference again.
+            self.retain();
+        }
+        revived.is_some()
     }
 
+    /// Counts an address less.
+    ///
     /// # Safety
-    /// The caller gives up a reference and does not use `core` afterwards.
-    pub(super) unsafe fn release(core: NonNull<Core<M>>) {
-        // SAFETY: (A2) held until here.
-        unsafe { (core.as_ref().header.vtable.release)(Self::header_of(core)) };
-    }
-
-    pub(super) fn add_sender(&self) {
-        // Relaxed: as in `retain`.
-        if self.mailbox.senders.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
-            std::process::abort();
+    /// The caller gives that address up.
+    pub(super) unsafe fn remove_sender(self) {
+        if self.mailbox.remove_sender() {
+            if self.process().is_current() {
+                self.pass_on(self.mailbox.abandon());
+            }
+            // SAFETY: (A2) the addresses' common reference is given up.
+            unsafe { Core::release(self.core) };
         }
-    }
-
-    /// Adds an address out of none at hand; false if there is none left or the mailbox is closed.
-    pub(super) fn revive_sender(&self) -> bool {
-        if self.mailbox.peek().has(Flags::CLOSED) {
-            return false;
-        }
-        let raise = |senders: u32| (senders > 0 && senders < COUNT_MAX).then(|| senders + 1);
-        // Relaxed: as in `retain`; the count itself decides.
-        self.mailbox
-            .senders
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise)
-            .is_ok()
-    }
-
-    /// Adds an address for the actor itself, also if there is none left and it has still to begin;
-    /// false if the mailbox is closed.
-    pub(super) fn add_own_sender(&self) -> bool {
-        if self.revive_sender() {
-            return true;
-        }
-        if !self.mailbox.peek().has(Flags::STARTING) || self.mailbox.peek().has(Flags::CLOSED) {
-            return false;
-        }
-        // Zero, and nobody else raises it from there. The addresses have a reference again.
-        self.retain();
-        // Relaxed: as in `retain`.
-        self.mailbox.senders.fetch_add(1, Ordering::Relaxed);
-        true
-    }
-
-    /// Whether nobody can send to it any more.
-    pub(super) fn is_closed(&self) -> bool {
-        // Relaxed: a hint, and zero is final but for the actor's own sources.
-        self.mailbox.peek().has(Flags::CLOSED) || self.mailbox.senders.load(Ordering::Relaxed) == 0
-    }
-
-    /// # Safety
-    /// The caller gives up an address and does not use `core` afterwards.
-    pub(super) unsafe fn drop_sender(core: NonNull<Core<M>>) {
-        // SAFETY: (A2) the addresses' reference is held until the last one is gone.
-        if unsafe { core.as_ref() }.count_sender_out() {
-            // SAFETY: the addresses' common reference is given up.
-            unsafe { Self::release(core) };
-        }
-    }
-
-    /// Gives up an address of the actor, which the caller holds a reference to as well.
-    pub(super) fn give_up_sender(&self) {
-        if self.count_sender_out() {
-            // SAFETY: (A2) the addresses' common reference, which is not the last one.
-            unsafe { Self::release(NonNull::from(self)) };
-        }
-    }
-
-    /// One address less; says whether that was the last one.
-    fn count_sender_out(&self) -> bool {
-        // AcqRel: what was done through the other addresses is done before the close.
-        let last = self.mailbox.senders.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last {
-            self.pass_on(self.mailbox.abandon());
-        }
-        last
     }
 
     // -- the actor's own waker ----------------------------------------------------------------
 
     /// Its own run only notes it.
-    pub(super) fn wake(&self) {
+    pub(super) fn wake(self) {
         if run::note(self.as_run(), run::WOKEN) {
             return;
         }
@@ -317,8 +362,8 @@ impl<M> Core<M> {
     }
 
     /// The actor's waker without a reference of its own, for use while the cell is held.
-    pub(super) fn waker(&self) -> ManuallyDrop<Waker> {
-        let raw = RawWaker::new(self.pointer().as_ptr().cast(), &WAKER);
+    pub(super) fn waker(self) -> ManuallyDrop<Waker> {
+        let raw = RawWaker::new(self.header().as_ptr().cast(), &WAKER);
         // SAFETY: the table keeps the waker contract; it is never dropped, so needs no reference.
         ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
     }

@@ -24,7 +24,9 @@ use crate::waiters::Ticket;
 /// What `spawn!` gives: an [`Address`] of the actor, and its result when it has ended.
 ///
 /// It dereferences to its address. Dropping it gives up that address and the result, and nothing
-/// else: the actor goes on as long as somebody can send to it.
+/// else: the actor goes on as long as there are messages for it, an address or a source.
+/// [`detach`](Handle::detach) does the same and says that it is meant.
+#[must_use = "dropping a handle gives up its address and the actor's result; `detach` does so on purpose"]
 pub struct Handle<M, T> {
     /// Dropped before the join, which is what `join` promises.
     address: Address<M>,
@@ -49,15 +51,39 @@ impl<M, T> Handle<M, T> {
         }
     }
 
-    /// A clone of the address.
+    /// Gives up its address and the actor's result, as dropping it does.
+    ///
+    /// If the actor panics after that, [`on_fault`](crate::Builder::on_fault) is told.
+    ///
+    /// ```
+    /// use greenroom::{Context, Reply, spawn};
+    ///
+    /// async fn child(mut cx: Context<Reply<u32>>) {
+    ///     while let Some(reply) = cx.recv().await {
+    ///         reply.send(42);
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let child = spawn!(child(_));
+    ///     let address = child.address();
+    ///     child.detach();
+    ///     assert_eq!(address.ask(|reply| reply).await, Ok(42));
+    /// });
+    /// ```
+    pub fn detach(self) {
+        drop(self);
+    }
+
+    /// Returns a clone of the address.
     pub fn address(&self) -> Address<M> {
         self.address.clone()
     }
 
     /// Gives up its address, then waits until the actor has ended, and gives its result.
     ///
-    /// If that was the last address the actor is closed by this, as by
-    /// [`stop`](Address::stop). Keep an [`address`](Handle::address) if it is to go on meanwhile.
+    /// If that was the last address, the actor is closed when it receives next and finds no message and no source.
+    /// Keep an [`address`](Handle::address) if it is to go on meanwhile.
     ///
     /// # Errors
     /// A [`Fault`] if the actor panicked, was killed, or was cancelled or never started because of
@@ -111,7 +137,7 @@ impl<M, T> Future for Join<M, T> {
     type Output = Result<T, Fault>;
 
     /// # Panics
-    /// If it is polled again after it was ready.
+    /// If it is polled again after it was ready, or would wait for the parent process after a `fork`.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let core = this
@@ -120,10 +146,11 @@ impl<M, T> Future for Join<M, T> {
             .expect("`join` polled after it was ready");
         let ended = || core.mailbox.peek().has(Flags::ENDED);
         if !ended() {
-            ready!(core.ended().poll(&mut this.ticket, cx, ended));
+            core.at().process().check();
+            ready!(core.mailbox.ended_made().poll(&mut this.ticket, cx, ended));
         }
         // SAFETY: (A3) ended, and this is the one right to the result, of this type.
-        let result = unsafe { core.take_result() };
+        let result = unsafe { core.at().take_result() };
         this.core = None;
         Poll::Ready(result)
     }
@@ -131,7 +158,11 @@ impl<M, T> Future for Join<M, T> {
 
 impl<M, T> Drop for Join<M, T> {
     fn drop(&mut self) {
-        let Some(core) = self.core.take() else {
+        let Some(core) = self
+            .core
+            .take()
+            .filter(|core| core.at().process().is_current())
+        else {
             return;
         };
         if self.ticket.is_used()
@@ -141,7 +172,7 @@ impl<M, T> Drop for Join<M, T> {
         }
         if core.mailbox.unjoin() {
             // SAFETY: (A3) ended, and nobody else can ask for the result.
-            unsafe { core.drop_result() };
+            unsafe { core.at().drop_result() };
         }
     }
 }

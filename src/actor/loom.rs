@@ -1,5 +1,6 @@
 //! Models of a whole actor: 30, the last address is dropped while it begins and gives itself a source; 39, it
-//! ends while somebody begins to wait for that.
+//! ends while another thread begins to wait for that; 43, an address is made while it finds no other left;
+//! 44, it is killed, and a message of its own waits for its end.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -20,6 +21,18 @@ impl std::task::Wake for Bell {
     }
 }
 
+/// Polls the future on this thread until it is ready.
+fn drive<F: Future + Unpin>(mut future: F) -> F::Output {
+    let bell = Arc::new(Bell(Parker::new()));
+    let waker = Waker::from(bell.clone());
+    loop {
+        match Pin::new(&mut future).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => drop(bell.0.park(None)),
+        }
+    }
+}
+
 /// Whenever the last address goes, the source is read to its end, and then the actor is closed.
 #[test]
 fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
@@ -29,20 +42,11 @@ fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
     builder.preemption_bound = Some(4);
     builder.check(|| {
         let (address, mut actor) = crate::actor(|mut cx: crate::Context<u32>| async move {
-            cx.attach(stream::iter([7, 8]));
+            cx.attach(stream::iter([7, 8])).detach();
             [cx.recv().await, cx.recv().await, cx.recv().await]
         })
         .split();
-        let polling = spawn(move || {
-            let bell = Arc::new(Bell(Parker::new()));
-            let waker = Waker::from(bell.clone());
-            loop {
-                match Pin::new(&mut actor).poll(&mut Context::from_waker(&waker)) {
-                    Poll::Ready(received) => return received.expect("it ends by itself"),
-                    Poll::Pending => drop(bell.0.park(None)),
-                }
-            }
-        });
+        let polling = spawn(move || drive(&mut actor).expect("it ends by itself"));
         drop(address);
         let received = polling.join().unwrap();
         assert_eq!(
@@ -58,22 +62,60 @@ fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
 fn model_39_the_end_of_an_actor_is_heard() {
     ::loom::model(|| {
         let (address, mut actor) = crate::actor(async |_: crate::Context<u32>| 7).split();
-        let waiting = spawn(move || {
-            let bell = Arc::new(Bell(Parker::new()));
-            let waker = Waker::from(bell.clone());
-            let mut closed = pin!(address.closed());
-            while closed
-                .as_mut()
-                .poll(&mut Context::from_waker(&waker))
-                .is_pending()
-            {
-                bell.0.park(None);
-            }
-        });
+        let waiting = spawn(move || drive(pin!(address.closed())));
         match Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(ended) => assert_eq!(ended.expect("it ends by itself"), 7),
             Poll::Pending => panic!("it waits for nothing"),
         }
         waiting.join().unwrap();
+    });
+}
+
+/// An address that is made of a weak one is good, though the actor finds meanwhile that no other is left.
+#[test]
+fn model_43_an_address_that_was_made_anew_keeps_the_actor_open() {
+    ::loom::model(|| {
+        let (address, mut actor) = crate::actor(|mut cx: crate::Context<u32>| async move {
+            [cx.recv().await, cx.recv().await]
+        })
+        .split();
+        let weak = address.downgrade();
+        let upgrading = spawn(move || {
+            let upgraded = weak.upgrade()?;
+            upgraded.tell(7).expect("an address that was made is good");
+            Some(7)
+        });
+        drop(address);
+        let received = drive(&mut actor).expect("it ends by itself");
+        assert_eq!(
+            received,
+            [upgrading.join().unwrap(), None],
+            "what was told is received"
+        );
+    });
+}
+
+/// A message that waits for the end of the actor that it was sent to, when it is dropped.
+struct Waits(crate::WeakAddress<Waits>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        drive(pin!(self.0.closed()));
+    }
+}
+
+/// A kill ends though it drops a message that waits for the end of the actor.
+#[test]
+fn model_44_a_message_that_waits_for_the_end_does_not_hold_it_up() {
+    ::loom::model(|| {
+        let (address, mut actor) = crate::actor(|cx: crate::Context<Waits>| async move {
+            let _cx = cx;
+            std::future::pending::<()>().await;
+        })
+        .split();
+        let polling = spawn(move || drive(&mut actor));
+        address.tell(Waits(address.downgrade())).ok();
+        address.kill();
+        assert!(polling.join().unwrap().is_err());
     });
 }

@@ -9,25 +9,26 @@ use std::task::{Context, Poll};
 
 use super::core::Core;
 use super::held::Held;
+use super::lead::{Lead, Way};
 use crate::contain::contain;
 use crate::mailbox::{Doom, Flags, Refused, Ticket};
+use crate::sync::Process;
 use crate::task::{Passage, TaskInfo};
 use crate::waiters::Waiters;
 
-/// What can be said and done of an actor, whatever its messages are.
+/// What can be said of an actor, whatever its messages are.
 pub(super) trait Live {
     fn id(&self) -> u64;
     fn name(&self) -> Option<&str>;
     fn info(&self) -> TaskInfo;
     fn is_closed(&self) -> bool;
+    fn len(&self) -> usize;
+    fn capacity(&self) -> Option<usize>;
     fn has_ended(&self) -> bool;
+    /// Who waits for its end.
     fn ended(&self) -> &Waiters;
-    fn close(&self);
-    fn kill(&self);
+    /// Counts an address more. The caller has one.
     fn add_sender(&self);
-    fn revive_sender(&self) -> bool;
-    /// Gives up an address; the caller holds the actor by other means.
-    fn give_up_sender(&self);
 }
 
 impl<M> Live for Core<M> {
@@ -44,7 +45,15 @@ impl<M> Live for Core<M> {
     }
 
     fn is_closed(&self) -> bool {
-        self.is_closed()
+        self.mailbox.peek().has(Flags::CLOSED)
+    }
+
+    fn len(&self) -> usize {
+        self.mailbox.len()
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        self.mailbox.capacity()
     }
 
     fn has_ended(&self) -> bool {
@@ -52,49 +61,67 @@ impl<M> Live for Core<M> {
     }
 
     fn ended(&self) -> &Waiters {
-        self.ended()
-    }
-
-    fn close(&self) {
-        self.close();
-    }
-
-    fn kill(&self) {
-        self.doom(Doom::Killed);
+        self.mailbox.ended_made()
     }
 
     fn add_sender(&self) {
-        self.add_sender();
-    }
-
-    fn revive_sender(&self) -> bool {
-        self.revive_sender()
-    }
-
-    fn give_up_sender(&self) {
-        self.give_up_sender();
+        self.mailbox.add_sender();
     }
 }
 
 /// A wait for a place: the ticket of whatever mailbox it is.
 pub(super) type Wait = Option<Box<dyn Any + Send + Sync>>;
 
-/// Where places for messages of type `M` can be reserved.
-pub(super) trait Places<M>: Send + Sync {
-    fn actor(&self) -> &dyn Live;
+/// The actor behind a map, whatever its messages are.
+pub(super) trait Root: Send + Sync {
+    fn live(&self) -> &dyn Live;
+    /// The process that has the threads of its home.
+    fn process(&self) -> Process;
+    fn close(&self);
+    fn kill(&self);
+    /// Counts an address more, where there may be none; false if the mailbox is closed.
+    fn revive_sender(&self) -> bool;
+    /// Counts an address less.
+    ///
+    /// # Safety
+    /// The caller gives that address up.
+    #[expect(unsafe_code, reason = "a count that the caller owns")]
+    unsafe fn remove_sender(&self);
     fn reserve(&self) -> Result<(), Refused>;
     fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>>;
-    /// Gives up a wait, or what it came to.
+    /// Gives up a wait, or the place that it came to.
     fn leave_line(&self, wait: Wait);
-    /// Fills a place that was reserved.
-    fn fill(&self, message: M);
     /// Gives up a place that was reserved.
     fn give_up_place(&self);
 }
 
-impl<M: Send + 'static> Places<M> for Held<M> {
-    fn actor(&self) -> &dyn Live {
+impl<M: Send + 'static> Root for Held<M> {
+    fn live(&self) -> &dyn Live {
         &**self
+    }
+
+    fn process(&self) -> Process {
+        self.at().process()
+    }
+
+    fn close(&self) {
+        self.at().close();
+    }
+
+    fn kill(&self) {
+        self.at().doom(Doom::Killed);
+    }
+
+    fn revive_sender(&self) -> bool {
+        self.at().revive_sender(false)
+    }
+
+    /// # Safety
+    /// As in the trait.
+    #[expect(unsafe_code, reason = "as in the trait")]
+    unsafe fn remove_sender(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.at().remove_sender() };
     }
 
     fn reserve(&self) -> Result<(), Refused> {
@@ -115,10 +142,11 @@ impl<M: Send + 'static> Places<M> for Held<M> {
         let now = ticket.as_ref().map(Ticket::key);
         match (before, now, &reserved) {
             (None, Some(key), Poll::Pending) => {
-                self.trace(|| Passage::AwaitsRoom(type_name::<M>(), key));
+                self.at()
+                    .trace(|| Passage::AwaitsRoom(type_name::<M>(), key));
             }
-            (Some(key), _, Poll::Ready(Ok(()))) => self.trace(|| Passage::HasPlace(key)),
-            (Some(key), _, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp(key)),
+            (Some(key), _, Poll::Ready(Ok(()))) => self.at().trace(|| Passage::HasPlace(key)),
+            (Some(key), _, Poll::Ready(Err(_))) => self.at().trace(|| Passage::GivenUp(key)),
             _ => {}
         }
         reserved
@@ -126,26 +154,29 @@ impl<M: Send + 'static> Places<M> for Held<M> {
 
     fn leave_line(&self, wait: Wait) {
         if let Some(ticket) = wait.and_then(|mut wait| ticket(&mut wait).take()) {
-            self.trace(|| Passage::GivenUp(ticket.key()));
-            self.pass_on(self.mailbox.leave_line(ticket));
-        }
-    }
-
-    fn fill(&self, message: M) {
-        match self.mailbox.fill(message) {
-            Ok(wake) => {
-                self.trace(|| Passage::Sent(type_name::<M>()));
-                self.pass_on(wake);
-            }
-            Err(refused) => {
-                self.undelivered(1);
-                contain(|| drop(refused));
-            }
+            self.at().trace(|| Passage::GivenUp(ticket.key()));
+            self.at().pass_on(self.mailbox.leave_line(ticket));
         }
     }
 
     fn give_up_place(&self) {
-        self.pass_on(self.mailbox.give_up_place());
+        self.at().pass_on(self.mailbox.give_up_place());
+    }
+}
+
+impl<M> Held<M> {
+    /// Fills a place that was reserved.
+    fn fill(&self, message: M) {
+        match self.mailbox.fill(message) {
+            Ok(wake) => {
+                self.at().trace(|| Passage::Sent(type_name::<M>()));
+                self.at().pass_on(wake);
+            }
+            Err(refused) => {
+                self.at().undelivered(1);
+                contain(|| drop(refused));
+            }
+        }
     }
 }
 
@@ -156,58 +187,81 @@ fn ticket<M: Send + 'static>(wait: &mut Box<dyn Any + Send + Sync>) -> &mut Opti
         .expect("a wait goes back to where it began")
 }
 
-/// Places in front of others, with a function between them.
+/// How many maps there may be one behind the other: each takes some of the sender's stack.
+const STEPS_MAX: usize = 1000;
+
+/// Where messages of type `M` are made into those of an actor; for places that were reserved at its [`Root`].
+pub(super) trait Places<M>: Send + Sync {
+    fn root(&self) -> &Arc<dyn Root>;
+    /// How many maps there are from here to the actor.
+    fn steps(&self) -> usize;
+    /// Fills a place that was reserved.
+    fn fill(&self, message: M);
+}
+
+/// A map before an actor or before another map.
 struct Mapped<M, F> {
-    behind: Arc<dyn Places<M>>,
+    root: Arc<dyn Root>,
+    steps: usize,
+    behind: Way<M>,
     map: F,
 }
 
-/// Places for messages that `map` makes of others.
-pub(super) fn mapped<N, M, F>(behind: Arc<dyn Places<M>>, map: F) -> Arc<dyn Places<N>>
+/// Places for messages that `map` makes into those of `lead`.
+///
+/// # Panics
+/// If there are more than [`STEPS_MAX`] maps then.
+#[track_caller]
+pub(super) fn mapped<N, M, F>(lead: Lead<'_, M>, map: F) -> Arc<dyn Places<N>>
 where
     N: 'static,
-    M: 'static,
+    M: Send + 'static,
     F: Fn(N) -> M + Send + Sync + 'static,
 {
-    Arc::new(Mapped { behind, map })
+    let (root, steps) = match lead {
+        Lead::Actor(core) => (Arc::new(Held::from(core)) as Arc<dyn Root>, 0),
+        Lead::Map(places) => (places.root().clone(), places.steps()),
+    };
+    assert!(
+        steps < STEPS_MAX,
+        "an address mapped {STEPS_MAX} times, the most that there may be, is mapped again"
+    );
+    Arc::new(Mapped {
+        root,
+        steps: steps + 1,
+        behind: Way::from(lead),
+        map,
+    })
 }
 
 impl<N, M, F> Places<N> for Mapped<M, F>
 where
+    M: Send,
     F: Fn(N) -> M + Send + Sync,
 {
-    fn actor(&self) -> &dyn Live {
-        self.behind.actor()
+    fn root(&self) -> &Arc<dyn Root> {
+        &self.root
     }
 
-    fn reserve(&self) -> Result<(), Refused> {
-        self.behind.reserve()
-    }
-
-    fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
-        self.behind.poll_reserve(wait, cx)
-    }
-
-    fn leave_line(&self, wait: Wait) {
-        self.behind.leave_line(wait);
+    fn steps(&self) -> usize {
+        self.steps
     }
 
     fn fill(&self, message: N) {
-        struct Place<'a, M>(Option<&'a dyn Places<M>>);
-        impl<M> Drop for Place<'_, M> {
+        struct Place<'a>(Option<&'a dyn Root>);
+        impl Drop for Place<'_> {
             fn drop(&mut self) {
                 if let Some(unfilled) = self.0 {
                     unfilled.give_up_place();
                 }
             }
         }
-        let mut place = Place(Some(&*self.behind));
+        let mut place = Place(Some(&*self.root));
         let message = (self.map)(message);
         place.0 = None;
-        self.behind.fill(message);
-    }
-
-    fn give_up_place(&self) {
-        self.behind.give_up_place();
+        match &self.behind {
+            Way::Actor(core) => core.fill(message),
+            Way::Map(places) => places.fill(message),
+        }
     }
 }

@@ -5,13 +5,14 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::UnwindSafe;
 use std::pin::Pin;
 use std::task::{Poll, Waker};
 
 use futures_core::Stream;
 
 use super::context::Context;
-use super::core::Core;
+use super::core::At;
 use super::reader::Reader;
 use crate::mailbox::Received;
 use crate::task::{Passage, run};
@@ -27,6 +28,9 @@ impl<'a, M> Recv<'a, M> {
         Recv { context }
     }
 }
+
+// As for `Held`; a source that panics is dropped.
+impl<M> UnwindSafe for Recv<'_, M> {}
 
 impl<M> Future for Recv<'_, M> {
     type Output = Option<M>;
@@ -84,7 +88,7 @@ impl<M> Stream for Context<M> {
 
 /// Nothing is waited for any more, so the next message need wake nobody.
 #[inline]
-fn done<M>(core: &Core<M>, reader: &mut Reader<M>) {
+fn done<M>(core: At<'_, M>, reader: &mut Reader<M>) {
     if reader.take_waits() {
         core.stop_receiving();
     }
@@ -125,7 +129,7 @@ impl<M> Context<M> {
     #[inline(never)]
     fn poll_recv_anyhow(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.drop_sources_if_closed();
-        if self.core.is_doomed() {
+        if self.core.at().is_doomed() {
             return self.poll_doomed(waker);
         }
         if run::is_spent() {
@@ -162,6 +166,7 @@ impl<M> Context<M> {
     }
 
     fn poll_closed(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        self.drop_sources();
         let (core, reader) = self.parts();
         done(core, reader);
         // What it had may have been dropped, so this is no end of messages.
@@ -174,7 +179,7 @@ impl<M> Context<M> {
     /// A killed or cancelled actor is dropped when it next suspends, so that is what this does.
     fn poll_doomed(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.drop_batch();
-        if self.core.receive_in_run(waker) {
+        if self.core.at().receive_in_run(waker) {
             Poll::Pending
         } else {
             Poll::Ready(None)

@@ -8,20 +8,23 @@ mod loom;
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use super::address::{Address, Sending};
+use super::lead::Lead;
+use super::sending::Sending;
 use crate::contain::contain;
 use crate::error::{AskError, TellError};
 use crate::lock::Half;
 use crate::runtime::asks::{self, Listing};
-use crate::sync::mutant;
+use crate::sync::{Process, mutant};
 use crate::task::run;
 use crate::time::Sleep;
+use crate::timers::Kind;
 
 enum Slot<T> {
     /// No answer yet; the asker may have left its waker.
@@ -36,7 +39,7 @@ enum Slot<T> {
     Unwanted,
 }
 
-/// The right to answer an [`ask`](Address::ask), once.
+/// The right to answer an [`ask`](crate::Address::ask), once.
 ///
 /// It can be sent to another actor, and be used later. Dropping it without an answer gives the
 /// asker [`AskError::NoReply`].
@@ -137,13 +140,16 @@ struct Answer<T> {
     slot: Option<Half<Slot<T>>>,
     /// It was polled before.
     has_waited: bool,
+    /// That of the actor which is asked.
+    process: Process,
 }
 
 impl<T> Answer<T> {
-    fn new(slot: Half<Slot<T>>) -> Self {
+    fn new(slot: Half<Slot<T>>, process: Process) -> Self {
         Answer {
             slot: Some(slot),
             has_waited: false,
+            process,
         }
     }
 
@@ -218,15 +224,21 @@ fn deadlock_of(listing: Listing) -> AskError {
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        if let Some(half) = self.slot.take() {
+        let Some(half) = self.slot.take() else {
+            return;
+        };
+        if self.process.is_current() {
             let left = half.finish(|slot| std::mem::replace(slot, Slot::Unwanted));
             wake_or_drop(left, None);
+        } else {
+            // A thread of the parent process may have had it.
+            std::mem::forget(half);
         }
     }
 }
 
 pin_project! {
-    /// The future of [`Address::ask`].
+    /// The future of [`Address::ask`](crate::Address::ask).
     #[must_use = "futures do nothing unless polled"]
     pub struct Ask<'a, M, T, F> {
         step: Step<'a, M, T, F>,
@@ -238,16 +250,20 @@ pin_project! {
 }
 
 enum Step<'a, M, T, F> {
-    Question(&'a Address<M>, Option<F>),
+    Question(Lead<'a, M>, Option<F>),
     /// The question waits for room, or was delivered (`None`).
     Waiting(Option<Sending<'a, M>>, Answer<T>),
     Over,
 }
 
+// As for `Address`; the question is called once, and nothing is left of one that panics.
+impl<M, T, F> UnwindSafe for Ask<'_, M, T, F> {}
+impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
+
 impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
-    pub(super) fn new(address: &'a Address<M>, question: F) -> Self {
+    pub(super) fn new(lead: Lead<'a, M>, question: F) -> Self {
         Ask {
-            step: Step::Question(address, Some(question)),
+            step: Step::Question(lead, Some(question)),
             patience: None,
             deadline: None,
         }
@@ -256,6 +272,10 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     /// Gives up with [`AskError::TimedOut`] after `duration`, counted from the first poll.
     ///
     /// A second call replaces the first.
+    ///
+    /// Where [deadlocks are detected](crate::Builder::detect_deadlocks), an ask that waits for actors which
+    /// wait for each other ends earlier, with [`AskError::Deadlock`]. With
+    /// [`time::timeout`](crate::time::timeout) around it, it does not: that is a timer like any other.
     ///
     /// # Panics
     /// As [`sleep`](crate::time::sleep): the future does, outside any runtime, if the process's timer
@@ -270,22 +290,26 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     type Output = Result<T, AskError>;
 
     /// # Panics
-    /// If it is polled again after it was ready.
+    /// If it is polled again after it was ready; if the actor's runtime is the parent process's, after a `fork`.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if let Step::Question(address, question) = this.step
-            && let (address, Some(question)) = (*address, question.take())
+        let mut kind = Kind::Event;
+        if let Step::Question(lead, question) = this.step
+            && let (lead, Some(question)) = (*lead, question.take())
         {
+            let process = lead.checked_process();
             this.deadline.set(this.patience.map(crate::time::sleep));
-            let listing = asks::list(|| (run::actor(), address.actor().info()));
+            let time_out = this.deadline.as_ref().get_ref().as_ref();
+            let listing = asks::list(time_out, || (run::actor(), lead.live().info()));
+            kind = listing.as_ref().map_or(kind, Listing::kind);
             let (theirs, ours) = Half::pair(listing.map_or(Slot::Open(None), Slot::Listed));
             // First, so that the slot is left as it should be if the question panics.
-            *this.step = Step::Waiting(None, Answer::new(ours));
-            match address.tell(question(Reply::new(theirs))) {
+            *this.step = Step::Waiting(None, Answer::new(ours, process));
+            match lead.tell(question(Reply::new(theirs))) {
                 Ok(()) => {}
                 Err(TellError::Full(question)) => {
                     if let Step::Waiting(send, _) = this.step {
-                        *send = Some(address.send(question));
+                        *send = Some(Sending::new(lead, question));
                     }
                 }
                 Err(TellError::Closed(refused)) => {
@@ -316,10 +340,13 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         if polled.is_pending()
             && let Some(deadline) = this.deadline.as_pin_mut()
         {
-            polled = deadline.poll(cx).map(|()| Err(AskError::TimedOut));
+            let over = deadline.get_mut().poll_as(kind, cx);
+            polled = over.map(|()| Err(AskError::TimedOut));
         }
         if polled.is_ready() {
             *this.step = Step::Over;
+        } else {
+            answer.process.check();
         }
         polled
     }

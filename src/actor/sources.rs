@@ -1,29 +1,33 @@
 //! What `recv` polls beside the mailbox: timers, streams, and what comes back from elsewhere.
 //!
 //! Sources belong to the context: they are polled by `recv` alone, on whatever executor that is, and
-//! dropped with it, or by the first `recv` after the mailbox was closed. While there is one the
-//! actor is not closed for want of addresses. `recv` begins with the mailbox and with the sources in
-//! turn, so neither keeps the other waiting. A panic ends the source and goes no further.
+//! dropped with it, or by the first `recv` after the mailbox was closed. One in the foreground has an address of
+//! its actor, so that is not closed for want of addresses. `recv` begins with the mailbox and with the sources in
+//! turn, so neither keeps the other waiting. A panic ends the source, and the home is told of it.
 
+mod guard;
 mod returns;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::stream::{AbortHandle, SelectAll, abortable, once};
+use futures_util::stream::{SelectAll, once};
 use futures_util::{FutureExt, StreamExt};
 
+pub use guard::SourceGuard;
+use guard::{Standing, Switch};
 pub use returns::{Returned, Returns};
 
 use super::address::Address;
 use super::context::Context;
-use crate::contain::{attempt, contain};
+use crate::contain::{Panic, attempt_on, contain};
 use crate::error::Fault;
 use crate::mailbox::Flags;
 use crate::task::Passage;
-use crate::time::{Instant, Interval, sleep};
+use crate::time::{Interval, sleep};
 
 /// All sources of one actor.
 pub(super) struct Sources<M> {
@@ -32,27 +36,52 @@ pub(super) struct Sources<M> {
     first: bool,
     /// Whom they wake, since they were found pending.
     waker: Waker,
-    /// Keeps the mailbox open.
-    _address: Address<M>,
 }
 
-/// One source; its panics stay here.
-struct Source<M>(Option<Pin<Box<dyn Stream<Item = M> + Send>>>);
+/// One source.
+struct Source<M> {
+    /// `None` once it is over.
+    stream: Option<Pin<Box<dyn Stream<Item = M> + Send>>>,
+    /// What it shares with its guard, if there is one.
+    switch: Option<Arc<Switch>>,
+    /// Keeps the actor open.
+    address: Option<Address<M>>,
+}
+
+impl<M> Source<M> {
+    /// Drops the stream; a panic of that stays here.
+    fn end(&mut self) {
+        contain(|| self.stream = None);
+        self.address = None;
+    }
+}
 
 impl<M> Stream for Source<M> {
-    type Item = M;
+    type Item = Result<M, Panic>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<M>> {
-        let Some(stream) = &mut self.0 else {
-            return Poll::Ready(None);
-        };
-        attempt(|| stream.as_mut().poll_next(cx)).unwrap_or(Poll::Ready(None))
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
+        let standing = self.switch.as_ref().map(|switch| switch.look(cx.waker()));
+        match standing {
+            None | Some(Standing::Foreground) => {}
+            Some(Standing::Background) => self.address = None,
+            Some(Standing::Cancelled) => self.end(),
+        }
+        let polled = attempt_on(
+            &mut *self,
+            |source| Some(source.stream.as_mut()?.as_mut().poll_next(cx)),
+            Source::end,
+        );
+        match polled {
+            Ok(None) => Poll::Ready(None),
+            Ok(Some(polled)) => polled.map(|item| item.map(Ok)),
+            Err(panic) => Poll::Ready(Some(Err(panic))),
+        }
     }
 }
 
 impl<M> Drop for Source<M> {
     fn drop(&mut self) {
-        contain(|| self.0 = None);
+        self.end();
     }
 }
 
@@ -77,17 +106,19 @@ impl<M> Context<M> {
             sources.waker.clone_from(waker);
         }
         let mut cx = TaskContext::from_waker(&sources.waker);
-        match sources.all.poll_next_unpin(&mut cx) {
-            Poll::Ready(Some(message)) => {
-                core.trace(|| Passage::FromSource(std::any::type_name::<M>()));
-                Some(message)
+        loop {
+            match sources.all.poll_next_unpin(&mut cx) {
+                Poll::Ready(Some(Ok(message))) => {
+                    core.trace(|| Passage::FromSource(std::any::type_name::<M>()));
+                    return Some(message);
+                }
+                Poll::Ready(Some(Err(panic))) => core.report(panic),
+                Poll::Ready(None) => break,
+                Poll::Pending => return None,
             }
-            Poll::Ready(None) => {
-                self.drop_sources();
-                None
-            }
-            Poll::Pending => None,
         }
+        self.drop_sources();
+        None
     }
 
     pub(super) fn drop_sources(&mut self) {
@@ -101,22 +132,34 @@ impl<M> Context<M> {
         }
     }
 
-    fn add(&mut self, source: impl Stream<Item = M> + Send + 'static) {
-        let source = Source(Some(Box::pin(source)));
+    fn add(&mut self, stream: impl Stream<Item = M> + Send + 'static, switch: Option<Arc<Switch>>) {
         self.drop_sources_if_closed();
         let (core, reader) = self.parts();
-        if let Some(sources) = reader.sources() {
-            sources.all.push(source);
-        } else if let Some(address) = Address::own(core) {
-            let mut all = SelectAll::new();
-            all.push(source);
+        let is_closed = core.is_closed();
+        let source = Source {
+            stream: Some(Box::pin(stream)),
+            switch,
+            address: (!is_closed).then(|| Address::own(core)),
+        };
+        if is_closed {
+            return;
+        }
+        if !reader.has_sources() {
             reader.put_sources(Sources {
-                all,
+                all: SelectAll::new(),
                 first: false,
                 waker: Waker::noop().clone(),
-                _address: address,
             });
         }
+        if let Some(sources) = reader.sources() {
+            sources.all.push(source);
+        }
+    }
+
+    fn add_guarded(&mut self, stream: impl Stream<Item = M> + Send + 'static) -> SourceGuard {
+        let switch = Switch::new();
+        self.add(stream, Some(switch.clone()));
+        SourceGuard::new(switch)
     }
 }
 
@@ -124,8 +167,11 @@ impl<M> Context<M> {
 ///
 /// They take no room in the mailbox and work on any executor. `recv` alone polls them (and
 /// [`try_recv`](Context::try_recv)); they are dropped with the actor, and when it receives after its
-/// mailbox was closed. As long as one is left, the actor is not closed for want of addresses. A
-/// source that is added after the close is dropped at once. A panic ends the source.
+/// mailbox was closed. As long as one is left, the actor is not closed for want of addresses, unless that is a
+/// [background](SourceGuard::background) source. A source that is added after the close is dropped at once.
+///
+/// A panic of a stream or of a closure ends that source and reaches
+/// [`on_fault`](crate::Builder::on_fault); a simulation takes it for a failure. The actor goes on.
 impl<M: Send + 'static> Context<M> {
     /// Gives `message` after `duration`, counted from this call.
     ///
@@ -142,9 +188,9 @@ impl<M: Send + 'static> Context<M> {
     ///     assert_eq!(spawn!(patient(_)).join().await.unwrap(), Some("nobody came"));
     /// });
     /// ```
-    pub fn send_after(&mut self, duration: Duration, message: M) -> TimerGuard {
+    pub fn send_after(&mut self, duration: Duration, message: M) -> SourceGuard {
         let waiting = sleep(duration);
-        self.add_timer(once(async move {
+        self.add_guarded(once(async move {
             waiting.await;
             message
         }))
@@ -183,18 +229,18 @@ impl<M: Send + 'static> Context<M> {
         &mut self,
         period: Duration,
         mut make: impl FnMut() -> M + Send + 'static,
-    ) -> TimerGuard {
+    ) -> SourceGuard {
         let ticks = Interval::after(period);
-        self.add_timer(ticks.map(move |_: Instant| make()))
+        self.add_guarded(ticks.map(move |_| make()))
     }
 
-    /// Gives the items of a stream, until it ends.
+    /// Gives the items of a stream, until it ends or the guard is dropped.
     ///
     /// ```
     /// use greenroom::{Context, spawn};
     ///
     /// async fn sum(mut cx: Context<u32>) -> u32 {
-    ///     cx.attach(futures::stream::iter([1, 2, 3]));
+    ///     cx.attach(futures::stream::iter([1, 2, 3])).detach();
     ///     let mut sum = 0;
     ///     while let Some(number) = cx.recv().await {
     ///         sum += number;
@@ -206,8 +252,8 @@ impl<M: Send + 'static> Context<M> {
     ///     assert_eq!(spawn!(sum(_)).join().await.unwrap(), 6);
     /// });
     /// ```
-    pub fn attach(&mut self, stream: impl Stream<Item = M> + Send + 'static) {
-        self.add(stream);
+    pub fn attach(&mut self, stream: impl Stream<Item = M> + Send + 'static) -> SourceGuard {
+        self.add_guarded(stream)
     }
 
     /// Gives what `make` makes of the result of an actor, a task or a future, when that is there.
@@ -215,8 +261,9 @@ impl<M: Send + 'static> Context<M> {
     /// Give it the [`Handle`](crate::Handle) itself: its `join` is a future like any other, whose
     /// value is a result already.
     ///
-    /// The actor reads on meanwhile. The result is an `Err` if the other one panicked, was killed
-    /// or was cancelled. Dropped before, a [`Task`](crate::Task) or future is cancelled, and a
+    /// The actor reads on meanwhile. The result is an `Err` if the actor, task or future panicked, was killed
+    /// or was cancelled; such a panic does not reach [`on_fault`](crate::Builder::on_fault). When the source is
+    /// dropped first, a [`Task`](crate::Task) or future is cancelled, and a
     /// [`Handle`](crate::Handle) gives up its address and its result.
     ///
     /// ```
@@ -236,36 +283,6 @@ impl<M: Send + 'static> Context<M> {
         returns: R,
         make: impl FnOnce(Result<R::Value, Fault>) -> M + Send + 'static,
     ) {
-        self.add(once(returns.returned().map(make)));
-    }
-
-    fn add_timer(&mut self, timer: impl Stream<Item = M> + Send + 'static) -> TimerGuard {
-        let (timer, cancel) = abortable(timer);
-        self.add(timer);
-        TimerGuard(Some(cancel))
-    }
-}
-
-/// Keeps a timer of [`send_after`](Context::send_after) or [`send_every`](Context::send_every);
-/// dropping it cancels the timer.
-///
-/// After that the timer gives nothing, also if it was due already.
-#[derive(Debug)]
-#[must_use = "a timer is cancelled when its guard is dropped; use `detach` to let it go on"]
-pub struct TimerGuard(Option<AbortHandle>);
-
-impl TimerGuard {
-    /// Lets the timer go on without a guard.
-    pub fn detach(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for TimerGuard {
-    fn drop(&mut self) {
-        if let Some(cancel) = &self.0 {
-            // It wakes the actor, so that a timer that kept it open no longer does.
-            contain(|| cancel.abort());
-        }
+        self.add(once(returns.returned().map(make)), None);
     }
 }

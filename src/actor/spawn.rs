@@ -281,7 +281,7 @@ impl Place for Current {
 
     fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
         let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
-        judge_priority(&runtime, priority)?;
+        judge(&runtime, priority)?;
         Ok((runtime, ()))
     }
 }
@@ -291,7 +291,7 @@ impl Place for &Runtime {
     type Kept = ();
 
     fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
-        judge_priority(self.inner(), priority)?;
+        judge(self.inner(), priority)?;
         Ok((self.inner().clone(), ()))
     }
 }
@@ -301,7 +301,7 @@ impl Place for &Pinned {
     type Kept = ();
 
     fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
-        judge_priority(self.seat().runtime(), priority)?;
+        judge(self.seat().runtime(), priority)?;
         Ok((self.seat().clone(), ()))
     }
 }
@@ -323,14 +323,17 @@ impl Place for Detached {
     fn home(&self, name: Option<&str>, priority: u8) -> Result<(Arc<Seat>, Pinned), SpawnProblem> {
         let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
         // Before there is a thread.
-        judge_priority(&runtime, priority)?;
+        judge(&runtime, priority)?;
         let own = Pinned::start_detached(&runtime, name)
             .map_err(|error| SpawnProblem::Thread(error.kind()))?;
         Ok((own.seat().clone(), own))
     }
 }
 
-fn judge_priority(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
+fn judge(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
+    if !runtime.is_here() {
+        return Err(SpawnProblem::Forked);
+    }
     let highest = runtime.options().priorities;
     if priority > highest {
         return Err(SpawnProblem::Priority { priority, highest });

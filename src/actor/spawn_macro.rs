@@ -1,7 +1,7 @@
 //! `spawn!`: a thin front of the builders.
 
 /// Spawns an actor: a call of an `async fn` in which `_` stands for the context, a closure, or a
-/// value whose type implements [`Actor`](crate::Actor).
+/// value whose type implements [`Actor`](crate::Actor); or any expression that gives one of the last two.
 ///
 /// ```
 /// use greenroom::{Context, spawn};
@@ -29,6 +29,25 @@
 /// Options, in any order, are the methods of [`ActorBuilder`](crate::ActorBuilder): `name`,
 /// `capacity`, `priority`, `on`.
 ///
+/// A closure that a block or a variable gives needs the type of its parameter:
+///
+/// ```
+/// # use greenroom::{Context, spawn};
+/// # greenroom::run(async {
+/// let limit = std::sync::Arc::new(3);
+/// let counter = spawn!({
+///     let limit = limit.clone();
+///     move |mut cx: Context<()>| async move {
+///         for _ in 0..*limit {
+///             cx.recv().await;
+///         }
+///     }
+/// }, name = "counter");
+/// # (0..3).for_each(|_| counter.tell(()).unwrap());
+/// # counter.join().await.unwrap();
+/// # });
+/// ```
+///
 /// It gives a [`Handle`](crate::Handle). An expression of more than about a hundred tokens runs into
 /// the compiler's recursion limit: bind it to a name first.
 ///
@@ -51,7 +70,7 @@ macro_rules! spawn {
     };
     // Any other value.
     (@actor [$($actor:tt)+] $(, $option:ident = $value:expr)* $(,)?) => {
-        $crate::actor_from($($actor)+)$(.$option($value))*.spawn()
+        $crate::into_actor($($actor)+)$(.$option($value))*.spawn()
     };
     (@actor [$($actor:tt)*] $next:tt $($rest:tt)*) => {
         $crate::spawn!(@actor [$($actor)* $next] $($rest)*)
@@ -78,7 +97,7 @@ macro_rules! spawn {
         $crate::spawn!(@later [$($left)*] $callee $args $opts)
     };
     (@later [] [$($callee:tt)+] [$($args:tt)*] [$($opts:tt)*]) => {
-        $crate::actor_from($($callee)+($($args)*))$($opts)*.spawn()
+        $crate::into_actor($($callee)+($($args)*))$($opts)*.spawn()
     };
 
     // The arguments, one at a time: context, callee, bound, in the call, left, options. All names

@@ -14,6 +14,7 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::spawn::ActorBuilder;
 use crate::contain::contain;
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Flags};
-use crate::runtime::{Inner, current};
+use crate::runtime::{Inner, current, print_fault};
 use crate::sync::{Mutex, yield_now};
 use crate::task::{CellHome, Header, Home, Passage, Runnable, TaskInfo, Ticket};
 
@@ -107,6 +108,10 @@ unsafe impl<M: Send, A, Fut> Sync for Split<M, A, Fut> {}
 
 impl<M, A, Fut> Unpin for Split<M, A, Fut> {}
 
+// An actor that panics is dropped, and its panic kept.
+impl<M, A, Fut> UnwindSafe for Split<M, A, Fut> {}
+impl<M, A, Fut> RefUnwindSafe for Split<M, A, Fut> {}
+
 impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
     type Output = Result<Fut::Output, Fault>;
 
@@ -125,7 +130,7 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
             return Poll::Pending;
         }
         // SAFETY: (A3, L1) ended, and this has the one right to the result, of this type.
-        let result = unsafe { core.take_result() };
+        let result = unsafe { core.at().take_result() };
         this.core = None;
         this.outside.forget_waker();
         Poll::Ready(result)
@@ -137,7 +142,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         let Some(core) = self.core.take() else {
             return;
         };
-        core.doom(Doom::Cancelled);
+        core.at().doom(Doom::Cancelled);
         while !core.mailbox.peek().has(Flags::ENDED) {
             match self.outside.take(None) {
                 Some(runnable) => drop(runnable),
@@ -147,7 +152,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         }
         core.mailbox.unjoin();
         // SAFETY: (A3, L1) ended, and nobody else can ask for the result.
-        unsafe { core.drop_result() };
+        unsafe { core.at().drop_result() };
         self.outside.forget_waker();
     }
 }
@@ -213,8 +218,16 @@ impl Home for Arc<Outside> {
 
     fn untrack(&self, _ticket: Ticket) {}
 
-    /// What becomes of it is the future's result, so nothing is left to tell.
-    fn report(&self, _unjoined: &Unjoined<'_>) {}
+    /// What becomes of the actor is the future's result, so only its sources are left to tell of.
+    fn report(&self, unjoined: &Unjoined<'_>) {
+        if !unjoined.is_source {
+            return;
+        }
+        match self.runtime.clone().or_else(current::runtime) {
+            Some(runtime) => runtime.report(unjoined),
+            None => print_fault(unjoined),
+        }
+    }
 }
 
 impl CellHome for Arc<Outside> {

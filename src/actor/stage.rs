@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::contain::{attempt, contain};
+use crate::contain::{attempt_on, contain};
 use crate::error::Fault;
 
 pub(super) enum Stage<F, Fut, T> {
@@ -24,29 +24,35 @@ impl<F, Fut, T> Stage<F, Fut, T>
 where
     Fut: Future<Output = T>,
 {
-    /// Polls the future, made by `begin` at the first time.
+    /// Polls the future, made by `begin` at the first time. If that panics, the future is dropped while that
+    /// unwinds, after a call of `panicked`.
     ///
     /// # Safety
     /// The stage stays where it is for the rest of its life (S1).
     pub(super) unsafe fn poll(
         &mut self,
         begin: impl FnOnce(F) -> Fut,
+        panicked: impl Fn(),
         cx: &mut Context<'_>,
     ) -> Poll<Result<T, Fault>> {
-        let polled = attempt(|| {
-            if let Stage::Waiting(_) = self {
-                let Stage::Waiting(actor) = std::mem::replace(self, Stage::Gone) else {
+        let poll = |stage: &mut Self| {
+            if let Stage::Waiting(_) = stage {
+                let Stage::Waiting(actor) = std::mem::replace(stage, Stage::Gone) else {
                     unreachable!("looked at just now")
                 };
-                *self = Stage::Running(begin(actor));
+                *stage = Stage::Running(begin(actor));
             }
-            match self {
+            match stage {
                 // SAFETY: (S1) the caller's promise.
                 Stage::Running(future) => unsafe { Pin::new_unchecked(future) }.poll(cx),
                 _ => unreachable!("an actor is polled only while it has a future"),
             }
-        });
-        match polled {
+        };
+        let clear = |stage: &mut Self| {
+            panicked();
+            stage.clear();
+        };
+        match attempt_on(self, poll, clear) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Err(panic) => Poll::Ready(Err(Fault::Panicked(panic))),

@@ -4,9 +4,10 @@
 //! `join` gives back is the value.
 
 use std::future::{Future, ready};
+use std::marker::PhantomData;
 
 use super::context::Context;
-use super::spawn::ActorBuilder;
+use super::spawn::{ActorBuilder, actor};
 
 /// A value that handles messages: the struct form of an actor.
 ///
@@ -63,6 +64,71 @@ pub trait Actor: Send + Sized {
         let _ = cx;
         ready(())
     }
+}
+
+/// What [`spawn!`](crate::spawn!) takes but a call: a function or closure, or a value that is an actor.
+///
+/// `Kind` tells the two apart, and is found by the compiler: nothing is both.
+///
+/// ```compile_fail,E0277
+/// greenroom::spawn!(42); // `{integer}` is not an actor
+/// ```
+///
+/// ```compile_fail,E0277
+/// let count = 42;
+/// greenroom::spawn!({ move |n: u32| async move { count + n } }); // it takes no context
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an actor",
+    label = "neither takes a `Context` and gives a future, nor implements `Actor`",
+    note = "a call of an async fn needs `_` where the context goes: `spawn!(tally(_, 40))`",
+    note = "a closure takes the context, and gives a future: `|mut cx: Context<u32>| async move {{ .. }}`",
+    note = "any other value is an actor if its type implements `Actor`"
+)]
+pub trait IntoActor<Kind>: Sized {
+    /// What it is told.
+    type Message;
+    /// What `join` gives.
+    type Output;
+
+    /// Begins it.
+    fn into_actor(self) -> ActorBuilder<Self::Message, Self, impl Future<Output = Self::Output>>;
+}
+
+/// The kind of what is called with the context.
+pub struct Called<M>(PhantomData<M>);
+
+/// The kind of what implements [`Actor`].
+pub struct Valued;
+
+impl<M, F, Fut> IntoActor<Called<M>> for F
+where
+    M: Send + 'static,
+    F: FnOnce(Context<M>) -> Fut,
+    Fut: Future,
+{
+    type Message = M;
+    type Output = Fut::Output;
+
+    fn into_actor(self) -> ActorBuilder<M, F, impl Future<Output = Fut::Output>> {
+        actor(self)
+    }
+}
+
+impl<A: Actor> IntoActor<Valued> for A {
+    type Message = A::Message;
+    type Output = A;
+
+    fn into_actor(self) -> ActorBuilder<A::Message, A, impl Future<Output = A>> {
+        actor_from(self)
+    }
+}
+
+/// Begins what `spawn!` was given, for that alone.
+pub fn into_actor<Kind, A: IntoActor<Kind>>(
+    actor: A,
+) -> ActorBuilder<A::Message, A, impl Future<Output = A::Output>> {
+    actor.into_actor()
 }
 
 /// Begins an actor that is a value, as [`actor`](crate::actor()) does for a function.

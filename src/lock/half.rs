@@ -14,6 +14,7 @@ mod loom;
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 
 use crate::blocks;
@@ -42,6 +43,10 @@ pub(crate) struct Half<T> {
 unsafe impl<T: Send> Send for Half<T> {}
 // SAFETY: (H1) a half that is shared gives access only by way of the lock.
 unsafe impl<T: Send> Sync for Half<T> {}
+
+// No user code runs while the value is held, so no panic leaves it half changed.
+impl<T> UnwindSafe for Half<T> {}
+impl<T> RefUnwindSafe for Half<T> {}
 
 impl<T> Half<T> {
     pub(crate) fn pair(value: T) -> (Self, Self) {

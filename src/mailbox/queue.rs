@@ -107,15 +107,9 @@ impl<M> Queue<M> {
 
     /// How many messages there are, counted block by block.
     pub(crate) fn len(&self) -> usize {
-        let mut len = 0;
-        let mut at = self.last;
-        while let Some(block) = at {
-            // SAFETY: (Q1) our block, in a ring of our blocks.
-            let block = unsafe { block.as_ref() };
-            len += usize::from(block.written - block.read);
-            at = Some(block.next).filter(|&next| Some(next) != self.last);
-        }
-        len
+        // SAFETY: (Q1) our blocks, from the first of the ring to the last.
+        self.last
+            .map_or(0, |last| unsafe { count(last.as_ref().next, last) })
     }
 
     /// Takes all messages at once.
@@ -138,7 +132,6 @@ pub(crate) struct Batch<M> {
 unsafe impl<M: Send> Send for Batch<M> {}
 
 impl<M> Batch<M> {
-    #[cfg(test)]
     pub(crate) const EMPTY: Self = Batch { first: None };
 
     /// As a pointer, aligned as one is; null if it is empty.
@@ -157,6 +150,13 @@ impl<M> Batch<M> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
+    }
+
+    /// How many messages there are, counted block by block.
+    pub(crate) fn len(&self) -> usize {
+        // SAFETY: (Q1) our blocks; the last one is its own successor.
+        self.first
+            .map_or(0, |first| unsafe { count(first, NonNull::dangling()) })
     }
 
     /// Takes the oldest message.
@@ -188,6 +188,23 @@ impl<M> Batch<M> {
 impl<M> Drop for Batch<M> {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+/// How many messages are in the blocks from this one to `last`, or to the one that is its own successor.
+///
+/// # Safety
+/// The blocks are alive, and no other thread uses them.
+unsafe fn count<M>(first: NonNull<Block<M>>, last: NonNull<Block<M>>) -> usize {
+    let (mut block, mut len) = (first, 0);
+    loop {
+        // SAFETY: the caller's duty.
+        let here = unsafe { block.as_ref() };
+        len += usize::from(here.written - here.read);
+        if block == last || here.next == block {
+            return len;
+        }
+        block = here.next;
     }
 }
 

@@ -221,7 +221,11 @@ impl<M> Mailbox<M> {
     }
 
     /// Gives all waiting senders their message back. The mailbox is closed.
-    pub(super) fn refuse_line(&self) {
+    pub(crate) fn refuse_line(&self) {
+        // The line grows no more.
+        if !self.peek().has(Flags::WAITED_FOR) {
+            return;
+        }
         while let Some(waker) = self.lock(|flags, shared| {
             let bound = shared.bound()?;
             flags.clear(Flags::WAITED_FOR);

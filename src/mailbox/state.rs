@@ -47,8 +47,8 @@ impl Flags {
     pub(crate) const ENDED: Flags = Flags(1 << 10);
     /// Somebody may still ask for the result.
     pub(crate) const JOINABLE: Flags = Flags(1 << 11);
-    /// The actor has not received yet: it is not closed for want of addresses.
-    pub(crate) const STARTING: Flags = Flags(1 << 12);
+    /// No address is left: the reader closes when it finds nothing.
+    pub(crate) const ABANDONED: Flags = Flags(1 << 12);
     /// Places are reserved whose messages are still to come.
     pub(crate) const RESERVED: Flags = Flags(1 << 13);
     /// Nobody will receive what is put in a reserved place.
@@ -89,10 +89,21 @@ impl Flags {
         self.has(Flags::FILLED) || self.is_at_its_end()
     }
 
-    /// Whether no message will come: closed, and nothing that was accepted is still to be made.
-    pub(crate) fn is_at_its_end(self) -> bool {
+    /// Whether nothing will come after what is in the queue: the mailbox is closed or abandoned, and nothing
+    /// that was accepted is still to be made. An abandoned one may have a line, of senders by weak addresses.
+    fn is_at_its_end(self) -> bool {
         let reserved = self.has(Flags::RESERVED) && !mutant("reserved_is_not_waited_for");
-        self.has(Flags::CLOSED) && !reserved
+        let abandoned = self.has(Flags::ABANDONED) && !self.has(Flags::WAITED_FOR);
+        (self.has(Flags::CLOSED) || abandoned) && !reserved
+    }
+
+    /// The reader has found no message: says whether none will come, and then closes for good.
+    pub(crate) fn reach_the_end(&mut self) -> bool {
+        let ended = self.is_at_its_end();
+        if ended {
+            self.set(Flags::CLOSED);
+        }
+        ended
     }
 
     pub(crate) const fn or(self, other: Flags) -> Flags {

@@ -123,7 +123,7 @@ fn a_mailbox_counts_what_was_accepted_and_is_not_taken() {
         let _ = mailbox.close();
         assert!(mailbox.tell(7).is_err());
         assert_eq!(mailbox.len(), left);
-        assert_eq!(mailbox.drain(), left);
+        assert_eq!(mailbox.drain().clear(), left);
         assert_eq!(mailbox.len(), 0);
     }
 }

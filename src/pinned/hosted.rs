@@ -93,6 +93,7 @@ impl<T: 'static> Hosted<T> {
         });
         let mut sent: Option<Job<_, _, _>> = None;
         let end = poll_fn(|cx| match &mut sent {
+            _ if !seat.runtime().is_here() => Poll::Ready(JobEnd::Lost),
             Some(job) => Pin::new(job).poll(cx),
             None => {
                 sent = job.take().map(|job| seat.send(job, cx.waker().clone()));
@@ -109,6 +110,9 @@ impl<T: 'static> Hosted<T> {
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        if !self.kept.seat().runtime().is_here() {
+            return;
+        }
         let key = self.key;
         Seat::spawn(self.kept.seat(), move || async move {
             let value: Option<Rc<dyn Any>> = Seat::with_local(|local| local.remove(key));

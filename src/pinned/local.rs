@@ -57,6 +57,11 @@ impl Local {
         matches!(self.seat.kind, Kind::Detached)
     }
 
+    /// Whether a foreign loop drives the thread, which asks for its next deadline.
+    pub(crate) fn is_stage(&self) -> bool {
+        matches!(self.seat.kind, Kind::Stage(_))
+    }
+
     pub(super) fn insert(&self, value: Rc<dyn Any>) -> usize {
         self.hosted.borrow_mut().insert(value)
     }

@@ -2,6 +2,7 @@
 //! a pinned thread that takes what a shutdown waits for.
 
 mod call;
+mod nested;
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
 use crate::task::Home;
 
 /// A pinned thread that this model starts itself.
-fn start_seat(inner: &Arc<Inner>) -> (Arc<Seat>, JoinHandle<()>) {
-    let seat = Arc::new(Seat::new(inner, String::new(), Kind::Own));
+fn start_seat(inner: &Arc<Inner>, kind: Kind) -> (Arc<Seat>, JoinHandle<()>) {
+    let seat = Arc::new(Seat::new(inner, String::new(), kind));
     inner.rise();
     let own = seat.clone();
     let thread = spawn(move || own.serve());
@@ -34,7 +35,7 @@ fn push_to(seat: &Arc<Seat>, body: impl FnOnce() + 'static) -> Arc<Fate> {
 fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (seat, thread) = start_seat(&inner);
+        let (seat, thread) = start_seat(&inner, Kind::Own);
         let (own, kept) = (inner.clone(), seat.clone());
         let fate = push_to(&seat, move || {
             let ending = own.clone();
@@ -53,7 +54,7 @@ fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle
 fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (seat, thread) = start_seat(&inner);
+        let (seat, thread) = start_seat(&inner, Kind::Own);
         let workers = start(&inner);
         let (own, kept) = (inner.clone(), seat.clone());
         let fate = push(&inner, move || {

@@ -15,8 +15,12 @@ mod home;
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::task::Waker;
+
+use futures_util::FutureExt;
+use futures_util::future::lazy;
 
 use super::call::Call;
 use super::local::Local;
@@ -48,6 +52,10 @@ pub struct Seat {
     /// How far its thread is: [`RUNNING`], [`LINGERING`] or [`ENDED`].
     stage: AtomicUsize,
 }
+
+// As for `Inner`; what panics on it is dropped.
+impl UnwindSafe for Seat {}
+impl RefUnwindSafe for Seat {}
 
 /// Whose thread it is.
 pub(super) enum Kind {
@@ -122,7 +130,7 @@ impl Seat {
 
     pub(super) fn let_go(self: &Arc<Self>) {
         // AcqRel: what was done under the other keeps is done before the thread ends.
-        if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 && self.runtime.is_here() {
             match self.runtime.simulation() {
                 // A stage stays until it is dropped.
                 None => self.parker.unpark(),
@@ -139,10 +147,11 @@ impl Seat {
         Fut::Output: Send + 'static,
     {
         let kept = Kept::new(this);
-        let future = async move {
-            let _kept = kept;
-            make().await
-        };
+        // Not `async`: that would drop what panics itself, and a drop that panics then ends the process.
+        let future = lazy(|_| make()).flatten().map(move |value| {
+            drop(kept);
+            value
+        });
         // SAFETY: (E1) before its first poll the future holds nothing but `make`, which is `Send`;
         // from then on the seat's thread alone polls and drops it.
         unsafe { spawn_unchecked(this.clone(), future) }
@@ -303,6 +312,8 @@ impl Seat {
             self.linger(place, spared);
             self.clear(local, &[]);
         }
+        // First, so that the shutdown, which sees the end, waits for the thread.
+        self.runtime.blocking.crew.leave();
         // Release pairs with the Acquire in `stage`.
         self.stage.store(ENDED, Ordering::Release);
     }
@@ -372,6 +383,7 @@ impl Seat {
         } else {
             contain(|| runnable.run());
         }
+        self.runtime.process().end_copy();
         place.running.set(None);
     }
 

@@ -1,22 +1,18 @@
-//! The pinned threads of a runtime: how they are started, asked to end, and joined.
+//! The pinned threads of a runtime: how they are started and asked to end.
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use super::seat::{ENDED, Kind, RUNNING, Seat};
 use crate::runtime::Inner;
-use crate::sync::Mutex;
-use crate::task::{Key, TaskInfo};
+use crate::sync::{LEFT_BEHIND, Mutex};
+use crate::task::{Key, Look, TaskInfo};
 
 pub(crate) struct Seats(Mutex<All>);
 
 #[derive(Default)]
 struct All {
-    /// Those of a simulation have no thread.
-    taken: Vec<(Arc<Seat>, Option<JoinHandle<()>>)>,
-    /// Threads that have left by themselves, which have only their thread-locals to drop.
-    left: Vec<JoinHandle<()>>,
+    taken: Vec<Arc<Seat>>,
     closed: bool,
 }
 
@@ -29,6 +25,9 @@ impl Seats {
         if let Some(at) = name.find('\0') {
             let text = format!("a pinned thread's name has a NUL at byte {at}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if !runtime.is_here() {
+            return Err(io::Error::other(LEFT_BEHIND));
         }
         let seat = Arc::new(Seat::new(runtime, name, Kind::Own));
         let mut all = self.0.lock();
@@ -45,7 +44,7 @@ impl Seats {
         let mut all = self.0.lock();
         match all.closed {
             true => seat.close(),
-            false => all.taken.push((seat.clone(), None)),
+            false => all.taken.push(seat.clone()),
         }
     }
 
@@ -71,26 +70,18 @@ impl Seats {
         started_or_fallen(seat, started)
     }
 
-    /// A thread has ended by itself; while the runtime is closing it is left to be joined.
+    /// A thread has ended by itself; while the runtime is closing it stays, to be asked how far it is.
     pub(super) fn leave(&self, seat: &Arc<Seat>) {
         let mut all = self.0.lock();
         if !all.closed {
-            let left = |(taken, _): &mut (Arc<Seat>, _)| Arc::ptr_eq(taken, seat);
-            let left: Vec<_> = all.taken.extract_if(.., left).collect();
-            all.left
-                .extend(left.into_iter().filter_map(|(_, thread)| thread));
+            all.taken.retain(|taken| !Arc::ptr_eq(taken, seat));
         }
         drop(all);
         seat.runtime().leave_seat();
     }
 
     fn seats(&self) -> Vec<Arc<Seat>> {
-        self.0
-            .lock()
-            .taken
-            .iter()
-            .map(|(seat, _)| seat.clone())
-            .collect()
+        self.0.lock().taken.clone()
     }
 
     /// How many actors live on all of them.
@@ -104,7 +95,7 @@ impl Seats {
     }
 
     /// Tells of the actors on all of them.
-    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, usize)) {
+    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, Look)) {
         for seat in self.seats() {
             seat.registry.describe_cells(&mut each);
         }
@@ -132,10 +123,9 @@ impl Seats {
         seats.iter().map(|seat| seat.clear_simulated(exempt)).sum()
     }
 
-    /// In a simulation: all that there are, of which none is looked at any more.
+    /// All that there are, of which none is looked at any more.
     pub(crate) fn take(&self) -> Vec<Arc<Seat>> {
-        let taken = std::mem::take(&mut self.0.lock().taken);
-        taken.into_iter().map(|(seat, _)| seat).collect()
+        std::mem::take(&mut self.0.lock().taken)
     }
 
     /// Tells all threads to end.
@@ -148,29 +138,14 @@ impl Seats {
         self.seats().iter().all(|seat| seat.stage() != RUNNING)
     }
 
-    /// Joins those that have ended; says how many are left behind, and which are not joined.
-    pub(crate) fn join(&self) -> (usize, Vec<Arc<Seat>>) {
-        let mut all = self.0.lock();
-        let (taken, left) = (
-            std::mem::take(&mut all.taken),
-            std::mem::take(&mut all.left),
-        );
-        drop(all);
-        // One of them may be here, in such a drop.
-        let here = std::thread::current().id();
-        for thread in left.into_iter().filter(|left| left.thread().id() != here) {
-            let _ = thread.join();
-        }
-        let (mut left_behind, mut staying) = (0, Vec::new());
-        for (seat, thread) in taken {
+    /// Lets go of all; says how many are left behind, and on which something may still live.
+    pub(crate) fn let_go(&self) -> (usize, Vec<Arc<Seat>>) {
+        let (mut left_behind, mut staying) = (0, self.take());
+        staying.retain(|seat| {
             let stage = seat.stage();
-            if stage == ENDED {
-                let _ = thread.map(JoinHandle::join);
-                continue;
-            }
             left_behind += usize::from(stage == RUNNING);
-            staying.push(seat);
-        }
+            stage != ENDED
+        });
         (left_behind, staying)
     }
 }
@@ -185,17 +160,14 @@ fn started_or_fallen(seat: Arc<Seat>, started: io::Result<()>) -> io::Result<Arc
 
 impl All {
     fn start(&mut self, seat: &Arc<Seat>) -> io::Result<()> {
-        if seat.runtime().simulation().is_some() {
-            self.taken.push((seat.clone(), None));
-            return Ok(());
+        let runtime = seat.runtime();
+        // In a simulation it has no thread.
+        if runtime.simulation().is_none() {
+            runtime.rise();
+            let (name, own) = (seat.name().to_owned(), seat.clone());
+            runtime.blocking.crew.start(name, move || own.serve())?;
         }
-        seat.runtime().rise();
-        let own = seat.clone();
-        let thread = std::thread::Builder::new()
-            .name(seat.name().to_owned())
-            .spawn(move || own.serve())?;
-        self.taken.push((seat.clone(), Some(thread)));
-        self.left.retain(|left| !left.is_finished());
+        self.taken.push(seat.clone());
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,8 @@ use crate::runtime::{Builder, Inner, Runtime};
 /// the loop does not notice. Dropping the stage cancels all that lives there, on its thread, and drops what
 /// is hosted; from then on it takes nothing. In one of its own tasks, that is done when its turn ends. A stage
 /// that is never dropped, but forgotten, keeps all that for ever: nothing is dropped on another thread.
+///
+/// In a child of `fork` the methods of a stage of the parent's panic, and its drop leaves what lives there alone.
 ///
 /// Document 1: SDL's events must be handled on the thread that initialised it.
 ///
@@ -87,6 +90,10 @@ pub struct Stage {
     local: Rc<Local>,
 }
 
+// As for `Seat`.
+impl UnwindSafe for Stage {}
+impl RefUnwindSafe for Stage {}
+
 impl Pinned {
     /// Makes the calling thread a pinned thread of the current runtime, or of none.
     ///
@@ -127,6 +134,7 @@ impl Runtime {
 impl Stage {
     #[track_caller]
     fn new(runtime: &Arc<Inner>) -> Stage {
+        runtime.check_process();
         if runtime.simulation().is_some() {
             panic!(
                 "a stage of a simulated runtime, which has one thread for all: use `spawn_pinned`"
@@ -148,7 +156,11 @@ impl Stage {
         }
     }
 
+    /// # Panics
+    /// In a child of a `fork`, if it is a stage of the parent's.
+    #[track_caller]
     fn seat(&self) -> &Seat {
+        self.local.runtime().check_process();
         &self.local.seat
     }
 
@@ -156,8 +168,9 @@ impl Stage {
     ///
     /// What becomes ready meanwhile is left for the next call, for which [`on_wake`](Stage::on_wake) is
     /// called. Timers that are over are fired first.
+    #[track_caller]
     pub fn run_ready(&self) -> usize {
-        self.local.take_call_back();
+        self.seat().call().take_back();
         self.local.run_ready()
     }
 
@@ -166,9 +179,10 @@ impl Stage {
     ///
     /// It looks at the clock after each turn, so it takes longer than that by at most one turn; timers that
     /// are over are fired then. With a budget of zero nothing runs, so leave some to each frame.
+    #[track_caller]
     pub fn run_ready_for(&self, budget: Duration) -> usize {
         let end = Instant::now().checked_add(budget);
-        self.local.take_call_back();
+        self.seat().call().take_back();
         self.local.run(|_| {
             let now = Instant::now();
             self.seat().timers.fire(now);
@@ -182,6 +196,7 @@ impl Stage {
     /// It is to have the foreign loop come back, by an event of its own for example, and must not wait. A
     /// second call replaces the first. A panic in it is contained. It is dropped with the stage; a call that is
     /// under way on another thread just then may end after that.
+    #[track_caller]
     pub fn on_wake(&self, interrupt: impl Fn() + Send + Sync + 'static) {
         let call = self.seat().call();
         call.set(Some(Arc::new(interrupt)));
@@ -192,6 +207,7 @@ impl Stage {
 
     /// When [`run_ready`](Stage::run_ready) is wanted next, also if nothing calls for it: now, or at the
     /// earliest deadline of the tasks here. `None` if they wait for others only.
+    #[track_caller]
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.seat().is_wanted() {
             true => Some(Instant::now()),
@@ -296,6 +312,11 @@ impl Local {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        if !self.local.runtime().is_here() {
+            // What lives there is left as it is.
+            std::mem::forget(self.local.clone());
+            return current::set_stage(None);
+        }
         // It may hold the stage's own `Pinned`.
         self.seat().call().set(None);
         self.local.end();

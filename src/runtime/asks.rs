@@ -19,8 +19,10 @@ use super::quiescence::Pulse;
 use crate::contain::contain;
 use crate::error::Deadlock;
 use crate::lock::Lock;
-use crate::sync::{Mutex, mutant};
+use crate::sync::{Mutex, Process, mutant};
 use crate::task::TaskInfo;
+use crate::time::Sleep;
+use crate::timers::Kind;
 
 /// The asks of a runtime that wait.
 pub(crate) struct Asks {
@@ -81,6 +83,10 @@ struct Wait {
     list: Weak<List>,
     key: usize,
     pulse: Arc<Pulse>,
+    /// That of the list.
+    process: Process,
+    /// It ends by itself, by a deadline that is a [`Kind::TimeOut`].
+    is_timed: bool,
 }
 
 enum State {
@@ -93,17 +99,36 @@ enum State {
 
 /// Puts an ask that begins on this thread on the list of the current runtime, if that keeps one.
 ///
-/// `who` gives the actor that asks, if it is one, and the one that is asked.
+/// `time_out` is what ends it by itself; `who` gives the actor that asks, if it is one, and the one
+/// that is asked.
 #[inline]
-pub(crate) fn list(who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo)) -> Option<Listing> {
+pub(crate) fn list(
+    time_out: Option<&Sleep>,
+    who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo),
+) -> Option<Listing> {
     current::with(|place| {
         let place = place.filter(|place| place.runtime.options.detect_deadlocks)?;
-        Some(list_at(place, who()))
+        place.runtime.check_process();
+        Some(list_at(place, time_out, who()))
     })
 }
 
+/// Whether an ask that begins here may be ended as a deadlock before its time-out.
+///
+/// In a simulation waiting takes no time, and what is done about a time-out is to be tested. A stage is
+/// work of its runtime, and tells its foreign loop of all deadlines.
+fn may_be_cut(place: &Place<'_>) -> bool {
+    let on_a_stage = matches!(place.role.get(), Role::Pinned(local) if local.is_stage());
+    place.runtime.simulation().is_none() && !on_a_stage
+}
+
 #[cold]
-fn list_at(place: &Place<'_>, (asker, asked): (Option<TaskInfo>, TaskInfo)) -> Listing {
+fn list_at(
+    place: &Place<'_>,
+    time_out: Option<&Sleep>,
+    (asker, asked): (Option<TaskInfo>, TaskInfo),
+) -> Listing {
+    let is_timed = time_out.is_some_and(Sleep::ends) && may_be_cut(place);
     let edge = match (place.runtime.simulation(), asker) {
         (Some(simulation), _) => simulation.edge(asked),
         (None, Some(actor)) => Edge {
@@ -118,7 +143,7 @@ fn list_at(place: &Place<'_>, (asker, asked): (Option<TaskInfo>, TaskInfo)) -> L
             to: asked,
         },
     };
-    place.runtime.asks.list(edge)
+    place.runtime.asks.list(edge, is_timed)
 }
 
 impl Asks {
@@ -135,7 +160,7 @@ impl Asks {
         Asks::new(&Arc::new(Pulse::new()))
     }
 
-    pub(crate) fn list(&self, edge: Edge) -> Listing {
+    pub(crate) fn list(&self, edge: Edge, is_timed: bool) -> Listing {
         self.pulse.ask_waits();
         let mut list = self.list.lock();
         let entry = list.vacant_entry();
@@ -144,6 +169,8 @@ impl Asks {
             list: Arc::downgrade(&self.list),
             key: entry.key(),
             pulse: self.pulse.clone(),
+            process: Process::current(),
+            is_timed,
         });
         entry.insert(Listed {
             edge,
@@ -158,6 +185,24 @@ impl Asks {
         let waiting = list.iter().map(|(_, listed)| listed.clone());
         waiting.filter(|ask| ask.wait.is_waiting()).collect()
     }
+}
+
+/// Of the asks that wait when nothing but time-outs is left, those that come to a cycle; `None` if there
+/// are none, or if one of the others has a time-out.
+///
+/// The end of such a one is work to come: its asker then goes on, and may have what another waits for.
+pub(super) fn deadlocked(waiting: Vec<Listed>) -> Option<Vec<Listed>> {
+    let edges: Vec<&Edge> = waiting.iter().map(Listed::edge).collect();
+    let come = walk::come_to_cycles(&edges);
+    let mut deadlocked = Vec::new();
+    for (ask, comes) in waiting.into_iter().zip(come) {
+        if comes {
+            deadlocked.push(ask);
+        } else if ask.wait.is_timed {
+            return None;
+        }
+    }
+    (!deadlocked.is_empty()).then_some(deadlocked)
 }
 
 /// Ends these asks, each with the text that tells who waits for whom; says how many.
@@ -235,6 +280,14 @@ impl Listing {
         self.0.is_waiting()
     }
 
+    /// What its time-out is armed as.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.0.is_timed {
+            true => Kind::TimeOut,
+            false => Kind::Event,
+        }
+    }
+
     /// Swaps the waker for the one that was left before, or says how the ask has ended.
     pub(crate) fn leave(&self, waker: &mut Option<Waker>) -> Option<Deadlock> {
         self.0.state.with(|state| match state {
@@ -255,6 +308,9 @@ impl Listing {
 
 impl Drop for Listing {
     fn drop(&mut self) {
+        if !self.0.process.is_current() {
+            return;
+        }
         let waker = self.0.settle();
         if let Some(list) = self.0.list.upgrade() {
             let listed = list.lock().try_remove(self.0.key);

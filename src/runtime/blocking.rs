@@ -6,9 +6,8 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::Waker;
-use std::thread::JoinHandle;
 
 use super::crew::Crew;
 use super::current::{self, Place, Role};
@@ -18,7 +17,7 @@ use super::worker::{Left, hold_place, work};
 use crate::contain::{contain, drop_refused};
 use crate::error::Unjoined;
 use crate::instant::Instant;
-use crate::sync::{Condvar, Mutex, MutexGuard, mutant};
+use crate::sync::{Condvar, Mutex, MutexGuard, PerProcess, Process, mutant};
 use crate::task::{Home, Runnable, Task, Ticket, spawn};
 
 /// The most threads of one pool: far above what disks can serve at once, far below what a process
@@ -30,7 +29,14 @@ const THREADS_MAX: usize = 512;
 /// The threads are the current runtime's, or, outside any, the process's. Awaiting resumes a panic
 /// of `job`. Dropping the task before the job has begun cancels it; once begun, it runs to its end.
 ///
+/// There are 512 of these threads at most. When each of them has a job, further jobs wait in a line until one
+/// is free. So jobs should not wait for other jobs: if all threads have jobs that wait for some in the
+/// line, they wait for ever. A task that awaits them takes no thread.
+///
 /// If no thread can be started and there is none, the job runs on the calling thread.
+///
+/// # Panics
+/// In a child of a `fork`, if the current runtime is the parent's.
 ///
 /// ```
 /// greenroom::run(async {
@@ -41,23 +47,23 @@ const THREADS_MAX: usize = 512;
 ///
 /// # Cancel safety
 /// Nothing is lost but the value.
+#[track_caller]
 pub fn unblock<T, F>(job: F) -> Task<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn(
-        BlockingHome {
-            runtime: current::runtime(),
-        },
-        async move { job() },
-    )
+    let runtime = current::runtime();
+    if let Some(runtime) = &runtime {
+        runtime.check_process();
+    }
+    spawn(BlockingHome::of(runtime), async move { job() })
 }
 
 pub(crate) struct Blocking {
     thread_name: String,
     /// The threads, and the workers, to be joined at the end.
-    pub(super) crew: Crew,
+    pub(crate) crew: Arc<Crew>,
     state: Mutex<State>,
     /// There is a job, or the pool is over.
     changed: Condvar,
@@ -92,16 +98,12 @@ impl Blocking {
 
     /// The pool of the process, for those outside any runtime.
     fn of_process() -> &'static Blocking {
-        static POOL: OnceLock<Blocking> = OnceLock::new();
+        static POOL: PerProcess<Blocking> = PerProcess::new();
         POOL.get_or_init(|| Blocking::new("greenroom".into()))
     }
 
     /// Takes a job; gives those that the caller must run, since there is no thread to be had.
-    fn push(
-        &self,
-        job: Runnable,
-        start: impl FnOnce() -> io::Result<JoinHandle<()>>,
-    ) -> VecDeque<Runnable> {
+    fn push(&self, job: Runnable, start: impl FnOnce() -> io::Result<()>) -> VecDeque<Runnable> {
         let mut state = self.state.lock();
         if state.over {
             drop(state);
@@ -140,7 +142,7 @@ impl Blocking {
             return Ok(true);
         }
         let runtime = Some(runtime.clone());
-        self.grow(state, 1, || BlockingHome { runtime }.start(Some(index)))?;
+        self.grow(state, 1, || BlockingHome::of(runtime).start(Some(index)))?;
         Ok(true)
     }
 
@@ -149,17 +151,13 @@ impl Blocking {
         &self,
         mut state: MutexGuard<'_, State>,
         displaced: usize,
-        start: impl FnOnce() -> io::Result<JoinHandle<()>>,
+        start: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), NoThread> {
         state.threads += 1;
         state.displaced += displaced;
         drop(state);
-        let error = match start() {
-            Ok(thread) => {
-                self.crew.keep(thread);
-                return Ok(());
-            }
-            Err(error) => error,
+        let Err(error) = start() else {
+            return Ok(());
         };
         let mut state = self.state.lock();
         state.threads -= 1;
@@ -177,6 +175,7 @@ impl Blocking {
 
     /// The body of a thread.
     fn serve(&self, runtime: Option<&Arc<Inner>>) {
+        let process = Process::current();
         let mut state = self.state.lock();
         loop {
             if state.over && mutant("a_place_is_lost_when_the_pool_is_over") {
@@ -195,6 +194,7 @@ impl Blocking {
             } else if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 run(runtime, job);
+                process.end_copy();
                 state = self.state.lock();
             } else if state.over || state.own() > THREADS_MAX {
                 break;
@@ -285,9 +285,18 @@ pub(super) fn serve(runtime: &Arc<Inner>) {
 #[derive(Clone)]
 struct BlockingHome {
     runtime: Option<Arc<Inner>>,
+    /// The one that has its threads.
+    process: Process,
 }
 
 impl BlockingHome {
+    fn of(runtime: Option<Arc<Inner>>) -> Self {
+        BlockingHome {
+            process: Process::current(),
+            runtime,
+        }
+    }
+
     fn pool(&self) -> &Blocking {
         self.runtime
             .as_ref()
@@ -295,19 +304,23 @@ impl BlockingHome {
     }
 
     /// Starts a thread, which is first the worker of this index.
-    fn start(&self, worker: Option<usize>) -> io::Result<JoinHandle<()>> {
-        let runtime = self.runtime.clone();
-        let name = format!("{}-blocking", self.pool().thread_name);
+    fn start(&self, worker: Option<usize>) -> io::Result<()> {
+        let (runtime, pool) = (self.runtime.clone(), self.pool());
+        let name = format!("{}-blocking", pool.thread_name);
         let body = move || match (runtime, worker) {
             (Some(runtime), Some(index)) => work(&runtime, index),
             (Some(runtime), None) => serve(&runtime),
             (None, _) => Blocking::of_process().serve(None),
         };
-        std::thread::Builder::new().name(name).spawn(body)
+        pool.crew.start(name, body)
     }
 }
 
 impl Home for BlockingHome {
+    fn process(&self) -> Process {
+        self.process
+    }
+
     fn schedule(&self, runnable: Runnable, _again: bool) {
         let runtime = self.runtime.as_ref();
         if let Some(runtime) = runtime

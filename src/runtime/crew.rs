@@ -1,62 +1,153 @@
-//! The threads of a runtime that its shutdown joins: workers, and those for blocking calls.
+//! The threads of a runtime that its shutdown joins: workers, pinned threads, and those for blocking calls.
 //!
-//! They are kept together because a thread may become the one from the other. Only threads that
-//! have said that they run nothing any more are joined, so that joining waits for nobody's code but
-//! that of the thread-locals.
+//! They are kept together because a thread may become the one from the other. Only threads that have said that
+//! they run nothing any more are joined. These still drop the user's thread-locals, which may take for ever: the
+//! shutdown waits for that no longer than for a turn.
+//!
+//! # Invariants
+//! - Y1: a thread says that it is gone in the drop of its first thread-local. `std` drops that one last, so to join
+//!   the thread then is to wait for no user code. Until then its crew lives.
 
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
 
-use crate::sync::Mutex;
+use crate::instant::Instant;
+use crate::sync::{Condvar, Mutex, Process, mutant};
 
-pub(super) struct Crew(Mutex<State>);
+pub(crate) struct Crew {
+    state: Mutex<State>,
+    /// A thread is gone.
+    changed: Condvar,
+}
 
 #[derive(Default)]
 struct State {
     threads: Vec<JoinHandle<()>>,
-    /// Those of them that run nothing any more.
-    out: Vec<ThreadId>,
+    /// Those of them that run nothing any more, and drop their thread-locals.
+    leaving: Vec<ThreadId>,
+    /// Those that have dropped them.
+    gone: Vec<ThreadId>,
 }
 
-impl Crew {
-    pub(super) fn new() -> Self {
-        Crew(Mutex::new(State::default()))
-    }
+crate::sync::thread_local! {
+    /// The crew that this thread is of, or null. It needs no drop, so it can be read in the drops of all others.
+    static CREW: Cell<*const Crew> = const { Cell::new(std::ptr::null()) };
+}
+crate::sync::thread_local! {
+    static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
+}
 
-    pub(super) fn keep(&self, thread: JoinHandle<()>) {
-        let mut state = self.0.lock();
-        // Whoever left before the end need not be joined.
-        drop(state.extract_out());
-        state.threads.push(thread);
-    }
+/// (Y1) What a thread of a crew has first and drops last.
+struct Member {
+    crew: Arc<Crew>,
+    thread: ThreadId,
+    process: Process,
+}
 
-    /// This thread runs nothing any more.
-    pub(super) fn leave(&self) {
-        self.0.lock().out.push(std::thread::current().id());
-    }
-
-    /// Joins those that have left, and lets go of the others.
-    pub(super) fn join(&self) {
-        let mut state = self.0.lock();
-        let out = state.extract_out();
-        state.threads.clear();
+impl Drop for Member {
+    fn drop(&mut self) {
+        // A copy of the thread is not of the crew.
+        if !self.process.is_current() {
+            return;
+        }
+        let mut state = self.crew.state.lock();
+        state.leaving.retain(|&leaving| leaving != self.thread);
+        state.gone.push(self.thread);
         drop(state);
-        for thread in out {
-            // Only the thread-locals of the user can hold it up now; a panic of theirs is told.
-            let _ = thread.join();
+        if !mutant("a_thread_that_is_gone_tells_nobody") {
+            self.crew.changed.notify_all();
         }
     }
 }
 
+impl Crew {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Crew {
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Starts a thread that is of this crew to its very end.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let crew = self.clone();
+        let body = move || {
+            crew.enter();
+            body();
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(body)?;
+        let mut state = self.state.lock();
+        // Those that are gone before the end need not be joined.
+        drop(state.extract_gone());
+        state.threads.push(thread);
+        Ok(())
+    }
+
+    /// Makes the calling thread, which has just begun, one of this crew.
+    pub(super) fn enter(self: &Arc<Self>) {
+        let member = Member {
+            crew: self.clone(),
+            thread: std::thread::current().id(),
+            process: Process::current(),
+        };
+        MEMBER.with(|own| own.replace(Some(member)));
+        CREW.with(|crew| crew.set(Arc::as_ptr(self)));
+    }
+
+    /// Whether the calling thread is one of this crew, perhaps one that drops its thread-locals.
+    pub(super) fn is_here(&self) -> bool {
+        matches!(
+            CREW.try_with(|crew| std::ptr::eq(crew.get(), self)),
+            Ok(true)
+        )
+    }
+
+    /// This thread, if it is one of this crew, runs nothing any more.
+    pub(crate) fn leave(&self) {
+        if self.is_here() {
+            let thread = std::thread::current().id();
+            self.state.lock().leaving.push(thread);
+        }
+    }
+
+    /// Joins those that have left, and lets go of the others; says how many of those that have left are not gone by
+    /// the deadline.
+    pub(super) fn join(&self, deadline: Option<Instant>) -> usize {
+        let mut state = self.state.lock();
+        while !state.leaving.is_empty() {
+            let wait = deadline.map(|deadline| deadline.duration_since(Instant::now()));
+            if wait.is_some_and(|wait| wait.is_zero()) {
+                break;
+            }
+            state = self.changed.wait(state, wait);
+        }
+        let (gone, late) = (state.extract_gone(), state.leaving.len());
+        state.threads.clear();
+        drop(state);
+        for thread in gone {
+            // (Y1) A panic of its own was told.
+            let _ = thread.join();
+        }
+        late
+    }
+}
+
 impl State {
-    fn extract_out(&mut self) -> Vec<JoinHandle<()>> {
-        let State { threads, out } = self;
-        let mut left = Vec::new();
-        out.retain(|&id| {
+    fn extract_gone(&mut self) -> Vec<JoinHandle<()>> {
+        let State { threads, gone, .. } = self;
+        let mut extracted = Vec::new();
+        gone.retain(|&id| {
             let at = threads.iter().position(|thread| thread.thread().id() == id);
-            left.extend(at.map(|at| threads.swap_remove(at)));
-            // One that has left before its handle came here.
+            extracted.extend(at.map(|at| threads.swap_remove(at)));
+            // One that is gone before its handle came here.
             at.is_none()
         });
-        left
+        extracted
     }
 }

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use super::chosen::Local;
 use super::inner::Inner;
 use crate::pinned::Local as PinnedLocal;
+use crate::sync::{InChildren, mutant};
 use crate::task::Key;
-use crate::timers::Clock;
+use crate::timers::{Clock, Kind};
 
 /// What a thread is, while it drives something.
 pub(crate) struct Place<'a> {
@@ -126,14 +127,32 @@ pub(crate) fn outward<R>(look: impl FnOnce(&mut dyn Iterator<Item = &Place<'_>>)
     }))
 }
 
+/// From now on a worker that forks is none in the child: what it pushes there is from outside, and its loop ends.
+pub(super) fn watch_forks() {
+    extern "C" fn leave_workers() {
+        outward(|places| {
+            for place in places {
+                if let Role::Worker(local) = place.role.get() {
+                    place.role.set(Role::Displaced(local));
+                }
+            }
+        });
+    }
+    static LEAVE_WORKERS: InChildren = InChildren::new(leave_workers);
+    LEAVE_WORKERS.register();
+}
+
 /// Whether this is a thread of `runtime`'s own, or one that shuts it down, perhaps with other
-/// runtimes nested in that. One that only waits in `block_on` is not.
+/// runtimes nested in that. One that only waits in `block_on` is not; one that has left its place, and
+/// drops its thread-locals, is.
 pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
-    outward(|places| {
-        places
-            .filter(|place| !matches!(place.role.get(), Role::Outside))
-            .any(|place| Arc::ptr_eq(place.runtime, runtime))
-    })
+    let is_own = || runtime.blocking.crew.is_here() && !mutant("a_thread_is_inside_by_its_place");
+    is_own()
+        || outward(|places| {
+            places
+                .filter(|place| !matches!(place.role.get(), Role::Outside))
+                .any(|place| Arc::ptr_eq(place.runtime, runtime))
+        })
 }
 
 /// Whether this thread is counted as one that runs something of `runtime`, which is about to wait
@@ -188,18 +207,20 @@ pub(crate) fn has_no_room() -> Option<&'static str> {
         return Some("a thread that has one already");
     }
     let own = outward(|places| {
-        let mut own = places.filter(|place| !matches!(place.role.get(), Role::Outside));
+        let here = places.filter(|place| place.runtime.is_here());
+        let mut own = here.filter(|place| !matches!(place.role.get(), Role::Outside));
         own.next().is_some()
     });
     own.then_some("a thread that a runtime has started for its own tasks or jobs")
 }
 
-/// The timers of this place.
-pub(crate) fn clock() -> Option<Arc<dyn Clock>> {
+/// The timers of this place for deadlines of that kind: time-outs are with those of the runtime itself also on
+/// a pinned thread.
+pub(crate) fn clock(kind: Kind) -> Option<Arc<dyn Clock>> {
     with(|place| {
         let place = place?;
         Some(match place.role.get() {
-            Role::Pinned(local) => local.clock(),
+            Role::Pinned(local) if kind == Kind::Event => local.clock(),
             // A stage of none has the only timers that there are.
             _ if place.runtime.is_hidden() => stage()?.clock(),
             _ => place.runtime.clone(),

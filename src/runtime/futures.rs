@@ -22,7 +22,7 @@ use crate::contain::drop_refused;
 /// ```
 impl Spawn for Runtime {
     /// # Errors
-    /// `SpawnError::shutdown` if the runtime is shutting down.
+    /// `SpawnError::shutdown` if the runtime is shutting down, or is the parent process's, after a `fork`.
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
         if let Err(error) = self.status() {
             drop_refused(future);
@@ -36,7 +36,7 @@ impl Spawn for Runtime {
     /// # Errors
     /// As [`spawn_obj`](Spawn::spawn_obj).
     fn status(&self) -> Result<(), SpawnError> {
-        if self.inner.closing.has_begun() {
+        if self.inner.closing.has_begun() || !self.inner.is_here() {
             return Err(SpawnError::shutdown());
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! Tasks hold the runtime and its queues hold tasks; the cycle is broken by the shutdown, which
 //! drops every task that is left.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -19,6 +20,7 @@ use super::policy::Setup;
 use super::queues;
 use super::quiescence::Quiescence;
 use super::registry::Registry;
+use super::ring::Entry;
 use super::simulation::Simulation;
 use super::stats::Counters;
 use crate::contain::contain;
@@ -26,7 +28,7 @@ use crate::error::Unjoined;
 use crate::instant::Instant;
 use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
-use crate::sync::mutant;
+use crate::sync::{Process, mutant};
 use crate::task::{CellHome, Header, Home, Key, Passage, Runnable, TaskInfo, Ticket};
 use crate::timers::{Clock, Pace, Timers};
 
@@ -52,9 +54,14 @@ pub struct Inner {
     pub(super) counting: AtomicUsize,
 }
 
+// No user code runs in the middle of a change of it, so no panic leaves it half changed.
+impl UnwindSafe for Inner {}
+impl RefUnwindSafe for Inner {}
+
 impl Inner {
     /// A runtime whose workers have yet to be started; or why the policy can't be.
     pub(super) fn new(options: Options, policy: Box<dyn Choice>) -> Result<Self, String> {
+        current::watch_forks();
         let workers = options.workers;
         let quiescence = Quiescence::new();
         let policy = policy.start(Setup {
@@ -86,6 +93,26 @@ impl Inner {
 
     pub(super) fn is_over(&self) -> bool {
         self.closing.is_over()
+    }
+
+    /// Whether its threads are in this process; if not, no lock of it may be taken, and nothing waited for.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        self.process().is_current()
+    }
+
+    /// The process that has its threads.
+    #[inline]
+    pub(crate) fn process(&self) -> Process {
+        self.options.process
+    }
+
+    /// # Panics
+    /// If that is another one.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn check_process(&self) {
+        self.process().check();
     }
 
     /// The simulation, if this is a simulated runtime.
@@ -200,6 +227,34 @@ impl Inner {
         !self.timers.is_empty() && pace.is_time().is_some_and(|now| self.fire(now) > 0)
     }
 
+    /// Takes what does not come from one of its workers.
+    fn push(&self, entry: Entry) {
+        // Each push is followed by a fence, which pairs with that in `settle`: either the shutdown
+        // sees the push, or we see that.
+        if !self.closing.has_begun() || self.simulation().is_some() {
+            self.policy.push_outside(self, queues::runnable(entry));
+        } else {
+            if let Chosen::Other(_) = self.policy {
+                // (J1) As if the policy had it.
+                self.rise();
+            }
+            self.left.push([entry]);
+            fence(Ordering::SeqCst);
+            self.policy.interrupt();
+        }
+        // As long as the shutdown looks, nothing is dropped here: whoever wakes a task may hold a
+        // lock that the drop of its future takes.
+        if self.closing.is_settled() && !mutant("late_push_stays") {
+            self.drain();
+        }
+    }
+
+    /// The same where a policy may have given the task to another runtime, whose worker runs it (O1 in home.rs).
+    #[inline(never)]
+    fn push_kept(self: &Arc<Self>, entry: Entry) {
+        self.clone().push(entry);
+    }
+
     /// Drops what nobody will run any more, unless it is exempt.
     pub(super) fn drop_unneeded(&self, runnable: Runnable) {
         if let Some(unneeded) = self.closing.spare(runnable) {
@@ -247,6 +302,10 @@ impl Inner {
 }
 
 impl Home for Arc<Inner> {
+    fn process(&self) -> Process {
+        Inner::process(self)
+    }
+
     fn schedule(&self, runnable: Runnable, again: bool) {
         let entry = runnable.into_raw();
         let local = current::with(|place| {
@@ -256,31 +315,22 @@ impl Home for Arc<Inner> {
         if local {
             return;
         }
-        // Each push is followed by a fence, which pairs with that in `settle`: either the shutdown
-        // sees the push, or we see that.
-        if !self.closing.has_begun() || self.simulation().is_some() {
-            self.policy.push_outside(self, queues::runnable(entry));
-        } else {
-            if let Chosen::Other(_) = self.policy {
-                // (J1) As if the policy had it.
-                self.rise();
-            }
-            self.left.push([entry]);
-            fence(Ordering::SeqCst);
-            self.policy.interrupt();
+        if !self.is_here() {
+            return queues::runnable(entry).leave_behind();
         }
-        // As long as the shutdown looks, nothing is dropped here: whoever wakes a task may hold a
-        // lock that the drop of its future takes.
-        if self.closing.is_settled() && !mutant("late_push_stays") {
-            self.drain();
+        match self.policy {
+            Chosen::Other(_) => self.push_kept(entry),
+            Chosen::Stealing(_) | Chosen::Simulated(_) => self.push(entry),
         }
     }
 
     fn track(&self, waker: &Waker) -> Option<Ticket> {
+        self.process().end_copy();
         self.registry.track(waker, self.worker(), || self.is_over())
     }
 
     fn untrack(&self, ticket: Ticket) {
+        self.process().end_copy();
         self.registry.untrack(ticket);
     }
 
@@ -313,6 +363,7 @@ impl CellHome for Arc<Inner> {
     }
 
     fn leave(&self, cell: NonNull<Header>) {
+        self.process().end_copy();
         self.registry.leave(cell);
         self.closing.progress();
     }

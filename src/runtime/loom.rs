@@ -7,6 +7,7 @@
 mod actors;
 mod deadlines;
 mod ending;
+mod leaving;
 mod nested;
 mod outside;
 mod queues;
@@ -30,7 +31,7 @@ use super::queues::Queues;
 use super::sleep::WATCH;
 use super::worker::work;
 use crate::sync::global::{AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, UnsafeCell};
+use crate::sync::{Condvar, Mutex, Process, UnsafeCell};
 use crate::task::{Header, Home, Label, Runnable, TaskInfo, VTable};
 
 /// A runtime whose workers have not begun, and are not counted as work when they have: that would
@@ -57,6 +58,7 @@ fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
         grace: Duration::ZERO,
         detect_deadlocks: false,
         hidden: false,
+        process: Process::current(),
         on_fault: Arc::new(|_| {}),
         observer: None,
     };
@@ -206,7 +208,10 @@ static TOKEN: VTable = VTable {
     info: |_| TaskInfo::of_actor(0, None, 0),
     undelivered: |_, _| unreachable!("a token has no messages"),
     trace: |_, _| unreachable!("a token has no messages"),
-    waiting: |_| unreachable!("a token has no messages"),
+    look: |_| unreachable!("a token is not registered"),
+    refuse: |_| unreachable!("a token is not registered"),
+    report: |_, _| unreachable!("a token has no sources"),
+    process: |_| unreachable!("a token has no home"),
     reader: |_| unreachable!("a token has no messages"),
 };
 

@@ -18,6 +18,7 @@ use crate::timers::Clock;
 /// or says why it must not wait.
 pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
     let made = current::outward(|places| {
+        let places = places.filter(|place| place.runtime.is_here());
         let mut judged = places.filter_map(|place| match place.role.get() {
             Role::Worker(local) => Some(give_away(place, local).map(|()| None)),
             Role::Pinned(local) if local.is_detached() => Some(Ok(Some(local.clock()))),

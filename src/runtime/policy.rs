@@ -56,7 +56,7 @@ pub use crate::task::{Runnable, TaskInfo};
 ///   what is enqueued by its own means, comes back by [`Duties::until_next`], and looks at
 ///   [`Duties::must_return`] after each wake-up; and [`interrupt`](Policy::interrupt) wakes all that
 ///   are parked.
-/// - **One value serves one runtime.** What two policies share is counted wrongly.
+/// - **One value serves one runtime**, and gives that its own runnables; see below for others.
 /// - Functions do not wait for tasks, and none is called under a lock of the runtime's. A panic in
 ///   one of them is contained; a runnable that it dropped is cancelled, and a worker for which
 ///   `worker` panicked is missing from then on.
@@ -66,6 +66,15 @@ pub use crate::task::{Runnable, TaskInfo};
 /// In a shutdown each worker empties the policy through `dequeue`, without waiting; what came out is
 /// run in that order, and what comes from outside from then on does not go through the policy. What a
 /// policy keeps is neither run nor cancelled.
+///
+/// # Runnables of another runtime
+///
+/// Policies that share something may give a worker the runnable of another runtime. The worker runs it, even if
+/// that runtime is over; there the worker's runtime is the [current](crate::Runtime::current) one. If it is woken
+/// again, its own policy takes it, which wakes no worker of the other runtime. Once its own runtime is over, a task
+/// that suspends is cancelled. A shutdown runs or cancels what it takes out of its policy, whichever runtime that is
+/// of. Both runtimes count wrongly: [`quiescent`](crate::Runtime::quiescent) may be told too early, or of nothing
+/// but the shutdown, and a deadlock may be seen where there is none. `after_completion` is not called for it.
 ///
 /// # Example
 ///

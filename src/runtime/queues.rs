@@ -243,6 +243,8 @@ impl Local {
 
     /// Takes an entry that was woken on this worker. `again`: by its own run, so it goes to the
     /// back; otherwise it is the newest.
+    // Forced: each wake-up comes here, and a call is 3 % of a yield.
+    #[inline(always)]
     pub(crate) fn push(&self, entry: Entry, again: bool) {
         let Station { slot, .. } = self.station();
         if again {

@@ -17,6 +17,8 @@
 //! So the end may be declared by whoever reads zero, *then* finds every queue and every table of
 //! deadlines empty, and then reads the same word again. Document 1's thief may conclude the same for
 //! holding the one mutex meanwhile.
+//!
+//! Asks may be ended as a deadlock before that: if the only deadlines are their own time-outs.
 
 use std::fmt;
 use std::future::Future;
@@ -28,6 +30,7 @@ use super::asks::{self, Listed};
 use super::inner::Inner;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{Mutex, mutant};
+use crate::timers::Left;
 use crate::waiters::{Ticket, Waiters};
 
 /// How many are counted, in the lower half; how often the count has risen, in the upper.
@@ -177,6 +180,9 @@ impl Inner {
 
     /// Declares the end, if it has come, where wakers may be called.
     pub(super) fn declare(&self) {
+        if !self.is_here() {
+            return;
+        }
         while let Some(end) = self.find_end() {
             if self
                 .simulation()
@@ -232,12 +238,20 @@ impl Inner {
         if count(before) > 0 || !pulse.is_asked() {
             return None;
         }
-        if !mutant("declared_before_the_scan") && (self.has_queued() || !self.timers.is_empty()) {
+        let left = match self.timers.left() {
+            Left::TimeOuts if mutant("time_outs_are_no_work") => Left::Nothing,
+            left => left,
+        };
+        if !mutant("declared_before_the_scan") && (self.has_queued() || left == Left::Events) {
             return None;
         }
+        let waiting = self.asks.waiting();
         let end = End {
             askers: pulse.askers(),
-            deadlocked: self.asks.waiting(),
+            deadlocked: match left {
+                Left::TimeOuts => asks::deadlocked(waiting)?,
+                _ => waiting,
+            },
         };
         // Acquire pairs with the Release of whatever was seen to be taken: then the rise before that
         // is seen.
@@ -326,6 +340,7 @@ impl Future for Quiescent {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
+        this.runtime.check_process();
         let quiescence = &this.runtime.quiescence;
         let first = this.number.is_none();
         let number = *this.number.get_or_insert_with(|| quiescence.pulse.ask());
@@ -341,6 +356,8 @@ impl Future for Quiescent {
 
 impl Drop for Quiescent {
     fn drop(&mut self) {
-        self.runtime.quiescence.waiters.leave(&mut self.ticket);
+        if self.runtime.is_here() {
+            self.runtime.quiescence.waiters.leave(&mut self.ticket);
+        }
     }
 }

@@ -22,7 +22,7 @@ use table::Table;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Apart, Mutex, MutexGuard};
-use crate::task::{Header, Key, TaskInfo, Ticket};
+use crate::task::{Header, Key, Look, TaskInfo, Ticket};
 
 pub(crate) struct Registry {
     shards: Box<[Apart<Mutex<Shard>>]>,
@@ -138,6 +138,16 @@ impl Registry {
         cancelled
     }
 
+    /// Drops what the cells were sent that are cancelled and have not ended.
+    pub(crate) fn refuse_cells(&self, spare: &[Key]) {
+        self.for_each_cell(|cell| {
+            if !spare.contains(&Key::of_cell(cell)) {
+                // SAFETY: `for_each_cell` holds a reference meanwhile.
+                unsafe { (cell.as_ref().vtable.refuse)(cell) }
+            }
+        });
+    }
+
     /// Whether any of these is here.
     pub(crate) fn holds(&self, keys: &[Key]) -> bool {
         !keys.is_empty()
@@ -163,15 +173,15 @@ impl Registry {
         self.shards.iter().map(others).sum()
     }
 
-    /// Tells of every cell what may be known of it, and how many messages wait in its mailbox.
-    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, usize)) {
+    /// Tells of every cell what may be known of it, and what can be seen of it now.
+    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, Look)) {
         self.for_each_cell(|cell| {
             // SAFETY: `for_each_cell` holds a reference meanwhile.
-            let (info, waiting) = unsafe {
+            let (info, look) = unsafe {
                 let vtable = cell.as_ref().vtable;
-                ((vtable.info)(cell), (vtable.waiting)(cell))
+                ((vtable.info)(cell), (vtable.look)(cell))
             };
-            each(info, waiting);
+            each(info, look);
         });
     }
 

@@ -16,9 +16,9 @@ use crate::sync::{mutant, yield_now};
 use crate::task::Key;
 use crate::waiters::Ticket;
 
-/// How long a thread may take to come back from the turn that it is in, twice beyond the grace: to
-/// run what was queued, and to end. A thread that is slower is left behind; shorter would leave
-/// behind what is merely busy.
+/// How long a thread may take to come back from the turn that it is in, beyond the grace: to run what
+/// was queued, to end, and then to drop its thread-locals. A thread that is slower is left behind; shorter
+/// would leave behind what is merely busy.
 const TURN_ENDS: Duration = Duration::from_millis(500);
 
 /// Time for a turn from the deadline or, if that is over, from now.
@@ -42,7 +42,12 @@ pub struct Shutdown {
 
 impl Inner {
     /// Shuts down on this thread and waits for it; a second call waits for the first.
+    ///
+    /// There is nothing to shut down in another process than that of its threads.
     pub(super) fn close(self: &Arc<Self>, grace: Duration) {
+        if !self.is_here() {
+            return;
+        }
         if let Some(simulation) = self.simulation() {
             return simulation.close(self, grace);
         }
@@ -80,7 +85,7 @@ impl Inner {
         self.closing
             .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
         self.let_run_what_was_queued(deadline);
-        let (left_behind, staying) = self.end_threads(a_turn_after(deadline));
+        let (left_behind, staying) = self.end_threads(deadline);
         // Somebody may have woken a task and not brought it here yet. Not so if a thread is left
         // behind: that may have some in its hands, and drops them when user code gives it back.
         if self.cancel_all() > 0 && left_behind == 0 {
@@ -162,13 +167,14 @@ impl Inner {
         self.timers.close();
         // First, since a thread may be waiting for something that a cancelled task gives free.
         self.cancel_all();
+        let turn_ends = a_turn_after(deadline);
         self.closing
-            .wait_until(deadline, |_| self.seats.all_ended());
-        let (pinned, staying) = self.seats.join();
-        let workers = self.closing.wait_for_workers(deadline);
-        let blocking = self.blocking.close(deadline);
-        self.blocking.crew.join();
-        (pinned + workers + blocking, staying)
+            .wait_until(turn_ends, |_| self.seats.all_ended());
+        let (pinned, staying) = self.seats.let_go();
+        let workers = self.closing.wait_for_workers(turn_ends);
+        let blocking = self.blocking.close(turn_ends);
+        let leaving = self.blocking.crew.join(a_turn_after(deadline));
+        (pinned + workers + blocking + leaving, staying)
     }
 
     /// Cancels and drops all that is left, but for what is exempt or in the hands of a thread; says
@@ -186,6 +192,9 @@ impl Inner {
             self.drain();
             let still = self.registry.others(&spare);
             if still == 0 || still >= left {
+                // A thread that does not come back keeps an actor, but not what was sent to it. Only now, since
+                // the drop of a message may wait for the end of the actor.
+                self.registry.refuse_cells(&spare);
                 return still;
             }
             left = still;
@@ -244,6 +253,7 @@ impl Future for Closed {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Shutdown> {
         let this = self.get_mut();
+        this.runtime.check_process();
         let closing = &this.runtime.clone().closing;
         if closing.report().is_none() {
             this.exempt_this();
@@ -258,6 +268,9 @@ impl Future for Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
+        if !self.runtime.is_here() {
+            return;
+        }
         // A task that no longer waits is like any other. One that has its report is in its last
         // turn now, and ends when it next suspends.
         if let Some(key) = self.exempt.take() {

@@ -6,7 +6,7 @@ use super::Runtime;
 use super::chosen::Chosen;
 use super::inner::Inner;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::task::TaskInfo;
+use crate::task::{Look, TaskInfo};
 
 /// One worker's counters, on a cache line of their own. Only its worker writes them.
 #[repr(align(128))]
@@ -120,6 +120,15 @@ impl Stats {
         }
         total
     }
+
+    /// How many actors are dormant and have no [`Handle`](crate::Handle) left.
+    ///
+    /// Many of them are at work, told by others what to do. If their number only grows, look for actors that keep
+    /// an address of themselves: those never end for want of senders.
+    pub fn dormant_without_handle(&self) -> usize {
+        let left_alone = |actor: &&ActorStats| actor.is_dormant && !actor.has_handle;
+        self.actors.iter().filter(left_alone).count()
+    }
 }
 
 /// What one worker has done since the runtime was built, and how much waits for it.
@@ -154,6 +163,10 @@ pub struct ActorStats {
     /// How many messages wait in its mailbox. Those that it has taken out already, several at once,
     /// to handle them in turn, are not among them, nor are those for which there is no room.
     pub mailbox: usize,
+    /// Whether it is neither in a turn nor ready for one: it waits for a message, or for something else.
+    pub is_dormant: bool,
+    /// Whether its [`Handle`](crate::Handle), or the [`Join`](crate::Join) of one, is still there.
+    pub has_handle: bool,
     /// How long all its turns have taken that are over; `None` if the runtime has no
     /// [`observer`](crate::Builder::observer), since nothing is measured then.
     pub busy: Option<Duration>,
@@ -165,6 +178,9 @@ impl Runtime {
     /// It waits for nothing but short locks, among them that of every mailbox in turn, so it takes time
     /// in proportion to the number of actors. To those who do not ask, it costs nothing but the
     /// counting. After the end of the runtime it still answers.
+    ///
+    /// # Panics
+    /// In a child of a `fork`, if the runtime is the parent's.
     ///
     /// ```
     /// use greenroom::{Context, Runtime, spawn};
@@ -186,7 +202,9 @@ impl Runtime {
     /// # drop(actor);
     /// # Ok::<(), greenroom::BuildError>(())
     /// ```
+    #[track_caller]
     pub fn stats(&self) -> Stats {
+        self.inner.check_process();
         self.inner.stats()
     }
 }
@@ -204,11 +222,13 @@ impl Inner {
         let counters = self.counters.iter().zip(&own);
         let workers = counters.map(|(counters, &queued)| counters.stats(queued));
         let mut actors = Vec::new();
-        let mut describe = |task: TaskInfo, mailbox| {
+        let mut describe = |task: TaskInfo, look: Look| {
             let busy = || self.busy.of(task.id()).unwrap_or_default();
             actors.push(ActorStats {
                 busy: self.has_observer().then(busy),
-                mailbox,
+                mailbox: look.mailbox,
+                is_dormant: look.is_dormant,
+                has_handle: look.has_handle,
                 task,
             });
         };

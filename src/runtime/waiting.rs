@@ -1,4 +1,9 @@
 //! A thread that waits in `block_on`: its future counts as work while it is ready to run.
+//!
+//! # Invariants
+//! - Q1: a wait may take a token that was left for a wait around it, or for the loop of its thread. So
+//!   either of these looks at what it waits for before it parks, or finds the token that each wait leaves
+//!   when it is over.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -9,6 +14,7 @@ use crate::instant::Instant;
 use crate::park::{self, Parker};
 use crate::pinned::Local;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::mutant;
 use crate::timers::Clock;
 
 /// The future is being polled.
@@ -65,7 +71,12 @@ impl Waiting {
 
     /// Waits for a wake-up, unless there was one in the poll; fires the timers that only this thread
     /// looks at.
+    ///
+    /// # Panics
+    /// In a process that was forked in the poll.
+    #[track_caller]
     pub(super) fn park(&self) {
+        self.shared.runtime.check_process();
         let Shared {
             runtime,
             state,
@@ -79,10 +90,7 @@ impl Waiting {
             if timers.fire(Instant::now()) == 0 {
                 parker.park_eagerly(timers.until_next());
             }
-            // Release pairs with the Acquire of the wakers' exchange. A wake-up is not lost by it: the
-            // poll that follows answers it.
-            state.store(POLLED, Ordering::Release);
-            return;
+            return self.begin_poll();
         }
         // AcqRel, and Acquire on failure, pair with the exchange of whoever wakes.
         let rests = state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire);
@@ -116,7 +124,9 @@ impl Waiting {
 
     /// The same on the thread of a stage, whose tasks run meanwhile. That is work of the runtime as long
     /// as there is the stage, so this one goes on being counted.
+    #[track_caller]
     pub(super) fn park_on(&self, stage: &Local) {
+        self.shared.runtime.check_process();
         while !self.is_woken() {
             if stage.run_ready() == 0 && !self.is_woken() {
                 self.shared.parker().park_eagerly(stage.until_next());
@@ -128,8 +138,15 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
+        if !self.shared.runtime.is_here() {
+            return;
+        }
         // Whoever still has the waker wakes nobody, and counts nobody. Release: as above.
         self.shared.state.store(WOKEN, Ordering::Release);
+        if self.shared.clock.is_some() && !mutant("a_wait_keeps_the_token") {
+            // (Q1)
+            self.shared.parker().unpark();
+        }
         if !self.lent {
             self.shared.runtime.fall();
         }
@@ -142,6 +159,9 @@ impl Wake for Shared {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        if !self.runtime.is_here() {
+            return;
+        }
         // AcqRel: what the one who wakes wrote is seen by the poll that follows.
         if self.state.swap(WOKEN, Ordering::AcqRel) == IDLE {
             self.runtime.rise();

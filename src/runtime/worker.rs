@@ -57,6 +57,7 @@ fn hold(inner: &Arc<Inner>, index: usize, local: &Local<'_>) -> Left {
         looks_at_left: false,
     };
     let left = worker.run_until_over();
+    inner.process().end_copy();
     if left == Left::Displaced {
         if inner.closing.is_settled() {
             // What came to rest on a thread that is given back late.

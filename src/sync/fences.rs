@@ -8,8 +8,9 @@
 mod body {
     #![expect(unsafe_code, reason = "a system call that `std` does not have")]
 
-    use std::sync::OnceLock;
     use std::sync::atomic::{Ordering, compiler_fence, fence};
+
+    use super::super::PerProcess;
 
     /// # Invariants
     /// - F1: `is_light` is true only once the process is registered, which it stays.
@@ -20,7 +21,7 @@ mod body {
     impl Fences {
         /// The first one of a process takes the system some ms if there are other threads already.
         pub(crate) fn new() -> Self {
-            static REGISTERED: OnceLock<bool> = OnceLock::new();
+            static REGISTERED: PerProcess<bool> = PerProcess::new();
             let register = || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
             Fences {
                 is_light: *REGISTERED.get_or_init(register),

@@ -27,13 +27,13 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::home::{Home, Ticket};
+use super::outcome::{Outcome, Unheard};
 use super::run::{self, Run};
 use super::runnable::{Runnable, Table};
 use super::word::{Found, Rest, Word};
 use crate::blocks;
-use crate::contain::{Panic, attempt, contain};
-use crate::error::{Fault, Unjoined};
-use crate::sync::UnsafeCell;
+use crate::contain::{attempt_on, contain};
+use crate::sync::{Process, UnsafeCell};
 
 /// What the handle and wakers see of a frame.
 #[repr(C)]
@@ -59,6 +59,8 @@ struct Entries {
     forget: unsafe fn(NonNull<Head>),
     /// The caller gives up its reference, and there is no other one.
     free: unsafe fn(NonNull<Head>),
+    /// The process that has the threads of its home.
+    process: unsafe fn(NonNull<Head>) -> Process,
 }
 
 #[repr(C)]
@@ -78,36 +80,6 @@ struct Own<Fut: Future> {
 union Stage<Fut: Future> {
     future: ManuallyDrop<Fut>,
     outcome: ManuallyDrop<Outcome<Fut::Output>>,
-}
-
-/// What a plain task comes to; a panic in a box, so that a task that waits has no room for it.
-pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
-
-/// A panic that is reported to the home unless somebody awaits the task.
-pub(super) struct Unheard {
-    panic: Option<Panic>,
-    report: Box<dyn Fn(&Unjoined<'_>) + Send + Sync>,
-}
-
-impl Unheard {
-    pub(super) fn hear(mut self) -> Panic {
-        self.panic.take().expect("a panic is heard of once")
-    }
-}
-
-impl Drop for Unheard {
-    fn drop(&mut self) {
-        if let Some(panic) = self.panic.take() {
-            let fault = Fault::Panicked(panic);
-            contain(|| {
-                (self.report)(&Unjoined {
-                    name: None,
-                    id: None,
-                    fault: &fault,
-                });
-            });
-        }
-    }
 }
 
 /// A new task, scheduled, with the reference that its handle has.
@@ -155,6 +127,8 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         forget: Self::forget,
         // SAFETY: (F2) the last reference; it is of `room`, in `new`.
         free: |head| unsafe { blocks::discard(head.cast::<Self>()) },
+        // SAFETY: (F1, F2) the caller's reference.
+        process: |head| unsafe { head.cast::<Self>().as_ref() }.home.process(),
     };
 
     /// # Safety
@@ -172,22 +146,27 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(head)) });
         let poll = || {
             frame.own.with_mut(|own| {
-                // SAFETY: (F3) this is the run, so it is the future; a frame is never moved.
-                let future = unsafe { Pin::new_unchecked(&mut *(*own).stage.future) };
-                attempt(|| future.poll(&mut Context::from_waker(&waker)))
+                let poll = |own: &mut Own<Fut>| {
+                    // SAFETY: (F3) this is the run, so it is the future; a frame is never moved.
+                    let future = unsafe { Pin::new_unchecked(&mut *own.stage.future) };
+                    future.poll(&mut Context::from_waker(&waker))
+                };
+                // SAFETY: (F3) as above.
+                unsafe { attempt_on(&mut *own, poll, |own| frame.drop_future(own)) }
             })
         };
         // SAFETY: (F2) it does not end before it was polled.
         let (polled, notes) = unsafe { Run::of_task(head.cast()).during(poll) };
         let mut woken = notes & run::WOKEN != 0;
-        let outcome = match polled {
-            Ok(Poll::Pending) => None,
-            Ok(Poll::Ready(value)) => Some(Ok(value)),
-            Err(panic) => Some(Err(frame.unheard(panic))),
-        };
-        if outcome.is_some() {
+        match polled {
+            Ok(Poll::Pending) => {}
             // SAFETY: (F3) this is the run.
-            return unsafe { Self::end(head, outcome) };
+            Ok(Poll::Ready(value)) => return unsafe { Self::end(head, Some(Ok(value))) },
+            Err(panic) => {
+                let unheard = Unheard::new(panic, &frame.home);
+                // SAFETY: as above; the future was dropped while that unwound.
+                return unsafe { Self::finish(head, Some(Err(unheard))) };
+            }
         }
         frame.own.with_mut(|own| {
             // SAFETY: (F3) this is the run.
@@ -201,8 +180,8 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         match word.rest(woken) {
             Rest::Asleep => {}
             Rest::Again => {
-                // SAFETY: a copy that is not dropped: another thread may free the frame before `schedule`
-                // returns. What the home is of lives, since it is what runs this.
+                // SAFETY: (O1 in home.rs) a copy that is not dropped: another thread may free the frame before
+                // `schedule` returns.
                 let home = ManuallyDrop::new(unsafe { std::ptr::read(&raw const frame.home) });
                 // SAFETY: (W1) this is its runnable; (F2) it has not ended.
                 home.schedule(unsafe { Runnable::from_table(head.cast()) }, true);
@@ -230,27 +209,40 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         }
     }
 
-    fn unheard(&self, panic: Panic) -> Box<Unheard> {
-        let home = self.home.clone();
-        Box::new(Unheard {
-            panic: Some(panic),
-            report: Box::new(move |unjoined| home.report(unjoined)),
-        })
-    }
-
     /// The end of the task: its future is dropped on this thread, and what it came to is left.
     ///
     /// # Safety
     /// Called by the run (F3), as its last step.
     unsafe fn end(head: NonNull<Head>, outcome: Option<Outcome<Fut::Output>>) {
+        // SAFETY: (F1, F2) it has not ended before the last line; (F3) this is the run.
+        unsafe {
+            let frame = head.cast::<Self>().as_ref();
+            frame.own.with_mut(|own| frame.drop_future(&mut *own));
+            Self::finish(head, outcome);
+        }
+    }
+
+    /// Drops the future in place, and tells of the end before.
+    ///
+    /// # Safety
+    /// As [`end`](Self::end).
+    unsafe fn drop_future(&self, own: &mut Own<Fut>) {
+        self.home.task_completed();
+        // SAFETY: (F3) it is the future.
+        contain(|| unsafe { ManuallyDrop::drop(&mut own.stage.future) });
+    }
+
+    /// The same when the future is dropped.
+    ///
+    /// # Safety
+    /// As [`end`](Self::end).
+    unsafe fn finish(head: NonNull<Head>, outcome: Option<Outcome<Fut::Output>>) {
         // SAFETY: (F1, F2) it has not ended before the last line.
         let frame = unsafe { head.cast::<Self>().as_ref() };
-        frame.home.task_completed();
         let has_value = outcome.is_some();
         let ticket = frame.own.with_mut(|own| {
-            // SAFETY: (F3) the future is dropped in place, and gives way to what it came to.
+            // SAFETY: (F3) the future has given way to what it came to.
             unsafe {
-                contain(|| ManuallyDrop::drop(&mut (*own).stage.future));
                 if let Some(outcome) = outcome {
                     (*own).stage.outcome = ManuallyDrop::new(outcome);
                 }
@@ -440,7 +432,16 @@ impl<T> Handle<T> {
             .is_none_or(|head| unsafe { head.as_ref() }.word.look() != Found::Alive)
     }
 
+    /// The process that has the threads of its home.
+    fn process(head: NonNull<Head>) -> Process {
+        // SAFETY: (F2) the handle's reference.
+        Process::of(|| unsafe { (head.as_ref().table.process)(head) })
+    }
+
     /// Waits for the end; gives what it came to, once.
+    ///
+    /// # Panics
+    /// If it would wait for another process.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outcome<T>>> {
         let Some(head) = self.head else {
             return Poll::Ready(None);
@@ -448,6 +449,7 @@ impl<T> Handle<T> {
         // SAFETY: (F2) the handle's reference.
         let found = unsafe { head.as_ref() }.await_end(cx.waker());
         let Found::Ended { has_value } = found else {
+            Self::process(head).check();
             return Poll::Pending;
         };
         self.head = None;
@@ -476,7 +478,7 @@ impl<T> Handle<T> {
         };
         // SAFETY: (F2) the handle's reference.
         unsafe {
-            if head.as_ref().word.close() {
+            if Self::process(head).is_current() && head.as_ref().word.close() {
                 wake(head);
             }
         }

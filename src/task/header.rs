@@ -8,20 +8,20 @@ use std::ptr::NonNull;
 
 use super::home::{Passage, Ticket};
 use super::info::TaskInfo;
+use crate::error::Fault;
 use crate::sync::atomic::{AtomicU32, Ordering};
-
-/// More references than this and the process is aborted, as `Arc` does: a program that forgets two
-/// thousand million of them must not reach zero by counting on.
-pub(crate) const COUNT_MAX: u32 = i32::MAX as u32;
+use crate::sync::{COUNT_MAX, Process};
 
 /// What stands for a cell wherever its types are not known.
+#[repr(C)]
 pub struct Header {
+    /// First, beside the word of the mailbox: each sender looks at it.
+    label: Label,
     pub(crate) vtable: &'static VTable,
     /// How many hold the cell; whoever gives up the last reference frees it.
     pub(crate) refs: AtomicU32,
     /// Where the list of live cells has it; written once, before the cell can be run.
     pub(crate) ticket: Cell<Option<Ticket>>,
-    label: Label,
 }
 
 /// A number that no other cell of this process has, a priority, and whether the home is told of each
@@ -38,10 +38,10 @@ impl Label {
 impl Header {
     pub(crate) fn new(vtable: &'static VTable, label: Label, refs: u32) -> Self {
         Header {
+            label,
             vtable,
             refs: AtomicU32::new(refs),
             ticket: Cell::new(None),
-            label,
         }
     }
 
@@ -68,6 +68,16 @@ impl Header {
     }
 }
 
+/// What can be seen of a cell at a moment.
+pub(crate) struct Look {
+    /// How many messages wait in its mailbox.
+    pub(crate) mailbox: usize,
+    /// It is neither run nor scheduled.
+    pub(crate) is_dormant: bool,
+    /// Its result may still be asked for.
+    pub(crate) has_handle: bool,
+}
+
 /// What can be done to a cell.
 ///
 /// # Safety
@@ -87,6 +97,8 @@ pub(crate) struct VTable {
     pub(crate) stop: unsafe fn(NonNull<Header>),
     /// Has it cancelled at its next suspension. The caller holds a reference.
     pub(crate) cancel: unsafe fn(NonNull<Header>),
+    /// Drops what it was sent, after `cancel`. The caller holds a reference.
+    pub(crate) refuse: unsafe fn(NonNull<Header>),
     /// Gives up a reference; the last one frees the memory.
     pub(crate) release: unsafe fn(NonNull<Header>),
     /// Moves the result to `*out` (of the cell's result type). The cell has ended; called once.
@@ -97,10 +109,14 @@ pub(crate) struct VTable {
     pub(crate) info: unsafe fn(NonNull<Header>) -> TaskInfo,
     /// Tells its home something that nobody else is there to hear of.
     pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
+    /// Tells its home of a fault beside its future. The caller holds a reference.
+    pub(crate) report: unsafe fn(NonNull<Header>, &Fault),
     /// Tells its home what becomes of a message, if it is traced. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, Passage),
-    /// How many messages wait in its mailbox. The caller holds a reference.
-    pub(crate) waiting: unsafe fn(NonNull<Header>) -> usize,
+    /// What can be seen of it at a moment. The caller holds a reference.
+    pub(crate) look: unsafe fn(NonNull<Header>) -> Look,
+    /// The process that has the threads of its home. The caller holds a reference.
+    pub(crate) process: unsafe fn(NonNull<Header>) -> Process,
     /// What its context reads from, of the cell's type. The caller is that context.
     pub(crate) reader: unsafe fn(NonNull<Header>) -> NonNull<()>,
 }

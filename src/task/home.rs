@@ -1,6 +1,11 @@
 //! Where a task or cell lives: what it may ask of the executor that runs it.
 //!
 //! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
+//!
+//! # Invariants
+//! - O1: `schedule` may be called on a bitwise copy of a task's home, which the task keeps no longer once its
+//!   runnable is given away. So until `schedule` returns, what the home is of is kept by the thread, if none but
+//!   threads that keep it run its tasks, or else by a clone.
 
 use std::num::NonZeroU32;
 use std::ptr::NonNull;
@@ -11,10 +16,15 @@ use super::info::TaskInfo;
 use super::run::BATCH;
 use super::runnable::Runnable;
 use crate::error::Unjoined;
+use crate::sync::Process;
 
-/// An executor, as its tasks see it. Clones are cheap and mean the same executor; whoever runs a task keeps
-/// what they are of, so the run may use a bitwise copy.
+/// An executor, as its tasks see it. Clones are cheap and mean the same executor; see O1 for copies.
 pub trait Home: Clone + Send + Sync + 'static {
+    /// The process that has its threads; by default it has none.
+    fn process(&self) -> Process {
+        Process::current()
+    }
+
     /// Takes the runnable to be run. `again`: it was woken during its own run and goes to the back.
     fn schedule(&self, runnable: Runnable, again: bool);
 

@@ -11,8 +11,9 @@ use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use super::frame::{self, Handle, Outcome};
+use super::frame::{self, Handle};
 use super::home::Home;
+use super::outcome::Outcome;
 
 /// A spawned future: await it for its value, drop it to cancel, or let it go with `detach`.
 ///
@@ -31,6 +32,9 @@ pub struct Task<T>(Handle<T>);
 
 impl<T> Task<T> {
     /// Lets the task go on by itself; its value is dropped.
+    ///
+    /// It lives until its future is done or its runtime or pinned thread is shut down, which cancels it. So does
+    /// one that waits for what can't come any more, and whose wakers are all gone: nothing else drops it.
     pub fn detach(self) {
         self.0.detach();
     }
@@ -59,7 +63,7 @@ impl<T> Future for Task<T> {
 
     /// # Panics
     /// Resumes the panic of a future that panicked. If the task was cancelled by the shutdown of its
-    /// runtime, and if it is polled again after it was ready.
+    /// runtime, if it is polled again after it was ready, and in a child of `fork` if it would wait for the parent.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let is_over = self.0.is_over();
         match ready!(self.0.poll(cx)) {

@@ -17,8 +17,8 @@ use std::ptr::NonNull;
 
 use super::info::TaskInfo;
 use super::runnable::cell_of;
-use crate::sync::Apart;
 use crate::sync::global::{AtomicU64, Ordering};
+use crate::sync::{Apart, MODEL};
 
 /// How many messages are handled in one poll by default: long enough to be worth a turn, 64 µs at a
 /// microsecond a message.
@@ -148,8 +148,11 @@ pub(crate) fn dooms() -> u64 {
 
 /// Called when an actor was doomed.
 pub(crate) fn tell_of_doom() {
-    // Release pairs with the Acquire in `dooms`.
-    DOOMS.0.fetch_add(1, Ordering::Release);
+    // Models share the process, and each must find it the same whenever it begins again.
+    if !MODEL {
+        // Release pairs with the Acquire in `dooms`.
+        DOOMS.0.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// Has the run note this, if it is of `of` and under way on this thread; says whether it is.

@@ -18,6 +18,7 @@ use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
+use crate::sync::LEFT_BEHIND;
 
 const CELL: usize = 1;
 
@@ -35,7 +36,8 @@ pub(super) struct Table {
 
 /// A task or actor that is ready to run, once: what a [policy](crate::policy::Policy) handles.
 ///
-/// A call of a [`Hosted`](crate::Hosted) value is a task, too. Dropping it cancels the task or actor instead.
+/// A call of a [`Hosted`](crate::Hosted) value is a task, too. Dropping it cancels the task or actor instead, on any
+/// thread, and even if its runtime is over.
 pub struct Runnable(NonNull<()>);
 
 // SAFETY: (R1) the one owner of the right to run. A task or cell whose future is `!Send` is given
@@ -79,6 +81,17 @@ impl Runnable {
     pub fn priority(&self) -> u8 {
         // SAFETY: (R3) the cell is alive.
         cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority())
+    }
+
+    /// Forgets it, as its home has no threads in this process.
+    ///
+    /// # Panics
+    /// With the reason; but not where a panic is under way, whose drops may come here.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn leave_behind(self) {
+        std::mem::forget(self);
+        assert!(std::thread::panicking(), "{LEFT_BEHIND}");
     }
 
     pub(crate) fn key(&self) -> Key {

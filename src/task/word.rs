@@ -206,7 +206,7 @@ impl Word {
     pub(super) fn retain(&self) {
         // Relaxed: that one keeps it.
         let word = self.0.fetch_add(REF, Ordering::Relaxed);
-        if word / REF > u64::from(super::COUNT_MAX) {
+        if word / REF > u64::from(crate::sync::COUNT_MAX) {
             std::process::abort();
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ::loom::thread::spawn;
 
-use super::{Armed, Clock, Timers};
+use super::{Armed, Clock, Kind, Timers};
 use crate::instant::Instant;
 use crate::sync::global::{AtomicU64, Ordering};
 
@@ -53,7 +53,7 @@ fn model_28_a_deadline_is_fired_once_or_cancelled() {
             let timers = timers.clone();
             move || timers.fire(soon())
         });
-        let cancelled = Armed::new(timers.clone(), soon(), &waker).expect("open");
+        let cancelled = Armed::new(timers.clone(), soon(), Kind::Event, &waker).expect("open");
         let other = timers.fire(soon());
         drop((cancelled, waker));
         let fired = firing.join().unwrap() + other;
@@ -72,13 +72,13 @@ fn model_28_no_deadline_is_lost() {
         let (bell, waker) = Bell::new();
         let arming = spawn({
             let (timers, waker) = (timers.clone(), waker.clone());
-            move || Armed::new(timers, soon(), &waker).expect("open")
+            move || Armed::new(timers, soon(), Kind::Event, &waker).expect("open")
         });
         let firing = spawn({
             let timers = timers.clone();
             move || timers.fire(soon())
         });
-        let armed = Armed::new(timers.clone(), soon(), &waker).expect("open");
+        let armed = Armed::new(timers.clone(), soon(), Kind::Event, &waker).expect("open");
         let other = arming.join().unwrap();
         let fired = firing.join().unwrap() + timers.fire(soon());
         assert_eq!((fired, bell.rings()), (2, 2), "each fired once");
@@ -92,7 +92,7 @@ fn model_28_the_waker_that_was_left_last_is_woken() {
     ::loom::model(|| {
         let timers = Arc::new(Timers::new());
         let ((first, waker), (second, another)) = (Bell::new(), Bell::new());
-        let armed = Armed::new(timers.clone(), soon(), &waker).expect("open");
+        let armed = Armed::new(timers.clone(), soon(), Kind::Event, &waker).expect("open");
         let firing = spawn({
             let timers = timers.clone();
             move || timers.fire(soon())
@@ -119,7 +119,7 @@ fn model_28_a_closed_table_refuses_or_wakes() {
             let timers = timers.clone();
             move || timers.close()
         });
-        let taken = Armed::new(timers, soon(), &waker);
+        let taken = Armed::new(timers, soon(), Kind::Event, &waker);
         closing.join().unwrap();
         assert_eq!(
             bell.rings(),

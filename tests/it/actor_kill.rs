@@ -1,9 +1,12 @@
 //! `kill`: the actor is dropped at its next suspension, and its messages at once.
 
+use std::any::Any;
+
 use greenroom::{AskError, Context, Fault, Reply, TellError, WeakAddress, actor};
 
 use crate::support::{
-    Drops, Gate, Home, Log, OpenOnDrop, in_every_home, on_threads, open_when_pending,
+    Dropped, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, on_threads,
+    open_when_pending, poll_once, within,
 };
 
 // A handler blocks its thread until it is killed.
@@ -25,6 +28,85 @@ in_every_home!(
     kill_after_stop_overtakes_what_was_accepted,
     a_killed_actor_whose_context_is_elsewhere_tells_its_reader,
 );
+
+/// A message that is dropped, and waits in that for the end of the actor that it was sent to.
+struct WaitsForTheEnd(
+    WeakAddress<WaitsForTheEnd>,
+    #[expect(dead_code, reason = "counted by its drop")] Dropped,
+);
+
+impl Drop for WaitsForTheEnd {
+    fn drop(&mut self) {
+        drive(self.0.closed());
+    }
+}
+
+/// An actor that has such messages and never receives them.
+fn with_messages_that_wait(home: &Home, drops: &Drops) -> greenroom::Handle<WaitsForTheEnd, ()> {
+    let pending = Gate::default();
+    let waits = pending.clone();
+    let handle = home.spawn(actor(|cx: Context<WaitsForTheEnd>| async move {
+        let _cx = cx;
+        open_when_pending(waits, std::future::pending::<()>()).await;
+    }));
+    pending.pass();
+    for _ in 0..2 {
+        let message = WaitsForTheEnd(handle.downgrade(), drops.one());
+        handle.tell(message).unwrap();
+    }
+    handle
+}
+
+#[test]
+fn a_message_whose_drop_waits_for_the_end_of_the_actor_does_not_hold_up_the_kill() {
+    Home::watch(
+        || Home::workers(1),
+        |home| {
+            let drops = Drops::default();
+            let handle = with_messages_that_wait(home, &drops);
+            handle.kill();
+            assert_eq!(drops.count(), 2);
+            assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
+        },
+    );
+}
+
+#[test]
+fn a_message_whose_drop_waits_for_the_end_of_the_actor_does_not_hold_up_a_shutdown() {
+    Home::watch(
+        || {
+            Home::built(
+                1,
+                greenroom::Runtime::builder().grace(std::time::Duration::ZERO),
+            )
+        },
+        |home| {
+            let drops = Drops::default();
+            let _handle = with_messages_that_wait(home, &drops);
+            let report = drive(home.runtime.shutdown());
+            assert_eq!((report.cancelled, report.unhandled), (1, 2));
+            assert_eq!(drops.count(), 2);
+        },
+    );
+}
+
+/// The drop of a split actor waits until it has ended.
+#[test]
+fn a_split_actor_that_was_sent_to_itself_is_killed() {
+    within(WATCH, || {
+        let drops = Drops::default();
+        let state = drops.one();
+        let (address, mut own) = actor(|cx: Context<Box<dyn Any + Send>>| async move {
+            let (_cx, _state) = (cx, state);
+            std::future::pending::<()>().await;
+        })
+        .split();
+        assert!(poll_once(&mut own).is_pending());
+        address.tell(Box::new(own)).unwrap();
+        address.kill();
+        assert_eq!(drops.count(), 1);
+    });
+}
 
 fn a_killed_actor_joins_with_killed(home: &Home) {
     home.block_on(async {
@@ -207,7 +289,7 @@ fn an_actor_that_kills_itself_handles_no_other_message(home: &Home) {
     let says = log.clone();
     let held = home.hold();
     let handle = home.spawn(actor(async move |mut cx: Context<(u32, _)>| {
-        let own: WeakAddress<_> = cx.address();
+        let own: WeakAddress<_> = cx.downgrade();
         while let Some((number, _)) = cx.recv().await {
             says.add(number);
             own.upgrade().unwrap().kill();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use futures::stream::{self, Stream};
+use futures::stream::{self, Stream, StreamExt};
 use greenroom::time::{Instant, sleep};
 use greenroom::{Context, Fault, Runtime, actor, spawn};
 
@@ -28,6 +28,9 @@ in_every_home!(
     stop_drops_the_sources_and_not_what_was_accepted,
     an_actor_that_ends_drops_its_sources,
     sources_that_panic_end_and_nothing_else_does,
+    a_stream_whose_guard_is_dropped_gives_nothing,
+    background_sources_give_messages_and_do_not_keep_the_actor_open,
+    a_source_that_is_put_into_the_background_elsewhere_lets_the_actor_end,
 );
 
 async fn all<M>(mut cx: Context<M>) -> Vec<M> {
@@ -121,9 +124,9 @@ fn a_period_of_zero_panics() {
 
 fn a_stream_is_read_to_its_end_and_then_the_actor_is_closed(home: &Home) {
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
-        cx.attach(stream::iter(0..300));
-        cx.attach(stream::empty());
-        let own = cx.address();
+        cx.attach(stream::iter(0..300)).detach();
+        cx.attach(stream::empty()).detach();
+        let own = cx.downgrade();
         let all = all(cx).await;
         assert!(own.is_closed());
         all
@@ -136,7 +139,7 @@ fn the_mailbox_and_the_sources_take_turns(home: &Home) {
     let gate = Gate::default();
     let waits = gate.clone();
     let handle = home.spawn(actor(|mut cx: Context<&'static str>| async move {
-        cx.attach(stream::repeat("source"));
+        cx.attach(stream::repeat("source")).detach();
         waits.wait().await;
         let mut first = Vec::new();
         for _ in 0..200 {
@@ -160,7 +163,7 @@ fn the_mailbox_and_the_sources_take_turns(home: &Home) {
 fn a_source_that_never_pauses_lets_others_run() {
     on_workers(1, async {
         let busy = spawn!(|mut cx: Context<u32>| async move {
-            cx.attach(stream::repeat(1));
+            cx.attach(stream::repeat(1)).detach();
             while cx.recv().await.is_some() {}
         });
         for _ in 0..10 {
@@ -241,8 +244,8 @@ fn stop_drops_the_sources_and_not_what_was_accepted(home: &Home) {
     let (drops, received, go) = (Drops::default(), Log::default(), Gate::default());
     let (source, log, waits) = (Pending(drops.one()), received.clone(), go.clone());
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
-        cx.attach(source);
-        cx.attach(stream::repeat(7));
+        cx.attach(source).detach();
+        cx.attach(stream::repeat(7)).detach();
         waits.wait().await;
         while let Some(number) = cx.recv().await {
             log.add(number);
@@ -263,7 +266,7 @@ fn an_actor_that_ends_drops_its_sources(home: &Home) {
         let (source, attached) = (Pending(drops.one()), Gate::default());
         let opens = attached.clone();
         let handle = home.spawn(actor(move |mut cx: Context<u32>| async move {
-            cx.attach(source);
+            cx.attach(source).detach();
             opens.open();
             if kill {
                 cx.recv().await;
@@ -295,7 +298,7 @@ fn sources_that_panic_end_and_nothing_else_does(home: &Home) {
     let bomb = |live| Bomb::new(live, &drops);
     let (panics, quiet, left) = (Panics(bomb(true)), bomb(true), bomb(true));
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
-        cx.attach(panics);
+        cx.attach(panics).detach();
         cx.on_return(
             async move {
                 let _bomb = quiet;
@@ -304,12 +307,13 @@ fn sources_that_panic_end_and_nothing_else_does(home: &Home) {
             |result| result.unwrap_or(0),
         );
         cx.on_return(async {}, |_| panic!("what makes the message"));
-        cx.attach(stream::iter([2, 3]));
+        cx.attach(stream::iter([2, 3])).detach();
         // Panics in its drop alone, when the actor is stopped.
         cx.attach(stream::poll_fn(move |_| {
             let _ = &left;
             Poll::Pending
-        }));
+        }))
+        .detach();
         let mut sum = 0;
         while sum < 5 {
             sum += cx.recv().await.unwrap();
@@ -329,7 +333,7 @@ fn sources_take_no_room_and_are_found_without_waiting() {
         let waits = gate.clone();
         let full = spawn!(
             |mut cx: Context<u32>| async move {
-                cx.attach(stream::iter([10, 20]));
+                cx.attach(stream::iter([10, 20])).detach();
                 waits.wait().await;
                 let mut found: Vec<_> = std::iter::from_fn(|| cx.try_recv()).collect();
                 found.sort_unstable();
@@ -352,10 +356,12 @@ fn a_source_that_comes_after_the_close_is_dropped_at_once() {
             let (late, counted) = (Pending(drops.one()), drops.clone());
             let had_one = usize::from(before.is_some());
             let closed = spawn!(move |mut cx: Context<u32>| async move {
-                before.into_iter().for_each(|source| cx.attach(source));
+                before
+                    .into_iter()
+                    .for_each(|source| cx.attach(source).detach());
                 cx.stop();
                 let dropped = counted.count();
-                cx.attach(late);
+                cx.attach(late).detach();
                 assert_eq!(counted.count() - dropped, 1 + had_one);
                 cx.recv().await
             });
@@ -398,7 +404,8 @@ fn a_source_is_polled_when_it_was_woken_and_not_for_others() {
                     counter.fetch_add(1, Ordering::Relaxed);
                     let waits: Poll<()> = Future::poll(waits.as_mut(), cx);
                     waits.map(|()| Some(number))
-                }));
+                }))
+                .detach();
             }
             let mut sum = 0;
             for _ in 0..1000 {
@@ -411,5 +418,54 @@ fn a_source_is_polled_when_it_was_woken_and_not_for_others() {
         }
         assert_eq!(sources.join().await.unwrap(), 1000);
         assert_eq!(polls.load(Ordering::Relaxed), 1000);
+    });
+}
+
+fn a_stream_whose_guard_is_dropped_gives_nothing(home: &Home) {
+    let drops = Drops::default();
+    let counted = drops.clone();
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        let endless = cx.attach(stream::repeat(1));
+        let pending = cx.attach(Pending(counted.one()));
+        assert_eq!(cx.recv().await, Some(1));
+        drop((endless, pending));
+        assert_eq!((cx.recv().await, counted.count()), (None, 1));
+    }));
+    home.block_on(handle.join()).unwrap();
+    assert_eq!(drops.count(), 1);
+}
+
+fn background_sources_give_messages_and_do_not_keep_the_actor_open(home: &Home) {
+    let drops = Drops::default();
+    let pending = Pending(drops.one());
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        cx.send_after(NEVER, 1).background().detach();
+        let _ticks = cx.send_every(SOON, || 2).background();
+        cx.attach(pending).background().detach();
+        let foreground = cx.attach(stream::iter([3]).chain(stream::pending()));
+        let mut ticks = 0;
+        while ticks < 3 {
+            ticks += u32::from(cx.recv().await == Some(2));
+        }
+        drop(foreground);
+        while cx.recv().await.is_some() {}
+        assert!(cx.address().is_closed());
+    }));
+    home.block_on(handle.join()).unwrap();
+    assert_eq!(drops.count(), 1);
+}
+
+fn a_source_that_is_put_into_the_background_elsewhere_lets_the_actor_end(home: &Home) {
+    let (give, given) = futures::channel::oneshot::channel();
+    let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
+        assert!(give.send(cx.send_after(NEVER, 1)).is_ok());
+        cx.recv().await
+    }));
+    let join = handle.join();
+    home.block_on(async {
+        let guard = given.await.unwrap();
+        let guard = guard.background();
+        assert_eq!(join.await.unwrap(), None);
+        drop(guard);
     });
 }

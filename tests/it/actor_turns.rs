@@ -93,7 +93,7 @@ fn a_tell_to_a_running_actor_is_handled_in_the_same_turn(home: &Home) {
     let counter = Arc::default();
     let held = home.hold();
     let handle = home.spawn(counting(&counter, async |mut cx: Context<u32>| {
-        let own = cx.address();
+        let own = cx.downgrade();
         let mut handled = 0;
         while let Some(left) = cx.recv().await {
             handled += 1;
@@ -266,7 +266,7 @@ fn bug_s1_a_chain_of_spawns_does_not_starve_others() {
 
 /// An actor that always has messages, since it tells itself, until it is stopped.
 async fn flooded(mut cx: Context<()>, handled: Arc<AtomicUsize>, due: Option<Instant>) -> usize {
-    let own = cx.address();
+    let own = cx.downgrade();
     own.tell(()).unwrap();
     let mut at_due = None;
     while cx.recv().await.is_some() {

@@ -282,3 +282,27 @@ fn a_place_that_is_filled_when_nobody_reads_loses_its_message() {
         drive(handle.join()).unwrap();
     });
 }
+
+/// As many maps as there may be: none of them is passed but in `tell`, where each is called.
+#[test]
+fn an_address_is_mapped_a_thousand_times_and_no_more() {
+    on_workers(1, async {
+        // On a worker, whose stack is smaller than that of a main thread.
+        greenroom::spawn(async {
+            let handle = spawn!(|mut cx: Context<u64>| async move { cx.recv().await });
+            let mut mapped = handle.address();
+            for _ in 0..1000 {
+                mapped = mapped.map(|number: u64| number + 1);
+            }
+            assert_eq!((mapped.id(), mapped.is_closed()), (handle.id(), false));
+            let (text, ..) = panic_of(|| mapped.map(|number: u64| number));
+            assert!(text.contains("mapped 1000 times"), "{text}");
+            let weak = mapped.clone().downgrade();
+            mapped.tell(1).unwrap();
+            drop(mapped);
+            assert_eq!(handle.join().await.unwrap(), Some(1001));
+            assert!(weak.upgrade().is_none());
+        })
+        .await;
+    });
+}

@@ -1,7 +1,9 @@
-//! Which public types and futures are `Send`, `Sync` and `Unpin`: a change here breaks users.
+//! Which public types and futures are `Send`, `Sync`, `Unpin`, `UnwindSafe` and `RefUnwindSafe`: a change here
+//! breaks users.
 
 use std::cell::Cell;
 use std::marker::{PhantomData, PhantomPinned};
+use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,9 +15,9 @@ use greenroom::time::{Instant, Interval, MissedTicks, Sleep, TimedOut, Timeout, 
 use greenroom::{
     ActorBuilder, ActorStats, Address, Ask, AskError, BuildError, Builder, Context, Current,
     Deadlock, Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, KeepAlive, Panic,
-    Pinned, Recv, Reply, Runtime, SendError, Sending, Shutdown, SpawnError, SpawnProblem, Split,
-    Stage, Stats, Task, TellError, TimerGuard, TryHostError, Unjoined, WeakAddress, WorkerStats,
-    actor,
+    Pinned, Recv, Reply, Runtime, SendError, Sending, Shutdown, SourceGuard, SpawnError,
+    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, Unjoined, WeakAddress,
+    WorkerStats, actor,
 };
 
 use crate::support::{WATCH, within};
@@ -51,6 +53,8 @@ askable! {
     Send, is_send, NotSend;
     Sync, is_sync, NotSync;
     Unpin, is_unpin, NotUnpin;
+    UnwindSafe, is_unwind_safe, NotUnwindSafe;
+    RefUnwindSafe, is_ref_unwind_safe, NotRefUnwindSafe;
 }
 
 /// What a probe finds, in the order `Send`, `Sync`, `Unpin`.
@@ -110,7 +114,7 @@ fn the_actors_side_may_go_anywhere_too() {
         Send Sync Unpin: ActorBuilder<Local, fn(), Local, Current>, Current, Detached;
         Send - Unpin: ActorBuilder<u32, Message, Local, Current>;
         - - Unpin: ActorBuilder<u32, Local, Local, Current>;
-        Send Sync Unpin: TimerGuard, Interval, MissedTicks;
+        Send Sync Unpin: SourceGuard, Interval, MissedTicks;
     }
 }
 
@@ -178,6 +182,58 @@ fn errors_may_go_where_their_value_may() {
     }
 }
 
+/// What a panic may leave half changed.
+type Torn = Cell<&'static mut u32>;
+
+/// Rows of types that are both `UnwindSafe` and `RefUnwindSafe`, or neither.
+macro_rules! unwinds {
+    ($($safe:tt : $($type:ty),+;)+) => {$($(
+        let probe = of::<$type>();
+        assert_eq!(
+            (probe.is_unwind_safe(), probe.is_ref_unwind_safe()),
+            (table!(@ $safe), table!(@ $safe)),
+            "{}",
+            stringify!($type),
+        );
+    )+)+};
+}
+
+#[test]
+fn what_is_the_librarys_may_be_used_after_a_panic_whatever_it_carries() {
+    unwinds! {
+        Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>, FallibleTask<Torn>;
+        Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
+        Safe: Context<Torn>, Recv<'static, Torn>, Reply<Torn>, SourceGuard;
+        Safe: Sending<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
+        Safe: Sleep, Interval, Instant, MissedTicks, Timeout<Sleep>, TimedOut;
+        Safe: Shutdown, Stats, WorkerStats, ActorStats, TaskInfo, Runnable, Current, Detached;
+        Safe: AskError, Deadlock, Fault, Panic, HostFault, SpawnProblem;
+        Safe: Unjoined<'static>, Failure, Problem, Simulated;
+        // What they carry is the user's again, or an `io::Error`, which is neither.
+        -: Torn, TellError<Torn>, SendError<Torn>, SpawnError<Torn>, TryHostError<Torn>;
+        -: ActorBuilder<u32, Torn, u32, Current>, Timeout<Torn>, Run<Torn>, BuildError;
+        Safe: TellError<u32>, SendError<u32>, SpawnError<u32>, TryHostError<u32>, Run<u32>;
+        Safe: ActorBuilder<u32, u32, u32, Current>;
+    }
+}
+
+#[test]
+fn a_panic_may_be_caught_beside_an_address_which_is_as_good_as_before() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let last = actor(async |mut cx: Context<Message>| cx.recv().await);
+        let last = last.on(&runtime).spawn();
+        let panics = catch_unwind(|| -> () {
+            let _uses = (&runtime, last.is_closed());
+            std::panic::resume_unwind(Box::new("before the message"))
+        });
+        assert!(panics.is_err());
+        assert!(catch_unwind(|| last.tell(Message::new(1)).is_ok()).unwrap());
+        let last = runtime.block_on(last.join()).unwrap();
+        assert_eq!(last.map(Cell::into_inner), Some(1));
+    });
+}
+
 #[test]
 fn futures_of_async_functions_may_be_sent() {
     within(WATCH, || {
@@ -218,7 +274,7 @@ fn an_actor_on_a_runtime_is_sent_and_what_it_holds_over_a_wait_must_be() {
     within(WATCH, || {
         // Compiles only if contexts, replies and all futures of the above may be held so.
         async fn holds_all(mut cx: Context<Reply<Message>>, other: Address<Reply<Message>>) {
-            let weak = cx.address();
+            let weak = cx.downgrade();
             while let Some(reply) = cx.recv().await {
                 let asked = other
                     .ask(|inner| inner)

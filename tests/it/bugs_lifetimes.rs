@@ -30,7 +30,7 @@ async fn linked(
     drops: Drops,
 ) -> (usize, WeakAddress<()>) {
     let _dropped = drops.one();
-    let own = cx.address();
+    let own = cx.downgrade();
     let _before = before;
     let mut timer = sleep(Duration::from_secs(3600));
     let mut received = 0;

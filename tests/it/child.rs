@@ -7,6 +7,7 @@
     reason = "limits, signals and affinity are set through libc"
 )]
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -48,12 +49,15 @@ pub fn is_one() -> bool {
     std::env::var_os(ALONE).is_some()
 }
 
-/// This test binary again, to run `test` and nothing else.
+/// This test binary again, to run `test` and nothing else; a SIGINT ends it, also where this process was started
+/// to ignore that, as a background job of a shell is.
 pub fn command(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(ALONE, test);
+    // SAFETY: between fork and exec it calls what may be called there, and nothing else.
+    unsafe { command.pre_exec(|| set_interrupt(libc::SIG_DFL)) };
     command
 }
 
@@ -77,6 +81,20 @@ pub fn finish(command: &mut Command) -> Output {
     };
     let _ = waiting.join().unwrap();
     output.unwrap()
+}
+
+/// Has this process, which is a child, ignore SIGINT.
+pub fn ignore_interrupts() {
+    assert!(is_one(), "this would change the whole process");
+    set_interrupt(libc::SIG_IGN).unwrap();
+}
+
+fn set_interrupt(disposition: libc::sighandler_t) -> std::io::Result<()> {
+    // SAFETY: it is no handler but one of the two constants.
+    match unsafe { libc::signal(libc::SIGINT, disposition) } {
+        libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 /// Sends this process a SIGINT.

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use greenroom::{Context, Runtime, ctrl_c, spawn};
 
-use crate::child::{alone, command, interrupt, is_for};
+use crate::child::{alone, command, ignore_interrupts, interrupt, is_for};
 use crate::support::{Gate, WATCH, drive, poll_here, poll_once, within};
 
 #[test]
@@ -119,6 +119,21 @@ fn a_process_that_never_asked_is_ended_by_it() {
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), Some(libc::SIGINT), "{status}");
     });
+}
+
+#[test]
+fn a_process_that_ignores_it_gets_it_from_the_first_call_on() {
+    alone(
+        "ctrl_c::a_process_that_ignores_it_gets_it_from_the_first_call_on",
+        || {
+            ignore_interrupts();
+            let mut wait = Box::pin(ctrl_c());
+            interrupt();
+            assert!(poll_once(&mut wait).is_pending());
+            interrupt();
+            drive(wait).unwrap();
+        },
+    );
 }
 
 #[test]

@@ -23,21 +23,31 @@ type Answer = Result<u32, String>;
 
 /// Asks whomever it knows when it is asked, unless nobody waits for that any more; answers 7 if it
 /// knows nobody.
-async fn link(mut cx: Context<Message>) {
+async fn link(cx: Context<Message>) {
+    patient_link(cx, None).await;
+}
+
+/// The same with a time-out for what it asks.
+async fn patient_link(mut cx: Context<Message>, patience: Option<Duration>) {
     let mut other = None;
     while let Some(message) = cx.recv().await {
         match message {
             Message::Know(address) => other = Some(address),
-            Message::Ask(reply) if reply.is_wanted() => reply.send(ask_on(&other).await),
+            Message::Ask(reply) if reply.is_wanted() => reply.send(ask_on(&other, patience).await),
             Message::Ask(_unwanted) => {}
             Message::Say(reply) => reply.send(7),
         }
     }
 }
 
-async fn ask_on(other: &Option<Address<Message>>) -> Answer {
+async fn ask_on(other: &Option<Address<Message>>, patience: Option<Duration>) -> Answer {
     let Some(other) = other else { return Ok(7) };
-    match other.ask(Message::Ask).await {
+    let asked = other.ask(Message::Ask);
+    let asked = match patience {
+        Some(patience) => asked.timeout(patience),
+        None => asked,
+    };
+    match asked.await {
         Ok(answer) => answer,
         Err(error) => Err(error.to_string()),
     }
@@ -57,27 +67,31 @@ fn detecting() -> Builder {
 macro_rules! where_deadlocks_are_detected {
     ($($scenario:ident),+ $(,)?) => {$(
         mod $scenario {
-            use crate::support::Home;
-
-            #[test]
-            fn one_worker() {
-                Home::watch(|| Home::built(1, super::detecting()), super::$scenario);
-            }
-
-            #[test]
-            fn two_workers() {
-                Home::watch(|| Home::built(2, super::detecting()), super::$scenario);
-            }
-
-            #[test]
-            fn pinned() {
-                Home::watch(|| Home::pinned_built(super::detecting()), super::$scenario);
-            }
-
+            where_deadlocks_are_detected!(@threads $scenario);
             crate::support::in_every_home!(@simulated $scenario);
         }
     )+};
+    (@threads $scenario:ident) => {
+        use crate::support::Home;
+
+        #[test]
+        fn one_worker() {
+            Home::watch(|| Home::built(1, super::detecting()), super::$scenario);
+        }
+
+        #[test]
+        fn two_workers() {
+            Home::watch(|| Home::built(2, super::detecting()), super::$scenario);
+        }
+
+        #[test]
+        fn pinned() {
+            Home::watch(|| Home::pinned_built(super::detecting()), super::$scenario);
+        }
+    };
 }
+
+mod timers;
 
 where_deadlocks_are_detected!(
     two_that_ask_each_other_are_told_of_it,
@@ -271,7 +285,7 @@ fn an_ask_that_is_answered_in_the_end_is_no_deadlock(home: &Home) {
     });
 }
 
-/// Its timer counts as something that will happen.
+/// It is in no cycle, so its time-out counts as something that will happen.
 fn an_ask_with_a_time_out_times_out(home: &Home) {
     let last = home.spawn(actor(deaf));
     let asked = last.ask(Message::Ask).timeout(Duration::from_millis(1));

@@ -12,7 +12,7 @@ struct Ball(Option<Address<Ball>>);
 
 /// Sends each ball back to where it came from, and counts.
 async fn flooded(mut cx: Context<Ball>, handled: Arc<AtomicUsize>) {
-    let own = cx.address();
+    let own = cx.downgrade();
     while let Some(Ball(from)) = cx.recv().await {
         handled.fetch_add(1, Ordering::Relaxed);
         let (Some(from), Some(own)) = (from, own.upgrade()) else {

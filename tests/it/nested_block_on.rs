@@ -1,13 +1,21 @@
 //! `block_on` and `run` in a task: the worker gives its place to another thread, and waits.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use greenroom::time::sleep;
-use greenroom::{Context, Fault, Reply, Runtime, spawn, unblock, yield_now};
+use greenroom::{Context, Detached, Fault, Pinned, Reply, Runtime, spawn, unblock, yield_now};
 
-use crate::support::{Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, panic_of, within};
+use crate::support::{
+    Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, panic_of, poll_here, within,
+};
+
+/// Much later than any test ends.
+const HOUR: Duration = Duration::from_secs(3600);
 
 fn runtime(workers: usize) -> Runtime {
     named(workers, "greenroom")
@@ -291,7 +299,8 @@ fn run_in_a_task_is_a_runtime_of_its_own() {
             spawn!(|mut cx: Context<()>| async move {
                 let _end = OpenOnDrop(end);
                 while cx.recv().await.is_some() {}
-            });
+            })
+            .detach();
             greenroom::spawn(async { 40 }).await
         });
         assert!(ended.is_open(), "it was shut down");
@@ -413,4 +422,78 @@ fn a_wait_in_a_task_that_is_not_woken_in_its_turn_is_woken_from_outside() {
         wait(task);
         assert_eq!(log.take(), ["woken"]);
     });
+}
+
+type Waiting<'a> = Pin<&'a mut dyn Future<Output = ()>>;
+
+/// Has one wait go on within another one, which is woken first.
+fn wait_within_a_wait(wait: impl Fn(Waiting<'_>)) {
+    let told: [Arc<AtomicBool>; 2] = Default::default();
+    let is_told = |which: usize| match told[which].load(Ordering::SeqCst) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    };
+    let (mut outer_waits, mut inner_waits) = (false, false);
+    wait(pin!(poll_fn(|outer| {
+        if std::mem::replace(&mut outer_waits, true) {
+            return is_told(0);
+        }
+        wait(pin!(poll_fn(|inner| {
+            if std::mem::replace(&mut inner_waits, true) {
+                return is_told(1);
+            }
+            let wakers = [outer.waker().clone(), inner.waker().clone()];
+            let told = told.clone();
+            std::thread::spawn(move || {
+                for (told, waker) in told.iter().zip(wakers) {
+                    told.store(true, Ordering::SeqCst);
+                    waker.wake();
+                }
+            });
+            Poll::Pending
+        })));
+        Poll::Pending
+    })));
+}
+
+#[test]
+fn a_wait_that_is_woken_while_another_one_goes_on_within_it_goes_on() {
+    on_a_worker(|| async { wait_within_a_wait(|future| wait(future)) });
+    within(WATCH, || {
+        let runtime = runtime(1);
+        wait_within_a_wait(|future| runtime.block_on(future));
+    });
+}
+
+#[test]
+fn so_does_one_in_a_detached_actor_whatever_its_timers_have() {
+    for has_deadline in [false, true] {
+        on_a_worker(move || async move {
+            let waits = move |_: Context<()>| async move {
+                let mut far = sleep(HOUR);
+                if has_deadline {
+                    assert!(poll_here(&mut far).await.is_pending());
+                }
+                wait_within_a_wait(|future| wait(future));
+            };
+            spawn!(waits(_), on = Detached).join().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn so_does_one_on_a_stage_whatever_its_timers_have() {
+    for has_deadline in [false, true] {
+        within(WATCH, move || {
+            let (runtime, none) = (runtime(1), Pinned::here());
+            wait_within_a_wait(|future| none.block_on(future));
+            drop(none);
+            let stage = runtime.pinned_here();
+            if has_deadline {
+                stage.spawn(|| sleep(HOUR)).detach();
+            }
+            wait_within_a_wait(|future| stage.block_on(future));
+            wait_within_a_wait(|future| runtime.block_on(future));
+        });
+    }
 }

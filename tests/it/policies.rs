@@ -5,6 +5,7 @@
 
 mod ending;
 mod errors;
+mod foreign;
 mod hooks;
 mod misuse;
 mod observer;

@@ -267,11 +267,9 @@ async fn steps(mut cx: Context<Step>) {
             Step::Answer(reply) => reply.send(()),
             Step::Hop(0, done) => drop(done.fetch_add(1, Ordering::SeqCst)),
             Step::Hop(left, done) => {
-                let own = cx.address().upgrade();
+                let own = cx.address();
                 greenroom::spawn(async move {
-                    if let Some(own) = own {
-                        let _ = own.tell(Step::Hop(left - 1, done));
-                    }
+                    let _ = own.tell(Step::Hop(left - 1, done));
                 })
                 .detach();
             }

@@ -33,7 +33,7 @@ fn a_task_that_wakes_itself_for_ever_starves_nobody(home: &Home) {
 
 fn an_actor_that_tells_itself_for_ever_starves_nobody(home: &Home) {
     let chatter = home.spawn(greenroom::actor(|mut cx: Context<()>| async move {
-        let me = cx.address();
+        let me = cx.downgrade();
         while cx.recv().await.is_some() {
             let _ = me.tell(());
         }

@@ -168,7 +168,8 @@ fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {
             home.spawn(actor(|mut cx: Context<()>| async move {
                 while cx.recv().await.is_some() {}
                 address.kill();
-            }));
+            }))
+            .detach();
             kept.push(handle);
         }
     }
@@ -242,7 +243,8 @@ fn bug_d6_a_drop_may_send_ask_spawn_and_lock(home: &Home) {
                 home.spawn(actor(|mut cx: Context<()>| async move {
                     let _busy = busy;
                     while cx.recv().await.is_some() {}
-                }));
+                }))
+                .detach();
             }
             _ => {
                 let deaf = home.spawn(actor(|cx: Context<Busy>| async move {

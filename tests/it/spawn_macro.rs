@@ -190,6 +190,54 @@ fn closures_of_every_kind() {
 }
 
 #[test]
+fn a_closure_may_be_the_value_of_any_expression() {
+    on_workers(1, async {
+        let text = Arc::new(String::from("text"));
+        let a = spawn!({
+            let text = text.clone();
+            move |mut cx: Context<u32>| async move { (cx.recv().await, text) }
+        });
+        let b = spawn!(
+            {
+                let text = text.clone();
+                async move |mut cx: Context<u32>| (cx.recv().await, text)
+            },
+            name = "b",
+            capacity = 1,
+        );
+        let variable = |mut cx: Context<u32>| async move { (cx.recv().await, text) };
+        let c = spawn!(variable, name = "c");
+        assert_eq!((b.name(), c.name()), (Some("b"), Some("c")));
+        for handle in [&*a, &*b, &*c] {
+            handle.tell(1).unwrap();
+        }
+        for (number, text) in [a.await.unwrap(), b.await.unwrap(), c.await.unwrap()] {
+            assert_eq!((number, &**text), (Some(1), "text"));
+        }
+        // One that gives a closure, and one that is called.
+        let adds = |more: u32| move |cx: Context<u32>| first(cx, more);
+        assert_eq!(spawn!(adds(40)).join().await.unwrap(), 40);
+        assert_eq!(spawn!(alone).join().await.unwrap(), None);
+        type Boxed = Box<dyn FnOnce(Context<u32>) -> std::future::Ready<u32> + Send>;
+        let boxed: Boxed = Box::new(|_cx| std::future::ready(7));
+        assert_eq!(spawn!(boxed).join().await.unwrap(), 7);
+        // What it gives need not be `Send` where the actor has a thread.
+        let local = spawn!(
+            {
+                let number = 7;
+                async move |_cx: Context<u32>| {
+                    let number = std::rc::Rc::new(number);
+                    greenroom::yield_now().await;
+                    *number
+                }
+            },
+            on = greenroom::Detached
+        );
+        assert_eq!(local.join().await.unwrap(), 7);
+    });
+}
+
+#[test]
 fn what_is_called_may_be_a_path_a_method_a_field_or_a_variable() {
     on_workers(1, async {
         assert_eq!(spawn!(deep::er::inside(_)).join().await.unwrap(), None);

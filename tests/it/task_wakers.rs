@@ -21,6 +21,7 @@ in_every_home!(
     a_waker_outlives_its_task_and_its_runtime,
     a_task_that_wakes_itself_by_several_wakers_runs_once_more,
     the_end_wakes_whoever_polled_last,
+    a_detached_task_that_nothing_can_wake_lives_until_the_shutdown,
 );
 
 /// A place for the handle of a task that is to have it.
@@ -49,6 +50,21 @@ fn a_task_may_let_go_of_its_own_handle(home: &Home) {
         // At the end of the test nothing of it is left.
         until(|| drops.count() == 1);
     }
+}
+
+fn a_detached_task_that_nothing_can_wake_lives_until_the_shutdown(home: &Home) {
+    let drops = Drops::default();
+    let dropped = drops.one();
+    let waits = poll_fn(move |cx| {
+        let _ = &dropped;
+        drop(cx.waker().clone());
+        Poll::<()>::Pending
+    });
+    home.spawn_task(waits).detach();
+    home.block_on(home.runtime.quiescent());
+    assert_eq!(drops.count(), 0);
+    home.block_on(home.runtime.shutdown());
+    assert_eq!(drops.count(), 1);
 }
 
 fn a_task_that_awaits_itself_waits(home: &Home) {

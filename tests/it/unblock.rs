@@ -137,6 +137,44 @@ fn more_calls_than_there_may_be_threads_are_all_made() {
     });
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn when_512_threads_are_taken_calls_wait_in_a_line() {
+    use crate::child::{alone, threads_named};
+    alone(
+        "unblock::when_512_threads_are_taken_calls_wait_in_a_line",
+        || {
+            let runtime = runtime(1);
+            let (meeting, go) = (Arc::new(Barrier::new(513)), Gate::default());
+            let made = Arc::new(AtomicUsize::new(0));
+            let taken = |_| {
+                let (meeting, go) = (meeting.clone(), go.clone());
+                unblock(move || {
+                    meeting.wait();
+                    go.pass();
+                })
+            };
+            let further = |_| {
+                let (made, go) = (made.clone(), go.clone());
+                unblock(move || {
+                    assert!(go.is_open(), "there was a thread more");
+                    made.fetch_add(1, Ordering::SeqCst);
+                })
+            };
+            runtime.block_on(async {
+                let taken: Vec<_> = (0..512).map(taken).collect();
+                meeting.wait();
+                let threads = threads_named("");
+                let further: Vec<_> = (0..100).map(further).collect();
+                assert_eq!(threads_named(""), threads);
+                go.open();
+                futures::future::join_all(taken.into_iter().chain(further)).await;
+            });
+            assert_eq!(made.load(Ordering::SeqCst), 100);
+        },
+    );
+}
+
 #[test]
 fn outside_any_runtime_it_uses_threads_of_the_process() {
     within(WATCH, || {

@@ -222,7 +222,7 @@ async fn sources(_: Version) {
     }
     async fn collector(mut cx: Context<u32>, most: usize) -> Vec<u32> {
         let doubler = spawn!(doubler(_), capacity = 1);
-        cx.attach(futures::stream::iter([1, 2, 3]));
+        cx.attach(futures::stream::iter([1, 2, 3])).detach();
         let ticks = cx.send_every(SOON, || 10);
         cx.send_after(2 * SOON, 20).detach();
         let asked = doubler.address();

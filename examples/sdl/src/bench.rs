@@ -59,7 +59,7 @@ impl Bench {
 
 /// Computes a generation a message, and sends itself the next one.
 async fn busy(mut cx: Context<()>, mut board: Board) {
-    let own = cx.address();
+    let own = cx.downgrade();
     let again = || own.tell(()).is_ok();
     again();
     while let Some(()) = cx.recv().await {

@@ -11,6 +11,7 @@ use crate::error::AskError;
 use crate::lock::Half;
 use crate::park::Parker;
 use crate::runtime::asks::{self, Asks};
+use crate::sync::Process;
 use crate::task::TaskInfo;
 
 /// Wakes the thread that asks.
@@ -28,17 +29,18 @@ fn question() -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
 
 fn with_slot(slot: Slot<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let (theirs, ours) = Half::pair(slot);
-    (Reply::new(theirs), Answer::new(ours))
+    (Reply::new(theirs), Answer::new(ours, Process::current()))
 }
 
 /// The same, with the ask on a list.
 fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let listed = StdArc::new(Asks::alone());
     let asked = TaskInfo::of_actor(1, None, 0);
-    let listing = listed.list(asks::Edge {
+    let edge = asks::Edge {
         from: asks::Who::Other("a task"),
         to: asked,
-    });
+    };
+    let listing = listed.list(edge, false);
     let (reply, answer) = with_slot(Slot::Listed(listing));
     (listed, reply, answer)
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use crate::actor::handle::Handle;
-use crate::contain::{attempt, contain};
+use crate::contain::{attempt_on, contain};
 use crate::error::Fault;
 use crate::task::Task;
 
@@ -60,12 +60,14 @@ where
 fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, Fault>> {
     let mut future = Some(Box::pin(future));
     poll_fn(move |cx| {
-        let Some(running) = &mut future else {
-            return Poll::Pending;
-        };
-        let polled = match attempt(|| running.as_mut().poll(cx)) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(value)) => Ok(value),
+        let polled = attempt_on(
+            &mut future,
+            |future| Some(future.as_mut()?.as_mut().poll(cx)),
+            |future| *future = None,
+        );
+        let polled = match polled {
+            Ok(None | Some(Poll::Pending)) => return Poll::Pending,
+            Ok(Some(Poll::Ready(value))) => Ok(value),
             Err(panic) => Err(Fault::Panicked(panic)),
         };
         contain(|| future = None);

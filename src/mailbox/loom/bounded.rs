@@ -227,7 +227,7 @@ fn model_08_a_close_is_heard_by_a_sender_that_is_about_to_wait() {
         pass_on(mailbox.close());
         assert!(!patient.join().unwrap(), "there was no room");
         audit(&mailbox);
-        assert_eq!(mailbox.drain(), 1, "what was accepted is there");
+        assert_eq!(mailbox.drain().clear(), 1, "what was accepted is there");
         assert_eq!(
             post.under_way(),
             0,

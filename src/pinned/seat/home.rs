@@ -13,12 +13,19 @@ use crate::park::Parker;
 use crate::runtime::current::{self, Role};
 use crate::runtime::{Inner, Lives};
 use crate::sync::atomic::Ordering;
-use crate::sync::mutant;
+use crate::sync::{Process, mutant};
 use crate::task::{CellHome, Header, Home, Passage, Runnable, TaskInfo, Ticket};
 use crate::timers::{Clock, Timers};
 
 impl Home for Arc<Seat> {
+    fn process(&self) -> Process {
+        self.runtime.process()
+    }
+
     fn schedule(&self, runnable: Runnable, again: bool) {
+        if !self.runtime.is_here() {
+            return runnable.leave_behind();
+        }
         if let Some(simulation) = self.runtime.simulation() {
             let home = Lives::Seat(self.clone());
             return simulation.push(&self.runtime, runnable, again, &home);
@@ -48,12 +55,14 @@ impl Home for Arc<Seat> {
     }
 
     fn track(&self, waker: &Waker) -> Option<Ticket> {
+        self.process().end_copy();
         // Acquire pairs with the Release in `end`.
         self.registry
             .track(waker, Some(0), || self.over.load(Ordering::Acquire))
     }
 
     fn untrack(&self, ticket: Ticket) {
+        self.process().end_copy();
         self.registry.untrack(ticket);
     }
 
@@ -78,6 +87,7 @@ impl CellHome for Arc<Seat> {
     }
 
     fn leave(&self, cell: NonNull<Header>) {
+        self.process().end_copy();
         self.registry.leave(cell);
         self.runtime.leave_seat();
         self.let_go();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{Asks, Edge, Listing, Who, end};
+use super::{Asks, Edge, Listing, Who, deadlocked, end};
 use crate::task::TaskInfo;
 
 /// Actors are known by a number here, and have names but for those from 100 to 199.
@@ -19,15 +19,17 @@ fn info(id: u64) -> TaskInfo {
 
 const TASK: u64 = u64::MAX;
 
-fn listed(asks: &Asks, (asker, asked): (u64, u64)) -> Listing {
+fn listed(asks: &Asks, edge: (u64, u64)) -> Listing {
+    listed_with(asks, edge, false)
+}
+
+fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listing {
     let from = match asker {
         TASK => Who::Other("a task"),
         actor => Who::Task(info(actor)),
     };
-    asks.list(Edge {
-        from,
-        to: info(asked),
-    })
+    let to = info(asked);
+    asks.list(Edge { from, to }, is_timed)
 }
 
 /// The texts of these asks, with the beginning of their errors.
@@ -146,6 +148,35 @@ fn ten_thousand_asks_of_one_actor_and_back_are_as_many_cycles() {
     assert_eq!(texts[9_999], "a → n10999 → a");
     assert_eq!(texts[10_000], "n1000 → a → n1000");
     assert_eq!(texts[19_999], "a → n1000 → a");
+}
+
+/// Which of these asks are deadlocked when nothing but time-outs is left; the third says which have one.
+fn in_deadlock(asks_of: &[(u64, u64, bool)]) -> Option<Vec<usize>> {
+    let asks = Asks::alone();
+    let list = |&(asker, asked, is_timed)| listed_with(&asks, (asker, asked), is_timed);
+    let listings: Vec<Listing> = asks_of.iter().map(list).collect();
+    end(&deadlocked(asks.waiting())?);
+    let is_ended = |at: &usize| !listings[*at].is_waiting();
+    Some((0..listings.len()).filter(is_ended).collect())
+}
+
+#[test]
+fn where_time_outs_are_left_those_that_come_to_a_cycle_are_deadlocked() {
+    assert_eq!(in_deadlock(&[(0, 0, true)]), Some(vec![0]));
+    assert_eq!(in_deadlock(&[(0, 1, true), (1, 0, true)]), Some(vec![0, 1]));
+    let led_to = [(TASK, 0, true), (0, 1, false), (1, 0, false)];
+    assert_eq!(in_deadlock(&led_to), Some(vec![0, 1, 2]));
+    let beside = [(2, 3, false), (0, 1, true), (1, 0, false)];
+    assert_eq!(in_deadlock(&beside), Some(vec![1, 2]));
+}
+
+#[test]
+fn an_ask_with_a_time_out_that_comes_to_no_cycle_may_end_any_other() {
+    assert_eq!(in_deadlock(&[(0, 1, true)]), None);
+    assert_eq!(in_deadlock(&[(0, 1, false)]), None);
+    assert_eq!(in_deadlock(&[]), None);
+    let beside = [(0, 1, false), (1, 0, false), (2, 3, true)];
+    assert_eq!(in_deadlock(&beside), None);
 }
 
 #[test]

@@ -21,6 +21,15 @@ pub(in crate::runtime) fn name_all(asks: &[&Edge]) -> Vec<Deadlock> {
     asks.iter().map(|ask| graph.name(ask)).collect()
 }
 
+/// Which of the asks come to a cycle, in their order.
+pub(super) fn come_to_cycles(asks: &[&Edge]) -> Vec<bool> {
+    let graph = Graph::new(asks);
+    let asked = asks.iter().map(|ask| graph.index[&ask.to.id()]);
+    asked
+        .map(|at| matches!(graph.nodes[at].goal, Goal::Cycle { .. }))
+        .collect()
+}
+
 #[derive(Default)]
 struct Graph<'a> {
     nodes: Vec<Node<'a>>,

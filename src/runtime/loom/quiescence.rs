@@ -8,12 +8,14 @@ use std::time::Duration;
 use ::loom::explore;
 use ::loom::thread::{JoinHandle, spawn};
 
+use super::super::asks::{Edge, Listing, Who};
 use super::super::inner::Inner;
 use super::super::policy::Stealing;
 use super::super::quiescence::{KeepAlive, Quiescent};
 use super::{Gate, end, join, lain_down, model_from_explore, push, queues, runtime_with};
 use crate::instant::{Instant, clock};
-use crate::timers::{Armed, Clock};
+use crate::task::TaskInfo;
+use crate::timers::{Armed, Clock, Kind};
 
 /// A runtime whose one worker is counted, and has lain down.
 fn asleep() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
@@ -111,25 +113,54 @@ fn model_18_who_comes_late_hears_of_the_end() {
     });
 }
 
-struct Pushes(Arc<Inner>, Arc<Gate>);
+/// Pushes what opens the gate, and gives up the ask that has timed out.
+struct Pushes(Arc<Inner>, Arc<Gate>, Option<Arc<Listing>>);
 
 impl Wake for Pushes {
     fn wake(self: Arc<Self>) {
-        let ran = self.1.clone();
-        push(&self.0, move || ran.open());
+        let (ran, asked) = (self.1.clone(), self.2.clone());
+        push(&self.0, move || {
+            let is_ended = asked.is_some_and(|asked| asked.settle().is_none());
+            assert!(!is_ended, "something is in flight");
+            ran.open();
+        });
     }
+}
+
+const SOON: Duration = Duration::from_secs(1);
+
+fn arm(inner: &Arc<Inner>, kind: Kind, waker: &Waker) -> Armed {
+    let clock: Arc<dyn Clock> = inner.clone();
+    Armed::new(clock, Instant::now() + SOON, kind, waker).expect("they are open")
+}
+
+/// An ask that has a time-out, of one actor by another, which may be the same.
+fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
+    let of = |id| TaskInfo::of_actor(id, None, 0);
+    let (from, to) = (Who::Task(of(asker)), of(asked));
+    inner.asks.list(Edge { from, to }, true)
 }
 
 /// A deadline that is over just now: it is in the table, or in the hands of a worker that is counted.
 #[test]
 fn model_18_the_end_is_declared_after_what_a_deadline_brings() {
-    const SOON: Duration = Duration::from_secs(1);
-    model_from_explore(|| {
+    the_end_is_declared_after_what_comes_soon(Kind::Event);
+}
+
+/// So is the time-out of an ask that is in no deadlock, and that is not ended as one.
+#[test]
+fn model_18_the_end_is_declared_after_what_a_time_out_brings() {
+    the_end_is_declared_after_what_comes_soon(Kind::TimeOut);
+}
+
+fn the_end_is_declared_after_what_comes_soon(kind: Kind) {
+    model_from_explore(move || {
         let (inner, workers) = asleep();
         let ran = Gate::new();
-        let waker = Waker::from(Arc::new(Pushes(inner.clone(), ran.clone())));
-        let timers: Arc<dyn Clock> = inner.clone();
-        let armed = Armed::new(timers, Instant::now() + SOON, &waker).expect("they are open");
+        let asked = (kind == Kind::TimeOut).then(|| Arc::new(ask(&inner, [1, 2])));
+        let pushes = Pushes(inner.clone(), ran.clone(), asked);
+        let waker = Waker::from(Arc::new(pushes));
+        let armed = arm(&inner, kind, &waker);
         explore();
         clock::advance(SOON);
         queues(&inner).sleep.let_time_pass(3, SOON);
@@ -138,5 +169,49 @@ fn model_18_the_end_is_declared_after_what_a_deadline_brings() {
         drop(armed);
         end(&inner);
         join(workers);
+    });
+}
+
+/// An ask of itself, whose time-out is the last deadline when another one is given up just as the worker lies
+/// down: one of both sees that it is a deadlock.
+#[test]
+fn model_18_a_deadlock_is_found_when_nothing_but_its_time_outs_is_left() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep();
+        let told = Gate::new();
+        let listing = ask(&inner, [1, 1]);
+        let waker = Waker::from(Arc::new(Opens(told.clone())));
+        assert!(listing.leave(&mut Some(waker)).is_none());
+        let [time_out, event] =
+            [Kind::TimeOut, Kind::Event].map(|kind| arm(&inner, kind, Waker::noop()));
+        explore();
+        let fate = push(&inner, || ());
+        drop(event);
+        told.wait();
+        assert!(listing.leave(&mut None).is_some(), "it is a deadlock");
+        drop((listing, time_out));
+        end(&inner);
+        join(workers);
+        let (runs, drops) = fate.of();
+        assert!(runs + drops <= 1, "run or dropped, once");
+    });
+}
+
+/// The same for the end of a runtime without such an ask.
+#[test]
+fn model_18_the_end_comes_when_the_last_deadline_is_given_up() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep();
+        let mut watcher = Watcher::new(&inner);
+        let event = arm(&inner, Kind::Event, Waker::noop());
+        assert!(watcher.poll().is_pending(), "something is to come");
+        explore();
+        let fate = push(&inner, || ());
+        drop(event);
+        watcher.wait();
+        end(&inner);
+        join(workers);
+        let (runs, drops) = fate.of();
+        assert!(runs + drops <= 1, "run or dropped, once");
     });
 }

@@ -13,9 +13,8 @@
     reason = "pointers to futures on the stack; see F1 and F2"
 )]
 
-use std::any::Any;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::state::{Entry, State};
 use super::trace::What;
 use super::{Problem, Simulation, Step};
-use crate::contain::contain;
+use crate::contain::{Panic, attempt_on, contain};
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::current::{self, Place, Role};
@@ -70,21 +69,24 @@ struct Call<'a, F: Future> {
     inner: &'a Arc<Inner>,
     waker: Waker,
     future: Pin<&'a mut Option<F>>,
-    outcome: Option<Result<F::Output, Box<dyn Any + Send>>>,
+    outcome: Option<Result<F::Output, Panic>>,
 }
 
 impl<F: Future> Waits for Call<'_, F> {
     fn poll(&mut self) -> bool {
         let place = Place::new(self.inner, Role::Outside);
         let _entered = place.enter();
-        let Some(future) = self.future.as_mut().as_pin_mut() else {
-            return true;
-        };
         let mut cx = Context::from_waker(&self.waker);
         // Another call's loop may be the one that polls: the panic is not for that.
-        match catch_unwind(AssertUnwindSafe(|| future.poll(&mut cx))) {
-            Ok(Poll::Pending) => return false,
-            Ok(Poll::Ready(value)) => self.outcome = Some(Ok(value)),
+        let polled = attempt_on(
+            &mut self.future,
+            |future| Some(future.as_mut().as_pin_mut()?.poll(&mut cx)),
+            |future| future.set(None),
+        );
+        match polled {
+            Ok(Some(Poll::Pending)) => return false,
+            Ok(Some(Poll::Ready(value))) => self.outcome = Some(Ok(value)),
+            Ok(None) => {}
             Err(panic) => self.outcome = Some(Err(panic)),
         }
         true
@@ -158,7 +160,7 @@ impl Simulation {
         // No closure: the panic is the caller's.
         match (stuck, outcome) {
             (Ok(()), Some(Ok(value))) => value,
-            (Ok(()), Some(Err(panic))) => resume_unwind(panic),
+            (Ok(()), Some(Err(panic))) => resume_unwind(panic.into_payload()),
             (Err(Some(why)), _) => panic!("{why}"),
             (Err(None), _) | (Ok(()), None) => resume_unwind(Box::new(Stopped)),
         }

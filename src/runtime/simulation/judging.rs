@@ -15,7 +15,7 @@ use crate::task::TaskInfo;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Somebody panicked, and nobody joined it: who, and the text.
+    /// An actor, a task or a source panicked, and no join received it: which one, and the text.
     Panicked(String),
     /// Nothing was ready and no timer armed, but somebody waited: who waits for whom.
     Deadlock(String),
@@ -90,7 +90,8 @@ impl Simulation {
         }
     }
 
-    /// Somebody has panicked and nobody joined it; says whether that is all that is to be done.
+    /// Takes a panic that no join receives for the failure of the run; says whether that is all that is to be
+    /// done.
     pub(in crate::runtime) fn judges(&self, unjoined: &Unjoined<'_>) -> bool {
         let state = self.state.lock();
         if !self.plan.judged || state.is_over {
@@ -99,7 +100,12 @@ impl Simulation {
         let actor = unjoined.id.and_then(|id| state.actors.get(&id));
         let who = actor.map_or_else(|| "a task".to_owned(), TaskInfo::to_string);
         drop(state);
-        self.fail(Problem::Panicked(format!("{who} {}", unjoined.fault)));
+        let part = if unjoined.is_source {
+            "a source of "
+        } else {
+            ""
+        };
+        self.fail(Problem::Panicked(format!("{part}{who} {}", unjoined.fault)));
         true
     }
 

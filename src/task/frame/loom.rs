@@ -7,11 +7,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use ::loom::sync::Arc;
 use ::loom::thread::{spawn, yield_now};
 
-use super::{Handle, Outcome};
+use super::Handle;
 use crate::error::Unjoined;
 use crate::park::Parker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::task::outcome::Outcome;
 use crate::task::{Home, Runnable, Ticket};
 
 /// With one preemption more than other models, which some of these orders need.

@@ -173,7 +173,7 @@ fn ca12_actors_stay_on_their_worker_while_nobody_idles() {
                     let (over, migrations, left) = (over.clone(), migrations.clone(), left.clone());
                     spawn!(|mut cx: Context<()>| async move {
                         let home = thread::current().id();
-                        let me = cx.address();
+                        let me = cx.downgrade();
                         let mut handled = 0;
                         me.tell(()).unwrap();
                         // All of them have something to do until the last one has done enough.

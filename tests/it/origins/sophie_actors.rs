@@ -135,7 +135,7 @@ fn so5_a_turn_ends_after_a_batch_and_the_actor_goes_to_the_back() {
             .map(|id| {
                 let log = log.clone();
                 let talker = actor(move |mut cx: Context<()>| async move {
-                    let me = cx.address();
+                    let me = cx.downgrade();
                     for _ in 0..100 {
                         cx.recv().await;
                         log.add(id);

@@ -151,7 +151,7 @@ impl Share {
     /// One actor, which tells itself something in every turn.
     fn selfish(self) -> Actors {
         let actor = spawn!(|mut cx: Context<()>| async move {
-            let own = cx.address();
+            let own = cx.downgrade();
             while cx.recv().await.is_some() && self.turn() {
                 own.tell(()).unwrap();
             }

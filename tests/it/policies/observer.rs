@@ -1,6 +1,8 @@
 //! Observers: what they are told, on workers and on pinned threads.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -58,6 +60,17 @@ async fn two_runs(cx: Context<()>, state: Noted) -> (u64, ThreadId) {
     (id, thread::current().id())
 }
 
+impl Told {
+    fn kind(self) -> &'static str {
+        match self {
+            Told::After(_) => "after",
+            Told::Before => "before",
+            Told::Completed => "completed",
+            Told::Dropped => "dropped",
+        }
+    }
+}
+
 /// What is told of such an actor, which is the only one that runs.
 fn is_told(watches: &Watches, outcome: (u64, ThreadId)) {
     let (id, thread) = outcome;
@@ -67,12 +80,7 @@ fn is_told(watches: &Watches, outcome: (u64, ThreadId)) {
         .map(|(told, of, on)| {
             assert_eq!(*on, thread);
             assert!(of.is_none_or(|of| of == id));
-            match told {
-                Told::After(_) => "after",
-                Told::Before => "before",
-                Told::Completed => "completed",
-                Told::Dropped => "dropped",
-            }
+            told.kind()
         })
         .collect();
     let first = ["before", "after"];
@@ -175,6 +183,33 @@ fn a_run_took_at_least_as_long_as_what_was_done_in_it() {
         let took: Vec<_> = took.collect();
         assert_eq!(took.len(), 3);
         assert!(took.iter().all(|took| *took >= BURNS), "{took:?}");
+    });
+}
+
+#[test]
+fn the_end_of_one_that_panics_is_told_before_its_future_is_dropped() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        for make in [|builder| Home::built(1, builder), Home::pinned_built] {
+            let watches = Watches::default();
+            let builder = Runtime::builder().on_fault(|_| {});
+            let home = make(builder.observer(watches.clone()));
+            let panics = || {
+                let state = Noted(watches.clone());
+                poll_fn(move |_| -> Poll<()> {
+                    let _ = &state;
+                    panic!("bomb in a poll")
+                })
+            };
+            let (task, state) = (panics(), panics());
+            home.spawn_task(task).detach();
+            at_rest(&home.runtime);
+            drop(home.spawn(actor(move |_: Context<()>| state)));
+            at_rest(&home.runtime);
+            let kinds: Vec<_> = watches.0.take().iter().map(|told| told.0.kind()).collect();
+            let one = ["before", "completed", "dropped", "after"];
+            assert_eq!(kinds, [one, one].concat());
+        }
     });
 }
 

@@ -210,7 +210,7 @@ pub fn an_actor_that_tells_itself_for_ever_starves_nobody(case: &Case) {
     let home = case.home();
     let chatter = |_| {
         let chatter = home.spawn(actor(|mut cx: Context<()>| async move {
-            let me = cx.address();
+            let me = cx.downgrade();
             while cx.recv().await.is_some() {
                 let _ = me.tell(());
             }

@@ -177,7 +177,7 @@ fn ca7_ca8_an_actor_that_got_a_message_in_its_run_is_resumed_later() {
 fn teller(desk: &Desk) -> greenroom::Handle<(), ()> {
     desk.home.spawn(actor(|mut cx: Context<()>| async move {
         cx.recv().await;
-        let me = cx.address();
+        let me = cx.downgrade();
         let mut next = Box::pin(cx.recv());
         assert!(poll_here(&mut next).await.is_pending());
         me.tell(()).unwrap();

@@ -200,7 +200,8 @@ fn spawning_is_over_for_all_when_the_future_is_done() {
                 spawn!(|mut cx: Context<u32>| async move {
                     cx.recv().await;
                     drop(one);
-                });
+                })
+                .detach();
             }
         });
         assert_eq!(drops.count(), 3);

@@ -268,7 +268,7 @@ async fn ring() -> Vec<Figure> {
 async fn call(mut cx: Context<u64>, n: u64, parent: WeakAddress<u64>) {
     let mut sum = n;
     if n >= 2 {
-        let _children = [n - 1, n - 2].map(|n| spawn_call(n, cx.address()));
+        let _children = [n - 1, n - 2].map(|n| spawn_call(n, cx.downgrade()));
         sum = 0;
         for _ in 0..2 {
             sum += cx.recv().await.expect("both answer");
@@ -305,7 +305,7 @@ async fn bounded() -> Vec<Figure> {
 
 /// Tells itself to go on, after a little work, until it is to stop.
 async fn busy(mut cx: Context<()>, stop: Arc<AtomicBool>) {
-    let own = cx.address();
+    let own = cx.downgrade();
     while let Some(()) = cx.recv().await {
         figures::busy_work();
         if stop.load(Ordering::Relaxed) {

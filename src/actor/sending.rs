@@ -1,0 +1,116 @@
+//! A message on its way into a mailbox, which may have no room yet.
+//!
+//! While it waits the message is in the line of the mailbox, which takes it when there is room. Through a map a
+//! place is waited for instead, since the message is made only then.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::lead::Lead;
+use super::map::Wait;
+use crate::error::SendError;
+use crate::mailbox::Ticket;
+use crate::task::Passage;
+
+/// The future of [`Address::send`](crate::Address::send).
+#[must_use = "futures do nothing unless polled"]
+pub struct Sending<'a, M> {
+    lead: Lead<'a, M>,
+    message: Option<M>,
+    ticket: Option<Ticket<M>>,
+    /// The same where the lead is a map.
+    wait: Wait,
+}
+
+impl<'a, M> Sending<'a, M> {
+    pub(super) fn new(lead: Lead<'a, M>, message: M) -> Self {
+        Sending {
+            lead,
+            message: Some(message),
+            ticket: None,
+            wait: None,
+        }
+    }
+}
+
+// The message is never pinned: it is moved into the mailbox.
+impl<M> Unpin for Sending<'_, M> {}
+
+// As for `Address`; nothing but its drop is called of the message.
+impl<M> UnwindSafe for Sending<'_, M> {}
+impl<M> RefUnwindSafe for Sending<'_, M> {}
+
+impl<M> Future for Sending<'_, M> {
+    type Output = Result<(), SendError<M>>;
+
+    /// # Panics
+    /// If it is polled again after it was ready; in a child of `fork`, if it would wait for the parent's runtime.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        assert!(
+            this.message.is_some() || this.ticket.is_some(),
+            "`send` polled after it was ready"
+        );
+        let polled = match this.lead {
+            Lead::Actor(core) => {
+                let before = this.ticket.as_ref().map(Ticket::key);
+                let mailbox = &core.mailbox;
+                let sent = mailbox.poll_send(&mut this.message, &mut this.ticket, cx);
+                core.trace_send(before, this.ticket.as_ref().map(Ticket::key), &sent);
+                sent.map_ok(|wake| core.pass_on(wake))
+            }
+            Lead::Map(places) => places
+                .root()
+                .poll_reserve(&mut this.wait, cx)
+                .map(|reserved| {
+                    let message = this.message.take().expect("looked at just now");
+                    match reserved {
+                        Ok(()) => {
+                            places.fill(message);
+                            Ok(())
+                        }
+                        Err(_closed) => Err(SendError(message)),
+                    }
+                }),
+        };
+        if polled.is_pending() {
+            this.lead.checked_process();
+        }
+        polled
+    }
+}
+
+impl<M> Drop for Sending<'_, M> {
+    fn drop(&mut self) {
+        if (self.ticket.is_some() || self.wait.is_some()) && !self.lead.is_here() {
+            // A thread of the parent process may have the lock.
+            std::mem::forget((self.ticket.take(), self.wait.take()));
+            return;
+        }
+        match self.lead {
+            Lead::Actor(core) => {
+                if let Some(ticket) = self.ticket.take() {
+                    let key = ticket.key();
+                    let given_up = core.mailbox.give_up(ticket);
+                    core.trace(|| match given_up {
+                        Some(_) => Passage::GivenUp(key),
+                        None => Passage::Accepted(key),
+                    });
+                    drop(given_up);
+                }
+            }
+            Lead::Map(places) => places.root().leave_line(self.wait.take()),
+        }
+    }
+}
+
+impl<M> fmt::Debug for Sending<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Send")
+            .field("to", &self.lead.live().id())
+            .finish_non_exhaustive()
+    }
+}

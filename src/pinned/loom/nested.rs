@@ -1,0 +1,119 @@
+//! Model 41: waits within each other on a detached actor's thread, which share its parker.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
+
+use ::loom::thread::spawn;
+
+use super::{push_to, start_seat};
+use crate::instant::Instant;
+use crate::pinned::Seat;
+use crate::pinned::seat::Kind;
+use crate::runtime::loom::{join, runtime};
+use crate::runtime::{Inner, Runtime};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::timers;
+
+/// Later than the model lets any time pass.
+const LATE: Duration = Duration::from_secs(100);
+
+/// Set by one thread, and waited for in `block_on` by another.
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Flag {
+    fn set(&self, waker: &Waker) {
+        // Relaxed: the waker is to publish it.
+        self.0.store(true, Ordering::Relaxed);
+        waker.wake_by_ref();
+    }
+
+    /// Waits; `first` is called with the waker, in the first poll, which does not look.
+    fn wait(&self, runtime: &Arc<Inner>, first: impl FnOnce(&Waker)) {
+        let mut first = Some(first);
+        Runtime::not_counting(runtime.clone()).block_on(poll_fn(|cx| {
+            if let Some(first) = first.take() {
+                first(cx.waker());
+                return Poll::Pending;
+            }
+            // Relaxed: as above.
+            match self.0.load(Ordering::Relaxed) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }));
+    }
+}
+
+/// A wait is woken while one within it takes the token; then it does not sleep until the deadline.
+#[test]
+fn model_41_a_wait_is_woken_while_another_one_goes_on_within_it() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let (seat, thread) = start_seat(&inner, Kind::Detached);
+        let late = Instant::now() + LATE;
+        let armed = seat
+            .timers
+            .insert(late, timers::Kind::Event, Waker::noop().clone());
+        let (kept, own) = (seat.clone(), inner.clone());
+        let fate = push_to(&seat, move || {
+            let flags = [(); 2].map(|()| Arc::new(Flag::default()));
+            let [outer, nested] = flags.clone();
+            outer.wait(&own, |outer| {
+                let outer = outer.clone();
+                nested.wait(&own, |nested| {
+                    let wakers = [outer, nested.clone()];
+                    spawn(move || {
+                        for (flag, waker) in flags.iter().zip(&wakers) {
+                            flag.set(waker);
+                        }
+                    });
+                });
+            });
+            kept.timers.remove(armed.expect("the timers are open").0);
+            kept.let_go();
+        });
+        join(vec![thread]);
+        assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}
+
+/// Waits on the thread of a detached actor, whose loop calls it for a deadline.
+struct Waits {
+    seat: Arc<Seat>,
+    done: Arc<Flag>,
+}
+
+impl Wake for Waits {
+    fn wake(self: Arc<Self>) {
+        self.done.wait(self.seat.runtime(), |waker| {
+            let (seat, done, waker) = (self.seat.clone(), self.done.clone(), waker.clone());
+            spawn(move || {
+                seat.finish();
+                done.set(&waker);
+            });
+        });
+    }
+}
+
+/// The thread's loop is told to end while a wait in one of its wakers takes the token.
+#[test]
+fn model_41_a_thread_hears_of_its_end_while_a_waker_waits_on_it() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let seat = Arc::new(Seat::new(&inner, String::new(), Kind::Detached));
+        let waker = Waker::from(Arc::new(Waits {
+            seat: seat.clone(),
+            done: Arc::default(),
+        }));
+        assert!(
+            seat.timers
+                .insert(Instant::now(), timers::Kind::Event, waker)
+                .is_some()
+        );
+        inner.rise();
+        seat.serve();
+    });
+}

@@ -1,0 +1,29 @@
+//! Model 40: a shutdown, and a thread that has left its place and drops the last clone of the runtime.
+
+use ::loom::explore;
+use ::loom::thread::spawn;
+use std::time::Duration;
+
+use super::super::Runtime;
+use super::super::worker::work;
+use super::{model_from_explore, runtime};
+
+/// The shutdown waits for that thread, and so that thread does not wait for the shutdown.
+#[test]
+fn model_40_the_last_clone_may_go_with_a_thread_that_the_shutdown_waits_for() {
+    model_from_explore(|| {
+        let inner = runtime(1);
+        inner.closing.expect_workers(1);
+        let last = Runtime::counting(inner.clone());
+        let own = inner.clone();
+        let worker = spawn(move || {
+            own.blocking.crew.enter();
+            work(&own, 0);
+            // As it goes with a thread-local.
+            drop(last);
+        });
+        explore();
+        inner.close(Duration::ZERO);
+        worker.join().unwrap();
+    });
+}

@@ -1,0 +1,44 @@
+//! What a plain task comes to: its value, or a panic that is reported if nobody awaits it.
+
+use super::home::Home;
+use crate::contain::{Panic, contain};
+use crate::error::{Fault, Unjoined};
+
+/// What a plain task comes to; a panic in a box, so that a task that waits has no room for it.
+pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
+
+/// A panic that is reported to the home unless somebody awaits the task.
+pub(super) struct Unheard {
+    panic: Option<Panic>,
+    report: Box<dyn Fn(&Unjoined<'_>) + Send + Sync>,
+}
+
+impl Unheard {
+    pub(super) fn new(panic: Panic, home: &impl Home) -> Box<Self> {
+        let home = home.clone();
+        Box::new(Unheard {
+            panic: Some(panic),
+            report: Box::new(move |unjoined| home.report(unjoined)),
+        })
+    }
+
+    pub(super) fn hear(mut self) -> Panic {
+        self.panic.take().expect("a panic is heard of once")
+    }
+}
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        if let Some(panic) = self.panic.take() {
+            let fault = Fault::Panicked(panic);
+            contain(|| {
+                (self.report)(&Unjoined {
+                    name: None,
+                    id: None,
+                    fault: &fault,
+                    is_source: false,
+                });
+            });
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Panics of an actor's sources: who is told, and that the actor goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+use greenroom::policy::Simulated;
+use greenroom::sim::Problem;
+use greenroom::{Context, Fault, Runtime, actor, spawn};
+
+use crate::support::{Home, Log, WATCH, keep_bombs_quiet, within};
+
+const SOON: Duration = Duration::from_millis(1);
+
+/// An actor with each kind of source that can panic, and what it is told by those that do not.
+async fn with_panics(mut cx: Context<u32>) -> u32 {
+    cx.attach(stream::iter([1, 2]).map(|number| {
+        assert!(number != 2, "bomb in a stream");
+        number
+    }))
+    .detach();
+    let mut tick = 0;
+    cx.send_every(SOON, move || {
+        tick += 10;
+        assert!(tick != 20, "bomb in a tick");
+        tick
+    })
+    .detach();
+    cx.on_return(async { 1 }, |_| panic!("bomb in a closure"));
+    cx.on_return(
+        async { panic!("bomb in a future") },
+        |result: Result<(), _>| {
+            let Err(Fault::Panicked(panic)) = result else {
+                panic!("it panicked")
+            };
+            assert_eq!(panic.text(), Some("bomb in a future"));
+            100
+        },
+    );
+    let mut sum = 0;
+    while let Some(number) = cx.recv().await {
+        sum += number;
+    }
+    sum
+}
+
+#[test]
+fn a_panic_of_a_stream_or_a_closure_reaches_on_fault_and_one_of_a_future_its_closure() {
+    within(WATCH, || {
+        let heard = Log::default();
+        let log = heard.clone();
+        let on_fault = move |unjoined: &greenroom::Unjoined<'_>| {
+            assert!(unjoined.is_source);
+            log.add(unjoined.to_string());
+        };
+        let home = Home::built(1, Runtime::builder().on_fault(on_fault));
+        let handle = home.spawn(actor(with_panics).name("panics"));
+        let id = handle.id();
+        assert_eq!(home.block_on(handle.join()).unwrap(), 111);
+        let mut heard = heard.take();
+        heard.sort();
+        let texts = ["a closure", "a stream", "a tick"]
+            .map(|part| format!("a source of actor \"panics\" ({id}) panicked: bomb in {part}"));
+        assert_eq!(heard, texts);
+    });
+}
+
+#[test]
+fn a_panic_of_a_source_fails_a_simulation() {
+    keep_bombs_quiet();
+    for seed in 0..20 {
+        let run = Simulated::new(seed).try_run(async {
+            spawn!(with_panics(_), name = "panics")
+                .join()
+                .await
+                .unwrap()
+        });
+        let failure = run.expect_err("a source has panicked");
+        let Problem::Panicked(text) = failure.problem() else {
+            panic!("{failure}")
+        };
+        let text = text.strip_prefix("a source of panics panicked: bomb in a ");
+        assert!(["closure", "stream", "tick"].contains(&text.unwrap()));
+    }
+}
+
+/// A split actor has no runtime: what it tells, it tells the one that is current.
+#[test]
+fn a_panic_of_a_source_of_a_split_actor_reaches_the_current_runtime() {
+    within(WATCH, || {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let count = heard.clone();
+        let builder = Runtime::builder().workers(1).on_fault(move |unjoined| {
+            assert!(unjoined.is_source);
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let (address, own) = actor(with_panics).split();
+        drop(address);
+        let runtime = builder.build().unwrap();
+        assert_eq!(runtime.block_on(own).unwrap(), 111);
+        assert_eq!(heard.load(Ordering::Relaxed), 3);
+    });
+}

@@ -1,0 +1,242 @@
+//! Deadlocks beside timers that are armed: the asks' own time-outs, and others.
+
+use greenroom::time::{Instant, sleep, timeout};
+use greenroom::{Detached, Task};
+
+use super::*;
+use crate::support::{Gate, inside, open_when_pending, poll_here, until};
+
+/// Longer than the watchdog waits.
+const HOUR: Duration = Duration::from_secs(3600);
+/// Longer than a runtime that runs nothing takes to come to rest, most often.
+const SHORT: Duration = Duration::from_millis(20);
+
+const LATE: &str = "no answer came in time";
+
+macro_rules! on_threads_that_detect {
+    ($($scenario:ident),+ $(,)?) => {
+        $(mod $scenario {
+            where_deadlocks_are_detected!(@threads $scenario);
+        })+
+    };
+}
+
+on_threads_that_detect!(
+    two_that_wait_an_hour_for_each_other_are_told_at_once,
+    one_that_waits_an_hour_for_itself_is_told_at_once,
+    whoever_waits_an_hour_for_a_ring_is_told_at_once,
+    an_ask_that_may_wait_for_ever_is_like_one_without_a_time_out,
+    a_sleep_beside_a_ring_is_waited_for,
+    a_timeout_around_an_ask_is_waited_for,
+    a_timer_that_is_dropped_elsewhere_holds_up_no_detection,
+    a_time_out_beside_a_ring_is_waited_for_if_its_own_ask_is_in_none,
+    an_ask_with_a_time_out_is_left_to_a_thread_that_the_runtime_does_not_know,
+    a_ring_that_somebody_may_still_end_waits_for_its_time_outs,
+    a_runtime_is_at_rest_after_a_time_out_and_not_before,
+    a_runtime_is_at_rest_after_a_ring_was_told,
+);
+
+mod in_a_simulation_a_ring_waits_for_its_time_outs {
+    use crate::support::Home;
+
+    crate::support::in_every_home!(@simulated in_a_simulation_a_ring_waits_for_its_time_outs);
+}
+
+/// An actor that asks on with a time-out.
+fn patient(home: &Home, name: &str, patience: Duration) -> Handle<Message, ()> {
+    home.spawn(actor(move |cx| patient_link(cx, Some(patience))).name(name))
+}
+
+/// Two that ask each other, each with this time-out.
+fn patient_ring(home: &Home, patience: Duration) -> [Handle<Message, ()>; 2] {
+    let actors = ["a", "b"].map(|name| patient(home, name, patience));
+    ring(&actors);
+    actors
+}
+
+/// Asks in a task, so that nothing but the detection itself has anybody look.
+fn asked<T>(home: &Home, actor: &Handle<Message, T>) -> Task<Result<Answer, AskError>> {
+    let address = actor.address();
+    home.spawn_task(async move { address.ask(Message::Ask).await })
+}
+
+fn two_that_wait_an_hour_for_each_other_are_told_at_once(home: &Home) {
+    let actors = patient_ring(home, HOUR);
+    for _ in 0..3 {
+        let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
+        assert_eq!(found.as_str(), "a → b → a");
+    }
+    assert_eq!(home.block_on(actors[1].ask(Message::Say)), Ok(7));
+}
+
+fn one_that_waits_an_hour_for_itself_is_told_at_once(home: &Home) {
+    let actors = [patient(home, "a", HOUR)];
+    ring(&actors);
+    let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
+    assert_eq!(found.as_str(), "a → a");
+}
+
+fn whoever_waits_an_hour_for_a_ring_is_told_at_once(home: &Home) {
+    let actors = [named(home, "a"), named(home, "b")];
+    ring(&actors);
+    let found = deadlock(home.block_on(actors[0].ask(Message::Ask).timeout(HOUR)));
+    assert_eq!(found.as_str(), "a → b → a");
+}
+
+fn an_ask_that_may_wait_for_ever_is_like_one_without_a_time_out(home: &Home) {
+    let actors = patient_ring(home, HOUR);
+    let last = home.spawn(actor(deaf).name("last"));
+    home.block_on(async {
+        let endless = last.ask(Message::Ask).timeout(Duration::MAX);
+        let (ring, chain) = futures::join!(actors[0].ask(Message::Ask), endless);
+        assert_eq!(deadlock(ring).as_str(), "a → b → a");
+        assert_eq!(deadlock(chain).as_str(), "block_on → last");
+    });
+}
+
+fn a_sleep_beside_a_ring_is_waited_for(home: &Home) {
+    let actors = patient_ring(home, HOUR);
+    let sleeps = Gate::default();
+    let slept = home.spawn_task(open_when_pending(sleeps.clone(), sleep(SHORT)));
+    sleeps.pass();
+    deadlock(home.block_on(actors[0].ask(Message::Ask)));
+    assert!(slept.is_finished());
+}
+
+/// The runtime can't know that it ends an ask and nothing else.
+fn a_timeout_around_an_ask_is_waited_for(home: &Home) {
+    let actors = patient_ring(home, HOUR);
+    let asked = timeout(SHORT, actors[0].ask(Message::Ask));
+    assert!(home.block_on(asked).is_err());
+}
+
+fn a_timer_that_is_dropped_elsewhere_holds_up_no_detection(home: &Home) {
+    let mut slept = Box::pin(sleep(HOUR));
+    assert!(home.block_on(poll_here(&mut slept)).is_pending());
+    let actors = patient_ring(home, HOUR);
+    let task = asked(home, &actors[0]);
+    look(home);
+    std::thread::spawn(move || drop(slept)).join().unwrap();
+    until(|| task.is_finished());
+    deadlock(home.block_on(task));
+}
+
+/// The asks make a ring, but the reply that would end it is where a time-out will be over.
+fn a_time_out_beside_a_ring_is_waited_for_if_its_own_ask_is_in_none(home: &Home) {
+    let nobody = home.spawn(actor(deaf)).address();
+    let answers = home.spawn(actor(async move |mut cx: Context<Reply<Answer>>| {
+        while let Some(reply) = cx.recv().await {
+            let asked = nobody.ask(Message::Ask).timeout(SHORT).await;
+            reply.send(Err(asked.unwrap_err().to_string()));
+        }
+    }));
+    let asks = named(home, "asks");
+    let (answers, asker) = (answers.address(), asks.address());
+    let passes_on = home.spawn(actor(async move |mut cx: Context<Message>| {
+        let Some(Message::Ask(reply)) = cx.recv().await else {
+            unreachable!("it is asked first")
+        };
+        answers.tell(reply).unwrap();
+        asker.ask(Message::Say).await
+    }));
+    know(&asks, &passes_on);
+    let heard = home.block_on(asks.ask(Message::Ask));
+    assert_eq!(heard, Ok(Err(LATE.to_owned())));
+    assert_eq!(home.block_on(passes_on.join()).unwrap(), Ok(7));
+}
+
+/// Has it look for deadlocks, many times.
+fn look(home: &Home) {
+    (0..100).for_each(|_| home.block_on(async {}));
+}
+
+fn an_ask_with_a_time_out_is_left_to_a_thread_that_the_runtime_does_not_know(home: &Home) {
+    let (hands_out, replies) = hands_out(home);
+    let asked = async move { hands_out.ask(|reply| reply).timeout(HOUR).await };
+    let task = home.spawn_task(asked);
+    let reply = received(&replies);
+    look(home);
+    assert!(reply.is_wanted());
+    reply.send(7);
+    assert_eq!(home.block_on(task), Ok(7));
+}
+
+fn a_ring_that_somebody_may_still_end_waits_for_its_time_outs(home: &Home) {
+    let keep = home.runtime.keep_alive();
+    let actors = patient_ring(home, SHORT);
+    let heard = home.block_on(actors[0].ask(Message::Ask));
+    assert_eq!(heard, Ok(Err(LATE.to_owned())));
+    drop(keep);
+}
+
+fn a_runtime_is_at_rest_after_a_time_out_and_not_before(home: &Home) {
+    let last = home.spawn(actor(deaf)).address();
+    let asked = async move { last.ask(Message::Ask).timeout(SHORT).await };
+    let task = home.spawn_task(asked);
+    home.runtime.run_until_quiescent();
+    assert!(task.is_finished());
+    assert_eq!(home.block_on(task), Err(AskError::TimedOut));
+}
+
+fn a_runtime_is_at_rest_after_a_ring_was_told(home: &Home) {
+    let actors = patient_ring(home, HOUR);
+    let task = asked(home, &actors[0]);
+    home.runtime.run_until_quiescent();
+    assert!(task.is_finished());
+    deadlock(home.block_on(task));
+}
+
+fn in_a_simulation_a_ring_waits_for_its_time_outs(home: &Home) {
+    let actors = patient_ring(home, HOUR);
+    let heard = home.block_on(actors[0].ask(Message::Ask));
+    assert_eq!(heard, Ok(Err(LATE.to_owned())));
+}
+
+/// Its thread has timers of its own.
+#[test]
+fn a_detached_actor_that_waits_an_hour_in_a_ring_is_told_at_once() {
+    within(WATCH, || {
+        let home = Home::built(1, detecting());
+        let link = |name| {
+            let link = |cx| patient_link(cx, Some(HOUR));
+            actor(link).name(name).on(Detached).spawn()
+        };
+        let actors = inside(&home.runtime, || ["a", "b"].map(link));
+        ring(&actors);
+        let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
+        assert_eq!(found.as_str(), "a → b → a");
+    });
+}
+
+/// In `block_on`, which waits for the deadlines of that thread.
+#[test]
+fn a_detached_actor_that_blocks_for_an_hour_is_told_at_once() {
+    within(WATCH, || {
+        let home = Home::built(1, detecting());
+        let blocks = |mut cx: Context<Reply<Deadlock>>| async move {
+            let own = cx.address();
+            while let Some(reply) = cx.recv().await {
+                let asked = own.ask(|reply| reply).timeout(HOUR);
+                reply.send(deadlock(Runtime::current().block_on(asked)));
+            }
+        };
+        let spawned = || actor(blocks).name("blocks").on(Detached).spawn();
+        let blocks = inside(&home.runtime, spawned);
+        let found = deadlock(home.block_on(blocks.ask(|reply| reply)));
+        assert_eq!(found.as_str(), "blocks → blocks");
+    });
+}
+
+/// The loop that drives a stage asks for all of its deadlines.
+#[test]
+fn the_time_out_of_an_ask_is_a_deadline_of_its_stage() {
+    within(WATCH, || {
+        let runtime = detecting().workers(1).build().unwrap();
+        let stage = runtime.pinned_here();
+        let last = spawn!(deaf(_), on = &runtime).address();
+        let task = stage.spawn(move || async move { last.ask(Message::Ask).timeout(HOUR).await });
+        stage.run_ready();
+        assert!(stage.next_deadline().unwrap() > Instant::now());
+        drop(task);
+    });
+}

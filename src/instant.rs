@@ -99,7 +99,8 @@ mod clock {
     pub(super) fn nanos() -> u64 {
         static EPOCH: OnceLock<Instant> = OnceLock::new();
         let since = EPOCH.get_or_init(Instant::now).elapsed();
-        u64::try_from(since.as_nanos()).unwrap_or(super::LAST)
+        // In 64 bits, which are enough for 584 years: this is called at each look at the clock.
+        since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos())
     }
 }
 

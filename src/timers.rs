@@ -251,8 +251,8 @@ impl Table {
 }
 
 /// An executor that is busy looks at its deadlines about this often: a look at the clock costs as
-/// much as a short turn, so it is not done at every one.
-const CLOCK_EVERY: Duration = Duration::from_micros(50);
+/// much as a short turn, so it is not done at every one. In nanoseconds.
+const CLOCK_EVERY: u64 = 50_000;
 /// The most turns between two looks, in case turns become long all of a sudden.
 const TURNS_BETWEEN_MAX: u32 = 64;
 
@@ -284,14 +284,10 @@ impl Pace {
     }
 
     fn adapt(&mut self, now: Instant) {
-        let passed = now
-            .duration_since(std::mem::replace(&mut self.last, now))
-            .as_nanos()
-            .max(1);
-        let wanted = u128::from(self.between) * CLOCK_EVERY.as_nanos() / passed;
-        self.between = u32::try_from(wanted)
-            .unwrap_or(u32::MAX)
-            .clamp(1, TURNS_BETWEEN_MAX);
+        let last = std::mem::replace(&mut self.last, now);
+        let passed = now.nanos().saturating_sub(last.nanos()).max(1);
+        let wanted = u64::from(self.between) * CLOCK_EVERY / passed;
+        self.between = wanted.clamp(1, u64::from(TURNS_BETWEEN_MAX)) as u32;
         self.left = self.between - 1;
     }
 }

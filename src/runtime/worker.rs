@@ -108,10 +108,15 @@ impl Worker<'_> {
     fn run_until_over(&mut self) -> Left {
         let duties = Duties::new(self.inner, self.local.index());
         loop {
+            let is_closing = self.inner.closing.has_begun();
+            if is_closing {
+                // It may wait for what has just run.
+                self.inner.closing.progress();
+            }
             if self.place.is_displaced() {
                 return Left::Displaced;
             }
-            if self.inner.closing.has_begun() {
+            if is_closing {
                 if self.inner.is_over() {
                     return Left::Over;
                 }
@@ -160,9 +165,6 @@ impl Worker<'_> {
         self.turn(runnable);
         if self.is_watched {
             self.inner.turn_ended();
-        }
-        if self.inner.closing.has_begun() {
-            self.inner.closing.progress();
         }
     }
 

@@ -10,6 +10,7 @@ mod info;
 mod job;
 mod outcome;
 mod plain;
+pub(crate) mod quota;
 pub(crate) mod run;
 mod runnable;
 mod word;

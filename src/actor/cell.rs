@@ -32,10 +32,12 @@ use super::stage::Stage;
 use crate::blocks;
 use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, Unjoined};
+use crate::instant::Instant;
 use crate::mailbox::{Doom, Rest};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{Ordering, fence};
-use crate::task::run::{self, Run};
+use crate::task::quota::Quota;
+use crate::task::run::{self, Notes, Run};
 use crate::task::{CellHome, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
@@ -218,13 +220,21 @@ where
                 }
             })
         };
-        let (reader, batch) = (cell.reader_pointer(), cell.home.batch());
+        let (reader, mut batch) = (cell.reader_pointer(), cell.home.batch());
+        // What the turns before have taught, if anything; and when this one begins, if that is to be known.
+        let (note, mut begun) = (core.mailbox.note(), Instant::ZERO);
+        if note != 0 {
+            begun = cell.pace(note, &mut batch);
+        }
         // What is traced is told of each message, so each is looked at.
         let dooms = (!core.header.is_traced()).then_some(dooms);
         // SAFETY: (U3) it is this cell's; (A4) the cell does not end before it was polled.
         let (polled, notes) =
             unsafe { Run::of_actor(as_run(header), reader, batch, dooms).during(poll) };
-        let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
+        if begun != Instant::ZERO || notes.has(run::SPENT) {
+            cell.learn(note, batch, &notes, begun);
+        }
+        let (receiving, woken) = (notes.has(run::RECEIVING), notes.has(run::WOKEN));
         match polled {
             // SAFETY: (A3) this is the run.
             Poll::Ready(result) => unsafe { Self::end(header, result) },
@@ -243,6 +253,38 @@ where
                     unsafe { Self::end(header, Err(cell.fault(doom))) };
                 }
             },
+        }
+    }
+
+    /// Makes the batch as small as it has to be; says when the turn begins, if that counts.
+    #[cold]
+    #[inline(never)]
+    fn pace(&self, note: u8, batch: &mut u32) -> Instant {
+        let quota = Quota::from_bits(note);
+        *batch = quota.messages();
+        if quota.is_timed() {
+            Instant::now()
+        } else {
+            Instant::ZERO
+        }
+    }
+
+    /// Leaves to the next turn how many messages it may handle.
+    #[cold]
+    #[inline(never)]
+    fn learn(&self, note: u8, batch: u32, notes: &Notes, begun: Instant) {
+        if self.home.is_batch_chosen() {
+            return;
+        }
+        let (quota, spent) = (Quota::from_bits(note), notes.has(run::SPENT));
+        let handled = if spent { batch } else { batch - notes.left };
+        let next = if quota.is_timed() {
+            quota.after_timed(handled, begun.elapsed())
+        } else {
+            quota.after(handled)
+        };
+        if next != quota {
+            self.core.mailbox.set_note(next.bits());
         }
     }
 

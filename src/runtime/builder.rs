@@ -27,6 +27,8 @@ type OnFault = Arc<dyn Fn(&Unjoined<'_>) + Send + Sync>;
 pub(crate) struct Options {
     pub(crate) workers: usize,
     pub(crate) batch: u32,
+    /// The user has chosen that.
+    pub(crate) is_batch_chosen: bool,
     pub(crate) priorities: u8,
     pub(crate) thread_name: String,
     pub(crate) grace: Duration,
@@ -54,7 +56,7 @@ pub(crate) struct Options {
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     workers: Option<usize>,
-    batch: usize,
+    batch: Option<usize>,
     priorities: u8,
     thread_name: String,
     grace: Duration,
@@ -68,7 +70,7 @@ impl Builder {
     pub(super) fn new() -> Self {
         Builder {
             workers: None,
-            batch: BATCH as usize,
+            batch: None,
             priorities: PRIORITIES,
             thread_name: "greenroom".into(),
             grace: GRACE,
@@ -102,9 +104,11 @@ impl Builder {
     }
 
     /// How many messages an actor handles in one poll before others get their turn: 1 to 2³²−1,
-    /// by default 64. For a context that is read elsewhere than by its actor it is always 64.
+    /// by default 64, and fewer of an actor whose messages take so long that these took more than 32 µs.
+    ///
+    /// For a context that is read elsewhere than by its actor it is always 64.
     pub fn batch(mut self, messages: usize) -> Self {
-        self.batch = messages;
+        self.batch = Some(messages);
         self
     }
 
@@ -273,10 +277,12 @@ impl Builder {
             let reason = format!("is {workers}, but must be from 1 to {WORKERS_MAX}");
             return impossible("workers", reason);
         }
-        let batch = match u32::try_from(self.batch) {
+        let is_batch_chosen = self.batch.is_some();
+        let batch = match self.batch.map_or(Ok(BATCH), u32::try_from) {
             Ok(batch) if batch > 0 => batch,
             _ => {
-                let reason = format!("is {}, but must be from 1 to {}", self.batch, u32::MAX);
+                let wanted = self.batch.unwrap_or_default();
+                let reason = format!("is {wanted}, but must be from 1 to {}", u32::MAX);
                 return impossible("batch", reason);
             }
         };
@@ -298,6 +304,7 @@ impl Builder {
             // Any number is one.
             workers: if policy.is_simulated() { 1 } else { workers },
             batch,
+            is_batch_chosen,
             priorities,
             thread_name,
             grace,

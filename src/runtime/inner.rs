@@ -384,6 +384,10 @@ impl CellHome for Arc<Inner> {
         self.options.batch
     }
 
+    fn is_batch_chosen(&self) -> bool {
+        self.options.is_batch_chosen
+    }
+
     fn is_observed(&self) -> bool {
         Inner::is_observed(self)
     }

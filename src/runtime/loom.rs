@@ -53,6 +53,7 @@ fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
     let options = Options {
         workers,
         batch: 1,
+        is_batch_chosen: true,
         priorities: 0,
         thread_name: String::new(),
         grace: Duration::ZERO,

@@ -1,7 +1,7 @@
 //! The queues of work stealing, and the order in which a worker looks at them.
 //!
-//! A worker takes, in this order: at every other turn the oldest from outside; its newest (a bounded
-//! number of times in a row); the oldest of its own; a share of what is from outside; and, if it is
+//! A worker takes, in this order: at every other turn the oldest from outside; its newest (for
+//! a bounded time in a row); the oldest of its own; a share of what is from outside; and, if it is
 //! the one thief, half of another's, beginning at a random victim. Its own are a ring and, when that
 //! is full, a backlog behind it: together first in, first out. The queues hold entries and know
 //! nothing of what they are.
@@ -25,12 +25,16 @@ use super::slot::Slot;
 use super::stats::Event;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Apart, mutant};
+use crate::sync::{Apart, MODEL, mutant};
 use crate::task::Runnable;
 
-/// How often in a row the newest goes first while older entries wait: enough for two tasks that
-/// talk to each other to stay on a warm core, few enough that nobody notices.
-pub(crate) const NEWEST_RUNS_MAX: u32 = 3;
+/// How often in a row the newest goes first, while older entries wait, without a look at the clock.
+const NEWEST_UNTIMED: u32 = 3;
+/// After that the newest goes first for so many nanoseconds. Two tasks that talk to each other get about as much
+/// time as an older entry does in a turn, which is hundreds of theirs; less, as each of those may be one of several.
+const NEWEST_TIME: Duration = Duration::from_micros(16);
+/// How many turns may pass between two looks at the clock meanwhile.
+const NEWEST_LOOKS: u32 = 16;
 
 /// A worker looks at the clock once in so many turns, to know whether to even the queues out.
 const STIR_LOOKS: u32 = 64;
@@ -172,8 +176,12 @@ pub struct Local {
     index: usize,
     /// This one is the owner of the ring, and may push and pop there (N3).
     owns: Cell<bool>,
-    /// How often in a row the newest went first.
-    newest_runs: Cell<u32>,
+    /// How often the newest may go first until the clock decides.
+    newest_left: Cell<u32>,
+    /// How often it might the last time: 0 before the clock was looked at.
+    newest_step: Cell<u32>,
+    /// Until when it may.
+    newest_until: Cell<Instant>,
     /// Counts looks, to take turns with the injector.
     looks: Cell<u32>,
     random: Cell<u64>,
@@ -199,7 +207,9 @@ impl Local {
             stir_every: stir_every.filter(|_| queues.workers() > 1),
             stir_at: Cell::new(Instant::now()),
             index,
-            newest_runs: Cell::new(0),
+            newest_left: Cell::new(NEWEST_UNTIMED),
+            newest_step: Cell::new(0),
+            newest_until: Cell::new(Instant::now()),
             looks: Cell::new(0),
             random: Cell::new(seed | 1),
             is_fed: Cell::new(false),
@@ -297,16 +307,42 @@ impl Local {
                 return Some(entry);
             }
         }
-        if self.newest_runs.get() < NEWEST_RUNS_MAX || self.station().len() == 0 {
-            if let Some(entry) = slot.take() {
-                self.newest_runs.set(self.newest_runs.get() + 1);
+        if let Some(entry) = slot.take() {
+            if let Some(left) = self.newest_left.get().checked_sub(1) {
+                self.newest_left.set(left);
                 return Some(entry);
             }
-        } else if let Some(entry) = slot.take() {
+            if self.station().len() == 0 || self.has_time() {
+                return Some(entry);
+            }
             self.push_back(entry);
+            // What waits has waited for as long as it takes to rouse a core, and is no pair's other half.
+            self.queues.sleep.notify();
         }
-        self.newest_runs.set(0);
+        self.newest_left.set(NEWEST_UNTIMED);
+        self.newest_step.set(0);
         ring.pop().or_else(|| self.next_behind(duties))
+    }
+
+    /// Whether the newest may go first again while older entries wait.
+    #[cold]
+    #[inline(never)]
+    fn has_time(&self) -> bool {
+        // In a model no time passes.
+        if MODEL {
+            return false;
+        }
+        let (now, step) = (Instant::now(), self.newest_step.get());
+        if step == 0 {
+            self.newest_until.set(now + NEWEST_TIME);
+        } else if now >= self.newest_until.get() {
+            return false;
+        }
+        // More and more turns, in case these are long.
+        let step = (2 * step).clamp(1, NEWEST_LOOKS);
+        self.newest_step.set(step);
+        self.newest_left.set(step - 1);
+        true
     }
 
     /// What waits behind the ring; or, if there is nothing, a share of what is from outside.

@@ -67,6 +67,11 @@ pub trait CellHome: Home {
         BATCH
     }
 
+    /// Whether the user has chosen that, so that it is exact.
+    fn is_batch_chosen(&self) -> bool {
+        false
+    }
+
     /// Whether anybody wants to hear of what is completed.
     fn is_observed(&self) -> bool {
         false

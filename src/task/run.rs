@@ -28,6 +28,8 @@ pub(crate) const BATCH: u32 = 64;
 pub(crate) const WOKEN: u8 = 1;
 /// `recv` waits in it.
 pub(crate) const RECEIVING: u8 = 2;
+/// It has handled all that it may.
+pub(crate) const SPENT: u8 = 4;
 
 /// A run under way, on the stack of its thread.
 pub(crate) struct Run {
@@ -43,6 +45,20 @@ pub(crate) struct Run {
     left: Cell<u32>,
     /// A byte, as notes are set in one: to load more than was just stored waits for the store.
     notes: Cell<u8>,
+}
+
+/// What is left of a run that is over.
+pub(crate) struct Notes {
+    set: u8,
+    /// How many more messages it might have handled.
+    pub(crate) left: u32,
+}
+
+impl Notes {
+    #[inline]
+    pub(crate) fn has(&self, note: u8) -> bool {
+        self.set & note != 0
+    }
 }
 
 crate::sync::thread_local! {
@@ -93,7 +109,7 @@ impl Run {
     /// # Safety
     /// (U1) What is run does not end before `f` has returned.
     #[inline(always)]
-    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
+    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, Notes) {
         /// Makes the outer run the innermost again, also if `f` panics.
         struct Outer(Option<NonNull<Run>>);
         impl Drop for Outer {
@@ -106,7 +122,11 @@ impl Run {
         let outer = Outer(outer.unwrap_or(None));
         let result = f();
         drop(outer);
-        (result, self.notes.get())
+        let notes = Notes {
+            set: self.notes.get(),
+            left: self.left.get(),
+        };
+        (result, notes)
     }
 
     pub(crate) fn reader(&self) -> NonNull<()> {
@@ -182,14 +202,19 @@ pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
 /// Whether all that this thread may handle at a time is handled; then it may handle as many again.
 #[inline]
 pub(crate) fn is_spent() -> bool {
-    with_left(|left, batch| {
+    let spent = with_left(|left, batch| {
         let spent = left.get() == 0;
         if spent {
             left.set(batch);
         }
         spent
-    })
-    .unwrap_or(false)
+    });
+    if spent == Some(true)
+        && let Some(run) = innermost()
+    {
+        run.note(SPENT);
+    }
+    spent == Some(true)
 }
 
 /// One message is handled.

@@ -1,6 +1,6 @@
 //! Turns: when an actor is polled, how much it does in one, and who is next.
 //!
-//! Turns and messages are counted, time is not measured.
+//! Turns and messages are counted, time is not measured. Only the first batches are whole whatever they take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,7 +114,7 @@ fn a_tell_to_a_running_actor_is_handled_in_the_same_turn(home: &Home) {
 
 /// SO5: a turn handles a batch and then goes to the back.
 fn after_a_batch_an_actor_yields_and_goes_on(home: &Home) {
-    for (messages, turns) in [(63, 1), (64, 2), (65, 2), (128, 3), (640, 11)] {
+    for (messages, turns) in [(63, 1), (64, 2), (65, 2), (128, 3), (256, 5)] {
         let counter = Arc::default();
         let held = home.hold();
         let handle = home.spawn(counting(&counter, count));
@@ -421,5 +421,42 @@ fn bug_s4_what_comes_from_outside_does_not_starve_local_work() {
             "{between} others between two turns of its own: {seen:?}"
         );
         outside.into_iter().for_each(|task| home.block_on(task));
+    });
+}
+
+/// In how many polls an actor handles so many messages that each take longer than a turn may.
+fn polls_for_slow(runtime: &Runtime, messages: usize) -> usize {
+    let counter = Arc::default();
+    let slow = counting(&counter, async |mut cx: Context<()>| {
+        while cx.recv().await.is_some() {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    });
+    let slow = runtime.block_on(runtime.spawn(async move {
+        let slow = slow.spawn();
+        (0..messages).for_each(|_| slow.tell(()).unwrap());
+        slow.stop();
+        slow
+    }));
+    runtime.block_on(slow.join()).unwrap();
+    polls(&counter)
+}
+
+#[test]
+fn an_actor_of_slow_messages_has_shorter_turns_from_the_fifth_on() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        // Four batches, a turn for each message after these, and one that finds the end.
+        assert_eq!(polls_for_slow(&runtime, 4 * BATCH + 100), 4 + 100 + 1);
+    });
+}
+
+#[test]
+fn a_chosen_batch_is_whole_however_slow_the_messages_are() {
+    within(WATCH, || {
+        for batch in [BATCH, 10] {
+            let runtime = Runtime::builder().workers(1).batch(batch).build().unwrap();
+            assert_eq!(polls_for_slow(&runtime, 8 * batch), 8 + 1);
+        }
     });
 }

@@ -109,6 +109,10 @@ impl CellHome for Arc<Seat> {
         self.runtime.batch()
     }
 
+    fn is_batch_chosen(&self) -> bool {
+        self.runtime.is_batch_chosen()
+    }
+
     fn is_observed(&self) -> bool {
         self.runtime.is_watching()
     }

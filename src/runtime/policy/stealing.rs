@@ -24,7 +24,7 @@ const STIR_EVERY: Duration = Duration::from_millis(5);
 /// Work stealing: each worker has a queue, and takes half of another's when its own is empty.
 ///
 /// The default policy. A task that is woken goes to the worker of whoever woke it, its newest first
-/// (three times in a row at most); what comes from outside is looked at at every other turn. One
+/// (for 16 µs at most while older ones wait, or three turns if those take longer); what comes from outside is looked at at every other turn. One
 /// worker at a time looks for others' work, and workers without any are parked, so an idle runtime
 /// uses no time at all.
 ///

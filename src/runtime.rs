@@ -19,6 +19,7 @@ mod injector;
 mod inner;
 #[cfg(all(test, greenroom_loom))]
 pub(crate) mod loom;
+mod loot;
 mod nested;
 mod observer;
 pub mod policy;

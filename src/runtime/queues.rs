@@ -247,6 +247,11 @@ impl Local {
         }
     }
 
+    /// How much waits here besides the newest.
+    pub(super) fn len(&self) -> usize {
+        self.station().len()
+    }
+
     fn station(&self) -> &Station {
         &self.station
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Duties, Policy, Runnable, Setup};
+use crate::runtime::loot::Loot;
 use crate::runtime::queues::{Local, Queues, runnable};
 use crate::runtime::ring::Entry;
 use crate::runtime::sleep::{Sleep, View, Woken};
@@ -74,11 +75,24 @@ impl Stealing {
                 return None;
             }
             worker.search();
+            if let Some(entry) = self.hold_off(worker, duties) {
+                return Some(entry);
+            }
             local.steal().inspect(|_| {
                 local.is_fed.set(false);
+                worker.loot.taken(local.len(), duties.turns(local.index()));
                 duties.count(Event::Steal);
             })
         })
+    }
+
+    /// The thief waits a while if what it took before was used up at once; what it finds meanwhile.
+    fn hold_off(&self, worker: &Worker, duties: &Duties<'_>) -> Option<Entry> {
+        let me = worker.local.index();
+        let wait = worker.loot.used_up(duties.turns(me))?;
+        let wait = duties.until_next().map_or(wait, |next| next.min(wait));
+        self.queues.sleep.nap(me, wait);
+        worker.local.next(duties)
     }
 
     /// What is done before something is run, if this worker has looked for it in vain before.
@@ -224,6 +238,7 @@ impl std::fmt::Debug for Stealing {
 /// what all share.
 pub struct Worker {
     pub(in crate::runtime) local: Local,
+    loot: Loot,
     /// It is the one that searches.
     searching: Cell<bool>,
     /// It has watched the slots, and whether it saw others run. If it does not sleep next, another
@@ -270,6 +285,7 @@ impl Policy for Stealing {
     fn worker(&self, index: usize) -> Worker {
         Worker {
             local: Local::new(&self.queues, index, fastrand::u64(..), self.stir_every),
+            loot: Loot::new(),
             searching: Cell::new(false),
             moved: Cell::new(None),
             owes_keeper: Cell::new(false),

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use ::tokio::sync::oneshot;
 
 use crate::figures::sum_below;
-use crate::sizes::{NUMBERS, TELLERS};
+use crate::sizes::{MEETINGS, NUMBERS, TELLERS};
 
 /// What a collecting actor keeps: it adds up so many numbers, and then says the sum.
 pub struct Sum {
@@ -71,6 +71,46 @@ impl Pending {
     }
 }
 
+/// What a creature of `meetings` is told.
+#[derive(Debug, PartialEq)]
+pub enum News {
+    /// It has met another one.
+    Met,
+    /// There are no more meetings.
+    Over,
+}
+
+/// Where the creatures of `meetings` come to; `A` is how one is told the news.
+pub struct Place<A> {
+    left: u64,
+    waiting: Option<A>,
+}
+
+impl<A> Default for Place<A> {
+    fn default() -> Self {
+        Self {
+            left: MEETINGS,
+            waiting: None,
+        }
+    }
+}
+
+impl<A> Place<A> {
+    /// Pairs a creature that comes with one that waits for it; says who is to be told what.
+    pub fn come(&mut self, creature: A) -> impl Iterator<Item = (A, News)> {
+        let told = if self.left == 0 {
+            [Some((creature, News::Over)), None]
+        } else if let Some(first) = self.waiting.take() {
+            self.left -= 1;
+            [Some((first, News::Met)), Some((creature, News::Met))]
+        } else {
+            self.waiting = Some(creature);
+            [None, None]
+        };
+        told.into_iter().flatten()
+    }
+}
+
 /// The numbers that each of the actors of `fan_in` tells.
 pub fn shares() -> impl Iterator<Item = std::ops::Range<u64>> {
     const EACH: u64 = NUMBERS / TELLERS;
@@ -88,4 +128,25 @@ pub fn places<A>(count: u64) -> Vec<Option<A>> {
     let mut places = black_box(Vec::with_capacity(count as usize));
     places.extend((0..count).map(|_| None));
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creatures_meet_in_pairs_as_often_as_they_are_to() {
+        let mut place = Place {
+            left: 2,
+            waiting: None,
+        };
+        let mut told = Vec::new();
+        for creature in 0..7 {
+            told.extend(place.come(creature));
+        }
+        let met = |creature| (creature, News::Met);
+        let over = |creature| (creature, News::Over);
+        let all = [met(0), met(1), met(2), met(3), over(4), over(5), over(6)];
+        assert_eq!(told, all);
+    }
 }

@@ -2,8 +2,9 @@
 
 use crate::cases::Case;
 use crate::figures::{
-    ACTORS, ASKS, AWAITED, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, MESSAGES, MILLION, P50, P99,
-    PEAK, RESIDENT, ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES, TASK, TREE, YIELD,
+    ACTORS, ASKS, AWAITED, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, KEPT, MEETINGS, MESSAGES,
+    MILLION, P50, P99, P999, PEAK, RESIDENT, ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES, TASK, TREE,
+    WORST, YIELD,
 };
 
 /// What a figure has to reach.
@@ -15,6 +16,8 @@ pub enum Bar {
     Ahead(&'static [&'static str]),
     /// At most this, whatever the peers reach.
     AtMost(f64),
+    /// At least this, whatever the peers reach.
+    AtLeast(f64),
 }
 
 /// The peers that have actors; the column `smol` is async-executor where there are none.
@@ -29,6 +32,8 @@ const WITH_SQLITE: &[&str] = &["tokio-rusqlite", "async-sqlite"];
 const AS: f64 = 0.95;
 /// Within a tenth of another one.
 const NEAR: f64 = 0.9;
+/// As good as another one to three parts in a hundred.
+const CLOSE: f64 = 0.97;
 
 /// What greenroom has to reach in this figure of this case.
 pub fn bar(case: Case, figure: &str) -> Option<Bar> {
@@ -40,10 +45,18 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::PingPong, ROUND_TRIPS) => times(3.0, &["tokio"]),
         (Case::Ask, ASKS) | (Case::Counting | Case::FanIn, MESSAGES) => times(2.0, ACTING),
         (Case::Ring, HOPS) => times(2.5, ACTING),
+        (Case::RingTokens, HOPS) => times(1.3, &["tokio"]),
+        (Case::Meetings, MEETINGS) => times(1.6, &["tokio"]),
+        (Case::Meetings, WORST) => Some(Bar::AtLeast(0.7)),
         (Case::Fib, ACTORS) => times(3.0, ACTING),
         (Case::Bounded, MESSAGES) => times(1.5, ACTING),
         (Case::PacedLatency, P99) => Some(Bar::AtMost(100.0)),
         (Case::PacedLatency, CYCLE) => Some(Bar::AtMost(1.2)),
+        (Case::MixedLatency, P50) => times(AS, &["tokio", "acto"]),
+        // At most twice tokio's.
+        (Case::MixedLatency, P99) => times(0.5, &["tokio"]),
+        (Case::MixedLatency, P999) => times(1.0, &["tokio"]),
+        (Case::MixedLatency, KEPT) => Some(Bar::AtLeast(0.8)),
         // What comes in under full load starts at p99 within a millisecond.
         (Case::Injected, P99) => Some(Bar::AtMost(1000.0)),
         (Case::Idle | Case::Sqlite, SWITCHES) => Some(Bar::AtMost(0.0)),
@@ -52,6 +65,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         | (Case::TaskRecursive, TREE)
         | (Case::TaskBytes, TASK) => Some(Bar::Ahead(EXECUTORS)),
         (Case::OutsideWake, P50) | (Case::Steal, SPEED_UP) => times(NEAR, ALL),
+        (Case::Unequal, SPEED_UP) => times(CLOSE, ALL),
         (Case::OutsideWake, ROUSED) => Some(Bar::AtMost(1.0)),
         // Of the time by which a call is longer, at most two thirds.
         (Case::Sqlite, CALL_OF_MANY) => times(1.5, WITH_SQLITE),
@@ -74,6 +88,7 @@ impl Bar {
             _ => "the best".to_owned(),
         };
         match self {
+            Self::AtLeast(least) => format!("≥ {least}: {}", said(own >= least)),
             Self::AtMost(most) => format!("≤ {most}: {}", said(own <= most)),
             Self::Times(times, peers) => {
                 let bar = format!("≥ {times} × {}", whom(peers));
@@ -104,6 +119,14 @@ mod tests {
         assert_eq!(verdict, "> tokio, smol: 0.90, MISSED");
         let verdict = Bar::Times(1.4, &["tokio"]).verdict(1.0, beside);
         assert_eq!(verdict, "≥ 1.4 × tokio: 1.50, met");
+    }
+
+    #[test]
+    fn a_bar_without_peers_counts_the_figure_itself() {
+        let verdicts = [0.8, 0.7].map(|own| Bar::AtLeast(0.8).verdict(own, |_| None));
+        assert_eq!(verdicts, ["≥ 0.8: met", "≥ 0.8: MISSED"]);
+        let verdicts = [0.8, 0.9].map(|own| Bar::AtMost(0.8).verdict(own, |_| None));
+        assert_eq!(verdicts, ["≤ 0.8: met", "≤ 0.8: MISSED"]);
     }
 
     #[test]

@@ -19,12 +19,20 @@ pub enum Case {
     FanIn,
     /// A token goes round a ring of actors.
     Ring,
+    /// Many tokens go round a ring of actors.
+    RingTokens,
+    /// Actors meet in pairs, through one that pairs them.
+    Meetings,
     /// An actor for each call of `fib`; answers are told to the parent.
     Fib,
     /// `Counting` with a small mailbox and a waiting send.
     Bounded,
     /// A client asks once a millisecond beside busy actors that tell themselves.
     PacedLatency,
+    /// A client asks without a pause beside busy actors that tell themselves.
+    MixedLatency,
+    /// `MixedLatency` beside a thread that only reads the clock.
+    MixedControl,
     /// A thread outside spawns tasks beside busy actors that tell themselves.
     Injected,
     /// Nothing to do.
@@ -41,6 +49,8 @@ pub enum Case {
     OutsideWake,
     /// Many plain tasks, spawned on one of two workers.
     Steal,
+    /// `Steal` with tasks of unequal length.
+    Unequal,
     /// A connection on a thread of its own is called from tasks.
     Sqlite,
 }
@@ -54,9 +64,13 @@ pub const CASES: &[Case] = &[
     Case::Counting,
     Case::FanIn,
     Case::Ring,
+    Case::RingTokens,
+    Case::Meetings,
     Case::Fib,
     Case::Bounded,
     Case::PacedLatency,
+    Case::MixedLatency,
+    Case::MixedControl,
     Case::Injected,
     Case::Idle,
     Case::TaskYield,
@@ -65,6 +79,7 @@ pub const CASES: &[Case] = &[
     Case::TaskBytes,
     Case::OutsideWake,
     Case::Steal,
+    Case::Unequal,
     Case::Sqlite,
 ];
 
@@ -79,9 +94,13 @@ impl Case {
             Self::Counting => "counting",
             Self::FanIn => "fan_in",
             Self::Ring => "ring",
+            Self::RingTokens => "ring_tokens",
+            Self::Meetings => "meetings",
             Self::Fib => "fib",
             Self::Bounded => "bounded",
             Self::PacedLatency => "paced_latency",
+            Self::MixedLatency => "mixed_latency",
+            Self::MixedControl => "mixed_latency_control",
             Self::Injected => "injected",
             Self::Idle => "idle",
             Self::TaskYield => "task_yield",
@@ -90,6 +109,7 @@ impl Case {
             Self::TaskBytes => "task_bytes",
             Self::OutsideWake => "outside_wake",
             Self::Steal => "steal",
+            Self::Unequal => "unequal",
             Self::Sqlite => "sqlite",
         }
     }
@@ -106,6 +126,21 @@ impl Case {
             Self::Fib | Self::PacedLatency => Duration::from_secs(8),
             _ => Duration::from_secs(60),
         }
+    }
+
+    /// How often each peer runs if `rounds` are asked for: the worst run of `meetings` counts, so it
+    /// has twice as many.
+    pub fn rounds(self, rounds: usize) -> usize {
+        if self.worst_counts() {
+            2 * rounds
+        } else {
+            rounds
+        }
+    }
+
+    /// Whether a row says how much worse than the median the worst run is.
+    pub fn worst_counts(self) -> bool {
+        self == Self::Meetings
     }
 
     /// Whether the peers may run at the same time, since none of them has anything to do.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sizes::{BUSY_FOR, INJECT_EVERY, INJECTED, PACED, PAUSE};
+use crate::sizes::{INJECT_EVERY, INJECTED, PACED, PAUSE};
 
 /// One measured number.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +23,18 @@ pub const MESSAGES: &str = "messages/s";
 pub const HOPS: &str = "hops/s";
 pub const P50: &str = "p50 µs";
 pub const P99: &str = "p99 µs";
+pub const P999: &str = "p99.9 µs";
 pub const MAX: &str = "max µs";
 pub const CYCLE: &str = "cycle ms";
+pub const BUSY_TURNS: &str = "busy messages/s";
+pub const KEPT: &str = "busy messages kept";
+pub const LONG_ASKS: &str = "asks above 500 µs";
+pub const UNSEEN: &str = "asks above 500 µs in no gap";
+pub const LONGEST_UNSEEN: &str = "longest ask in no gap µs";
+pub const UNSEEN_BY_BOTH: &str = "asks above 500 µs in no gap of a worker either";
+pub const CORES: &str = "cores busy";
+pub const MEETINGS: &str = "meetings/s";
+pub const WORST: &str = "worst run beside the median";
 pub const SWITCHES: &str = "context switches in 5 s";
 pub const IDLE_CPU: &str = "CPU µs in 5 s";
 pub const YIELD: &str = "ns a yield";
@@ -39,7 +49,7 @@ pub const SPEED_UP: &str = "speed-up";
 
 /// Whether a peer with more of this is the better one.
 pub fn more_is_better(what: &str) -> bool {
-    what.ends_with("/s") || what == SPEED_UP
+    what.ends_with("/s") || [SPEED_UP, CORES, KEPT, WORST].contains(&what)
 }
 
 /// Something a second, since `begin`.
@@ -66,11 +76,6 @@ pub fn sum_below(count: u64) -> u64 {
 /// Ends the program if a result is not what it has to be.
 pub fn check(what: &str, got: u64, expected: u64) {
     assert_eq!(got, expected, "wrong result: {what}");
-}
-
-/// What a busy actor does with a message.
-pub fn busy_work() {
-    work(BUSY_FOR);
 }
 
 /// Keeps the core busy for about that time.
@@ -119,17 +124,26 @@ where
 }
 
 /// The middle, the hundredth from the top, and the greatest of these times.
-pub fn percentiles(mut times: Vec<Duration>) -> Vec<Figure> {
+pub fn percentiles(times: Vec<Duration>) -> Vec<Figure> {
+    ranked(times, [(P50, 500), (P99, 990), (MAX, 1000)])
+}
+
+/// [`percentiles`] and the thousandth from the top.
+pub fn detailed(times: Vec<Duration>) -> Vec<Figure> {
+    ranked(times, [(P50, 500), (P99, 990), (P999, 999), (MAX, 1000)])
+}
+
+/// The times below which so many of a thousand are.
+fn ranked<const N: usize>(
+    mut times: Vec<Duration>,
+    ranks: [(&'static str, usize); N],
+) -> Vec<Figure> {
     times.sort_unstable();
     let last = times.len() - 1;
-    let places = [
-        (P50, times.len() / 2),
-        (P99, times.len() * 99 / 100),
-        (MAX, last),
-    ];
-    let figure = |(what, place): (_, usize)| Figure {
-        what,
-        value: times[place.min(last)].as_secs_f64() * 1e6,
+    let figure = |(what, rank): (_, usize)| {
+        let place = (times.len() * rank / 1000).min(last);
+        let value = times[place].as_secs_f64() * 1e6;
+        Figure { what, value }
     };
-    places.map(figure).into()
+    ranks.map(figure).into()
 }

@@ -9,6 +9,8 @@ mod cases;
 mod chart;
 mod executors;
 mod figures;
+mod load;
+mod mixed;
 mod process;
 mod report;
 mod roster;

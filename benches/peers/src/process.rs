@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::figures::{Figure, IDLE_CPU, LIVE, PEAK, RESIDENT, SWITCHES, TASK};
+use crate::figures::{CORES, Figure, HOPS, IDLE_CPU, LIVE, PEAK, RESIDENT, SWITCHES, TASK};
 use crate::sizes::{SETTLE, WATCH};
 use peers::counting;
 use peers::linux::{self, field};
@@ -81,6 +81,57 @@ impl LiveTasks {
             what: TASK,
             value: counting::stop().bytes as f64 / tasks as f64,
         }
+    }
+}
+
+/// Time by the clock and processor time of all threads, from when this was made.
+pub struct Stopwatch {
+    cpu: Duration,
+    begin: Instant,
+}
+
+/// What a stopwatch has measured.
+pub struct Lap {
+    cpu: Duration,
+    time: Duration,
+}
+
+impl Stopwatch {
+    /// To be made just before what is measured.
+    pub fn start() -> Self {
+        let cpu = linux::process_clock();
+        Self {
+            cpu,
+            begin: Instant::now(),
+        }
+    }
+
+    /// Just after that.
+    pub fn stop(&self) -> Lap {
+        let time = self.begin.elapsed();
+        Lap {
+            cpu: linux::process_clock() - self.cpu,
+            time,
+        }
+    }
+}
+
+impl Lap {
+    /// Something a second.
+    pub fn rate(&self, what: &'static str, count: u64) -> Figure {
+        Figure {
+            what,
+            value: count as f64 / self.time.as_secs_f64(),
+        }
+    }
+
+    /// The figures of `ring_tokens`: the second one is how many cores were busy on average.
+    pub fn hops_and_cores(&self, hops: u64) -> Vec<Figure> {
+        let cores = Figure {
+            what: CORES,
+            value: self.cpu.as_secs_f64() / self.time.as_secs_f64(),
+        };
+        vec![self.rate(HOPS, hops), cores]
     }
 }
 

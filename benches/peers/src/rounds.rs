@@ -1,8 +1,9 @@
 //! Runs the programs, each in a process of its own, in turns.
 
 use crate::cases::Case;
+use crate::figures::WORST;
 use crate::roster::Peer;
-use peers::child;
+use peers::{child, machine::median};
 
 /// A peer that has hung so often in a case is not waited for again.
 const PATIENCE: usize = 2;
@@ -19,7 +20,7 @@ pub struct Outcome {
     pub hangs: Vec<usize>,
 }
 
-/// Every peer once a round; the peer that begins changes from round to round. What goes wrong, but
+/// Every peer once a round, or twice (see [`Case::rounds`]); the peer that begins changes from round to round. What goes wrong, but
 /// for a hang, is added to `failures`.
 pub fn measure(case: Case, peers: &[&Peer], rounds: usize, failures: &mut Vec<String>) -> Outcome {
     let mut outcome = Outcome {
@@ -29,7 +30,7 @@ pub fn measure(case: Case, peers: &[&Peer], rounds: usize, failures: &mut Vec<St
         hangs: vec![0; peers.len()],
     };
     let at_once = if case.side_by_side() { peers.len() } else { 1 };
-    for round in 0..rounds {
+    for round in 0..case.rounds(rounds) {
         let turns: Vec<usize> = (0..peers.len())
             .map(|turn| (round + turn) % peers.len())
             .filter(|&peer| outcome.hangs[peer] < PATIENCE)
@@ -51,6 +52,9 @@ pub fn measure(case: Case, peers: &[&Peer], rounds: usize, failures: &mut Vec<St
             }
         }
     }
+    if case.worst_counts() {
+        outcome.add_worst();
+    }
     outcome
 }
 
@@ -64,5 +68,40 @@ impl Outcome {
             });
             self.rows[row].1[peer].push(value);
         }
+    }
+
+    /// Adds a row with the worst run of each peer, as a part of its median, for the first figure.
+    fn add_worst(&mut self) {
+        let Some((_, values)) = self.rows.first() else {
+            return;
+        };
+        let worst = values.iter().map(|values| {
+            let median = median(values);
+            median.map(|of| of.least / of.middle).into_iter().collect()
+        });
+        let row = (WORST.to_owned(), worst.collect());
+        self.rows.push(row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_run_is_a_row_of_its_own() {
+        let mut outcome = Outcome {
+            case: Case::Meetings,
+            rows: vec![(
+                "meetings/s".to_owned(),
+                vec![vec![4.0, 3.0, 8.0], Vec::new()],
+            )],
+            runs: vec![3, 0],
+            hangs: vec![0, 0],
+        };
+        outcome.add_worst();
+        let (name, values) = &outcome.rows[1];
+        assert_eq!(name, WORST);
+        assert_eq!(*values, [vec![0.75], Vec::new()]);
     }
 }

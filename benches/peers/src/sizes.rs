@@ -21,25 +21,38 @@ pub const TELLERS: u64 = 100;
 pub const ROOM: usize = 100;
 /// Actors of `ring`.
 pub const RING: usize = 1000;
-/// Hops of its token.
+/// Hops of its token, and of all tokens of `ring_tokens`.
 pub const HOPS: u64 = 2_000_000;
+/// Tokens of `ring_tokens`.
+pub const TOKENS: usize = 100;
+/// Creatures of `meetings`, and how often two of them meet.
+pub const CREATURES: u64 = 100;
+pub const MEETINGS: u64 = 500_000;
 /// Which Fibonacci number is sought, what it is, and how many calls that takes.
 pub const FIB: u64 = 25;
 pub const FIB_IS: u64 = 75_025;
 pub const FIB_CALLS: u64 = 242_785;
-/// Busy actors of `paced_latency`, and the work of each of their messages.
+/// Busy actors of `paced_latency` and `mixed_latency`, and the work of each of their messages.
 pub const BUSY: usize = 2 * WORKERS;
 pub const BUSY_FOR: Duration = Duration::from_micros(1);
 /// Questions of its client, and its pause before each.
 pub const PACED: u64 = 1000;
 pub const PAUSE: Duration = Duration::from_millis(1);
+/// Questions of the client of `mixed_latency`.
+pub const MIXED: u64 = 20_000;
+/// How long its busy actors are watched alone, before and after.
+pub const ALONE: Duration = Duration::from_millis(300);
+/// An ask that is so long wants an explanation.
+pub const LONG_ASK: Duration = Duration::from_micros(500);
+/// A thread that only reads the clock had no core if it did not do so for longer.
+pub const GAP: Duration = Duration::from_micros(100);
 /// Tasks of `injected`, and the pause before each. The busy actors are those of `paced_latency`.
 pub const INJECTED: usize = 5000;
 pub const INJECT_EVERY: Duration = Duration::from_micros(200);
 /// Actors of `idle`, and the messages they have handled before.
 pub const IDLERS: u64 = 1000;
 pub const IDLE_AFTER: u64 = 100_000;
-/// How long `idle` settles, and is watched.
+/// How long `idle` and `mixed_latency` settle, and how long `idle` is watched.
 pub const SETTLE: Duration = Duration::from_millis(100);
 pub const WATCH: Duration = Duration::from_secs(5);
 
@@ -55,9 +68,15 @@ pub const PENDING: u64 = 200_000;
 /// Wakes of `outside_wake`, and the pause before each: the workers fall asleep in it.
 pub const WAKES: u64 = 1000;
 pub const WAKE_EVERY: Duration = Duration::from_millis(1);
-/// Tasks of `steal`, and the work of each.
+/// Tasks of `steal` and `unequal`, and the work of each of `steal`.
 pub const STOLEN: u64 = 10_000;
 pub const STOLEN_WORK: Duration = Duration::from_micros(20);
+/// Work of the `n`th task of `unequal`: 5 to 50 µs, in the same irregular order for everybody.
+pub fn unequal_work(n: u64) -> Duration {
+    // Multiples of the golden ratio, modulo 1, are spread evenly and follow no short period.
+    let spread = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    Duration::from_micros(5 + spread % 46)
+}
 /// Calls of each part of `sqlite`, and the tasks that call at once in one of them.
 pub const CALLS: u64 = 128_000;
 pub const CALLERS: u64 = 64;

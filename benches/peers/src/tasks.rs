@@ -21,7 +21,8 @@ pub fn run<E: Executor>(case: Case) -> Option<Vec<Figure>> {
         Case::TaskRecursive => inside::<E, _>(task_recursive::<E>()),
         Case::TaskBytes => inside::<E, _>(task_bytes::<E>()),
         Case::OutsideWake => outside_wake::<E>(),
-        Case::Steal => inside::<E, _>(steal::<E>()),
+        Case::Steal => inside::<E, _>(steal::<E>(|_| sizes::STOLEN_WORK)),
+        Case::Unequal => inside::<E, _>(steal::<E>(sizes::unequal_work)),
         _ => return None,
     })
 }
@@ -89,19 +90,22 @@ async fn task_bytes<E: Executor>() -> Vec<Figure> {
 }
 
 /// How many times as fast as one worker that does nothing but the tasks' work.
-pub fn speed_up(begin: Instant) -> Figure {
-    let work = sizes::STOLEN_WORK.as_secs_f64() * sizes::STOLEN as f64;
+pub fn speed_up(begin: Instant, work: fn(u64) -> Duration) -> Figure {
+    let time = begin.elapsed();
+    let work: Duration = (0..sizes::STOLEN).map(work).sum();
     Figure {
         what: figures::SPEED_UP,
-        value: work / begin.elapsed().as_secs_f64(),
+        value: work.as_secs_f64() / time.as_secs_f64(),
     }
 }
 
-async fn steal<E: Executor>() -> Vec<Figure> {
+/// `work` says how long the task of an index is.
+async fn steal<E: Executor>(work: fn(u64) -> Duration) -> Vec<Figure> {
     let begin = Instant::now();
     let spawn = |n| {
+        let time = work(n);
         E::spawn(async move {
-            figures::work(sizes::STOLEN_WORK);
+            figures::work(time);
             n
         })
     };
@@ -110,7 +114,7 @@ async fn steal<E: Executor>() -> Vec<Figure> {
     for task in tasks {
         sum += task.await;
     }
-    let figure = speed_up(begin);
+    let figure = speed_up(begin, work);
     check("sum", sum, sum_below(sizes::STOLEN));
     vec![figure]
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use actix::{Actor, ActorContext, Addr, Arbiter, AsyncContext, Context, Handler, Message, System};
@@ -15,6 +15,7 @@ use super::{Caller, Pending, Sum, adders_sum, places, shares};
 use crate::cases::Case;
 use crate::executors::tokio::block_once;
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::load::{Load, Turns};
 use crate::process::{Memory, Peak, watch_idle};
 use crate::sizes;
 
@@ -405,7 +406,7 @@ async fn fib(arbiters: Arc<Arbiters>) -> Vec<Figure> {
 
 /// Tells itself to go on, after a little work, until it is to stop.
 struct Busy {
-    stop: Arc<AtomicBool>,
+    turns: Turns,
 }
 
 struct GoOn;
@@ -414,8 +415,7 @@ impl Handler<GoOn> for Busy {
     type Result = ();
 
     fn handle(&mut self, GoOn: GoOn, context: &mut Context<Self>) {
-        figures::busy_work();
-        if !self.stop.load(Ordering::Relaxed) {
+        if self.turns.take() {
             context.address().do_send(GoOn);
         }
     }
@@ -423,14 +423,11 @@ impl Handler<GoOn> for Busy {
 
 async fn paced_latency(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     let echo = arbiters.start(Echo);
-    let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..sizes::BUSY {
-        let stop = Arc::clone(&stop);
-        arbiters.start(Busy { stop }).do_send(GoOn);
+    let load = Load::default();
+    for turns in load.shares() {
+        arbiters.start(Busy { turns }).do_send(GoOn);
     }
-    let figures = paced(tokio::time::sleep, |n| question(&echo, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    paced(tokio::time::sleep, |n| question(&echo, n)).await
 }
 
 /// Leaves the system with dormant actors that have handled messages, and a used blocking thread.

@@ -1,9 +1,9 @@
 //! acto: actors are async functions over an `ActoCell`. A mailbox is always bounded, but its size
 //! costs nothing until it is used: "unbounded" is the greatest size that there can be.
 
+mod meetings;
+
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use acto::{
@@ -15,7 +15,9 @@ use super::{adders_sum, places, shares};
 use crate::cases::Case;
 use crate::executors::tokio::block_once;
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
-use crate::process::{Memory, Peak, watch_idle};
+use crate::load::{Load, Turns};
+use crate::mixed::mixed;
+use crate::process::{Lap, Memory, Peak, Stopwatch, watch_idle};
 use crate::sizes;
 
 /// Runs one case.
@@ -28,9 +30,14 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting),
         Case::FanIn => inside(fan_in),
         Case::Ring => inside(ring),
+        Case::RingTokens => inside(ring_tokens),
+        Case::Meetings => inside(meetings::meetings),
         Case::Fib => inside(fib),
         Case::Bounded => inside(bounded),
         Case::PacedLatency => inside(paced_latency),
+        Case::MixedLatency | Case::MixedControl => {
+            inside(move |runtime| mixed_latency(runtime, case))
+        }
         Case::Idle => {
             let (_runtime, _held) = start(idle);
             watch_idle()
@@ -137,10 +144,12 @@ async fn idle_memory(runtime: AcTokioRuntime) -> Vec<Figure> {
 enum Token {
     Next(ActoRef<Token>),
     Hop(u64),
+    Stop,
 }
 
-/// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
-async fn station(mut cell: Cell<Token>, done: ActoRef<u64>) {
+/// Passes a token on, with one hop less, or tells `arrived` 1 if it has none left; at the end it
+/// tells `done` how often it had a token.
+async fn station(mut cell: Cell<Token>, arrived: ActoRef<u64>, done: ActoRef<u64>) {
     let (mut seen, mut next) = (0, None);
     while let Some(message) = message(&mut cell).await {
         match message {
@@ -148,24 +157,27 @@ async fn station(mut cell: Cell<Token>, done: ActoRef<u64>) {
             Token::Hop(left) => {
                 seen += 1;
                 if left == 1 {
-                    break; // and with us ends the address of the next one, and so on round the ring
+                    assert!(arrived.send(1), "the collector waits for all");
+                    continue;
                 }
                 let next: &ActoRef<Token> = next.as_ref().expect("the ring was closed first");
                 assert!(next.send(Token::Hop(left - 1)), "the ring is whole");
             }
+            Token::Stop => break, // and with us ends the address of the next one, and so on
         }
     }
     drop(next);
     assert!(done.send(seen), "the collector waits for all");
 }
 
-/// A token goes so many hops round so many stations.
-async fn circle(runtime: &AcTokioRuntime, stations: usize, hops: u64) -> Instant {
+/// So many tokens go so many hops, all of them together, round so many stations.
+async fn circle(runtime: &AcTokioRuntime, stations: usize, tokens: usize, hops: u64) -> Lap {
+    let arrived = runtime.spawn_actor("arrived", move |cell| collect(cell, tokens as u64));
     let done = runtime.spawn_actor("done", move |cell| collect(cell, stations as u64));
     let ring = (0..stations).map(|_| {
-        let done = done.me.clone();
+        let (arrived, done) = (arrived.me.clone(), done.me.clone());
         runtime
-            .spawn_actor("station", |cell| station(cell, done))
+            .spawn_actor("station", |cell| station(cell, arrived, done))
             .me
     });
     let ring: Vec<_> = ring.collect();
@@ -173,22 +185,34 @@ async fn circle(runtime: &AcTokioRuntime, stations: usize, hops: u64) -> Instant
         let next = ring[(index + 1) % stations].clone();
         assert!(station.send(Token::Next(next)), "the actor lives");
     }
-    let begin = Instant::now();
-    assert!(ring[0].send(Token::Hop(hops)), "the actor lives");
+    let watch = Stopwatch::start();
+    for first in ring.iter().step_by(stations / tokens) {
+        let hops = hops / tokens as u64;
+        assert!(first.send(Token::Hop(hops)), "the actor lives");
+    }
+    let count = arrived.handle.join().await;
+    let lap = watch.stop();
+    check("tokens", count.expect("no panic"), tokens as u64);
+    assert!(ring[0].send(Token::Stop), "the actor lives");
     drop(ring);
     let seen = done.handle.join().await;
     check("hops", seen.expect("no panic"), hops);
-    begin
+    lap
 }
 
 async fn ping_pong(runtime: AcTokioRuntime) -> Vec<Figure> {
-    let begin = circle(&runtime, 2, 2 * sizes::ROUND_TRIPS).await;
-    vec![rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS, begin)]
+    let lap = circle(&runtime, 2, 1, 2 * sizes::ROUND_TRIPS).await;
+    vec![lap.rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS)]
 }
 
 async fn ring(runtime: AcTokioRuntime) -> Vec<Figure> {
-    let begin = circle(&runtime, sizes::RING, sizes::HOPS).await;
-    vec![rate(figures::HOPS, sizes::HOPS, begin)]
+    let lap = circle(&runtime, sizes::RING, 1, sizes::HOPS).await;
+    vec![lap.rate(figures::HOPS, sizes::HOPS)]
+}
+
+async fn ring_tokens(runtime: AcTokioRuntime) -> Vec<Figure> {
+    let lap = circle(&runtime, sizes::RING, sizes::TOKENS, sizes::HOPS).await;
+    lap.hops_and_cores(sizes::HOPS)
 }
 
 /// A number, and where to send it back.
@@ -310,11 +334,10 @@ async fn fib(runtime: AcTokioRuntime) -> Vec<Figure> {
 }
 
 /// Tells itself to go on, after a little work, until it is to stop.
-async fn busy(mut cell: Cell<()>, stop: Arc<AtomicBool>) {
+async fn busy(mut cell: Cell<()>, turns: Turns) {
     let own = cell.me();
     while let Some(()) = message(&mut cell).await {
-        figures::busy_work();
-        if stop.load(Ordering::Relaxed) {
+        if !turns.take() {
             break;
         }
         assert!(own.send(()), "we are still here");
@@ -323,15 +346,24 @@ async fn busy(mut cell: Cell<()>, stop: Arc<AtomicBool>) {
 
 async fn paced_latency(runtime: AcTokioRuntime) -> Vec<Figure> {
     let echo = runtime.spawn_actor("echo", echo).me;
-    let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..sizes::BUSY {
-        let stop = Arc::clone(&stop);
-        let actor = runtime.spawn_actor("busy", |cell| busy(cell, stop));
+    let _load = keep_busy(&runtime);
+    paced(tokio::time::sleep, |n| question(&echo, n)).await
+}
+
+async fn mixed_latency(runtime: AcTokioRuntime, case: Case) -> Vec<Figure> {
+    let echo = runtime.spawn_actor("echo", echo).me;
+    let load = keep_busy(&runtime);
+    mixed(case, load, tokio::time::sleep, |n| question(&echo, n)).await
+}
+
+/// Busy actors that tell themselves, as long as this is held.
+fn keep_busy(runtime: &AcTokioRuntime) -> Load {
+    let load = Load::default();
+    for turns in load.shares() {
+        let actor = runtime.spawn_actor("busy", |cell| busy(cell, turns));
         assert!(actor.me.send(()), "the actor lives");
     }
-    let figures = paced(tokio::time::sleep, |n| question(&echo, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    load
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

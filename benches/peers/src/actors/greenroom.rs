@@ -1,7 +1,7 @@
 //! The same actors on greenroom.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod meetings;
+
 use std::time::Instant;
 
 use greenroom::{Address, Context, Handle, Reply, WeakAddress, spawn};
@@ -11,7 +11,9 @@ use crate::cases::Case;
 use crate::executors::greenroom::Greenroom;
 use crate::executors::{self, Executor, idle_after};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
-use crate::process::{Memory, Peak};
+use crate::load::{Load, Turns};
+use crate::mixed::mixed;
+use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
 /// Runs one case.
@@ -24,9 +26,12 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
+        Case::RingTokens => inside(ring_tokens()),
+        Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
+        Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),
         Case::Idle => idle_after::<Greenroom, _>(idle()),
         _ => return None,
@@ -223,10 +228,12 @@ async fn fan_in() -> Vec<Figure> {
 enum Token {
     Next(Address<Token>),
     Hop(u64),
+    Stop,
 }
 
-/// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
-async fn station(mut cx: Context<Token>, done: Address<u64>) {
+/// Passes a token on, with one hop less, or tells `arrived` 1 if it has none left; at the end it
+/// tells `done` how often it had a token.
+async fn station(mut cx: Context<Token>, arrived: Address<u64>, done: Address<u64>) {
     let (mut seen, mut next) = (0, None);
     while let Some(message) = cx.recv().await {
         match message {
@@ -234,34 +241,50 @@ async fn station(mut cx: Context<Token>, done: Address<u64>) {
             Token::Hop(left) => {
                 seen += 1;
                 if left == 1 {
-                    break; // and with us ends the address of the next one, and so on round the ring
+                    arrived.tell(1).expect("the collector waits for all");
+                    continue;
                 }
                 let next: &Address<Token> = next.as_ref().expect("the ring was closed first");
                 assert!(next.tell(Token::Hop(left - 1)).is_ok(), "the ring is whole");
             }
+            Token::Stop => break, // and with us ends the address of the next one, and so on
         }
     }
     drop(next);
     done.tell(seen).expect("the collector waits for all");
 }
 
-async fn ring() -> Vec<Figure> {
+/// Tokens that begin all over the ring have so many hops, together as many as one of `ring`.
+async fn circle(tokens: usize) -> Lap {
+    let arrived = spawn!(collect(_, tokens as u64));
     let done = spawn!(collect(_, sizes::RING as u64));
     let stations: Vec<_> = (0..sizes::RING)
-        .map(|_| spawn!(station(_, done.address())))
+        .map(|_| spawn!(station(_, arrived.address(), done.address())))
         .collect();
     for (index, station) in stations.iter().enumerate() {
         let next = stations[(index + 1) % stations.len()].address();
         assert!(station.tell(Token::Next(next)).is_ok(), "the actor lives");
     }
-    let begin = Instant::now();
-    assert!(
-        stations[0].tell(Token::Hop(sizes::HOPS)).is_ok(),
-        "the actor lives"
-    );
+    let watch = Stopwatch::start();
+    for first in stations.iter().step_by(sizes::RING / tokens) {
+        let hops = Token::Hop(sizes::HOPS / tokens as u64);
+        assert!(first.tell(hops).is_ok(), "the actor lives");
+    }
+    let count = arrived.join().await.expect("no panic");
+    let lap = watch.stop();
+    check("tokens", count, tokens as u64);
+    assert!(stations[0].tell(Token::Stop).is_ok(), "the actor lives");
     drop(stations);
     check("hops", done.join().await.expect("no panic"), sizes::HOPS);
-    vec![rate(figures::HOPS, sizes::HOPS, begin)]
+    lap
+}
+
+async fn ring() -> Vec<Figure> {
+    vec![circle(1).await.rate(figures::HOPS, sizes::HOPS)]
+}
+
+async fn ring_tokens() -> Vec<Figure> {
+    circle(sizes::TOKENS).await.hops_and_cores(sizes::HOPS)
 }
 
 /// Holds the handles of its children until both have answered: without them they would be closed.
@@ -304,11 +327,10 @@ async fn bounded() -> Vec<Figure> {
 }
 
 /// Tells itself to go on, after a little work, until it is to stop.
-async fn busy(mut cx: Context<()>, stop: Arc<AtomicBool>) {
+async fn busy(mut cx: Context<()>, turns: Turns) {
     let own = cx.downgrade();
     while let Some(()) = cx.recv().await {
-        figures::busy_work();
-        if stop.load(Ordering::Relaxed) {
+        if !turns.take() {
             break;
         }
         own.tell(()).expect("we are still here");
@@ -317,30 +339,30 @@ async fn busy(mut cx: Context<()>, stop: Arc<AtomicBool>) {
 
 async fn paced_latency() -> Vec<Figure> {
     let echo = spawn!(echo(_));
-    let (stop, _busy) = keep_busy();
-    let figures = paced(greenroom::time::sleep, |n| question(&echo, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    let (_load, _busy) = keep_busy();
+    paced(greenroom::time::sleep, |n| question(&echo, n)).await
 }
 
-/// Busy actors that tell themselves, until the flag is set.
-fn keep_busy() -> (Arc<AtomicBool>, Vec<Handle<(), ()>>) {
-    let stop = Arc::new(AtomicBool::new(false));
-    let busy: Vec<_> = (0..sizes::BUSY)
-        .map(|_| spawn!(busy(_, Arc::clone(&stop))))
-        .collect();
+async fn mixed_latency(case: Case) -> Vec<Figure> {
+    let echo = spawn!(echo(_));
+    let (load, _busy) = keep_busy();
+    mixed(case, load, greenroom::time::sleep, |n| question(&echo, n)).await
+}
+
+/// Busy actors that tell themselves, as long as the load is held.
+fn keep_busy() -> (Load, Vec<Handle<(), ()>>) {
+    let load = Load::default();
+    let busy: Vec<_> = load.shares().map(|turns| spawn!(busy(_, turns))).collect();
     for actor in &busy {
         actor.tell(()).expect("the actor lives");
     }
-    (stop, busy)
+    (load, busy)
 }
 
 fn injected() -> Vec<Figure> {
     let runtime = Greenroom::start();
-    let (stop, _busy) = runtime.inside(async { keep_busy() });
-    let figures = figures::inject(|started| runtime.0.spawn(async move { started() }).detach());
-    stop.store(true, Ordering::Relaxed);
-    figures
+    let (_load, _busy) = runtime.inside(async { keep_busy() });
+    figures::inject(|started| runtime.0.spawn(async move { started() }).detach())
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

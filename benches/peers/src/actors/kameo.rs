@@ -2,8 +2,6 @@
 
 use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use kameo::actor::{Actor, ActorRef, Spawn};
@@ -16,6 +14,8 @@ use crate::cases::Case;
 use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::load::{Load, Turns};
+use crate::mixed::mixed;
 use crate::process::{Memory, Peak};
 use crate::sizes;
 
@@ -35,6 +35,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
+        Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
         _ => return None,
     })
@@ -347,7 +348,7 @@ async fn fib() -> Vec<Figure> {
 
 /// Tells itself to go on, after a little work, until it is to stop.
 struct Busy {
-    stop: Arc<AtomicBool>,
+    turns: Turns,
 }
 
 struct GoOn;
@@ -356,8 +357,7 @@ impl Message<GoOn> for Busy {
     type Reply = ();
 
     async fn handle(&mut self, GoOn: GoOn, cx: &mut Context<Self, ()>) {
-        figures::busy_work();
-        if !self.stop.load(Ordering::Relaxed) {
+        if self.turns.take() {
             let told = cx.actor_ref().tell(GoOn).await;
             told.expect("we are still here");
         }
@@ -366,17 +366,25 @@ impl Message<GoOn> for Busy {
 
 async fn paced_latency() -> Vec<Figure> {
     let echo = spawn(Echo);
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut held = Vec::new();
-    for _ in 0..sizes::BUSY {
-        let stop = Arc::clone(&stop);
-        let busy = spawn(Busy { stop });
+    let (_load, _busy) = keep_busy().await;
+    paced(tokio::time::sleep, |n| question(&echo, n)).await
+}
+
+async fn mixed_latency(case: Case) -> Vec<Figure> {
+    let echo = spawn(Echo);
+    let (load, _busy) = keep_busy().await;
+    mixed(case, load, tokio::time::sleep, |n| question(&echo, n)).await
+}
+
+/// Busy actors that tell themselves, as long as both are held.
+async fn keep_busy() -> (Load, Vec<ActorRef<Busy>>) {
+    let (load, mut held) = (Load::default(), Vec::new());
+    for turns in load.shares() {
+        let busy = spawn(Busy { turns });
         busy.tell(GoOn).await.expect("the actor lives");
         held.push(busy);
     }
-    let figures = paced(tokio::time::sleep, |n| question(&echo, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    (load, held)
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

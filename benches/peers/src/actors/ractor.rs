@@ -1,8 +1,6 @@
 //! ractor: actors spawned with `Actor::spawn`, told with `cast`, asked with `call!`.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, call};
@@ -13,6 +11,8 @@ use crate::cases::Case;
 use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::load::{Load, Turns};
+use crate::mixed::mixed;
 use crate::process::{Memory, Peak};
 use crate::sizes;
 
@@ -31,6 +31,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Ring => inside(ring()),
         Case::Fib => inside(fib()),
         Case::PacedLatency => inside(paced_latency()),
+        Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
         _ => return None,
     })
@@ -366,7 +367,7 @@ async fn fib() -> Vec<Figure> {
 
 /// Tells itself to go on, after a little work, until it is to stop.
 struct Busy {
-    stop: Arc<AtomicBool>,
+    turns: Turns,
 }
 
 impl Actor for Busy {
@@ -379,8 +380,7 @@ impl Actor for Busy {
     }
 
     async fn handle(&self, myself: ActorRef<()>, (): (), (): &mut ()) -> Handled {
-        figures::busy_work();
-        if !self.stop.load(Ordering::Relaxed) {
+        if self.turns.take() {
             myself.cast(())?;
         }
         Ok(())
@@ -389,15 +389,23 @@ impl Actor for Busy {
 
 async fn paced_latency() -> Vec<Figure> {
     let echo = spawn(Echo, ()).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..sizes::BUSY {
-        let stop = Arc::clone(&stop);
-        let busy = spawn(Busy { stop }, ()).await;
+    let _load = keep_busy().await;
+    paced(tokio::time::sleep, |n| question(&echo, n)).await
+}
+
+async fn mixed_latency(case: Case) -> Vec<Figure> {
+    let (echo, load) = (spawn(Echo, ()).await, keep_busy().await);
+    mixed(case, load, tokio::time::sleep, |n| question(&echo, n)).await
+}
+
+/// Busy actors that tell themselves, as long as this is held.
+async fn keep_busy() -> Load {
+    let load = Load::default();
+    for turns in load.shares() {
+        let busy = spawn(Busy { turns }, ()).await;
         busy.cast(()).expect("the actor lives");
     }
-    let figures = paced(tokio::time::sleep, |n| question(&echo, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    load
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

@@ -1,8 +1,6 @@
 //! Actors by hand: a task of async-executor with an unbounded async-channel, and a oneshot for an
 //! answer.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use async_channel::{Receiver, Sender, unbounded};
@@ -13,6 +11,7 @@ use crate::cases::Case;
 use crate::executors::async_executor::{AsyncExecutor, THREADS};
 use crate::executors::{self, idle_after};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::load::{Load, Turns};
 use crate::process::{Memory, Peak};
 use crate::sizes;
 
@@ -302,10 +301,9 @@ async fn bounded() -> Vec<Figure> {
 }
 
 /// Tells itself to go on, after a little work, until it is to stop.
-async fn busy(inbox: Receiver<()>, own: Sender<()>, stop: Arc<AtomicBool>) {
+async fn busy(inbox: Receiver<()>, own: Sender<()>, turns: Turns) {
     while let Ok(()) = inbox.recv().await {
-        figures::busy_work();
-        if stop.load(Ordering::Relaxed) {
+        if !turns.take() {
             break;
         }
         own.try_send(()).expect("we are still here");
@@ -315,21 +313,19 @@ async fn busy(inbox: Receiver<()>, own: Sender<()>, stop: Arc<AtomicBool>) {
 async fn paced_latency() -> Vec<Figure> {
     let (address, inbox) = unbounded();
     THREADS.spawn(echo(inbox)).detach();
-    let stop = keep_busy();
-    let figures = paced(Timer::after, |n| question(&address, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    let _load = keep_busy();
+    paced(Timer::after, |n| question(&address, n)).await
 }
 
-/// Busy actors that tell themselves, until the flag is set.
-fn keep_busy() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..sizes::BUSY {
+/// Busy actors that tell themselves, as long as this is held.
+fn keep_busy() -> Load {
+    let load = Load::default();
+    for turns in load.shares() {
         let (own, inbox) = unbounded();
         own.try_send(()).expect("its inbox is here");
-        THREADS.spawn(busy(inbox, own, Arc::clone(&stop))).detach();
+        THREADS.spawn(busy(inbox, own, turns)).detach();
     }
-    stop
+    load
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

@@ -1,7 +1,7 @@
 //! Actors by hand: a tokio task with an unbounded channel, and a oneshot for an answer.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod meetings;
+
 use std::time::Instant;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -12,7 +12,9 @@ use crate::cases::Case;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::executors::{Executor, idle_after};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
-use crate::process::{Memory, Peak};
+use crate::load::{Load, Turns};
+use crate::mixed::mixed;
+use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
 /// Runs one case.
@@ -25,9 +27,12 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
+        Case::RingTokens => inside(ring_tokens()),
+        Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
+        Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),
         Case::Idle => idle_after::<Tokio, _>(idle()),
         _ => return None,
@@ -211,7 +216,8 @@ async fn fan_in() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
+/// Passes a token on, with one hop less; tells `done` 0 if a token has none left. Told 0 it ends,
+/// and tells `done` how often it had a token.
 async fn station(
     mut inbox: UnboundedReceiver<u64>,
     next: UnboundedSender<u64>,
@@ -219,32 +225,48 @@ async fn station(
 ) {
     let mut seen = 0;
     while let Some(left) = inbox.recv().await {
-        seen += 1;
-        if left == 1 {
+        if left == 0 {
             break; // and with us ends the address of the next one, and so on round the ring
         }
-        next.send(left - 1).expect("the ring is whole");
+        seen += 1;
+        let to = if left == 1 { &done } else { &next };
+        to.send(left - 1)
+            .expect("the ring is whole, and the driver waits");
     }
     drop(next);
     done.send(seen).expect("the collector waits for all");
 }
 
-async fn ring() -> Vec<Figure> {
-    let (first, first_inbox) = unbounded_channel();
-    let (done, results) = unbounded_channel();
-    let mut inbox = first_inbox;
-    for _ in 1..sizes::RING {
-        let (next, next_inbox) = unbounded_channel();
+/// Tokens that begin all over the ring have so many hops, together as many as one of `ring`.
+async fn circle(tokens: usize) -> Lap {
+    let (done, mut results) = unbounded_channel();
+    let (ring, inboxes): (Vec<_>, Vec<_>) = (0..sizes::RING).map(|_| unbounded_channel()).unzip();
+    for (index, inbox) in inboxes.into_iter().enumerate() {
+        let next = ring[(index + 1) % ring.len()].clone();
         tokio::spawn(station(inbox, next, done.clone()));
-        inbox = next_inbox;
     }
-    tokio::spawn(station(inbox, first.clone(), done));
-    let begin = Instant::now();
-    first.send(sizes::HOPS).expect("the actor lives");
-    drop(first);
+    let watch = Stopwatch::start();
+    for first in ring.iter().step_by(sizes::RING / tokens) {
+        let hops = sizes::HOPS / tokens as u64;
+        first.send(hops).expect("the actor lives");
+    }
+    for _ in 0..tokens {
+        check("hops left", results.recv().await.expect("it arrives"), 0);
+    }
+    let lap = watch.stop();
+    ring[0].send(0).expect("the actor lives");
+    drop(ring);
     let hops = collect(results, sizes::RING as u64).await;
     check("hops", hops, sizes::HOPS);
-    vec![rate(figures::HOPS, sizes::HOPS, begin)]
+    lap
+}
+
+async fn ring() -> Vec<Figure> {
+    vec![circle(1).await.rate(figures::HOPS, sizes::HOPS)]
+}
+
+async fn ring_tokens() -> Vec<Figure> {
+    circle(sizes::TOKENS).await.hops_and_cores(sizes::HOPS)
 }
 
 fn spawn_fib(n: u64, parent: UnboundedSender<u64>) {
@@ -306,10 +328,9 @@ async fn bounded() -> Vec<Figure> {
 }
 
 /// Tells itself to go on, after a little work, until it is to stop.
-async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, stop: Arc<AtomicBool>) {
+async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, turns: Turns) {
     while let Some(()) = inbox.recv().await {
-        figures::busy_work();
-        if stop.load(Ordering::Relaxed) {
+        if !turns.take() {
             break;
         }
         own.send(()).expect("we are still here");
@@ -319,31 +340,36 @@ async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, stop: 
 async fn paced_latency() -> Vec<Figure> {
     let (address, inbox) = unbounded_channel();
     tokio::spawn(echo(inbox));
-    let stop = keep_busy();
-    let figures = paced(tokio::time::sleep, |n| question(&address, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    let _load = keep_busy();
+    paced(tokio::time::sleep, |n| question(&address, n)).await
 }
 
-/// Busy actors that tell themselves, until the flag is set.
-fn keep_busy() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..sizes::BUSY {
+async fn mixed_latency(case: Case) -> Vec<Figure> {
+    let (address, inbox) = unbounded_channel();
+    tokio::spawn(echo(inbox));
+    mixed(case, keep_busy(), tokio::time::sleep, |n| {
+        question(&address, n)
+    })
+    .await
+}
+
+/// Busy actors that tell themselves, as long as this is held.
+fn keep_busy() -> Load {
+    let load = Load::default();
+    for turns in load.shares() {
         let (own, inbox) = unbounded_channel();
         own.send(()).expect("its inbox is here");
-        tokio::spawn(busy(inbox, own, Arc::clone(&stop)));
+        tokio::spawn(busy(inbox, own, turns));
     }
-    stop
+    load
 }
 
 fn injected() -> Vec<Figure> {
     let runtime = Tokio::start();
-    let stop = runtime.inside(async { keep_busy() });
-    let figures = figures::inject(|started| {
+    let _load = runtime.inside(async { keep_busy() });
+    figures::inject(|started| {
         runtime.0.spawn(async move { started() });
-    });
-    stop.store(true, Ordering::Relaxed);
-    figures
+    })
 }
 
 /// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.

@@ -4,8 +4,6 @@
 //! where another actor asks for the sum at the end, this one says it when it has all the numbers.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -16,6 +14,7 @@ use crate::cases::Case;
 use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
+use crate::load::{Load, Turns};
 use crate::process::{Memory, Peak};
 use crate::sizes;
 
@@ -341,7 +340,7 @@ async fn fib() -> Vec<Figure> {
 
 /// Tells itself to go on, after a little work, until it is to stop.
 struct Busy {
-    stop: Arc<AtomicBool>,
+    turns: Turns,
 }
 
 struct GoOn;
@@ -350,8 +349,7 @@ impl Handler<GoOn> for Busy {
     type Return = ();
 
     async fn handle(&mut self, GoOn: GoOn, cx: &mut Context<Self>) {
-        figures::busy_work();
-        if !self.stop.load(Ordering::Relaxed) {
+        if self.turns.take() {
             let own = cx.mailbox().address().try_upgrade();
             tell(&own.expect("the driver keeps an address"), GoOn).await;
         }
@@ -360,17 +358,13 @@ impl Handler<GoOn> for Busy {
 
 async fn paced_latency() -> Vec<Figure> {
     let echo = spawn(Echo);
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut held = Vec::new();
-    for _ in 0..sizes::BUSY {
-        let stop = Arc::clone(&stop);
-        let busy = spawn(Busy { stop });
+    let (load, mut held) = (Load::default(), Vec::new());
+    for turns in load.shares() {
+        let busy = spawn(Busy { turns });
         tell(&busy, GoOn).await;
         held.push(busy);
     }
-    let figures = paced(tokio::time::sleep, |n| question(&echo, n)).await;
-    stop.store(true, Ordering::Relaxed);
-    figures
+    paced(tokio::time::sleep, |n| question(&echo, n)).await
 }
 
 /// Adds up what it is told.

@@ -1,7 +1,7 @@
 //! rayon, where a case makes sense for jobs that never wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 
@@ -15,7 +15,8 @@ use crate::tasks::speed_up;
 pub fn run(case: Case) -> Option<Vec<Figure>> {
     match case {
         Case::TaskRecursive => Some(task_recursive(&pool())),
-        Case::Steal => Some(steal(&pool())),
+        Case::Steal => Some(steal(&pool(), |_| sizes::STOLEN_WORK)),
+        Case::Unequal => Some(steal(&pool(), sizes::unequal_work)),
         _ => None,
     }
 }
@@ -45,19 +46,21 @@ fn task_recursive(pool: &ThreadPool) -> Vec<Figure> {
     vec![figure]
 }
 
-fn steal(pool: &ThreadPool) -> Vec<Figure> {
+/// `work` says how long the job of an index is.
+fn steal(pool: &ThreadPool, work: fn(u64) -> Duration) -> Vec<Figure> {
     let done = AtomicU64::new(0);
     let figure = pool.install(|| {
         let begin = Instant::now();
         rayon::scope(|scope| {
-            for _ in 0..sizes::STOLEN {
-                scope.spawn(|_| {
-                    figures::work(sizes::STOLEN_WORK);
+            for n in 0..sizes::STOLEN {
+                let (time, done) = (work(n), &done);
+                scope.spawn(move |_| {
+                    figures::work(time);
                     done.fetch_add(1, Ordering::Relaxed);
                 });
             }
         });
-        speed_up(begin)
+        speed_up(begin, work)
     });
     check("tasks", done.into_inner(), sizes::STOLEN);
     vec![figure]

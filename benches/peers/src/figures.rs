@@ -52,6 +52,12 @@ pub fn more_is_better(what: &str) -> bool {
     what.ends_with("/s") || [SPEED_UP, CORES, KEPT, WORST].contains(&what)
 }
 
+/// Whether peers are compared in it. A few long asks more or less are chance, and none at all, which
+/// is best, has no ratio to them.
+pub fn is_compared(what: &str) -> bool {
+    ![LONG_ASKS, UNSEEN, UNSEEN_BY_BOTH].contains(&what)
+}
+
 /// Something a second, since `begin`.
 pub fn rate(what: &'static str, count: u64, begin: Instant) -> Figure {
     Figure {

@@ -1,7 +1,7 @@
 //! The table: medians with the least and the greatest, and greenroom beside its bars.
 
 use crate::bars::bar;
-use crate::figures::more_is_better;
+use crate::figures::{is_compared, more_is_better};
 use crate::roster::{OURS, Peer};
 use crate::rounds::Outcome;
 use peers::machine::{Median, median};
@@ -60,7 +60,7 @@ impl Line<'_> {
         format!("{}, {}", self.outcome.case.name(), self.figure)
     }
 
-    /// How many times as good as the peer of this index greenroom is.
+    /// How many times as good as the peer of this index greenroom is, if that can be said.
     pub fn ratio(&self, index: usize) -> Option<f64> {
         let (own, other) = (self.own()?.middle, self.medians[index]?.middle);
         let ratio = if more_is_better(self.figure) {
@@ -68,7 +68,7 @@ impl Line<'_> {
         } else {
             other / own
         };
-        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+        (is_compared(self.figure) && ratio.is_finite() && ratio > 0.0).then_some(ratio)
     }
 
     /// Whether this is more than a remark: the first figure of its case, or one with a bar.

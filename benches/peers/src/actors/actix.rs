@@ -16,7 +16,7 @@ use crate::cases::Case;
 use crate::executors::tokio::block_once;
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
-use crate::process::{Memory, Peak, watch_idle};
+use crate::process::{Lap, Memory, Peak, Stopwatch, watch_idle};
 use crate::sizes;
 
 /// Fewer than the others: every message between the arbiters wakes a thread.
@@ -34,6 +34,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting),
         Case::FanIn => inside(fan_in),
         Case::Ring => inside(ring),
+        Case::RingTokens => inside(ring_tokens),
+        Case::Meetings => inside(meetings::meetings),
         Case::Fib => inside(fib),
         Case::PacedLatency => inside(paced_latency),
         Case::Idle => {
@@ -104,6 +106,8 @@ macro_rules! messages {
         }
     )*};
 }
+
+mod meetings;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
 messages! {
@@ -217,14 +221,8 @@ impl Handler<Seen> for Station {
     }
 }
 
-/// A token goes so many hops round so many stations; one hop in `each` is counted.
-async fn circle(
-    arbiters: &Arbiters,
-    what: &'static str,
-    stations: usize,
-    hops: u64,
-    each: u64,
-) -> Vec<Figure> {
+/// So many tokens go so many hops, all of them together, round so many stations.
+async fn circle(arbiters: &Arbiters, stations: usize, tokens: usize, hops: u64) -> Lap {
     let ring: Vec<_> = (0..stations)
         .map(|_| arbiters.start(Station::default()))
         .collect();
@@ -232,25 +230,38 @@ async fn circle(
         let next = ring[(index + 1) % stations].clone();
         station.send(Next(next)).await.expect("the actor lives");
     }
-    let (done, finished) = oneshot::channel();
-    let begin = Instant::now();
-    ring[0].do_send(Hop(hops, done));
-    finished.await.expect("the token arrives");
-    let figure = rate(what, hops / each, begin);
+    let (watch, mut arrivals) = (Stopwatch::start(), Vec::new());
+    for first in ring.iter().step_by(stations / tokens) {
+        let (done, arrival) = oneshot::channel();
+        first.do_send(Hop(hops / tokens as u64, done));
+        arrivals.push(arrival);
+    }
+    for arrival in arrivals {
+        arrival.await.expect("the token arrives");
+    }
+    let lap = watch.stop();
     let mut seen = 0;
     for station in &ring {
         seen += station.send(Seen).await.expect("it answers");
     }
     check("hops", seen, hops);
-    vec![figure]
+    lap
 }
 
 async fn ping_pong(arbiters: Arc<Arbiters>) -> Vec<Figure> {
-    circle(&arbiters, figures::ROUND_TRIPS, 2, 2 * ROUND_TRIPS, 2).await
+    let lap = circle(&arbiters, 2, 1, 2 * ROUND_TRIPS).await;
+    vec![lap.rate(figures::ROUND_TRIPS, ROUND_TRIPS)]
 }
 
 async fn ring(arbiters: Arc<Arbiters>) -> Vec<Figure> {
-    circle(&arbiters, figures::HOPS, sizes::RING, HOPS, 1).await
+    let lap = circle(&arbiters, sizes::RING, 1, HOPS).await;
+    vec![lap.rate(figures::HOPS, HOPS)]
+}
+
+async fn ring_tokens(arbiters: Arc<Arbiters>) -> Vec<Figure> {
+    // Here tokens bunch up, so that few messages wake a thread: all hops take a second.
+    let lap = circle(&arbiters, sizes::RING, sizes::TOKENS, sizes::HOPS).await;
+    lap.hops_and_cores(sizes::HOPS)
 }
 
 struct Echo;

@@ -16,7 +16,7 @@ use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
 use crate::mixed::mixed;
-use crate::process::{Memory, Peak};
+use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
 /// Fewer than the others: an actor takes 7 KB.
@@ -32,6 +32,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
+        Case::RingTokens => inside(ring_tokens()),
+        Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
@@ -54,6 +56,8 @@ macro_rules! plain_actors {
         }
     )*};
 }
+
+mod meetings;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
 
@@ -160,33 +164,45 @@ impl Message<Seen> for Station {
     }
 }
 
-/// A token goes so many hops round so many stations; one hop in `each` is counted.
-async fn circle(what: &'static str, stations: usize, hops: u64, each: u64) -> Vec<Figure> {
+/// So many tokens go so many hops, all of them together, round so many stations.
+async fn circle(stations: usize, tokens: usize, hops: u64) -> Lap {
     let ring: Vec<_> = (0..stations).map(|_| spawn(Station::default())).collect();
     for (index, station) in ring.iter().enumerate() {
         let next = ring[(index + 1) % stations].clone();
         station.tell(Next(next)).await.expect("the actor lives");
     }
-    let (done, finished) = oneshot::channel();
-    let begin = Instant::now();
-    let told = ring[0].tell(Hop(hops, done)).await;
-    told.expect("the actor lives");
-    finished.await.expect("the token arrives");
-    let figure = rate(what, hops / each, begin);
+    let (watch, mut arrivals) = (Stopwatch::start(), Vec::new());
+    for first in ring.iter().step_by(stations / tokens) {
+        let (done, arrival) = oneshot::channel();
+        let told = first.tell(Hop(hops / tokens as u64, done)).await;
+        told.expect("the actor lives");
+        arrivals.push(arrival);
+    }
+    for arrival in arrivals {
+        arrival.await.expect("the token arrives");
+    }
+    let lap = watch.stop();
     let mut seen = 0;
     for station in &ring {
         seen += station.ask(Seen).await.expect("it answers");
     }
     check("hops", seen, hops);
-    vec![figure]
+    lap
 }
 
 async fn ping_pong() -> Vec<Figure> {
-    circle(figures::ROUND_TRIPS, 2, 2 * sizes::ROUND_TRIPS, 2).await
+    let lap = circle(2, 1, 2 * sizes::ROUND_TRIPS).await;
+    vec![lap.rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS)]
 }
 
 async fn ring() -> Vec<Figure> {
-    circle(figures::HOPS, sizes::RING, sizes::HOPS, 1).await
+    let lap = circle(sizes::RING, 1, sizes::HOPS).await;
+    vec![lap.rate(figures::HOPS, sizes::HOPS)]
+}
+
+async fn ring_tokens() -> Vec<Figure> {
+    let lap = circle(sizes::RING, sizes::TOKENS, sizes::HOPS).await;
+    lap.hops_and_cores(sizes::HOPS)
 }
 
 struct Echo;

@@ -1,5 +1,7 @@
 //! ractor: actors spawned with `Actor::spawn`, told with `cast`, asked with `call!`.
 
+mod meetings;
+
 use std::ops::Range;
 use std::time::Instant;
 
@@ -13,7 +15,7 @@ use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
 use crate::mixed::mixed;
-use crate::process::{Memory, Peak};
+use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
 /// Fewer than the others: an actor takes 8 KB.
@@ -29,6 +31,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
+        Case::RingTokens => inside(ring_tokens()),
+        Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
@@ -163,8 +167,8 @@ impl Actor for Station {
     }
 }
 
-/// A token goes so many hops round so many stations; one hop in `each` is counted.
-async fn circle(what: &'static str, stations: usize, hops: u64, each: u64) -> Vec<Figure> {
+/// So many tokens go so many hops, all of them together, round so many stations.
+async fn circle(stations: usize, tokens: usize, hops: u64) -> Lap {
     let mut ring = Vec::new();
     for _ in 0..stations {
         ring.push(spawn(Station, ()).await);
@@ -173,27 +177,38 @@ async fn circle(what: &'static str, stations: usize, hops: u64, each: u64) -> Ve
         let next = ring[(index + 1) % stations].clone();
         station.cast(Token::Next(next)).expect("the actor lives");
     }
-    let (done, finished) = oneshot::channel();
-    let begin = Instant::now();
-    ring[0]
-        .cast(Token::Hop(hops, done))
-        .expect("the actor lives");
-    finished.await.expect("the token arrives");
-    let figure = rate(what, hops / each, begin);
+    let (watch, mut arrivals) = (Stopwatch::start(), Vec::new());
+    for first in ring.iter().step_by(stations / tokens) {
+        let (done, arrival) = oneshot::channel();
+        let hop = Token::Hop(hops / tokens as u64, done);
+        first.cast(hop).expect("the actor lives");
+        arrivals.push(arrival);
+    }
+    for arrival in arrivals {
+        arrival.await.expect("the token arrives");
+    }
+    let lap = watch.stop();
     let mut seen = 0;
     for station in &ring {
         seen += call!(station, Token::Seen).expect("it answers");
     }
     check("hops", seen, hops);
-    vec![figure]
+    lap
 }
 
 async fn ping_pong() -> Vec<Figure> {
-    circle(figures::ROUND_TRIPS, 2, 2 * sizes::ROUND_TRIPS, 2).await
+    let lap = circle(2, 1, 2 * sizes::ROUND_TRIPS).await;
+    vec![lap.rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS)]
 }
 
 async fn ring() -> Vec<Figure> {
-    circle(figures::HOPS, sizes::RING, sizes::HOPS, 1).await
+    let lap = circle(sizes::RING, 1, sizes::HOPS).await;
+    vec![lap.rate(figures::HOPS, sizes::HOPS)]
+}
+
+async fn ring_tokens() -> Vec<Figure> {
+    let lap = circle(sizes::RING, sizes::TOKENS, sizes::HOPS).await;
+    lap.hops_and_cores(sizes::HOPS)
 }
 
 /// A number, and where to send it back.

@@ -1,6 +1,8 @@
 //! Actors by hand: a task of async-executor with an unbounded async-channel, and a oneshot for an
 //! answer.
 
+mod meetings;
+
 use std::time::Instant;
 
 use async_channel::{Receiver, Sender, unbounded};
@@ -12,7 +14,7 @@ use crate::executors::async_executor::{AsyncExecutor, THREADS};
 use crate::executors::{self, idle_after};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
-use crate::process::{Memory, Peak};
+use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
 /// Runs one case.
@@ -25,6 +27,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
+        Case::RingTokens => inside(ring_tokens()),
+        Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
@@ -218,36 +222,53 @@ async fn fan_in() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Passes the token on, with one hop less; at the end it tells `done` how often it had it.
+/// Passes a token on, with one hop less; tells `done` 0 if a token has none left. Told 0 it ends,
+/// and tells `done` how often it had a token.
 async fn station(inbox: Receiver<u64>, next: Sender<u64>, done: Sender<u64>) {
     let mut seen = 0;
     while let Ok(left) = inbox.recv().await {
-        seen += 1;
-        if left == 1 {
+        if left == 0 {
             break; // and with us ends the address of the next one, and so on round the ring
         }
-        next.try_send(left - 1).expect("the ring is whole");
+        seen += 1;
+        let to = if left == 1 { &done } else { &next };
+        to.try_send(left - 1)
+            .expect("the ring is whole, and the driver waits");
     }
     drop(next);
     done.try_send(seen).expect("the collector waits for all");
 }
 
-async fn ring() -> Vec<Figure> {
-    let (first, first_inbox) = unbounded();
+/// Tokens that begin all over the ring have so many hops, together as many as one of `ring`.
+async fn circle(tokens: usize) -> Lap {
     let (done, results) = unbounded();
-    let mut inbox = first_inbox;
-    for _ in 1..sizes::RING {
-        let (next, next_inbox) = unbounded();
+    let (ring, inboxes): (Vec<_>, Vec<_>) = (0..sizes::RING).map(|_| unbounded()).unzip();
+    for (index, inbox) in inboxes.into_iter().enumerate() {
+        let next = ring[(index + 1) % ring.len()].clone();
         THREADS.spawn(station(inbox, next, done.clone())).detach();
-        inbox = next_inbox;
     }
-    THREADS.spawn(station(inbox, first.clone(), done)).detach();
-    let begin = Instant::now();
-    first.try_send(sizes::HOPS).expect("the actor lives");
-    drop(first);
+    let watch = Stopwatch::start();
+    for first in ring.iter().step_by(sizes::RING / tokens) {
+        let hops = sizes::HOPS / tokens as u64;
+        first.try_send(hops).expect("the actor lives");
+    }
+    for _ in 0..tokens {
+        check("hops left", results.recv().await.expect("it arrives"), 0);
+    }
+    let lap = watch.stop();
+    ring[0].try_send(0).expect("the actor lives");
+    drop(ring);
     let hops = collect(results, sizes::RING as u64).await;
     check("hops", hops, sizes::HOPS);
-    vec![rate(figures::HOPS, sizes::HOPS, begin)]
+    lap
+}
+
+async fn ring() -> Vec<Figure> {
+    vec![circle(1).await.rate(figures::HOPS, sizes::HOPS)]
+}
+
+async fn ring_tokens() -> Vec<Figure> {
+    circle(sizes::TOKENS).await.hops_and_cores(sizes::HOPS)
 }
 
 fn spawn_fib(n: u64, parent: Sender<u64>) {

@@ -15,7 +15,7 @@ use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
-use crate::process::{Memory, Peak};
+use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
 /// Runs one case.
@@ -28,6 +28,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
+        Case::RingTokens => inside(ring_tokens()),
+        Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
         Case::PacedLatency => inside(paced_latency()),
@@ -46,6 +48,8 @@ macro_rules! plain_actors {
         }
     )*};
 }
+
+mod meetings;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
 
@@ -162,32 +166,44 @@ impl Handler<Seen> for Station {
     }
 }
 
-/// A token goes so many hops round so many stations; one hop in `each` is counted.
-async fn circle(what: &'static str, stations: usize, hops: u64, each: u64) -> Vec<Figure> {
+/// So many tokens go so many hops, all of them together, round so many stations.
+async fn circle(stations: usize, tokens: usize, hops: u64) -> Lap {
     let ring: Vec<_> = (0..stations).map(|_| spawn(Station::default())).collect();
     for (index, station) in ring.iter().enumerate() {
         let next = ring[(index + 1) % stations].clone();
         station.send(Next(next)).await.expect("the actor lives");
     }
-    let (done, finished) = oneshot::channel();
-    let begin = Instant::now();
-    tell(&ring[0], Hop(hops, done)).await;
-    finished.await.expect("the token arrives");
-    let figure = rate(what, hops / each, begin);
+    let (watch, mut arrivals) = (Stopwatch::start(), Vec::new());
+    for first in ring.iter().step_by(stations / tokens) {
+        let (done, arrival) = oneshot::channel();
+        tell(first, Hop(hops / tokens as u64, done)).await;
+        arrivals.push(arrival);
+    }
+    for arrival in arrivals {
+        arrival.await.expect("the token arrives");
+    }
+    let lap = watch.stop();
     let mut seen = 0;
     for station in &ring {
         seen += station.send(Seen).await.expect("it answers");
     }
     check("hops", seen, hops);
-    vec![figure]
+    lap
 }
 
 async fn ping_pong() -> Vec<Figure> {
-    circle(figures::ROUND_TRIPS, 2, 2 * sizes::ROUND_TRIPS, 2).await
+    let lap = circle(2, 1, 2 * sizes::ROUND_TRIPS).await;
+    vec![lap.rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS)]
 }
 
 async fn ring() -> Vec<Figure> {
-    circle(figures::HOPS, sizes::RING, sizes::HOPS, 1).await
+    let lap = circle(sizes::RING, 1, sizes::HOPS).await;
+    vec![lap.rate(figures::HOPS, sizes::HOPS)]
+}
+
+async fn ring_tokens() -> Vec<Figure> {
+    let lap = circle(sizes::RING, sizes::TOKENS, sizes::HOPS).await;
+    lap.hops_and_cores(sizes::HOPS)
 }
 
 struct Echo;

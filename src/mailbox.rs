@@ -330,17 +330,6 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// What the last run has left for the next one: 0 before the first.
-    #[inline]
-    pub(crate) fn note(&self) -> u8 {
-        self.peek().note()
-    }
-
-    /// Called by a run, before it rests.
-    pub(crate) fn set_note(&self, note: u8) {
-        self.lock(|flags, _| flags.set_note(note));
-    }
-
     /// The actor is over; says whether somebody may ask for its result, and who waits for the end.
     pub(crate) fn end(&self) -> (bool, Option<&Waiters>) {
         let early = mutant("annex_looked_for_before_the_end")

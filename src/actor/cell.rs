@@ -37,7 +37,7 @@ use crate::mailbox::{Doom, Rest};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{Ordering, fence};
 use crate::task::quota::Quota;
-use crate::task::run::{self, Notes, Run};
+use crate::task::run::{self, Run};
 use crate::task::{CellHome, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
@@ -221,20 +221,22 @@ where
             })
         };
         let (reader, mut batch) = (cell.reader_pointer(), cell.home.batch());
-        // What the turns before have taught, if anything; and when this one begins, if that is to be known.
-        let (note, mut begun) = (core.mailbox.note(), Instant::ZERO);
-        if note != 0 {
-            begun = cell.pace(note, &mut batch);
+        // SAFETY: (A3) this is the run.
+        let quota = cell.stage.with_mut(|stage| unsafe { (*stage).quota() });
+        let mut begun = Instant::ZERO;
+        if quota.is_timed() {
+            (batch, begun) = cell.pace(quota, batch);
         }
         // What is traced is told of each message, so each is looked at.
         let dooms = (!core.header.is_traced()).then_some(dooms);
         // SAFETY: (U3) it is this cell's; (A4) the cell does not end before it was polled.
         let (polled, notes) =
             unsafe { Run::of_actor(as_run(header), reader, batch, dooms).during(poll) };
-        if begun != Instant::ZERO || notes.has(run::SPENT) {
-            cell.learn(note, batch, &notes, begun);
+        if notes & run::SPENT != 0 {
+            // SAFETY: (A3) this is the run.
+            unsafe { cell.learn(quota, batch, begun) };
         }
-        let (receiving, woken) = (notes.has(run::RECEIVING), notes.has(run::WOKEN));
+        let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
             // SAFETY: (A3) this is the run.
             Poll::Ready(result) => unsafe { Self::end(header, result) },
@@ -256,36 +258,33 @@ where
         }
     }
 
-    /// Makes the batch as small as it has to be; says when the turn begins, if that counts.
+    /// How many messages a turn that is timed may handle, and when it begins.
     #[cold]
     #[inline(never)]
-    fn pace(&self, note: u8, batch: &mut u32) -> Instant {
-        let quota = Quota::from_bits(note);
-        *batch = quota.messages();
-        if quota.is_timed() {
-            Instant::now()
-        } else {
-            Instant::ZERO
-        }
+    fn pace(&self, quota: Quota, batch: u32) -> (u32, Instant) {
+        let is_exact = self.home.is_batch_chosen();
+        let messages = if is_exact { batch } else { quota.messages() };
+        (messages, Instant::now())
     }
 
-    /// Leaves to the next turn how many messages it may handle.
+    /// Leaves to the next turn how many messages it may handle, after one that handled a batch of its own.
+    ///
+    /// # Safety
+    /// (A3) Called by the run.
     #[cold]
     #[inline(never)]
-    fn learn(&self, note: u8, batch: u32, notes: &Notes, begun: Instant) {
+    unsafe fn learn(&self, quota: Quota, batch: u32, begun: Instant) {
         if self.home.is_batch_chosen() {
             return;
         }
-        let (quota, spent) = (Quota::from_bits(note), notes.has(run::SPENT));
-        let handled = if spent { batch } else { batch - notes.left };
         let next = if quota.is_timed() {
-            quota.after_timed(handled, begun.elapsed())
+            quota.after_timed(batch, begun.elapsed())
         } else {
-            quota.after(handled)
+            quota.after_untimed()
         };
-        if next != quota {
-            self.core.mailbox.set_note(next.bits());
-        }
+        // SAFETY: by the caller's promise.
+        self.stage
+            .with_mut(|stage| unsafe { (*stage).set_quota(next) });
     }
 
     /// # Safety

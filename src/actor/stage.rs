@@ -11,11 +11,13 @@ use std::task::{Context, Poll};
 
 use crate::contain::{attempt_on, contain};
 use crate::error::Fault;
+use crate::task::quota::Quota;
 
 pub(super) enum Stage<F, Fut, T> {
     /// Not polled yet: the function or closure that makes the future.
     Waiting(F),
-    Running(Fut),
+    /// With how many messages its next turn may handle; the byte lies beside the tag.
+    Running(Fut, Quota),
     Ended(Result<T, Fault>),
     Gone,
 }
@@ -40,11 +42,11 @@ where
                 let Stage::Waiting(actor) = std::mem::replace(stage, Stage::Gone) else {
                     unreachable!("looked at just now")
                 };
-                *stage = Stage::Running(begin(actor));
+                *stage = Stage::Running(begin(actor), Quota::WHOLE);
             }
             match stage {
                 // SAFETY: (S1) the caller's promise.
-                Stage::Running(future) => unsafe { Pin::new_unchecked(future) }.poll(cx),
+                Stage::Running(future, _) => unsafe { Pin::new_unchecked(future) }.poll(cx),
                 _ => unreachable!("an actor is polled only while it has a future"),
             }
         };
@@ -56,6 +58,20 @@ where
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Err(panic) => Poll::Ready(Err(Fault::Panicked(panic))),
+        }
+    }
+
+    #[inline]
+    pub(super) fn quota(&self) -> Quota {
+        match self {
+            Stage::Running(_, quota) => *quota,
+            _ => Quota::WHOLE,
+        }
+    }
+
+    pub(super) fn set_quota(&mut self, next: Quota) {
+        if let Stage::Running(_, quota) = self {
+            *quota = next;
         }
     }
 

@@ -59,9 +59,6 @@ impl Flags {
     /// A name is kept, from the beginning on.
     pub(crate) const NAMED: Flags = Flags(1 << 16);
 
-    /// Where the runs keep what they know of each other: the highest bits.
-    const NOTE_AT: u32 = 24;
-
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }
@@ -72,14 +69,6 @@ impl Flags {
 
     pub(crate) fn clear(&mut self, other: Flags) {
         self.0 &= !other.0;
-    }
-
-    pub(crate) const fn note(self) -> u8 {
-        (self.0 >> Self::NOTE_AT) as u8
-    }
-
-    pub(crate) fn set_note(&mut self, note: u8) {
-        self.0 = self.0 & ((1 << Self::NOTE_AT) - 1) | (note as u32) << Self::NOTE_AT;
     }
 
     /// Something happened that the actor must look at; says whether to schedule it.

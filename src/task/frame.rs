@@ -157,7 +157,7 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         };
         // SAFETY: (F2) it does not end before it was polled.
         let (polled, notes) = unsafe { Run::of_task(head.cast()).during(poll) };
-        let mut woken = notes.has(run::WOKEN);
+        let mut woken = notes & run::WOKEN != 0;
         match polled {
             Ok(Poll::Pending) => {}
             // SAFETY: (F3) this is the run.

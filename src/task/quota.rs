@@ -4,7 +4,7 @@
 //! those that handle a whole batch is; and each turn of an actor that was found slow is, as it is long anyway.
 //!
 //! # Invariants
-//! - Q1: a quota fits into five bits, which are 0 for a new actor.
+//! - Q1: a quota is one byte, so that it fits beside the tag of a stage.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -21,61 +21,44 @@ pub(crate) const TURN: Duration = Duration::from_micros(40);
 const TIMED_EVERY: u8 = 4;
 
 /// What is known of an actor's turns.
+///
+/// A number: of whole batches that were not timed, up to three; or, from four on, the batch is halved once for
+/// each four, and each turn is timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quota {
-    /// How often the batch is halved: 0 to 6, down to one message.
-    halvings: u8,
-    /// Whole batches since one was timed: 0 to 3.
-    batches: u8,
-}
+pub(crate) struct Quota(u8);
 
 impl Quota {
+    /// Of an actor that is new.
+    pub(crate) const WHOLE: Quota = Quota(0);
     const HALVINGS_MAX: u8 = BATCH.ilog2() as u8;
 
-    /// (Q1)
-    pub(crate) fn from_bits(bits: u8) -> Self {
-        Quota {
-            halvings: bits >> 2,
-            batches: bits % TIMED_EVERY,
-        }
-    }
-
-    pub(crate) fn bits(self) -> u8 {
-        self.halvings << 2 | self.batches
+    /// How often the batch is halved: 0 to 6, down to one message.
+    fn halvings(self) -> u8 {
+        self.0 / TIMED_EVERY
     }
 
     /// How many messages this turn may handle.
     pub(crate) fn messages(self) -> u32 {
-        BATCH >> self.halvings
+        BATCH >> self.halvings()
     }
 
     /// Whether this turn is to be timed.
+    #[inline]
     pub(crate) fn is_timed(self) -> bool {
-        self.halvings > 0 || self.batches == TIMED_EVERY - 1
+        self.0 >= TIMED_EVERY - 1
     }
 
-    /// The quota after a turn that handled so many messages and was not timed.
-    pub(crate) fn after(self, handled: u32) -> Self {
-        let is_whole = handled >= BATCH;
-        Quota {
-            batches: (self.batches + u8::from(is_whole)).min(TIMED_EVERY - 1),
-            ..self
-        }
+    /// The quota after a turn that handled all that it might and was not timed.
+    pub(crate) fn after_untimed(self) -> Self {
+        Quota(self.0 + 1)
     }
 
-    /// The quota after a turn that handled so many messages in that time. It shrinks at once, and grows
-    /// by one step a turn: the thread may have lost its core meanwhile.
+    /// The quota after a turn that handled so many messages, all that it might, in that time. It shrinks at once,
+    /// and grows by one step a turn: the thread may have lost its core meanwhile.
     pub(crate) fn after_timed(self, handled: u32, took: Duration) -> Self {
         let fitting = TURN.as_nanos() * u128::from(handled) / took.as_nanos().max(1);
         let wanted = fitting.clamp(1, u128::from(BATCH)).ilog2() as u8;
-        let halvings = (Self::HALVINGS_MAX - wanted).max(self.halvings.saturating_sub(1));
-        Quota {
-            halvings: if handled == 0 {
-                self.halvings
-            } else {
-                halvings
-            },
-            batches: 0,
-        }
+        let halvings = (Self::HALVINGS_MAX - wanted).max(self.halvings().saturating_sub(1));
+        Quota(halvings * TIMED_EVERY)
     }
 }

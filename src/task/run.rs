@@ -47,20 +47,6 @@ pub(crate) struct Run {
     notes: Cell<u8>,
 }
 
-/// What is left of a run that is over.
-pub(crate) struct Notes {
-    set: u8,
-    /// How many more messages it might have handled.
-    pub(crate) left: u32,
-}
-
-impl Notes {
-    #[inline]
-    pub(crate) fn has(&self, note: u8) -> bool {
-        self.set & note != 0
-    }
-}
-
 crate::sync::thread_local! {
     /// The innermost one.
     static RUN: Cell<Option<NonNull<Run>>> = const { Cell::new(None) };
@@ -109,7 +95,7 @@ impl Run {
     /// # Safety
     /// (U1) What is run does not end before `f` has returned.
     #[inline(always)]
-    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, Notes) {
+    pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
         /// Makes the outer run the innermost again, also if `f` panics.
         struct Outer(Option<NonNull<Run>>);
         impl Drop for Outer {
@@ -122,11 +108,7 @@ impl Run {
         let outer = Outer(outer.unwrap_or(None));
         let result = f();
         drop(outer);
-        let notes = Notes {
-            set: self.notes.get(),
-            left: self.left.get(),
-        };
-        (result, notes)
+        (result, self.notes.get())
     }
 
     pub(crate) fn reader(&self) -> NonNull<()> {

@@ -71,25 +71,29 @@ impl Stealing {
     fn find(&self, worker: &Worker, duties: &Duties<'_>, may_steal: bool) -> Option<Entry> {
         let local = &worker.local;
         local.next(duties).or_else(|| {
-            if !may_steal || !(worker.searching.get() || local.try_search()) {
+            if !may_steal {
                 return None;
             }
-            worker.search();
-            if let Some(entry) = self.hold_off(worker, duties) {
-                return Some(entry);
-            }
-            local.steal().inspect(|_| {
-                local.is_fed.set(false);
-                worker.loot.taken(local.len(), duties.turns(local.index()));
-                duties.count(Event::Steal);
+            self.hold_off(worker, duties).or_else(|| {
+                if !(worker.searching.get() || local.try_search()) {
+                    return None;
+                }
+                worker.search();
+                local.steal().inspect(|_| {
+                    local.is_fed.set(false);
+                    worker.loot.take(local.len(), duties.turns(local.index()));
+                    duties.count(Event::Steal);
+                })
             })
         })
     }
 
-    /// The thief waits a while if what it took before was used up at once; what it finds meanwhile.
+    /// Waits a while if what was taken last was used up at once, see `loot.rs`; what came meanwhile.
     fn hold_off(&self, worker: &Worker, duties: &Duties<'_>) -> Option<Entry> {
         let me = worker.local.index();
         let wait = worker.loot.used_up(duties.turns(me))?;
+        // Others may search meanwhile.
+        self.look_no_more(worker, &Seen::new(self, duties));
         let wait = duties.until_next().map_or(wait, |next| next.min(wait));
         self.queues.sleep.nap(me, wait);
         worker.local.next(duties)

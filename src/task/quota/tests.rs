@@ -2,69 +2,55 @@
 
 use super::*;
 
-const NEW: Quota = Quota {
-    halvings: 0,
-    batches: 0,
-};
-
 /// The quota after turns that use all of theirs, at so many nanoseconds a message.
 fn learnt(mut quota: Quota, turns: u32, nanos: u64) -> Quota {
     for _ in 0..turns {
         let took = Duration::from_nanos(nanos * u64::from(quota.messages()));
         quota = match quota.is_timed() {
             true => quota.after_timed(quota.messages(), took),
-            false => quota.after(quota.messages()),
+            false => quota.after_untimed(),
         };
     }
     quota
 }
 
 #[test]
-fn every_quota_fits_into_its_bits() {
-    for halvings in 0..=6 {
-        for batches in 0..TIMED_EVERY {
-            let quota = Quota { halvings, batches };
-            assert!(quota.bits() < 1 << 5);
-            assert_eq!(Quota::from_bits(quota.bits()), quota);
-        }
-    }
-    assert_eq!(NEW.bits(), 0);
-}
-
-#[test]
 fn the_fourth_whole_batch_is_timed() {
-    let timed: Vec<u32> = (0..9).filter(|n| learnt(NEW, *n, 10).is_timed()).collect();
+    let timed: Vec<u32> = (0..9)
+        .filter(|n| learnt(Quota::WHOLE, *n, 10).is_timed())
+        .collect();
     assert_eq!(timed, [3, 7]);
 }
 
 #[test]
-fn turns_of_few_messages_teach_nothing() {
-    assert_eq!(NEW.after(63), NEW);
-}
-
-#[test]
 fn cheap_messages_are_handled_in_whole_batches() {
-    assert_eq!(learnt(NEW, 1000, 600).messages(), BATCH);
+    assert_eq!(learnt(Quota::WHOLE, 1000, 600).messages(), BATCH);
 }
 
 #[test]
 fn a_batch_shrinks_to_what_fits_into_a_turn() {
     for (nanos, messages) in [(1_000, 32), (5_000, 8), (20_000, 2), (10_000_000, 1)] {
-        assert_eq!(learnt(NEW, 4, nanos).messages(), messages, "{nanos} ns a message");
-        assert_eq!(learnt(NEW, 5, nanos).messages(), messages, "{nanos} ns a message");
+        assert_eq!(
+            learnt(Quota::WHOLE, 4, nanos).messages(),
+            messages,
+            "{nanos} ns a message"
+        );
+        assert_eq!(
+            learnt(Quota::WHOLE, 5, nanos).messages(),
+            messages,
+            "{nanos} ns a message"
+        );
     }
 }
 
 #[test]
 fn a_turn_that_lost_its_core_is_made_up_for_step_by_step() {
-    let lost = Quota { halvings: 0, batches: 3 }.after_timed(BATCH, Duration::from_secs(1));
+    let lost = Quota {
+        halvings: 0,
+        batches: 3,
+    }
+    .after_timed(BATCH, Duration::from_secs(1));
     assert_eq!(lost.messages(), 1);
     let after: Vec<u32> = (1..=6).map(|n| learnt(lost, n, 10).messages()).collect();
     assert_eq!(after, [2, 4, 8, 16, 32, 64]);
-}
-
-#[test]
-fn a_timed_turn_without_messages_leaves_the_batch_as_it_is() {
-    let slow = learnt(NEW, 4, 5_000);
-    assert_eq!(slow.after_timed(0, Duration::from_secs(1)), slow);
 }

@@ -45,11 +45,7 @@ fn a_batch_shrinks_to_what_fits_into_a_turn() {
 
 #[test]
 fn a_turn_that_lost_its_core_is_made_up_for_step_by_step() {
-    let lost = Quota {
-        halvings: 0,
-        batches: 3,
-    }
-    .after_timed(BATCH, Duration::from_secs(1));
+    let lost = learnt(Quota::WHOLE, 3, 10).after_timed(BATCH, Duration::from_secs(1));
     assert_eq!(lost.messages(), 1);
     let after: Vec<u32> = (1..=6).map(|n| learnt(lost, n, 10).messages()).collect();
     assert_eq!(after, [2, 4, 8, 16, 32, 64]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use greenroom::{Address, Context, Reply, Runtime, spawn};
 
-/// Messages told before the actor runs: as many as it takes in one turn.
+/// Messages told before the actor runs, which takes two turns.
 const BURST: u64 = 64;
 /// Actors that live at the same time.
 const BATCH: u64 = 100;

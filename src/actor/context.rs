@@ -93,7 +93,7 @@ impl<M> Context<M> {
     /// The mailbox is closed by [`stop`](crate::Address::stop), or by this when it finds no message, no
     /// address and no [source](Context::attach). Once it has given `None` the actor stays closed. After
     /// [`batch`](crate::Builder::batch) messages in one poll it lets others run first; polled elsewhere than by
-    /// its own actor after 64, with those of other contexts there.
+    /// its own actor after 32, with those of other contexts there.
     ///
     /// # Cancel safety
     /// A `recv` that is dropped before it is ready has taken no message.

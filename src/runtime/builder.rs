@@ -104,9 +104,9 @@ impl Builder {
     }
 
     /// How many messages an actor handles in one poll before others get their turn: 1 to 2³²−1,
-    /// by default 64, and fewer of an actor whose messages take so long that these took more than 32 µs.
+    /// by default 32, and fewer of an actor of which so many took more than 40 µs.
     ///
-    /// For a context that is read elsewhere than by its actor it is always 64.
+    /// For a context that is read elsewhere than by its actor it is always 32.
     pub fn batch(mut self, messages: usize) -> Self {
         self.batch = Some(messages);
         self

@@ -321,15 +321,13 @@ impl Local {
                 return Some(entry);
             }
             self.push_back(entry);
-            // What waits has waited for as long as it takes to rouse a core, and is no pair's other half.
-            self.queues.sleep.notify();
         }
         self.newest_left.set(NEWEST_UNTIMED);
         self.newest_step.set(0);
         ring.pop().or_else(|| self.next_behind(duties))
     }
 
-    /// Whether the newest may go first again while older entries wait.
+    /// Whether the newest may go first again while older entries wait, which others may take from now on.
     #[cold]
     #[inline(never)]
     fn has_time(&self) -> bool {
@@ -339,6 +337,8 @@ impl Local {
         }
         let (now, step) = (Instant::now(), self.newest_step.get());
         if step == 0 {
+            // What waits is not the other half of a pair, which would have its turn by now.
+            self.queues.sleep.notify();
             self.newest_until.set(now + NEWEST_TIME);
         } else if now >= self.newest_until.get() {
             return false;

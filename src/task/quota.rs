@@ -18,12 +18,12 @@ use super::run::BATCH;
 pub(crate) const TURN: Duration = Duration::from_micros(40);
 
 /// Of so many whole batches one is timed.
-const TIMED_EVERY: u8 = 4;
+const TIMED_EVERY: u8 = 8;
 
 /// What is known of an actor's turns.
 ///
-/// A number: of whole batches that were not timed, up to three; or, from four on, the batch is halved once for
-/// each four, and each turn is timed.
+/// A number: of whole batches that were not timed, up to seven; or, from eight on, the batch is halved once for
+/// each eight, and each turn is timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota(u8);
 
@@ -56,8 +56,9 @@ impl Quota {
     /// The quota after a turn that handled so many messages, all that it might, in that time. It shrinks at once,
     /// and grows by one step a turn: the thread may have lost its core meanwhile.
     pub(crate) fn after_timed(self, handled: u32, took: Duration) -> Self {
-        let fitting = TURN.as_nanos() * u128::from(handled) / took.as_nanos().max(1);
-        let wanted = fitting.clamp(1, u128::from(BATCH)).ilog2() as u8;
+        // In 64 bits: a turn of half a year is as slow as a longer one.
+        let fitting = TURN.as_nanos() as u64 * u64::from(handled) / (took.as_nanos() as u64).max(1);
+        let wanted = fitting.clamp(1, u64::from(BATCH)).ilog2() as u8;
         let halvings = (Self::HALVINGS_MAX - wanted).max(self.halvings().saturating_sub(1));
         Quota(halvings * TIMED_EVERY)
     }

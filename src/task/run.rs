@@ -20,9 +20,9 @@ use super::runnable::cell_of;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Apart, MODEL};
 
-/// How many messages are handled in one poll by default: long enough to be worth a turn, 64 µs at a
-/// microsecond a message.
-pub(crate) const BATCH: u32 = 64;
+/// How many messages are handled in one poll by default: long enough to be worth a turn, and so few
+/// that a crowd of messages does not come to rest in one actor.
+pub(crate) const BATCH: u32 = 32;
 
 /// It has woken itself.
 pub(crate) const WOKEN: u8 = 1;

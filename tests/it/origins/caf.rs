@@ -109,10 +109,10 @@ fn ca8_an_actor_that_has_used_up_its_messages_is_resumed_later() {
             let actor = home.spawn(actor(move |mut cx: Context<()>| {
                 counted(counter, async move { while cx.recv().await.is_some() {} })
             }));
-            (0..200).for_each(|_| actor.tell(()).unwrap());
+            (0..100).for_each(|_| actor.tell(()).unwrap());
             drop(held);
             home.block_on(actor.join()).unwrap();
-            // The default: 64, 64, 64 and 8 messages, with the end of the mailbox in the last turn or
+            // The default: 32, 32, 32 and 4 messages, with the end of the mailbox in the last turn or
             // in one of its own.
             let polls = polls.load(Ordering::SeqCst);
             assert!((4..=5).contains(&polls), "{polls} turns");

@@ -223,15 +223,15 @@ where
         let (reader, mut batch) = (cell.reader_pointer(), cell.home.batch());
         // SAFETY: (A3) this is the run.
         let quota = cell.stage.with_mut(|stage| unsafe { (*stage).quota() });
-        let mut begun = Instant::ZERO;
-        if quota.is_timed() {
-            (batch, begun) = cell.pace(quota, batch);
+        let (mut more, mut begun) = (0, Instant::ZERO);
+        if quota.is_known() {
+            (batch, more, begun) = cell.pace(quota, batch);
         }
         // What is traced is told of each message, so each is looked at.
         let dooms = (!core.header.is_traced()).then_some(dooms);
         // SAFETY: (U3) it is this cell's; (A4) the cell does not end before it was polled.
         let (polled, notes) =
-            unsafe { Run::of_actor(as_run(header), reader, batch, dooms).during(poll) };
+            unsafe { Run::of_actor(as_run(header), reader, (batch, more), dooms).during(poll) };
         if notes & run::SPENT != 0 {
             // SAFETY: (A3) this is the run.
             unsafe { cell.learn(quota, batch, begun) };
@@ -258,13 +258,17 @@ where
         }
     }
 
-    /// How many messages a turn that is timed may handle, and when it begins.
+    /// How many messages a turn of which something is known may handle, and how many batches more; and when it
+    /// begins, if that counts.
     #[cold]
     #[inline(never)]
-    fn pace(&self, quota: Quota, batch: u32) -> (u32, Instant) {
-        let is_exact = self.home.is_batch_chosen();
-        let messages = if is_exact { batch } else { quota.messages() };
-        (messages, Instant::now())
+    fn pace(&self, quota: Quota, batch: u32) -> (u32, u32, Instant) {
+        let begun = if quota.is_timed() {
+            Instant::now()
+        } else {
+            Instant::ZERO
+        };
+        (batch.min(quota.messages()), quota.more(), begun)
     }
 
     /// Leaves to the next turn how many messages it may handle, after one that handled a batch of its own.

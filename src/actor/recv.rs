@@ -15,6 +15,7 @@ use super::context::Context;
 use super::core::At;
 use super::reader::Reader;
 use crate::mailbox::Received;
+use crate::runtime::current;
 use crate::task::{Passage, run};
 
 /// The future of [`Context::recv`].
@@ -132,7 +133,7 @@ impl<M> Context<M> {
         if self.core.at().is_doomed() {
             return self.poll_doomed(waker);
         }
-        if run::is_spent() {
+        if run::is_spent(current::is_alone) {
             waker.wake_by_ref();
             return Poll::Pending;
         }

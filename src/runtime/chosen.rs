@@ -355,6 +355,14 @@ impl<'a> Local<'a> {
         }
     }
 
+    /// Whether nothing waits for this worker, and it need not look.
+    pub(super) fn is_alone(&self) -> bool {
+        match &self.own {
+            Own::Stealing(_, worker) => worker.local.is_alone() && !self.inner.closing.has_begun(),
+            Own::Apart(_) => false,
+        }
+    }
+
     /// The next runnable, or nothing when there are duties; parks until there is either.
     #[inline(always)]
     pub(super) fn dequeue(&self, duties: &Duties<'_>) -> Option<Runnable> {

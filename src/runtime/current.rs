@@ -179,6 +179,15 @@ pub(crate) fn runtime() -> Option<Arc<Inner>> {
     runtime.filter(|runtime| !runtime.is_hidden())
 }
 
+/// Whether this thread is a worker for which nothing waits but what it runs.
+pub(crate) fn is_alone() -> bool {
+    with(|place| match place?.role.get() {
+        Role::Worker(local) => Some(local.is_alone()),
+        _ => None,
+    })
+    .unwrap_or(false)
+}
+
 crate::sync::thread_local! {
     static STAGE: RefCell<Option<Rc<PinnedLocal>>> = const { RefCell::new(None) };
 }

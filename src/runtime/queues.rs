@@ -247,6 +247,11 @@ impl Local {
         }
     }
 
+    /// Whether nothing waits here, nor comes from outside.
+    pub(super) fn is_alone(&self) -> bool {
+        self.station().len_in_all() == 0 && self.queues.injector.len() == 0
+    }
+
     /// How much waits here besides the newest.
     pub(super) fn len(&self) -> usize {
         self.station().len()

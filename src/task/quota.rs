@@ -20,21 +20,27 @@ pub(crate) const TURN: Duration = Duration::from_micros(40);
 /// Of so many whole batches one is timed.
 const TIMED_EVERY: u8 = 8;
 
+/// How many batches more an actor of cheap messages may handle in a turn, each as long as nothing else waits.
+const MORE: u32 = 3;
+
 /// What is known of an actor's turns.
 ///
-/// A number: of whole batches that were not timed, up to seven; or, from eight on, the batch is halved once for
-/// each eight, and each turn is timed.
+/// A number: how often the batch is halved, whether a whole batch fits into a turn several times, and how many whole
+/// batches have not been timed: 3, 1 and 3 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota(u8);
+
+/// The bit that says it.
+const CHEAP: u8 = TIMED_EVERY;
+const HALVING: u8 = 2 * TIMED_EVERY;
 
 impl Quota {
     /// Of an actor that is new.
     pub(crate) const WHOLE: Quota = Quota(0);
     const HALVINGS_MAX: u8 = BATCH.ilog2() as u8;
 
-    /// How often the batch is halved: 0 to 6, down to one message.
     fn halvings(self) -> u8 {
-        self.0 / TIMED_EVERY
+        self.0 / HALVING
     }
 
     /// How many messages this turn may handle.
@@ -42,10 +48,24 @@ impl Quota {
         BATCH >> self.halvings()
     }
 
-    /// Whether this turn is to be timed.
+    /// Whether anything is known that makes this turn another than that of a new actor.
     #[inline]
-    pub(crate) fn is_timed(self) -> bool {
+    pub(crate) fn is_known(self) -> bool {
         self.0 >= TIMED_EVERY - 1
+    }
+
+    /// Whether this turn is to be timed.
+    pub(crate) fn is_timed(self) -> bool {
+        self.0 >= HALVING || self.0 % TIMED_EVERY == TIMED_EVERY - 1
+    }
+
+    /// How many batches more this turn may handle, each as long as nothing else waits.
+    pub(crate) fn more(self) -> u32 {
+        if self.0 & CHEAP != 0 && !self.is_timed() {
+            MORE
+        } else {
+            0
+        }
     }
 
     /// The quota after a turn that handled all that it might and was not timed.
@@ -60,6 +80,7 @@ impl Quota {
         let fitting = TURN.as_nanos() as u64 * u64::from(handled) / (took.as_nanos() as u64).max(1);
         let wanted = fitting.clamp(1, u64::from(BATCH)).ilog2() as u8;
         let halvings = (Self::HALVINGS_MAX - wanted).max(self.halvings().saturating_sub(1));
-        Quota(halvings * TIMED_EVERY)
+        let is_cheap = halvings == 0 && fitting >= u64::from((1 + MORE) * BATCH);
+        Quota(halvings * HALVING + if is_cheap { CHEAP } else { 0 })
     }
 }

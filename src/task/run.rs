@@ -41,6 +41,8 @@ pub(crate) struct Run {
     dooms: u64,
     /// How many messages it may handle.
     batch: u32,
+    /// How often it may handle as many again, if nothing else waits.
+    more: Cell<u32>,
     /// How many of them are left.
     left: Cell<u32>,
     /// A byte, as notes are set in one: to load more than was just stored waits for the store.
@@ -60,11 +62,11 @@ impl Run {
     /// Of a task, as a runnable has it.
     #[inline]
     pub(crate) fn of_task(of: NonNull<()>) -> Self {
-        Run::new(of, NonNull::dangling(), BATCH, 0)
+        Run::new(of, NonNull::dangling(), (BATCH, 0), 0)
     }
 
-    /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle, and
-    /// how many [`dooms`] there were when it was known not to be doomed. `None`: each message is looked at.
+    /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle and
+    /// how often as many again, and how many [`dooms`] there were when it was known not to be doomed. `None`: each message is looked at.
     ///
     /// # Safety
     /// (U3) `reader` is that of the cell.
@@ -72,19 +74,20 @@ impl Run {
     pub(crate) unsafe fn of_actor(
         of: NonNull<()>,
         reader: NonNull<()>,
-        batch: u32,
+        batches: (u32, u32),
         dooms: Option<u64>,
     ) -> Self {
-        Run::new(of, reader, batch, dooms.unwrap_or(u64::MAX))
+        Run::new(of, reader, batches, dooms.unwrap_or(u64::MAX))
     }
 
     #[inline]
-    fn new(of: NonNull<()>, reader: NonNull<()>, batch: u32, dooms: u64) -> Self {
+    fn new(of: NonNull<()>, reader: NonNull<()>, (batch, more): (u32, u32), dooms: u64) -> Self {
         Run {
             of,
             reader,
             dooms,
             batch,
+            more: Cell::new(more),
             left: Cell::new(batch),
             notes: Cell::new(0),
         }
@@ -181,22 +184,31 @@ pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
     with_own(of, Run::is_undisturbed) == Some(true)
 }
 
-/// Whether all that this thread may handle at a time is handled; then it may handle as many again.
+/// Whether all that this thread may handle at a time is handled; then it may handle as many again. `is_alone` says
+/// whether nothing else waits for the thread.
 #[inline]
-pub(crate) fn is_spent() -> bool {
-    let spent = with_left(|left, batch| {
-        let spent = left.get() == 0;
-        if spent {
+pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
+    let is_spent = with_left(|left, batch| {
+        let is_spent = left.get() == 0;
+        if is_spent {
             left.set(batch);
         }
-        spent
+        is_spent
     });
-    if spent == Some(true)
-        && let Some(run) = innermost()
-    {
-        run.note(SPENT);
+    if is_spent != Some(true) {
+        return false;
     }
-    spent == Some(true)
+    let Some(run) = innermost() else {
+        return true;
+    };
+    if let Some(more) = run.more.get().checked_sub(1)
+        && is_alone()
+    {
+        run.more.set(more);
+        return false;
+    }
+    run.note(SPENT);
+    true
 }
 
 /// One message is handled.

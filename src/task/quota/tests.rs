@@ -28,6 +28,19 @@ fn cheap_messages_are_handled_in_whole_batches() {
 }
 
 #[test]
+fn whole_batches_of_cheap_messages_may_follow_each_other_in_a_turn_that_is_not_timed() {
+    let more: Vec<u32> = (0..17)
+        .map(|n| learnt(Quota::WHOLE, n, 300).more())
+        .collect();
+    assert_eq!(more, [[0; 8].as_slice(), &[3; 7], &[0, 3]].concat());
+    assert_eq!(
+        learnt(Quota::WHOLE, 8, 320).more(),
+        0,
+        "four batches take longer than a turn"
+    );
+}
+
+#[test]
 fn a_batch_shrinks_to_what_fits_into_a_turn() {
     for (nanos, messages) in [(2_000, 16), (5_000, 8), (20_000, 2), (10_000_000, 1)] {
         assert_eq!(

@@ -20,12 +20,12 @@ pub(crate) const TURN: Duration = Duration::from_micros(40);
 /// Of so many whole batches one is timed.
 const TIMED_EVERY: u8 = 8;
 
-/// How many batches more an actor of cheap messages may handle in a turn, each as long as nothing else waits.
-const MORE: u32 = 3;
+/// How many messages more an actor of cheap ones may handle in a turn, if nothing else waits after a batch.
+const MORE: u32 = 7 * BATCH;
 
 /// What is known of an actor's turns.
 ///
-/// A number: how often the batch is halved, whether a whole batch fits into a turn several times, and how many whole
+/// A number: how often the batch is halved, whether eight batches fit into a turn, and how many whole
 /// batches have not been timed: 3, 1 and 3 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota(u8);
@@ -59,7 +59,7 @@ impl Quota {
         self.0 >= HALVING || self.0 % TIMED_EVERY == TIMED_EVERY - 1
     }
 
-    /// How many batches more this turn may handle, each as long as nothing else waits.
+    /// How many messages more this turn may handle, if nothing else waits.
     pub(crate) fn more(self) -> u32 {
         if self.0 & CHEAP != 0 && !self.is_timed() {
             MORE
@@ -80,7 +80,7 @@ impl Quota {
         let fitting = TURN.as_nanos() as u64 * u64::from(handled) / (took.as_nanos() as u64).max(1);
         let wanted = fitting.clamp(1, u64::from(BATCH)).ilog2() as u8;
         let halvings = (Self::HALVINGS_MAX - wanted).max(self.halvings().saturating_sub(1));
-        let is_cheap = halvings == 0 && fitting >= u64::from((1 + MORE) * BATCH);
+        let is_cheap = halvings == 0 && fitting >= u64::from(BATCH + MORE);
         Quota(halvings * HALVING + if is_cheap { CHEAP } else { 0 })
     }
 }

@@ -258,7 +258,7 @@ where
         }
     }
 
-    /// How many messages a turn of which something is known may handle, and how many batches more; and when it
+    /// How many messages a turn of which something is known may handle, and how many more; and when it
     /// begins, if that counts.
     #[cold]
     #[inline(never)]

@@ -41,7 +41,7 @@ pub(crate) struct Run {
     dooms: u64,
     /// How many messages it may handle.
     batch: u32,
-    /// How often it may handle as many again, if nothing else waits.
+    /// How many more it may handle then, if nothing else waits.
     more: Cell<u32>,
     /// How many of them are left.
     left: Cell<u32>,
@@ -66,7 +66,8 @@ impl Run {
     }
 
     /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle and
-    /// how often as many again, and how many [`dooms`] there were when it was known not to be doomed. `None`: each message is looked at.
+    /// how many more if nothing else waits then, and how many [`dooms`] there were when it was known not to be
+    /// doomed. `None`: each message is looked at.
     ///
     /// # Safety
     /// (U3) `reader` is that of the cell.
@@ -201,10 +202,9 @@ pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
     let Some(run) = innermost() else {
         return true;
     };
-    if let Some(more) = run.more.get().checked_sub(1)
-        && is_alone()
-    {
-        run.more.set(more);
+    let more = run.more.replace(0);
+    if more > 0 && is_alone() {
+        run.left.set(more);
         return false;
     }
     run.note(SPENT);

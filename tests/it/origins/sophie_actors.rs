@@ -96,7 +96,7 @@ fn so3_many_sends_to_an_idle_actor_schedule_it_once() {
             home.turn();
             assert_eq!(polls.swap(0, Ordering::SeqCst), 1, "its first turn");
             let held = home.hold();
-            (0..50).for_each(|n| idle.tell(n).unwrap());
+            (0..20).for_each(|n| idle.tell(n).unwrap());
             drop(held);
             home.turn();
             assert_eq!(polls.load(Ordering::SeqCst), 1);

@@ -62,7 +62,7 @@ where
     }
 
     #[inline]
-    pub(super) fn quota(&self) -> Quota {
+    pub(super) fn quota(&mut self) -> Quota {
         match self {
             Stage::Running(_, quota) => *quota,
             _ => Quota::WHOLE,

@@ -104,7 +104,8 @@ impl Builder {
     }
 
     /// How many messages an actor handles in one poll before others get their turn: 1 to 2³²−1,
-    /// by default 32, and fewer of an actor of which so many took more than 40 µs.
+    /// by default 32. An actor of which so many took more than 40 µs handles fewer by
+    /// default, and one of which 128 take less up to 128 if nothing else waits.
     ///
     /// For a context that is read elsewhere than by its actor it is always 32.
     pub fn batch(mut self, messages: usize) -> Self {

@@ -15,6 +15,8 @@ use crate::sync::MODEL;
 
 /// A turn of this length is worth a task's move: a few lines go there, and a few come back.
 const TURN_WORTH: Duration = Duration::from_micros(1);
+/// A loot that lasts so long is worth it however short its turns are: to rouse a core takes less.
+const LASTING: Duration = Duration::from_micros(30);
 /// Loot of more entries is worth it: so many wait only where a worker has more than it can do.
 const LITTLE: usize = 100;
 /// So many futile loots in a row are chance.
@@ -56,7 +58,7 @@ impl Loot {
     /// The same for a loot that took so long and was so many turns.
     fn hold_off(&self, took: Duration, turns: u64) -> Option<Duration> {
         let worth = TURN_WORTH.as_nanos() * u128::from(turns);
-        if took.as_nanos() >= worth || turns > 4 * LITTLE as u64 {
+        if took.as_nanos() >= worth || took >= LASTING {
             self.futile.set(0);
             return None;
         }
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn short_turns_that_go_on_are_worth_it() {
-        let lasting = (Duration::from_micros(100), 1000);
+        let lasting = (LASTING, 1000);
         assert_eq!(waits(&[lasting; 10]), [None; 10]);
     }
 

@@ -30,10 +30,10 @@ use crate::task::Runnable;
 
 /// How often in a row the newest goes first, while older entries wait, without a look at the clock.
 const NEWEST_UNTIMED: u32 = 3;
-/// After that the newest goes first for so many nanoseconds. Two tasks that talk to each other get about as much
-/// time as an older entry does in a turn, which is hundreds of theirs; less, as each of those may be one of several.
+/// After that the newest goes first for so long. Two tasks that talk to each other have hundreds of turns in that time;
+/// it is less than an older entry's turn may take, so that busy actors keep most of a worker.
 const NEWEST_TIME: Duration = Duration::from_micros(16);
-/// How many turns may pass between two looks at the clock meanwhile.
+/// How many turns at most pass between two looks at the clock meanwhile.
 const NEWEST_LOOKS: u32 = 16;
 
 /// A worker looks at the clock once in so many turns, to know whether to even the queues out.
@@ -109,6 +109,7 @@ impl Queues {
     pub(crate) fn push_outside(&self, entry: Entry) {
         self.injector.push([entry]);
         self.sleep.notify();
+        self.sleep.rouse_napper();
     }
 
     /// Whether the injector or a worker has something more than its newest.
@@ -322,14 +323,26 @@ impl Local {
                 self.newest_left.set(left);
                 return Some(entry);
             }
-            if self.station().len() == 0 || self.has_time() {
+            let waits = self.station().len() > 0;
+            if waits && self.has_time() {
+                return Some(entry);
+            }
+            self.begin_chain();
+            if !waits {
                 return Some(entry);
             }
             self.push_back(entry);
+        } else {
+            self.begin_chain();
         }
+        ring.pop().or_else(|| self.next_behind(duties))
+    }
+
+    /// What goes first next is the first of its row.
+    #[inline(always)]
+    fn begin_chain(&self) {
         self.newest_left.set(NEWEST_UNTIMED);
         self.newest_step.set(0);
-        ring.pop().or_else(|| self.next_behind(duties))
     }
 
     /// Whether the newest may go first again while older entries wait, which others may take from now on.

@@ -26,6 +26,8 @@ pub(crate) struct Sleep {
     fences: Fences,
     sleepers: Mutex<Sleepers>,
     parkers: Box<[Parker]>,
+    /// One worker that holds off, plus one; 0 if none is known to.
+    napper: AtomicUsize,
     /// Where workers that are awake are counted, if anywhere.
     pulse: Option<Arc<Pulse>>,
 }
@@ -43,6 +45,8 @@ pub(crate) trait View {
     fn has_work(&self) -> bool;
     /// Whether anything waits at a worker other than `me`, in its slot for instance.
     fn has_any(&self, me: usize) -> bool;
+    /// Whether something is from outside.
+    fn has_outside(&self) -> bool;
     /// How long until the next deadline.
     fn until_deadline(&self) -> Option<Duration>;
     /// Whether the worker has something to see to instead of sleeping.
@@ -75,6 +79,7 @@ impl Sleep {
                 keeper: None,
             }),
             parkers: (0..workers).map(|_| Parker::new()).collect(),
+            napper: AtomicUsize::new(0),
             pulse,
         }
     }
@@ -268,6 +273,30 @@ impl Sleep {
         let parker = &self.parkers[me];
         let is_wanted = || view.has_work() || view.must_rise();
         parker.is_eager() && parker.look(view.until_deadline(), is_wanted)
+    }
+
+    /// A thief sleeps for so long, unless something comes from outside. It is none of the sleepers.
+    pub(crate) fn hold_off(&self, me: usize, wait: Duration, view: &impl View) {
+        // Relaxed: ordered by the fence.
+        self.napper.store(me + 1, Ordering::Relaxed);
+        // SeqCst pairs with the fence in `notify`, which each push from outside comes to before it looks for a
+        // napper: either that one sees us, or we see what it pushed. (F1)
+        fence(Ordering::SeqCst);
+        if !view.has_outside() && !view.must_rise() {
+            self.nap(me, wait);
+        }
+        // Relaxed: at worst the next push unparks a worker that is awake.
+        let _ = self
+            .napper
+            .compare_exchange(me + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// After a push from outside, and after `notify`: a worker that holds off looks at it.
+    pub(crate) fn rouse_napper(&self) {
+        // Relaxed: ordered by the fence of `notify`.
+        if let Some(napper) = self.napper.load(Ordering::Relaxed).checked_sub(1) {
+            self.parkers[napper].unpark();
+        }
     }
 
     /// Sleeps for so long without being one of the sleepers: nobody wakes it but `wake_all`.

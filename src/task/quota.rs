@@ -13,20 +13,20 @@ use std::time::Duration;
 
 use super::run::BATCH;
 
-/// How long a turn may take. Short enough that a turn of each of a few busy actors passes before
-/// anybody notices; so long that what lies between two turns, some 50 ns, does not count.
+/// How long a turn may take. Short enough that a few busy actors can have theirs before another one
+/// is late; so long that the 50 ns between two turns do not count.
 pub(crate) const TURN: Duration = Duration::from_micros(40);
 
 /// Of so many whole batches one is timed.
 const TIMED_EVERY: u8 = 8;
 
 /// How many messages more an actor of cheap ones may handle in a turn, if nothing else waits after a batch.
-const MORE: u32 = 7 * BATCH;
+const MORE: u32 = 3 * BATCH;
 
 /// What is known of an actor's turns.
 ///
-/// A number: how often the batch is halved, whether eight batches fit into a turn, and how many whole
-/// batches have not been timed: 3, 1 and 3 bits.
+/// A number with three parts, of 3, 1 and 3 bits: how often the batch is halved, whether four batches fit into a
+/// turn, and how many whole batches have not been timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota(u8);
 
@@ -68,7 +68,7 @@ impl Quota {
         }
     }
 
-    /// The quota after a turn that handled all that it might and was not timed.
+    /// The quota after a turn that handled a batch, or more, and was not timed.
     pub(crate) fn after_untimed(self) -> Self {
         Quota(self.0 + 1)
     }

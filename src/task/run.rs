@@ -12,6 +12,9 @@
 //! - U3: a cell's run has the cell's reader; a task's has none, and is of nothing that a context belongs to.
 #![expect(unsafe_code, reason = "a pointer to what is run; see U1")]
 
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -28,7 +31,7 @@ pub(crate) const BATCH: u32 = 32;
 pub(crate) const WOKEN: u8 = 1;
 /// `recv` waits in it.
 pub(crate) const RECEIVING: u8 = 2;
-/// It has handled all that it may.
+/// It has handled a batch.
 pub(crate) const SPENT: u8 = 4;
 
 /// A run under way, on the stack of its thread.
@@ -202,13 +205,13 @@ pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
     let Some(run) = innermost() else {
         return true;
     };
-    let more = run.more.replace(0);
-    if more > 0 && is_alone() {
-        run.left.set(more);
-        return false;
-    }
     run.note(SPENT);
-    true
+    let more = run.more.replace(0);
+    let goes_on = more > 0 && is_alone();
+    if goes_on {
+        run.left.set(more);
+    }
+    !goes_on
 }
 
 /// One message is handled.

@@ -45,7 +45,7 @@ async fn echo(mut cx: Context<(u32, Reply<u32>)>) {
 fn two_flooded_actors_a_worker_let_an_echo_be_heard() {
     const ASKS: u32 = 500;
     /// To the echo and back: each time the flooded ones may have a batch each, and one more that is
-    /// under way; twice that, since the newest may go first a few times.
+    /// under way; twice that, for what the newest do first.
     const HANDLED_MAX: usize = 2 * 2 * (2 + 1) * 32;
     within(WATCH, || {
         for workers in [1, 2] {

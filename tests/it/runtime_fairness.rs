@@ -167,7 +167,8 @@ fn two_that_talk_have_more_than_three_turns_in_a_row_while_others_wait() {
     on_the_worker(|load| async move {
         load.pair();
         let most = most_turns_before_a_yield(&load).await;
-        assert!(most > 3, "{most} turns of the pair, however short they are");
+        // One from the ring, three of the newest, and one more after the first look at the clock.
+        assert!(most > 4, "{most} turns of the pair, however short they are");
     });
 }
 

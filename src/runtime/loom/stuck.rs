@@ -77,6 +77,10 @@ impl View for Slot {
     fn has_work(&self) -> bool {
         false
     }
+    fn has_outside(&self) -> bool {
+        false
+    }
+
     fn has_any(&self, _me: usize) -> bool {
         self.0.load(Ordering::Relaxed)
     }

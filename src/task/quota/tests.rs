@@ -30,11 +30,11 @@ fn cheap_messages_are_handled_in_whole_batches() {
 #[test]
 fn a_turn_of_cheap_messages_may_be_longer_if_it_is_not_timed() {
     let more: Vec<u32> = (0..17)
-        .map(|n| learnt(Quota::WHOLE, n, 150).more())
+        .map(|n| learnt(Quota::WHOLE, n, 300).more())
         .collect();
     assert_eq!(more, [[0; 8].as_slice(), &[MORE; 7], &[0, MORE]].concat());
-    let slower = learnt(Quota::WHOLE, 8, 160);
-    assert_eq!(slower.more(), 0, "eight batches take longer than a turn");
+    let slower = learnt(Quota::WHOLE, 8, 320);
+    assert_eq!(slower.more(), 0, "four batches take longer than a turn");
 }
 
 #[test]

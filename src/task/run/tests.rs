@@ -1,0 +1,33 @@
+//! How many messages a run handles.
+
+use super::*;
+
+/// How many messages a run handles until it is spent, and whether that is noted.
+fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
+    let of = NonNull::dangling();
+    // SAFETY: (U3) nothing reads.
+    let run = unsafe { Run::of_actor(of, of, (batch, more), None) };
+    let poll = || {
+        let mut handled = 0;
+        while !is_spent(|| is_alone) {
+            spend();
+            handled += 1;
+        }
+        handled
+    };
+    // SAFETY: (U1) nothing is run but this.
+    let (handled, notes) = unsafe { run.during(poll) };
+    (handled, notes & SPENT != 0)
+}
+
+#[test]
+fn a_run_is_spent_after_a_batch() {
+    assert_eq!(handled(5, 0, true), (5, true));
+    assert_eq!(handled(5, 0, false), (5, true));
+}
+
+#[test]
+fn a_run_that_may_handle_more_does_so_once_and_if_nothing_else_waits() {
+    assert_eq!(handled(5, 10, true), (15, true));
+    assert_eq!(handled(5, 10, false), (5, true));
+}

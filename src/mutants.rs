@@ -81,6 +81,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("slot_unwatched", "model_36", DEADLOCK),
     ("slots_are_not_looked_at", "model_36", DEADLOCK),
     ("watch_ends_without_fence", "model_36", DEADLOCK),
+    ("hold_off_without_fence", "model_45", DEADLOCK),
     ("watch_is_not_left_to_another", "model_36", DEADLOCK),
     ("watcher_takes_nothing", "model_12", DEADLOCK),
     ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),

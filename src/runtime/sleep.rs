@@ -281,7 +281,9 @@ impl Sleep {
         self.napper.store(me + 1, Ordering::Relaxed);
         // SeqCst pairs with the fence in `notify`, which each push from outside comes to before it looks for a
         // napper: either that one sees us, or we see what it pushed. (F1)
-        fence(Ordering::SeqCst);
+        if !mutant("hold_off_without_fence") {
+            fence(Ordering::SeqCst);
+        }
         if !view.has_outside() && !view.must_rise() {
             self.nap(me, wait);
         }

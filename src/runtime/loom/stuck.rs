@@ -1,4 +1,4 @@
-//! Models 12 and 36: a handler that pushes something and then blocks its worker until that has run.
+//! Models 12, 36 and 45: a handler that pushes something and then blocks its worker until that has run.
 //!
 //! The other worker must get it, wherever it waits: in the ring, or in the slot, where one of the
 //! sleepers finds it by the time, whenever that has begun or stopped to watch.
@@ -78,9 +78,8 @@ impl View for Slot {
         false
     }
     fn has_outside(&self) -> bool {
-        false
+        self.0.load(Ordering::Relaxed)
     }
-
     fn has_any(&self, _me: usize) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -101,6 +100,25 @@ fn sleep_for(workers: usize) -> Arc<Sleep> {
     // One park may end just when it hears of a new duty.
     sleep.let_time_pass(2, WATCH);
     sleep
+}
+
+/// A thief that holds off sees a push from outside before it sleeps, or is roused by it.
+#[test]
+fn model_45_a_push_from_outside_rouses_a_thief_that_holds_off() {
+    ::loom::model(|| {
+        let (sleep, pushed) = (Arc::new(Sleep::new(1, None)), Slot::default());
+        let pusher = spawn({
+            let (sleep, pushed) = (sleep.clone(), pushed.clone());
+            move || {
+                pushed.0.store(true, Ordering::Relaxed);
+                sleep.notify();
+                sleep.rouse_napper();
+            }
+        });
+        // In a model no time passes, so that it would sleep for ever.
+        sleep.hold_off(0, WATCH, &pushed);
+        pusher.join().unwrap();
+    });
 }
 
 /// What fills a slot just when a watch ends is seen by the watcher, or has it watch again.

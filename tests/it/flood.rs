@@ -56,8 +56,10 @@ fn two_flooded_actors_a_worker_let_an_echo_be_heard() {
             let echo = spawn!(echo(_), on = &runtime);
             let count = handled.clone();
             let between = drive(runtime.spawn(async move {
-                let mut most = 0;
-                for number in 0..ASKS {
+                let (mut most, mut number) = (0, 0);
+                // Until there was a flood.
+                while number < ASKS || count.load(Ordering::Relaxed) <= 10_000 {
+                    number += 1;
                     let before = count.load(Ordering::Relaxed);
                     assert_eq!(echo.ask(|reply| (number, reply)).await, Ok(number));
                     most = most.max(count.load(Ordering::Relaxed) - before);
@@ -66,7 +68,6 @@ fn two_flooded_actors_a_worker_let_an_echo_be_heard() {
             }));
             // With more workers the others count on while this one has lost its core.
             assert!(workers > 1 || between <= HANDLED_MAX, "{between} between");
-            assert!(handled.load(Ordering::Relaxed) > 1000, "there was a flood");
             drop(runtime);
         }
     });

@@ -104,8 +104,10 @@ impl Builder {
     }
 
     /// How many messages an actor handles in one poll before others get their turn: 1 to 2³²−1,
-    /// by default 32. An actor of which so many took more than 40 µs handles fewer by
-    /// default, and one of which 128 take less up to 128 if nothing else waits.
+    /// by default 32.
+    ///
+    /// By default an actor handles fewer if 32 of its messages took more than 40 µs. If 128 take less, it handles up
+    /// to 128 when nothing else waits for its worker. A batch that is set here is exact.
     ///
     /// For a context that is read elsewhere than by its actor it is always 32.
     pub fn batch(mut self, messages: usize) -> Self {

@@ -5,7 +5,8 @@
 //! several such loots it holds off for a while, so that what belongs together comes to rest on one core.
 //!
 //! # Invariants
-//! - L1: a thief holds off once for each loot, and for at most [`HOLD_OFF_MAX`].
+//! - L1: a thief holds off once for each loot, and for [`HOLD_OFF_MIN`] times 2 to the power of
+//!   [`DOUBLINGS_MAX`] at most.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -23,8 +24,8 @@ const LITTLE: usize = 100;
 const CHANCE: u32 = 2;
 /// The first wait, which doubles from loot to loot: what it takes to sleep and to be roused.
 const HOLD_OFF_MIN: Duration = Duration::from_micros(50);
-/// The longest: a task that waits so long behind others of its worker's is late by no more than a few turns.
-const HOLD_OFF_MAX: Duration = Duration::from_micros(400);
+/// How often it doubles, up to 400 µs: a task behind others of its worker's is late by ten turns of theirs at most.
+const DOUBLINGS_MAX: u32 = 3;
 
 /// What one worker has taken.
 pub(super) struct Loot {
@@ -62,10 +63,10 @@ impl Loot {
             self.futile.set(0);
             return None;
         }
-        let futile = self.futile.get() + 1;
-        self.futile.set(futile.min(CHANCE + 8));
+        let futile = (self.futile.get() + 1).min(CHANCE + 1 + DOUBLINGS_MAX);
+        self.futile.set(futile);
         let doublings = futile.checked_sub(CHANCE + 1)?;
-        Some((HOLD_OFF_MIN * (1 << doublings)).min(HOLD_OFF_MAX))
+        Some(HOLD_OFF_MIN * (1 << doublings))
     }
 }
 

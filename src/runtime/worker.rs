@@ -110,7 +110,7 @@ impl Worker<'_> {
         loop {
             let is_closing = self.inner.closing.has_begun();
             if is_closing {
-                // It may wait for what has just run.
+                // The shutdown may wait for the turn that has just ended.
                 self.inner.closing.progress();
             }
             if self.place.is_displaced() {

@@ -30,8 +30,9 @@ const MORE: u32 = 3 * BATCH;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quota(u8);
 
-/// The bit that says it.
+/// The middle part: four batches fit into a turn.
 const CHEAP: u8 = TIMED_EVERY;
+/// One in the highest part.
 const HALVING: u8 = 2 * TIMED_EVERY;
 
 impl Quota {

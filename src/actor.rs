@@ -7,6 +7,7 @@ mod address;
 mod cell;
 mod context;
 mod core;
+mod deferred;
 mod handle;
 mod held;
 mod id;

@@ -74,6 +74,12 @@ pub(crate) fn simulate(now: Option<Instant>) -> Option<Instant> {
     NOW.try_with(|seen| seen.replace(now)).ok().flatten()
 }
 
+/// Whether this thread sees another time than the system's.
+#[inline]
+pub(crate) fn is_simulated() -> bool {
+    NOW.try_with(|seen| seen.get().is_some()) == Ok(true)
+}
+
 /// As long as this lives, the thread sees the system's time, though it may drive a simulation.
 pub(crate) struct RealTime(Option<Instant>);
 

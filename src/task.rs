@@ -16,7 +16,7 @@ mod runnable;
 mod word;
 
 pub(crate) use header::{Header, Label, Look, VTable};
-pub(crate) use home::{CellHome, Home, Passage, Ticket};
+pub(crate) use home::{CellHome, Home, MessageInfo, Passage, Ticket};
 pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};
 pub use plain::{FallibleTask, Task};

@@ -27,6 +27,7 @@ use std::task::Poll;
 
 use super::context::Context;
 use super::core::{At, Core, Options};
+use super::held::Held;
 use super::reader::Reader;
 use super::stage::Stage;
 use crate::blocks;
@@ -154,6 +155,7 @@ where
             let cell = Self::of(cell).as_ref();
             cell.home.trace(cell.core.info(), passage);
         },
+        delivery: Self::delivery,
         // SAFETY: as above.
         look: |cell| unsafe { Self::at(cell) }.look(),
         // SAFETY: as above.
@@ -383,6 +385,21 @@ where
             let cell = Self::of(header).as_ref();
             let result = cell.stage.with_mut(|stage| (*stage).take_result());
             *out.cast::<Option<Result<Fut::Output, Fault>>>() = result;
+        }
+    }
+
+    /// # Safety
+    /// As [`VTable::delivery`].
+    unsafe fn delivery(
+        header: NonNull<Header>,
+        message: Option<NonNull<()>>,
+    ) -> Box<dyn FnOnce() + Send> {
+        // SAFETY: (A1) and the caller's reference.
+        let to = Held::from(unsafe { Self::at(header) });
+        // SAFETY: by the caller's promise it is given to this.
+        match message.map(|message| unsafe { message.cast::<M>().read() }) {
+            Some(message) => Box::new(move || to.arrive(message)),
+            None => Box::new(move || to.at().close()),
         }
     }
 

@@ -14,6 +14,7 @@ use std::fmt;
 
 use super::address::Address;
 use super::core::At;
+use super::deferred::settle;
 use super::held::Held;
 use super::lead::Way;
 use super::reader::Reader;
@@ -107,6 +108,9 @@ impl<M> Context<M> {
     /// closes an actor to which no address and no source is left. It does not count against the batch: a loop
     /// over it alone holds the worker.
     pub fn try_recv(&mut self) -> Option<M> {
+        if self.core.header.is_traced() {
+            settle();
+        }
         if self.core.at().is_doomed() {
             self.drop_batch();
             return None;
@@ -169,6 +173,7 @@ impl<M> Context<M> {
     ///
     /// Its sources are dropped when the actor receives next.
     pub fn stop(&self) {
+        self.core.observe();
         self.core.at().close();
     }
 }

@@ -7,20 +7,20 @@
     reason = "one allocation seen through several types; see A1 to A4 in cell.rs"
 )]
 
-use std::any::type_name;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
+use super::deferred::settle;
 use super::id;
 use super::reader::Reader;
 use crate::contain::Panic;
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
 use crate::sync::{Process, UnsafeCell, mutant};
-use crate::task::{Header, Label, Look, Passage, TaskInfo, VTable, as_run, run};
+use crate::task::{Header, Label, Look, MessageInfo, Passage, TaskInfo, VTable, as_run, run};
 
 /// The front of a cell.
 ///
@@ -229,8 +229,10 @@ impl<'a, M> At<'a, M> {
     }
 
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
+        if self.header.is_traced() {
+            return self.tell_traced(message);
+        }
         let wake = self.mailbox.tell(message)?;
-        self.trace(|| Passage::Sent(type_name::<M>()));
         self.pass_on(wake);
         Ok(())
     }
@@ -243,18 +245,19 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    /// The same for a `send` that was polled; `before` is the key of its place if it has waited, `now`
-    /// if it waits.
+    /// The same for a `send` that was polled: `message` if for the first time, `before` is the key of its place if
+    /// it has waited, `now` if it waits.
     pub(super) fn trace_send<E>(
         self,
+        message: Option<MessageInfo>,
         before: Option<usize>,
         now: Option<usize>,
         sent: &Poll<Result<Wake, E>>,
     ) {
-        let name = type_name::<M>();
+        let message = message.unwrap_or(MessageInfo::of::<M>());
         match (before, now, sent) {
-            (None, _, Poll::Ready(Ok(_))) => self.trace(|| Passage::Sent(name)),
-            (None, Some(key), Poll::Pending) => self.trace(|| Passage::AwaitsRoom(name, key)),
+            (None, _, Poll::Ready(Ok(_))) => self.trace(|| Passage::Sent(message)),
+            (None, Some(key), Poll::Pending) => self.trace(|| Passage::AwaitsRoom(message, key)),
             (Some(key), _, Poll::Ready(Ok(_))) => self.trace(|| Passage::Accepted(key)),
             (Some(key), _, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp(key)),
             _ => {}
@@ -286,6 +289,12 @@ impl<'a, M> At<'a, M> {
             self.mailbox.refuse_line();
         }
         messages.clear();
+    }
+
+    /// Kills it as a sender does, who may have sent something before.
+    pub(super) fn kill(self) {
+        self.observe();
+        self.doom(Doom::Killed);
     }
 
     /// Gives back what waits in line, and drops what was sent and not taken; the mailbox is closed.
@@ -343,6 +352,9 @@ impl<'a, M> At<'a, M> {
     /// The caller gives that address up.
     pub(super) unsafe fn remove_sender(self) {
         if self.mailbox.remove_sender() {
+            if self.header.is_traced() {
+                settle();
+            }
             if self.process().is_current() {
                 self.pass_on(self.mailbox.abandon());
             }

@@ -147,8 +147,10 @@ impl<M, T> Future for Join<M, T> {
         let ended = || core.mailbox.peek().has(Flags::ENDED);
         if !ended() {
             core.at().process().check();
+            core.awaits_end();
             ready!(core.mailbox.ended_made().poll(&mut this.ticket, cx, ended));
         }
+        core.observe();
         // SAFETY: (A3) ended, and this is the one right to the result, of this type.
         let result = unsafe { core.at().take_result() };
         this.core = None;

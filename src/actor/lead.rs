@@ -9,7 +9,7 @@ use super::core::At;
 use super::held::Held;
 use super::map::{Live, Places};
 use crate::error::TellError;
-use crate::mailbox::{Doom, Refused};
+use crate::mailbox::Refused;
 use crate::sync::Process;
 
 pub(super) enum Lead<'a, M> {
@@ -75,20 +75,21 @@ impl<'a, M> Lead<'a, M> {
 
     pub(super) fn close(self) {
         match self {
-            Lead::Actor(core) => core.close(),
+            Lead::Actor(core) => core.stop(),
             Lead::Map(places) => places.root().close(),
         }
     }
 
     pub(super) fn kill(self) {
         match self {
-            Lead::Actor(core) => core.doom(Doom::Killed),
+            Lead::Actor(core) => core.kill(),
             Lead::Map(places) => places.root().kill(),
         }
     }
 
     /// Counts an address more, where there may be none; false if the mailbox is closed.
     pub(super) fn revive_sender(self) -> bool {
+        self.live().observe();
         match self {
             Lead::Actor(core) => core.revive_sender(false),
             Lead::Map(places) => places.root().revive_sender(),
@@ -101,6 +102,7 @@ impl<'a, M> Lead<'a, M> {
             let has_ended = self.live().has_ended();
             if !has_ended {
                 self.checked_process();
+                self.live().awaits_end();
             }
             has_ended
         };

@@ -3,17 +3,17 @@
 //! A place is reserved before the function is called, so what is refused was not mapped; it is
 //! filled when the function returns, and given up if it panics.
 
-use std::any::{Any, type_name};
+use std::any::Any;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::Core;
+use super::deferred;
 use super::held::Held;
 use super::lead::{Lead, Way};
-use crate::contain::contain;
-use crate::mailbox::{Doom, Flags, Refused, Ticket};
+use crate::mailbox::{Flags, Refused, Ticket};
 use crate::sync::Process;
-use crate::task::{Passage, TaskInfo};
+use crate::task::{MessageInfo, Passage, TaskInfo};
 use crate::waiters::Waiters;
 
 /// What can be said of an actor, whatever its messages are.
@@ -27,6 +27,10 @@ pub(super) trait Live {
     fn has_ended(&self) -> bool;
     /// Who waits for its end.
     fn ended(&self) -> &Waiters;
+    /// This thread is about to look at it.
+    fn observe(&self);
+    /// This thread waits for its end.
+    fn awaits_end(&self);
     /// Counts an address more. The caller has one.
     fn add_sender(&self);
 }
@@ -45,10 +49,12 @@ impl<M> Live for Core<M> {
     }
 
     fn is_closed(&self) -> bool {
+        self.observe();
         self.mailbox.peek().has(Flags::CLOSED)
     }
 
     fn len(&self) -> usize {
+        self.observe();
         self.mailbox.len()
     }
 
@@ -57,11 +63,20 @@ impl<M> Live for Core<M> {
     }
 
     fn has_ended(&self) -> bool {
+        self.observe();
         self.mailbox.peek().has(Flags::ENDED)
     }
 
     fn ended(&self) -> &Waiters {
         self.mailbox.ended_made()
+    }
+
+    fn observe(&self) {
+        self.observe();
+    }
+
+    fn awaits_end(&self) {
+        self.awaits_end();
     }
 
     fn add_sender(&self) {
@@ -105,11 +120,11 @@ impl<M: Send + 'static> Root for Held<M> {
     }
 
     fn close(&self) {
-        self.at().close();
+        self.at().stop();
     }
 
     fn kill(&self) {
-        self.at().doom(Doom::Killed);
+        self.at().kill();
     }
 
     fn revive_sender(&self) -> bool {
@@ -125,15 +140,17 @@ impl<M: Send + 'static> Root for Held<M> {
     }
 
     fn reserve(&self) -> Result<(), Refused> {
-        self.mailbox.reserve()
+        self.at().reserve()
     }
 
     fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
         if wait.is_none() {
-            let reserved = self.mailbox.reserve();
+            let reserved = self.at().reserve();
             if reserved != Err(Refused::Full) {
                 return Poll::Ready(reserved);
             }
+            // Its place in the line is one after what was done before.
+            deferred::settle();
         }
         let wait = wait.get_or_insert_with(|| Box::new(None::<Ticket<M>>));
         let ticket = ticket(wait);
@@ -143,7 +160,7 @@ impl<M: Send + 'static> Root for Held<M> {
         match (before, now, &reserved) {
             (None, Some(key), Poll::Pending) => {
                 self.at()
-                    .trace(|| Passage::AwaitsRoom(type_name::<M>(), key));
+                    .trace(|| Passage::AwaitsRoom(MessageInfo::of::<M>(), key));
             }
             (Some(key), _, Poll::Ready(Ok(()))) => self.at().trace(|| Passage::HasPlace(key)),
             (Some(key), _, Poll::Ready(Err(_))) => self.at().trace(|| Passage::GivenUp(key)),
@@ -161,22 +178,6 @@ impl<M: Send + 'static> Root for Held<M> {
 
     fn give_up_place(&self) {
         self.at().pass_on(self.mailbox.give_up_place());
-    }
-}
-
-impl<M> Held<M> {
-    /// Fills a place that was reserved.
-    fn fill(&self, message: M) {
-        match self.mailbox.fill(message) {
-            Ok(wake) => {
-                self.at().trace(|| Passage::Sent(type_name::<M>()));
-                self.at().pass_on(wake);
-            }
-            Err(refused) => {
-                self.at().undelivered(1);
-                contain(|| drop(refused));
-            }
-        }
     }
 }
 

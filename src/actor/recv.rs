@@ -13,6 +13,7 @@ use futures_core::Stream;
 
 use super::context::Context;
 use super::core::At;
+use super::deferred::{await_message, is_pending};
 use super::reader::Reader;
 use crate::mailbox::Received;
 use crate::runtime::current;
@@ -133,7 +134,9 @@ impl<M> Context<M> {
         if self.core.at().is_doomed() {
             return self.poll_doomed(waker);
         }
-        if run::is_spent(current::is_alone) {
+        // What a turn did before takes effect before it sees what has come meanwhile.
+        let is_over = self.core.header.is_traced() && is_pending();
+        if is_over || run::is_spent(current::is_alone) {
             waker.wake_by_ref();
             return Poll::Pending;
         }
@@ -160,6 +163,9 @@ impl<M> Context<M> {
                 return Poll::Ready(message);
             }
             if core.receive_in_run(waker) || core.mailbox.wait(waker) {
+                if core.header.is_traced() {
+                    await_message();
+                }
                 reader.set_waits();
                 return Poll::Pending;
             }

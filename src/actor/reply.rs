@@ -21,6 +21,7 @@ use crate::contain::contain;
 use crate::error::{AskError, TellError};
 use crate::lock::Half;
 use crate::runtime::asks::{self, Listing};
+use crate::runtime::current;
 use crate::sync::{Process, mutant};
 use crate::task::run;
 use crate::time::Sleep;
@@ -33,6 +34,9 @@ enum Slot<T> {
     /// found there, which counts if it came first.
     Listed(Listing),
     Answered(T),
+    /// The same, or that the reply was dropped, by a split turn of a simulation: it takes effect as that turn's
+    /// effect of this number.
+    Deferred(Option<T>, u32),
     /// The reply was dropped without an answer.
     Dropped,
     /// The asker is gone, or has its answer.
@@ -78,12 +82,12 @@ impl<T> Reply<T> {
         let Some(half) = self.slot.take() else {
             return;
         };
-        let mut listed = None;
+        let mut listed = Told::Nobody;
         let previous = half.finish(|slot| match slot {
             Slot::Open(_) => std::mem::replace(slot, outcome),
             Slot::Listed(listing) => {
-                let (previous, waker) = settle_listed(listing.settle(), slot, outcome);
-                listed = waker;
+                let (previous, told) = settle_listed(listing.settle(), slot, outcome);
+                listed = told;
                 previous
             }
             _ => outcome,
@@ -97,12 +101,27 @@ impl<T> Reply<T> {
     }
 }
 
+/// Who is to hear that a reply is settled.
+enum Told {
+    Nobody,
+    Now(Waker),
+    /// Whoever waits, if somebody does, as an effect of a split turn.
+    Later(Option<Waker>),
+}
+
 #[cold]
 #[inline(never)]
-fn wake_or_drop<T>(unneeded: Slot<T>, waker: Option<Waker>) {
-    contain(|| drop(unneeded));
-    if let Some(waker) = waker {
-        contain(|| waker.wake());
+fn wake_or_drop<T>(unneeded: Slot<T>, told: Told) {
+    match told {
+        Told::Later(waker) => {
+            let _ = current::simulated(|simulation, inner| simulation.defer_answer(inner, waker));
+            contain(|| drop(unneeded));
+        }
+        Told::Nobody => contain(|| drop(unneeded)),
+        Told::Now(waker) => {
+            contain(|| drop(unneeded));
+            contain(|| waker.wake());
+        }
     }
 }
 
@@ -113,11 +132,24 @@ fn settle_listed<T>(
     settled: Option<Option<Waker>>,
     slot: &mut Slot<T>,
     outcome: Slot<T>,
-) -> (Slot<T>, Option<Waker>) {
-    match settled {
-        Some(waker) => (std::mem::replace(slot, outcome), waker),
-        None => (outcome, None),
+) -> (Slot<T>, Told) {
+    let Some(waker) = settled else {
+        return (outcome, Told::Nobody);
+    };
+    if let (Slot::Listed(listing), Slot::Dropped) = (&*slot, &outcome) {
+        let key = listing.key();
+        let _ = current::simulated(|simulation, _| simulation.reply_dropped(key));
     }
+    let number = current::simulated(|simulation, _| simulation.next_effect()).flatten();
+    let (outcome, told) = match (number, outcome) {
+        (Some(number), Slot::Answered(answer)) => {
+            let deferred = Slot::Deferred(Some(answer), number);
+            (deferred, Told::Later(waker))
+        }
+        (Some(number), Slot::Dropped) => (Slot::Deferred(None, number), Told::Later(waker)),
+        (_, outcome) => (outcome, waker.map_or(Told::Nobody, Told::Now)),
+    };
+    (std::mem::replace(slot, outcome), told)
 }
 
 impl<T> Drop for Reply<T> {
@@ -190,10 +222,7 @@ impl<T> Answer<T> {
             Slot::Answered(answer) => Ok(answer),
             other => Err(other),
         });
-        settled.map_err(|other| match other {
-            Slot::Listed(listing) => deadlock_of(listing),
-            _ => AskError::NoReply,
-        })
+        settled.or_else(hear_rare)
     }
 
     /// The same for one that is listed, or was until now; with one that is not, nothing is done.
@@ -215,11 +244,19 @@ impl<T> Answer<T> {
     }
 }
 
+/// What an asker hears that is not told of a plain answer.
 #[cold]
-fn deadlock_of(listing: Listing) -> AskError {
-    listing
-        .leave(&mut None)
-        .map_or(AskError::NoReply, AskError::Deadlock)
+fn hear_rare<T>(settled: Slot<T>) -> Result<T, AskError> {
+    match settled {
+        Slot::Listed(listing) => Err(listing
+            .leave(&mut None)
+            .map_or(AskError::NoReply, AskError::Deadlock)),
+        Slot::Deferred(answer, number) => {
+            let _ = current::simulated(|simulation, inner| simulation.settle_answer(inner, number));
+            answer.ok_or(AskError::NoReply)
+        }
+        _ => Err(AskError::NoReply),
+    }
 }
 
 impl<T> Drop for Answer<T> {
@@ -228,8 +265,13 @@ impl<T> Drop for Answer<T> {
             return;
         };
         if self.process.is_current() {
-            let left = half.finish(|slot| std::mem::replace(slot, Slot::Unwanted));
-            wake_or_drop(left, None);
+            // The one who holds the reply is still to be found.
+            let stays = current::simulated(|simulation, _| simulation.has_failed()) == Some(true);
+            let left = half.finish(|slot| match slot {
+                Slot::Listed(_) if stays => Slot::Unwanted,
+                _ => std::mem::replace(slot, Slot::Unwanted),
+            });
+            wake_or_drop(left, Told::Nobody);
         } else {
             // A thread of the parent process may have had it.
             std::mem::forget(half);

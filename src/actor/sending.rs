@@ -9,6 +9,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::core::At;
 use super::lead::Lead;
 use super::map::Wait;
 use crate::error::SendError;
@@ -34,6 +35,20 @@ impl<'a, M> Sending<'a, M> {
             wait: None,
         }
     }
+
+    fn poll_now(
+        &mut self,
+        core: At<'_, M>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), SendError<M>>> {
+        let before = self.ticket.as_ref().map(Ticket::key);
+        let traced = self.message.as_ref().filter(|_| core.header.is_traced());
+        let info = traced.map(|message| core.message_info(message));
+        let mailbox = &core.mailbox;
+        let sent = mailbox.poll_send(&mut self.message, &mut self.ticket, cx);
+        core.trace_send(info, before, self.ticket.as_ref().map(Ticket::key), &sent);
+        sent.map_ok(|wake| core.pass_on(wake))
+    }
 }
 
 // The message is never pinned: it is moved into the mailbox.
@@ -55,13 +70,13 @@ impl<M> Future for Sending<'_, M> {
             "`send` polled after it was ready"
         );
         let polled = match this.lead {
-            Lead::Actor(core) => {
-                let before = this.ticket.as_ref().map(Ticket::key);
-                let mailbox = &core.mailbox;
-                let sent = mailbox.poll_send(&mut this.message, &mut this.ticket, cx);
-                core.trace_send(before, this.ticket.as_ref().map(Ticket::key), &sent);
-                sent.map_ok(|wake| core.pass_on(wake))
+            Lead::Actor(core) if core.header.is_traced() && this.ticket.is_none() => {
+                match core.send_deferred(&mut this.message) {
+                    Some(sent) => Poll::Ready(sent),
+                    None => this.poll_now(core, cx),
+                }
             }
+            Lead::Actor(core) => this.poll_now(core, cx),
             Lead::Map(places) => places
                 .root()
                 .poll_reserve(&mut this.wait, cx)

@@ -2,15 +2,17 @@
 
 #![expect(
     unsafe_code,
-    reason = "a new cell's address and result are handed to its handle"
+    reason = "a new cell's address and result are handed to its handle; see A2 in cell.rs"
 )]
 
+use std::fmt::Debug;
 use std::future::Future;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::cell::{self, Parts};
 use super::context::Context;
-use super::core::Options;
+use super::core::{At, Core, Options};
 use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::pinned::{Pinned, Seat, Stage};
@@ -46,6 +48,7 @@ pub struct ActorBuilder<M, A, Fut, On = Current> {
     name: Option<Box<str>>,
     capacity: Option<usize>,
     priority: u8,
+    show: Option<fn(&M) -> String>,
     on: On,
 }
 
@@ -68,6 +71,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             name: None,
             capacity: None,
             priority: 0,
+            show: None,
             on: Current,
         }
     }
@@ -97,6 +101,39 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         self
     }
 
+    /// Shows its messages, by their `Debug`, in the [traces of simulations](crate::sim), up to 200 characters of each.
+    ///
+    /// By default a trace shows the names of their types. Elsewhere this makes no difference.
+    ///
+    /// ```
+    /// use greenroom::{Context, policy::Simulated, spawn};
+    ///
+    /// #[derive(Debug)]
+    /// struct Add(u32);
+    ///
+    /// async fn sum(mut cx: Context<Add>) {
+    ///     let mut sum = 0;
+    ///     while let Some(Add(number)) = cx.recv().await {
+    ///         sum += number;
+    ///         assert!(sum < 3);
+    ///     }
+    /// }
+    ///
+    /// let run = Simulated::new(1).whole_turns().try_run(async {
+    ///     let sum = spawn!(sum(_), name = "sum", show);
+    ///     sum.tell(Add(3)).unwrap();
+    ///     sum.join().await.unwrap();
+    /// });
+    /// assert!(run.unwrap_err().trace().contains("main: spawns sum, sends #1 Add(3) to sum"));
+    /// ```
+    pub fn show(mut self) -> Self
+    where
+        M: Debug,
+    {
+        self.show = Some(|message| format!("{message:?}"));
+        self
+    }
+
     /// Where it lives: a [`Runtime`]; or a [`Pinned`] thread or, with [`Detached`], a thread of its
     /// own, on which its future may be `!Send`. By default the current runtime.
     pub fn on<Place>(self, place: Place) -> ActorBuilder<M, A, Fut, Place> {
@@ -106,6 +143,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             name: self.name,
             capacity: self.capacity,
             priority: self.priority,
+            show: self.show,
             on: place,
         }
     }
@@ -131,9 +169,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             Ok(home) => home,
             Err(problem) => panic!("{}", self.describe(problem)),
         };
+        let show = self.show;
         let (parts, options) = self.take_apart();
         let core = match cell::new(home, parts, options) {
-            Ok(core) => core,
+            Ok(core) => shown(core, show),
             Err((home, actor, options)) => cell::stillborn::<_, _, _, Fut>(home, actor, options),
         };
         // SAFETY: a new cell comes with one address and the right to join.
@@ -158,10 +197,11 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             Ok(home) => home,
             Err(problem) => return Err(SpawnError::new(self.actor, problem)),
         };
+        let show = self.show;
         let (parts, options) = self.take_apart();
         match cell::new(home, parts, options) {
             // SAFETY: as in `spawn`.
-            Ok(core) => Ok(unsafe { Handle::new(core) }),
+            Ok(core) => Ok(unsafe { Handle::new(shown(core, show)) }),
             Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
         }
     }
@@ -181,6 +221,11 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         }
     }
 
+    /// How its messages are shown.
+    pub(super) fn shows(&self) -> Option<fn(&M) -> String> {
+        self.show
+    }
+
     pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, Options) {
         let options = Options {
             name: self.name,
@@ -196,6 +241,16 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             None => format!("cannot spawn an actor: {problem}"),
         }
     }
+}
+
+/// Has the messages of a new cell shown like this.
+#[inline]
+pub(super) fn shown<M>(core: NonNull<Core<M>>, show: Option<fn(&M) -> String>) -> NonNull<Core<M>> {
+    if let Some(show) = show {
+        // SAFETY: (A2) the caller has the references that come with a new cell.
+        unsafe { At::new(core) }.show_with(show);
+    }
+    core
 }
 
 impl<M, A, Fut, On> std::fmt::Debug for ActorBuilder<M, A, Fut, On> {

@@ -27,7 +27,7 @@
 /// them needs its parameter types. What is called is not: it moves into the actor, so give a
 /// receiver as an argument, `Store::serve(store.clone(), _)` rather than `store.clone().serve(_)`.
 /// Options, in any order, are the methods of [`ActorBuilder`](crate::ActorBuilder): `name`,
-/// `capacity`, `priority`, `on`.
+/// `capacity`, `priority`, `on`; one that takes nothing, `show`, stands alone.
 ///
 /// A closure that a block or a variable gives needs the type of its parameter:
 ///
@@ -60,17 +60,17 @@ macro_rules! spawn {
     (| $($rest:tt)*) => { $crate::spawn!(@closure | $($rest)*) };
     (move $($rest:tt)*) => { $crate::spawn!(@closure move $($rest)*) };
     (async $($rest:tt)*) => { $crate::spawn!(@closure async $($rest)*) };
-    (@closure $closure:expr $(, $option:ident = $value:expr)* $(,)?) => {
-        $crate::actor($closure)$(.$option($value))*.spawn()
+    (@closure $closure:expr $(, $option:ident $(= $value:expr)?)* $(,)?) => {
+        $crate::actor($closure)$(.$option($($value)?))*.spawn()
     };
 
     // A call: everything up to the last parentheses is what is called.
-    (@actor [$($callee:tt)+] ($($args:tt)*) $(, $option:ident = $value:expr)* $(,)?) => {
-        $crate::spawn!(@first [$($args)*] [$($callee)+] [$($args)*] [$(.$option($value))*])
+    (@actor [$($callee:tt)+] ($($args:tt)*) $(, $option:ident $(= $value:expr)?)* $(,)?) => {
+        $crate::spawn!(@first [$($args)*] [$($callee)+] [$($args)*] [$(.$option($($value)?))*])
     };
     // Any other value.
-    (@actor [$($actor:tt)+] $(, $option:ident = $value:expr)* $(,)?) => {
-        $crate::into_actor($($actor)+)$(.$option($value))*.spawn()
+    (@actor [$($actor:tt)+] $(, $option:ident $(= $value:expr)?)* $(,)?) => {
+        $crate::into_actor($($actor)+)$(.$option($($value)?))*.spawn()
     };
     (@actor [$($actor:tt)*] $next:tt $($rest:tt)*) => {
         $crate::spawn!(@actor [$($actor)* $next] $($rest)*)

@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 use super::address::Address;
 use super::cell;
 use super::held::Held;
-use super::spawn::ActorBuilder;
+use super::spawn::{ActorBuilder, shown};
 use crate::contain::contain;
 use crate::error::{Fault, Unjoined};
 use crate::mailbox::{Doom, Flags};
@@ -71,6 +71,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         if let Err(problem) = self.judge_options() {
             panic!("{}", self.describe(problem));
         }
+        let show = self.shows();
         let (parts, options) = self.take_apart();
         let outside = Arc::new(Outside {
             place: Mutex::new(Place::default()),
@@ -79,6 +80,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         let Ok(core) = cell::new(outside.clone(), parts, options) else {
             unreachable!("nobody closes this home")
         };
+        let core = shown(core, show);
         // SAFETY: a new cell comes with one address.
         let address = unsafe { Address::from_core(core) };
         let split = Split {

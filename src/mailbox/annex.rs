@@ -29,6 +29,8 @@ pub(super) struct Rare<M> {
     pub(super) receiver: Option<Waker>,
     /// How many messages were accepted that are still to come.
     pub(super) reserved: usize,
+    /// How a message is shown in a trace.
+    show: Option<fn(&M) -> String>,
 }
 
 pub(super) struct Bound<M> {
@@ -61,6 +63,7 @@ impl<M> Own<M> {
             bound,
             receiver: None,
             reserved: 0,
+            show: None,
         };
         let beside = Beside {
             name: name.map(Arc::new),
@@ -142,6 +145,17 @@ impl<M> Mailbox<M> {
                 None => made = Some(Own::new(None, None)),
             }
         }
+    }
+
+    /// Has messages shown like this in traces.
+    #[cold]
+    pub(crate) fn show_with(&self, show: fn(&M) -> String) {
+        self.lock_rare(|_, _, rare| rare.show = Some(show));
+    }
+
+    /// How a message is shown in a trace, if that is wanted.
+    pub(crate) fn show(&self) -> Option<fn(&M) -> String> {
+        self.lock(|_, shared| shared.rare()?.show)
     }
 
     /// The name of the actor.

@@ -228,6 +228,11 @@ pub(crate) fn end(listed: &[Listed]) -> usize {
 }
 
 impl Listed {
+    /// Tells it from all others that are listed.
+    pub(super) fn key(&self) -> usize {
+        self.wait.key
+    }
+
     pub(super) fn edge(&self) -> &Edge {
         &self.edge
     }
@@ -278,6 +283,11 @@ impl Listing {
     /// Whether it has no outcome yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.0.is_waiting()
+    }
+
+    /// Tells it from all others that are listed.
+    pub(crate) fn key(&self) -> usize {
+        self.0.key
     }
 
     /// What its time-out is armed as.

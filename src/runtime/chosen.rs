@@ -123,7 +123,10 @@ impl Choice for Stealing {
 
 impl Choice for Simulated {
     fn start(self: Box<Self>, _setup: Setup) -> Result<Chosen, String> {
-        Ok(Chosen::Simulated(Box::new(Simulation::new(self.plan))))
+        Ok(Chosen::Simulated(Box::new(Simulation::new(
+            self.plan,
+            self.script,
+        ))))
     }
 
     fn is_simulated(&self) -> bool {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use super::chosen::Local;
 use super::inner::Inner;
+use super::simulation::Simulation;
 use crate::pinned::Local as PinnedLocal;
 use crate::sync::{InChildren, mutant};
 use crate::task::Key;
@@ -177,6 +178,14 @@ pub(crate) fn runtime() -> Option<Arc<Inner>> {
     let runtime = with(|place| place.map(|place| place.runtime.clone()));
     let runtime = runtime.or_else(|| Some(stage()?.runtime().clone()));
     runtime.filter(|runtime| !runtime.is_hidden())
+}
+
+/// The simulation that this thread drives, if it drives one.
+pub(crate) fn simulated<R>(f: impl FnOnce(&Simulation, &Inner) -> R) -> Option<R> {
+    with(|place| {
+        let runtime = place?.runtime;
+        Some(f(runtime.simulation()?, runtime))
+    })
 }
 
 /// Whether this thread is a worker for which nothing waits but what it runs.

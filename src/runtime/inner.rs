@@ -355,6 +355,18 @@ impl Home for Arc<Inner> {
             self.policy_dropped();
         }
     }
+
+    fn end_awaited(&self, task: Key) {
+        if let Some(simulation) = self.simulation() {
+            simulation.awaits_end(&TaskInfo::of_task(task));
+        }
+    }
+
+    fn end_seen(&self, task: Key) {
+        if let Some(simulation) = self.simulation() {
+            simulation.settle_task(self, &TaskInfo::of_task(task));
+        }
+    }
 }
 
 impl CellHome for Arc<Inner> {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 pub use prioritized::Prioritized;
 pub use sharing::Sharing;
-pub(crate) use simulated::Plan;
 pub use simulated::Simulated;
+pub(crate) use simulated::{Plan, TURNS};
 pub(super) use stealing::Seen;
 pub use stealing::{Polling, Stealing};
 

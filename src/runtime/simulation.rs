@@ -12,22 +12,27 @@
 //!   ended or it is dropped, and each frame while its future does not wait (K1 in quiescence.rs).
 
 mod closing;
+mod effects;
 mod frames;
 mod judging;
 mod messages;
 mod ready;
+mod script;
 mod state;
 mod trace;
+mod waits;
 
 use std::sync::Arc;
 use std::thread::ThreadId;
-use std::time::Duration;
 
 use closing::Closing;
-pub(crate) use judging::Failed;
 pub use judging::Problem;
+pub(crate) use judging::{Failed, Ran};
 pub(super) use ready::{Draw, Ready, Schedule};
+pub(crate) use script::Script;
 use state::{Next, State};
+use trace::What;
+pub(crate) use waits::Lines;
 
 use super::asks::Who;
 use super::chosen::Local;
@@ -68,11 +73,11 @@ enum Step {
 }
 
 impl Simulation {
-    pub(super) fn new(plan: Plan) -> Self {
+    pub(super) fn new(plan: Plan, script: Option<Script>) -> Self {
         Simulation {
             plan,
             thread: std::thread::current().id(),
-            state: Mutex::new(State::new(&plan)),
+            state: Mutex::new(State::new(&plan, script)),
         }
     }
 
@@ -88,9 +93,8 @@ impl Simulation {
         let task = runnable.info();
         // (V3) First.
         inner.rise();
-        self.state
-            .lock()
-            .push(runnable, &task, again, home, self.plan.judged);
+        let own = (self.plan.judged, self.is_here());
+        self.state.lock().push(runnable, &task, again, home, own);
         if inner.closing.is_settled() {
             self.drain(inner);
         }
@@ -100,10 +104,17 @@ impl Simulation {
     pub(super) fn fires_at(&self, deadline: Instant) -> Instant {
         let most = u64::try_from(self.plan.late.as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
-        match state.draw.below(2) {
-            0 => deadline,
-            _ => deadline + Duration::from_nanos(state.draw.below(most)),
-        }
+        state.fires_at(deadline, most)
+    }
+
+    /// Writes a line into the trace.
+    pub(crate) fn note(&self, text: String) {
+        self.state.lock().add(What::Notes(text));
+    }
+
+    /// A number from the seed, for whoever runs.
+    pub(crate) fn random(&self) -> u64 {
+        self.state.lock().origin().draw()
     }
 
     /// A task or actor has come to its end.
@@ -151,6 +162,11 @@ impl Simulation {
                 self.run(inner, runnable, &home);
                 Step::Done
             }
+            Some(Next::Effect(runner)) => {
+                drop(state);
+                self.arrive(inner, runner);
+                Step::Done
+            }
             None => {
                 let is_closing = state.closing.is_some();
                 let deadline = state.closing.as_ref().and_then(Closing::deadline);
@@ -187,6 +203,8 @@ impl Simulation {
                 inner.run_observed(Some(&local), runnable);
             }
             Lives::Blocking => {
+                // Its end is heard of in other ways.
+                self.state.lock().turn = None;
                 let place = Place::new(inner, Role::Blocking);
                 let _entered = place.enter();
                 contain(|| runnable.run());

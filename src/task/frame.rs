@@ -29,10 +29,11 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use super::home::{Home, Ticket};
 use super::outcome::{Outcome, Unheard};
 use super::run::{self, Run};
-use super::runnable::{Runnable, Table};
+use super::runnable::{Key, Runnable, Table};
 use super::word::{Found, Rest, Word};
 use crate::blocks;
 use crate::contain::{attempt_on, contain};
+use crate::instant;
 use crate::sync::{Process, UnsafeCell};
 
 /// What the handle and wakers see of a frame.
@@ -61,6 +62,8 @@ struct Entries {
     free: unsafe fn(NonNull<Head>),
     /// The process that has the threads of its home.
     process: unsafe fn(NonNull<Head>) -> Process,
+    /// Tells its home that this thread waits for its end.
+    awaited: unsafe fn(NonNull<Head>),
 }
 
 #[repr(C)]
@@ -129,6 +132,12 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         free: |head| unsafe { blocks::discard(head.cast::<Self>()) },
         // SAFETY: (F1, F2) the caller's reference.
         process: |head| unsafe { head.cast::<Self>().as_ref() }.home.process(),
+        // SAFETY: as above.
+        awaited: |head| {
+            unsafe { head.cast::<Self>().as_ref() }
+                .home
+                .end_awaited(Key::at(head.as_ptr().cast()))
+        },
     };
 
     /// # Safety
@@ -276,6 +285,7 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         // SAFETY: (F3) by the caller's promise.
         unsafe {
             let frame = head.cast::<Self>().as_ref();
+            frame.home.end_seen(Key::at(head.as_ptr().cast()));
             let outcome = |own: *mut Own<Fut>| ManuallyDrop::take(&mut (*own).stage.outcome);
             out.cast::<Option<Outcome<Fut::Output>>>()
                 .write(Some(frame.own.with_mut(outcome)));
@@ -450,6 +460,10 @@ impl<T> Handle<T> {
         let found = unsafe { head.as_ref() }.await_end(cx.waker());
         let Found::Ended { has_value } = found else {
             Self::process(head).check();
+            if instant::is_simulated() {
+                // SAFETY: (F2) the handle's reference.
+                unsafe { (head.as_ref().table.awaited)(head) };
+            }
             return Poll::Pending;
         };
         self.head = None;

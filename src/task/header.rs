@@ -113,6 +113,10 @@ pub(crate) struct VTable {
     pub(crate) report: unsafe fn(NonNull<Header>, &Fault),
     /// Tells its home what becomes of a message, if it is traced. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, Passage),
+    /// Takes a message, of the cell's type, and returns what puts it in the place that was reserved for it; without
+    /// one, what closes the mailbox. The caller holds a reference, and has given the message away.
+    pub(crate) delivery:
+        unsafe fn(NonNull<Header>, message: Option<NonNull<()>>) -> Box<dyn FnOnce() + Send>,
     /// What can be seen of it at a moment. The caller holds a reference.
     pub(crate) look: unsafe fn(NonNull<Header>) -> Look,
     /// The process that has the threads of its home. The caller holds a reference.

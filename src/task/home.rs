@@ -7,14 +7,16 @@
 //!   runnable is given away. So until `schedule` returns, what the home is of is kept by the thread, if none but
 //!   threads that keep it run its tasks, or else by a clone.
 
+use std::any::type_name;
 use std::num::NonZeroU32;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
 use super::run::BATCH;
-use super::runnable::Runnable;
+use super::runnable::{Key, Runnable};
 use crate::error::Unjoined;
 use crate::sync::Process;
 
@@ -43,6 +45,16 @@ pub trait Home: Clone + Send + Sync + 'static {
 
     /// Its future is dropped, perhaps without having been run.
     fn task_dropped(&self) {}
+
+    /// This thread waits for the end of a plain task of it, in a simulation.
+    fn end_awaited(&self, task: Key) {
+        let _ = task;
+    }
+
+    /// This thread sees that a plain task of it has ended.
+    fn end_seen(&self, task: Key) {
+        let _ = task;
+    }
 }
 
 /// An executor on which cells may live.
@@ -96,13 +108,32 @@ pub trait CellHome: Home {
     }
 }
 
-/// What becomes of a message, for a home that keeps a trace; with the name of its type.
-#[derive(Clone, Copy)]
+/// What a trace says of a message.
+#[derive(Clone)]
+pub struct MessageInfo {
+    /// The name of its type.
+    pub(crate) name: &'static str,
+    /// What it is shown as instead.
+    pub(crate) text: Option<Arc<str>>,
+}
+
+impl MessageInfo {
+    pub(crate) fn of<M>() -> Self {
+        MessageInfo {
+            name: type_name::<M>(),
+            text: None,
+        }
+    }
+}
+
+/// What becomes of a message, for a home that keeps a trace.
 pub enum Passage {
     /// It was accepted at once.
-    Sent(&'static str),
+    Sent(MessageInfo),
+    /// One that was sent before has come into the mailbox.
+    Arrived,
     /// Its sender waits for room; by this key it is told from all others that do.
-    AwaitsRoom(&'static str, usize),
+    AwaitsRoom(MessageInfo, usize),
     /// There was room for the one with this key.
     Accepted(usize),
     /// A place was reserved for the one with this key; it is sent when it is made.

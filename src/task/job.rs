@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::home::Home;
-use super::runnable::{Runnable, Table};
+use super::runnable::{Key, Runnable, Table};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::Lock;
 use crate::sync::mutant;
@@ -152,7 +152,7 @@ where
     }
 }
 
-impl<H, F, R> Future for Job<H, F, R> {
+impl<H: Home, F, R> Future for Job<H, F, R> {
     type Output = JobEnd<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobEnd<R>> {
@@ -161,6 +161,9 @@ impl<H, F, R> Future for Job<H, F, R> {
             let mut waker = cx.waker().clone();
             self.0.take(|left| std::mem::swap(left, &mut waker))
         });
+        if let (Some(_), Some(watcher)) = (&end, &self.0.watcher) {
+            watcher.end_seen(Key::at(Arc::as_ptr(&self.0).cast()));
+        }
         match end {
             None => Poll::Pending,
             Some(Slot::Done(Ok(value))) => Poll::Ready(JobEnd::Done(value)),

@@ -132,7 +132,7 @@ unsafe fn table_of(raw: NonNull<()>) -> &'static Table {
 
 /// What identifies a task or cell while it lives.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key(usize);
+pub struct Key(usize);
 
 impl Key {
     pub(crate) fn of_cell(cell: NonNull<Header>) -> Self {
@@ -142,6 +142,11 @@ impl Key {
     /// Of the task that this waker, its own, would wake.
     pub(crate) fn of_task(waker: &Waker) -> Self {
         Key(waker.data().addr())
+    }
+
+    /// Of the task or job that begins there.
+    pub(super) fn at(start: *const ()) -> Self {
+        Key(start.addr())
     }
 
     /// It tells what it names from all of its kind that live at the same time.

@@ -4,12 +4,15 @@
 //! `tests/sim_zoo`.
 
 mod ending;
+mod exploring;
 mod failures;
+mod hangs;
 mod panics;
 mod probe;
 mod schedules;
 mod threads;
 mod timing;
+mod turns;
 
 use std::future::Future;
 

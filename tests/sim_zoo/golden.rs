@@ -11,21 +11,22 @@ use greenroom::{Context, Handle, Reply, Runtime, spawn, time};
 
 use crate::hunt::{Program, Version, run};
 use crate::{
-    ask_cycle, forgotten_reply, full_mailboxes, late_answer, lost_update, order_of_senders,
+    answer_first, ask_cycle, forgotten_reply, full_mailboxes, late_answer, lost_update,
+    order_of_senders, same_moment,
 };
 
 const SEEDS: u64 = 6;
 type Row = (&'static str, [u64; SEEDS as usize]);
 
-const GOLDEN: [Row; 10] = [
+const GOLDEN: [Row; 12] = [
     (
         "ask_cycle",
         [
             0x6d9923c107e100ff,
-            0xb0eba3fe386daf17,
+            0x30f53bf870f778e5,
             0xaa4875ae5f3985e3,
             0x02e9a452e096de1c,
-            0xb02829367d611c72,
+            0xb4b121dfb0e50d48,
             0x59e336b75eefd4b0,
         ],
     ),
@@ -33,10 +34,10 @@ const GOLDEN: [Row; 10] = [
         "forgotten_reply",
         [
             0xe0f580b76e0a26b2,
-            0xb524f817eeb2a290,
+            0x33defcfd05b23f6d,
             0x34bde4fdf631ffa0,
             0xd22403c062e344b1,
-            0xc087d8c5457740e6,
+            0x787352f52d7a1d2d,
             0x1b8b9611406a8f77,
         ],
     ),
@@ -44,32 +45,32 @@ const GOLDEN: [Row; 10] = [
         "full_mailboxes",
         [
             0x44fd054fd83631bc,
-            0xebbe84d39401618c,
+            0x802cd2fd5dfa983b,
             0xc342fa39529991f1,
             0xe65ea08991176584,
-            0x839bd69f18fc73f4,
+            0x5efa51fc2962ad11,
             0x3a8646a8f07f79ae,
         ],
     ),
     (
         "late_answer",
         [
-            0xe5496ad9d433a2a0,
-            0x5d079e4580dce743,
-            0xd101cb022a2c3829,
-            0x9f16439f1c13b925,
-            0xeba56b56cc132fec,
-            0xeba56b56cc132fec,
+            0x946193b167d9896c,
+            0x349468058f22daea,
+            0x7da5ae2f076062fa,
+            0x62ab4f85dfa51b63,
+            0xdbb6348e3598d6ef,
+            0x671f1d6b60076512,
         ],
     ),
     (
         "lost_update",
         [
             0xa1ffc435e247ffcc,
-            0x865c09ea22130844,
+            0xb3535f910fa4ee9c,
             0xa2b33667ec214955,
             0xb01a6cbd1d525cab,
-            0x2372619d27a639b0,
+            0x852833ebd0407af1,
             0x9537240d88eaaf1f,
         ],
     ),
@@ -77,55 +78,77 @@ const GOLDEN: [Row; 10] = [
         "order_of_senders",
         [
             0xbb35c056428a52e0,
-            0x7c52b27c378512eb,
+            0x955ff65dd7203801,
             0xceb2ec8408ef02d9,
             0xc33c3a017651a392,
-            0x3f45e45d51725e1d,
+            0xe5c6e81afe8e05d4,
             0x2b6bdd03333cc269,
+        ],
+    ),
+    (
+        "answer_first",
+        [
+            0x42ecda3cafd60e43,
+            0x183d82ab29c40d89,
+            0x279eca458e80412d,
+            0x0ffee875966f9804,
+            0x6a894b896c606cc9,
+            0xa7264de3032a498e,
+        ],
+    ),
+    (
+        "same_moment",
+        [
+            0x7d828266c4ab2cfa,
+            0x9c3855cebbae555e,
+            0xa41a95039d17a195,
+            0xe46b9c628c528e98,
+            0x981673e9f9d4c398,
+            0xe5c3ef548480fded,
         ],
     ),
     (
         "tasks",
         [
-            0x28911060dfc444c2,
-            0x82926617c1348bad,
-            0xd539eaff6ceb4608,
-            0x8306d5faae7533ba,
-            0x5649bda10a7ad96f,
-            0xd1ee7abc73f1fe7a,
+            0x6a4066db153225b5,
+            0x4d5d067b53de6ab1,
+            0xa36a1f19bc7d0bea,
+            0xa348b5e5fc27d2fa,
+            0xabf85181b6b0cf77,
+            0x42f109aa23c85e41,
         ],
     ),
     (
         "sources",
         [
-            0x069cbc0157a60c0d,
-            0x71f419a0eec5dbe8,
-            0xa820d557119e2ce6,
-            0xf0ef002879c86646,
-            0x47aaa67c5ebc9c9e,
-            0x1b8979073d20894f,
+            0x6b037fb70a6a1af2,
+            0x02349fc69bdfb4ad,
+            0xe614754a9dc5707f,
+            0x96372dc4991472ef,
+            0xa89139bc7b69a82b,
+            0x6bff4482cf76fb8f,
         ],
     ),
     (
         "threads",
         [
-            0x7a0f0549bc847fd5,
-            0x524bc8c951ba95b4,
-            0xc255eaecef26fdde,
-            0x1e4cec6dc0693894,
-            0x1aee4becc14677a3,
-            0xa023726985fc6fd7,
+            0xa6da21fd478e2452,
+            0xf7031d6d6ceee63f,
+            0x2f60c3f6998641d2,
+            0x031925f320bbfea9,
+            0xfa91f95fa1225add,
+            0xeb9e5ee252d6fe99,
         ],
     ),
     (
         "ends",
         [
-            0xfffedd83f0098032,
-            0xb2f3079ff5733e94,
-            0x8ea84fc257f61379,
-            0x99f5f8e68dba5e9b,
-            0xba85ba40bf8233e1,
-            0xc8763d9e8ed1ba02,
+            0x0d956a8501e5b883,
+            0x4a12204375601aaa,
+            0x6ea36e7ffab3299e,
+            0xbddcafe0c2a61e1c,
+            0xdc47888fd53e720a,
+            0x87cb1bc036e99c28,
         ],
     ),
 ];
@@ -139,7 +162,7 @@ fn row<F: Future>(name: &'static str, program: Program<F>, version: Version) -> 
     (name, std::array::from_fn(number))
 }
 
-fn table() -> [Row; 10] {
+fn table() -> [Row; 12] {
     use Version::{Buggy, Mended};
     [
         row("ask_cycle", ask_cycle::shop, Buggy),
@@ -148,6 +171,8 @@ fn table() -> [Row; 10] {
         row("late_answer", late_answer::till, Buggy),
         row("lost_update", lost_update::bank, Buggy),
         row("order_of_senders", order_of_senders::newspaper, Buggy),
+        row("answer_first", answer_first::commit, Buggy),
+        row("same_moment", same_moment::cluster, Buggy),
         row("tasks", tasks, Mended),
         row("sources", sources, Mended),
         row("threads", threads, Mended),

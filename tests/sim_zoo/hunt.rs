@@ -11,6 +11,8 @@ use greenroom::sim::{Failure, Problem, Run};
 
 /// Within so many seeds a bug is to be found.
 pub const SEEDS: u64 = 1000;
+/// The same of one that is a race within a turn.
+const SEEDS_WITHIN_A_TURN: u64 = 200;
 /// So many seeds its mended twin is to survive.
 const MENDED_SEEDS: u64 = 10 * SEEDS;
 /// From so many other seeds a hunt begins, each time so far from the last.
@@ -56,7 +58,7 @@ macro_rules! hunts {
         }
 
         #[test]
-        fn it_is_found_as_soon_from_most_other_seeds() {
+        fn it_is_found_as_soon_from_every_other_start() {
             crate::hunt::from_elsewhere($program, $is_the_bug);
         }
 
@@ -73,6 +75,24 @@ macro_rules! hunts {
 }
 pub(crate) use hunts;
 
+/// The same of a program whose bug is a race within one turn.
+macro_rules! hunts_within_a_turn {
+    ($program:ident, $is_the_bug:expr) => {
+        crate::hunt::hunts!($program, $is_the_bug);
+
+        #[test]
+        fn whole_turns_do_not_show_it() {
+            crate::hunt::not_with_whole_turns($program);
+        }
+
+        #[test]
+        fn it_is_found_within_two_hundred_seeds_from_most_starts() {
+            crate::hunt::soon($program);
+        }
+    };
+}
+pub(crate) use hunts_within_a_turn;
+
 pub fn from_zero<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) {
     let Some((failure, _)) = hunt(program, 0, SEEDS) else {
         panic!("no seed below {SEEDS} finds it")
@@ -88,6 +108,35 @@ pub fn from_zero<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> boo
 }
 
 pub fn from_elsewhere<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) {
+    let most = took(program, is_the_bug).pop();
+    assert!(
+        most <= Some(SEEDS),
+        "from one start it takes {most:?} seeds"
+    );
+}
+
+pub fn soon<F: Future>(program: Program<F>) {
+    let took = took(program, |_| true);
+    // The upper one of the two in the middle.
+    let median = took[took.len() / 2];
+    assert!(
+        median <= SEEDS_WITHIN_A_TURN,
+        "in the median it takes {median} seeds"
+    );
+}
+
+pub fn not_with_whole_turns<F: Future>(program: Program<F>) {
+    keep_bugs_quiet();
+    for seed in 0..SEEDS {
+        let run = Simulated::new(seed).whole_turns();
+        if let Err(failure) = run.try_run(program(Version::Buggy)) {
+            panic!("{failure}");
+        }
+    }
+}
+
+/// How many seeds it takes until the bug is found from each start, in ascending order.
+fn took<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) -> Vec<u64> {
     let mut took: Vec<u64> = (1..=STARTS)
         .map(|start| {
             // As soon as ten times as many are in vain it is of no matter how many more are.
@@ -100,9 +149,7 @@ pub fn from_elsewhere<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -
         .collect();
     took.sort_unstable();
     println!("seeds that it took from each start: {took:?}");
-    // The upper one of the two in the middle.
-    let median = took[took.len() / 2];
-    assert!(median <= SEEDS, "in the median it takes {median} seeds");
+    took
 }
 
 pub fn seldom<F: Future>(program: Program<F>) {

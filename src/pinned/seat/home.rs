@@ -14,7 +14,7 @@ use crate::runtime::current::{self, Role};
 use crate::runtime::{Inner, Lives};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Process, mutant};
-use crate::task::{CellHome, Header, Home, Passage, Runnable, TaskInfo, Ticket};
+use crate::task::{CellHome, Header, Home, Key, Passage, Runnable, TaskInfo, Ticket};
 use crate::timers::{Clock, Timers};
 
 impl Home for Arc<Seat> {
@@ -74,6 +74,14 @@ impl Home for Arc<Seat> {
         if self.runtime.is_watching() {
             Inner::task_completed(&self.runtime);
         }
+    }
+
+    fn end_awaited(&self, task: Key) {
+        self.runtime.end_awaited(task);
+    }
+
+    fn end_seen(&self, task: Key) {
+        self.runtime.end_seen(task);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{Duties, Policy, Runnable};
-use crate::runtime::simulation::{Draw, Ready, Schedule};
+use crate::runtime::simulation::{Draw, Ready, Schedule, Script};
 use crate::sync::Mutex;
 
 /// How many steps a run may take by default: a hundred times what most tests need, and still less
@@ -17,6 +17,10 @@ const LATE: Duration = Duration::from_millis(1);
 /// A schedule lowers a priority fewer times than this, where the seed says how often: few bugs take more
 /// than four orders at once.
 const CHANGES_END: u64 = 4;
+/// How many of `TURNS` turns are split, where the seed says it: in three runs of four none, so that these have
+/// nothing but the schedule in them.
+const SPLITS: [u64; 8] = [0, 0, 0, 0, 0, 0, 2, TURNS];
+pub(crate) const TURNS: u64 = 4;
 /// Over how many steps these are spread, where the seed says it: a power of two from 2⁴ to 2¹².
 const WITHIN: std::ops::Range<u64> = 4..13;
 
@@ -58,6 +62,8 @@ const WITHIN: std::ops::Range<u64> = 4..13;
 /// ```
 pub struct Simulated {
     pub(crate) plan: Plan,
+    /// In which order it runs, instead of a drawn one.
+    pub(crate) script: Option<Script>,
     /// Used only inside a policy of the user's own.
     ready: Mutex<Ready<Runnable>>,
 }
@@ -71,6 +77,8 @@ pub(crate) struct Plan {
     pub(crate) late: Duration,
     pub(crate) steps: u64,
     pub(crate) trace: usize,
+    /// No turn is split.
+    whole_turns: bool,
     /// A deadlock, a panic that nobody joined, an actor that had to be cancelled end the run.
     pub(crate) judged: bool,
 }
@@ -83,6 +91,7 @@ impl Simulated {
         let plan = Plan::new(seed);
         Simulated {
             plan,
+            script: None,
             ready: Mutex::new(Ready::new(Schedule::Random, Draw::new(seed))),
         }
     }
@@ -126,6 +135,16 @@ impl Simulated {
         self
     }
 
+    /// Has all that a turn does take effect at once, as if no other thread ran meanwhile.
+    ///
+    /// Otherwise, in a quarter of all runs, a message that a turn sends may arrive when others have had turns. What
+    /// the turn does to plain shared memory after the send is then seen before the message arrives, which no
+    /// thread would show: for programs that depend on that.
+    pub fn whole_turns(mut self) -> Self {
+        self.plan.whole_turns = true;
+        self
+    }
+
     /// How many of the last steps a trace shows, by default 200.
     pub fn trace(mut self, steps: usize) -> Self {
         self.plan.trace = steps;
@@ -141,6 +160,7 @@ impl Plan {
             late: LATE,
             steps: STEPS,
             trace: TRACE,
+            whole_turns: false,
             judged: false,
         }
     }
@@ -157,6 +177,12 @@ impl Plan {
             },
         };
         (draw, self.schedule.unwrap_or(drawn))
+    }
+
+    /// How many of [`TURNS`] turns are split.
+    pub(in crate::runtime) fn splits(&self, draw: &mut Draw) -> u64 {
+        let choice = SPLITS[draw.below(SPLITS.len() as u64) as usize];
+        if self.whole_turns { 0 } else { choice }
     }
 }
 
@@ -193,6 +219,9 @@ impl fmt::Display for Plan {
         }
         if self.steps != usual.steps {
             write!(f, ".steps({})", self.steps)?;
+        }
+        if self.whole_turns {
+            f.write_str(".whole_turns()")?;
         }
         if self.trace != usual.trace {
             write!(f, ".trace({})", self.trace)?;

@@ -55,7 +55,7 @@ impl Simulation {
             match self.step(inner, false) {
                 Step::Done => {}
                 Step::TooMany if self.plan.judged => {
-                    self.fail(self.too_many(inner));
+                    self.fail_waiting(inner, self.too_many(inner));
                 }
                 _ => break,
             }
@@ -68,6 +68,7 @@ impl Simulation {
         if !inner.closing.begin() {
             return;
         }
+        self.settle_all(inner);
         self.judge_rest(inner);
         let mut state = self.state.lock();
         let (before, last_before) = (state.ready_tasks(), state.pushed);
@@ -119,7 +120,8 @@ impl Simulation {
     pub(super) fn end_closing(&self, inner: &Arc<Inner>) {
         if self.plan.judged && self.has_actors(inner) {
             let waits = self.who_waits(inner).map(Problem::Deadlock);
-            self.fail(waits.unwrap_or_else(|| Problem::Cancelled(self.actors_left())));
+            let problem = waits.unwrap_or_else(|| Problem::Cancelled(self.actors_left()));
+            self.fail_waiting(inner, problem);
         }
         self.finish(inner);
     }
@@ -190,7 +192,8 @@ impl Simulation {
             let unneeded = self.state.lock().take_unneeded(&inner.closing.exempted());
             let is_empty = unneeded.is_empty();
             for (runnable, home) in unneeded {
-                self.discard(runnable, &home);
+                let who = self.state.lock().label(runnable.info());
+                self.as_who(Some(Who::Task(who)), || self.discard(runnable, &home));
                 // (V3) It was counted.
                 inner.fall();
             }
@@ -228,9 +231,10 @@ impl Simulation {
 }
 
 impl State {
-    /// How many that are no frames: one of those may have ended and be in here yet.
+    /// How many runnables: a frame may have ended and be in here yet.
     pub(super) fn ready_tasks(&self) -> usize {
-        self.ready.count(|entry| !matches!(entry, Entry::Frame(_)))
+        self.ready
+            .count(|entry| !matches!(entry, Entry::Frame(_) | Entry::Effect(_)))
     }
 
     /// It has its run; if it was queued before the shutdown, one less is.
@@ -248,7 +252,7 @@ impl State {
             let (due, seat) = match entry {
                 Entry::Task(due) => (due, None),
                 Entry::Seat(key) => (self.take_first(key), Some(key)),
-                Entry::Frame(_) => {
+                Entry::Frame(_) | Entry::Effect(_) => {
                     let rank = self.ready.rank();
                     self.ready.push(entry, rank);
                     continue;

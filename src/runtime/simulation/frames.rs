@@ -20,6 +20,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+use super::effects::{Runner, Turn};
+use super::script::Origin;
 use super::state::{Entry, State};
 use super::trace::What;
 use super::{Problem, Simulation, Step};
@@ -31,9 +33,10 @@ use crate::runtime::inner::Inner;
 
 /// A call of `block_on`.
 pub(super) struct Frame {
-    id: u64,
+    pub(super) id: u64,
     pub(super) who: Who,
     pub(super) rank: u64,
+    pub(super) origin: Origin,
     state: Progress,
     call: Pointer,
 }
@@ -114,8 +117,9 @@ struct Open<'a> {
     is_late: bool,
     /// What time this thread saw before.
     outer: Option<Instant>,
-    /// Who ran before.
+    /// Who ran before, and in which turn.
     running: Who,
+    turn: Option<Turn>,
 }
 
 impl Simulation {
@@ -149,11 +153,12 @@ impl Simulation {
         let place = Place::new(inner, Role::Outside);
         let entered = place.enter();
         let stuck = open.until_done();
+        let who = self.state.lock().frame(id).map(|frame| frame.who.clone());
         drop(open);
         let Call { outcome, .. } = call;
         // Not while this unwinds: its drop may come here again.
         match stuck {
-            Err(_) => contain(|| future.set(None)),
+            Err(_) => self.as_who(who, || contain(|| future.set(None))),
             Ok(()) => future.set(None),
         }
         drop(entered);
@@ -164,6 +169,21 @@ impl Simulation {
             (Err(Some(why)), _) => panic!("{why}"),
             (Err(None), _) | (Ok(()), None) => resume_unwind(Box::new(Stopped)),
         }
+    }
+
+    /// Calls something that is done by this one, whose turn it is not.
+    pub(super) fn as_who(&self, who: Option<Who>, f: impl FnOnce()) {
+        let mut state = self.state.lock();
+        let who = who.unwrap_or_else(|| state.running.clone());
+        let running = std::mem::replace(&mut state.running, who);
+        drop(state);
+        f();
+        self.state.lock().running = running;
+    }
+
+    /// What the future of a frame has done takes place.
+    fn settle_frame(&self, inner: &Inner, id: u64) {
+        self.settle(inner, Runner::Frame(id), |_| true);
     }
 
     /// Polls a frame that was drawn.
@@ -183,12 +203,15 @@ impl Simulation {
 
 impl<'a> Open<'a> {
     fn new(simulation: &'a Simulation, inner: &'a Arc<Inner>, id: u64, call: Pointer) -> Self {
+        // What is waited for may depend on what was done before.
+        simulation.settle_own(inner);
         let lent = current::lends_its_count(inner);
         if !lent {
             inner.rise();
         }
         let mut state = simulation.state.lock();
-        let running = state.running.clone();
+        let origin = state.origin().child();
+        let (running, turn) = (state.running.clone(), state.turn.take());
         let is_late = state.failure.is_some();
         if state.frames.is_empty() || is_late {
             state.last_step = state.step.saturating_add(simulation.plan.steps);
@@ -202,6 +225,7 @@ impl<'a> Open<'a> {
             id,
             who,
             rank,
+            origin,
             state: Progress::Ready,
             call,
         });
@@ -216,6 +240,7 @@ impl<'a> Open<'a> {
             is_late,
             outer,
             running,
+            turn,
         }
     }
 
@@ -227,6 +252,7 @@ impl<'a> Open<'a> {
         } = self;
         let problem = loop {
             if simulation.state.lock().is_done(self.id) {
+                simulation.settle_frame(inner, self.id);
                 return Ok(());
             }
             match simulation.step(inner, self.is_late) {
@@ -237,7 +263,7 @@ impl<'a> Open<'a> {
             }
         };
         if simulation.plan.judged && !self.is_late {
-            simulation.fail(problem);
+            simulation.fail_waiting(inner, problem);
             return Err(None);
         }
         let trace = simulation.state.lock().trace.text();
@@ -252,6 +278,7 @@ impl Drop for Open<'_> {
         let closed = state.frames.pop();
         let counted = closed.is_some_and(|frame| frame.state != Progress::Idle);
         state.running = self.running.clone();
+        state.turn = self.turn;
         let is_inside = self.outer.is_some() && !state.frames.is_empty();
         instant::simulate(if is_inside {
             Some(state.now)
@@ -299,30 +326,35 @@ impl State {
             _ if done => Progress::Done,
             Progress::Again => {
                 frame.rank = ready.yielded().unwrap_or(frame.rank);
-                ready.push(Entry::Frame(id), frame.rank);
                 Progress::Ready
             }
             _ => Progress::Idle,
         };
-        frame.state == Progress::Idle
+        let (is_ready, is_idle) = (
+            frame.state == Progress::Ready,
+            frame.state == Progress::Idle,
+        );
+        if is_ready {
+            self.offer_frame(id);
+        }
+        is_idle
     }
 
     /// Wakes a frame; says whether it had waited.
-    fn wake_frame(&mut self, id: u64) -> bool {
-        let State { frames, ready, .. } = self;
-        let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
+    pub(super) fn wake_frame(&mut self, id: u64) -> bool {
+        let Some(frame) = self.frame(id) else {
             return false;
         };
         let waited = frame.state == Progress::Idle;
+        let who = frame.who.clone();
         match frame.state {
             Progress::Idle => {
                 frame.state = Progress::Ready;
-                ready.push(Entry::Frame(id), frame.rank);
+                self.offer_frame(id);
             }
             Progress::Polled => frame.state = Progress::Again,
             Progress::Ready | Progress::Again | Progress::Done => return false,
         }
-        let who = frame.who.clone();
         self.add(What::Wakes(who));
         waited
     }
@@ -344,6 +376,9 @@ impl Wake for FrameWaker {
         };
         // (V3) First; whoever wakes is counted, or from outside.
         self.runtime.rise();
+        if simulation.defers_wake(self.id) {
+            return;
+        }
         let waited = simulation.state.lock().wake_frame(self.id);
         if !waited {
             self.runtime.fall();

@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Simulation;
+use super::script::Script;
 use super::state::State;
+use super::waits::Lines;
 use crate::error::Unjoined;
 use crate::instant::Instant;
 use crate::runtime::asks::{self, Edge};
@@ -21,6 +23,8 @@ pub enum Problem {
     Deadlock(String),
     /// These actors had to be cancelled by the shutdown that follows a run.
     Cancelled(Vec<String>),
+    /// It did something else than another run with the same seed. See [what it needs](crate::sim#what-it-needs).
+    NotDeterministic,
     /// It has taken too many steps, and is not over.
     Steps {
         /// As many as it may take.
@@ -38,6 +42,10 @@ impl fmt::Display for Problem {
             Problem::Cancelled(actors) => {
                 write!(f, "the shutdown had to cancel {}", actors.join(", "))
             }
+            Problem::NotDeterministic => f.write_str(
+                "the program is not deterministic: with the same seed it did something else the second time. \
+                 Iteration of a HashMap is the usual cause; `sim::random` draws numbers from the seed",
+            ),
             Problem::Steps { most, waits } => {
                 write!(f, "not over after {most} steps")?;
                 match waits {
@@ -55,6 +63,9 @@ pub(crate) struct Failed {
     pub(crate) problem: Problem,
     pub(crate) run: Ran,
     pub(crate) trace: String,
+    /// Who waits for what, a line each.
+    pub(crate) waits: Lines,
+    pub(crate) script: Script,
 }
 
 /// How far a run has come.
@@ -86,7 +97,21 @@ impl Simulation {
                 problem,
                 run: state.ran(),
                 trace: state.trace.text(),
+                waits: Lines::default(),
+                script: state.record.clone(),
             });
+        }
+    }
+
+    /// The same of a run that hangs: with what everybody waits for.
+    pub(super) fn fail_waiting(&self, inner: &Inner, problem: Problem) {
+        let lines = self.lines(inner);
+        self.fail(problem);
+        let mut state = self.state.lock();
+        if let Some(failure) = &mut state.failure
+            && failure.waits.is_empty()
+        {
+            failure.waits = lines;
         }
     }
 
@@ -114,7 +139,7 @@ impl Simulation {
     pub(in crate::runtime) fn judges_end(&self, inner: &Inner) -> bool {
         let waits = self.plan.judged.then(|| self.who_waits(inner)).flatten();
         waits
-            .map(|waits| self.fail(Problem::Deadlock(waits)))
+            .map(|waits| self.fail_waiting(inner, Problem::Deadlock(waits)))
             .is_some()
     }
 
@@ -149,7 +174,11 @@ impl Simulation {
                 Some(done) => format!("; {} could go on, but waits beneath it", done.who),
                 None => String::new(),
             };
-            format!("{who} waits, and nothing is left that could wake it{beneath}")
+            let what = match state.awaited_end() {
+                Some(of) => format!(" for the end of {of}"),
+                None => String::new(),
+            };
+            format!("{who} waits{what}, and nothing is left that could wake it{beneath}")
         })
     }
 

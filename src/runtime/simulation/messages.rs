@@ -8,7 +8,7 @@ use super::Simulation;
 use super::state::State;
 use super::trace::{Message, What};
 use crate::runtime::asks::{Edge, Who};
-use crate::task::{Passage, TaskInfo};
+use crate::task::{MessageInfo, Passage, TaskInfo};
 
 /// What is on its way to one actor.
 pub(super) struct Lane {
@@ -22,7 +22,7 @@ pub(super) struct Lane {
 }
 
 #[derive(Clone)]
-struct Sent {
+pub(super) struct Sent {
     message: Message,
     from: Who,
     /// If it has waited: the key of its place.
@@ -41,7 +41,7 @@ impl State {
         let id = actor.id();
         let begins = matches!(
             passage,
-            Passage::Sent(_) | Passage::AwaitsRoom(..) | Passage::FromSource(_)
+            Passage::Sent(_) | Passage::Arrived | Passage::AwaitsRoom(..) | Passage::FromSource(_)
         );
         if !begins && !self.lanes.contains_key(&id) {
             // The actor has ended, or the message is from before there was a trace.
@@ -54,27 +54,35 @@ impl State {
             .entry(id)
             .or_insert_with(|| Lane::new(label.clone()));
         let to = Who::Task(label);
-        let mut born = |name, key| {
+        let mut born = |info, key| {
             self.messages_born += 1;
             let message = Message {
                 number: self.messages_born,
-                name,
+                info,
             };
             let from = running.clone();
             Sent { message, from, key }
         };
         let event = match passage {
-            Passage::Sent(name) => {
+            Passage::Sent(info) => {
                 // While anybody waits nobody else is let in, so these were before.
                 self.sends_waiting -= lane.let_in(u64::MAX);
-                let sent = born(name, None);
-                let message = sent.message;
+                let sent = born(info, None);
+                let message = sent.message.clone();
                 lane.accepted.push_back(sent);
                 What::Sends(message, to)
             }
-            Passage::AwaitsRoom(name, key) => {
-                let sent = born(name, Some(key));
-                let message = sent.message;
+            Passage::Arrived => {
+                let Some(sent) = self.arriving.take() else {
+                    return;
+                };
+                let message = sent.message.clone();
+                lane.accepted.push_back(sent);
+                What::Arrives(message, to)
+            }
+            Passage::AwaitsRoom(info, key) => {
+                let sent = born(info, Some(key));
+                let message = sent.message.clone();
                 lane.keys.insert(key, message.number);
                 lane.line.insert(message.number, sent);
                 self.sends_waiting += 1;
@@ -110,6 +118,22 @@ impl State {
             Passage::FromSource(name) => What::FromSource(name),
         };
         self.add(event);
+    }
+
+    /// A message to this actor is sent, which is to come into its mailbox later.
+    pub(super) fn sent(&mut self, actor: TaskInfo, info: MessageInfo) -> Sent {
+        self.messages_born += 1;
+        let message = Message {
+            number: self.messages_born,
+            info,
+        };
+        let to = Who::Task(self.label(actor));
+        self.add(What::Sends(message.clone(), to));
+        Sent {
+            message,
+            from: self.running.clone(),
+            key: None,
+        }
     }
 
     /// Who waits for room in whose mailbox.
@@ -159,6 +183,13 @@ impl Lane {
         let number = self.keys.remove(&key);
         let left = number.and_then(|number| self.line.remove(&number));
         usize::from(left.is_some())
+    }
+
+    /// Whether it has a message of this sender.
+    pub(super) fn has_from(&self, from: &Who) -> bool {
+        self.accepted
+            .iter()
+            .any(|sent| sent.from.number() == from.number())
     }
 
     /// How many wait for room.

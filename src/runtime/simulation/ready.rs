@@ -29,10 +29,15 @@ impl Draw {
 
     /// From 0 to `end`, without `end`; zero if that is.
     pub(in crate::runtime) fn below(&mut self, end: u64) -> u64 {
-        let wide = u128::from(self.next()) * u128::from(end);
-        // The upper half of a product is below the factor, so it fits.
-        (wide >> u64::BITS) as u64
+        below(self.next(), end)
     }
+}
+
+/// The same of a number that was drawn.
+pub(super) fn below(drawn: u64, end: u64) -> u64 {
+    let wide = u128::from(drawn) * u128::from(end);
+    // The upper half of a product is below the factor, so it fits.
+    (wide >> u64::BITS) as u64
 }
 
 /// How the next one is chosen.
@@ -157,6 +162,22 @@ impl<T> Ready<T> {
                 ranked.changes -= u64::from(lower);
                 Some((item, lower))
             }
+        }
+    }
+
+    /// What is ready in any order, the oldest first.
+    pub(in crate::runtime) fn unordered(&self) -> &[T] {
+        match &self.order {
+            Order::Any(items) => items,
+            Order::Ranked(_) => &[],
+        }
+    }
+
+    /// Takes one of these.
+    pub(in crate::runtime) fn take_unordered(&mut self, at: usize) -> Option<T> {
+        match &mut self.order {
+            Order::Any(items) if at < items.len() => Some(items.remove(at)),
+            _ => None,
         }
     }
 

@@ -3,15 +3,19 @@
 //! Whatever is kept by the number of the process or by an address is looked up and never listed: in what
 //! is drawn and told, tasks and actors have the numbers of this simulation, in the order of their births.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::closing::Closing;
+use super::effects::{Pending, Runner, Turn};
 use super::frames::{Frame, Pointer};
 use super::judging::Failed;
-use super::messages::Lane;
+use super::messages::{Lane, Sent};
+use super::ready::below;
+use super::script::{Origin, Reading, Script};
 use super::trace::{Trace, What};
-use super::{Draw, Lives, Ready};
+use super::waits::Waits;
+use super::{Draw, Lives, Ready, Schedule};
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::policy::Plan;
@@ -23,7 +27,6 @@ const STEP: Duration = Duration::from_micros(1);
 
 pub(super) struct State {
     pub(super) ready: Ready<Entry>,
-    pub(super) draw: Draw,
     pub(super) now: Instant,
     pub(super) step: u64,
     /// After which step it has taken too many.
@@ -45,6 +48,28 @@ pub(super) struct State {
     /// How many runnables became ready.
     pub(super) pushed: u64,
     pub(super) frames: Vec<Frame>,
+    /// The innermost turn under way, if none of its effects takes place just now.
+    pub(super) turn: Option<Turn>,
+    /// How many of [`TURNS`](crate::runtime::policy::TURNS) turns are split.
+    pub(super) splits: u64,
+    /// What draws and spawns in no turn.
+    pub(super) outside: Origin,
+    /// Who had turns until now.
+    pub(super) record: Script,
+    /// Who is to have them, if that is not drawn.
+    pub(super) reading: Option<Reading>,
+    /// When the timers fire that are armed.
+    pub(super) fires: BTreeSet<Instant>,
+    /// What turns have done that is still to take effect.
+    pub(super) pending: BTreeMap<Runner, Pending>,
+    /// How many effects were kept; begins again when there are too many.
+    pub(super) effects_born: u32,
+    /// Of which of these the task or actor has ended.
+    pub(super) ended: HashMap<u64, Runner>,
+    /// What the pending futures of each wait for.
+    pub(super) waits: BTreeMap<Runner, Vec<Waits>>,
+    /// The message that comes into its mailbox just now.
+    pub(super) arriving: Option<Sent>,
     /// What is due on each pinned thread, by the key of its seat.
     pub(super) seats: HashMap<usize, VecDeque<Due>>,
     /// Who does what happens now.
@@ -63,6 +88,8 @@ pub(super) enum Entry {
     /// are as many of these as are due there.
     Seat(usize),
     Frame(u64),
+    /// The next effect of a turn that is over.
+    Effect(Runner),
 }
 
 /// A runnable whose turn is to come.
@@ -79,32 +106,45 @@ pub(super) struct Tracked {
     pub(super) label: TaskInfo,
     pub(super) rank: u64,
     pub(super) home: Lives,
+    pub(super) origin: Origin,
 }
 
 /// What tells a task or actor from all others that live.
 pub(super) fn identity(task: &TaskInfo) -> u64 {
-    // A task's is an address, and so even.
     if task.is_actor() {
-        task.id() << 1 | 1
+        identity_of_actor(task.id())
     } else {
         task.id()
     }
+}
+
+pub(super) fn identity_of_actor(id: u64) -> u64 {
+    // A task's is an address, and so even.
+    id << 1 | 1
 }
 
 /// What comes next.
 pub(super) enum Next {
     Frame(u64, Pointer),
     Task(Runnable, Lives),
+    Effect(Runner),
 }
 
 impl State {
-    pub(super) fn new(plan: &Plan) -> Self {
-        let (draw, schedule) = plan.begin();
-        let mut of_time = draw.clone();
-        let of_order = Draw::new(of_time.next());
+    pub(super) fn new(plan: &Plan, script: Option<Script>) -> Self {
+        let (mut draw, drawn) = plan.begin();
+        let schedule = match script {
+            Some(_) => Schedule::Random,
+            None => drawn,
+        };
+        let of_order = Draw::new(draw.next());
         State {
             ready: Ready::new(schedule, of_order),
-            draw: of_time,
+            splits: plan.splits(&mut draw),
+            outside: Origin::new(draw.next()),
+            record: Script::default(),
+            reading: script.map(Reading::new),
+            fires: BTreeSet::new(),
             now: Instant::ZERO,
             step: 0,
             last_step: 0,
@@ -117,6 +157,12 @@ impl State {
             frames_born: 0,
             pushed: 0,
             frames: Vec::new(),
+            turn: None,
+            pending: BTreeMap::new(),
+            effects_born: 0,
+            ended: HashMap::new(),
+            waits: BTreeMap::new(),
+            arriving: None,
             seats: HashMap::new(),
             running: Who::Other("outside"),
             trace: Trace::new(plan.trace),
@@ -132,7 +178,7 @@ impl State {
         task: &TaskInfo,
         again: bool,
         home: &Lives,
-        keep: bool,
+        (keep, is_here): (bool, bool),
     ) {
         let identity = identity(task);
         let event = match self.tasks.get(&identity) {
@@ -140,11 +186,14 @@ impl State {
             Some(_) => None,
             None => {
                 self.tasks_born += 1;
+                self.ended.remove(&identity);
                 let label = task.clone().numbered(self.tasks_born);
+                let origin = self.origin().child();
                 let tracked = Tracked {
                     label: label.clone(),
                     rank: self.ready.rank(),
                     home: home.clone(),
+                    origin,
                 };
                 self.tasks.insert(identity, tracked);
                 if keep && task.is_actor() {
@@ -161,7 +210,6 @@ impl State {
             unreachable!("added just now")
         };
         tracked.rank = lowered.unwrap_or(tracked.rank);
-        let rank = tracked.rank;
         self.pushed += 1;
         let age = self.pushed;
         let due = Due {
@@ -169,6 +217,15 @@ impl State {
             identity,
             age,
         };
+        if let Some(due) = self.defer_ready(due, home, is_here) {
+            self.enqueue(due, home);
+        }
+    }
+
+    /// Puts a runnable among what is ready.
+    pub(super) fn enqueue(&mut self, due: Due, home: &Lives) {
+        let tracked = self.tasks.get(&due.identity);
+        let rank = tracked.map_or(0, |tracked| tracked.rank);
         let entry = match home {
             Lives::Seat(seat) => {
                 let key = seat.key();
@@ -183,7 +240,7 @@ impl State {
     /// Draws what comes next of all that is ready.
     pub(super) fn next(&mut self) -> Option<Next> {
         loop {
-            let (entry, lower) = self.ready.pop()?;
+            let (entry, lower) = self.pop()?;
             if lower {
                 let rank = self.ready.changed();
                 match &entry {
@@ -193,6 +250,7 @@ impl State {
                         }
                     }
                     Entry::Seat(_) => {}
+                    Entry::Effect(runner) => self.lower_pending(*runner, rank),
                     Entry::Frame(id) => {
                         if let Some(frame) = self.frame(*id) {
                             frame.rank = rank;
@@ -205,22 +263,103 @@ impl State {
             let due = match entry {
                 Entry::Frame(id) => match self.take_frame(id) {
                     Some((who, call)) => {
-                        self.begin_step(who);
+                        self.begin_turn(who, Some(Runner::Frame(id)));
                         return Some(Next::Frame(id, call));
+                    }
+                    None => continue,
+                },
+                Entry::Effect(runner) => match self.take_pending(runner) {
+                    Some(who) => {
+                        self.step += 1;
+                        self.running = who;
+                        self.record_step(self.key_of(runner));
+                        return Some(Next::Effect(runner));
                     }
                     None => continue,
                 },
                 Entry::Task(due) => due,
                 Entry::Seat(key) => self.take_first(key),
             };
+            let runner = self.runner_of(due.identity);
             let tracked = self.tasks.get(&due.identity);
             let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
             let label = tracked.map(|tracked| tracked.label.clone());
             let who = label.unwrap_or_else(|| due.runnable.info());
             self.count_out(due.age);
-            self.begin_step(Who::Task(who));
+            self.begin_turn(Who::Task(who), runner);
             return Some(Next::Task(due.runnable, home));
         }
+    }
+
+    /// What comes next, and whether it is to be lowered instead: as the script says, or drawn.
+    fn pop(&mut self) -> Option<(Entry, bool)> {
+        let Some(mut reading) = self.reading.take() else {
+            return self.ready.pop();
+        };
+        let keys: Vec<u64> = self
+            .ready
+            .unordered()
+            .iter()
+            .map(|entry| self.key(entry))
+            .collect();
+        let last = self.record.steps.last().copied();
+        let at = reading.choose(&keys, last);
+        self.reading = Some(reading);
+        Some((self.ready.take_unordered(at)?, false))
+    }
+
+    /// The key of whoever goes on with this.
+    fn key(&self, entry: &Entry) -> u64 {
+        let task = |identity| self.tasks.get(&identity).map(|tracked| tracked.origin.key);
+        let key = match entry {
+            Entry::Task(due) => task(due.identity),
+            Entry::Seat(seat) => {
+                let first = self.seats.get(seat).and_then(VecDeque::front);
+                first.and_then(|due| task(due.identity))
+            }
+            Entry::Frame(id) => {
+                let mut frames = self.frames.iter();
+                frames
+                    .find(|frame| frame.id == *id)
+                    .map(|frame| frame.origin.key)
+            }
+            Entry::Effect(runner) => Some(self.key_of(*runner)),
+        };
+        key.unwrap_or(0)
+    }
+
+    /// Somebody with this key goes on.
+    fn record_step(&mut self, key: u64) {
+        self.record.steps.push(key);
+        let overtaken = self
+            .pending
+            .values()
+            .filter_map(|pending| pending.overtaken_by(key));
+        self.record.splits.extend(overtaken);
+    }
+
+    /// Of whoever has the turn, or of what is outside.
+    pub(super) fn origin(&mut self) -> &mut Origin {
+        let State {
+            turn,
+            tasks,
+            frames,
+            outside,
+            ..
+        } = self;
+        let of_turn = match turn.map(|turn| turn.runner) {
+            Some(Runner::Task { identity, .. }) => {
+                tasks.get_mut(&identity).map(|task| &mut task.origin)
+            }
+            Some(Runner::Frame(id)) => {
+                let mut frames = frames.iter_mut();
+                frames
+                    .find(|frame| frame.id == id)
+                    .map(|frame| &mut frame.origin)
+            }
+            None => None,
+        };
+        of_turn.unwrap_or(outside)
     }
 
     /// The oldest of what is due on a seat.
@@ -236,7 +375,14 @@ impl State {
         first.expect("as many are due as there are entries")
     }
 
-    pub(super) fn begin_step(&mut self, who: Who) {
+    fn begin_turn(&mut self, who: Who, runner: Option<Runner>) {
+        self.turn = runner.map(Turn::new);
+        if let Some(runner) = runner {
+            self.waits.remove(&runner);
+        }
+        self.origin().turns += 1;
+        let key = self.origin().key;
+        self.record_step(key);
         self.step += 1;
         self.now = self.now + STEP;
         instant::simulate(Some(self.now));
@@ -247,6 +393,28 @@ impl State {
     /// Whoever ran does not any more.
     pub(super) fn rests(&mut self) {
         self.running = Who::Other("outside");
+        self.turn = None;
+    }
+
+    /// When a timer fires that is due then: half of all in time, a quarter late by any amount up to so many
+    /// nanoseconds, and a quarter, if it can be, when another one fires or up to two steps later.
+    pub(super) fn fires_at(&mut self, deadline: Instant, most: u64) -> Instant {
+        let (kind, amount) = (below(self.origin().draw(), 4), self.origin().draw());
+        let last = deadline + Duration::from_nanos(most);
+        self.fires = self.fires.split_off(&self.now);
+        let near = self.fires.range(deadline..last).count() as u64;
+        let fires = match kind {
+            0 | 1 => deadline,
+            2 if near > 0 => {
+                let steps = below(amount.rotate_left(32), 3) as u32;
+                let meets = self.fires.range(deadline..last);
+                let meets = meets.copied().nth(below(amount, near) as usize);
+                (meets.unwrap_or(deadline) + STEP * steps).min(last)
+            }
+            _ => deadline + Duration::from_nanos(below(amount, most)),
+        };
+        self.fires.insert(fires);
+        fires
     }
 
     pub(super) fn add(&mut self, what: What) {
@@ -266,7 +434,12 @@ impl State {
 
     /// It has come to its end.
     pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<Lane>) {
-        let tracked = self.tasks.remove(&identity(task));
+        let identity = identity(task);
+        if let Some(runner) = self.runner_of(identity) {
+            self.waits.remove(&runner);
+            self.ended.insert(identity, runner);
+        }
+        let tracked = self.tasks.remove(&identity);
         if let Some(tracked) = &tracked {
             self.add(What::Ends(Who::Task(tracked.label.clone())));
         }

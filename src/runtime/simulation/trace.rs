@@ -9,6 +9,7 @@ use std::fmt::{self, Write};
 
 use crate::instant::Instant;
 use crate::runtime::asks::Who;
+use crate::task::MessageInfo;
 
 /// How many events are kept for each step of the trace, in the mean.
 const EVENTS_A_STEP: usize = 16;
@@ -35,18 +36,21 @@ pub(in crate::runtime) enum What {
     Spawns(Who),
     Wakes(Who),
     Sends(Message, Who),
+    /// It was sent before, and comes into the mailbox now.
+    Arrives(Message, Who),
     AwaitsRoom(Message, Who),
     GivesUp(Who),
     Receives(Message, Who),
     FromSource(&'static str),
     Ends(Who),
+    Notes(String),
 }
 
-/// A message: its number among all of the run, and its type.
-#[derive(Clone, Copy)]
+/// A message: its number among all of the run, and what is shown of it.
+#[derive(Clone)]
 pub(in crate::runtime) struct Message {
     pub(in crate::runtime) number: u64,
-    pub(in crate::runtime) name: &'static str,
+    pub(in crate::runtime) info: MessageInfo,
 }
 
 impl Trace {
@@ -111,7 +115,7 @@ impl Trace {
                     What::Ends(ended) if ended.number() == who.number() => {
                         parts.push("ends".into());
                     }
-                    // Whoever is sent a message is woken for it, mostly.
+                    // A message mostly arrives when it is sent, and wakes whom it is sent to.
                     _ if what.follows(last) => {}
                     _ => parts.push(what.to_string()),
                 }
@@ -133,9 +137,12 @@ impl Trace {
 }
 
 impl What {
-    /// Whether it is the wake-up of whom this message was sent to.
+    /// Whether it is the arrival of this message, or the wake-up of whom it was sent to.
     fn follows(&self, before: &What) -> bool {
-        matches!((before, self), (What::Sends(_, to), What::Wakes(woken))
+        if let (What::Sends(sent, _), What::Arrives(arrived, _)) = (before, self) {
+            return sent.number == arrived.number;
+        }
+        matches!((before, self), (What::Sends(_, to) | What::Arrives(_, to), What::Wakes(woken))
             if to.number() == woken.number())
     }
 
@@ -151,6 +158,8 @@ impl What {
             What::Receives(message, from) => (7, message.number, from.number()),
             What::FromSource(_) => (8, 0, 0),
             What::Ends(who) => (9, 0, who.number()),
+            What::Notes(_) => (11, 0, 0),
+            What::Arrives(message, to) => (10, message.number, to.number()),
         }
     }
 }
@@ -162,40 +171,68 @@ impl fmt::Display for What {
             What::Spawns(who) => write!(f, "spawns {who}"),
             What::Wakes(who) => write!(f, "wakes {who}"),
             What::Sends(message, to) => write!(f, "sends {message} to {to}"),
+            What::Arrives(message, to) => write!(f, "{message} arrives at {to}"),
             What::AwaitsRoom(message, to) => write!(f, "waits to send {message} to {to}"),
             What::GivesUp(to) => write!(f, "gives up sending to {to}"),
             What::Receives(message, from) => write!(f, "gets {message} from {from}"),
             What::FromSource(name) => write!(f, "gets {} from a source of its own", short(name)),
             What::Ends(who) => write!(f, "{who} ends"),
+            What::Notes(text) => write!(f, "notes {text:?}"),
         }
     }
 }
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{} {}", self.number, short(self.name))
+        match &self.info.text {
+            Some(text) => write!(f, "#{} {text}", self.number),
+            None => write!(f, "#{} {}", self.number, short(self.info.name)),
+        }
     }
 }
 
-/// The name of a type without the paths in it.
+/// The name of a type without the paths in it; of what is in a function or a closure only its own name.
 fn short(name: &str) -> String {
     let mut short = String::new();
     let mut rest = name;
-    while !rest.is_empty() {
+    while let Some(first) = rest.chars().next() {
         let word = rest
-            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '{' | '}' | '#')))
             .unwrap_or(rest.len());
-        let (head, tail) = rest.split_at(word);
-        match tail.strip_prefix("::") {
-            // A path goes on.
-            Some(after) => rest = after,
-            None => {
-                let mut after = tail.chars();
+        let (head, tail) = rest.split_at(word.max(first.len_utf8()));
+        // A path goes on.
+        rest = match tail.strip_prefix("::") {
+            Some(after) if word > 0 => after,
+            _ => {
                 short.push_str(head);
-                short.extend(after.next());
-                rest = after.as_str();
+                tail
             }
-        }
+        };
     }
     short
+}
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn the_name_of_a_type_has_no_paths_also_where_it_is_local_to_a_function() {
+        for (name, shown) in [
+            ("u32", "u32"),
+            ("bank::Account", "Account"),
+            ("bank::audit::{{closure}}::Message", "Message"),
+            (
+                "bank::audit::{{closure}}::{{closure}}#1::Message",
+                "Message",
+            ),
+            ("core::option::Option<a::b::C>", "Option<C>"),
+            ("(a::B, &[c::D; 3])", "(B, &[D; 3])"),
+            ("fn(a::B) -> c::D", "fn(B) -> D"),
+            ("dyn a::B<c::D> + e::F", "dyn B<D> + F"),
+            ("a::f::{{closure}}", "{{closure}}"),
+        ] {
+            assert_eq!(short(name), shown);
+        }
+    }
 }

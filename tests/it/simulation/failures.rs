@@ -350,19 +350,18 @@ fn panic_quietly() {
 
 #[test]
 fn exploring_stops_at_the_first_seed_that_fails_and_says_how_to_run_it_again() {
-    let mut runs = 0;
+    let mut last = 0;
     let here = line!() + 2;
     let (text, file, line) = panic_of(|| {
-        sim::explore(0..1000, || {
-            runs += 1;
-            let run = runs;
+        sim::explore(0..1000, |seed: u64| {
+            last = seed;
             async move {
                 spawn(async {}).await;
-                assert!(run < 7, "bomb");
+                assert!(seed < 6, "bomb");
             }
         });
     });
-    assert_eq!((file.as_str(), line, runs), (file!(), here, 7));
+    assert_eq!((file.as_str(), line, last), (file!(), here, 6));
     assert!(text.starts_with("seed 6: main panicked: bomb\n"), "{text}");
     assert!(
         text.contains("to run it again: greenroom::sim::run(6, ..)\n"),
@@ -468,7 +467,13 @@ fn sends_that_wait_are_found_also_when_the_future_is_done() {
             sleep(Duration::from_secs(3600)).await;
         });
         match failure.unwrap_err().problem() {
-            Problem::Deadlock(who) => assert!(["a → b → a", "b → a → b"].contains(&&**who)),
+            // What `a` sends to `b` may come before what `main` does, and then `b` fills itself.
+            Problem::Deadlock(who) => {
+                assert!(
+                    ["a → b → a", "b → a → b", "b → b"].contains(&&**who),
+                    "{who}"
+                );
+            }
             other => panic!("{other}"),
         }
     }

@@ -1,0 +1,226 @@
+//! What is done to an actor that lives in a simulation, whose turns may be split.
+//!
+//! In a split turn a message is accepted at once: its place in the mailbox is reserved. It comes into the mailbox
+//! when that is drawn, in the order in which the turn did things. Before a turn looks at an actor, what both did
+//! takes effect.
+
+#![expect(
+    unsafe_code,
+    reason = "messages without their type; see A1 and A2 in cell.rs"
+)]
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+use super::core::{At, Core};
+use super::held::Held;
+use crate::contain::{attempt, contain};
+use crate::error::{SendError, TellError};
+use crate::mailbox::Refused;
+use crate::runtime::current;
+use crate::task::{MessageInfo, Passage};
+
+/// How many characters of a message a trace shows at most.
+const SHOWN: usize = 200;
+
+impl<M> Core<M> {
+    /// What a trace says of a message.
+    pub(super) fn message_info(&self, message: &M) -> MessageInfo {
+        let show = self.mailbox.show();
+        let text = show.map(|show| {
+            let shown = attempt(|| show(message));
+            let text = shown.unwrap_or_else(|_| "(its Debug panicked)".to_owned());
+            match text.char_indices().nth(SHOWN) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
+        });
+        MessageInfo {
+            text: text.map(Into::into),
+            ..MessageInfo::of::<M>()
+        }
+    }
+
+    /// This thread is about to look at the actor.
+    #[inline]
+    pub(super) fn observe(&self) {
+        if self.header.is_traced() {
+            settle_actor(self.header.id());
+        }
+    }
+}
+
+impl<M> Core<M> {
+    /// This thread waits for the end of the actor.
+    #[inline]
+    pub(super) fn awaits_end(&self) {
+        if self.header.is_traced() {
+            self.await_end();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn await_end(&self) {
+        let _ = current::simulated(|simulation, _| simulation.awaits_end(&self.info()));
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn settle_actor(id: u64) {
+    let _ = current::simulated(|simulation, inner| simulation.settle_actor(inner, id));
+}
+
+/// This thread waits for a message in a simulation.
+#[cold]
+#[inline(never)]
+pub(super) fn await_message() {
+    let _ = current::simulated(|simulation, _| simulation.awaits_message());
+}
+
+/// What this thread did before takes effect, if it runs a split turn.
+#[cold]
+#[inline(never)]
+pub(super) fn settle() {
+    let _ = current::simulated(|simulation, inner| simulation.settle_own(inner));
+}
+
+/// Whether something that this thread did is still to take effect.
+#[cold]
+#[inline(never)]
+pub(super) fn is_pending() -> bool {
+    current::simulated(|simulation, _| simulation.has_own()) == Some(true)
+}
+
+impl<M> At<'_, M> {
+    /// Has messages shown like this in traces, if there are any.
+    #[cold]
+    pub(super) fn show_with(self, show: fn(&M) -> String) {
+        if self.header.is_traced() {
+            self.mailbox.show_with(show);
+        }
+    }
+
+    /// Whether what this thread does to the actor takes effect later.
+    fn is_deferred(self) -> bool {
+        let id = self.header.id();
+        self.header.is_traced()
+            && current::simulated(|simulation, inner| simulation.defers_to(inner, id)) == Some(true)
+    }
+
+    /// As [`At::tell`].
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
+        let is_deferred = self.is_deferred();
+        let told = match self.mailbox.reserve() {
+            Ok(()) if is_deferred => Ok(self.defer(message)),
+            Ok(()) => Ok(self.fill(message)),
+            Err(Refused::Full) => Err(TellError::Full(message)),
+            Err(Refused::Closed) => Err(TellError::Closed(message)),
+        };
+        if let Err(TellError::Closed(_)) = told {
+            self.observe();
+        }
+        told
+    }
+
+    /// Sends the message if that takes effect later; `None` if it is to be sent now, or has to wait.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_deferred(self, message: &mut Option<M>) -> Option<Result<(), SendError<M>>> {
+        if !self.is_deferred() {
+            return None;
+        }
+        let reserved = self.mailbox.reserve();
+        if reserved == Err(Refused::Full) {
+            // Its place in the line is one after what was done before.
+            settle();
+            return None;
+        }
+        let message = message.take()?;
+        Some(match reserved {
+            Ok(()) => Ok(self.defer(message)),
+            Err(_) => {
+                self.observe();
+                Err(SendError(message))
+            }
+        })
+    }
+
+    /// Reserves a place for a message that is made after that.
+    pub(super) fn reserve(self) -> Result<(), Refused> {
+        self.is_deferred();
+        let reserved = self.mailbox.reserve();
+        if reserved == Err(Refused::Closed) {
+            self.observe();
+        }
+        reserved
+    }
+
+    /// Has a message come later into the place that was reserved for it.
+    fn defer(self, message: M) {
+        let info = self.message_info(&message);
+        let mut message = ManuallyDrop::new(message);
+        // SAFETY: (A2) a reference is held; the message is of the cell's type, and given away.
+        let deliver = unsafe {
+            (self.header.vtable.delivery)(self.header(), Some(NonNull::from(&mut message).cast()))
+        };
+        let to = self.info();
+        let _ = current::simulated(|simulation, inner| {
+            simulation.defer_message(inner, to, info, deliver);
+        });
+    }
+
+    /// Closes the mailbox as a sender does, who may have sent something before.
+    pub(super) fn stop(self) {
+        if !self.is_deferred() {
+            return self.close();
+        }
+        // SAFETY: (A2) a reference is held.
+        let close = unsafe { (self.header.vtable.delivery)(self.header(), None) };
+        let _ = current::simulated(|simulation, inner| {
+            simulation.defer_close(inner, self.header.id(), close);
+        });
+    }
+}
+
+impl<M> At<'_, M> {
+    /// Fills a place that was reserved.
+    fn fill(self, message: M) {
+        let traced = self.header.is_traced();
+        let info = traced.then(|| self.message_info(&message));
+        self.put(message, || {
+            Passage::Sent(info.unwrap_or(MessageInfo::of::<M>()))
+        });
+    }
+
+    fn put(self, message: M, passage: impl FnOnce() -> Passage) {
+        match self.mailbox.fill(message) {
+            Ok(wake) => {
+                self.trace(passage);
+                self.pass_on(wake);
+            }
+            Err(refused) => {
+                self.undelivered(1);
+                contain(|| drop(refused));
+            }
+        }
+    }
+}
+
+impl<M> Held<M> {
+    /// Fills a place that was reserved, now or later.
+    pub(super) fn fill(&self, message: M) {
+        if self.at().is_deferred() {
+            return self.at().defer(message);
+        }
+        self.at().fill(message);
+    }
+
+    /// The same of a message that was sent before.
+    pub(super) fn arrive(&self, message: M) {
+        self.at().put(message, || Passage::Arrived);
+    }
+}

@@ -1,0 +1,113 @@
+//! The order of a run, written down so that it can be had again, in part or with changes.
+//!
+//! Whoever has a turn has a *key*, drawn from the seed by whoever spawned it. So a key stays the same when others
+//! run earlier or later, which the number of a task does not.
+
+use std::collections::HashSet;
+
+use super::ready::Draw;
+
+/// The key of whoever has a turn, and what it draws from the seed.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub(super) key: u64,
+    draw: Draw,
+    /// How many turns it has had.
+    pub(super) turns: u64,
+}
+
+impl Origin {
+    pub(super) fn new(key: u64) -> Self {
+        Origin {
+            key,
+            draw: Draw::new(key),
+            turns: 0,
+        }
+    }
+
+    /// A number from the seed.
+    pub(super) fn draw(&mut self) -> u64 {
+        self.draw.next()
+    }
+
+    /// Of what it spawns.
+    pub(super) fn child(&mut self) -> Self {
+        Origin::new(self.draw())
+    }
+}
+
+/// Who had turns, in their order, and which turns were split.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Script {
+    /// The keys. An effect that takes place has the key of its turn, and is a step as well.
+    pub(crate) steps: Vec<u64>,
+    /// The key and the number of each turn that is split.
+    pub(crate) splits: HashSet<(u64, u64)>,
+}
+
+impl Script {
+    /// How often another one went on than had the step before.
+    pub(crate) fn switches(&self) -> usize {
+        self.steps
+            .windows(2)
+            .filter(|pair| pair[0] != pair[1])
+            .count()
+    }
+
+    /// The same with the first steps only.
+    pub(crate) fn prefix(&self, steps: usize) -> Self {
+        Script {
+            steps: self.steps[..steps.min(self.steps.len())].to_vec(),
+            splits: self.splits.clone(),
+        }
+    }
+
+    /// The steps, those of one key that follow each other together: where each such block begins and ends.
+    pub(crate) fn blocks(&self) -> Vec<(usize, usize)> {
+        let mut blocks: Vec<(usize, usize)> = Vec::new();
+        for at in 0..self.steps.len() {
+            match blocks.last_mut() {
+                Some((first, end)) if self.steps[*first] == self.steps[at] => *end = at + 1,
+                _ => blocks.push((at, at + 1)),
+            }
+        }
+        blocks
+    }
+
+    /// The same with the steps `from..end` right after those before `to`, which is earlier.
+    pub(crate) fn moved(&self, (from, end): (usize, usize), to: usize) -> Self {
+        let mut moved = self.clone();
+        moved.steps[to..end].rotate_right(end - from);
+        moved
+    }
+}
+
+/// A script that is being followed.
+pub(super) struct Reading {
+    script: Script,
+    /// How many of its steps were taken.
+    at: usize,
+}
+
+impl Reading {
+    pub(super) fn new(script: Script) -> Self {
+        Reading { script, at: 0 }
+    }
+
+    /// Where among what is ready, of these keys with the oldest first, the next one is. What the script says and is
+    /// not ready is passed over; when it says nothing more, whoever had the last step goes on, or else the oldest.
+    pub(super) fn choose(&mut self, ready: &[u64], last: Option<u64>) -> usize {
+        let place = |key: u64| ready.iter().position(|&other| other == key);
+        while let Some(&key) = self.script.steps.get(self.at) {
+            self.at += 1;
+            if let Some(place) = place(key) {
+                return place;
+            }
+        }
+        last.and_then(place).unwrap_or(0)
+    }
+
+    pub(super) fn splits(&self, key: u64, turn: u64) -> bool {
+        self.script.splits.contains(&(key, turn))
+    }
+}

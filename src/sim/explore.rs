@@ -1,0 +1,191 @@
+//! Many seeds, one run each, until one fails.
+//!
+//! Now and then a run is repeated, which must do the same again. One that fails is made shorter before it is told.
+
+use std::future::Future;
+use std::panic::Location;
+
+use super::failure::Failure;
+use super::shrink::shrink;
+use crate::policy::Simulated;
+
+/// So many runs are repeated: each of this many, and the last.
+const REPEATED: usize = 8;
+/// Says which seed alone is to be run.
+const VARIABLE: &str = "GREENROOM_SEED";
+
+/// A program that a simulation can run again and again: a closure that returns its future.
+///
+/// It may have the seed as an argument, as `|seed: u64| async move { .. }`.
+pub trait Program<Arguments> {
+    /// Its future.
+    type Future: Future<Output = ()>;
+
+    /// Begins anew.
+    fn begin(&mut self, seed: u64) -> Self::Future;
+}
+
+impl<P, F> Program<()> for P
+where
+    P: FnMut() -> F,
+    F: Future<Output = ()>,
+{
+    type Future = F;
+
+    fn begin(&mut self, _seed: u64) -> F {
+        self()
+    }
+}
+
+impl<P, F> Program<(u64,)> for P
+where
+    P: FnMut(u64) -> F,
+    F: Future<Output = ()>,
+{
+    type Future = F;
+
+    fn begin(&mut self, seed: u64) -> F {
+        self(seed)
+    }
+}
+
+/// Runs a program with each of the seeds, until one fails.
+///
+/// The closure is called in the run. It is called more than once for some seeds: every eighth run, and the last,
+/// is repeated and must do the same again, and a run that fails is repeated to find a
+/// shorter one.
+///
+/// With `GREENROOM_SEED=n` in the environment only that seed is run.
+///
+/// # Panics
+/// With the first that fails: it says which seed that is, and how to run it again. Also if `GREENROOM_SEED` is no
+/// seed, a number up to 2⁶⁴ - 1.
+///
+/// ```
+/// use greenroom::{Context, sim, spawn};
+///
+/// async fn sum(mut cx: Context<u32>) -> u32 {
+///     let mut sum = 0;
+///     while let Some(number) = cx.recv().await {
+///         sum += number;
+///     }
+///     sum
+/// }
+///
+/// sim::explore(0..100, || async {
+///     let sum = spawn!(sum(_), name = "sum");
+///     for number in 1..=4 {
+///         let sum = sum.address();
+///         greenroom::spawn(async move { sum.tell(number).unwrap() }).detach();
+///     }
+///     assert_eq!(sum.join().await.unwrap(), 10);
+/// });
+/// ```
+#[track_caller]
+pub fn explore<P, Arguments>(seeds: impl IntoIterator<Item = u64>, program: P)
+where
+    P: Program<Arguments>,
+{
+    if let Err((seed, failure)) = try_all(&Simulated::new(0), seeds, program) {
+        let here = Location::caller();
+        panic!(
+            "{failure}or, at {here}: greenroom::sim::explore([{seed}], ..), or with {VARIABLE}={seed}"
+        );
+    }
+}
+
+/// Runs a program with each of the seeds, and these options, until one fails.
+///
+/// All of the options count but their seed. So does, as in [`explore`], `GREENROOM_SEED`.
+///
+/// # Panics
+/// As [`explore`].
+///
+/// ```
+/// use greenroom::policy::Simulated;
+/// use greenroom::{sim, time};
+/// use std::time::Duration;
+///
+/// // A busy machine, whose timers are up to 20 ms late.
+/// let busy = Simulated::new(0).late(Duration::from_millis(20));
+/// sim::explore_with(busy, 0..100, |seed: u64| async move {
+///     let nap = Duration::from_millis(seed % 10);
+///     let slept = time::timeout(Duration::from_millis(50), time::sleep(nap)).await;
+///     assert!(slept.is_ok());
+/// });
+/// ```
+#[track_caller]
+pub fn explore_with<P, Arguments>(
+    options: Simulated,
+    seeds: impl IntoIterator<Item = u64>,
+    program: P,
+) where
+    P: Program<Arguments>,
+{
+    if let Err((seed, failure)) = try_all(&options, seeds, program) {
+        let here = Location::caller();
+        panic!(
+            "{failure}or, at {here}: greenroom::sim::explore_with(.., [{seed}], ..), or with {VARIABLE}={seed}"
+        );
+    }
+}
+
+/// The first seed that fails, and how.
+#[track_caller]
+fn try_all<P, Arguments>(
+    options: &Simulated,
+    seeds: impl IntoIterator<Item = u64>,
+    mut program: P,
+) -> Result<(), (u64, Failure)>
+where
+    P: Program<Arguments>,
+{
+    if let Some(seed) = chosen_seed() {
+        return try_seed(options, seed, true, &mut program).map_err(|failure| (seed, failure));
+    }
+    let mut seeds = seeds.into_iter().enumerate().peekable();
+    while let Some((at, seed)) = seeds.next() {
+        let repeats = (at + 1) % REPEATED == 0 || seeds.peek().is_none();
+        try_seed(options, seed, repeats, &mut program).map_err(|failure| (seed, failure))?;
+    }
+    Ok(())
+}
+
+#[track_caller]
+fn chosen_seed() -> Option<u64> {
+    let value = std::env::var_os(VARIABLE)?;
+    let seed = value.to_str().and_then(|value| value.parse().ok());
+    match seed {
+        Some(seed) => Some(seed),
+        None => panic!(
+            "{VARIABLE} is {value:?}, and a seed is a number up to {}",
+            u64::MAX
+        ),
+    }
+}
+
+fn try_seed<P, Arguments>(
+    options: &Simulated,
+    seed: u64,
+    repeats: bool,
+    program: &mut P,
+) -> Result<(), Failure>
+where
+    P: Program<Arguments>,
+{
+    // Inside, where a panic of its own has the seed, too.
+    let mut run = |simulated: Simulated| simulated.try_run(async { program.begin(seed).await });
+    let first = match run(options.with_seed(seed)) {
+        Ok(first) => first,
+        Err(failure) => return Err(shrink(failure, options, run)),
+    };
+    if !repeats {
+        return Ok(());
+    }
+    let second = run(options.with_seed(seed));
+    match second {
+        Ok(second) if second.fingerprint == first.fingerprint => Ok(()),
+        Ok(second) => Err(options.with_seed(seed).not_deterministic(second)),
+        Err(failure) => Err(failure.not_again()),
+    }
+}

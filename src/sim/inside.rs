@@ -1,0 +1,38 @@
+//! What a program may call while a simulation runs it.
+
+use std::fmt::Display;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use crate::runtime::current;
+
+/// Returns a random number: in a simulation one from its seed, elsewhere one of the process.
+///
+/// A program that draws its random numbers here does the same again with the same seed.
+///
+/// ```
+/// use greenroom::sim;
+///
+/// let roll = || sim::run(7, async { sim::random() % 6 + 1 });
+/// assert_eq!(roll(), roll());
+/// ```
+pub fn random() -> u64 {
+    let seeded = current::simulated(|simulation, _| simulation.random());
+    seeded.unwrap_or_else(|| RandomState::new().build_hasher().finish())
+}
+
+/// Writes a line into the trace of the simulation that runs this; elsewhere it does nothing.
+///
+/// The text is made at once. It makes no difference to the [fingerprint](crate::sim::Run::fingerprint).
+///
+/// ```
+/// use greenroom::{policy::Simulated, sim};
+///
+/// let run = Simulated::new(1).try_run(async {
+///     sim::note(format_args!("{} tries are left", 3));
+///     panic!("bomb");
+/// });
+/// assert!(run.unwrap_err().trace().contains("main: notes \"3 tries are left\""));
+/// ```
+pub fn note(text: impl Display) {
+    let _ = current::simulated(|simulation, _| simulation.note(text.to_string()));
+}

@@ -1,0 +1,117 @@
+//! A run of a simulation: a future, all that comes of it, and the judgement of that.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::failure::{Failure, Run};
+use crate::contain::{Panic, contain};
+use crate::policy::Simulated;
+use crate::runtime::Runtime;
+use crate::runtime::simulation::{Failed, Lines, Problem, Ran, Script};
+
+/// Runs a future, and all that comes of it, as the seed says; then shuts down in order.
+///
+/// # Panics
+/// If the run fails, with the text of its [`Failure`].
+///
+/// ```
+/// use greenroom::{sim, time};
+/// use std::time::Duration;
+///
+/// let answer = sim::run(7, async {
+///     let task = greenroom::spawn(async { 40 + 2 });
+///     time::sleep(Duration::from_secs(3600)).await; // takes no time
+///     task.await
+/// });
+/// assert_eq!(answer, 42);
+/// ```
+#[track_caller]
+pub fn run<F: Future>(seed: u64, future: F) -> F::Output {
+    match Simulated::new(seed).try_run(future) {
+        Ok(run) => run.value,
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+impl Simulated {
+    /// The same with another seed.
+    pub(super) fn with_seed(&self, seed: u64) -> Self {
+        let mut simulated = Simulated::new(seed);
+        simulated.plan = self.plan;
+        simulated.plan.seed = seed;
+        simulated
+    }
+
+    /// The same in the order of this script.
+    pub(super) fn with_script(mut self, script: Script) -> Self {
+        self.script = Some(script);
+        self
+    }
+
+    /// The failure that a run with the same seed was another one.
+    pub(super) fn not_deterministic(&self, run: Run<()>) -> Failure {
+        let failed = Failed {
+            problem: Problem::NotDeterministic,
+            run: Ran {
+                steps: run.steps,
+                time: run.time,
+                fingerprint: run.fingerprint,
+            },
+            trace: String::new(),
+            waits: Lines::default(),
+            script: Script::default(),
+        };
+        Failure::new(failed, self.plan)
+    }
+
+    /// Runs a future, and all that comes of it; then shuts down in order.
+    ///
+    /// # Errors
+    /// The [`Failure`], if it is not in order.
+    ///
+    /// ```
+    /// use greenroom::policy::Simulated;
+    ///
+    /// let stuck = Simulated::new(3).try_run(std::future::pending::<()>()).unwrap_err();
+    /// assert!(stuck.to_string().starts_with("seed 3: deadlock: main waits"));
+    /// ```
+    pub fn try_run<F: Future>(mut self, future: F) -> Result<Run<F::Output>, Failure> {
+        self.plan.judged = true;
+        let plan = self.plan;
+        let runtime = match Runtime::builder().policy(self).build() {
+            Ok(runtime) => runtime,
+            Err(_) => unreachable!("no thread is started and no option is impossible"),
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));
+        let inner = runtime.inner().clone();
+        let Some(simulation) = inner.simulation() else {
+            unreachable!("it was built as one")
+        };
+        let value = match ended {
+            Ok(value) => Some(value),
+            Err(payload) => {
+                // If it has failed already the payload only says so.
+                let panic = Panic::new(payload);
+                simulation.fail(Problem::Panicked(format!("main panicked: {panic}")));
+                None
+            }
+        };
+        runtime.close();
+        let run = simulation.ran();
+        match (value, simulation.judge()) {
+            (Some(value), None) => Ok(Run {
+                value,
+                steps: run.steps,
+                time: run.time,
+                fingerprint: run.fingerprint,
+            }),
+            (value, failed) => {
+                contain(|| drop(value));
+                let Some(failed) = failed else {
+                    unreachable!("without a value it has failed")
+                };
+                Err(Failure::new(failed, plan))
+            }
+        }
+    }
+}

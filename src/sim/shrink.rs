@@ -1,0 +1,164 @@
+//! A failing run made shorter: the fewest context switches with which it still fails alike.
+//!
+//! A run follows a script, which is that of the failing one in part: its beginning, after which whoever had the
+//! last step goes on, or with steps of one task moved together. What fails alike and has fewer switches is the
+//! next to be made shorter. The same seed and program come to the same.
+
+use std::cell::Cell;
+use std::panic;
+use std::sync::Once;
+
+use super::failure::{Failure, Run};
+use crate::policy::Simulated;
+use crate::runtime::simulation::{Problem, Script};
+
+/// How many runs are tried at most.
+const TRIES: usize = 500;
+/// How many steps these take at most, in all.
+const STEPS: u64 = 2_000_000;
+
+struct Shrink<F> {
+    run: F,
+    options: Simulated,
+    tries: usize,
+    steps: u64,
+    best: Failure,
+}
+
+/// Gives the shortest failure that is found, which says how long the first one was.
+pub(super) fn shrink<F>(failure: Failure, options: &Simulated, mut run: F) -> Failure
+where
+    F: FnMut(Simulated) -> Result<Run<()>, Failure>,
+{
+    // What its panics say is known.
+    let _quiet = Quiet::enter();
+    let again = run(options.with_seed(failure.seed()));
+    if !matches!(&again, Err(again) if again.fingerprint() == failure.fingerprint()) {
+        return failure.not_again();
+    }
+    let length = failure.length();
+    let mut shrink = Shrink {
+        run,
+        options: options.with_seed(failure.seed()),
+        tries: TRIES,
+        steps: STEPS.saturating_sub(length.steps),
+        best: failure,
+    };
+    shrink.shorten_prefix();
+    while shrink.join_blocks() {}
+    shrink.best.shortened_from(length)
+}
+
+std::thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As long as this lives, panics on this thread print nothing.
+struct Quiet;
+
+impl Quiet {
+    fn enter() -> Self {
+        static HOOK: Once = Once::new();
+        // A thread that panics may not set a hook, and then this is of no matter.
+        if !std::thread::panicking() {
+            HOOK.call_once(|| {
+                let outer = panic::take_hook();
+                panic::set_hook(Box::new(move |info| {
+                    if !QUIET.get() {
+                        outer(info);
+                    }
+                }));
+            });
+        }
+        QUIET.set(true);
+        Quiet
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        QUIET.set(false);
+    }
+}
+
+impl<F> Shrink<F>
+where
+    F: FnMut(Simulated) -> Result<Run<()>, Failure>,
+{
+    /// Runs this; says whether it is the best one now.
+    fn improves(&mut self, script: Script) -> bool {
+        let most = self.best.length().steps.saturating_mul(2) + 100;
+        if self.tries == 0 || self.steps < most {
+            return false;
+        }
+        self.tries -= 1;
+        let options = self.options.with_seed(self.best.seed()).steps(most);
+        let tried = (self.run)(options.with_script(script));
+        self.steps -= match &tried {
+            Ok(run) => run.steps,
+            Err(failure) => failure.length().steps,
+        }
+        .min(most);
+        match tried {
+            Err(failure)
+                if is_alike(failure.problem(), self.best.problem())
+                    && failure.length() < self.best.length() =>
+            {
+                self.best.shorten(failure);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Halves what is left out at the end, until a step more is too many.
+    fn shorten_prefix(&mut self) {
+        let whole = self.best.script().clone();
+        let mut len = whole.steps.len();
+        let mut step = len;
+        while step > 0 {
+            if step <= len && self.improves(whole.prefix(len - step)) {
+                len -= step;
+            }
+            step /= 2;
+        }
+    }
+
+    /// Moves the steps of one task together, wherever that makes the run better; says whether it did anywhere.
+    fn join_blocks(&mut self) -> bool {
+        let mut has_improved = false;
+        let mut from_end = 0;
+        loop {
+            let script = self.best.script().clone();
+            let blocks = script.blocks();
+            let Some(at) = blocks.len().checked_sub(from_end + 1) else {
+                return has_improved;
+            };
+            let (begin, end) = blocks[at];
+            let key = script.steps[begin];
+            let before = blocks[..at].iter().rev();
+            let joined = before
+                .clone()
+                .find(|(begin, _)| script.steps[*begin] == key)
+                .is_some_and(|&(first, last)| {
+                    self.improves(script.moved((begin, end), last))
+                        || self.improves(script.moved((last, begin), first))
+                });
+            has_improved |= joined;
+            if !joined {
+                from_end += 1;
+            }
+        }
+    }
+}
+
+/// Whether it is the same problem but for numbers in its text.
+fn is_alike(one: &Problem, other: &Problem) -> bool {
+    let words = |problem: &Problem| {
+        let text = problem.to_string();
+        text.chars()
+            .filter(|c| !c.is_ascii_digit())
+            .collect::<String>()
+    };
+    std::mem::discriminant(one) == std::mem::discriminant(other) && words(one) == words(other)
+}

@@ -1,0 +1,158 @@
+//! Many seeds: which are run, which twice, and how a failing run is made shorter.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use greenroom::policy::Simulated;
+use greenroom::{Context, sim, spawn, time};
+
+use crate::child::{command, is_for};
+use crate::support::panic_of;
+
+#[test]
+fn every_eighth_run_and_the_last_are_repeated() {
+    let mut seeds = Vec::new();
+    sim::explore(10..21, |seed: u64| {
+        seeds.push(seed);
+        async {}
+    });
+    let mut wanted: Vec<u64> = (10..21).chain([17, 20]).collect();
+    wanted.sort_unstable();
+    assert_eq!(seeds, wanted);
+}
+
+#[test]
+fn a_program_that_is_not_deterministic_is_told_so_with_the_usual_cause() {
+    let (text, ..) = panic_of(|| {
+        sim::explore(0..100, || async {
+            time::sleep(Duration::from_nanos(
+                RandomState::new().build_hasher().finish() >> 30,
+            ))
+            .await;
+        });
+    });
+    for part in ["seed 7: the program is not deterministic", "HashMap"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    // Also where it fails, but not each time.
+    let runs = AtomicU64::new(0);
+    let (text, ..) = panic_of(|| {
+        sim::explore(0..100, || {
+            let run = runs.fetch_add(1, Ordering::Relaxed);
+            async move { assert!(run != 3, "bomb") }
+        });
+    });
+    for part in [
+        "seed 3: main panicked: bomb\n",
+        "the program is not deterministic",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+#[test]
+fn the_options_of_explore_with_hold_for_each_seed() {
+    let gap = Duration::from_millis(5);
+    let overtakes = |late| {
+        let options = Simulated::new(0).late(late);
+        move || {
+            sim::explore_with(options, 0..200, move || async move {
+                let timer = spawn(time::sleep(Duration::from_millis(10)));
+                time::sleep(Duration::from_millis(10) + gap).await;
+                assert!(timer.is_finished(), "overtaken");
+            });
+        }
+    };
+    overtakes(Duration::from_millis(1))();
+    let (text, ..) = panic_of(overtakes(2 * gap));
+    assert!(text.contains("overtaken"), "{text}");
+    assert!(
+        text.contains(".late(Duration::from_nanos(10000000)).try_run(..)"),
+        "{text}"
+    );
+}
+
+/// Forwards what it gets, so that there is something to do beside.
+async fn idle(mut cx: Context<u32>) {
+    while cx.recv().await.is_some() {}
+}
+
+#[test]
+fn a_failing_run_is_made_shorter_and_both_lengths_are_told() {
+    let (text, ..) = panic_of(|| {
+        sim::explore(0..1000, || async {
+            let idlers: Vec<_> = (0..5).map(|_| spawn!(idle(_))).collect();
+            let noise = idlers.iter().map(|idler| {
+                let idler = idler.address();
+                spawn(async move {
+                    for number in 0..10 {
+                        idler.tell(number).unwrap();
+                        greenroom::yield_now().await;
+                    }
+                })
+            });
+            let noise: Vec<_> = noise.collect();
+            let flag = std::sync::Arc::new(AtomicU64::new(0));
+            let setter = {
+                let flag = flag.clone();
+                spawn(async move {
+                    greenroom::yield_now().await;
+                    flag.store(1, Ordering::Relaxed);
+                })
+            };
+            greenroom::yield_now().await;
+            greenroom::yield_now().await;
+            let seen = flag.load(Ordering::Relaxed);
+            setter.await;
+            for task in noise {
+                task.await;
+            }
+            assert!(seen == 1, "not set");
+        });
+    });
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("shortened: "));
+    let words = line.unwrap().split(|c: char| !c.is_ascii_digit());
+    let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+    let [switches, steps, before, steps_before] = numbers[..] else {
+        panic!("{text}")
+    };
+    assert!(
+        switches * 2 < before && steps <= steps_before,
+        "{switches} of {before}, {steps} of {steps_before}"
+    );
+    assert!(text.contains("seed "), "{text}");
+}
+
+#[test]
+fn a_variable_replays_one_seed() {
+    const TEST: &str = "simulation::exploring::a_variable_replays_one_seed";
+    if is_for(TEST) {
+        let mut seeds = Vec::new();
+        sim::explore(0..5, |seed: u64| {
+            seeds.push(seed);
+            async {}
+        });
+        println!("seeds {seeds:?}");
+        return;
+    }
+    let with = |value: &str| {
+        let mut child = command(TEST);
+        child
+            .env("GREENROOM_SEED", value)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let output = child.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text + &String::from_utf8_lossy(&output.stderr)
+    };
+    assert!(with("77").contains("seeds [77, 77]"));
+    let refused = with("seven");
+    assert!(
+        refused.contains("GREENROOM_SEED is \"seven\", and a seed is a number up to"),
+        "{refused}"
+    );
+}

@@ -1,0 +1,135 @@
+//! What is told of a run that hangs: who waits for what, and who could end that.
+
+use std::future::pending;
+
+use greenroom::policy::Simulated;
+use greenroom::{Address, Context, Reply, spawn};
+
+use super::{Friend, deaf, reads};
+
+/// The text of the failure with each of these seeds has these lines.
+#[track_caller]
+fn tells<F: Future<Output = ()>>(program: impl Fn() -> F, lines: &[&str]) {
+    for seed in 0..20 {
+        let failure = Simulated::new(seed).try_run(program()).unwrap_err();
+        let text = failure.to_string();
+        for line in lines {
+            assert!(text.contains(line), "{line:?} is not in\n{text}");
+        }
+    }
+}
+
+/// Passes its questions on.
+async fn forwards(mut cx: Context<Friend>) {
+    let mut friend: Option<Address<Friend>> = None;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Friend::Is(address) => friend = Some(address),
+            Friend::Ask(reply) => friend.as_ref().unwrap().tell(Friend::Ask(reply)).unwrap(),
+        }
+    }
+}
+
+/// Keeps its questions.
+async fn keeps(mut cx: Context<Friend>) {
+    let mut kept = Vec::new();
+    while let Some(message) = cx.recv().await {
+        kept.push(message);
+    }
+}
+
+#[test]
+fn the_end_that_is_waited_for_is_named() {
+    let ended = "main waits for the end of reader, and nothing is left that could wake it\n";
+    tells(
+        || async {
+            let reader = spawn!(reads(_), name = "reader");
+            let _keeps_it_open = reader.address();
+            reader.join().await.unwrap();
+        },
+        &[ended, "  reader waits for a message\n"],
+    );
+    tells(
+        || async { spawn!(reads(_), name = "reader").closed().await },
+        &[ended],
+    );
+    tells(
+        || async { spawn(pending::<()>()).await },
+        &["main waits for the end of task #1, and nothing is left that could wake it\n"],
+    );
+}
+
+#[test]
+fn the_actor_that_does_not_read_is_named() {
+    tells(
+        || async {
+            let deaf = spawn!(deaf(_), name = "deaf", capacity = 1);
+            deaf.send(1).await.unwrap();
+            deaf.send(2).await.unwrap();
+        },
+        &["  main waits for room in the mailbox of deaf, which does not read\n"],
+    );
+    tells(
+        || async {
+            let deaf = spawn!(
+                async |cx: Context<Friend>| {
+                    pending::<()>().await;
+                    drop(cx);
+                },
+                name = "deaf"
+            );
+            let _ = deaf.ask(Friend::Ask).await;
+        },
+        &["  main waits for the answer of deaf, which has not read the question\n"],
+    );
+}
+
+#[test]
+fn whoever_holds_the_reply_is_named_wherever_it_went() {
+    tells(
+        || async {
+            let back = spawn!(keeps(_), name = "back");
+            let front = spawn!(forwards(_), name = "front");
+            front.tell(Friend::Is(back.address())).unwrap();
+            let _ = front.ask(Friend::Ask).await;
+        },
+        &["  main waits for the answer of front; back holds the reply\n"],
+    );
+    tells(
+        || async {
+            let gives_away = spawn!(
+                async |mut cx: Context<Reply<()>>| {
+                    while let Some(reply) = cx.recv().await {
+                        spawn(async move {
+                            pending::<()>().await;
+                            reply.send(());
+                        })
+                        .detach();
+                    }
+                },
+                name = "gives away"
+            );
+            let _ = gives_away.ask(|reply| reply).await;
+        },
+        &["  main waits for the answer of gives away; task #2 holds the reply\n"],
+    );
+}
+
+#[test]
+fn messages_are_shown_where_the_actor_says_so() {
+    #[derive(Debug)]
+    struct Local(#[expect(dead_code, reason = "only shown")] u32);
+    async fn takes(mut cx: Context<Local>) {
+        cx.recv().await;
+        panic!("bomb");
+    }
+    let program = |shows: bool| async move {
+        let takes = greenroom::actor(takes).name("takes");
+        let takes = if shows { takes.show() } else { takes };
+        takes.spawn().tell(Local(7)).unwrap();
+        pending::<()>().await;
+    };
+    crate::support::keep_bombs_quiet();
+    tells(|| program(true), &["#1 Local(7) from main"]);
+    tells(|| program(false), &["#1 Local from main"]);
+}

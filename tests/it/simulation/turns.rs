@@ -1,0 +1,344 @@
+//! Turns that are split: what they do to others takes effect one thing after another, and nothing else changes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use greenroom::policy::Simulated;
+use greenroom::{Address, AskError, Context, Reply, TellError, sim, spawn, yield_now};
+
+use super::run_of;
+
+/// Among so many seeds are many whose turns are split.
+const SEEDS: std::ops::Range<u64> = 0..400;
+
+type Log = Arc<Mutex<Vec<u32>>>;
+
+/// Notes what it gets.
+async fn notes(mut cx: Context<u32>, log: Log) {
+    while let Some(number) = cx.recv().await {
+        log.lock().unwrap().push(number);
+    }
+}
+
+/// All values that a program gives with some seed.
+fn values<T: Ord, F: Future<Output = T>>(program: impl Fn() -> F) -> BTreeSet<T> {
+    SEEDS.map(|seed| run_of(seed, program()).value).collect()
+}
+
+#[test]
+fn two_messages_of_a_turn_to_two_actors_may_have_others_between() {
+    let program = || async {
+        let log = Log::default();
+        let (first, second) = (Log::default(), log.clone());
+        let one = spawn!(notes(_, first.clone()));
+        let two = spawn!(notes(_, second));
+        let teller = {
+            let (one, two) = (one.address(), two.address());
+            spawn(async move {
+                one.tell(1).unwrap();
+                two.tell(1).unwrap();
+            })
+        };
+        // Sees what the first message did, and then tells the second actor.
+        let watcher = {
+            let two = two.address();
+            spawn(async move {
+                while first.lock().unwrap().is_empty() {
+                    yield_now().await;
+                }
+                let _ = two.tell(2);
+            })
+        };
+        teller.await;
+        watcher.await;
+        two.join().await.unwrap();
+        one.join().await.unwrap();
+        log.lock().unwrap().clone()
+    };
+    assert_eq!(values(program), BTreeSet::from([vec![1, 2], vec![2, 1]]));
+}
+
+#[test]
+fn messages_of_one_sender_to_one_actor_stay_in_order_however_they_are_sent() {
+    let program = || async {
+        let log = Log::default();
+        let (one, other) = (
+            spawn!(notes(_, log.clone())),
+            spawn!(notes(_, Log::default())),
+        );
+        let sender = {
+            let (one, other) = (one.address(), other.address());
+            spawn(async move {
+                let mapped = one.map(|number: u32| number);
+                for number in 0..4 {
+                    one.tell(4 * number).unwrap();
+                    other.tell(0).unwrap();
+                    mapped.tell(4 * number + 1).unwrap();
+                    one.send(4 * number + 2).await.unwrap();
+                    mapped.send(4 * number + 3).await.unwrap();
+                }
+            })
+        };
+        sender.await;
+        one.join().await.unwrap();
+        log.lock().unwrap().clone()
+    };
+    assert_eq!(values(program), BTreeSet::from([(0..16).collect()]));
+}
+
+#[test]
+fn an_accepted_message_is_handled_though_the_actor_is_stopped_before_it_arrives() {
+    let program = || async {
+        let log = Log::default();
+        let one = spawn!(notes(_, log.clone()));
+        let sender = {
+            let (one, other) = (one.address(), spawn!(notes(_, Log::default())));
+            spawn(async move {
+                other.tell(1).unwrap();
+                one.tell(1)
+            })
+        };
+        let stopper = {
+            let one = one.address();
+            spawn(async move { one.stop() })
+        };
+        let told = sender.await;
+        stopper.await;
+        one.join().await.unwrap();
+        assert_eq!(told.is_ok(), *log.lock().unwrap() == [1]);
+        told.is_ok()
+    };
+    assert_eq!(values(program), BTreeSet::from([false, true]));
+}
+
+#[test]
+fn a_message_takes_its_place_in_a_bounded_mailbox_when_it_is_sent() {
+    let program = || async {
+        let (one, other) = (
+            spawn!(notes(_, Log::default()), capacity = 1),
+            spawn!(notes(_, Log::default())),
+        );
+        let sender = {
+            let one = one.address();
+            spawn(async move {
+                other.tell(1).unwrap();
+                let told = one.tell(1).is_ok();
+                // Nothing was read in between.
+                assert!(matches!(one.tell(2), Err(TellError::Full(2))));
+                assert_eq!(one.len(), 1);
+                told
+            })
+        };
+        assert!(sender.await);
+        one.join().await.unwrap();
+    };
+    values(program);
+}
+
+#[test]
+fn a_turn_sees_what_it_has_done_itself() {
+    async fn both(mut cx: Context<Reply<bool>>, other: Address<u32>) {
+        while let Some(reply) = cx.recv().await {
+            other.tell(1).unwrap();
+            let own = cx.address();
+            // To itself, and received at once.
+            assert!(own.ask(|reply| reply).now_or_never().is_none());
+            assert!(cx.try_recv().is_some());
+            other.stop();
+            assert!(other.is_closed());
+            assert!(matches!(other.tell(2), Err(TellError::Closed(2))));
+            reply.send(true);
+        }
+    }
+    values(|| async {
+        let log = Log::default();
+        let one = spawn!(notes(_, log.clone()));
+        let both = spawn!(both(_, one.address()));
+        assert_eq!(both.ask(|reply| reply).await, Ok(true));
+        one.join().await.unwrap();
+        assert_eq!(*log.lock().unwrap(), [1]);
+    });
+}
+
+#[test]
+fn whoever_sees_the_end_of_a_task_or_actor_sees_what_it_did_before() {
+    values(|| async {
+        let log = Log::default();
+        let one = spawn!(notes(_, log.clone()));
+        let tells = |number| {
+            let one = one.address();
+            async move {
+                one.tell(number).unwrap();
+            }
+        };
+        let task = spawn(tells(1));
+        let actor = spawn!({
+            let told = tells(2);
+            move |_cx: Context<()>| told
+        });
+        yield_now().await;
+        let weak = actor.downgrade();
+        task.await;
+        one.tell(10).unwrap();
+        actor.join().await.unwrap();
+        weak.closed().await;
+        one.tell(20).unwrap();
+        one.join().await.unwrap();
+        let log = log.lock().unwrap().clone();
+        let place = |number| log.iter().position(|&is| is == number).unwrap();
+        assert!(place(1) < place(10) && place(2) < place(20), "{log:?}");
+    });
+}
+
+#[test]
+fn whoever_is_woken_by_a_turn_finds_what_that_sent_before() {
+    values(|| async {
+        let log = Log::default();
+        let one = spawn!(notes(_, log.clone()));
+        let (send, received) = futures::channel::oneshot::channel();
+        let waits = {
+            let one = one.address();
+            spawn(async move {
+                received.await.unwrap();
+                one.tell(2).unwrap();
+            })
+        };
+        // It waits by now.
+        while Arc::strong_count(&log) < 2 {
+            yield_now().await;
+        }
+        for _ in 0..20 {
+            yield_now().await;
+        }
+        let teller = {
+            let one = one.address();
+            spawn(async move {
+                one.tell(1).unwrap();
+                send.send(()).unwrap();
+            })
+        };
+        teller.await;
+        waits.await;
+        one.join().await.unwrap();
+        assert_eq!(*log.lock().unwrap(), [1, 2]);
+    });
+}
+
+#[test]
+fn an_answer_that_comes_late_is_seen_with_all_that_was_done_before_it() {
+    async fn answers(mut cx: Context<Reply<()>>, other: Address<u32>) {
+        while let Some(reply) = cx.recv().await {
+            other.tell(1).unwrap();
+            reply.send(());
+        }
+    }
+    values(|| async {
+        let log = Log::default();
+        let one = spawn!(notes(_, log.clone()));
+        let answers = spawn!(answers(_, one.address()));
+        let mut ask = std::pin::pin!(answers.ask(|reply| reply));
+        // It looks also when nobody has woken it.
+        while ask.as_mut().now_or_never().is_none() {
+            yield_now().await;
+        }
+        one.tell(2).unwrap();
+        answers.stop();
+        answers.closed().await;
+        one.join().await.unwrap();
+        assert_eq!(*log.lock().unwrap(), [1, 2]);
+    });
+}
+
+#[test]
+fn a_reply_that_is_dropped_may_come_late_and_is_no_answer() {
+    async fn drops(mut cx: Context<Reply<()>>, other: Address<u32>) {
+        while let Some(reply) = cx.recv().await {
+            other.tell(1).unwrap();
+            drop(reply);
+        }
+    }
+    values(|| async {
+        let one = spawn!(notes(_, Log::default()));
+        let drops = spawn!(drops(_, one.address()));
+        assert_eq!(drops.ask(|reply| reply).await, Err(AskError::NoReply));
+    });
+}
+
+#[test]
+fn with_whole_turns_nothing_comes_between() {
+    for seed in SEEDS {
+        let run = Simulated::new(seed).whole_turns().try_run(async {
+            let log = Log::default();
+            let (one, two) = (spawn!(notes(_, log.clone())), spawn!(notes(_, log.clone())));
+            let teller = |number| {
+                let (one, two) = (one.address(), two.address());
+                spawn(async move {
+                    one.tell(number).unwrap();
+                    two.tell(number).unwrap();
+                })
+            };
+            let tellers = [teller(1), teller(2)];
+            for teller in tellers {
+                teller.await;
+            }
+            one.join().await.unwrap();
+            let first = std::mem::take(&mut *log.lock().unwrap());
+            two.join().await.unwrap();
+            let second = std::mem::take(&mut *log.lock().unwrap());
+            first == second || first.len() != 2
+        });
+        assert!(run.unwrap().value);
+    }
+}
+
+#[test]
+fn what_is_on_its_way_when_a_run_fails_is_dropped() {
+    for seed in SEEDS {
+        let counted = Arc::new(());
+        let message = counted.clone();
+        let run = Simulated::new(seed).try_run(async move {
+            let keeps = spawn!(async |mut cx: Context<Arc<()>>| { cx.recv().await });
+            keeps.tell(message).unwrap();
+            panic!("bomb");
+        });
+        assert!(run.is_err());
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+}
+
+#[test]
+fn a_runtime_that_is_dropped_on_another_thread_loses_nothing_that_is_on_its_way() {
+    for seed in 0..50 {
+        let counted = Arc::new(());
+        let runtime = greenroom::Runtime::builder()
+            .policy(Simulated::new(seed))
+            .build()
+            .unwrap();
+        let message = counted.clone();
+        runtime.block_on(async move {
+            let keeps = spawn!(async |mut cx: Context<Arc<()>>| { cx.recv().await });
+            let teller = spawn(async move { keeps.tell(message).unwrap() });
+            yield_now().await;
+            teller.detach();
+        });
+        std::thread::spawn(move || drop(runtime)).join().unwrap();
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+}
+
+#[test]
+fn random_numbers_are_those_of_the_seed_and_notes_are_in_the_trace() {
+    let program = || async {
+        let drawn: Vec<u64> = (0..3).map(|_| sim::random()).collect();
+        let task = spawn(async { sim::random() });
+        (drawn, task.await)
+    };
+    let runs: BTreeSet<_> = (0..100).map(|seed| run_of(seed, program()).value).collect();
+    assert_eq!(runs.len(), 100);
+    for seed in 0..10 {
+        assert_eq!(run_of(seed, program()).value, run_of(seed, program()).value);
+    }
+    assert_ne!(sim::random(), sim::random());
+    sim::note("nobody reads it");
+}

@@ -1,0 +1,58 @@
+//! An answer that comes before the deed: who hears "done" asks another actor, and there it is not done yet.
+//!
+//! A coordinator answers and then tells the participant, in one turn: only what others do between these two shows
+//! it.
+
+use greenroom::sim::Problem;
+use greenroom::{Address, Context, Reply, spawn};
+
+use crate::hunt::{Version, hunts_within_a_turn};
+
+enum Participant {
+    Decide,
+    HasDecided(Reply<bool>),
+}
+
+async fn participant(mut cx: Context<Participant>) {
+    let mut has_decided = false;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Participant::Decide => has_decided = true,
+            Participant::HasDecided(reply) => reply.send(has_decided),
+        }
+    }
+}
+
+async fn coordinator(
+    mut cx: Context<Reply<()>>,
+    participant: Address<Participant>,
+    version: Version,
+) {
+    while let Some(reply) = cx.recv().await {
+        match version {
+            Version::Buggy => {
+                reply.send(());
+                participant.tell(Participant::Decide).unwrap();
+            }
+            Version::Mended => {
+                participant.tell(Participant::Decide).unwrap();
+                reply.send(());
+            }
+        }
+    }
+}
+
+pub async fn commit(version: Version) {
+    let participant = spawn!(participant(_), name = "participant");
+    let to = participant.address();
+    let coordinator = spawn!(coordinator(_, to, version), name = "coordinator");
+    coordinator.ask(|reply| reply).await.unwrap();
+    let has_decided = participant.ask(Participant::HasDecided).await.unwrap();
+    assert!(has_decided, "zoo: it was said to be decided");
+}
+
+fn is_the_bug(problem: &Problem) -> bool {
+    *problem == Problem::Panicked("main panicked: zoo: it was said to be decided".to_owned())
+}
+
+hunts_within_a_turn!(commit, is_the_bug);

@@ -1,0 +1,75 @@
+//! Two time-outs of different length that are over at the same moment, a step apart.
+//!
+//! Each node waits for a while to hear from a leader, the second a little longer than the first, and then leads. Both
+//! lead if the first is so late that the second does not hear of it in time: what it hears is a step old.
+
+use std::time::Duration;
+
+use greenroom::sim::Problem;
+use greenroom::{Address, Context, Reply, spawn, time};
+
+use crate::hunt::{Version, hunts};
+
+enum Node {
+    Begin(Address<Node>),
+    OtherLeads,
+}
+
+/// Gives `true` to the first who asks.
+async fn referee(mut cx: Context<Reply<bool>>) {
+    let mut is_first = true;
+    while let Some(reply) = cx.recv().await {
+        reply.send(std::mem::replace(&mut is_first, false));
+    }
+}
+
+/// Passes on what it is told, so that a message takes a step.
+async fn network(mut cx: Context<Address<Node>>) {
+    while let Some(to) = cx.recv().await {
+        // It may have ended.
+        let _ = to.tell(Node::OtherLeads);
+    }
+}
+
+/// Says whether it leads.
+async fn node(
+    mut cx: Context<Node>,
+    patience: Duration,
+    (network, referee): (Address<Address<Node>>, Address<Reply<bool>>),
+    version: Version,
+) -> bool {
+    let Some(Node::Begin(other)) = cx.recv().await else {
+        return false;
+    };
+    if let Ok(Some(Node::OtherLeads)) = time::timeout(patience, cx.recv()).await {
+        return false;
+    }
+    let leads = version == Version::Buggy || referee.ask(|reply| reply).await.unwrap();
+    if leads {
+        network.tell(other).unwrap();
+    }
+    leads
+}
+
+pub async fn cluster(version: Version) {
+    let referee = spawn!(referee(_), name = "referee");
+    let network = spawn!(network(_), name = "network");
+    let nodes = [("one", 10_000), ("two", 10_700)].map(|(name, micros)| {
+        let (others, patience) = (
+            (network.address(), referee.address()),
+            Duration::from_micros(micros),
+        );
+        spawn!(node(_, patience, others, version), name = name)
+    });
+    let [one, two] = nodes;
+    one.tell(Node::Begin(two.address())).unwrap();
+    two.tell(Node::Begin(one.address())).unwrap();
+    let leaders = [one.join().await.unwrap(), two.join().await.unwrap()];
+    assert!(leaders != [true, true], "zoo: both lead");
+}
+
+fn is_the_bug(problem: &Problem) -> bool {
+    *problem == Problem::Panicked("main panicked: zoo: both lead".to_owned())
+}
+
+hunts!(cluster, is_the_bug);

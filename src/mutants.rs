@@ -228,6 +228,12 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("a_thread_that_is_gone_tells_nobody", "model_40", DEADLOCK),
     ("a_wait_keeps_the_token", "model_41_a_wait", DEADLOCK),
     ("a_wait_keeps_the_token", "model_41_a_thread", DEADLOCK),
+    (
+        "doom_told_before_it_is",
+        "model_47",
+        "handled after the kill",
+    ),
+    ("doom_told_relaxed", "model_47", "handled after the kill"),
 ];
 
 #[test]

@@ -26,6 +26,14 @@ mod body {
     }
     pub(crate) use own_local as thread_local;
 
+    /// One for each run of a model, which so begins with the same; `std`'s would be one for all of them.
+    macro_rules! own_static {
+        ($(#[$attr:meta])* static $name:ident: $type:ty = $init:expr;) => {
+            ::loom::lazy_static! { $(#[$attr])* static ref $name: $type = $init; }
+        };
+    }
+    pub(crate) use own_static;
+
     /// Memory whose leak or second freeing fails the model.
     pub(crate) mod memory {
         pub(crate) use loom::alloc::{alloc, dealloc};
@@ -88,6 +96,13 @@ mod body {
     }
     pub(crate) use std::thread::yield_now;
     pub(crate) use std::thread_local;
+
+    macro_rules! own_static {
+        ($(#[$attr:meta])* static $name:ident: $type:ty = $init:expr;) => {
+            $(#[$attr])* static $name: $type = $init;
+        };
+    }
+    pub(crate) use own_static;
 
     pub(crate) mod memory {
         pub(crate) use std::alloc::{alloc, dealloc};
@@ -167,7 +182,7 @@ use std::time::Duration;
 #[cfg(all(test, greenroom_loom))]
 pub(crate) use body::follow_waits;
 pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, memory, mutant};
-pub(crate) use body::{thread_local, yield_now};
+pub(crate) use body::{own_static, thread_local, yield_now};
 pub(crate) use fences::Fences;
 pub(crate) use fork::{InChildren, LEFT_BEHIND, PerProcess, Process};
 

@@ -277,8 +277,14 @@ impl<'a, M> At<'a, M> {
     /// Has the actor dropped. What was sent to an actor that is killed is dropped now; else it is refused by the
     /// end or, if that does not come, by [`refuse`](At::refuse).
     pub(super) fn doom(self, doom: Doom) {
+        let told_first = mutant("doom_told_before_it_is");
+        if told_first {
+            run::tell_of_doom();
+        }
         let (wake, mut messages) = self.mailbox.doom(doom);
-        run::tell_of_doom();
+        if !told_first {
+            run::tell_of_doom();
+        }
         self.undelivered(messages.len());
         if mutant("dropped_before_the_wake_up") {
             messages.clear();

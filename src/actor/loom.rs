@@ -1,8 +1,8 @@
 //! Models of a whole actor: 30, the last address is dropped while it begins and gives itself a source; 39, it
 //! ends while another thread begins to wait for that; 43, an address is made while it finds no other left;
-//! 44, it is killed, and a message of its own waits for its end.
+//! 44, it is killed, and a message of its own waits for its end; 47, it is killed while it has messages in hand.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -11,6 +11,7 @@ use ::loom::thread::spawn;
 use futures_util::stream;
 
 use crate::park::Parker;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Wakes the thread that polls.
 struct Bell(Parker);
@@ -118,4 +119,50 @@ fn model_44_a_message_that_waits_for_the_end_does_not_hold_it_up() {
         address.kill();
         assert!(polling.join().unwrap().is_err());
     });
+}
+
+/// A kill that has returned is known to the run that is under way: it handles no further message, not even one
+/// that the actor had taken before.
+#[test]
+fn model_47_nothing_is_handled_after_a_kill() {
+    ::loom::model(|| {
+        let killed = Arc::new(AtomicBool::new(false));
+        let own = killed.clone();
+        let (address, mut actor) = crate::actor(|mut cx: crate::Context<()>| async move {
+            // It takes both messages, and has the second one in hand when its next run begins.
+            cx.recv().await;
+            pending_once().await;
+            // Acquire pairs with the Release below.
+            let was_killed = own.load(Ordering::Acquire);
+            cx.recv().await;
+            if !was_killed {
+                std::future::pending::<()>().await;
+            }
+        })
+        .split();
+        for _ in 0..2 {
+            address.tell(()).expect("it is open");
+        }
+        let polled = Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "it goes on in its next run");
+        let polling = spawn(move || drive(&mut actor));
+        address.kill();
+        // Release: as above.
+        killed.store(true, Ordering::Release);
+        let ended = polling.join().unwrap();
+        assert!(ended.is_err(), "a message was handled after the kill");
+    });
+}
+
+/// Wakes itself, and is ready in the next poll.
+async fn pending_once() {
+    let mut was_polled = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut was_polled, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

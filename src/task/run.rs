@@ -20,8 +20,8 @@ use std::ptr::NonNull;
 
 use super::info::TaskInfo;
 use super::runnable::cell_of;
-use crate::sync::global::{AtomicU64, Ordering};
-use crate::sync::{Apart, MODEL};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Apart, mutant};
 
 /// How many messages are handled in one poll by default: long enough to be worth a turn, and so few
 /// that a crowd of messages does not come to rest in one actor.
@@ -145,9 +145,11 @@ impl Run {
     }
 }
 
-/// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
-/// look at the word of its actor, which senders write.
-static DOOMS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
+crate::sync::own_static! {
+    /// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
+    /// look at the word of its actor, which senders write.
+    static DOOMS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
+}
 
 #[inline]
 pub(crate) fn dooms() -> u64 {
@@ -157,11 +159,13 @@ pub(crate) fn dooms() -> u64 {
 
 /// Called when an actor was doomed.
 pub(crate) fn tell_of_doom() {
-    // Models share the process, and each must find it the same whenever it begins again.
-    if !MODEL {
-        // Release pairs with the Acquire in `dooms`.
-        DOOMS.0.fetch_add(1, Ordering::Release);
-    }
+    let order = if mutant("doom_told_relaxed") {
+        Ordering::Relaxed
+    } else {
+        Ordering::Release
+    };
+    // Release pairs with the Acquire in `dooms`.
+    DOOMS.0.fetch_add(1, order);
 }
 
 /// Has the run note this, if it is of `of` and under way on this thread; says whether it is.

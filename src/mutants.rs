@@ -228,6 +228,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("a_thread_that_is_gone_tells_nobody", "model_40", DEADLOCK),
     ("a_wait_keeps_the_token", "model_41_a_wait", DEADLOCK),
     ("a_wait_keeps_the_token", "model_41_a_thread", DEADLOCK),
+    ("idle_without_exchange", "model_46_a_wait", DEADLOCK),
     (
         "doom_told_before_it_is",
         "model_47",

@@ -14,6 +14,7 @@ mod queues;
 mod quiescence;
 mod rest;
 mod stuck;
+mod waiting;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -93,7 +93,12 @@ impl Waiting {
             return self.begin_poll();
         }
         // AcqRel, and Acquire on failure, pair with the exchange of whoever wakes.
-        let rests = state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire);
+        let rests = if mutant("idle_without_exchange") {
+            state.store(IDLE, Ordering::Release);
+            Ok(POLLED)
+        } else {
+            state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire)
+        };
         if rests.is_ok() {
             runtime.fall();
         }

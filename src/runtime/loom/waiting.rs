@@ -1,0 +1,44 @@
+//! Model 46: a thread that waits in `block_on`, and somebody who wakes it from outside.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use ::loom::thread::{JoinHandle, spawn};
+
+use super::super::Runtime;
+use super::super::inner::Inner;
+use super::runtime;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+/// Waits until another thread, which begins with the first poll, has set a flag and woken it.
+fn wait_for_another(inner: &Arc<Inner>) -> JoinHandle<()> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut other = None;
+    Runtime::not_counting(inner.clone()).block_on(poll_fn(|cx| {
+        if other.is_none() {
+            let (flag, waker) = (flag.clone(), cx.waker().clone());
+            other = Some(spawn(move || {
+                // Relaxed: the waker is to publish it.
+                flag.store(true, Ordering::Relaxed);
+                waker.wake();
+            }));
+            return Poll::Pending;
+        }
+        // Relaxed: as above.
+        match flag.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }));
+    other.expect("it was polled")
+}
+
+/// However the thread is about to park, it hears of the wake-up and sees what was done before.
+#[test]
+fn model_46_a_wait_is_woken_while_it_is_about_to_park() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        wait_for_another(&inner).join().unwrap();
+    });
+}

@@ -229,6 +229,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("a_wait_keeps_the_token", "model_41_a_wait", DEADLOCK),
     ("a_wait_keeps_the_token", "model_41_a_thread", DEADLOCK),
     ("idle_without_exchange", "model_46_a_wait", DEADLOCK),
+    ("counted_after_the_wake_up", "model_46_the_end", DEADLOCK),
     (
         "doom_told_before_it_is",
         "model_47",

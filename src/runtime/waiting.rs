@@ -4,6 +4,8 @@
 //! - Q1: a wait may take a token that was left for a wait around it, or for the loop of its thread. So
 //!   either of these looks at what it waits for before it parks, or finds the token that each wait leaves
 //!   when it is over.
+//! - Q2: an idle wait is counted before it is woken. It may be over at once, and would else be counted no more
+//!   before it is counted; then nobody would look for the end.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -141,6 +143,31 @@ impl Waiting {
     }
 }
 
+impl Shared {
+    /// False if the state was changed meanwhile, so that this is to be tried again.
+    fn try_wake(&self) -> bool {
+        // Relaxed: the exchange decides.
+        let seen = self.state.load(Ordering::Relaxed);
+        let is_late = mutant("counted_after_the_wake_up");
+        if seen == IDLE && !is_late {
+            // (Q2)
+            self.runtime.rise();
+        }
+        // AcqRel: what the one who wakes wrote is seen by the poll that follows. Relaxed on failure: it is tried
+        // again.
+        let woken = self
+            .state
+            .compare_exchange(seen, WOKEN, Ordering::AcqRel, Ordering::Relaxed);
+        match woken {
+            Ok(IDLE) if is_late => self.runtime.rise(),
+            // Somebody else has, or its own thread.
+            Err(_) if seen == IDLE && !is_late => self.runtime.fall(),
+            _ => {}
+        }
+        woken.is_ok()
+    }
+}
+
 impl Drop for Waiting {
     fn drop(&mut self) {
         if !self.shared.runtime.is_here() {
@@ -167,10 +194,7 @@ impl Wake for Shared {
         if !self.runtime.is_here() {
             return;
         }
-        // AcqRel: what the one who wakes wrote is seen by the poll that follows.
-        if self.state.swap(WOKEN, Ordering::AcqRel) == IDLE {
-            self.runtime.rise();
-        }
+        while !self.try_wake() {}
         self.parker().unpark();
     }
 }

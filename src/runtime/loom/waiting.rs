@@ -8,6 +8,7 @@ use ::loom::thread::{JoinHandle, spawn};
 
 use super::super::Runtime;
 use super::super::inner::Inner;
+use super::quiescence::Watcher;
 use super::runtime;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,5 +41,16 @@ fn model_46_a_wait_is_woken_while_it_is_about_to_park() {
     ::loom::model(|| {
         let inner = runtime(1);
         wait_for_another(&inner).join().unwrap();
+    });
+}
+
+/// Whoever wakes the wait has counted it by the time that it is over: who asks for the end then hears of it.
+#[test]
+fn model_46_the_end_is_heard_of_after_a_wait() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let other = wait_for_another(&inner);
+        Watcher::new(&inner).wait();
+        other.join().unwrap();
     });
 }

@@ -236,6 +236,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "handled after the kill",
     ),
     ("doom_told_relaxed", "model_47", "handled after the kill"),
+    (
+        "settled_without_a_last_look",
+        "model_49_a_task_of_a_late",
+        "nobody drops the task",
+    ),
 ];
 
 #[test]

@@ -14,6 +14,7 @@ mod queues;
 mod quiescence;
 mod rest;
 mod stuck;
+mod tasks;
 mod waiting;
 
 use std::cell::RefCell;

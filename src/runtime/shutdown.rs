@@ -88,14 +88,25 @@ impl Inner {
         let (left_behind, staying) = self.end_threads(deadline);
         // Somebody may have woken a task and not brought it here yet. Not so if a thread is left
         // behind: that may have some in its hands, and drops them when user code gives it back.
-        if self.cancel_all() > 0 && left_behind == 0 {
+        let still = self.cancel_all();
+        if still > 0 && left_behind == 0 {
             self.cancel_until_gone();
         }
-        self.closing.settle();
-        self.drain();
+        self.settle(still);
         let pinned: usize = staying.iter().map(|seat| seat.registry.cells()).sum();
         let left = self.registry.cells() + pinned;
         self.closing.set_report(alive, left, left_behind);
+    }
+
+    /// From now on whoever schedules something drops it, and a thread that comes back late cancels all. At the
+    /// last look so much was in the hands of threads, and one may have left that at rest since.
+    pub(super) fn settle(&self, still: usize) {
+        self.closing.settle();
+        if still > 0 && !mutant("settled_without_a_last_look") {
+            self.cancel_all();
+        } else {
+            self.drain();
+        }
     }
 
     /// Cancels until nothing is left, or as long as it gets less: a policy may keep something.

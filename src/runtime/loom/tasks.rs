@@ -1,0 +1,76 @@
+//! Model 49: plain tasks of a runtime, in the real registry, while a shutdown cancels all.
+
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use ::loom::explore;
+use ::loom::thread::yield_now;
+
+use super::super::inner::Inner;
+use super::{Gate, asleep, end, join, model_from_explore, runtime, start};
+use crate::sync::Mutex;
+use crate::task::{self, Task};
+
+/// What a shutdown does with tasks when it waits for none of the threads.
+fn end_without_waiting(inner: &Inner) {
+    end(inner);
+    let still = inner.cancel_all();
+    inner.settle(still);
+}
+
+/// A worker comes back so late from the first poll of a task that the shutdown waits for it no more: the task,
+/// which waits for ever, is dropped.
+#[test]
+fn model_49_a_task_of_a_late_worker_is_dropped() {
+    model_from_explore(|| {
+        let inner = runtime(1);
+        let workers = start(&inner);
+        let (begun, gate) = (Gate::new(), Gate::new());
+        let (begins, goes_on) = (begun.clone(), gate.clone());
+        let task = task::spawn(inner.clone(), async move {
+            begins.open();
+            goes_on.wait();
+            pending::<()>().await;
+        });
+        begun.wait();
+        explore();
+        gate.open();
+        end_without_waiting(&inner);
+        join(workers);
+        assert!(task.is_finished(), "nobody drops the task");
+    });
+}
+
+/// A task that waits, and its waker.
+fn waiting(inner: &Arc<Inner>, left: &Arc<Mutex<Option<Waker>>>) -> Task<()> {
+    let leaves = left.clone();
+    task::spawn(
+        inner.clone(),
+        poll_fn(move |cx| {
+            *leaves.lock() = Some(cx.waker().clone());
+            Poll::Pending
+        }),
+    )
+}
+
+/// A task that waits is woken by then, and the worker may run it once more.
+#[test]
+fn model_49_a_task_that_is_run_late_is_dropped() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep(1);
+        let left = Arc::new(Mutex::new(None));
+        let task = waiting(&inner, &left);
+        let waker = loop {
+            if let Some(waker) = left.lock().take() {
+                break waker;
+            }
+            yield_now();
+        };
+        explore();
+        waker.wake();
+        end_without_waiting(&inner);
+        join(workers);
+        assert!(task.is_finished(), "nobody drops the task");
+    });
+}

@@ -241,6 +241,16 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_49_a_task_of_a_late",
         "nobody drops the task",
     ),
+    (
+        "tracked_without_a_look",
+        "model_49_a_task_that_another",
+        "nobody drops the task",
+    ),
+    (
+        "late_push_stays",
+        "model_49_a_task_that_is_woken",
+        "nobody drops the task",
+    ),
 ];
 
 #[test]

@@ -21,7 +21,7 @@ use slab::Slab;
 use table::Table;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Apart, Mutex, MutexGuard};
+use crate::sync::{Apart, Mutex, MutexGuard, mutant};
 use crate::task::{Header, Key, Look, TaskInfo, Ticket};
 
 pub(crate) struct Registry {
@@ -208,7 +208,9 @@ impl Registry {
     ) -> Option<Ticket> {
         let waker = waker.clone();
         let (index, mut shard) = self.deal(worker, |shard| shard.wakers.len());
-        if is_over() {
+        // Under the lock, which whoever cancels all takes when he has made that known: he finds the waker, or
+        // this sees that it is over.
+        if !mutant("tracked_without_a_look") && is_over() {
             return None;
         }
         Some(self.ticket(shard.wakers.insert(waker), index))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use ::loom::explore;
-use ::loom::thread::yield_now;
+use ::loom::thread::{spawn, yield_now};
 
 use super::super::inner::Inner;
 use super::{Gate, asleep, end, join, model_from_explore, runtime, start};
@@ -42,6 +42,21 @@ fn model_49_a_task_of_a_late_worker_is_dropped() {
     });
 }
 
+/// A task is run for the first time by a thread that does not see to this runtime's shutdown, as one of another
+/// runtime's is to which a policy has given it.
+#[test]
+fn model_49_a_task_that_another_runtime_runs_is_dropped() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let task = task::spawn(inner.clone(), pending::<()>());
+        let runnable = inner.policy.take_left(&inner).expect("it is scheduled");
+        let runs = spawn(move || runnable.run());
+        end_without_waiting(&inner);
+        runs.join().unwrap();
+        assert!(task.is_finished(), "nobody drops the task");
+    });
+}
+
 /// A task that waits, and its waker.
 fn waiting(inner: &Arc<Inner>, left: &Arc<Mutex<Option<Waker>>>) -> Task<()> {
     let leaves = left.clone();
@@ -54,7 +69,24 @@ fn waiting(inner: &Arc<Inner>, left: &Arc<Mutex<Option<Waker>>>) -> Task<()> {
     )
 }
 
-/// A task that waits is woken by then, and the worker may run it once more.
+/// A task that waits is woken meanwhile: it is dropped by the shutdown or by the one that wakes it.
+#[test]
+fn model_49_a_task_that_is_woken_late_is_dropped() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let left = Arc::new(Mutex::new(None));
+        let task = waiting(&inner, &left);
+        let runnable = inner.policy.take_left(&inner).expect("it is scheduled");
+        runnable.run();
+        let waker = left.lock().take().expect("it was polled");
+        let wakes = spawn(move || waker.wake());
+        end_without_waiting(&inner);
+        wakes.join().unwrap();
+        assert!(task.is_finished(), "nobody drops the task");
+    });
+}
+
+/// The same with a worker, which may run it once more instead.
 #[test]
 fn model_49_a_task_that_is_run_late_is_dropped() {
     model_from_explore(|| {

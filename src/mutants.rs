@@ -236,6 +236,8 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "handled after the kill",
     ),
     ("doom_told_relaxed", "model_47", "handled after the kill"),
+    ("cell_released_relaxed", "model_48", RACE),
+    ("cell_freed_without_fence", "model_48", RACE),
     (
         "settled_without_a_last_look",
         "model_49_a_task_of_a_late",

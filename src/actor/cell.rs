@@ -17,6 +17,8 @@
     reason = "one allocation seen through several types; see A1 to A4"
 )]
 
+#[cfg(all(test, greenroom_loom))]
+mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
@@ -35,8 +37,8 @@ use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, Unjoined};
 use crate::instant::Instant;
 use crate::mailbox::{Doom, Rest};
-use crate::sync::UnsafeCell;
 use crate::sync::atomic::{Ordering, fence};
+use crate::sync::{UnsafeCell, mutant};
 use crate::task::quota::Quota;
 use crate::task::run::{self, Run};
 use crate::task::{CellHome, Header, Runnable, VTable, as_run};
@@ -441,10 +443,17 @@ where
     unsafe fn release(header: NonNull<Header>) {
         // SAFETY: (A2) the caller's reference.
         let refs = unsafe { &header.as_ref().refs };
+        let order = if mutant("cell_released_relaxed") {
+            Ordering::Relaxed
+        } else {
+            Ordering::Release
+        };
         // Release pairs with the fence below: what was done under any reference is done before
         // the cell is freed.
-        if refs.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
+        if refs.fetch_sub(1, order) == 1 {
+            if !mutant("cell_freed_without_fence") {
+                fence(Ordering::Acquire);
+            }
             // SAFETY: (A2) the last one; it is of `room`, in `put`.
             unsafe { blocks::discard(Self::of(header)) };
         }

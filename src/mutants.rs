@@ -253,6 +253,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_49_a_task_that_is_woken",
         "nobody drops the task",
     ),
+    (
+        "a_dropped_split_looks_once",
+        "model_50",
+        "the actor is still there",
+    ),
 ];
 
 #[test]

@@ -1,6 +1,7 @@
 //! Models of a whole actor: 30, the last address is dropped while it begins and gives itself a source; 39, it
 //! ends while another thread begins to wait for that; 43, an address is made while it finds no other left;
-//! 44, it is killed, and a message of its own waits for its end; 47, it is killed while it has messages in hand.
+//! 44, it is killed, and a message of its own waits for its end; 47, it is killed while it has messages in hand;
+//! 50, it is dropped while somebody wakes it.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -165,4 +166,38 @@ async fn pending_once() {
         Poll::Pending
     })
     .await;
+}
+
+/// Tells when it is dropped.
+struct Tells(Arc<AtomicBool>);
+
+impl Drop for Tells {
+    fn drop(&mut self) {
+        // Relaxed: whoever dropped it looks, on the same thread.
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// When the future of an actor was dropped, what was in the actor is dropped too, though somebody who has just
+/// woken it has not brought its runnable yet.
+#[test]
+fn model_50_a_dropped_actor_is_gone_though_it_is_woken_meanwhile() {
+    ::loom::model(|| {
+        let gone = Arc::new(AtomicBool::new(false));
+        let own = Tells(gone.clone());
+        let (address, mut actor) = crate::actor(|mut cx: crate::Context<()>| async move {
+            let _own = own;
+            cx.recv().await
+        })
+        .split();
+        let polled = Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "nothing was told");
+        let dropping = spawn(move || {
+            drop(actor);
+            // Relaxed: as above.
+            assert!(gone.load(Ordering::Relaxed), "the actor is still there");
+        });
+        drop(address.tell(()));
+        dropping.join().unwrap();
+    });
 }

@@ -13,24 +13,25 @@
 //! - B3: a place owns the magazine it points to; nothing that is called while that is borrowed comes to the place.
 #![expect(unsafe_code, reason = "raw allocations; see B1 to B3")]
 
+#[cfg(all(test, greenroom_loom))]
+mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::{PoisonError, TryLockError};
 
-use crate::sync::global::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::memory::{alloc, dealloc};
-use crate::sync::{MODEL, Process};
+use crate::sync::{MODEL, Mutex, MutexGuard, Process, mutant};
 
 /// How many bytes of blocks a magazine may have: enough that the depot's lock is taken seldom, once for
 /// seven blocks of the largest class.
-const MAGAZINE_BYTES_MAX: usize = 8 * 1024;
+const MAGAZINE_BYTES_MAX: usize = if MODEL { 1032 } else { 8 * 1024 };
 /// How many magazines of each class the depot may hold: one that is given and one that is taken for each of
 /// a few threads. More would only be memory that nobody uses.
-const DEPOT_MAX: usize = 8;
+const DEPOT_MAX: usize = if MODEL { 1 } else { 8 };
 
 /// Blocks are aligned to this; what needs more is not cached.
 const ALIGN: usize = 16;
@@ -324,12 +325,14 @@ struct Depot {
     magazines: Mutex<[Option<Box<Magazine>>; DEPOT_MAX]>,
 }
 
-static DEPOT: [Depot; CLASSES] = [const {
-    Depot {
-        len: AtomicUsize::new(0),
-        magazines: Mutex::new([const { None }; DEPOT_MAX]),
-    }
-}; CLASSES];
+crate::sync::own_static! {
+    static DEPOT: [Depot; CLASSES] = [const {
+        Depot {
+            len: AtomicUsize::new(0),
+            magazines: Mutex::new([const { None }; DEPOT_MAX]),
+        }
+    }; _];
+}
 
 impl Depot {
     fn take(&self) -> Option<Box<Magazine>> {
@@ -338,7 +341,11 @@ impl Depot {
             return None;
         }
         let mut places = self.places()?;
-        let taken = places.iter_mut().rev().find_map(Option::take)?;
+        let taken = places.iter_mut().rev().find_map(Option::take);
+        if mutant("a_hint_is_believed") {
+            assert!(taken.is_some(), "somebody else took what there was");
+        }
+        let taken = taken?;
         self.len.fetch_sub(1, Ordering::Relaxed);
         Some(taken)
     }
@@ -351,19 +358,17 @@ impl Depot {
             self.len.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        full.give_back(class);
+        if !mutant("what_has_no_room_is_lost") {
+            full.give_back(class);
+        }
     }
 
     /// `None` in a child of a `fork` if they are locked: perhaps by a thread of the parent's, and so for ever.
     fn places(&self) -> Option<MutexGuard<'_, [Option<Box<Magazine>>; DEPOT_MAX]>> {
         if Process::is_first() {
-            let places = self.magazines.lock();
-            return Some(places.unwrap_or_else(PoisonError::into_inner));
-        }
-        match self.magazines.try_lock() {
-            Ok(places) => Some(places),
-            Err(TryLockError::Poisoned(places)) => Some(places.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+            Some(self.magazines.lock())
+        } else {
+            self.magazines.try_lock()
         }
     }
 }

@@ -258,6 +258,12 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_50",
         "the actor is still there",
     ),
+    (
+        "a_hint_is_believed",
+        "model_51_a_block",
+        "somebody else took what there was",
+    ),
+    ("what_has_no_room_is_lost", "model_51_what", "leaked"),
 ];
 
 #[test]

@@ -28,6 +28,11 @@ mod body {
 
     /// One for each run of a model, which so begins with the same; `std`'s would be one for all of them.
     macro_rules! own_static {
+        ($(#[$attr:meta])* static $name:ident: [$type:ty; $len:expr] = [const $init:block; _];) => {
+            ::loom::lazy_static! {
+                $(#[$attr])* static ref $name: [$type; $len] = std::array::from_fn(|_| $init);
+            }
+        };
         ($(#[$attr:meta])* static $name:ident: $type:ty = $init:expr;) => {
             ::loom::lazy_static! { $(#[$attr])* static ref $name: $type = $init; }
         };
@@ -98,6 +103,9 @@ mod body {
     pub(crate) use std::thread_local;
 
     macro_rules! own_static {
+        ($(#[$attr:meta])* static $name:ident: [$type:ty; $len:expr] = [const $init:block; _];) => {
+            $(#[$attr])* static $name: [$type; $len] = [const $init; $len];
+        };
         ($(#[$attr:meta])* static $name:ident: $type:ty = $init:expr;) => {
             $(#[$attr])* static $name: $type = $init;
         };
@@ -177,6 +185,7 @@ mod body {
     }
 }
 
+use std::sync::TryLockError;
 use std::time::Duration;
 
 #[cfg(all(test, greenroom_loom))]
@@ -188,8 +197,7 @@ pub(crate) use fork::{InChildren, LEFT_BEHIND, PerProcess, Process};
 
 /// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
 pub(crate) mod global {
-    pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-    pub(crate) use std::sync::{Mutex, MutexGuard};
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 }
 
 /// More references than this and the process is aborted, as `Arc` does: a program that forgets two
@@ -227,6 +235,15 @@ impl<T> Mutex<T> {
         self.0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// `None` if it is locked.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

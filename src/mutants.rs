@@ -264,6 +264,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "somebody else took what there was",
     ),
     ("what_has_no_room_is_lost", "model_51_what", "leaked"),
+    ("a_seat_parks_without_a_second_look", "model_52", DEADLOCK),
 ];
 
 #[test]

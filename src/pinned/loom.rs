@@ -1,18 +1,21 @@
 //! Models 13 and 34: a pinned thread and a worker, each of which pushes to the other one that goes idle;
-//! a pinned thread that takes what a shutdown waits for.
+//! a pinned thread that takes what a shutdown waits for. Model 52: one whose going idle brings it something.
 
 mod call;
 mod nested;
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 
 use ::loom::thread::{JoinHandle, spawn};
 
 use super::Seat;
 use super::local::Local;
 use super::seat::Kind;
-use crate::runtime::Inner;
 use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
+use crate::runtime::{Inner, Runtime};
 use crate::task::Home;
 
 /// A pinned thread that this model starts itself.
@@ -87,5 +90,33 @@ fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
         let tells = thread.join().unwrap();
         assert!(left == 0 || tells, "nobody tells the shutdown");
         assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}
+
+/// Has something run on the pinned thread, which ends with that.
+struct Brings(Arc<Seat>);
+
+impl Wake for Brings {
+    fn wake(self: Arc<Self>) {
+        let seat = self.0.clone();
+        push_to(&self.0, move || seat.let_go());
+    }
+}
+
+/// A pinned thread goes idle, and may be the last that is counted: then it tells of the end, and what that wakes
+/// on this very thread is run.
+#[test]
+fn model_52_what_its_going_idle_brings_to_a_pinned_thread_is_run() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let (seat, thread) = start_seat(&inner, Kind::Own);
+        let runtime = Runtime::not_counting(inner);
+        let hold = runtime.keep_alive();
+        let waker = Waker::from(Arc::new(Brings(seat)));
+        let mut quiescent = pin!(runtime.quiescent());
+        let polled = quiescent.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending(), "it is held");
+        drop(hold);
+        join(vec![thread]);
     });
 }

@@ -282,7 +282,7 @@ impl Seat {
         if idle {
             self.runtime.fall();
             // That may have told of the end, and so have woken something on this very thread.
-            if self.inbox.lock().idle {
+            if mutant("a_seat_parks_without_a_second_look") || self.inbox.lock().idle {
                 self.parker.park_eagerly(None);
             }
             self.rise(&mut self.inbox.lock());

@@ -45,8 +45,8 @@
 //! sim::explore(0..1000, two_pay_in);
 //! ```
 //!
-//! **The bug is found**: with some seeds the account ends with 1 or 2. The first of them is in the panic's
-//! text, with what happened in each step and the call that makes it happen again:
+//! **The bug is found**: with some seeds the account ends with 1 or 2. The panic's text has the first such seed,
+//! what happened in each step, and the call that makes it happen again:
 //!
 //! ```
 //! # use greenroom::{Address, Context, Reply, sim, spawn};
@@ -98,11 +98,13 @@
 //! ```
 //!
 //! Messages are numbered in the order in which they are sent. Both clients are told the balance, in
-//! steps 3 and 5, before either has set it.
+//! steps 3 and 5, before either has set it. [`explore`] tells of a shorter run that fails alike, if there is one:
+//! with fewer context switches, and says how many there were. Messages are shown by their `Debug` where the actor
+//! [says so](crate::ActorBuilder::show), and [`note`] writes a line into the trace.
 //!
 //! **The seed is replayed**: `sim::run(3, two_pay_in())` fails in the same way each time, also with more
-//! `println!` in it, or in a debugger. **The bug is mended** when the account adds by itself, and then
-//! the same seeds find nothing:
+//! `println!` in it, or in a debugger. So does the test itself with `GREENROOM_SEED=3` in the environment.
+//! **The bug is mended** when the account adds by itself, and then the same seeds find nothing:
 //!
 //! ```
 //! use greenroom::{Address, Context, sim, spawn};
@@ -134,7 +136,8 @@
 //! ```
 //!
 //! A [`TestProbe`] stands for an actor that the test plays itself, so that no test needs a sleep.
-//! [`Simulated`] has the options, and [`try_run`](Simulated::try_run) gives a failure as a value.
+//! [`Simulated`] has the options, for [`explore_with`] too, and [`try_run`](Simulated::try_run) gives a failure as
+//! a value.
 //!
 //! # What is a failure
 //!
@@ -142,37 +145,54 @@
 //!   panic in a drop or in a waker is contained here as anywhere.
 //! - A deadlock: nothing is ready and no timer armed, but the run's own future is not done, or an
 //!   [`ask`](crate::Address::ask) or a [`send`](crate::Address::send) waits. Who waits for whom is named,
-//!   the cycle if there is one. A [`KeepAlive`](crate::KeepAlive) makes no difference. The time-out of an
+//!   the cycle if there is one; also whose end is waited for, which actor does not read, and who holds a reply. A [`KeepAlive`](crate::KeepAlive) makes no difference. The time-out of an
 //!   ask is a timer also in a cycle: the clock jumps to it.
 //! - An actor that the shutdown after the run has to cancel, since it does not end within the
 //!   [`grace`](crate::Builder::grace) of 5 s, in virtual time.
 //! - More [`steps`](Simulated::steps) than a million: something goes on for ever, such as a timer, beside which
 //!   nothing else might. Who waits for whom meanwhile is named.
+//! - In [`explore`], a run that does something else when it is repeated.
 //!
 //! # What it finds
 //!
-//! Bugs that depend on the order in which tasks run, and on which of two times is over first if they are
-//! less than [`late`](Simulated::late) apart, a millisecond; a larger one tries what a busier machine
-//! does. Each step takes a microsecond, so what takes no time otherwise does not lose against a time-out.
+//! - Bugs that depend on the order in which tasks run.
+//! - Bugs between two things that one turn does to others. In a quarter of all runs turns are split: each message,
+//!   answer, stop and wake-up takes effect in a step of its own, and others may run between. Messages of one
+//!   sender to one actor stay in their order, and what `tell` and `send` return holds from the call on.
+//! - Bugs that depend on which of two times is over first if they are less than [`late`](Simulated::late) apart, a
+//!   millisecond; a larger one tries what a busier machine does. Two that are close are often over at the same
+//!   moment. Each step takes a microsecond, so what takes no time otherwise does not lose against a time-out.
+//!
+//! # What it does not find
+//!
+//! What a program does with plain shared memory between two awaits is one step: another task sees all of it or
+//! nothing. ThreadSanitizer and [loom](https://docs.rs/loom) look there.
+//!
+//! In a split turn memory is ahead of messages: what a turn writes after a send may be seen before the message
+//! arrives. A task that is woken by the turn finds the message there. A program in which another task polls for such a
+//! write has an `await` before it, or runs with [`whole_turns`](Simulated::whole_turns).
 //!
 //! # What it needs
 //!
 //! The program does the same with the same seed if nothing else decides what it does: not the system's
-//! clock, other random numbers, the order of a `HashMap` or of `futures::select!` (but that of
+//! clock, random numbers but [`random`], the order of a `HashMap` or of `futures::select!` (but that of
 //! `select_biased!`), another thread, or a file. Nothing of it may wait for another thread in a way that
 //! blocks this one, for a lock that a task holds across an `await`, or in another executor's `block_on`.
 
-mod explore;
 mod failure;
 mod inside;
+mod judged;
 mod probe;
-mod run;
+mod seeds;
 mod shrink;
 
-pub use explore::{Program, explore, explore_with};
+#[cfg(doc)]
+use crate::policy::Simulated;
+
 pub use failure::{Failure, Run};
 pub use inside::{note, random};
+pub use judged::run;
 pub use probe::TestProbe;
-pub use run::run;
+pub use seeds::{Program, explore, explore_with};
 
 pub use crate::runtime::simulation::Problem;

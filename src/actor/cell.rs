@@ -41,7 +41,7 @@ use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{UnsafeCell, mutant};
 use crate::task::quota::Quota;
 use crate::task::run::{self, Run};
-use crate::task::{CellHome, Header, Runnable, VTable, as_run};
+use crate::task::{CellHome, Delivery, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
@@ -392,10 +392,7 @@ where
 
     /// # Safety
     /// As [`VTable::delivery`].
-    unsafe fn delivery(
-        header: NonNull<Header>,
-        message: Option<NonNull<()>>,
-    ) -> Box<dyn FnOnce() + Send> {
+    unsafe fn delivery(header: NonNull<Header>, message: Option<NonNull<()>>) -> Delivery {
         // SAFETY: (A1) and the caller's reference.
         let to = Held::from(unsafe { Self::at(header) });
         // SAFETY: by the caller's promise it is given to this.

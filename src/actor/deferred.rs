@@ -115,8 +115,14 @@ impl<M> At<'_, M> {
     pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
         let is_deferred = self.is_deferred();
         let told = match self.mailbox.reserve() {
-            Ok(()) if is_deferred => Ok(self.defer(message)),
-            Ok(()) => Ok(self.fill(message)),
+            Ok(()) => {
+                if is_deferred {
+                    self.defer(message);
+                } else {
+                    self.fill(message);
+                }
+                Ok(())
+            }
             Err(Refused::Full) => Err(TellError::Full(message)),
             Err(Refused::Closed) => Err(TellError::Closed(message)),
         };
@@ -141,7 +147,10 @@ impl<M> At<'_, M> {
         }
         let message = message.take()?;
         Some(match reserved {
-            Ok(()) => Ok(self.defer(message)),
+            Ok(()) => {
+                self.defer(message);
+                Ok(())
+            }
             Err(_) => {
                 self.observe();
                 Err(SendError(message))

@@ -12,7 +12,7 @@ use crate::runtime::simulation::{Failed, Problem, Script};
 pub struct Run<T> {
     /// What the future gave.
     pub value: T,
-    /// How many runs of tasks there were, and polls of the future.
+    /// How many runs of tasks there were, polls of the future, and effects of split turns.
     pub steps: u64,
     /// How much virtual time passed.
     pub time: Duration,

@@ -133,10 +133,9 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         // SAFETY: (F1, F2) the caller's reference.
         process: |head| unsafe { head.cast::<Self>().as_ref() }.home.process(),
         // SAFETY: as above.
-        awaited: |head| {
-            unsafe { head.cast::<Self>().as_ref() }
-                .home
-                .end_awaited(Key::at(head.as_ptr().cast()))
+        awaited: |head| unsafe {
+            let home = &head.cast::<Self>().as_ref().home;
+            home.end_awaited(Key::at(head.as_ptr().cast()));
         },
     };
 

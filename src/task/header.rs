@@ -68,6 +68,9 @@ impl Header {
     }
 }
 
+/// Has a message, or the close of a mailbox, take effect.
+pub(crate) type Delivery = Box<dyn FnOnce() + Send>;
+
 /// What can be seen of a cell at a moment.
 pub(crate) struct Look {
     /// How many messages wait in its mailbox.
@@ -115,8 +118,7 @@ pub(crate) struct VTable {
     pub(crate) trace: unsafe fn(NonNull<Header>, Passage),
     /// Takes a message, of the cell's type, and returns what puts it in the place that was reserved for it; without
     /// one, what closes the mailbox. The caller holds a reference, and has given the message away.
-    pub(crate) delivery:
-        unsafe fn(NonNull<Header>, message: Option<NonNull<()>>) -> Box<dyn FnOnce() + Send>,
+    pub(crate) delivery: unsafe fn(NonNull<Header>, message: Option<NonNull<()>>) -> Delivery,
     /// What can be seen of it at a moment. The caller holds a reference.
     pub(crate) look: unsafe fn(NonNull<Header>) -> Look,
     /// The process that has the threads of its home. The caller holds a reference.

@@ -86,7 +86,8 @@ pub(crate) struct Plan {
 impl Simulated {
     /// Everything is drawn from this seed, also which kind of schedule it is: [`random`](Self::random),
     /// or [`priorities`](Self::priorities) with 0 to 3 changes within 16 to 4096 steps, where in every
-    /// second run whoever is woken in its own run keeps its priority.
+    /// second run whoever is woken in its own run keeps its priority. In an eighth of all runs every turn is split,
+    /// in another one every second.
     pub fn new(seed: u64) -> Self {
         let plan = Plan::new(seed);
         Simulated {
@@ -121,13 +122,14 @@ impl Simulated {
     }
 
     /// How late a timer fires at most, by default a millisecond: half of them are in time, the others
-    /// late by an amount that is drawn.
+    /// late by an amount that is drawn, or when another one fires if that is close.
     pub fn late(mut self, most: Duration) -> Self {
         self.plan.late = most;
         self
     }
 
-    /// After how many steps a run has failed, by default a million. A step is a run of a task.
+    /// After how many steps a run has failed, by default a million. A step is a run of a task, or the effect of one
+    /// thing that a split turn did.
     /// The shutdown that follows a run may take as many again. In
     /// [`block_on`](crate::Runtime::block_on), which panics then, they are counted from its beginning.
     pub fn steps(mut self, most: u64) -> Self {
@@ -137,9 +139,8 @@ impl Simulated {
 
     /// Has all that a turn does take effect at once, as if no other thread ran meanwhile.
     ///
-    /// Otherwise, in a quarter of all runs, a message that a turn sends may arrive when others have had turns. What
-    /// the turn does to plain shared memory after the send is then seen before the message arrives, which no
-    /// thread would show: for programs that depend on that.
+    /// For programs that pass something on in plain shared memory; see
+    /// [what the simulator does not find](crate::sim#what-it-does-not-find).
     pub fn whole_turns(mut self) -> Self {
         self.plan.whole_turns = true;
         self

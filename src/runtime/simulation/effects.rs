@@ -20,10 +20,7 @@ use crate::contain::contain;
 use crate::runtime::asks::Who;
 use crate::runtime::inner::Inner;
 use crate::runtime::policy::TURNS;
-use crate::task::{MessageInfo, TaskInfo};
-
-/// Has a message, or the close of a mailbox, take effect.
-pub(super) type Delivery = Box<dyn FnOnce() + Send>;
+use crate::task::{Delivery, MessageInfo, TaskInfo};
 
 /// Whose turn it is, by a number of this simulation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

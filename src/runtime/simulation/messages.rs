@@ -54,14 +54,11 @@ impl State {
             .entry(id)
             .or_insert_with(|| Lane::new(label.clone()));
         let to = Who::Task(label);
-        let mut born = |info, key| {
-            self.messages_born += 1;
-            let message = Message {
-                number: self.messages_born,
-                info,
-            };
-            let from = running.clone();
-            Sent { message, from, key }
+        let number = self.messages_born + 1;
+        let born = |info, key| Sent {
+            message: Message { number, info },
+            from: running,
+            key,
         };
         let event = match passage {
             Passage::Sent(info) => {
@@ -104,12 +101,7 @@ impl State {
                 What::GivesUp(to)
             }
             Passage::Received => {
-                if lane.accepted.is_empty() {
-                    let first = lane.line.first_key_value().map(|(&number, _)| number);
-                    if let Some(first) = first {
-                        self.sends_waiting -= lane.let_in(first);
-                    }
-                }
+                self.sends_waiting -= lane.let_first_in();
                 match lane.accepted.pop_front() {
                     Some(Sent { message, from, .. }) => What::Receives(message, from),
                     None => return,
@@ -117,6 +109,9 @@ impl State {
             }
             Passage::FromSource(name) => What::FromSource(name),
         };
+        if let What::Sends(..) | What::AwaitsRoom(..) = event {
+            self.messages_born = number;
+        }
         self.add(event);
     }
 
@@ -160,6 +155,14 @@ impl Lane {
             accepted: VecDeque::new(),
             line: BTreeMap::new(),
             keys: HashMap::new(),
+        }
+    }
+
+    /// If none is accepted but is received, the first that waits was let in; says how many.
+    fn let_first_in(&mut self) -> usize {
+        match self.line.first_key_value() {
+            Some((&first, _)) if self.accepted.is_empty() => self.let_in(first),
+            _ => 0,
         }
     }
 

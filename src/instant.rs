@@ -99,8 +99,9 @@ impl Drop for RealTime {
 
 #[cfg(not(greenroom_loom))]
 mod clock {
-    use std::sync::OnceLock;
     use std::time::Instant;
+
+    use crate::sync::OnceLock;
 
     pub(super) fn nanos() -> u64 {
         static EPOCH: OnceLock<Instant> = OnceLock::new();

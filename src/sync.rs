@@ -6,6 +6,8 @@
 
 mod fences;
 mod fork;
+#[cfg(greenroom_tsan)]
+mod tsan;
 
 #[cfg(greenroom_loom)]
 mod body {
@@ -118,9 +120,19 @@ mod body {
 
     pub(crate) const MODEL: bool = false;
 
+    #[cfg(not(greenroom_mutants))]
     #[inline(always)]
     pub(crate) fn mutant(_name: &str) -> bool {
         false
+    }
+
+    /// Whether the named fault is built in: the one that the environment names while this is compiled, so that
+    /// the others cost no instruction, which would hide races.
+    #[cfg(greenroom_mutants)]
+    #[inline(always)]
+    pub(crate) fn mutant(name: &str) -> bool {
+        const CHOSEN: Option<&str> = option_env!("GREENROOM_MUTANT");
+        CHOSEN == Some(name)
     }
 
     /// `std`'s cell with loom's interface.
@@ -141,14 +153,20 @@ mod body {
         }
     }
 
+    #[cfg(greenroom_tsan)]
+    pub(crate) use super::tsan::{Condvar, Mutex, MutexGuard, wait_until};
+    #[cfg(not(greenroom_tsan))]
     pub(crate) use std::sync::MutexGuard;
+    #[cfg(not(greenroom_tsan))]
     pub(super) use std::sync::{Condvar, Mutex};
+    #[cfg(not(greenroom_tsan))]
+    pub(super) use wait_in_std as wait_until;
 
-    pub(super) fn wait_until<'a, T>(
-        condvar: &Condvar,
-        guard: MutexGuard<'a, T>,
+    pub(super) fn wait_in_std<'a, T>(
+        condvar: &std::sync::Condvar,
+        guard: std::sync::MutexGuard<'a, T>,
         wait: Option<std::time::Duration>,
-    ) -> MutexGuard<'a, T> {
+    ) -> std::sync::MutexGuard<'a, T> {
         match wait {
             None => condvar
                 .wait(guard)
@@ -194,6 +212,10 @@ pub(crate) use body::{MODEL, MutexGuard, UnsafeCell, atomic, memory, mutant};
 pub(crate) use body::{own_static, thread_local, yield_now};
 pub(crate) use fences::Fences;
 pub(crate) use fork::{InChildren, LEFT_BEHIND, PerProcess, Process};
+#[cfg(not(greenroom_tsan))]
+pub(crate) use std::sync::OnceLock;
+#[cfg(greenroom_tsan)]
+pub(crate) use tsan::OnceLock;
 
 /// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
 pub(crate) mod global {
@@ -270,6 +292,18 @@ impl Condvar {
 
     pub(crate) fn notify_all(&self) {
         self.0.notify_all();
+    }
+}
+
+/// An Acquire fence after a Relaxed access to an atomic, which `load` loads. ThreadSanitizer sees no fence, so there
+/// it is a load with that order.
+#[inline(always)]
+pub(crate) fn acquire<T>(load: impl FnOnce(atomic::Ordering) -> T) {
+    if cfg!(greenroom_tsan) {
+        load(atomic::Ordering::Acquire);
+    } else {
+        // Acquire pairs as the caller says.
+        atomic::fence(atomic::Ordering::Acquire);
     }
 }
 

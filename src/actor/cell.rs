@@ -37,8 +37,8 @@ use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, Unjoined};
 use crate::instant::Instant;
 use crate::mailbox::{Doom, Rest};
-use crate::sync::atomic::{Ordering, fence};
-use crate::sync::{UnsafeCell, mutant};
+use crate::sync::atomic::Ordering;
+use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
 use crate::task::run::{self, Run};
 use crate::task::{CellHome, Delivery, Header, Runnable, VTable, as_run};
@@ -449,7 +449,7 @@ where
         // the cell is freed.
         if refs.fetch_sub(1, order) == 1 {
             if !mutant("cell_freed_without_fence") {
-                fence(Ordering::Acquire);
+                acquire(|order| refs.load(order));
             }
             // SAFETY: (A2) the last one; it is of `room`, in `put`.
             unsafe { blocks::discard(Self::of(header)) };

@@ -12,8 +12,9 @@
 )]
 
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use super::OnceLock;
 
 /// What a use of something says that another process has the threads of.
 pub(crate) const LEFT_BEHIND: &str = "the runtime belongs to the parent process, since `fork` does not copy \

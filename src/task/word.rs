@@ -9,8 +9,8 @@
 //!   has ended. So whoever adds the first one makes the one runnable.
 //! - W2: the handle and each waker count as one reference, and so does the task until it has ended.
 
-use crate::sync::atomic::{AtomicU64, Ordering, fence};
-use crate::sync::mutant;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{acquire, mutant};
 
 /// Its future is gone, and what it came to, if anything, is there instead.
 const ENDED: u64 = 1;
@@ -221,7 +221,7 @@ impl Word {
         // Release pairs with the fence below: what was done under any reference is done before.
         let was_last = self.0.fetch_sub(REF, order) / REF == 1;
         if was_last {
-            fence(Ordering::Acquire);
+            acquire(|order| self.0.load(order));
         }
         was_last
     }

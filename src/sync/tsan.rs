@@ -1,0 +1,137 @@
+//! What ThreadSanitizer has to be told, in builds for it (`--cfg greenroom_tsan`).
+//!
+//! It sees what instrumented code does. `std` comes without: so a lock of `std`'s orders nothing for it, once a
+//! thread has waited there, and what one holder wrote and the next one reads would be a race. Beside each mutex
+//! is a word here that each holder loads at first and stores at last. That orders what the mutex orders: each
+//! critical section before those that come later, and nothing else. It sees no fences either; for those that
+//! guard memory there is `acquire` in `sync.rs`.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{LockResult, PoisonError};
+use std::time::Duration;
+
+pub(crate) struct Mutex<T> {
+    order: AtomicUsize,
+    inner: std::sync::Mutex<T>,
+}
+
+/// The fields are dropped in this order.
+pub(crate) struct MutexGuard<'a, T> {
+    section: Section<'a>,
+    inner: std::sync::MutexGuard<'a, T>,
+}
+
+/// A critical section, from after the lock until before the unlock.
+struct Section<'a>(&'a AtomicUsize);
+
+impl<'a> Section<'a> {
+    fn new(order: &'a AtomicUsize) -> Self {
+        // Acquire pairs with the Release in `drop`, of the last holder.
+        order.load(Ordering::Acquire);
+        Section(order)
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        // Release pairs with the Acquire in `new`, of the next holder.
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl<T> Mutex<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Mutex {
+            order: AtomicUsize::new(0),
+            inner: std::sync::Mutex::new(value),
+        }
+    }
+
+    /// Never an error, since `sync.rs` has no use for poison.
+    pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(MutexGuard {
+            section: Section::new(&self.order),
+            inner,
+        })
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+}
+
+/// `std`'s, which gives no order but by its mutex.
+pub(crate) struct Condvar(std::sync::Condvar);
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Condvar(std::sync::Condvar::new())
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// Leaves the critical section and comes back to it.
+pub(crate) fn wait_until<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    wait: Option<Duration>,
+) -> MutexGuard<'a, T> {
+    let MutexGuard { section, inner } = guard;
+    let order = section.0;
+    drop(section);
+    let inner = super::body::wait_in_std(&condvar.0, inner, wait);
+    MutexGuard {
+        section: Section::new(order),
+        inner,
+    }
+}
+
+/// `std`'s, whose value is seen as it was made. It orders nothing else, since the clock is behind one.
+pub(crate) struct OnceLock<T> {
+    is_made: AtomicBool,
+    making: Mutex<()>,
+    inner: std::sync::OnceLock<T>,
+}
+
+impl<T> OnceLock<T> {
+    pub(crate) const fn new() -> Self {
+        OnceLock {
+            is_made: AtomicBool::new(false),
+            making: Mutex::new(()),
+            inner: std::sync::OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        // Acquire pairs with the Release below.
+        if self.is_made.load(Ordering::Acquire)
+            && let Some(value) = self.inner.get()
+        {
+            return value;
+        }
+        let _section = self.making.lock();
+        let value = self.inner.get_or_init(make);
+        // Release pairs with the Acquire above.
+        self.is_made.store(true, Ordering::Release);
+        value
+    }
+}

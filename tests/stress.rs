@@ -1,0 +1,427 @@
+//! Every part of greenroom at once, on many small runtimes: for tools that look at what one run does.
+//!
+//! How many rounds each test makes is in `GREENROOM_STRESS_ROUNDS`. The tests share nothing but `Arc`s, atomics and
+//! greenroom between threads: what `std`'s other locks order, ThreadSanitizer does not see.
+#![forbid(unsafe_code)]
+
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use futures::executor::block_on;
+use futures::future::{Either, select};
+use futures::stream;
+use greenroom::policy::{Polling, Prioritized, Sharing, Stealing, TaskInfo};
+use greenroom::time::{interval, sleep, timeout};
+use greenroom::{
+    Address, AskError, Context, Detached, Handle, Observer, Pinned, Reply, Runtime, actor, spawn,
+    unblock, yield_now,
+};
+
+/// Few, for a run beside other tests.
+const ROUNDS: usize = 4;
+const MOMENT: Duration = Duration::from_micros(200);
+const SOON: Duration = Duration::from_millis(1);
+
+/// Runs the rounds of one test, and fails if they are not done in far more time than they take.
+fn rounds(round: impl Fn(usize) + Send + 'static) {
+    let chosen = std::env::var("GREENROOM_STRESS_ROUNDS");
+    let count = chosen.map_or(ROUNDS, |count| count.parse().expect("a number of rounds"));
+    let limit = Duration::from_secs(60 + 2 * count as u64);
+    let over = Arc::new((AtomicBool::new(false), Mutex::new(()), Condvar::new()));
+    let tells = Tells(over.clone());
+    let running = thread::spawn(move || {
+        let _tells = tells;
+        (0..count).for_each(round);
+    });
+    let lock = over.1.lock().unwrap();
+    // Acquire pairs with the Release in the drop of `Tells`.
+    let is_running = |_: &mut ()| !over.0.load(Ordering::Acquire);
+    let (lock, waited) = over.2.wait_timeout_while(lock, limit, is_running).unwrap();
+    drop(lock);
+    assert!(!waited.timed_out(), "hung: not done within {limit:?}");
+    running.join().unwrap_or_else(|panic| resume_unwind(panic));
+}
+
+/// Says, when it is dropped, that the rounds are over.
+struct Tells(Arc<(AtomicBool, Mutex<()>, Condvar)>);
+
+impl Drop for Tells {
+    fn drop(&mut self) {
+        let (is_over, lock, heard) = &*self.0;
+        // Release pairs with the Acquire in `rounds`.
+        is_over.store(true, Ordering::Release);
+        drop(lock.lock());
+        heard.notify_all();
+    }
+}
+
+/// One of each kind in turn.
+fn runtime(seed: usize) -> Runtime {
+    let builder = Runtime::builder()
+        .workers(1 + seed % 3)
+        .grace(20 * SOON)
+        .on_fault(|_| {});
+    let builder = match seed % 7 {
+        0 => builder.policy(Sharing::default()),
+        1 => builder.policy(Prioritized::default()).priorities(3),
+        2 => builder.policy(Stealing::polling(Polling::default())),
+        3 => builder.observer(Counts::default()),
+        4 => builder.detect_deadlocks(true),
+        _ => builder,
+    };
+    builder.build().unwrap()
+}
+
+#[derive(Default)]
+struct Counts(AtomicU64);
+
+impl Observer for Counts {
+    fn before_run(&self, _task: &TaskInfo) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn completed(&self, _task: &TaskInfo) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+enum Message {
+    Add(u64),
+    Total(Reply<u64>),
+    Hold(Vec<u8>),
+}
+
+async fn sum(mut cx: Context<Message>) -> u64 {
+    let mut sum = 0;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Message::Add(n) => sum += n,
+            Message::Total(reply) => reply.send(sum),
+            Message::Hold(bytes) => {
+                sum += bytes.len() as u64;
+                if sum.is_multiple_of(7) {
+                    yield_now().await;
+                }
+            }
+        }
+    }
+    sum
+}
+
+type Sum = Handle<Message, u64>;
+
+fn sums(runtime: &Runtime, pinned: &Pinned) -> Vec<Sum> {
+    let spawned = (0..6).map(|n| {
+        let one = actor(sum).name("sum");
+        let one = if n % 2 == 0 { one.capacity(2) } else { one };
+        if n == 5 {
+            one.on(pinned).spawn()
+        } else {
+            one.on(runtime).spawn()
+        }
+    });
+    spawned.collect()
+}
+
+fn addresses(sums: &[Sum]) -> Vec<Address<Message>> {
+    sums.iter().map(Handle::address).collect()
+}
+
+/// A thread outside any runtime that tells, maps, kills, and clones addresses.
+fn tells_from_outside(sums: &[Sum], first: usize) -> thread::JoinHandle<()> {
+    let sums = addresses(sums);
+    thread::spawn(move || {
+        for n in 0..150 {
+            let to = &sums[(n + first) % sums.len()];
+            let _ = to.tell(Message::Add(n as u64));
+            if n % 50 == 49 {
+                let bytes = to.map(|byte: u8| Message::Hold(vec![byte; 300]));
+                let _ = bytes.tell(1);
+            }
+            if n == 100 && first == 0 {
+                sums[1].kill();
+            }
+            drop(to.clone());
+        }
+    })
+}
+
+/// What a task does to actors and to others of its kind.
+async fn does_everything(seed: u64, sums: Vec<Address<Message>>) {
+    for step in 0..30 {
+        let to = &sums[((seed + step) % 6) as usize];
+        match step % 6 {
+            0 => drop(to.send(Message::Hold(vec![0; 100 * step as usize])).await),
+            1 => drop(timeout(MOMENT, to.ask(Message::Total)).await),
+            2 => drop(to.ask(Message::Total).timeout(SOON).await),
+            3 => {
+                let task = spawn(async move {
+                    yield_now().await;
+                    step
+                });
+                if step % 4 == 3 {
+                    drop(task);
+                } else {
+                    // Cancelled by a shutdown, or done.
+                    task.fallible().await;
+                }
+            }
+            4 if step % 12 == 4 => {
+                let done = unblock(move || step).fallible().await;
+                assert!(done.is_none_or(|done| done == step));
+            }
+            4 => Runtime::current().block_on(yield_now()),
+            _ => sleep(MOMENT).await,
+        }
+    }
+}
+
+#[test]
+fn actors_and_tasks() {
+    rounds(|seed| {
+        let runtime = runtime(seed);
+        let pinned = runtime.spawn_pinned("stress").unwrap();
+        let sums = sums(&runtime, &pinned);
+        let outside = [0, 1].map(|first| tells_from_outside(&sums, first));
+        let task = |n| runtime.spawn(does_everything(n, addresses(&sums)));
+        let tasks: Vec<_> = (0..6).map(task).collect();
+        let detached = actor(async |mut cx: Context<u8>| Runtime::current().block_on(cx.recv()));
+        let detached = runtime.block_on(async { detached.on(Detached).spawn() });
+        detached.tell(1).unwrap();
+        if seed.is_multiple_of(4) {
+            tasks.into_iter().for_each(|task| task.detach());
+        } else {
+            let all = async {
+                for task in tasks {
+                    task.await;
+                }
+            };
+            runtime.block_on(all);
+        }
+        outside
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        if seed.is_multiple_of(2) {
+            sums.iter().for_each(|sum| sum.stop());
+            let all = async {
+                for sum in sums {
+                    let _ = sum.join().await;
+                }
+            };
+            runtime.block_on(all);
+        }
+        assert_eq!(block_on(detached.join()).unwrap(), Some(1));
+    });
+}
+
+/// A shutdown that comes while everything is under way.
+#[test]
+fn a_shutdown_amid_work() {
+    rounds(|seed| {
+        let runtime = runtime(seed);
+        let pinned = runtime.spawn_pinned("stress").unwrap();
+        let sums = sums(&runtime, &pinned);
+        let outside = [0, 1].map(|first| tells_from_outside(&sums, first));
+        for n in 0..4 {
+            let all = addresses(&sums);
+            runtime.spawn(does_everything(n, all)).detach();
+        }
+        let reads = runtime.clone();
+        let reads = thread::spawn(move || (0..50).map(|_| reads.stats().total().runs).max());
+        if seed.is_multiple_of(2) {
+            drop(runtime);
+            drop(sums);
+        } else {
+            let ends = runtime.clone();
+            let closing = thread::spawn(move || block_on(ends.shutdown()));
+            drop((pinned, runtime));
+            closing.join().unwrap();
+        }
+        outside
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        reads.join().unwrap();
+    });
+}
+
+/// Timers, streams and results as messages, from other threads than the actor's.
+#[test]
+fn sources() {
+    rounds(|seed| {
+        let runtime = runtime(seed);
+        let reads = |n: u64| {
+            actor(move |mut cx: Context<u64>| async move {
+                let guard = cx.send_every(MOMENT, || 1);
+                cx.send_after(SOON, 100).detach();
+                cx.attach(stream::iter(0..20)).detach();
+                cx.on_return(spawn(async move { n }), Result::unwrap);
+                cx.on_return(unblock(move || n), Result::unwrap);
+                let mut sum = 0;
+                while let Some(number) = cx.recv().await {
+                    sum += number;
+                    if number == 100 {
+                        cx.stop();
+                    }
+                }
+                drop(guard);
+                sum
+            })
+        };
+        let readers: Vec<_> = (0..4).map(|n| reads(n).on(&runtime).spawn()).collect();
+        let weak: Vec<_> = readers.iter().map(|reader| reader.downgrade()).collect();
+        let outside = thread::spawn(move || {
+            for n in 0..100 {
+                if let Some(address) = weak[n % 4].upgrade() {
+                    let _ = address.tell(2);
+                }
+            }
+        });
+        runtime.block_on(async {
+            let mut ticks = interval(MOMENT);
+            for reader in readers {
+                ticks.tick().await;
+                assert!(reader.join().await.unwrap() >= 100);
+            }
+        });
+        outside.join().unwrap();
+    });
+}
+
+/// Pinned threads with tasks and hosted values, called from workers and other threads.
+#[test]
+fn pinned_threads_and_stages() {
+    rounds(|seed| {
+        let runtime = runtime(seed);
+        let pinned = runtime.spawn_pinned("stress").unwrap();
+        let hosted = block_on(pinned.host(Vec::new)).unwrap();
+        let calls: Vec<_> = (0..4)
+            .map(|n| {
+                let hosted = hosted.clone();
+                runtime.spawn(async move {
+                    for step in 0..20 {
+                        hosted.with_mut(move |all| all.push(step)).await.unwrap();
+                        let call = pin!(hosted.with(|all| all.len()));
+                        // Dropped at once, or answered.
+                        if let Either::Left((len, _)) = select(call, pin!(yield_now())).await {
+                            assert!(len.unwrap() > step, "{n}");
+                        }
+                    }
+                })
+            })
+            .collect();
+        let stage_of = runtime.clone();
+        let staged = thread::spawn(move || {
+            let stage = stage_of.pinned_here();
+            let tasks: Vec<_> = (0..4)
+                .map(|n| {
+                    stage.spawn(move || {
+                        let own = Rc::new(n);
+                        async move {
+                            for _ in 0..10 {
+                                spawn(yield_now()).await;
+                            }
+                            *own
+                        }
+                    })
+                })
+                .collect();
+            stage.run_ready();
+            for (n, task) in tasks.into_iter().enumerate() {
+                assert_eq!(stage.block_on(task), n);
+            }
+        });
+        let called = async {
+            for call in calls {
+                call.await;
+            }
+            hosted.with(|all| all.len()).await.unwrap()
+        };
+        assert_eq!(runtime.block_on(called), 80);
+        staged.join().unwrap();
+    });
+}
+
+/// Actors that another executor polls, with threads that send to them, wait for them and kill them.
+#[test]
+fn actors_of_another_executor() {
+    rounds(|seed| {
+        for n in 0..8 {
+            let builder = actor(sum);
+            let builder = if n % 2 == 0 {
+                builder.capacity(1)
+            } else {
+                builder
+            };
+            let (address, actor) = builder.split();
+            let polls = thread::spawn(move || block_on(actor).unwrap_or(0));
+            let sends = [1, 2].map(|bytes| {
+                let address = address.clone();
+                thread::spawn(move || {
+                    for _ in 0..20 {
+                        let _ = block_on(address.send(Message::Hold(vec![0; bytes])));
+                    }
+                    let _ = block_on(address.ask(Message::Total));
+                })
+            });
+            let waits = address.clone();
+            let waits = thread::spawn(move || block_on(waits.closed()));
+            if (seed + n).is_multiple_of(4) {
+                address.kill();
+            }
+            sends.into_iter().for_each(|thread| thread.join().unwrap());
+            address.stop();
+            assert!(polls.join().unwrap() <= 60);
+            waits.join().unwrap();
+        }
+    });
+}
+
+/// Two that ask each other are told, and whoever waits for the end of all work hears of it.
+#[test]
+fn deadlocks_and_the_end_of_work() {
+    type Ring = Address<(u32, Reply<u32>)>;
+    async fn asks_on(mut cx: Context<(u32, Reply<u32>)>, next: Option<Ring>) {
+        let next = next.unwrap_or_else(|| cx.address());
+        while let Some((left, reply)) = cx.recv().await {
+            let answer = match left.checked_sub(1) {
+                None => Ok(0),
+                Some(left) => next.ask(|reply| (left, reply)).await,
+            };
+            if let Ok(answer) = answer {
+                reply.send(answer);
+            }
+        }
+    }
+    rounds(|seed| {
+        let workers = 1 + seed % 3;
+        let builder = Runtime::builder().workers(workers).detect_deadlocks(true);
+        let runtime = builder.grace(SOON).build().unwrap();
+        let end = actor(|cx| asks_on(cx, None)).on(&runtime).spawn();
+        let to_end = Some(end.address());
+        let begin = actor(move |cx| asks_on(cx, to_end)).on(&runtime).spawn();
+        let holds = runtime.keep_alive();
+        let outside = runtime.clone();
+        let outside = thread::spawn(move || {
+            for _ in 0..20 {
+                outside.spawn(yield_now()).detach();
+            }
+            drop(holds);
+        });
+        runtime.block_on(async {
+            assert_eq!(begin.ask(|reply| (1, reply)).await.unwrap(), 0);
+            // The last one asks itself.
+            let stuck = begin.ask(|reply| (5, reply)).await;
+            assert!(
+                matches!(stuck, Err(AskError::Deadlock(_) | AskError::NoReply)),
+                "{stuck:?}"
+            );
+        });
+        runtime.run_until_quiescent();
+        outside.join().unwrap();
+    });
+}

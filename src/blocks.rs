@@ -15,6 +15,7 @@
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod poison;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
@@ -141,8 +142,10 @@ fn from_allocator(layout: Layout) -> NonNull<()> {
 #[cold]
 #[inline(never)]
 unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
+    let layout = rounded(layout);
+    poison::show(block, layout.size());
     // SAFETY: by the caller's promise.
-    unsafe { dealloc(block.as_ptr().cast(), rounded(layout)) };
+    unsafe { dealloc(block.as_ptr().cast(), layout) };
 }
 
 /// A stack of blocks of one class. An array, not a list through the blocks: those may lie in the
@@ -307,11 +310,14 @@ crate::sync::thread_local! {
 #[inline]
 fn take(class: usize) -> Option<NonNull<()>> {
     let taken = CACHE.try_with(|cache| cache.0[class].take(class));
-    taken.ok().flatten()
+    let block = taken.ok().flatten()?;
+    poison::show(block, bytes_of(class));
+    Some(block)
 }
 
 #[inline]
 fn keep(class: usize, block: NonNull<()>) -> bool {
+    poison::hide(block, bytes_of(class));
     CACHE
         .try_with(|cache| cache.0[class].keep(class, block))
         .is_ok()

@@ -115,3 +115,33 @@ fn write_and_take_out() {
         assert_eq!(value, [n as u64; 41]);
     }
 }
+
+/// In a build for that, in a process of its own: whoever reads a block that is kept ends it.
+#[cfg(greenroom_poisoned)]
+#[test]
+fn whoever_uses_a_kept_block_is_caught() {
+    const ALONE: &str = "GREENROOM_TEST_ALONE";
+    const NAME: &str = "blocks::tests::whoever_uses_a_kept_block_is_caught";
+    if std::env::var_os(ALONE).is_some() {
+        let layout = layout(800);
+        let block = allocate(layout).cast::<u8>();
+        // SAFETY: memory for it, allocated with this layout.
+        unsafe {
+            block.write(1);
+            free(block.cast(), layout);
+        }
+        // SAFETY: none. It is the fault that is to be found.
+        let read = unsafe { block.read_volatile() };
+        unreachable!("{read} was read");
+    }
+    let run = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(ALONE, NAME)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(
+        !run.status.success() && said.contains("use-after-poison"),
+        "{said}"
+    );
+}

@@ -17,6 +17,8 @@ pub(crate) mod current;
 mod futures;
 mod injector;
 mod inner;
+#[cfg(all(test, not(greenroom_loom)))]
+mod litmus;
 #[cfg(all(test, greenroom_loom))]
 pub(crate) mod loom;
 mod loot;

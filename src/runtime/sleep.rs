@@ -1,5 +1,8 @@
 #![doc = include_str!("sleep.md")]
 
+#[cfg(all(test, not(greenroom_loom)))]
+mod litmus;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -61,7 +61,7 @@ fn is_test(path: &Path) -> bool {
     let inside = path.strip_prefix(root()).unwrap();
     inside.components().any(|part| {
         let name = part.as_os_str().to_str().unwrap().trim_end_matches(".rs");
-        ["tests", "loom", "mutants"].contains(&name)
+        ["tests", "loom", "litmus", "mutants"].contains(&name)
     })
 }
 

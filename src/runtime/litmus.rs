@@ -1,0 +1,169 @@
+//! Two threads at a few instructions each, on the machine itself, as often as is wanted.
+//!
+//! A model takes a `SeqCst` fence for weaker than it is, and knows no processor. Here the real instructions race:
+//! what a store buffer holds back, or a heavy fence does not reach, is seen as an outcome that may not be. What no
+//! round came to is not proven; and a processor that orders more than the source asks for hides faults.
+//!
+//! How many rounds each test makes is in `GREENROOM_LITMUS_ROUNDS`.
+
+use std::hint::{black_box, spin_loop};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use super::slot::Slot;
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::{Apart, yield_now};
+
+/// Few, for a run beside other tests.
+const ROUNDS: usize = 2_000;
+/// Far longer than a round takes on the busiest machine. None in that time: somebody waits for ever.
+const ROUND_MAX: Duration = Duration::from_secs(30);
+
+/// What two threads race with, again and again.
+pub(super) trait Race: Send + Sync + 'static {
+    /// Before each round, when neither runs.
+    fn prepare(&self, round: usize);
+    fn left(&self, round: usize);
+    fn right(&self, round: usize);
+    /// Looked at after `left`, until `right` is over: panics if that may not be, or never ends.
+    fn watch(&self, _round: usize) {}
+    /// When both are over: panics if the outcome may not be.
+    fn judge(&self, round: usize);
+}
+
+/// How far a thread is.
+struct Far(Apart<AtomicUsize>);
+
+impl Far {
+    fn new() -> Arc<Self> {
+        Arc::new(Far(Apart(AtomicUsize::new(0))))
+    }
+
+    fn tell(&self, round: usize) {
+        // Release pairs with the Acquire in `is`.
+        self.0.store(round, Ordering::Release);
+    }
+
+    fn is(&self, round: usize) -> bool {
+        // Acquire pairs with the Release in `tell`.
+        self.0.load(Ordering::Acquire) >= round
+    }
+}
+
+/// Waits until it is so, on a core of its own if there is one.
+fn wait(is_so: impl Fn() -> bool) {
+    let mut looks = 0;
+    while !is_so() {
+        looks += 1;
+        if looks % 256 == 0 {
+            yield_now();
+        } else {
+            spin_loop();
+        }
+    }
+}
+
+/// Lets some nanoseconds pass, other ones each time.
+fn stagger(random: &mut fastrand::Rng) {
+    for turn in 0..random.u32(0..64) {
+        black_box(turn);
+    }
+}
+
+/// Runs the rounds, and fails if one of them never ends.
+pub(super) fn race(race: impl Race) {
+    let chosen = std::env::var("GREENROOM_LITMUS_ROUNDS");
+    let rounds = chosen.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    let race = Arc::new(race);
+    let (begun, ended) = (Far::new(), Far::new());
+    let right = {
+        let (race, begun, ended) = (race.clone(), begun.clone(), ended.clone());
+        move || {
+            let mut random = fastrand::Rng::with_seed(1);
+            for round in 1..=rounds {
+                wait(|| begun.is(round));
+                stagger(&mut random);
+                race.right(round);
+                ended.tell(round);
+            }
+        }
+    };
+    let (over, outcome) = mpsc::channel::<()>();
+    let left = {
+        let begun = begun.clone();
+        move || {
+            let _over = over;
+            let mut random = fastrand::Rng::with_seed(2);
+            for round in 1..=rounds {
+                race.prepare(round);
+                begun.tell(round);
+                stagger(&mut random);
+                race.left(round);
+                wait(|| {
+                    race.watch(round);
+                    ended.is(round)
+                });
+                race.judge(round);
+            }
+        }
+    };
+    thread::spawn(right);
+    let left = thread::spawn(left);
+    let mut before = 0;
+    // Ends when the sender is dropped, by a panic too.
+    while outcome.recv_timeout(ROUND_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+        // Relaxed: a number to compare.
+        let round = begun.0.load(Ordering::Relaxed);
+        assert!(round > before, "hung in round {round}: a wake-up was lost");
+        before = round;
+    }
+    left.join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+/// A slot whose owner takes what another thread claims.
+struct Taken {
+    slot: Slot,
+    /// What either of them took.
+    taken: [Apart<AtomicPtr<()>>; 2],
+}
+
+impl Taken {
+    fn note(&self, by: usize, entry: Option<super::ring::Entry>) {
+        let entry = entry.map_or(std::ptr::null_mut(), |entry| entry.as_ptr());
+        // Relaxed, as all of these: the end of the round is told with Release.
+        self.taken[by].store(entry, Ordering::Relaxed);
+    }
+}
+
+impl Race for Taken {
+    fn prepare(&self, round: usize) {
+        let entry = std::ptr::NonNull::new(std::ptr::without_provenance_mut(round << 4));
+        assert!(self.slot.put(entry.expect("from 1")).is_none());
+    }
+
+    fn left(&self, _round: usize) {
+        self.note(0, self.slot.take());
+    }
+
+    fn right(&self, _round: usize) {
+        self.note(1, self.slot.claim());
+    }
+
+    fn judge(&self, round: usize) {
+        let taken = [0, 1].map(|by| self.taken[by].load(Ordering::Relaxed).addr());
+        assert!(
+            taken == [round << 4, 0] || taken == [0, round << 4],
+            "what was in the slot was taken once, in round {round}: {taken:x?}"
+        );
+    }
+}
+
+#[test]
+fn litmus_what_is_in_a_slot_is_taken_once() {
+    race(Taken {
+        slot: Slot::new(),
+        taken: [(); 2].map(|()| Apart(AtomicPtr::new(std::ptr::null_mut()))),
+    });
+}

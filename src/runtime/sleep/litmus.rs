@@ -1,0 +1,232 @@
+//! The races of `sleep.md` on the machine itself.
+
+use super::super::litmus::{Race, race};
+use super::*;
+use crate::sync::Apart;
+use crate::sync::atomic::AtomicBool;
+
+/// What a pusher and worker 0 race with.
+struct Races {
+    sleep: Sleep,
+    /// Whether there is an entry.
+    entry: Apart<AtomicBool>,
+    /// In which round worker 0 had come to its park, when it last did.
+    parked: Apart<AtomicUsize>,
+    round: AtomicUsize,
+    /// Worker 0 is not to sleep on.
+    must_rise: AtomicBool,
+    of: Work,
+}
+
+/// Where the entry is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Ring,
+    Outside,
+    Slot,
+}
+
+impl Races {
+    fn new(workers: usize, of: Work) -> Self {
+        Races {
+            sleep: Sleep::new(workers, None),
+            entry: Apart(AtomicBool::new(false)),
+            parked: Apart(AtomicUsize::new(0)),
+            round: AtomicUsize::new(0),
+            must_rise: AtomicBool::new(false),
+            of,
+        }
+    }
+
+    // Relaxed, as all of these but `parked`: what orders them is to be found out, or the beginning and the end of a
+    // round do.
+    fn reset(&self, round: usize) {
+        self.entry.store(false, Ordering::Relaxed);
+        self.must_rise.store(false, Ordering::Relaxed);
+        self.round.store(round, Ordering::Relaxed);
+    }
+
+    fn push(&self) {
+        self.entry.store(true, Ordering::Relaxed);
+    }
+
+    fn is_pushed(&self, of: Work) -> bool {
+        self.of == of && self.entry.load(Ordering::Relaxed)
+    }
+
+    /// Whether worker 0 has looked at all that it looks at before it sleeps.
+    fn is_parked(&self, round: usize) -> bool {
+        // Acquire pairs with the Release in `must_rise`.
+        self.parked.load(Ordering::Acquire) == round
+    }
+}
+
+impl View for Races {
+    fn has_work(&self) -> bool {
+        self.is_pushed(Work::Ring)
+    }
+
+    fn has_any(&self, _me: usize) -> bool {
+        self.is_pushed(Work::Slot)
+    }
+
+    fn has_outside(&self) -> bool {
+        self.is_pushed(Work::Outside)
+    }
+
+    fn until_deadline(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The last thing that is asked before a park.
+    fn must_rise(&self) -> bool {
+        let round = self.round.load(Ordering::Relaxed);
+        // Release pairs with the Acquire in `is_parked`.
+        self.parked.store(round, Ordering::Release);
+        self.must_rise.load(Ordering::Relaxed)
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        None
+    }
+
+    fn last_lies_down(&self) {}
+}
+
+/// F1: a worker lies down while somebody pushes.
+struct LiesDown(Races);
+
+impl Race for LiesDown {
+    fn prepare(&self, round: usize) {
+        self.0.reset(round);
+    }
+
+    fn left(&self, _round: usize) {
+        self.0.push();
+        self.0.sleep.notify();
+    }
+
+    fn right(&self, _round: usize) {
+        let woken = self.0.sleep.sleep(0, (false, None), &self.0);
+        assert_eq!(woken, Woken::ByWork);
+        // As a worker does that is woken so.
+        self.0.sleep.clear_searching();
+    }
+
+    fn watch(&self, round: usize) {
+        if self.0.is_parked(round) {
+            let is_asleep = !self.0.sleep.sleepers.lock().stack.is_empty();
+            assert!(!is_asleep, "a wake-up was lost in round {round}");
+        }
+    }
+
+    fn judge(&self, _round: usize) {}
+}
+
+#[test]
+fn litmus_a_push_is_not_missed_by_a_worker_that_lies_down() {
+    race(LiesDown(Races::new(1, Work::Ring)));
+}
+
+/// F1: a worker holds off while somebody pushes from outside.
+struct HoldsOff(Races);
+
+impl Race for HoldsOff {
+    fn prepare(&self, round: usize) {
+        self.0.reset(round);
+    }
+
+    fn left(&self, _round: usize) {
+        self.0.push();
+        self.0.sleep.notify();
+        self.0.sleep.rouse_napper();
+    }
+
+    fn right(&self, _round: usize) {
+        const HOUR: Duration = Duration::from_secs(3600);
+        while !self.0.has_outside() {
+            self.0.sleep.hold_off(0, HOUR, &self.0);
+        }
+    }
+
+    fn judge(&self, _round: usize) {}
+}
+
+#[test]
+fn litmus_a_push_from_outside_is_not_missed_by_a_worker_that_holds_off() {
+    race(HoldsOff(Races::new(1, Work::Outside)));
+}
+
+/// F2: worker 0 ends its search while somebody pushes, and worker 1, which needs no thread for it, sleeps.
+struct EndsSearch(Races);
+
+impl Race for EndsSearch {
+    fn prepare(&self, round: usize) {
+        self.0.reset(round);
+        let sleep = &self.0.sleep;
+        sleep.sleepers.lock().stack = vec![1];
+        sleep.state.store(ONE_SLEEPER, Ordering::Relaxed);
+        assert!(sleep.try_search());
+    }
+
+    fn left(&self, _round: usize) {
+        self.0.push();
+        self.0.sleep.notify();
+    }
+
+    fn right(&self, _round: usize) {
+        self.0.sleep.search_no_more(&self.0);
+    }
+
+    fn judge(&self, round: usize) {
+        let is_asleep = !self.0.sleep.sleepers.lock().stack.is_empty();
+        assert!(!is_asleep, "a wake-up was lost in round {round}");
+    }
+}
+
+#[test]
+fn litmus_a_push_is_not_missed_by_a_worker_that_ends_its_search() {
+    race(EndsSearch(Races::new(2, Work::Ring)));
+}
+
+/// F3: worker 0 ends its watch while worker 1 fills its slot.
+struct EndsWatch(Races);
+
+impl Race for EndsWatch {
+    fn prepare(&self, round: usize) {
+        self.0.reset(round);
+    }
+
+    fn left(&self, _round: usize) {
+        self.0.push();
+        self.0.sleep.notify_slot();
+    }
+
+    fn right(&self, _round: usize) {
+        let woken = self.0.sleep.sleep(0, (false, Some(false)), &self.0);
+        assert!(matches!(woken, Woken::ByItself { .. }));
+    }
+
+    fn watch(&self, round: usize) {
+        if self.0.is_parked(round) && !self.0.must_rise.load(Ordering::Relaxed) {
+            let sleepers = self.0.sleep.sleepers.lock();
+            // Relaxed: it changes under the lock.
+            let is_watched = self.0.sleep.state.load(Ordering::Relaxed) & WATCHED != 0;
+            let is_asleep = !sleepers.stack.is_empty();
+            assert!(
+                is_watched || !is_asleep,
+                "nobody watches the slot that was filled in round {round}"
+            );
+            drop(sleepers);
+            self.0.must_rise.store(true, Ordering::Relaxed);
+            self.0.sleep.wake_all();
+        }
+    }
+
+    fn judge(&self, _round: usize) {}
+}
+
+#[test]
+fn litmus_a_slot_is_not_missed_by_a_worker_that_ends_its_watch() {
+    race(EndsWatch(Races::new(2, Work::Slot)));
+}

@@ -38,12 +38,22 @@ tests() {
     cargo test
 }
 
-# `cargo test` alone builds the examples too, which tests/code_search runs.
+# As users build, on all cores, and not as benches do: that takes more than twice as long. What is small.
 tests_release() {
-    # As users build, on all cores, and not as benches do: that takes more than twice as long.
-    export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+    cargo test --locked --release --lib --test memory --test sim_zoo --test stress
+}
+
+# `cargo test` alone builds the examples too, which tests/code_search runs.
+tests_release_all() {
     cargo build --locked --release --examples
     cargo test --locked --release --lib --tests
+}
+
+# The preconditions of `std`'s unsafe functions, in a build that is optimized.
+ub_checks() {
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
+    cargo build --locked --release --examples --target-dir target/ub
+    cargo test --locked --release --lib --tests --target-dir target/ub
 }
 
 docs() {
@@ -73,10 +83,58 @@ package() {
     fi
 }
 
-# The models, and the faults that each of them must find. No model looks at SQLite's C.
+# Models that take minutes each with two preemptions.
+readonly SLOW_MODELS='
+    model_11_a_push_from_outside_finds
+    model_12_what_a_blocked_handler_left_in_its_slot
+    model_12_what_a_blocked_handler_pushed_to_the_ring
+    model_17_a_shutdown_ends_a_worker_that_parks
+    model_17_what_is_pushed_by_a_drop
+'
+
+# The models, and the faults that each of them must find; those that are slow with one preemption.
 loom() {
-    CFLAGS=-O0 LOOM_MAX_PREEMPTIONS=2 RUSTFLAGS='--cfg greenroom_loom' \
-        cargo test --locked --release --lib --target-dir target/loom loom
+    local skipped=() name
+    for name in $SLOW_MODELS; do skipped+=(--skip "$name"); done
+    models 2 loom "${skipped[@]}"
+    # shellcheck disable=SC2086 # a word each
+    models 1 $SLOW_MODELS
+}
+
+loom_all() {
+    models 2 loom
+}
+
+# Those of these names, with so many preemptions. No model looks at SQLite's C.
+models() {
+    local preemptions=$1
+    shift
+    CFLAGS=-O0 LOOM_MAX_PREEMPTIONS=$preemptions RUSTFLAGS='--cfg greenroom_loom' \
+        cargo test --locked --release --lib --target-dir target/loom -- "$@"
+}
+
+# Two threads at a few instructions each, and the fences without which that must fail. x86 hides the others: there a
+# locked instruction stands beside each.
+litmus() {
+    export RUSTFLAGS='--cfg greenroom_mutants' GREENROOM_LITMUS_ROUNDS=5000000 CFLAGS=-O0
+    local run=(cargo test --locked --release --lib --target-dir target/mutants)
+    "${run[@]}" litmus
+    must_find notify_without_fence 'a wake-up was lost' "${run[@]}" litmus_a_push_is_not_missed
+    must_find hold_off_without_fence 'a wake-up was lost' "${run[@]}" by_a_worker_that_holds_off
+    must_find slot_claimed_without_fence 'was taken once' "${run[@]}" litmus_what_is_in_a_slot
+}
+
+# Whether the command, with this fault built in, fails and says this.
+must_find() {
+    local fault=$1 text=$2 status=0
+    shift 2
+    GREENROOM_MUTANT=$fault "$@" >"target/$fault.log" 2>&1 || status=$?
+    if [ "$status" = 0 ] || ! grep -q "$text" "target/$fault.log"; then
+        tail -n 40 "target/$fault.log"
+        echo "not found: $fault, status $status"
+        return 1
+    fi
+    echo "found: $fault, $(grep -c "$text" "target/$fault.log") times '$text'"
 }
 
 # The hot paths against their budget; and first, that a case which leaves it would be seen.
@@ -97,15 +155,61 @@ CHANGES
     benches/instructions.sh --check
 }
 
+# With what is small, and with every part of greenroom.
 asan() {
-    local host
+    asan_tests greenroom_uncached --lib --test memory --test sim_zoo --test stress
+}
+
+asan_all() {
+    asan_tests greenroom_uncached --tests
+}
+
+# Kept memory stays kept, and whoever uses it is seen.
+asan_kept() {
+    asan_tests greenroom_poisoned --tests
+}
+
+# These tests under AddressSanitizer. Uncached, or poisoned, or what is used after it was freed would not be seen.
+asan_tests() {
+    local host cfg=$1 dir=target/asan
+    shift
     host=$(rustc -vV | sed -n 's/^host: //p')
-    # Uncached, or what is used after it was freed would not be seen.
-    export RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=address --cfg greenroom_uncached'
-    export ASAN_OPTIONS=detect_stack_use_after_return=1
+    [ "$cfg" = greenroom_uncached ] || dir=target/asan_kept
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg $cfg"
+    export ASAN_OPTIONS=detect_stack_use_after_return=1 GREENROOM_STRESS_ROUNDS=100
     export LSAN_OPTIONS=suppressions=$PWD/.ci/lsan.supp:print_suppressions=0
-    cargo build --locked --target "$host" --examples --target-dir target/asan
-    cargo test --locked --target "$host" --tests --target-dir target/asan
+    [[ " $* " != *' --tests '* ]] ||
+        cargo build --locked --target "$host" --examples --target-dir "$dir"
+    cargo test --locked --target "$host" --target-dir "$dir" "$@"
+}
+
+# The parts of tests/it that run under ThreadSanitizer: those in which threads share something. Not those with locks of
+# `std` of their own, with other executors, or with a limit of threads or cores.
+readonly TSAN_TESTS='
+    actor_ address_map:: ask:: bounded_send:: bugs_lifetimes:: bugs_mailbox:: bugs_panics::
+    deadlock:: detached:: hosted:: mailbox_ nested_ pinned_threads:: quiescence:: runtime_
+    shutdown_ task_wakers:: unblock:: --skip another_executor --skip bad_input
+    --skip bugs_runtime:: --skip ctrl_c:: --skip fork:: --skip from_many_threads --skip net::
+    --skip origins:: --skip policies:: --skip simulated --skip smol --skip stats:: --skip tokio
+'
+
+# Every part of greenroom under ThreadSanitizer, then orders that are too weak, which it must report. `std` comes
+# without the sanitizer: src/sync/tsan.rs tells what its locks order, and .ci/tsan.supp what is no race.
+tsan() {
+    local host fault
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    export RUSTC_BOOTSTRAP=1 CFLAGS=-O0 TSAN_OPTIONS=suppressions=$PWD/.ci/tsan.supp
+    export RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer'
+    RUSTFLAGS+=' --cfg greenroom_tsan --cfg greenroom_uncached --cfg greenroom_mutants'
+    local run=(cargo test --locked --target "$host" --target-dir target/tsan)
+    GREENROOM_STRESS_ROUNDS=2000 "${run[@]}" --test stress -- --nocapture
+    # shellcheck disable=SC2086 # a word each
+    "${run[@]}" --test it -- --nocapture $TSAN_TESTS
+    for fault in cell_release_relaxed released_relaxed rested_relaxed half_left_relaxed \
+        lock_release; do
+        GREENROOM_STRESS_ROUNDS=200 must_find "$fault" 'WARNING: ThreadSanitizer: data race' \
+            "${run[@]}" --test stress -- --nocapture
+    done
 }
 
 # The oldest compiler that Cargo.toml promises, where it is installed.
@@ -151,6 +255,7 @@ figures() {
     local words="$*" tries=3 figures=
     [[ " $words " != *' greenroom '* ]] || tries=1
     until [ -n "$figures" ] || [ $((tries--)) = 0 ]; do
+        # shellcheck disable=SC2145 # the first word ends a path
         figures=$(timeout 40 target/peers/debug/"$@") || figures=
     done
     echo "$words: $figures"

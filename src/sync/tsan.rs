@@ -8,7 +8,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{LockResult, PoisonError};
+use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 use std::time::Duration;
 
 pub(crate) struct Mutex<T> {
@@ -51,10 +51,23 @@ impl<T> Mutex<T> {
     /// Never an error, since `sync.rs` has no use for poison.
     pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(MutexGuard {
+        Ok(self.enter(inner))
+    }
+
+    /// An error only if it is locked.
+    pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        match self.inner.try_lock() {
+            Ok(inner) => Ok(self.enter(inner)),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(self.enter(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
+        }
+    }
+
+    fn enter<'a>(&'a self, inner: std::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard {
             section: Section::new(&self.order),
             inner,
-        })
+        }
     }
 }
 

@@ -48,13 +48,10 @@ impl State {
             return;
         }
         let label = self.label(actor);
-        let running = self.running.clone();
-        let lane = self
-            .lanes
-            .entry(id)
-            .or_insert_with(|| Lane::new(label.clone()));
+        let (running, number) = (self.running.clone(), self.messages_born + 1);
+        let lane = self.lanes.entry(id);
+        let lane = lane.or_insert_with(|| Lane::new(label.clone()));
         let to = Who::Task(label);
-        let number = self.messages_born + 1;
         let born = |info, key| Sent {
             message: Message { number, info },
             from: running,

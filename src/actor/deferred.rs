@@ -24,7 +24,7 @@ use crate::task::{MessageInfo, Passage};
 const SHOWN: usize = 200;
 
 impl<M> Core<M> {
-    /// What a trace says of a message.
+    /// Returns what a trace says of a message.
     pub(super) fn message_info(&self, message: &M) -> MessageInfo {
         let show = self.mailbox.show();
         let text = show.map(|show| {
@@ -41,7 +41,7 @@ impl<M> Core<M> {
         }
     }
 
-    /// This thread is about to look at the actor.
+    /// Has all that the actor and this thread did take effect, before this thread looks at the actor.
     #[inline]
     pub(super) fn observe(&self) {
         if self.header.is_traced() {
@@ -51,7 +51,7 @@ impl<M> Core<M> {
 }
 
 impl<M> Core<M> {
-    /// This thread waits for the end of the actor.
+    /// Notes that this thread waits for the end of the actor.
     #[inline]
     pub(super) fn awaits_end(&self) {
         if self.header.is_traced() {
@@ -72,21 +72,21 @@ fn settle_actor(id: u64) {
     let _ = current::simulated(|simulation, inner| simulation.settle_actor(inner, id));
 }
 
-/// This thread waits for a message in a simulation.
+/// Notes that this thread waits for a message.
 #[cold]
 #[inline(never)]
 pub(super) fn await_message() {
     let _ = current::simulated(|simulation, _| simulation.awaits_message());
 }
 
-/// What this thread did before takes effect, if it runs a split turn.
+/// Has what this thread did before take effect, if it runs a split turn.
 #[cold]
 #[inline(never)]
 pub(super) fn settle() {
     let _ = current::simulated(|simulation, inner| simulation.settle_own(inner));
 }
 
-/// Whether something that this thread did is still to take effect.
+/// Returns whether something that this thread did is still to take effect.
 #[cold]
 #[inline(never)]
 pub(super) fn is_pending() -> bool {
@@ -94,7 +94,7 @@ pub(super) fn is_pending() -> bool {
 }
 
 impl<M> At<'_, M> {
-    /// Has messages shown like this in traces, if there are any.
+    /// Shows messages like this in traces, if there are any.
     #[cold]
     pub(super) fn show_with(self, show: fn(&M) -> String) {
         if self.header.is_traced() {
@@ -102,14 +102,14 @@ impl<M> At<'_, M> {
         }
     }
 
-    /// Whether what this thread does to the actor takes effect later.
+    /// Returns whether what this thread does to the actor takes effect later.
     fn is_deferred(self) -> bool {
         let id = self.header.id();
         self.header.is_traced()
             && current::simulated(|simulation, inner| simulation.defers_to(inner, id)) == Some(true)
     }
 
-    /// As [`At::tell`].
+    /// Does what [`At::tell`] does.
     #[cold]
     #[inline(never)]
     pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
@@ -228,7 +228,7 @@ impl<M> Held<M> {
         self.at().fill(message);
     }
 
-    /// The same of a message that was sent before.
+    /// Fills a place with a message that was sent before.
     pub(super) fn arrive(&self, message: M) {
         self.at().put(message, || Passage::Arrived);
     }

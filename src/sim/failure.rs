@@ -65,34 +65,34 @@ impl Failure {
         self.failed = shorter.failed;
     }
 
-    /// The same, made shorter.
+    /// Notes how long the run was of which this is a shorter one.
     pub(super) fn shortened_from(mut self, length: Length) -> Self {
         self.shortened_from = Some(length);
         self
     }
 
-    /// The same, of a run that another one with the same seed differs from.
+    /// Notes that another run with the same seed did something else.
     pub(super) fn not_again(mut self) -> Self {
         self.is_unsteady = true;
         self
     }
 
-    /// What was wrong.
+    /// Returns what was wrong.
     pub fn problem(&self) -> &Problem {
         &self.failed.problem
     }
 
-    /// The seed with which it was.
+    /// Returns the seed of the run.
     pub fn seed(&self) -> u64 {
         self.plan.seed
     }
 
-    /// The last steps: the number of each, its virtual time in seconds, who ran, and what that did.
+    /// Returns the last steps: the number of each, its virtual time in seconds, who ran, and what that did.
     pub fn trace(&self) -> &str {
         &self.failed.trace
     }
 
-    /// As [`Run::fingerprint`], of what happened until then.
+    /// Returns the [fingerprint](Run::fingerprint) of what happened until then.
     pub fn fingerprint(&self) -> u64 {
         self.failed.run.fingerprint
     }

@@ -34,7 +34,7 @@ pub fn run<F: Future>(seed: u64, future: F) -> F::Output {
 }
 
 impl Simulated {
-    /// The same with another seed.
+    /// Returns the same options with another seed.
     pub(super) fn with_seed(&self, seed: u64) -> Self {
         let mut simulated = Simulated::new(seed);
         simulated.plan = self.plan;
@@ -42,13 +42,13 @@ impl Simulated {
         simulated
     }
 
-    /// The same in the order of this script.
+    /// Returns the same options, for a run in the order of this script.
     pub(super) fn with_script(mut self, script: Script) -> Self {
         self.script = Some(script);
         self
     }
 
-    /// The failure that a run with the same seed was another one.
+    /// Returns the failure of a program that did something else with the same seed.
     pub(super) fn not_deterministic(&self, run: Run<()>) -> Failure {
         let failed = Failed {
             problem: Problem::NotDeterministic,

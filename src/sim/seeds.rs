@@ -130,7 +130,7 @@ pub fn explore_with<P, Arguments>(
     }
 }
 
-/// The first seed that fails, and how.
+/// Runs all seeds until one fails.
 #[track_caller]
 fn try_all<P, Arguments>(
     options: &Simulated,

@@ -1,8 +1,8 @@
 //! A failing run made shorter: the fewest context switches with which it still fails alike.
 //!
-//! A run follows a script, which is that of the failing one in part: its beginning, after which whoever had the
-//! last step goes on, or with steps of one task moved together. What fails alike and has fewer switches is the
-//! next to be made shorter. The same seed and program come to the same.
+//! A run follows a part of the script of the failing one, or the script with steps of one task moved together. Where
+//! the script ends, the task that had the last step goes on. A run that fails alike with fewer switches is the next to
+//! be made shorter. The same seed and program come to the same.
 
 use std::cell::Cell;
 use std::panic;
@@ -25,7 +25,7 @@ struct Shrink<F> {
     best: Failure,
 }
 
-/// Gives the shortest failure that is found, which says how long the first one was.
+/// Returns the shortest failure that is found, which says how long the first one was.
 pub(super) fn shrink<F>(failure: Failure, options: &Simulated, mut run: F) -> Failure
 where
     F: FnMut(Simulated) -> Result<Run<()>, Failure>,
@@ -85,7 +85,7 @@ impl<F> Shrink<F>
 where
     F: FnMut(Simulated) -> Result<Run<()>, Failure>,
 {
-    /// Runs this; says whether it is the best one now.
+    /// Runs this script; returns whether its failure is the best one now.
     fn improves(&mut self, script: Script) -> bool {
         let most = self.best.length().steps.saturating_mul(2) + 100;
         if self.tries == 0 || self.steps < most {
@@ -124,7 +124,7 @@ where
         }
     }
 
-    /// Moves the steps of one task together, wherever that makes the run better; says whether it did anywhere.
+    /// Moves the steps of one task together wherever that makes the run better; returns whether it did.
     fn join_blocks(&mut self) -> bool {
         let mut has_improved = false;
         let mut from_end = 0;
@@ -152,7 +152,7 @@ where
     }
 }
 
-/// Whether it is the same problem but for numbers in its text.
+/// Returns whether two problems are the same but for numbers in their texts.
 fn is_alike(one: &Problem, other: &Problem) -> bool {
     let words = |problem: &Problem| {
         let text = problem.to_string();

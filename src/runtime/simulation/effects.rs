@@ -1,8 +1,8 @@
 //! What a turn does to others, and what has not taken effect yet.
 //!
-//! A turn runs to its end at once. On threads others run between two things that it does, so in a turn that is
-//! *split* each message, answer, stop and wake-up is kept here, and takes effect in a step of its own. What
-//! was promised holds from the call on: a message has its place in the mailbox, an answer is in its slot.
+//! A turn runs to its end at once, and on threads others run between two things that it does. So in a turn that is
+//! *split* each message, answer, stop and wake-up is kept here. It takes effect in a step of its own. What was
+//! promised holds from the call on: a message has its place in the mailbox, an answer is in its slot.
 //!
 //! # Invariants
 //! - V4: the effects of a turn take place in the order in which it called for them, and its task runs again
@@ -51,7 +51,7 @@ impl Turn {
 }
 
 impl Pending {
-    /// Which turn it is, if somebody else goes on before all of it has taken effect.
+    /// Returns which turn it is, if another key goes on before all of it has taken effect.
     pub(super) fn overtaken_by(&self, key: u64) -> Option<(u64, u64)> {
         (self.turn.0 != key && !self.effects.is_empty()).then_some(self.turn)
     }
@@ -86,12 +86,12 @@ enum Kind {
 }
 
 impl Simulation {
-    /// Whether what this thread does to others next takes effect later.
+    /// Returns whether what this thread does to others next takes effect later.
     fn defers(&self) -> bool {
         self.is_here() && self.state.lock().defers()
     }
 
-    /// The same for what is sent to an actor: one that the turn has stopped is closed first, and what it sends to
+    /// Returns the same for what is sent to an actor. One that the turn has stopped is closed first; what it sends to
     /// itself comes at once.
     pub(crate) fn defers_to(&self, inner: &Inner, actor: u64) -> bool {
         if !self.defers() {
@@ -130,7 +130,7 @@ impl Simulation {
         self.state.lock().defer(Kind::Close(actor, deliver));
     }
 
-    /// Which number the next effect of this thread's turn has, where this [defers](Simulation::defers).
+    /// Returns the number of the next effect of this thread's turn, where this [defers](Simulation::defers).
     pub(crate) fn next_effect(&self) -> Option<u32> {
         self.defers()
             .then(|| self.state.lock().effects_born.wrapping_add(1))
@@ -158,7 +158,7 @@ impl Simulation {
 
     // -- effects take place -------------------------------------------------------------------
 
-    /// The running turn is about to see what may have changed: what it did before takes place (V4).
+    /// Has what the running turn did take place, before it looks at others (V4).
     pub(crate) fn settle_own(&self, inner: &Inner) {
         if !self.is_here() {
             return;
@@ -169,17 +169,17 @@ impl Simulation {
         }
     }
 
-    /// Whether the running turn has done something that has not taken effect.
+    /// Returns whether the running turn has done something that has not taken effect.
     pub(crate) fn has_own(&self) -> bool {
         self.is_here() && self.state.lock().has_own()
     }
 
-    /// This thread sees how far a task or actor is: what that did before takes place (V4).
+    /// Has what a task or actor did take place, before this thread sees how far it is (V4).
     pub(crate) fn settle_task(&self, inner: &Inner, task: &TaskInfo) {
         self.settle_identity(inner, identity(task));
     }
 
-    /// The same of the actor with this id, and of the running turn.
+    /// Does the same for the actor with this id, and for the running turn.
     pub(crate) fn settle_actor(&self, inner: &Inner, id: u64) {
         self.settle_own(inner);
         self.settle_identity(inner, identity_of_actor(id));
@@ -195,7 +195,7 @@ impl Simulation {
         }
     }
 
-    /// This thread sees an answer: what its turn did up to that takes place (V4).
+    /// Has what a turn did up to an answer take place, before this thread sees that (V4).
     pub(crate) fn settle_answer(&self, inner: &Inner, number: u32) {
         if !self.is_here() {
             return;
@@ -213,7 +213,7 @@ impl Simulation {
         }
     }
 
-    /// All that was done takes place.
+    /// Has all that was done take place.
     pub(super) fn settle_all(&self, inner: &Inner) {
         loop {
             let Some(runner) = self.state.lock().first_pending() else {
@@ -223,7 +223,7 @@ impl Simulation {
         }
     }
 
-    /// The effects of a turn take place as long as `goes_on` says so of their numbers.
+    /// Has the effects of a turn take place as long as `goes_on` says so of their numbers.
     pub(super) fn settle(&self, inner: &Inner, runner: Runner, goes_on: impl Fn(u32) -> bool) {
         loop {
             let mut state = self.state.lock();
@@ -236,7 +236,7 @@ impl Simulation {
         }
     }
 
-    /// The first effect of a turn that was drawn takes place.
+    /// Has the first effect of a turn that was drawn take place.
     pub(super) fn arrive(&self, inner: &Inner, runner: Runner) {
         let effect = self.state.lock().take_next(runner, &|_| true);
         if let Some((kind, _)) = effect {
@@ -311,13 +311,13 @@ impl State {
         }
     }
 
-    /// Whether the turn is of the one with this identity.
+    /// Returns whether the turn is of the task or actor with this identity.
     fn runs(&self, own: u64) -> bool {
         let runner = self.turn.map(|turn| turn.runner);
         matches!(runner, Some(Runner::Task { identity, .. }) if identity == own)
     }
 
-    /// Whether the running turn has effects that are to come.
+    /// Returns whether the running turn has effects that are to come.
     pub(super) fn has_own(&self) -> bool {
         self.own_has(|_| true)
     }
@@ -376,7 +376,7 @@ impl State {
         }
     }
 
-    /// The effects of a turn were drawn; says who does them, if there are any.
+    /// Takes the effects of a turn out of what is ready; returns who does them, if there are any.
     pub(super) fn take_pending(&mut self, runner: Runner) -> Option<Who> {
         let pending = self.pending.get_mut(&runner)?;
         pending.is_ready = false;
@@ -394,7 +394,7 @@ impl State {
             .map_or(0, |pending| pending.turn.0)
     }
 
-    /// Whoever has these effects to come is lowered.
+    /// Lowers the rank of these effects, and of the task that they are of.
     pub(super) fn lower_pending(&mut self, runner: Runner, rank: u64) {
         if let Some(pending) = self.pending.get_mut(&runner) {
             pending.rank = rank;
@@ -469,7 +469,7 @@ impl State {
         pending.is_some_and(|pending| !pending.effects.is_empty())
     }
 
-    /// Who that is, if it has not ended.
+    /// Returns who that is, if it has not ended.
     pub(super) fn who(&self, runner: Runner) -> Option<Who> {
         match runner {
             Runner::Task { identity, .. } => {

@@ -1,13 +1,13 @@
 //! The order of a run, written down so that it can be had again, in part or with changes.
 //!
-//! Whoever has a turn has a *key*, drawn from the seed by whoever spawned it. So a key stays the same when others
-//! run earlier or later, which the number of a task does not.
+//! Each task and each call of `block_on` has a *key*, which its spawner draws from the seed. A key stays the same
+//! when others run earlier or later; the number of a task does not.
 
 use std::collections::HashSet;
 
 use super::ready::Draw;
 
-/// The key of whoever has a turn, and what it draws from the seed.
+/// The key of a task or of a call of `block_on`, and what it draws from the seed.
 #[derive(Clone)]
 pub(super) struct Origin {
     pub(super) key: u64,
@@ -25,18 +25,18 @@ impl Origin {
         }
     }
 
-    /// A number from the seed.
+    /// Draws a number.
     pub(super) fn draw(&mut self) -> u64 {
         self.draw.next()
     }
 
-    /// Of what it spawns.
+    /// Makes the origin of what it spawns.
     pub(super) fn child(&mut self) -> Self {
         Origin::new(self.draw())
     }
 }
 
-/// Who had turns, in their order, and which turns were split.
+/// The turns of a run in their order, and which of them were split.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Script {
     /// The keys. An effect that takes place has the key of its turn, and is a step as well.
@@ -46,7 +46,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// How often another one went on than had the step before.
+    /// Counts the steps whose task did not have the step before.
     pub(crate) fn switches(&self) -> usize {
         self.steps
             .windows(2)
@@ -54,7 +54,7 @@ impl Script {
             .count()
     }
 
-    /// The same with the first steps only.
+    /// Returns the same with the first steps only.
     pub(crate) fn prefix(&self, steps: usize) -> Self {
         Script {
             steps: self.steps[..steps.min(self.steps.len())].to_vec(),
@@ -62,7 +62,7 @@ impl Script {
         }
     }
 
-    /// The steps, those of one key that follow each other together: where each such block begins and ends.
+    /// Returns where each block of steps with one key begins and ends.
     pub(crate) fn blocks(&self) -> Vec<(usize, usize)> {
         let mut blocks: Vec<(usize, usize)> = Vec::new();
         for at in 0..self.steps.len() {
@@ -74,7 +74,7 @@ impl Script {
         blocks
     }
 
-    /// The same with the steps `from..end` right after those before `to`, which is earlier.
+    /// Returns the same with the steps `from..end` moved to `to`, which is earlier.
     pub(crate) fn moved(&self, (from, end): (usize, usize), to: usize) -> Self {
         let mut moved = self.clone();
         moved.steps[to..end].rotate_right(end - from);
@@ -94,8 +94,10 @@ impl Reading {
         Reading { script, at: 0 }
     }
 
-    /// Where among what is ready, of these keys with the oldest first, the next one is. What the script says and is
-    /// not ready is passed over; when it says nothing more, whoever had the last step goes on, or else the oldest.
+    /// Returns the place of the next step among the keys that are ready, the oldest first.
+    ///
+    /// A key of the script that is not ready is passed over. After its end the key of the last step goes on, or else
+    /// the oldest.
     pub(super) fn choose(&mut self, ready: &[u64], last: Option<u64>) -> usize {
         let place = |key: u64| ready.iter().position(|&other| other == key);
         while let Some(&key) = self.script.steps.get(self.at) {

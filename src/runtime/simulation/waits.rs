@@ -34,7 +34,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Whoever holds the reply of this ask is known.
+    /// Adds the holder of the reply of this ask.
     pub(super) fn held(&mut self, key: usize, holder: &Who) {
         let Some(at) = self.asks.iter().position(|(ask, _)| *ask == key) else {
             return;
@@ -53,12 +53,12 @@ impl Lines {
 }
 
 impl Simulation {
-    /// The running turn waits for a message.
+    /// Notes that the running turn waits for a message.
     pub(crate) fn awaits_message(&self) {
         self.awaits(Awaited::Message, |_| None);
     }
 
-    /// The running turn waits for the end of this.
+    /// Notes that the running turn waits for the end of this.
     pub(crate) fn awaits_end(&self, of: &TaskInfo) {
         self.awaits(Awaited::End, |state| Some(Who::Task(state.label_of(of))));
     }
@@ -79,12 +79,12 @@ impl Simulation {
         }
     }
 
-    /// Whether the run has failed, and is being taken down.
+    /// Returns whether the run has failed, and is being taken down.
     pub(crate) fn has_failed(&self) -> bool {
         self.state.lock().failure.is_some()
     }
 
-    /// The reply of an ask is dropped; when the run has failed, by whoever held it.
+    /// Notes who drops the reply of an ask: when the run has failed, its holder does.
     pub(crate) fn reply_dropped(&self, key: usize) {
         let mut state = self.state.lock();
         let holder = state.running.clone();
@@ -93,7 +93,7 @@ impl Simulation {
         }
     }
 
-    /// Who waits for what.
+    /// Returns who waits for what.
     pub(super) fn lines(&self, inner: &Inner) -> Lines {
         let asks = inner.asks.waiting();
         let state = self.state.lock();
@@ -135,14 +135,14 @@ impl Simulation {
 }
 
 impl State {
-    /// What the innermost frame waits for, if that is the end of something.
+    /// Returns what the innermost frame waits for, if that is the end of something.
     pub(super) fn awaited_end(&self) -> Option<&Who> {
         let frame = self.frames.last()?;
         let waits = self.waits.get(&super::effects::Runner::Frame(frame.id))?;
         waits.iter().find_map(|waits| waits.of.as_ref())
     }
 
-    /// Whether a message is in the mailbox of an actor that this one sent.
+    /// Returns whether a message of this sender is in the mailbox of an actor.
     fn has_unread(&self, to: &TaskInfo, from: &Who) -> bool {
         let mut lanes = self.lanes.values();
         lanes
@@ -150,7 +150,7 @@ impl State {
             .is_some_and(|lane| lane.has_from(from))
     }
 
-    /// The label of what may have ended.
+    /// Returns the label of what may have ended.
     fn label_of(&self, task: &TaskInfo) -> TaskInfo {
         let identity = match task.is_actor() {
             true => identity_of_actor(task.id()),

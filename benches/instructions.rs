@@ -11,6 +11,8 @@ use greenroom::{Address, Context, Reply, Runtime, spawn};
 
 /// Messages told before the actor runs, which takes two turns.
 const BURST: u64 = 64;
+/// Messages that an actor handles in a turn, as many as by default.
+const TURN_MESSAGES: usize = 32;
 /// Actors that live at the same time.
 const BATCH: u64 = 100;
 /// A deadline that nothing reaches.
@@ -29,7 +31,13 @@ fn main() {
 }
 
 fn run(case: &str, count: u64) {
-    let runtime = Runtime::builder().workers(1).build();
+    let builder = Runtime::builder().workers(1);
+    let builder = match case {
+        // The actor has all messages waiting: a batch that is not chosen goes by the clock.
+        "outside" => builder.batch(TURN_MESSAGES),
+        _ => builder,
+    };
+    let runtime = builder.build();
     let runtime = runtime.expect("a thread can be had");
     match case {
         "tell" => inside(&runtime, tell(count)),

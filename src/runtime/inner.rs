@@ -356,15 +356,15 @@ impl Home for Arc<Inner> {
         }
     }
 
-    fn end_awaited(&self, task: Key) {
-        if let Some(simulation) = self.simulation() {
-            simulation.awaits_end(&TaskInfo::of_task(task));
-        }
-    }
-
-    fn end_seen(&self, task: Key) {
-        if let Some(simulation) = self.simulation() {
-            simulation.settle_task(self, &TaskInfo::of_task(task));
+    fn looked_at(&self, task: Key, has_ended: bool) {
+        let Some(simulation) = self.simulation() else {
+            return;
+        };
+        let task = TaskInfo::of_task(task);
+        if has_ended {
+            simulation.settle_task(self, &task);
+        } else {
+            simulation.awaits_end(&task);
         }
     }
 }

@@ -62,8 +62,8 @@ struct Entries {
     free: unsafe fn(NonNull<Head>),
     /// The process that has the threads of its home.
     process: unsafe fn(NonNull<Head>) -> Process,
-    /// Tells its home that this thread waits for its end.
-    awaited: unsafe fn(NonNull<Head>),
+    /// Tells its home whether this thread sees its end, or waits for it.
+    looked_at: unsafe fn(NonNull<Head>, has_ended: bool),
 }
 
 #[repr(C)]
@@ -133,9 +133,9 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         // SAFETY: (F1, F2) the caller's reference.
         process: |head| unsafe { head.cast::<Self>().as_ref() }.home.process(),
         // SAFETY: as above.
-        awaited: |head| unsafe {
+        looked_at: |head, has_ended| unsafe {
             let home = &head.cast::<Self>().as_ref().home;
-            home.end_awaited(Key::at(head.as_ptr().cast()));
+            home.looked_at(Key::at(head.as_ptr().cast()), has_ended);
         },
     };
 
@@ -284,7 +284,6 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         // SAFETY: (F3) by the caller's promise.
         unsafe {
             let frame = head.cast::<Self>().as_ref();
-            frame.home.end_seen(Key::at(head.as_ptr().cast()));
             let outcome = |own: *mut Own<Fut>| ManuallyDrop::take(&mut (*own).stage.outcome);
             out.cast::<Option<Outcome<Fut::Output>>>()
                 .write(Some(frame.own.with_mut(outcome)));
@@ -436,9 +435,22 @@ impl<T> Handle<T> {
 
     /// Whether the future is gone.
     pub(super) fn is_finished(&self) -> bool {
+        let Some(head) = self.head else { return true };
         // SAFETY: (F2) the handle's reference.
-        self.head
-            .is_none_or(|head| unsafe { head.as_ref() }.word.look() != Found::Alive)
+        let has_ended = unsafe { head.as_ref() }.word.look() != Found::Alive;
+        if has_ended {
+            Self::look_at(head, true);
+        }
+        has_ended
+    }
+
+    /// Tells a simulation whether this thread sees the end of the task, or waits for it.
+    #[inline]
+    fn look_at(head: NonNull<Head>, has_ended: bool) {
+        if instant::is_simulated() {
+            // SAFETY: (F2) the handle's reference.
+            unsafe { (head.as_ref().table.looked_at)(head, has_ended) };
+        }
     }
 
     /// The process that has the threads of its home.
@@ -459,12 +471,10 @@ impl<T> Handle<T> {
         let found = unsafe { head.as_ref() }.await_end(cx.waker());
         let Found::Ended { has_value } = found else {
             Self::process(head).check();
-            if instant::is_simulated() {
-                // SAFETY: (F2) the handle's reference.
-                unsafe { (head.as_ref().table.awaited)(head) };
-            }
+            Self::look_at(head, false);
             return Poll::Pending;
         };
+        Self::look_at(head, true);
         self.head = None;
         let mut outcome = None;
         // SAFETY: (F3) it has ended and this is the handle, which has nothing afterwards; `outcome`

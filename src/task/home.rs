@@ -46,14 +46,9 @@ pub trait Home: Clone + Send + Sync + 'static {
     /// Its future is dropped, perhaps without having been run.
     fn task_dropped(&self) {}
 
-    /// This thread waits for the end of a plain task of it, in a simulation.
-    fn end_awaited(&self, task: Key) {
-        let _ = task;
-    }
-
-    /// This thread sees that a plain task of it has ended.
-    fn end_seen(&self, task: Key) {
-        let _ = task;
+    /// Notes in a simulation whether this thread sees the end of a plain task of the home, or waits for it.
+    fn looked_at(&self, task: Key, has_ended: bool) {
+        let _ = (task, has_ended);
     }
 }
 

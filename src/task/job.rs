@@ -162,7 +162,7 @@ impl<H: Home, F, R> Future for Job<H, F, R> {
             self.0.take(|left| std::mem::swap(left, &mut waker))
         });
         if let (Some(_), Some(watcher)) = (&end, &self.0.watcher) {
-            watcher.end_seen(Key::at(Arc::as_ptr(&self.0).cast()));
+            watcher.looked_at(Key::at(Arc::as_ptr(&self.0).cast()), true);
         }
         match end {
             None => Poll::Pending,

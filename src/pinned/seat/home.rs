@@ -76,12 +76,8 @@ impl Home for Arc<Seat> {
         }
     }
 
-    fn end_awaited(&self, task: Key) {
-        self.runtime.end_awaited(task);
-    }
-
-    fn end_seen(&self, task: Key) {
-        self.runtime.end_seen(task);
+    fn looked_at(&self, task: Key, has_ended: bool) {
+        self.runtime.looked_at(task, has_ended);
     }
 }
 

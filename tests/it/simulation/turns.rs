@@ -192,6 +192,25 @@ fn whoever_sees_the_end_of_a_task_or_actor_sees_what_it_did_before() {
 }
 
 #[test]
+fn whoever_looks_whether_a_task_is_finished_sees_what_it_did_before() {
+    values(|| async {
+        let log = Log::default();
+        let one = spawn!(notes(_, log.clone()));
+        let tells = |number| {
+            let one = one.address();
+            spawn(async move { one.tell(number).unwrap() })
+        };
+        let task = tells(1);
+        while !task.is_finished() {
+            yield_now().await;
+        }
+        one.tell(2).unwrap();
+        one.join().await.unwrap();
+        assert_eq!(*log.lock().unwrap(), [1, 2]);
+    });
+}
+
+#[test]
 fn whoever_is_woken_by_a_turn_finds_what_that_sent_before() {
     values(|| async {
         let log = Log::default();

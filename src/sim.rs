@@ -169,8 +169,12 @@
 //! nothing. ThreadSanitizer and [loom](https://docs.rs/loom) look there.
 //!
 //! In a split turn memory is ahead of messages: what a turn writes after a send may be seen before the message
-//! arrives. A task that is woken by the turn finds the message there. A program in which another task polls for such a
-//! write has an `await` before it, or runs with [`whole_turns`](Simulated::whole_turns).
+//! arrives. Memory includes atomics and the channels of other crates. A task that is woken by the turn finds the
+//! message there. A program in which another task polls for such a write has an `await` before it, or runs with
+//! [`whole_turns`](Simulated::whole_turns).
+//!
+//! A turn that has sent something ends at its next `recv`, as one that has handled a
+//! [batch](crate::Builder::batch). What another thread does, or a job of [`unblock`](crate::unblock()), is not split.
 //!
 //! # What it needs
 //!

@@ -15,7 +15,7 @@ pub(crate) mod run;
 mod runnable;
 mod word;
 
-pub(crate) use header::{Delivery, Header, Label, Look, VTable};
+pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable};
 pub(crate) use home::{CellHome, Home, MessageInfo, Passage, Ticket};
 pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};

@@ -41,7 +41,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
 use crate::task::run::{self, Run};
-use crate::task::{CellHome, Delivery, Header, Runnable, VTable, as_run};
+use crate::task::{CellHome, Deed, Delivery, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
@@ -392,13 +392,18 @@ where
 
     /// # Safety
     /// As [`VTable::delivery`].
-    unsafe fn delivery(header: NonNull<Header>, message: Option<NonNull<()>>) -> Delivery {
+    unsafe fn delivery(header: NonNull<Header>, deed: Deed) -> Delivery {
         // SAFETY: (A1) and the caller's reference.
         let to = Held::from(unsafe { Self::at(header) });
-        // SAFETY: by the caller's promise it is given to this.
-        match message.map(|message| unsafe { message.cast::<M>().read() }) {
-            Some(message) => Box::new(move || to.arrive(message)),
-            None => Box::new(move || to.at().close()),
+        match deed {
+            Deed::Message(message) => {
+                // SAFETY: by the caller's promise it is given to this.
+                let message = unsafe { message.cast::<M>().read() };
+                Box::new(move || to.arrive(message))
+            }
+            Deed::Close => Box::new(move || to.at().close()),
+            // SAFETY: by the caller's promise the address is given to this.
+            Deed::Leave => Box::new(move || unsafe { to.at().remove_sender_now() }),
         }
     }
 

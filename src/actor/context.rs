@@ -180,6 +180,7 @@ impl<M> Context<M> {
 
 impl<M> Drop for Context<M> {
     fn drop(&mut self) {
+        self.core.observe();
         self.core.at().close();
         let (core, reader) = self.parts();
         if reader.has_sources() {

@@ -13,7 +13,6 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
 
-use super::deferred::settle;
 use super::id;
 use super::reader::Reader;
 use crate::contain::Panic;
@@ -357,10 +356,17 @@ impl<'a, M> At<'a, M> {
     /// # Safety
     /// The caller gives that address up.
     pub(super) unsafe fn remove_sender(self) {
+        if self.header.is_traced() && self.leaves_later() {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.remove_sender_now() };
+    }
+
+    /// # Safety
+    /// As in `remove_sender`.
+    pub(super) unsafe fn remove_sender_now(self) {
         if self.mailbox.remove_sender() {
-            if self.header.is_traced() {
-                settle();
-            }
             if self.process().is_current() {
                 self.pass_on(self.mailbox.abandon());
             }

@@ -18,7 +18,7 @@ use crate::contain::{attempt, contain};
 use crate::error::{SendError, TellError};
 use crate::mailbox::Refused;
 use crate::runtime::current;
-use crate::task::{MessageInfo, Passage};
+use crate::task::{Deed, MessageInfo, Passage};
 
 /// How many characters of a message a trace shows at most.
 const SHOWN: usize = 200;
@@ -86,6 +86,14 @@ pub(super) fn settle() {
     let _ = current::simulated(|simulation, inner| simulation.settle_own(inner));
 }
 
+/// Has all that was done take effect: a mailbox that is full tells of those who have a place there, and a place in its
+/// line is one after all of that.
+#[cold]
+#[inline(never)]
+fn settle_all() {
+    let _ = current::simulated(|simulation, inner| simulation.settle_all(inner));
+}
+
 /// Returns whether something that this thread did is still to take effect.
 #[cold]
 #[inline(never)]
@@ -123,7 +131,10 @@ impl<M> At<'_, M> {
                 }
                 Ok(())
             }
-            Err(Refused::Full) => Err(TellError::Full(message)),
+            Err(Refused::Full) => {
+                settle_all();
+                Err(TellError::Full(message))
+            }
             Err(Refused::Closed) => Err(TellError::Closed(message)),
         };
         if let Err(TellError::Closed(_)) = told {
@@ -141,8 +152,7 @@ impl<M> At<'_, M> {
         }
         let reserved = self.mailbox.reserve();
         if reserved == Err(Refused::Full) {
-            // Its place in the line is one after what was done before.
-            settle();
+            settle_all();
             return None;
         }
         let message = message.take()?;
@@ -162,8 +172,10 @@ impl<M> At<'_, M> {
     pub(super) fn reserve(self) -> Result<(), Refused> {
         self.is_deferred();
         let reserved = self.mailbox.reserve();
-        if reserved == Err(Refused::Closed) {
-            self.observe();
+        match reserved {
+            Err(Refused::Full) if self.header.is_traced() => settle_all(),
+            Err(Refused::Closed) => self.observe(),
+            _ => {}
         }
         reserved
     }
@@ -174,12 +186,26 @@ impl<M> At<'_, M> {
         let mut message = ManuallyDrop::new(message);
         // SAFETY: (A2) a reference is held; the message is of the cell's type, and given away.
         let deliver = unsafe {
-            (self.header.vtable.delivery)(self.header(), Some(NonNull::from(&mut message).cast()))
+            let message = Deed::Message(NonNull::from(&mut message).cast());
+            (self.header.vtable.delivery)(self.header(), message)
         };
         let to = self.info();
         let _ = current::simulated(|simulation, inner| {
             simulation.defer_message(inner, to, info, deliver);
         });
+    }
+
+    /// Has an address given up after what this thread did before, if that is still to take effect.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leaves_later(self) -> bool {
+        if !is_pending() {
+            return false;
+        }
+        // SAFETY: (A2) a reference is held; the address is given away.
+        let leave = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Leave) };
+        let _ = current::simulated(|simulation, inner| simulation.defer_leave(inner, leave));
+        true
     }
 
     /// Closes the mailbox as a sender does, who may have sent something before.
@@ -188,7 +214,7 @@ impl<M> At<'_, M> {
             return self.close();
         }
         // SAFETY: (A2) a reference is held.
-        let close = unsafe { (self.header.vtable.delivery)(self.header(), None) };
+        let close = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Close) };
         let _ = current::simulated(|simulation, inner| {
             simulation.defer_close(inner, self.header.id(), close);
         });

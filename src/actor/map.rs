@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::Core;
-use super::deferred;
 use super::held::Held;
 use super::lead::{Lead, Way};
 use crate::mailbox::{Flags, Refused, Ticket};
@@ -149,8 +148,6 @@ impl<M: Send + 'static> Root for Held<M> {
             if reserved != Err(Refused::Full) {
                 return Poll::Ready(reserved);
             }
-            // Its place in the line is one after what was done before.
-            deferred::settle();
         }
         let wait = wait.get_or_insert_with(|| Box::new(None::<Ticket<M>>));
         let ticket = ticket(wait);

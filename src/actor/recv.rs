@@ -13,7 +13,7 @@ use futures_core::Stream;
 
 use super::context::Context;
 use super::core::At;
-use super::deferred::{await_message, is_pending};
+use super::deferred::{await_message, is_pending, settle};
 use super::reader::Reader;
 use crate::mailbox::Received;
 use crate::runtime::current;
@@ -134,8 +134,13 @@ impl<M> Context<M> {
         if self.core.at().is_doomed() {
             return self.poll_doomed(waker);
         }
-        // What a turn did before takes effect before it sees what has come meanwhile.
-        let is_over = self.core.header.is_traced() && is_pending();
+        // What a turn did before takes effect before it sees what has come meanwhile: in its own time, unless this is
+        // only a look.
+        let mut is_over = self.core.header.is_traced() && is_pending();
+        if is_over && !self.core.at().is_own(waker) {
+            settle();
+            is_over = false;
+        }
         if is_over || run::is_spent(current::is_alone) {
             waker.wake_by_ref();
             return Poll::Pending;

@@ -265,10 +265,14 @@ impl<T> Drop for Answer<T> {
             return;
         };
         if self.process.is_current() {
-            // The one who holds the reply is still to be found.
-            let stays = current::simulated(|simulation, _| simulation.has_failed()) == Some(true);
+            // The reply is seen to be unwanted after what this turn did before. In a run that has failed the holder of
+            // the reply is still to be found.
+            let stays = current::simulated(|simulation, inner| {
+                simulation.settle_own(inner);
+                simulation.has_failed()
+            });
             let left = half.finish(|slot| match slot {
-                Slot::Listed(_) if stays => Slot::Unwanted,
+                Slot::Listed(_) if stays == Some(true) => Slot::Unwanted,
                 _ => std::mem::replace(slot, Slot::Unwanted),
             });
             wake_or_drop(left, Told::Nobody);

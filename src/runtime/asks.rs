@@ -45,6 +45,8 @@ pub(crate) struct Listed {
 pub(crate) struct Edge {
     pub(crate) from: Who,
     pub(crate) to: TaskInfo,
+    /// In a simulation: the number that the question gets.
+    pub(crate) question: Option<u64>,
 }
 
 /// Who asks, or does something else.
@@ -134,6 +136,7 @@ fn list_at(
         (None, Some(actor)) => Edge {
             from: Who::Task(actor),
             to: asked,
+            question: None,
         },
         (None, None) => Edge {
             from: Who::Other(match place.role.get() {
@@ -141,6 +144,7 @@ fn list_at(
                 _ => "a task",
             }),
             to: asked,
+            question: None,
         },
     };
     place.runtime.asks.list(edge, is_timed)

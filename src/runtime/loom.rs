@@ -216,6 +216,7 @@ static TOKEN: VTable = VTable {
     report: |_, _| unreachable!("a token has no sources"),
     process: |_| unreachable!("a token has no home"),
     reader: |_| unreachable!("a token has no messages"),
+    delivery: |_, _| unreachable!("a token has no messages"),
 };
 
 /// Something that runs `body` once.

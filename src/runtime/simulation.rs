@@ -185,6 +185,17 @@ impl Simulation {
         }
     }
 
+    /// What the last turn of a pinned thread did takes effect before the next one there.
+    fn settle_last(&self, inner: &Inner, seat: usize) {
+        let mut state = self.state.lock();
+        let runner = state.turn.map(|turn| turn.runner);
+        let last = runner.and_then(|runner| state.last_turns.insert(seat, runner));
+        drop(state);
+        if let Some(last) = last {
+            self.settle(inner, last, |_| true);
+        }
+    }
+
     /// Runs it where it lives.
     fn run(&self, inner: &Arc<Inner>, runnable: Runnable, home: &Lives) {
         let key = runnable.key();
@@ -193,7 +204,10 @@ impl Simulation {
             _ => None,
         };
         match home {
-            Lives::Seat(seat) => seat.visit(|place| seat.turn(place, runnable)),
+            Lives::Seat(seat) => {
+                self.settle_last(inner, seat.key());
+                seat.visit(|place| seat.turn(place, runnable));
+            }
             Lives::Workers => {
                 let local = Local::new(inner, 0);
                 let place = Place::new(inner, Role::Worker(&local));

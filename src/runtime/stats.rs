@@ -211,6 +211,10 @@ impl Runtime {
 
 impl Inner {
     fn stats(&self) -> Stats {
+        // In a simulation all that was done is to be seen.
+        if let Some(simulation) = self.simulation() {
+            simulation.settle_all(self);
+        }
         let (injector, own, elsewhere) = match &self.policy {
             Chosen::Stealing(stealing) => {
                 let (injector, own) = stealing.queues.lens();

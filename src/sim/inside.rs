@@ -7,7 +7,8 @@ use crate::runtime::current;
 
 /// Returns a random number: in a simulation one from its seed, elsewhere one of the process.
 ///
-/// A program that draws its random numbers here does the same again with the same seed.
+/// A program that draws its random numbers here does the same again with the same seed. Each task draws numbers of
+/// its own; jobs of [`unblock`](crate::unblock()) draw from one series.
 ///
 /// ```
 /// use greenroom::sim;

@@ -52,8 +52,8 @@ where
 /// Runs a program with each of the seeds, until one fails.
 ///
 /// The closure is called in the run. It is called more than once for some seeds: every eighth run, and the last,
-/// is repeated and must do the same again, and a run that fails is repeated to find a
-/// shorter one.
+/// is repeated and must do the same again. A run that fails is repeated to find a shorter one, which the panic tells
+/// of: numbers in its text may be others than those of the whole run.
 ///
 /// With `GREENROOM_SEED=n` in the environment only that seed is run.
 ///

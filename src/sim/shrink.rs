@@ -88,6 +88,7 @@ where
     /// Runs this script; returns whether its failure is the best one now.
     fn improves(&mut self, script: Script) -> bool {
         let most = self.best.length().steps.saturating_mul(2) + 100;
+        let most = most.min(self.options.plan.steps);
         if self.tries == 0 || self.steps < most {
             return false;
         }

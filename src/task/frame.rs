@@ -499,6 +499,7 @@ impl<T> Handle<T> {
         let Some(head) = self.head else {
             return;
         };
+        Self::look_at(head, true);
         // SAFETY: (F2) the handle's reference.
         unsafe {
             if Self::process(head).is_current() && head.as_ref().word.close() {

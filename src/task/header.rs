@@ -68,7 +68,18 @@ impl Header {
     }
 }
 
-/// Has a message, or the close of a mailbox, take effect.
+/// What a sender does to an actor, to be done later.
+#[derive(Clone, Copy)]
+pub(crate) enum Deed {
+    /// The message there, of the cell's type, comes into the place that was reserved for it.
+    Message(NonNull<()>),
+    /// The mailbox is closed.
+    Close,
+    /// An address is given up.
+    Leave,
+}
+
+/// Does it.
 pub(crate) type Delivery = Box<dyn FnOnce() + Send>;
 
 /// What can be seen of a cell at a moment.
@@ -116,9 +127,8 @@ pub(crate) struct VTable {
     pub(crate) report: unsafe fn(NonNull<Header>, &Fault),
     /// Tells its home what becomes of a message, if it is traced. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, Passage),
-    /// Takes a message, of the cell's type, and returns what puts it in the place that was reserved for it; without
-    /// one, what closes the mailbox. The caller holds a reference, and has given the message away.
-    pub(crate) delivery: unsafe fn(NonNull<Header>, message: Option<NonNull<()>>) -> Delivery,
+    /// Returns what does this later. The caller holds a reference, and has given away what it is done with.
+    pub(crate) delivery: unsafe fn(NonNull<Header>, Deed) -> Delivery,
     /// What can be seen of it at a moment. The caller holds a reference.
     pub(crate) look: unsafe fn(NonNull<Header>) -> Look,
     /// The process that has the threads of its home. The caller holds a reference.

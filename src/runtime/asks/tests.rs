@@ -29,7 +29,8 @@ fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listi
         actor => Who::Task(info(actor)),
     };
     let to = info(asked);
-    asks.list(Edge { from, to }, is_timed)
+    let question = None;
+    asks.list(Edge { from, to, question }, is_timed)
 }
 
 /// The texts of these asks, with the beginning of their errors.

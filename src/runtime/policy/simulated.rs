@@ -85,9 +85,11 @@ pub(crate) struct Plan {
 
 impl Simulated {
     /// Everything is drawn from this seed, also which kind of schedule it is: [`random`](Self::random),
-    /// or [`priorities`](Self::priorities) with 0 to 3 changes within 16 to 4096 steps, where in every
-    /// second run whoever is woken in its own run keeps its priority. In an eighth of all runs every turn is split,
-    /// in another one every second.
+    /// or [`priorities`](Self::priorities) with 0 to 3 changes within 16 to 4096 steps. Of the latter, in half of all
+    /// runs a task that is woken in its own run keeps its priority.
+    ///
+    /// In an eighth of all runs every turn is [split](crate::sim#what-it-finds), in another eighth each with a
+    /// probability of a half.
     pub fn new(seed: u64) -> Self {
         let plan = Plan::new(seed);
         Simulated {

@@ -68,6 +68,7 @@ impl Simulation {
         if !inner.closing.begin() {
             return;
         }
+        self.state.lock().has_closed = true;
         self.settle_all(inner);
         self.judge_rest(inner);
         let mut state = self.state.lock();

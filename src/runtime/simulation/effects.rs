@@ -64,6 +64,8 @@ pub(super) struct Pending {
     /// Its key, and which of its turns it is.
     turn: (u64, u64),
     effects: VecDeque<Effect>,
+    /// The actors that it has closed since it had no effects.
+    closes: Vec<u64>,
     /// It is among what is ready.
     is_ready: bool,
 }
@@ -78,6 +80,8 @@ enum Kind {
     Message(Sent, Delivery),
     /// The mailbox of the actor with this id is closed.
     Close(u64, Delivery),
+    /// An address is given up.
+    Leave(Delivery),
     Answer(Option<Waker>),
     Ready(Due, Lives),
     /// A frame is woken that waits, or is ready for its next poll.
@@ -97,10 +101,9 @@ impl Simulation {
         if !self.defers() {
             return false;
         }
-        let is_closing = |kind: &Kind| matches!(kind, Kind::Close(id, _) if *id == actor);
         let state = self.state.lock();
         let to_itself = state.runs(identity_of_actor(actor));
-        let settles = to_itself || state.own_has(is_closing);
+        let settles = to_itself || state.own_closes(actor);
         drop(state);
         if settles {
             self.settle_own(inner);
@@ -128,6 +131,13 @@ impl Simulation {
         // (V5)
         inner.rise();
         self.state.lock().defer(Kind::Close(actor, deliver));
+    }
+
+    /// Keeps the end of an address. Only where this [has effects](Simulation::has_own) that are to come.
+    pub(crate) fn defer_leave(&self, inner: &Inner, leave: Delivery) {
+        // (V5)
+        inner.rise();
+        self.state.lock().defer(Kind::Leave(leave));
     }
 
     /// Returns the number of the next effect of this thread's turn, where this [defers](Simulation::defers).
@@ -174,12 +184,13 @@ impl Simulation {
         self.is_here() && self.state.lock().has_own()
     }
 
-    /// Has what a task or actor did take place, before this thread sees how far it is (V4).
+    /// Has what a task or actor, and this thread, did take place, before this thread looks at it (V4).
     pub(crate) fn settle_task(&self, inner: &Inner, task: &TaskInfo) {
+        self.settle_own(inner);
         self.settle_identity(inner, identity(task));
     }
 
-    /// Does the same for the actor with this id, and for the running turn.
+    /// Does the same for the actor with this id.
     pub(crate) fn settle_actor(&self, inner: &Inner, id: u64) {
         self.settle_own(inner);
         self.settle_identity(inner, identity_of_actor(id));
@@ -214,7 +225,7 @@ impl Simulation {
     }
 
     /// Has all that was done take place.
-    pub(super) fn settle_all(&self, inner: &Inner) {
+    pub(crate) fn settle_all(&self, inner: &Inner) {
         loop {
             let Some(runner) = self.state.lock().first_pending() else {
                 return;
@@ -253,8 +264,12 @@ impl Simulation {
                 state.arriving = Some(sent);
                 deliver
             }
-            Kind::Close(_, deliver) => deliver,
-            Kind::Answer(None) => Box::new(|| ()),
+            Kind::Close(_, deliver) | Kind::Leave(deliver) => deliver,
+            Kind::Answer(None) => {
+                drop(state);
+                // (V5) It was counted.
+                return inner.fall();
+            }
             Kind::Answer(Some(waker)) => Box::new(|| waker.wake()),
             Kind::Ready(due, home) => return state.enqueue(due, &home),
             Kind::FrameIsReady(id) => return state.offer_frame(id),
@@ -285,7 +300,7 @@ impl Simulation {
 
 impl State {
     fn defers(&mut self) -> bool {
-        if self.closing.is_some() || self.failure.is_some() {
+        if self.has_closed || self.failure.is_some() {
             return false;
         }
         let Some(turn) = self.turn else {
@@ -304,10 +319,12 @@ impl State {
     fn draw_split(&mut self) -> bool {
         let splits = self.splits;
         let origin = self.origin();
+        // Drawn also where a script says it: what is drawn next is to be the same.
+        let is_split = splits > 0 && below(origin.draw(), TURNS) < splits;
         let (key, turn) = (origin.key, origin.turns);
         match &self.reading {
             Some(reading) => reading.splits(key, turn),
-            None => splits > 0 && below(self.origin().draw(), TURNS) < splits,
+            None => is_split,
         }
     }
 
@@ -319,13 +336,18 @@ impl State {
 
     /// Returns whether the running turn has effects that are to come.
     pub(super) fn has_own(&self) -> bool {
-        self.own_has(|_| true)
+        self.own()
+            .is_some_and(|pending| !pending.effects.is_empty())
     }
 
-    fn own_has(&self, is_such: impl Fn(&Kind) -> bool) -> bool {
-        let turn = self.turn.as_ref();
-        turn.and_then(|turn| self.pending.get(&turn.runner))
-            .is_some_and(|pending| pending.effects.iter().any(|effect| is_such(&effect.kind)))
+    /// Returns whether the running turn has closed this actor, or is about to.
+    fn own_closes(&self, actor: u64) -> bool {
+        self.own()
+            .is_some_and(|pending| pending.closes.contains(&actor))
+    }
+
+    fn own(&self) -> Option<&Pending> {
+        self.pending.get(&self.turn?.runner)
     }
 
     /// Adds an effect to those of the running turn.
@@ -347,10 +369,15 @@ impl State {
             rank,
             turn,
             effects: VecDeque::new(),
+            closes: Vec::new(),
             is_ready: false,
         });
         if pending.effects.is_empty() {
             pending.turn = turn;
+            pending.closes.clear();
+        }
+        if let Kind::Close(actor, _) = kind {
+            pending.closes.push(actor);
         }
         pending.effects.push_back(Effect { number, kind });
         self.offer(runner);
@@ -364,15 +391,19 @@ impl State {
         if pending.effects.is_empty() {
             if !pending.is_ready {
                 self.pending.remove(&runner);
-                if let Runner::Task { identity, .. } = runner
-                    && self.ended.get(&identity) == Some(&runner)
-                {
-                    self.ended.remove(&identity);
-                }
+                self.forget_ended(runner);
             }
         } else if !std::mem::replace(&mut pending.is_ready, true) {
             let rank = pending.rank;
             self.ready.push(Entry::Effect(runner), rank);
+        }
+    }
+
+    /// Forgets what has ended in this turn, if the turn is over and all of it has taken effect.
+    pub(super) fn forget_ended(&mut self, runner: Runner) {
+        let is_running = self.turn.is_some_and(|turn| turn.runner == runner);
+        if !is_running && !self.has_pending(runner) {
+            self.ended.retain(|_, ended| *ended != runner);
         }
     }
 
@@ -388,10 +419,11 @@ impl State {
         (!is_empty).then_some(who)
     }
 
+    /// Returns the key of effects; 0, which no key is, if there are none any more.
     pub(super) fn key_of(&self, runner: Runner) -> u64 {
-        self.pending
-            .get(&runner)
-            .map_or(0, |pending| pending.turn.0)
+        let pending = self.pending.get(&runner);
+        let pending = pending.filter(|pending| !pending.effects.is_empty());
+        pending.map_or(0, |pending| pending.turn.0)
     }
 
     /// Lowers the rank of these effects, and of the task that they are of.

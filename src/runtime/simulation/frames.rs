@@ -285,7 +285,12 @@ impl Drop for Open<'_> {
         } else {
             self.outer
         });
+        let is_last = state.frames.is_empty();
         drop(state);
+        if is_last {
+            // Between two calls of `block_on` anything may be looked at.
+            self.simulation.settle_all(self.inner);
+        }
         // Whoever lent the count has it again.
         match (self.lent, counted) {
             (true, false) => self.inner.rise(),

@@ -187,7 +187,8 @@ impl Simulation {
         let mut state = self.state.lock();
         let from = state.running.clone();
         let to = state.label(asked);
-        Edge { from, to }
+        let question = Some(state.messages_born + 1);
+        Edge { from, to, question }
     }
 }
 

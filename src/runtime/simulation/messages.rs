@@ -137,7 +137,8 @@ impl State {
         for lane in self.lanes.values() {
             waiting.extend(lane.line.iter().map(|(&number, sent)| {
                 let (from, to) = (sent.from.clone(), lane.to.clone());
-                (number, Edge { from, to })
+                let question = None;
+                (number, Edge { from, to, question })
             }));
         }
         // In the order of their numbers: that of the map differs from run to run.
@@ -185,11 +186,10 @@ impl Lane {
         usize::from(left.is_some())
     }
 
-    /// Whether it has a message of this sender.
-    pub(super) fn has_from(&self, from: &Who) -> bool {
-        self.accepted
-            .iter()
-            .any(|sent| sent.from.number() == from.number())
+    /// Returns whether it has the message of this number.
+    pub(super) fn has(&self, number: u64) -> bool {
+        let mut accepted = self.accepted.iter();
+        accepted.any(|sent| sent.message.number == number)
     }
 
     /// How many wait for room.

@@ -25,6 +25,9 @@ use crate::task::{Runnable, TaskInfo};
 /// that whoever waits for a time by yielding sees it come.
 const STEP: Duration = Duration::from_micros(1);
 
+/// Of how many timers that fire soon after another one may fire with one.
+const NEAR: usize = 16;
+
 pub(super) struct State {
     pub(super) ready: Ready<Entry>,
     pub(super) now: Instant,
@@ -79,6 +82,12 @@ pub(super) struct State {
     pub(super) failure: Option<Failed>,
     /// A judged run was judged.
     pub(super) is_over: bool,
+    /// A shutdown has begun: no turn is split from then on.
+    pub(super) has_closed: bool,
+    /// Turns are recorded.
+    records: bool,
+    /// Which turn each pinned thread had last, by the key of its seat.
+    pub(super) last_turns: HashMap<usize, Runner>,
 }
 
 /// Something that is ready.
@@ -169,6 +178,9 @@ impl State {
             closing: None,
             failure: None,
             is_over: false,
+            has_closed: false,
+            records: plan.judged,
+            last_turns: HashMap::new(),
         }
     }
 
@@ -330,6 +342,9 @@ impl State {
 
     /// Somebody with this key goes on.
     fn record_step(&mut self, key: u64) {
+        if !self.records {
+            return;
+        }
         self.record.steps.push(key);
         let overtaken = self
             .pending
@@ -393,7 +408,9 @@ impl State {
     /// Whoever ran does not any more.
     pub(super) fn rests(&mut self) {
         self.running = Who::Other("outside");
-        self.turn = None;
+        if let Some(turn) = self.turn.take() {
+            self.forget_ended(turn.runner);
+        }
     }
 
     /// When a timer fires that is due then: half of all in time, a quarter late by any amount up to so many
@@ -402,16 +419,19 @@ impl State {
         let (kind, amount) = (below(self.origin().draw(), 4), self.origin().draw());
         let last = deadline + Duration::from_nanos(most);
         self.fires = self.fires.split_off(&self.now);
-        let near = self.fires.range(deadline..last).count() as u64;
-        let fires = match kind {
-            0 | 1 => deadline,
-            2 if near > 0 => {
-                let steps = below(amount.rotate_left(32), 3) as u32;
-                let meets = self.fires.range(deadline..last);
-                let meets = meets.copied().nth(below(amount, near) as usize);
-                (meets.unwrap_or(deadline) + STEP * steps).min(last)
-            }
-            _ => deadline + Duration::from_nanos(below(amount, most)),
+        let meets: Vec<Instant> = match kind {
+            2 => self
+                .fires
+                .range(deadline..last)
+                .take(NEAR)
+                .copied()
+                .collect(),
+            _ => Vec::new(),
+        };
+        let fires = match meets.get(below(amount, meets.len() as u64) as usize) {
+            _ if kind < 2 => deadline,
+            Some(&meets) => (meets + STEP * below(amount.rotate_left(32), 3) as u32).min(last),
+            None => deadline + Duration::from_nanos(below(amount, most)),
         };
         self.fires.insert(fires);
         fires
@@ -435,7 +455,9 @@ impl State {
     /// It has come to its end.
     pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<Lane>) {
         let identity = identity(task);
-        if let Some(runner) = self.runner_of(identity) {
+        // One that another executor runs has ended in the turn of that.
+        let turn = self.turn.map(|turn| turn.runner);
+        if let Some(runner) = self.runner_of(identity).or(turn) {
             self.waits.remove(&runner);
             self.ended.insert(identity, runner);
         }

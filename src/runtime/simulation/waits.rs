@@ -4,7 +4,7 @@
 //! sends are known from elsewhere. Who holds a reply is found out when the run is taken down: it is dropped then.
 
 use super::Simulation;
-use super::state::{State, identity_of_actor};
+use super::state::{State, identity};
 use crate::runtime::asks::{Edge, Who};
 use crate::runtime::inner::Inner;
 use crate::task::TaskInfo;
@@ -63,13 +63,13 @@ impl Simulation {
         self.awaits(Awaited::End, |state| Some(Who::Task(state.label_of(of))));
     }
 
-    fn awaits(&self, what: Awaited, of: impl FnOnce(&State) -> Option<Who>) {
+    fn awaits(&self, what: Awaited, of: impl FnOnce(&mut State) -> Option<Who>) {
         if !self.plan.judged || !self.is_here() {
             return;
         }
         let mut state = self.state.lock();
         let Some(turn) = state.turn else { return };
-        let of = of(&state);
+        let of = of(&mut state);
         let waits = state.waits.entry(turn.runner).or_default();
         let number = of.as_ref().map(Who::number);
         let is_known =
@@ -99,15 +99,15 @@ impl Simulation {
         let state = self.state.lock();
         let mut lines = Lines::default();
         for ask in &asks {
-            let Edge { from, to } = ask.edge();
+            let Edge { from, to, question } = ask.edge();
             let mut line = format!("{from} waits for the answer of {to}");
-            match state.has_unread(to, from) {
+            match state.has_unread(to, *question) {
                 true => line.push_str(", which has not read the question"),
                 false => lines.asks.push((ask.key(), lines.lines.len())),
             }
             lines.lines.push(line);
         }
-        for Edge { from, to } in state.waiting_sends() {
+        for Edge { from, to, .. } in state.waiting_sends() {
             let line = format!("{from} waits for room in the mailbox of {to}, which does not read");
             lines.lines.push(line);
         }
@@ -142,21 +142,21 @@ impl State {
         waits.iter().find_map(|waits| waits.of.as_ref())
     }
 
-    /// Returns whether a message of this sender is in the mailbox of an actor.
-    fn has_unread(&self, to: &TaskInfo, from: &Who) -> bool {
+    /// Returns whether this message is in the mailbox of an actor.
+    fn has_unread(&self, to: &TaskInfo, number: Option<u64>) -> bool {
         let mut lanes = self.lanes.values();
         lanes
             .find(|lane| lane.to.id() == to.id())
-            .is_some_and(|lane| lane.has_from(from))
+            .zip(number)
+            .is_some_and(|(lane, number)| lane.has(number))
     }
 
     /// Returns the label of what may have ended.
-    fn label_of(&self, task: &TaskInfo) -> TaskInfo {
-        let identity = match task.is_actor() {
-            true => identity_of_actor(task.id()),
-            false => task.id(),
-        };
-        let tracked = self.tasks.get(&identity);
+    fn label_of(&mut self, task: &TaskInfo) -> TaskInfo {
+        if task.is_actor() {
+            return self.label(task.clone());
+        }
+        let tracked = self.tasks.get(&identity(task));
         tracked.map_or_else(|| task.clone(), |tracked| tracked.label.clone())
     }
 }

@@ -215,19 +215,21 @@ fn whoever_is_woken_by_a_turn_finds_what_that_sent_before() {
     values(|| async {
         let log = Log::default();
         let one = spawn!(notes(_, log.clone()));
-        let (send, received) = futures::channel::oneshot::channel();
+        let (send, mut received) = futures::channel::oneshot::channel();
+        let waits_now = Arc::new(Mutex::new(false));
         let waits = {
-            let one = one.address();
+            let (one, waits_now) = (one.address(), waits_now.clone());
             spawn(async move {
-                received.await.unwrap();
+                std::future::poll_fn(|cx| {
+                    *waits_now.lock().unwrap() = true;
+                    received.poll_unpin(cx)
+                })
+                .await
+                .unwrap();
                 one.tell(2).unwrap();
             })
         };
-        // It waits by now.
-        while Arc::strong_count(&log) < 2 {
-            yield_now().await;
-        }
-        for _ in 0..20 {
+        while !*waits_now.lock().unwrap() {
             yield_now().await;
         }
         let teller = {
@@ -278,9 +280,245 @@ fn a_reply_that_is_dropped_may_come_late_and_is_no_answer() {
         }
     }
     values(|| async {
-        let one = spawn!(notes(_, Log::default()));
+        let log = Log::default();
+        let one = spawn!(notes(_, log.clone()));
         let drops = spawn!(drops(_, one.address()));
         assert_eq!(drops.ask(|reply| reply).await, Err(AskError::NoReply));
+        one.tell(2).unwrap();
+        drops.stop();
+        drops.closed().await;
+        one.join().await.unwrap();
+        assert_eq!(*log.lock().unwrap(), [1, 2]);
+    });
+}
+
+/// Runs the program, which is given an actor that notes what it gets: 1 before 2, with every seed.
+#[track_caller]
+fn one_comes_first<F: Future<Output = ()>>(program: impl Fn(Address<u32>) -> F) {
+    let here = std::panic::Location::caller();
+    for seed in SEEDS {
+        let log = Log::default();
+        let run = Simulated::new(seed).try_run(async {
+            let one = spawn!(notes(_, log.clone()));
+            program(one.address()).await;
+            one.join().await.unwrap();
+        });
+        if let Err(failure) = run {
+            panic!("{here}: {failure}");
+        }
+        let log = log.lock().unwrap();
+        let last_one = log.iter().rposition(|&number| number == 1);
+        let first_two = log.iter().position(|&number| number == 2);
+        let is_in_order = first_two.is_none() || last_one < first_two;
+        assert!(is_in_order, "{here}, seed {seed}: {log:?}");
+    }
+}
+
+#[test]
+fn what_was_done_before_an_address_was_given_up_comes_before_what_its_end_sets_off() {
+    one_comes_first(|one| async move {
+        let group = spawn!(async |mut cx: Context<()>| while cx.recv().await.is_some() {});
+        for _ in 0..2 {
+            let (one, member) = (one.clone(), group.address());
+            spawn(async move {
+                one.tell(1).unwrap();
+                drop(member);
+            })
+            .detach();
+        }
+        group.join().await.unwrap();
+        one.tell(2).unwrap();
+    });
+}
+
+#[test]
+fn turns_of_one_pinned_thread_come_one_after_the_other() {
+    one_comes_first(|one| async move {
+        let pinned = greenroom::Runtime::current().spawn_pinned("host").unwrap();
+        let tasks = [1, 2].map(|number| {
+            let one = one.clone();
+            pinned.spawn(move || async move { one.tell(number).unwrap() })
+        });
+        for task in tasks {
+            task.await;
+        }
+    });
+}
+
+#[test]
+fn a_task_that_is_cancelled_is_so_after_what_was_done_before() {
+    struct Tells(Address<u32>);
+    impl Drop for Tells {
+        fn drop(&mut self) {
+            self.0.tell(2).unwrap();
+        }
+    }
+    one_comes_first(|one| async move {
+        let tells = Tells(one.clone());
+        let cancelled = spawn(async move {
+            std::future::pending::<()>().await;
+            drop(tells);
+        });
+        let canceller = spawn(async move {
+            one.tell(1).unwrap();
+            drop(cancelled);
+        });
+        canceller.await;
+    });
+}
+
+#[test]
+fn a_mailbox_that_is_full_shows_what_was_done_before() {
+    one_comes_first(|one| async move {
+        let full = spawn!(notes(_, Log::default()), capacity = 1);
+        let tells = {
+            let (one, full) = (one.clone(), full.address());
+            spawn(async move {
+                one.tell(1).unwrap();
+                let _ = full.tell(1);
+            })
+        };
+        let looks = {
+            let full = full.address();
+            spawn(async move {
+                if full.tell(2).is_err() {
+                    one.tell(2).unwrap();
+                }
+            })
+        };
+        tells.await;
+        looks.await;
+    });
+}
+
+#[test]
+fn whoever_sees_that_an_answer_is_not_wanted_any_more_sees_what_the_asker_did_before() {
+    async fn looks(mut cx: Context<Reply<()>>, one: Address<u32>) {
+        while let Some(reply) = cx.recv().await {
+            while reply.is_wanted() {
+                yield_now().await;
+            }
+            one.tell(2).unwrap();
+        }
+    }
+    one_comes_first(|one| async move {
+        let looks = spawn!(looks(_, one.clone()));
+        let asker = spawn(async move {
+            let mut ask = Box::pin(looks.ask(|reply| reply));
+            assert!(ask.as_mut().now_or_never().is_none());
+            yield_now().await;
+            one.tell(1).unwrap();
+            drop(ask);
+            drop(looks);
+        });
+        asker.await;
+    });
+}
+
+#[test]
+fn whoever_sees_a_mailbox_closed_sees_what_was_done_before_wherever_its_context_was() {
+    one_comes_first(|one| async move {
+        let (send, received) = futures::channel::oneshot::channel();
+        let gives = spawn!(async move |cx: Context<()>| {
+            let _ = send.send(cx);
+            std::future::pending::<()>().await;
+        });
+        let holder = {
+            let one = one.clone();
+            spawn(async move {
+                let cx: Context<()> = received.await.unwrap();
+                one.tell(1).unwrap();
+                drop(cx);
+            })
+        };
+        while !gives.is_closed() {
+            yield_now().await;
+        }
+        one.tell(2).unwrap();
+        holder.await;
+        gives.kill();
+    });
+    one_comes_first(|one| async move {
+        let (address, actor) = {
+            let one = one.clone();
+            greenroom::actor(move |_cx: Context<()>| async move { one.tell(1).unwrap() }).split()
+        };
+        let driver = spawn(async move { actor.await.unwrap() });
+        while !address.is_closed() {
+            yield_now().await;
+        }
+        one.tell(2).unwrap();
+        driver.await;
+    });
+}
+
+#[test]
+fn what_can_be_seen_of_a_runtime_shows_what_was_done_before() {
+    one_comes_first(|one| async move {
+        let runtime = greenroom::Runtime::current();
+        let before = runtime.stats().actors.len();
+        let short = {
+            let one = one.clone();
+            spawn!(move |_cx: Context<()>| async move { one.tell(1).unwrap() })
+        };
+        while runtime.stats().actors.len() > before {
+            yield_now().await;
+        }
+        one.tell(2).unwrap();
+        drop(short);
+    });
+}
+
+#[test]
+fn between_two_calls_of_block_on_all_has_taken_effect() {
+    for seed in SEEDS {
+        let runtime = greenroom::Runtime::builder()
+            .policy(Simulated::new(seed))
+            .build()
+            .unwrap();
+        let log = Log::default();
+        let one = greenroom::actor({
+            let log = log.clone();
+            move |cx| notes(cx, log)
+        });
+        let one = one.on(&runtime).spawn();
+        let teller = {
+            let one = one.address();
+            runtime.spawn(async move { one.tell(1).unwrap() })
+        };
+        runtime.block_on(async {
+            for _ in 0..3 {
+                yield_now().await;
+            }
+        });
+        let has_told = teller.is_finished();
+        one.tell(2).unwrap();
+        runtime.block_on(teller);
+        runtime.block_on(one.join()).unwrap();
+        let wanted = if has_told { vec![1, 2] } else { vec![2, 1] };
+        assert_eq!(*log.lock().unwrap(), wanted);
+    }
+}
+
+#[test]
+fn a_look_for_a_message_finds_it_also_after_something_was_sent() {
+    values(|| async {
+        let one = spawn!(notes(_, Log::default()));
+        let (go, goes) = futures::channel::oneshot::channel();
+        let looks = {
+            let one = one.address();
+            spawn!(async move |mut cx: Context<u32>| {
+                goes.await.unwrap();
+                let first = cx.recv().await;
+                one.tell(1).unwrap();
+                (first, cx.recv().now_or_never())
+            })
+        };
+        looks.tell(1).unwrap();
+        looks.tell(2).unwrap();
+        assert_eq!(looks.len(), 2);
+        go.send(()).unwrap();
+        assert_eq!(looks.join().await.unwrap(), (Some(1), Some(Some(2))));
     });
 }
 

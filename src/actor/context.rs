@@ -14,7 +14,7 @@ use std::fmt;
 
 use super::address::Address;
 use super::core::At;
-use super::deferred::settle;
+use super::deferred::{settle, settle_elsewhere};
 use super::held::Held;
 use super::lead::Way;
 use super::reader::Reader;
@@ -180,7 +180,9 @@ impl<M> Context<M> {
 
 impl<M> Drop for Context<M> {
     fn drop(&mut self) {
-        self.core.observe();
+        if self.core.header.is_traced() {
+            settle_elsewhere(self.core.header.id());
+        }
         self.core.at().close();
         let (core, reader) = self.parts();
         if reader.has_sources() {

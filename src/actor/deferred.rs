@@ -86,6 +86,14 @@ pub(super) fn settle() {
     let _ = current::simulated(|simulation, inner| simulation.settle_own(inner));
 }
 
+/// Has what this thread did before take effect, unless it runs this actor. What that did takes effect before anything of
+/// it is looked at.
+#[cold]
+#[inline(never)]
+pub(super) fn settle_elsewhere(actor: u64) {
+    let _ = current::simulated(|simulation, inner| simulation.settle_elsewhere(inner, actor));
+}
+
 /// Has all that was done take effect: a mailbox that is full tells of those who have a place there, and a place in its
 /// line is one after all of that.
 #[cold]

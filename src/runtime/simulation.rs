@@ -16,6 +16,7 @@ mod effects;
 mod frames;
 mod judging;
 mod messages;
+mod pending;
 mod ready;
 mod script;
 mod state;

@@ -39,6 +39,7 @@ fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let edge = asks::Edge {
         from: asks::Who::Other("a task"),
         to: asked,
+        question: None,
     };
     let listing = listed.list(edge, false);
     let (reply, answer) = with_slot(Slot::Listed(listing));

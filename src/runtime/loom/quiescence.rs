@@ -138,7 +138,8 @@ fn arm(inner: &Arc<Inner>, kind: Kind, waker: &Waker) -> Armed {
 fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
     let of = |id| TaskInfo::of_actor(id, None, 0);
     let (from, to) = (Who::Task(of(asker)), of(asked));
-    inner.asks.list(Edge { from, to }, true)
+    let question = None;
+    inner.asks.list(Edge { from, to, question }, true)
 }
 
 /// A deadline that is over just now: it is in the table, or in the hands of a worker that is counted.

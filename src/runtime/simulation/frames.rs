@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::effects::{Runner, Turn};
+use super::pending::{Runner, Turn};
 use super::script::Origin;
 use super::state::{Entry, State};
 use super::trace::What;

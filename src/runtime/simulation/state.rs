@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::closing::Closing;
-use super::effects::{Pending, Runner, Turn};
 use super::frames::{Frame, Pointer};
 use super::judging::Failed;
 use super::messages::{Lane, Sent};
+use super::pending::{Pending, Runner, Turn};
 use super::ready::below;
 use super::script::{Origin, Reading, Script};
 use super::trace::{Trace, What};

@@ -138,7 +138,7 @@ impl State {
     /// Returns what the innermost frame waits for, if that is the end of something.
     pub(super) fn awaited_end(&self) -> Option<&Who> {
         let frame = self.frames.last()?;
-        let waits = self.waits.get(&super::effects::Runner::Frame(frame.id))?;
+        let waits = self.waits.get(&super::pending::Runner::Frame(frame.id))?;
         waits.iter().find_map(|waits| waits.of.as_ref())
     }
 

@@ -39,13 +39,6 @@ impl Turn {
     }
 }
 
-impl Pending {
-    /// Returns which turn it is, if another key goes on before all of it has taken effect.
-    pub(super) fn overtaken_by(&self, key: u64) -> Option<(u64, u64)> {
-        (self.turn.0 != key && !self.effects.is_empty()).then_some(self.turn)
-    }
-}
-
 /// The effects of a turn that are still to come.
 pub(super) struct Pending {
     who: Who,
@@ -57,6 +50,13 @@ pub(super) struct Pending {
     closes: Vec<u64>,
     /// It is among what is ready.
     is_ready: bool,
+}
+
+impl Pending {
+    /// Returns which turn it is, if another key goes on before all of it has taken effect.
+    pub(super) fn overtaken_by(&self, key: u64) -> Option<(u64, u64)> {
+        (self.turn.0 != key && !self.effects.is_empty()).then_some(self.turn)
+    }
 }
 
 pub(super) struct Effect {
@@ -79,6 +79,7 @@ pub(super) enum Kind {
 }
 
 impl State {
+    /// Returns whether the running turn is split.
     pub(super) fn defers(&mut self) -> bool {
         if self.has_closed || self.failure.is_some() {
             return false;
@@ -126,7 +127,8 @@ impl State {
             .is_some_and(|pending| pending.closes.contains(&actor))
     }
 
-    pub(super) fn own(&self) -> Option<&Pending> {
+    /// Returns what the running turn has done.
+    fn own(&self) -> Option<&Pending> {
         self.pending.get(&self.turn?.runner)
     }
 

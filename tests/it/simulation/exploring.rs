@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
-use greenroom::{Context, sim, spawn, time};
+use greenroom::{Address, Context, Reply, sim, spawn, time};
 
 use crate::child::{command, is_for};
 use crate::support::panic_of;
@@ -125,6 +125,50 @@ fn a_failing_run_is_made_shorter_and_both_lengths_are_told() {
         "{switches} of {before}, {steps} of {steps_before}"
     );
     assert!(text.contains("seed "), "{text}");
+}
+
+/// Says that it is done before it tells the actor that it is to be.
+async fn answers_first(mut cx: Context<Reply<()>>, done: Address<Option<Reply<bool>>>) {
+    while let Some(reply) = cx.recv().await {
+        reply.send(());
+        done.tell(None).unwrap();
+    }
+}
+
+async fn done(mut cx: Context<Option<Reply<bool>>>) {
+    let mut is_done = false;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Some(reply) => reply.send(is_done),
+            None => is_done = true,
+        }
+    }
+}
+
+#[test]
+fn a_shorter_run_draws_the_same_numbers_as_the_whole_one() {
+    async fn program() {
+        let done = spawn!(done(_));
+        let answers = spawn!(answers_first(_, done.address()));
+        answers.ask(|reply| reply).await.unwrap();
+        let drawn = sim::random();
+        let is_done = done.ask(Some).await.unwrap();
+        assert!(is_done, "drawn: {drawn}");
+    }
+    let (text, ..) = panic_of(|| sim::explore(0..1000, program));
+    let seed = text
+        .strip_prefix("seed ")
+        .unwrap()
+        .split(':')
+        .next()
+        .unwrap();
+    let whole = Simulated::new(seed.parse().unwrap()).try_run(program());
+    let whole = whole.unwrap_err().to_string();
+    let drawn = |text: &str| {
+        text.lines()
+            .find_map(|line| Some(line.split_once("drawn: ")?.1.to_owned()))
+    };
+    assert_eq!(drawn(&text).unwrap(), drawn(&whole).unwrap());
 }
 
 #[test]

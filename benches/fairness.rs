@@ -133,7 +133,7 @@ fn main() -> ExitCode {
     let policies: Policies = [
         ("Stealing", |builder| builder),
         ("Stealing, never stirred", |builder| {
-            builder.policy(Stealing::default().stirring(None))
+            builder.policy(Stealing::default().rebalance_interval(None))
         }),
         ("Stealing, polling", |builder| {
             builder.policy(Stealing::polling(Polling::default()))

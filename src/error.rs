@@ -180,7 +180,7 @@ impl std::error::Error for Fault {}
 /// A fault that no join receives, as [`on_fault`](crate::Builder::on_fault) is told of it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Unjoined<'a> {
+pub struct UnhandledFault<'a> {
     /// The name of the actor; `None` for one without a name and for a plain task.
     pub name: Option<&'a str>,
     /// The [`id`](crate::Address::id) of the actor; `None` for a plain task.
@@ -192,7 +192,7 @@ pub struct Unjoined<'a> {
     pub is_source: bool,
 }
 
-impl fmt::Display for Unjoined<'_> {
+impl fmt::Display for UnhandledFault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_source {
             f.write_str("a source of ")?;

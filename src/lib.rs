@@ -101,17 +101,17 @@ mod mutants;
 #[doc(hidden)]
 pub use actor::into_actor;
 pub use actor::{
-    Actor, ActorBuilder, Address, Ask, Context, Current, Detached, Handle, Join, Lives, Recv,
-    Reply, Returned, Returns, Sending, SourceGuard, Split, WeakAddress, actor, actor_from,
+    Actor, ActorBuilder, Address, Ask, Context, Current, Detached, Handle, Join, Recv, Reply,
+    Returned, Returns, SendFuture, SourceGuard, SpawnTarget, Split, WeakAddress, actor, actor_from,
 };
 pub use error::{
     AskError, BuildError, Deadlock, Fault, HostFault, Panic, SendError, SpawnError, SpawnProblem,
-    TellError, TryHostError, Unjoined,
+    TellError, TryHostError, UnhandledFault,
 };
 pub use pinned::{Hosted, Pinned, Stage};
 pub use runtime::{
-    ActorStats, Builder, KeepAlive, Observer, Runtime, Shutdown, Stats, WorkerStats, policy, run,
-    spawn, unblock, yield_now,
+    ActorStats, Builder, KeepAlive, Observer, Runtime, ShutdownReport, Stats, WorkerStats, policy,
+    run, spawn, unblock, yield_now,
 };
 pub use signal::ctrl_c;
 pub use task::{FallibleTask, Task};

@@ -55,8 +55,8 @@ pub use observer::Observer;
 pub use quiescence::KeepAlive;
 use quiescence::Quiescent;
 pub(crate) use registry::Registry;
-pub use shutdown::Shutdown;
-pub(crate) use simulation::Lives;
+pub use shutdown::ShutdownReport;
+pub(crate) use simulation::RunsOn;
 pub use stats::{ActorStats, Stats, WorkerStats};
 use waiting::Waiting;
 
@@ -333,7 +333,7 @@ impl Runtime {
     ///
     /// # Cancel safety
     /// Once polled, the shutdown goes on whether or not it is awaited.
-    pub async fn shutdown(&self) -> Shutdown {
+    pub async fn shutdown(&self) -> ShutdownReport {
         let runtime = self.inner.clone();
         shutdown::Closed {
             runtime,

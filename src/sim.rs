@@ -159,7 +159,7 @@
 //! - Bugs between two things that one turn does to others. In a quarter of all runs turns are split: each message,
 //!   answer, stop and wake-up takes effect in a step of its own, and others may run between. Messages of one
 //!   sender to one actor stay in their order, and what `tell` and `send` return holds from the call on.
-//! - Bugs that depend on which of two times is over first if they are less than [`late`](Simulated::late) apart, a
+//! - Bugs that depend on which of two times is over first if they are less than [`timer_jitter`](Simulated::timer_jitter) apart, a
 //!   millisecond; a larger one tries what a busier machine does. Two that are close are often over at the same
 //!   moment. Each step takes a microsecond, so what takes no time otherwise does not lose against a time-out.
 //!

@@ -22,7 +22,7 @@ use super::core::{At, Core};
 use super::lead::{Lead, Way};
 use super::map::{Places, mapped};
 use super::reply::{Ask, Reply};
-use super::sending::Sending;
+use super::sending::SendFuture;
 use super::weak_address::WeakAddress;
 use crate::error::TellError;
 
@@ -132,8 +132,8 @@ impl<M> Address<M> {
     /// taken the message it will be delivered, even if the future is dropped before it says so. A
     /// future that is neither polled nor dropped holds up nobody, unless the address was made by
     /// [`map`](Address::map).
-    pub fn send(&self, message: M) -> Sending<'_, M> {
-        Sending::new(self.lead(), message)
+    pub fn send(&self, message: M) -> SendFuture<'_, M> {
+        SendFuture::new(self.lead(), message)
     }
 
     /// Sends the message that `question` makes of a [`Reply`], and waits for the answer.

@@ -34,7 +34,7 @@ use super::reader::Reader;
 use super::stage::Stage;
 use crate::blocks;
 use crate::contain::{contain, drop_refused};
-use crate::error::{Fault, Unjoined};
+use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::mailbox::{Doom, Rest};
 use crate::sync::atomic::Ordering;
@@ -417,7 +417,7 @@ where
     /// Tells the home of a fault that no join receives.
     fn report_to_home(&self, fault: &Fault, is_source: bool) {
         let (name, id) = (self.core.name(), Some(self.core.header.id()));
-        self.home.report(&Unjoined {
+        self.home.report(&UnhandledFault {
             name,
             id,
             fault,

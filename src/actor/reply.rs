@@ -16,7 +16,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::lead::Lead;
-use super::sending::Sending;
+use super::sending::SendFuture;
 use crate::contain::contain;
 use crate::error::{AskError, TellError};
 use crate::lock::Half;
@@ -298,7 +298,7 @@ pin_project! {
 enum Step<'a, M, T, F> {
     Question(Lead<'a, M>, Option<F>),
     /// The question waits for room, or was delivered (`None`).
-    Waiting(Option<Sending<'a, M>>, Answer<T>),
+    Waiting(Option<SendFuture<'a, M>>, Answer<T>),
     Over,
 }
 
@@ -355,7 +355,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 Ok(()) => {}
                 Err(TellError::Full(question)) => {
                     if let Step::Waiting(send, _) = this.step {
-                        *send = Some(Sending::new(lead, question));
+                        *send = Some(SendFuture::new(lead, question));
                     }
                 }
                 Err(TellError::Closed(refused)) => {

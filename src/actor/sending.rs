@@ -18,7 +18,7 @@ use crate::task::Passage;
 
 /// The future of [`Address::send`](crate::Address::send).
 #[must_use = "futures do nothing unless polled"]
-pub struct Sending<'a, M> {
+pub struct SendFuture<'a, M> {
     lead: Lead<'a, M>,
     message: Option<M>,
     ticket: Option<Ticket<M>>,
@@ -26,9 +26,9 @@ pub struct Sending<'a, M> {
     wait: Wait,
 }
 
-impl<'a, M> Sending<'a, M> {
+impl<'a, M> SendFuture<'a, M> {
     pub(super) fn new(lead: Lead<'a, M>, message: M) -> Self {
-        Sending {
+        SendFuture {
             lead,
             message: Some(message),
             ticket: None,
@@ -52,13 +52,13 @@ impl<'a, M> Sending<'a, M> {
 }
 
 // The message is never pinned: it is moved into the mailbox.
-impl<M> Unpin for Sending<'_, M> {}
+impl<M> Unpin for SendFuture<'_, M> {}
 
 // As for `Address`; nothing but its drop is called of the message.
-impl<M> UnwindSafe for Sending<'_, M> {}
-impl<M> RefUnwindSafe for Sending<'_, M> {}
+impl<M> UnwindSafe for SendFuture<'_, M> {}
+impl<M> RefUnwindSafe for SendFuture<'_, M> {}
 
-impl<M> Future for Sending<'_, M> {
+impl<M> Future for SendFuture<'_, M> {
     type Output = Result<(), SendError<M>>;
 
     /// # Panics
@@ -98,7 +98,7 @@ impl<M> Future for Sending<'_, M> {
     }
 }
 
-impl<M> Drop for Sending<'_, M> {
+impl<M> Drop for SendFuture<'_, M> {
     fn drop(&mut self) {
         if (self.ticket.is_some() || self.wait.is_some()) && !self.lead.is_here() {
             // A thread of the parent process may have the lock.
@@ -122,7 +122,7 @@ impl<M> Drop for Sending<'_, M> {
     }
 }
 
-impl<M> fmt::Debug for Sending<'_, M> {
+impl<M> fmt::Debug for SendFuture<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Send")
             .field("to", &self.lead.live().id())

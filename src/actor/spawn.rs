@@ -163,7 +163,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         A: Send + 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
-        On: Lives<Fut>,
+        On: SpawnTarget<Fut>,
     {
         let (home, _kept) = match self.judge() {
             Ok(home) => home,
@@ -191,7 +191,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         A: Send + 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
-        On: Lives<Fut>,
+        On: SpawnTarget<Fut>,
     {
         let (home, _kept) = match self.judge() {
             Ok(home) => home,
@@ -208,7 +208,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     fn judge(&self) -> Result<(On::Home, On::Kept), SpawnProblem>
     where
-        On: Lives<Fut>,
+        On: SpawnTarget<Fut>,
     {
         self.judge_options()?;
         self.on.home(self.name.as_deref(), self.priority)
@@ -308,7 +308,7 @@ pub struct Detached;
     note = "one that is not can live on a pinned thread, `on = &pinned`, or on one of its own, \
             `on = greenroom::Detached`"
 )]
-pub trait Lives<Fut>: sealed::Place {}
+pub trait SpawnTarget<Fut>: sealed::Place {}
 
 mod sealed {
     use crate::error::SpawnProblem;
@@ -396,8 +396,8 @@ fn judge(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
     Ok(())
 }
 
-impl<Fut: Send> Lives<Fut> for Current {}
-impl<Fut: Send> Lives<Fut> for &Runtime {}
-impl<Fut> Lives<Fut> for &Pinned {}
-impl<Fut> Lives<Fut> for &Stage {}
-impl<Fut> Lives<Fut> for Detached {}
+impl<Fut: Send> SpawnTarget<Fut> for Current {}
+impl<Fut: Send> SpawnTarget<Fut> for &Runtime {}
+impl<Fut> SpawnTarget<Fut> for &Pinned {}
+impl<Fut> SpawnTarget<Fut> for &Stage {}
+impl<Fut> SpawnTarget<Fut> for Detached {}

@@ -25,7 +25,7 @@ use super::cell;
 use super::held::Held;
 use super::spawn::{ActorBuilder, shown};
 use crate::contain::contain;
-use crate::error::{Fault, Unjoined};
+use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Doom, Flags};
 use crate::runtime::{Inner, current, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
@@ -222,13 +222,13 @@ impl Home for Arc<Outside> {
     fn untrack(&self, _ticket: Ticket) {}
 
     /// What becomes of the actor is the future's result, so only its sources are left to tell of.
-    fn report(&self, unjoined: &Unjoined<'_>) {
-        if !unjoined.is_source {
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
+        if !unhandled.is_source {
             return;
         }
         match self.runtime.clone().or_else(current::runtime) {
-            Some(runtime) => runtime.report(unjoined),
-            None => print_fault(unjoined),
+            Some(runtime) => runtime.report(unhandled),
+            None => print_fault(unhandled),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use super::address::Address;
 use super::lead::{Lead, Way};
 use super::reply::{Ask, Reply};
-use super::sending::Sending;
+use super::sending::SendFuture;
 use crate::error::TellError;
 
 /// An [`Address`] that does not keep its actor open.
@@ -69,8 +69,8 @@ impl<M> WeakAddress<M> {
     ///
     /// # Cancel safety
     /// As [`Address::send`].
-    pub fn send(&self, message: M) -> Sending<'_, M> {
-        Sending::new(self.lead(), message)
+    pub fn send(&self, message: M) -> SendFuture<'_, M> {
+        SendFuture::new(self.lead(), message)
     }
 
     /// Sends a question and waits for the answer, as [`Address::ask`] does.

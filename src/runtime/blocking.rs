@@ -12,10 +12,10 @@ use std::task::Waker;
 use super::crew::Crew;
 use super::current::{self, Place, Role};
 use super::inner::Inner;
-use super::simulation::Lives;
+use super::simulation::RunsOn;
 use super::worker::{Left, hold_place, work};
 use crate::contain::{contain, drop_refused};
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex, MutexGuard, PerProcess, Process, mutant};
 use crate::task::{Home, Runnable, Task, Ticket, spawn};
@@ -326,7 +326,7 @@ impl Home for BlockingHome {
         if let Some(runtime) = runtime
             && let Some(simulation) = runtime.simulation()
         {
-            return simulation.push(runtime, runnable, false, &Lives::Blocking);
+            return simulation.push(runtime, runnable, false, &RunsOn::Blocking);
         }
         runtime.inspect(|runtime| runtime.rise());
         for job in self.pool().push(runnable, || self.start(None)) {
@@ -334,10 +334,10 @@ impl Home for BlockingHome {
         }
     }
 
-    fn report(&self, unjoined: &Unjoined<'_>) {
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
         match &self.runtime {
-            Some(runtime) => runtime.report(unjoined),
-            None => super::builder::print_fault(unjoined),
+            Some(runtime) => runtime.report(unhandled),
+            None => super::builder::print_fault(unhandled),
         }
     }
 

@@ -9,7 +9,7 @@ use super::inner::Inner;
 use super::observer::Observer;
 use super::policy::{Policy, Stealing};
 use super::worker::work;
-use crate::error::{BuildError, Unjoined};
+use crate::error::{BuildError, UnhandledFault};
 use crate::sync::Process;
 use crate::task::run::BATCH;
 
@@ -21,7 +21,7 @@ const PRIORITIES: u8 = 7;
 /// How long `shutdown` waits for actors by default.
 const GRACE: Duration = Duration::from_secs(5);
 
-type OnFault = Arc<dyn Fn(&Unjoined<'_>) + Send + Sync>;
+type OnFault = Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>;
 
 /// What a runtime was built with.
 pub(crate) struct Options {
@@ -147,7 +147,7 @@ impl Builder {
     /// [`send_every`](crate::Context::send_every) or [`on_return`](crate::Context::on_return). The function is
     /// called on the thread where the panic was dropped or, for a source, where it was polled; a panic of its
     /// own is contained.
-    pub fn on_fault(mut self, tell: impl Fn(&Unjoined<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_fault(mut self, tell: impl Fn(&UnhandledFault<'_>) + Send + Sync + 'static) -> Self {
         self.on_fault = Arc::new(tell);
         self
     }
@@ -335,8 +335,8 @@ impl std::fmt::Debug for Builder {
 }
 
 /// The default of [`Builder::on_fault`].
-pub(crate) fn print_fault(unjoined: &Unjoined<'_>) {
-    let end = if unjoined.is_source {
+pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
+    let end = if unhandled.is_source {
         ""
     } else {
         ", and nobody joined it"
@@ -344,6 +344,6 @@ pub(crate) fn print_fault(unjoined: &Unjoined<'_>) {
     // Not `eprintln!`, which panics where stderr is closed.
     let _ = std::io::Write::write_fmt(
         &mut std::io::stderr(),
-        format_args!("greenroom: {unjoined}{end}\n"),
+        format_args!("greenroom: {unhandled}{end}\n"),
     );
 }

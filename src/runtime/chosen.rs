@@ -13,7 +13,7 @@ use super::policy::{Duties, Policy, Setup, Simulated, Stealing};
 use super::queues::runnable;
 use super::rest::Rest;
 use super::ring::Entry;
-use super::simulation::{Lives, Simulation};
+use super::simulation::{RunsOn, Simulation};
 use crate::contain::{attempt, contain};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::mutant;
@@ -213,7 +213,7 @@ impl Chosen {
                 other.enqueue(inner, || other.policy.central_enqueue(runnable));
             }
             Chosen::Simulated(simulation) => {
-                simulation.push(inner, runnable, false, &Lives::Workers);
+                simulation.push(inner, runnable, false, &RunsOn::Workers);
             }
         }
     }
@@ -321,7 +321,7 @@ impl Apart<'_> {
                 false => desk.internal_enqueue(runnable),
             }),
             Apart::Simulated(simulation) => {
-                simulation.push(inner, runnable, again, &Lives::Workers);
+                simulation.push(inner, runnable, again, &RunsOn::Workers);
             }
         }
     }

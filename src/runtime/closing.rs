@@ -9,7 +9,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::shutdown::Shutdown;
+use super::shutdown::ShutdownReport;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex};
@@ -49,7 +49,7 @@ pub(super) struct State {
     /// Somebody waits who has not been told of progress since the last look: of much that happens
     /// meanwhile one tells.
     awaited: bool,
-    report: Option<Shutdown>,
+    report: Option<ShutdownReport>,
 }
 
 impl Closing {
@@ -209,7 +209,7 @@ impl Closing {
 
     // -- the report ---------------------------------------------------------------------------
 
-    pub(super) fn report(&self) -> Option<Shutdown> {
+    pub(super) fn report(&self) -> Option<ShutdownReport> {
         self.state.lock().report.clone()
     }
 
@@ -220,7 +220,7 @@ impl Closing {
         let exempt = state.exempt_cells().min(left);
         // Relaxed: the threads that add to the counts were waited for, as long as they are.
         let cancelled = self.cancelled.load(Ordering::Relaxed) + left - exempt;
-        state.report = Some(Shutdown {
+        state.report = Some(ShutdownReport {
             ended: alive.saturating_sub(cancelled + exempt),
             cancelled,
             unhandled: self.undelivered.load(Ordering::Relaxed),

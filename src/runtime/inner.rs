@@ -24,7 +24,7 @@ use super::ring::Entry;
 use super::simulation::Simulation;
 use super::stats::Counters;
 use crate::contain::contain;
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -334,14 +334,14 @@ impl Home for Arc<Inner> {
         self.registry.untrack(ticket);
     }
 
-    fn report(&self, unjoined: &Unjoined<'_>) {
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
         if self
             .simulation()
-            .is_some_and(|simulation| simulation.judges(unjoined))
+            .is_some_and(|simulation| simulation.judges(unhandled))
         {
             return;
         }
-        contain(|| (self.options.on_fault)(unjoined));
+        contain(|| (self.options.on_fault)(unhandled));
     }
 
     fn task_completed(&self) {

@@ -189,7 +189,7 @@ pub struct Local {
     /// What it took last of others was from outside.
     pub(super) is_fed: Cell<bool>,
     /// How often it evens the queues out, and when it does so next.
-    stir_every: Option<Duration>,
+    rebalance_interval: Option<Duration>,
     stir_at: Cell<Instant>,
     /// The turns of the others at the last watch.
     seen: Box<[Cell<u64>]>,
@@ -200,12 +200,12 @@ impl Local {
         queues: &Arc<Queues>,
         index: usize,
         seed: u64,
-        stir_every: Option<Duration>,
+        rebalance_interval: Option<Duration>,
     ) -> Self {
         let local = Local {
             station: queues.stations[index].clone(),
             owns: Cell::new(false),
-            stir_every: stir_every.filter(|_| queues.workers() > 1),
+            rebalance_interval: rebalance_interval.filter(|_| queues.workers() > 1),
             stir_at: Cell::new(Instant::now()),
             index,
             newest_left: Cell::new(NEWEST_UNTIMED),
@@ -306,7 +306,7 @@ impl Local {
         // At every other turn, so that nothing from outside waits for a busy ring, nor a ring for
         // what floods in from outside.
         if look.is_multiple_of(2) {
-            if look.is_multiple_of(STIR_LOOKS) && self.stir_every.is_some() {
+            if look.is_multiple_of(STIR_LOOKS) && self.rebalance_interval.is_some() {
                 self.stir_in_time(duties);
             }
             // The look is here, since a call of `pop` costs more.
@@ -417,7 +417,7 @@ impl Local {
     #[cold]
     fn stir_in_time(&self, duties: &Duties<'_>) {
         let now = Instant::now();
-        if let Some(every) = self.stir_every
+        if let Some(every) = self.rebalance_interval
             && now >= self.stir_at.get()
         {
             self.stir_at.set(now + every);

@@ -29,7 +29,7 @@ fn a_turn_after(deadline: Option<Instant>) -> Option<Instant> {
 /// What the shutdown of a runtime came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Shutdown {
+pub struct ShutdownReport {
     /// Actors that lived when it began and ended by themselves.
     pub ended: usize,
     /// Actors that were cancelled.
@@ -260,9 +260,9 @@ impl Closed {
 }
 
 impl Future for Closed {
-    type Output = Shutdown;
+    type Output = ShutdownReport;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Shutdown> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ShutdownReport> {
         let this = self.get_mut();
         this.runtime.check_process();
         let closing = &this.runtime.clone().closing;

@@ -55,7 +55,7 @@ pub(crate) struct Simulation {
 
 /// Where a task lives.
 #[derive(Clone)]
-pub(crate) enum Lives {
+pub(crate) enum RunsOn {
     Workers,
     Seat(Arc<Seat>),
     Blocking,
@@ -90,7 +90,7 @@ impl Simulation {
     // -- what becomes ready -------------------------------------------------------------------
 
     /// Takes a runnable; `again`: it was woken in its own run.
-    pub(crate) fn push(&self, inner: &Inner, runnable: Runnable, again: bool, home: &Lives) {
+    pub(crate) fn push(&self, inner: &Inner, runnable: Runnable, again: bool, home: &RunsOn) {
         let task = runnable.info();
         // (V3) First.
         inner.rise();
@@ -103,7 +103,7 @@ impl Simulation {
 
     /// When a timer fires that is due then.
     pub(super) fn fires_at(&self, deadline: Instant) -> Instant {
-        let most = u64::try_from(self.plan.late.as_nanos()).unwrap_or(u64::MAX);
+        let most = u64::try_from(self.plan.timer_jitter.as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
         state.fires_at(deadline, most)
     }
@@ -198,18 +198,18 @@ impl Simulation {
     }
 
     /// Runs it where it lives.
-    fn run(&self, inner: &Arc<Inner>, runnable: Runnable, home: &Lives) {
+    fn run(&self, inner: &Arc<Inner>, runnable: Runnable, home: &RunsOn) {
         let key = runnable.key();
         let job = match home {
-            Lives::Blocking => Some(runnable.info()),
+            RunsOn::Blocking => Some(runnable.info()),
             _ => None,
         };
         match home {
-            Lives::Seat(seat) => {
+            RunsOn::Seat(seat) => {
                 self.settle_last(inner, seat.key());
                 seat.visit(|place| seat.turn(place, runnable));
             }
-            Lives::Workers => {
+            RunsOn::Workers => {
                 let local = Local::new(inner, 0);
                 let place = Place::new(inner, Role::Worker(&local));
                 let _entered = place.enter();
@@ -217,7 +217,7 @@ impl Simulation {
                 place.running.set(Some(key));
                 inner.run_observed(Some(&local), runnable);
             }
-            Lives::Blocking => {
+            RunsOn::Blocking => {
                 // Its end is heard of in other ways.
                 self.state.lock().turn = None;
                 let place = Place::new(inner, Role::Blocking);

@@ -107,7 +107,7 @@ where
 /// use std::time::Duration;
 ///
 /// // A busy machine, whose timers are up to 20 ms late.
-/// let busy = Simulated::new(0).late(Duration::from_millis(20));
+/// let busy = Simulated::new(0).timer_jitter(Duration::from_millis(20));
 /// sim::explore_with(busy, 0..100, |seed: u64| async move {
 ///     let nap = Duration::from_millis(seed % 10);
 ///     let slept = time::timeout(Duration::from_millis(50), time::sleep(nap)).await;

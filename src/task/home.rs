@@ -17,7 +17,7 @@ use super::header::Header;
 use super::info::TaskInfo;
 use super::run::BATCH;
 use super::runnable::{Key, Runnable};
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::sync::Process;
 
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see O1 for copies.
@@ -38,7 +38,7 @@ pub trait Home: Clone + Send + Sync + 'static {
     fn untrack(&self, ticket: Ticket);
 
     /// Tells whoever wants to know of a fault that nobody joined.
-    fn report(&self, unjoined: &Unjoined<'_>);
+    fn report(&self, unhandled: &UnhandledFault<'_>);
 
     /// The plain task that this thread runs or drops has come to its end; its future is still there.
     fn task_completed(&self) {}

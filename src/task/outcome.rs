@@ -2,7 +2,7 @@
 
 use super::home::Home;
 use crate::contain::{Panic, contain};
-use crate::error::{Fault, Unjoined};
+use crate::error::{Fault, UnhandledFault};
 
 /// What a plain task comes to; a panic in a box, so that a task that waits has no room for it.
 pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
@@ -10,7 +10,7 @@ pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
 /// A panic that is reported to the home unless somebody awaits the task.
 pub(super) struct Unheard {
     panic: Option<Panic>,
-    report: Box<dyn Fn(&Unjoined<'_>) + Send + Sync>,
+    report: Box<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
 }
 
 impl Unheard {
@@ -18,7 +18,7 @@ impl Unheard {
         let home = home.clone();
         Box::new(Unheard {
             panic: Some(panic),
-            report: Box::new(move |unjoined| home.report(unjoined)),
+            report: Box::new(move |unhandled| home.report(unhandled)),
         })
     }
 
@@ -32,7 +32,7 @@ impl Drop for Unheard {
         if let Some(panic) = self.panic.take() {
             let fault = Fault::Panicked(panic);
             contain(|| {
-                (self.report)(&Unjoined {
+                (self.report)(&UnhandledFault {
                     name: None,
                     id: None,
                     fault: &fault,

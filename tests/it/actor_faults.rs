@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use greenroom::{Context, Fault, Runtime, Unjoined, actor};
+use greenroom::{Context, Fault, Runtime, UnhandledFault, actor};
 
 use crate::support::{Bomb, Drops, Gate, Home, Log, WATCH, in_every_home, until, within};
 
@@ -195,8 +195,8 @@ fn a_fault_says_what_happened(home: &Home) {
 fn recording(workers: usize, n: usize) -> (Runtime, Log<String>, Gate) {
     let (log, heard, count) = (Log::default(), Gate::default(), AtomicUsize::new(0));
     let (says, hears) = (log.clone(), heard.clone());
-    let on_fault = move |unjoined: &Unjoined<'_>| {
-        says.add(unjoined.to_string());
+    let on_fault = move |unhandled: &UnhandledFault<'_>| {
+        says.add(unhandled.to_string());
         if count.fetch_add(1, Ordering::SeqCst) + 1 == n {
             hears.open();
         }

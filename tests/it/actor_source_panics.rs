@@ -50,9 +50,9 @@ fn a_panic_of_a_stream_or_a_closure_reaches_on_fault_and_one_of_a_future_its_clo
     within(WATCH, || {
         let heard = Log::default();
         let log = heard.clone();
-        let on_fault = move |unjoined: &greenroom::Unjoined<'_>| {
-            assert!(unjoined.is_source);
-            log.add(unjoined.to_string());
+        let on_fault = move |unhandled: &greenroom::UnhandledFault<'_>| {
+            assert!(unhandled.is_source);
+            log.add(unhandled.to_string());
         };
         let home = Home::built(1, Runtime::builder().on_fault(on_fault));
         let handle = home.spawn(actor(with_panics).name("panics"));
@@ -91,8 +91,8 @@ fn a_panic_of_a_source_of_a_split_actor_reaches_the_current_runtime() {
     within(WATCH, || {
         let heard = Arc::new(AtomicUsize::new(0));
         let count = heard.clone();
-        let builder = Runtime::builder().workers(1).on_fault(move |unjoined| {
-            assert!(unjoined.is_source);
+        let builder = Runtime::builder().workers(1).on_fault(move |unhandled| {
+            assert!(unhandled.is_source);
             count.fetch_add(1, Ordering::Relaxed);
         });
         let (address, own) = actor(with_panics).split();

@@ -15,8 +15,8 @@ use greenroom::time::{Instant, Interval, MissedTicks, Sleep, TimedOut, Timeout, 
 use greenroom::{
     ActorBuilder, ActorStats, Address, Ask, AskError, BuildError, Builder, Context, Current,
     Deadlock, Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, KeepAlive, Panic,
-    Pinned, Recv, Reply, Runtime, SendError, Sending, Shutdown, SourceGuard, SpawnError,
-    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, Unjoined, WeakAddress,
+    Pinned, Recv, Reply, Runtime, SendError, SendFuture, ShutdownReport, SourceGuard, SpawnError,
+    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, WeakAddress,
     WorkerStats, actor,
 };
 
@@ -138,9 +138,9 @@ fn a_split_actor_may_go_where_it_and_its_future_may() {
 #[test]
 fn futures_of_sending_are_sent_with_their_message() {
     table! {
-        Send Sync Unpin: Sending<'static, u32>;
-        Send - Unpin: Sending<'static, Message>;
-        - - Unpin: Sending<'static, Local>;
+        Send Sync Unpin: SendFuture<'static, u32>;
+        Send - Unpin: SendFuture<'static, Message>;
+        - - Unpin: SendFuture<'static, Local>;
         Send Sync Unpin: Ask<'static, u32, Message, fn(Reply<Message>) -> u32>;
         Send - Unpin: Ask<'static, Message, Message, Question>;
         - - Unpin: Ask<'static, u32, Local, fn(Reply<Local>) -> u32>;
@@ -151,7 +151,7 @@ fn futures_of_sending_are_sent_with_their_message() {
 #[test]
 fn runtimes_tasks_and_pinned_threads_may_be_shared() {
     table! {
-        Send Sync Unpin: Runtime, Builder, Shutdown, Pinned, Hosted<Local>, Hosted<Message>;
+        Send Sync Unpin: Runtime, Builder, ShutdownReport, Pinned, Hosted<Local>, Hosted<Message>;
         - - Unpin: Stage;
         Send Sync Unpin: Task<Message>, FallibleTask<Message>;
         Send Sync Unpin: Task<PhantomPinned>, Reply<PhantomPinned>;
@@ -174,7 +174,7 @@ fn what_a_simulation_gives_may_go_anywhere_if_its_values_may() {
 fn errors_may_go_where_their_value_may() {
     table! {
         Send Sync Unpin: AskError, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
-        Send Sync Unpin: Unjoined<'static>, TryHostError<u32>, SpawnError<u32>;
+        Send Sync Unpin: UnhandledFault<'static>, TryHostError<u32>, SpawnError<u32>;
         Send Sync Unpin: TellError<u32>, SendError<u32>;
         Send - Unpin: TellError<Message>, SendError<Message>, SpawnError<Message>;
         Send - Unpin: TryHostError<Message>;
@@ -204,11 +204,11 @@ fn what_is_the_librarys_may_be_used_after_a_panic_whatever_it_carries() {
         Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>, FallibleTask<Torn>;
         Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
         Safe: Context<Torn>, Recv<'static, Torn>, Reply<Torn>, SourceGuard;
-        Safe: Sending<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
+        Safe: SendFuture<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, Timeout<Sleep>, TimedOut;
-        Safe: Shutdown, Stats, WorkerStats, ActorStats, TaskInfo, Runnable, Current, Detached;
+        Safe: ShutdownReport, Stats, WorkerStats, ActorStats, TaskInfo, Runnable, Current, Detached;
         Safe: AskError, Deadlock, Fault, Panic, HostFault, SpawnProblem;
-        Safe: Unjoined<'static>, Failure, Problem, Simulated;
+        Safe: UnhandledFault<'static>, Failure, Problem, Simulated;
         // What they carry is the user's again, or an `io::Error`, which is neither.
         -: Torn, TellError<Torn>, SendError<Torn>, SpawnError<Torn>, TryHostError<Torn>;
         -: ActorBuilder<u32, Torn, u32, Current>, Timeout<Torn>, Run<Torn>, BuildError;

@@ -265,8 +265,8 @@ fn bug_d14_a_panic_of_on_fault_harms_no_later_one() {
         crate::support::keep_bombs_quiet();
         let (log, told) = (Log::default(), Arc::new(AtomicUsize::new(0)));
         let (own, count) = (log.clone(), told.clone());
-        let builder = Runtime::builder().workers(1).on_fault(move |unjoined| {
-            own.add(unjoined.to_string());
+        let builder = Runtime::builder().workers(1).on_fault(move |unhandled| {
+            own.add(unhandled.to_string());
             count.fetch_add(1, Ordering::SeqCst);
             panic!("bomb in on_fault");
         });

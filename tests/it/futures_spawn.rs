@@ -54,8 +54,8 @@ fn a_panic_of_it_goes_to_on_fault() {
         keep_bombs_quiet();
         let (told, log) = (Gate::default(), Log::default());
         let (opens, own) = (told.clone(), log.clone());
-        let builder = Runtime::builder().workers(1).on_fault(move |unjoined| {
-            own.add(unjoined.to_string());
+        let builder = Runtime::builder().workers(1).on_fault(move |unhandled| {
+            own.add(unhandled.to_string());
             opens.open();
         });
         let runtime = builder.build().unwrap();

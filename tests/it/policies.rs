@@ -160,7 +160,7 @@ mod so23 {
         {
             stealing => Stealing::default(),
             stealing_polling => Stealing::polling(Polling::default()),
-            stealing_unstirred => Stealing::default().stirring(None),
+            stealing_without_rebalance => Stealing::default().rebalance_interval(None),
             sharing => Sharing::default(),
             prioritized => Prioritized::default(),
             prioritized_aging => Prioritized::default().aging(3),
@@ -220,7 +220,7 @@ mod ca17 {
     suite! {
         {
             stealing => Stealing::default(),
-            stealing_unstirred => Stealing::default().stirring(None),
+            stealing_without_rebalance => Stealing::default().rebalance_interval(None),
             sharing => Sharing::default(),
             prioritized => Prioritized::default(),
             newest => own::Newest::default(),

@@ -11,8 +11,8 @@ fn telling(workers: usize) -> (Runtime, Log<String>, Gate) {
     let (entries, opens) = (log.clone(), told.clone());
     let runtime = Runtime::builder()
         .workers(workers)
-        .on_fault(move |unjoined| {
-            entries.add(unjoined.to_string());
+        .on_fault(move |unhandled| {
+            entries.add(unhandled.to_string());
             opens.open();
         })
         .build()

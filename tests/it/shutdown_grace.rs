@@ -23,7 +23,7 @@ in_every_home!(
 );
 
 /// A shutdown that has begun, and gives the report.
-fn begin(runtime: &Runtime) -> impl Future<Output = greenroom::Shutdown> {
+fn begin(runtime: &Runtime) -> impl Future<Output = greenroom::ShutdownReport> {
     let mut shutdown = Box::pin(runtime.shutdown());
     assert!(poll_once(&mut shutdown).is_pending());
     shutdown

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use greenroom::{Address, Context, Fault, Handle, Pinned, Runtime, Shutdown, spawn};
+use greenroom::{Address, Context, Fault, Handle, Pinned, Runtime, ShutdownReport, spawn};
 
 use crate::support::{Gate, WATCH, drive, within};
 
@@ -107,7 +107,7 @@ impl House {
     }
 
     /// Checks the report against what became of each actor and each message.
-    fn assert_adds_up(self, report: &Shutdown) {
+    fn assert_adds_up(self, report: &ShutdownReport) {
         let alive = self.actors.len();
         let (mut ended, mut cancelled) = (0, 0);
         for actor in self.actors {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom::{Context, Fault, Handle, Runtime, Shutdown, SpawnProblem, actor, spawn};
+use greenroom::{Context, Fault, Handle, Runtime, ShutdownReport, SpawnProblem, actor, spawn};
 
 use crate::support::{Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within};
 
@@ -53,7 +53,7 @@ fn restless(home: &Home) -> Handle<(), ()> {
     handle
 }
 
-fn shut_down(home: &Home) -> Shutdown {
+fn shut_down(home: &Home) -> ShutdownReport {
     home.block_on(home.runtime.shutdown())
 }
 

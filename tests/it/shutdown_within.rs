@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use greenroom::{Context, Fault, Runtime, Shutdown, actor, spawn};
+use greenroom::{Context, Fault, Runtime, ShutdownReport, actor, spawn};
 
 use crate::support::{
     Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, on_threads, poll_here,
@@ -29,7 +29,7 @@ in_every_home!(
 );
 
 /// What a caller does once it has the report: says so, and then suspends for good.
-async fn tell_and_suspend(report: Shutdown, reports: Log<Shutdown>) {
+async fn tell_and_suspend(report: ShutdownReport, reports: Log<ShutdownReport>) {
     reports.add(report);
     greenroom::yield_now().await;
     unreachable!("its worker has ended");

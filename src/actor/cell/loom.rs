@@ -11,7 +11,7 @@ use super::super::address::Address;
 use super::super::core::Options;
 use super::super::held::Held;
 use super::new;
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::sync::{Mutex, UnsafeCell};
 use crate::task::{CellHome, Header, Home, Runnable, Ticket};
 
@@ -58,7 +58,7 @@ impl Home for Nest {
 
     fn untrack(&self, _ticket: Ticket) {}
 
-    fn report(&self, _unjoined: &Unjoined<'_>) {}
+    fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 
 impl CellHome for Nest {

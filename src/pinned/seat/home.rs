@@ -8,10 +8,10 @@ use std::task::Waker;
 
 use super::Seat;
 use crate::contain::contain;
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::runtime::current::{self, Role};
-use crate::runtime::{Inner, Lives};
+use crate::runtime::{Inner, RunsOn};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Process, mutant};
 use crate::task::{CellHome, Header, Home, Key, Passage, Runnable, TaskInfo, Ticket};
@@ -27,7 +27,7 @@ impl Home for Arc<Seat> {
             return runnable.leave_behind();
         }
         if let Some(simulation) = self.runtime.simulation() {
-            let home = Lives::Seat(self.clone());
+            let home = RunsOn::Seat(self.clone());
             return simulation.push(&self.runtime, runnable, again, &home);
         }
         let mut inbox = self.inbox.lock();
@@ -66,8 +66,8 @@ impl Home for Arc<Seat> {
         self.registry.untrack(ticket);
     }
 
-    fn report(&self, unjoined: &Unjoined<'_>) {
-        self.runtime.report(unjoined);
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
+        self.runtime.report(unhandled);
     }
 
     fn task_completed(&self) {

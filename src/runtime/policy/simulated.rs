@@ -13,7 +13,7 @@ const STEPS: u64 = 1_000_000;
 /// How many steps a trace shows by default.
 const TRACE: usize = 200;
 /// How late timers fire at most by default: about as late as an operating system wakes a thread.
-const LATE: Duration = Duration::from_millis(1);
+const TIMER_JITTER: Duration = Duration::from_millis(1);
 /// A schedule lowers a priority fewer times than this, where the seed says how often: few bugs take more
 /// than four orders at once.
 const CHANGES_END: u64 = 4;
@@ -74,7 +74,7 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// `None`: drawn from the seed.
     schedule: Option<Schedule>,
-    pub(crate) late: Duration,
+    pub(crate) timer_jitter: Duration,
     pub(crate) steps: u64,
     pub(crate) trace: usize,
     /// No turn is split.
@@ -123,10 +123,10 @@ impl Simulated {
         self
     }
 
-    /// How late a timer fires at most, by default a millisecond: half of them are in time, the others
+    /// Sets how late a timer fires at most, by default a millisecond. Half of them are in time, the others
     /// late by an amount that is drawn, or when another one fires if that is close.
-    pub fn late(mut self, most: Duration) -> Self {
-        self.plan.late = most;
+    pub fn timer_jitter(mut self, most: Duration) -> Self {
+        self.plan.timer_jitter = most;
         self
     }
 
@@ -160,7 +160,7 @@ impl Plan {
         Plan {
             seed,
             schedule: None,
-            late: LATE,
+            timer_jitter: TIMER_JITTER,
             steps: STEPS,
             trace: TRACE,
             whole_turns: false,
@@ -217,8 +217,12 @@ impl fmt::Display for Plan {
                 write!(f, ".priorities({changes}, {within})")?;
             }
         }
-        if self.late != usual.late {
-            write!(f, ".late(Duration::from_nanos({}))", self.late.as_nanos())?;
+        if self.timer_jitter != usual.timer_jitter {
+            write!(
+                f,
+                ".timer_jitter(Duration::from_nanos({}))",
+                self.timer_jitter.as_nanos()
+            )?;
         }
         if self.steps != usual.steps {
             write!(f, ".steps({})", self.steps)?;

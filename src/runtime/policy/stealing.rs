@@ -34,7 +34,7 @@ const STIR_EVERY: Duration = Duration::from_millis(5);
 ///
 /// Tasks that keep to themselves may share a worker with many more or far fewer tasks than others do
 /// (document 1's *insular groups*). So every 5 ms a busy worker takes of the longest queue half of
-/// what that has more than its own; [`stirring`](Stealing::stirring) sets or ends that. Equal actors
+/// what that has more than its own; [`rebalance_interval`](Stealing::rebalance_interval) sets or ends that. Equal actors
 /// get equal shares within a few of these times.
 ///
 /// Priorities mean nothing to it.
@@ -50,7 +50,7 @@ const STIR_EVERY: Duration = Duration::from_millis(5);
 pub struct Stealing {
     pub(in crate::runtime) queues: Arc<Queues>,
     polling: Option<Polling>,
-    stir_every: Option<Duration>,
+    rebalance_interval: Option<Duration>,
 }
 
 impl Stealing {
@@ -65,8 +65,8 @@ impl Stealing {
 
     /// How often a busy worker takes of a longer queue: 5 ms by default, `None` for never, when
     /// tasks stay on their worker as long as nobody is idle.
-    pub fn stirring(mut self, every: Option<Duration>) -> Self {
-        self.stir_every = every;
+    pub fn rebalance_interval(mut self, every: Option<Duration>) -> Self {
+        self.rebalance_interval = every;
         self
     }
 
@@ -226,7 +226,7 @@ impl Default for Stealing {
         Stealing {
             queues: Arc::new(Queues::new(0, Sleep::new(0, None))),
             polling: None,
-            stir_every: Some(STIR_EVERY),
+            rebalance_interval: Some(STIR_EVERY),
         }
     }
 }
@@ -235,7 +235,7 @@ impl std::fmt::Debug for Stealing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stealing")
             .field("polling", &self.polling)
-            .field("stirring", &self.stir_every)
+            .field("rebalance_interval", &self.rebalance_interval)
             .finish_non_exhaustive()
     }
 }
@@ -292,7 +292,12 @@ impl Policy for Stealing {
 
     fn worker(&self, index: usize) -> Worker {
         Worker {
-            local: Local::new(&self.queues, index, fastrand::u64(..), self.stir_every),
+            local: Local::new(
+                &self.queues,
+                index,
+                fastrand::u64(..),
+                self.rebalance_interval,
+            ),
             loot: Loot::new(),
             searching: Cell::new(false),
             moved: Cell::new(None),

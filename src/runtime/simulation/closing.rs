@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::state::{Entry, State};
-use super::{Lives, Problem, Simulation, Step};
+use super::{Problem, RunsOn, Simulation, Step};
 use crate::contain::{contain, keep};
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
@@ -205,15 +205,15 @@ impl Simulation {
         }
     }
 
-    fn discard(&self, runnable: Runnable, home: &Lives) {
+    fn discard(&self, runnable: Runnable, home: &RunsOn) {
         match home {
-            Lives::Seat(seat) if self.is_here() => {
+            RunsOn::Seat(seat) if self.is_here() => {
                 seat.visit(|_| contain(|| drop(runnable)));
             }
             // (V1) Not here.
-            Lives::Seat(_) => keep(runnable),
-            Lives::Workers => contain(|| drop(runnable)),
-            Lives::Blocking => {
+            RunsOn::Seat(_) => keep(runnable),
+            RunsOn::Workers => contain(|| drop(runnable)),
+            RunsOn::Blocking => {
                 let job = runnable.info();
                 contain(|| drop(runnable));
                 self.completed(&job);
@@ -247,7 +247,7 @@ impl State {
         }
     }
 
-    fn take_unneeded(&mut self, exempt: &[Key]) -> Vec<(Runnable, Lives)> {
+    fn take_unneeded(&mut self, exempt: &[Key]) -> Vec<(Runnable, RunsOn)> {
         let (mut unneeded, mut kept) = (Vec::new(), Vec::new());
         for entry in self.ready.take_all() {
             let (due, seat) = match entry {
@@ -262,7 +262,7 @@ impl State {
             if !exempt.contains(&due.runnable.key()) {
                 self.count_out(due.age);
                 let tracked = self.tasks.get(&due.identity);
-                let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
+                let home = tracked.map_or(RunsOn::Workers, |tracked| tracked.home.clone());
                 unneeded.push((due.runnable, home));
                 continue;
             }

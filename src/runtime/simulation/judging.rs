@@ -7,7 +7,7 @@ use super::Simulation;
 use super::script::Script;
 use super::state::State;
 use super::waits::Lines;
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::runtime::asks::{self, Edge};
 use crate::runtime::inner::Inner;
@@ -117,20 +117,23 @@ impl Simulation {
 
     /// Takes a panic that no join receives for the failure of the run; says whether that is all that is to be
     /// done.
-    pub(in crate::runtime) fn judges(&self, unjoined: &Unjoined<'_>) -> bool {
+    pub(in crate::runtime) fn judges(&self, unhandled: &UnhandledFault<'_>) -> bool {
         let state = self.state.lock();
         if !self.plan.judged || state.is_over {
             return false;
         }
-        let actor = unjoined.id.and_then(|id| state.actors.get(&id));
+        let actor = unhandled.id.and_then(|id| state.actors.get(&id));
         let who = actor.map_or_else(|| "a task".to_owned(), TaskInfo::to_string);
         drop(state);
-        let part = if unjoined.is_source {
+        let part = if unhandled.is_source {
             "a source of "
         } else {
             ""
         };
-        self.fail(Problem::Panicked(format!("{part}{who} {}", unjoined.fault)));
+        self.fail(Problem::Panicked(format!(
+            "{part}{who} {}",
+            unhandled.fault
+        )));
         true
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use super::Lives;
+use super::RunsOn;
 use super::messages::Sent;
 use super::ready::below;
 use super::state::{Due, Entry, State};
@@ -72,7 +72,7 @@ pub(super) enum Kind {
     /// An address is given up.
     Leave(Delivery),
     Answer(Option<Waker>),
-    Ready(Due, Lives),
+    Ready(Due, RunsOn),
     /// A frame is woken that waits, or is ready for its next poll.
     WakesFrame(u64),
     FrameIsReady(u64),
@@ -259,7 +259,7 @@ impl State {
 
     /// Keeps what has become ready, if that is an effect of the running turn, or of a task whose own effects are
     /// still to come; otherwise gives it back.
-    pub(super) fn defer_ready(&mut self, due: Due, home: &Lives, is_here: bool) -> Option<Due> {
+    pub(super) fn defer_ready(&mut self, due: Due, home: &RunsOn, is_here: bool) -> Option<Due> {
         let own = self.runner_of(due.identity);
         let runner = match (own, self.turn) {
             (Some(own), _) if self.has_pending(own) => own,

@@ -15,7 +15,7 @@ use super::ready::below;
 use super::script::{Origin, Reading, Script};
 use super::trace::{Trace, What};
 use super::waits::Waits;
-use super::{Draw, Lives, Ready, Schedule};
+use super::{Draw, Ready, RunsOn, Schedule};
 use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::policy::Plan;
@@ -114,7 +114,7 @@ pub(super) struct Tracked {
     /// Under its number in this simulation.
     pub(super) label: TaskInfo,
     pub(super) rank: u64,
-    pub(super) home: Lives,
+    pub(super) home: RunsOn,
     pub(super) origin: Origin,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn identity_of_actor(id: u64) -> u64 {
 /// What comes next.
 pub(super) enum Next {
     Frame(u64, Pointer),
-    Task(Runnable, Lives),
+    Task(Runnable, RunsOn),
     Effect(Runner),
 }
 
@@ -189,7 +189,7 @@ impl State {
         runnable: Runnable,
         task: &TaskInfo,
         again: bool,
-        home: &Lives,
+        home: &RunsOn,
         (keep, is_here): (bool, bool),
     ) {
         let identity = identity(task);
@@ -235,16 +235,16 @@ impl State {
     }
 
     /// Puts a runnable among what is ready.
-    pub(super) fn enqueue(&mut self, due: Due, home: &Lives) {
+    pub(super) fn enqueue(&mut self, due: Due, home: &RunsOn) {
         let tracked = self.tasks.get(&due.identity);
         let rank = tracked.map_or(0, |tracked| tracked.rank);
         let entry = match home {
-            Lives::Seat(seat) => {
+            RunsOn::Seat(seat) => {
                 let key = seat.key();
                 self.seats.entry(key).or_default().push_back(due);
                 Entry::Seat(key)
             }
-            Lives::Workers | Lives::Blocking => Entry::Task(due),
+            RunsOn::Workers | RunsOn::Blocking => Entry::Task(due),
         };
         self.ready.push(entry, rank);
     }
@@ -294,7 +294,7 @@ impl State {
             };
             let runner = self.runner_of(due.identity);
             let tracked = self.tasks.get(&due.identity);
-            let home = tracked.map_or(Lives::Workers, |tracked| tracked.home.clone());
+            let home = tracked.map_or(RunsOn::Workers, |tracked| tracked.home.clone());
             let label = tracked.map(|tracked| tracked.label.clone());
             let who = label.unwrap_or_else(|| due.runnable.info());
             self.count_out(due.age);

@@ -8,7 +8,7 @@ use ::loom::sync::Arc;
 use ::loom::thread::{spawn, yield_now};
 
 use super::Handle;
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ impl Home for Desk {
 
     fn untrack(&self, _ticket: Ticket) {}
 
-    fn report(&self, _unjoined: &Unjoined<'_>) {}
+    fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 
 fn new<Fut: Future + 'static>(desk: &Desk, future: Fut) -> Handle<Fut::Output> {

@@ -7,7 +7,7 @@ use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
 use super::{Job, JobEnd};
-use crate::error::Unjoined;
+use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::task::{Home, Runnable, Ticket};
 
@@ -26,7 +26,7 @@ impl Home for Hand {
 
     fn untrack(&self, _ticket: Ticket) {}
 
-    fn report(&self, _unjoined: &Unjoined<'_>) {}
+    fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 
 /// Wakes the thread that calls.

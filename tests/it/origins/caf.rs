@@ -160,8 +160,8 @@ fn ca12_actors_stay_on_their_worker_while_nobody_idles() {
     const MESSAGES: usize = 2000;
     within(WATCH, || {
         // Nobody stirs the pot: what is taken of a busy worker is taken for that alone.
-        let unstirred = Stealing::default().stirring(None);
-        let builder = Runtime::builder().workers(2).policy(unstirred);
+        let without_rebalance = Stealing::default().rebalance_interval(None);
+        let builder = Runtime::builder().workers(2).policy(without_rebalance);
         let runtime = builder.build().unwrap();
         let over = Arc::new(AtomicBool::new(false));
         let migrations = Arc::new(AtomicUsize::new(0));

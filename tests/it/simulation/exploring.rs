@@ -56,7 +56,7 @@ fn a_program_that_is_not_deterministic_is_told_so_with_the_usual_cause() {
 fn the_options_of_explore_with_hold_for_each_seed() {
     let gap = Duration::from_millis(5);
     let overtakes = |late| {
-        let options = Simulated::new(0).late(late);
+        let options = Simulated::new(0).timer_jitter(late);
         move || {
             sim::explore_with(options, 0..200, move || async move {
                 let timer = spawn(time::sleep(Duration::from_millis(10)));
@@ -69,7 +69,7 @@ fn the_options_of_explore_with_hold_for_each_seed() {
     let (text, ..) = panic_of(overtakes(2 * gap));
     assert!(text.contains("overtaken"), "{text}");
     assert!(
-        text.contains(".late(Duration::from_nanos(10000000)).try_run(..)"),
+        text.contains(".timer_jitter(Duration::from_nanos(10000000)).try_run(..)"),
         "{text}"
     );
 }

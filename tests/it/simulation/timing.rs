@@ -73,7 +73,7 @@ fn timers_are_never_early_and_late_by_what_is_drawn() {
     let mut late = 0;
     for seed in 0..100 {
         let most = Duration::from_secs(10);
-        let by = Simulated::new(seed).late(most).try_run(async {
+        let by = Simulated::new(seed).timer_jitter(most).try_run(async {
             let start = Instant::now();
             sleep(HOUR).await;
             start.elapsed().checked_sub(HOUR).expect("not early")
@@ -84,11 +84,13 @@ fn timers_are_never_early_and_late_by_what_is_drawn() {
     }
     assert!((30..=70).contains(&late), "about half of them: {late}");
     for seed in SEEDS {
-        let in_time = Simulated::new(seed).late(Duration::ZERO).try_run(async {
-            let start = Instant::now();
-            sleep(HOUR).await;
-            start.elapsed()
-        });
+        let in_time = Simulated::new(seed)
+            .timer_jitter(Duration::ZERO)
+            .try_run(async {
+                let start = Instant::now();
+                sleep(HOUR).await;
+                start.elapsed()
+            });
         assert_eq!(in_time.unwrap().value, HOUR + Duration::from_micros(1));
     }
 }

@@ -1,6 +1,6 @@
 //! Actors: async tasks with a mailbox, one cell each.
 //!
-//! An actor is spawned on a home, is run whenever it is woken, and ends when its future does. It is
+//! An actor is spawned on an executor, is run whenever it is woken, and ends when its future does. It is
 //! woken by a message only while it waits in `recv`. Whoever has an address can send to it.
 
 mod address;

@@ -25,7 +25,7 @@ pub use stage::Stage;
 use crate::contain::{attempt, drop_refused};
 use crate::error::{HostFault, TryHostError};
 use crate::runtime::Inner;
-use crate::task::{CellHome, Task, cancelled};
+use crate::task::{ActorExecutor, Task, cancelled};
 
 /// A thread with a single-thread executor, for futures and values that must stay on it.
 ///

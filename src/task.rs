@@ -3,9 +3,9 @@
 //! An executor handles [`Runnable`]s and nothing else. A plain task is a future in a frame; an actor is a
 //! cell (see [`Header`]); a call of a hosted value is a [`Job`].
 
+mod executor;
 mod frame;
 mod header;
-mod home;
 mod info;
 mod job;
 mod outcome;
@@ -15,8 +15,8 @@ pub(crate) mod run;
 mod runnable;
 mod word;
 
+pub(crate) use executor::{ActorExecutor, Executor, LiveIndex, MessageEvent, MessageInfo};
 pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable};
-pub(crate) use home::{CellHome, Home, MessageInfo, Passage, Ticket};
 pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};
 pub use plain::{FallibleTask, Task};

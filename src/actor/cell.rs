@@ -41,12 +41,12 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
 use crate::task::run::{self, Run};
-use crate::task::{CellHome, Deed, Delivery, Header, Runnable, VTable, as_run};
+use crate::task::{ActorExecutor, Deed, Delivery, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
     core: Core<M>,
-    home: H,
+    executor: H,
     stage: UnsafeCell<Stage<Parts<M, A, Fut>, Fut, T>>,
     /// The context's.
     reader: UnsafeCell<Reader<M>>,
@@ -57,45 +57,45 @@ pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 
 /// What a new cell comes with: one address and the right to join, each with its reference.
 ///
-/// The home keeps whatever is not `Send` on its thread.
+/// The executor keeps whatever is not `Send` on its thread.
 pub(super) fn new<M, H, A, Fut>(
-    home: H,
+    executor: H,
     parts: Parts<M, A, Fut>,
     options: Options,
 ) -> Result<NonNull<Core<M>>, (H, A, Options)>
 where
     M: Send + 'static,
-    H: CellHome,
+    H: ActorExecutor,
     A: 'static,
     Fut: Future + 'static,
 {
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(home, options, Stage::Waiting(parts));
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Stage::Waiting(parts));
     // SAFETY: (A2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
     // SAFETY: (A1) as above.
     let header = unsafe { Core::<M>::header_of(raw.cast()) };
-    if !cell.home.enter(header) {
+    if !cell.executor.enter(header) {
         // SAFETY: it was put there just now and nobody else has seen it.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
     // SAFETY: (R1) a new cell is scheduled, this is its runnable; (R3, A4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
     // The references that go to the caller keep the cell meanwhile, however soon it ends.
-    cell.home.schedule(runnable, false);
+    cell.executor.schedule(runnable, false);
     Ok(raw.cast())
 }
 
 /// An actor that did not come to life: closed, ended, with `NotStarted` to be joined.
-pub(super) fn stillborn<M, H, A, Fut>(home: H, actor: A, options: Options) -> NonNull<Core<M>>
+pub(super) fn stillborn<M, H, A, Fut>(executor: H, actor: A, options: Options) -> NonNull<Core<M>>
 where
     M: Send + 'static,
-    H: CellHome,
+    H: ActorExecutor,
     A: Send + 'static,
     Fut: Future + 'static,
 {
     drop_refused(actor);
     let stage = Stage::Ended(Err(Fault::NotStarted));
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(home, options, stage);
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, stage);
     // SAFETY: (A2) ours, as nobody else has seen it.
     let core = unsafe { &raw.as_ref().core };
     core.mailbox.end();
@@ -107,23 +107,23 @@ where
 impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
 where
     M: Send + 'static,
-    H: CellHome,
+    H: ActorExecutor,
     A: 'static,
     Fut: Future + 'static,
 {
     /// A cell, written where it stays: most of a stage that waits is room for the future.
     fn put(
-        home: H,
+        executor: H,
         options: Options,
         stage: Stage<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
-        let core = Core::new(Self::VTABLE, home.is_traced(), options);
+        let core = Core::new(Self::VTABLE, executor.is_traced(), options);
         let cell = blocks::room::<Self>();
         let place = cell.as_ptr();
         // SAFETY: memory for a cell, of which each field is written.
         unsafe {
             (&raw mut (*place).core).write(core);
-            (&raw mut (*place).home).write(home);
+            (&raw mut (*place).executor).write(executor);
             (&raw mut (*place).stage).write(UnsafeCell::new(stage));
             (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
         }
@@ -149,19 +149,19 @@ where
         info: |cell| unsafe { Self::at(cell) }.info(),
         // SAFETY: as above.
         undelivered: |cell, messages| unsafe {
-            Self::of(cell).as_ref().home.undelivered(messages);
+            Self::of(cell).as_ref().executor.undelivered(messages);
         },
         report: Self::report,
         // SAFETY: as above.
-        trace: |cell, passage| unsafe {
+        trace: |cell, event| unsafe {
             let cell = Self::of(cell).as_ref();
-            cell.home.trace(cell.core.info(), passage);
+            cell.executor.trace(cell.core.info(), event);
         },
         delivery: Self::delivery,
         // SAFETY: as above.
         look: |cell| unsafe { Self::at(cell) }.look(),
         // SAFETY: as above.
-        process: |cell| unsafe { Self::of(cell).as_ref() }.home.process(),
+        process: |cell| unsafe { Self::of(cell).as_ref() }.executor.process(),
         // SAFETY: as above.
         reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
     };
@@ -191,13 +191,16 @@ where
     /// What a cell that nobody has seen was made of.
     fn take_apart(self) -> (H, A, Options) {
         let Cell {
-            core, home, stage, ..
+            core,
+            executor,
+            stage,
+            ..
         } = self;
         let stage = stage.into_inner();
         let Stage::Waiting((actor, _)) = stage else {
             unreachable!("it was never run")
         };
-        (home, actor, core.into_options())
+        (executor, actor, core.into_options())
     }
 
     /// # Safety
@@ -224,7 +227,7 @@ where
                 }
             })
         };
-        let (reader, mut batch) = (cell.reader_pointer(), cell.home.batch());
+        let (reader, mut batch) = (cell.reader_pointer(), cell.executor.batch());
         // SAFETY: (A3) this is the run.
         let quota = cell.stage.with_mut(|stage| unsafe { (*stage).quota() });
         let (mut more, mut begun) = (0, Instant::ZERO);
@@ -247,11 +250,12 @@ where
             Poll::Pending => match core.mailbox.rest(receiving, woken) {
                 Rest::Asleep => {}
                 Rest::Again => {
-                    // SAFETY: (O1 in home.rs) a copy that is not dropped: another thread may free the
+                    // SAFETY: (O1 in executor.rs) a copy that is not dropped: another thread may free the
                     // cell before `schedule` returns.
-                    let home = ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.home) });
+                    let executor =
+                        ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });
                     // SAFETY: (R1) it was made scheduled again; (R3, A4) it has not ended.
-                    home.schedule(unsafe { Runnable::from_cell(header) }, true);
+                    executor.schedule(unsafe { Runnable::from_cell(header) }, true);
                 }
                 Rest::Drop => {
                     let doom = core.mailbox.doom_of().unwrap_or(Doom::Cancelled);
@@ -282,7 +286,7 @@ where
     #[cold]
     #[inline(never)]
     unsafe fn learn(&self, quota: Quota, batch: u32, begun: Instant) {
-        if self.home.is_batch_chosen() {
+        if self.executor.is_batch_chosen() {
             return;
         }
         let next = if quota.is_timed() {
@@ -300,11 +304,11 @@ where
     unsafe fn discard(header: NonNull<Header>) {
         // SAFETY: (A1, A4) the cell has not ended.
         let cell = unsafe { Self::of(header).as_ref() };
-        let home = cell.home.clone();
+        let executor = cell.executor.clone();
         let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
         // SAFETY: (A3) in place of a run.
         unsafe { Self::end(header, Err(cell.fault(doom))) };
-        home.discarded();
+        executor.discarded();
     }
 
     /// # Safety
@@ -313,7 +317,7 @@ where
         // SAFETY: (A2) the caller's reference; (R1) the cell was made scheduled by it.
         unsafe {
             let cell = Self::of(header).as_ref();
-            cell.home.schedule(Runnable::from_cell(header), false);
+            cell.executor.schedule(Runnable::from_cell(header), false);
         }
     }
 
@@ -322,7 +326,7 @@ where
         // SAFETY: (A3) called by the run.
         let begun = self.stage.with_mut(|stage| unsafe { (*stage).has_begun() });
         match doom {
-            _ if !begun && self.home.is_closing() => Fault::NotStarted,
+            _ if !begun && self.executor.is_closing() => Fault::NotStarted,
             Doom::Killed => Fault::Killed,
             Doom::Cancelled if begun => Fault::Cancelled,
             Doom::Cancelled => Fault::NotStarted,
@@ -331,8 +335,8 @@ where
 
     /// Tells of the end, before the future is dropped.
     fn completed(&self) {
-        if self.home.is_observed() {
-            self.home.completed(&self.core.info());
+        if self.executor.is_observed() {
+            self.executor.completed(&self.core.info());
         }
     }
 
@@ -344,7 +348,7 @@ where
     unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
         // SAFETY: (A4) the cell's own reference is given up in the last line.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
-        let home = &cell.home;
+        let executor = &cell.executor;
         // One that panicked was told of, and dropped, while that unwound.
         if !matches!(result, Err(Fault::Panicked(_))) {
             cell.completed();
@@ -360,12 +364,12 @@ where
             messages.clear();
         }
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {
-            home.cancelled();
+            executor.cancelled();
         }
         // SAFETY: (A3) as above.
         cell.stage
             .with_mut(|stage| unsafe { (*stage).keep(result) });
-        home.leave(header);
+        executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
             // SAFETY: (A3) ended, and nobody else will ask.
@@ -414,10 +418,10 @@ where
         unsafe { Self::of(header).as_ref() }.report_to_home(fault, true);
     }
 
-    /// Tells the home of a fault that no join receives.
+    /// Tells the executor of a fault that no join receives.
     fn report_to_home(&self, fault: &Fault, is_source: bool) {
         let (name, id) = (self.core.name(), Some(self.core.header.id()));
-        self.home.report(&UnhandledFault {
+        self.executor.report(&UnhandledFault {
             name,
             id,
             fault,

@@ -22,7 +22,7 @@ use super::recv::Recv;
 use super::weak_address::WeakAddress;
 use crate::mailbox::Received;
 use crate::sync::UnsafeCell;
-use crate::task::Passage;
+use crate::task::MessageEvent;
 use crate::task::run::{self, Run};
 
 /// The reading end of an actor's mailbox, and what the actor can say of itself.
@@ -118,7 +118,7 @@ impl<M> Context<M> {
         let (core, reader) = self.parts();
         match reader.receive(&core.mailbox) {
             Received::Message(message) => {
-                core.trace(|| Passage::Received);
+                core.trace(|| MessageEvent::Received);
                 Some(message)
             }
             Received::Empty => {

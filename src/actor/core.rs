@@ -1,6 +1,6 @@
 //! The front of an actor's cell: what addresses and the context see of it.
 //!
-//! It knows the messages, and neither the future nor the home: what is behind it is reached through
+//! It knows the messages, and neither the future nor the executor: what is behind it is reached through
 //! the header's table. The invariants are those of [`cell`](super::cell).
 #![expect(
     unsafe_code,
@@ -19,7 +19,7 @@ use crate::contain::Panic;
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
 use crate::sync::{Process, UnsafeCell, mutant};
-use crate::task::{Header, Label, Look, MessageInfo, Passage, TaskInfo, VTable, as_run, run};
+use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
 
 /// The front of a cell.
 ///
@@ -236,11 +236,11 @@ impl<'a, M> At<'a, M> {
         Ok(())
     }
 
-    /// Tells the home what becomes of a message, if it wants to know.
-    pub(super) fn trace(self, passage: impl FnOnce() -> Passage) {
+    /// Tells the executor what becomes of a message, if it wants to know.
+    pub(super) fn trace(self, event: impl FnOnce() -> MessageEvent) {
         if self.header.is_traced() {
             // SAFETY: (A2) a reference is held.
-            unsafe { (self.header.vtable.trace)(self.header(), passage()) };
+            unsafe { (self.header.vtable.trace)(self.header(), event()) };
         }
     }
 
@@ -255,15 +255,17 @@ impl<'a, M> At<'a, M> {
     ) {
         let message = message.unwrap_or(MessageInfo::of::<M>());
         match (before, now, sent) {
-            (None, _, Poll::Ready(Ok(_))) => self.trace(|| Passage::Sent(message)),
-            (None, Some(key), Poll::Pending) => self.trace(|| Passage::AwaitsRoom(message, key)),
-            (Some(key), _, Poll::Ready(Ok(_))) => self.trace(|| Passage::Accepted(key)),
-            (Some(key), _, Poll::Ready(Err(_))) => self.trace(|| Passage::GivenUp(key)),
+            (None, _, Poll::Ready(Ok(_))) => self.trace(|| MessageEvent::Sent(message)),
+            (None, Some(key), Poll::Pending) => {
+                self.trace(|| MessageEvent::AwaitsRoom(message, key))
+            }
+            (Some(key), _, Poll::Ready(Ok(_))) => self.trace(|| MessageEvent::Accepted(key)),
+            (Some(key), _, Poll::Ready(Err(_))) => self.trace(|| MessageEvent::GivenUp(key)),
             _ => {}
         }
     }
 
-    /// The process that has the threads of its home.
+    /// The process that has the threads of its executor.
     pub(super) fn process(self) -> Process {
         // SAFETY: (A2) a reference is held.
         Process::of(|| unsafe { (self.header.vtable.process)(self.header()) })
@@ -324,7 +326,7 @@ impl<'a, M> At<'a, M> {
         unsafe { (self.header.vtable.drop_result)(self.header()) };
     }
 
-    /// Tells the home of messages that were accepted and are not handled.
+    /// Tells the executor of messages that were accepted and are not handled.
     pub(super) fn undelivered(self, messages: usize) {
         if messages > 0 {
             // SAFETY: (A2) a reference is held.
@@ -332,7 +334,7 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    /// Tells the home of a panic beside the future of the actor, which goes on.
+    /// Tells the executor of a panic beside the future of the actor, which goes on.
     pub(super) fn report(self, panic: Panic) {
         // SAFETY: (A2) a reference is held.
         unsafe { (self.header.vtable.report)(self.header(), &Fault::Panicked(panic)) };

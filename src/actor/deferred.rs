@@ -18,7 +18,7 @@ use crate::contain::{attempt, contain};
 use crate::error::{SendError, TellError};
 use crate::mailbox::Refused;
 use crate::runtime::current;
-use crate::task::{Deed, MessageInfo, Passage};
+use crate::task::{Deed, MessageEvent, MessageInfo};
 
 /// How many characters of a message a trace shows at most.
 const SHOWN: usize = 200;
@@ -235,14 +235,14 @@ impl<M> At<'_, M> {
         let traced = self.header.is_traced();
         let info = traced.then(|| self.message_info(&message));
         self.put(message, || {
-            Passage::Sent(info.unwrap_or(MessageInfo::of::<M>()))
+            MessageEvent::Sent(info.unwrap_or(MessageInfo::of::<M>()))
         });
     }
 
-    fn put(self, message: M, passage: impl FnOnce() -> Passage) {
+    fn put(self, message: M, event: impl FnOnce() -> MessageEvent) {
         match self.mailbox.fill(message) {
             Ok(wake) => {
-                self.trace(passage);
+                self.trace(event);
                 self.pass_on(wake);
             }
             Err(refused) => {
@@ -264,6 +264,6 @@ impl<M> Held<M> {
 
     /// Fills a place with a message that was sent before.
     pub(super) fn arrive(&self, message: M) {
-        self.at().put(message, || Passage::Arrived);
+        self.at().put(message, || MessageEvent::Arrived);
     }
 }

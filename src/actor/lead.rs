@@ -33,7 +33,7 @@ impl<'a, M> Lead<'a, M> {
         }
     }
 
-    /// The process that has the threads of the actor's home.
+    /// The process that has the threads of the actor's executor.
     ///
     /// # Panics
     /// If that is another one.

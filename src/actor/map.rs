@@ -12,7 +12,7 @@ use super::held::Held;
 use super::lead::{Lead, Way};
 use crate::mailbox::{Flags, Refused, Ticket};
 use crate::sync::Process;
-use crate::task::{MessageInfo, Passage, TaskInfo};
+use crate::task::{MessageEvent, MessageInfo, TaskInfo};
 use crate::waiters::Waiters;
 
 /// What can be said of an actor, whatever its messages are.
@@ -89,7 +89,7 @@ pub(super) type Wait = Option<Box<dyn Any + Send + Sync>>;
 /// The actor behind a map, whatever its messages are.
 pub(super) trait Root: Send + Sync {
     fn live(&self) -> &dyn Live;
-    /// The process that has the threads of its home.
+    /// The process that has the threads of its executor.
     fn process(&self) -> Process;
     fn close(&self);
     fn kill(&self);
@@ -157,10 +157,10 @@ impl<M: Send + 'static> Root for Held<M> {
         match (before, now, &reserved) {
             (None, Some(key), Poll::Pending) => {
                 self.at()
-                    .trace(|| Passage::AwaitsRoom(MessageInfo::of::<M>(), key));
+                    .trace(|| MessageEvent::AwaitsRoom(MessageInfo::of::<M>(), key));
             }
-            (Some(key), _, Poll::Ready(Ok(()))) => self.at().trace(|| Passage::HasPlace(key)),
-            (Some(key), _, Poll::Ready(Err(_))) => self.at().trace(|| Passage::GivenUp(key)),
+            (Some(key), _, Poll::Ready(Ok(()))) => self.at().trace(|| MessageEvent::HasPlace(key)),
+            (Some(key), _, Poll::Ready(Err(_))) => self.at().trace(|| MessageEvent::GivenUp(key)),
             _ => {}
         }
         reserved
@@ -168,7 +168,7 @@ impl<M: Send + 'static> Root for Held<M> {
 
     fn leave_line(&self, wait: Wait) {
         if let Some(ticket) = wait.and_then(|mut wait| ticket(&mut wait).take()) {
-            self.at().trace(|| Passage::GivenUp(ticket.key()));
+            self.at().trace(|| MessageEvent::GivenUp(ticket.key()));
             self.at().pass_on(self.mailbox.leave_line(ticket));
         }
     }

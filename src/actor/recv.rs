@@ -17,7 +17,7 @@ use super::deferred::{await_message, is_pending, settle};
 use super::reader::Reader;
 use crate::mailbox::Received;
 use crate::runtime::current;
-use crate::task::{Passage, run};
+use crate::task::{MessageEvent, run};
 
 /// The future of [`Context::recv`].
 #[must_use = "futures do nothing unless polled"]
@@ -154,7 +154,7 @@ impl<M> Context<M> {
                 let (core, reader) = self.parts();
                 match reader.receive(&core.mailbox) {
                     Received::Message(received) => {
-                        core.trace(|| Passage::Received);
+                        core.trace(|| MessageEvent::Received);
                         message = Some(received);
                     }
                     Received::Closed => return self.poll_closed(waker),

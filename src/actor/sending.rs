@@ -14,7 +14,7 @@ use super::lead::Lead;
 use super::map::Wait;
 use crate::error::SendError;
 use crate::mailbox::Ticket;
-use crate::task::Passage;
+use crate::task::MessageEvent;
 
 /// The future of [`Address::send`](crate::Address::send).
 #[must_use = "futures do nothing unless polled"]
@@ -111,8 +111,8 @@ impl<M> Drop for SendFuture<'_, M> {
                     let key = ticket.key();
                     let given_up = core.mailbox.give_up(ticket);
                     core.trace(|| match given_up {
-                        Some(_) => Passage::GivenUp(key),
-                        None => Passage::Accepted(key),
+                        Some(_) => MessageEvent::GivenUp(key),
+                        None => MessageEvent::Accepted(key),
                     });
                     drop(given_up);
                 }

@@ -3,7 +3,7 @@
 //! Sources belong to the context: they are polled by `recv` alone, on whatever executor that is, and
 //! dropped with it, or by the first `recv` after the mailbox was closed. One in the foreground has an address of
 //! its actor, so that is not closed for want of addresses. `recv` begins with the mailbox and with the sources in
-//! turn, so neither keeps the other waiting. A panic ends the source, and the home is told of it.
+//! turn, so neither keeps the other waiting. A panic ends the source, and the executor is told of it.
 
 mod guard;
 mod returns;
@@ -26,7 +26,7 @@ use super::context::Context;
 use crate::contain::{Panic, attempt_on, contain};
 use crate::error::Fault;
 use crate::mailbox::Flags;
-use crate::task::Passage;
+use crate::task::MessageEvent;
 use crate::time::{Interval, sleep};
 
 /// All sources of one actor.
@@ -109,7 +109,7 @@ impl<M> Context<M> {
         loop {
             match sources.all.poll_next_unpin(&mut cx) {
                 Poll::Ready(Some(Ok(message))) => {
-                    core.trace(|| Passage::FromSource(std::any::type_name::<M>()));
+                    core.trace(|| MessageEvent::FromSource(std::any::type_name::<M>()));
                     return Some(message);
                 }
                 Poll::Ready(Some(Err(panic))) => core.report(panic),

@@ -17,7 +17,7 @@ use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::pinned::{Pinned, Seat, Stage};
 use crate::runtime::{Inner, Runtime, current};
-use crate::task::CellHome;
+use crate::task::ActorExecutor;
 
 /// An actor that is about to be spawned: the function or closure, and its options.
 ///
@@ -165,15 +165,17 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         Fut::Output: Send + 'static,
         On: SpawnTarget<Fut>,
     {
-        let (home, _kept) = match self.judge() {
-            Ok(home) => home,
+        let (executor, _kept) = match self.judge() {
+            Ok(executor) => executor,
             Err(problem) => panic!("{}", self.describe(problem)),
         };
         let show = self.show;
         let (parts, options) = self.take_apart();
-        let core = match cell::new(home, parts, options) {
+        let core = match cell::new(executor, parts, options) {
             Ok(core) => shown(core, show),
-            Err((home, actor, options)) => cell::stillborn::<_, _, _, Fut>(home, actor, options),
+            Err((executor, actor, options)) => {
+                cell::stillborn::<_, _, _, Fut>(executor, actor, options)
+            }
         };
         // SAFETY: a new cell comes with one address and the right to join.
         unsafe { Handle::new(core) }
@@ -193,25 +195,25 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         Fut::Output: Send + 'static,
         On: SpawnTarget<Fut>,
     {
-        let (home, _kept) = match self.judge() {
-            Ok(home) => home,
+        let (executor, _kept) = match self.judge() {
+            Ok(executor) => executor,
             Err(problem) => return Err(SpawnError::new(self.actor, problem)),
         };
         let show = self.show;
         let (parts, options) = self.take_apart();
-        match cell::new(home, parts, options) {
+        match cell::new(executor, parts, options) {
             // SAFETY: as in `spawn`.
             Ok(core) => Ok(unsafe { Handle::new(shown(core, show)) }),
             Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
         }
     }
 
-    fn judge(&self) -> Result<(On::Home, On::Kept), SpawnProblem>
+    fn judge(&self) -> Result<(On::Executor, On::Kept), SpawnProblem>
     where
         On: SpawnTarget<Fut>,
     {
         self.judge_options()?;
-        self.on.home(self.name.as_deref(), self.priority)
+        self.on.executor(self.name.as_deref(), self.priority)
     }
 
     pub(super) fn judge_options(&self) -> Result<(), SpawnProblem> {
@@ -315,26 +317,26 @@ mod sealed {
 
     /// Keeps the set of places ours to extend. Its types are public in name only.
     pub trait Place {
-        type Home: super::CellHome;
-        /// What keeps the home until the actor itself does.
+        type Executor: super::ActorExecutor;
+        /// What keeps the executor until the actor itself does.
         type Kept;
 
-        /// A home for an actor with this name and priority.
-        fn home(
+        /// An executor for an actor with this name and priority.
+        fn executor(
             &self,
             name: Option<&str>,
             priority: u8,
-        ) -> Result<(Self::Home, Self::Kept), SpawnProblem>;
+        ) -> Result<(Self::Executor, Self::Kept), SpawnProblem>;
     }
 }
 
 use sealed::Place;
 
 impl Place for Current {
-    type Home = Arc<Inner>;
+    type Executor = Arc<Inner>;
     type Kept = ();
 
-    fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
+    fn executor(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
         let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
         judge(&runtime, priority)?;
         Ok((runtime, ()))
@@ -342,40 +344,44 @@ impl Place for Current {
 }
 
 impl Place for &Runtime {
-    type Home = Arc<Inner>;
+    type Executor = Arc<Inner>;
     type Kept = ();
 
-    fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
+    fn executor(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
         judge(self.inner(), priority)?;
         Ok((self.inner().clone(), ()))
     }
 }
 
 impl Place for &Pinned {
-    type Home = Arc<Seat>;
+    type Executor = Arc<Seat>;
     type Kept = ();
 
-    fn home(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
+    fn executor(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
         judge(self.seat().runtime(), priority)?;
         Ok((self.seat().clone(), ()))
     }
 }
 
 impl Place for &Stage {
-    type Home = Arc<Seat>;
+    type Executor = Arc<Seat>;
     type Kept = ();
 
-    fn home(&self, name: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
+    fn executor(&self, name: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
         let pinned: &Pinned = self;
-        pinned.home(name, priority)
+        pinned.executor(name, priority)
     }
 }
 
 impl Place for Detached {
-    type Home = Arc<Seat>;
+    type Executor = Arc<Seat>;
     type Kept = Pinned;
 
-    fn home(&self, name: Option<&str>, priority: u8) -> Result<(Arc<Seat>, Pinned), SpawnProblem> {
+    fn executor(
+        &self,
+        name: Option<&str>,
+        priority: u8,
+    ) -> Result<(Arc<Seat>, Pinned), SpawnProblem> {
         let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
         // Before there is a thread.
         judge(&runtime, priority)?;

@@ -1,6 +1,6 @@
 //! An actor that any executor drives: the same cell, run by whoever polls its future.
 //!
-//! The cell's home is a place for its one runnable. To schedule the cell means to put that there and
+//! The cell's executor is a place for its one runnable. To schedule the cell means to put that there and
 //! to wake whoever polled last; to poll means to take it out and run it.
 //!
 //! # Invariants
@@ -29,7 +29,7 @@ use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Doom, Flags};
 use crate::runtime::{Inner, current, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
-use crate::task::{CellHome, Header, Home, Passage, Runnable, TaskInfo, Ticket};
+use crate::task::{ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo};
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// Gives the actor as a future, for any executor to run, with its address.
@@ -78,7 +78,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             runtime: current::runtime().filter(|runtime| runtime.simulation().is_some()),
         });
         let Ok(core) = cell::new(outside.clone(), parts, options) else {
-            unreachable!("nobody closes this home")
+            unreachable!("nobody closes this executor")
         };
         let core = shown(core, show);
         // SAFETY: a new cell comes with one address.
@@ -168,7 +168,7 @@ impl<M, A, Fut> fmt::Debug for Split<M, A, Fut> {
     }
 }
 
-/// The home of a cell that somebody else's executor drives.
+/// The executor of a cell that somebody else's executor drives.
 struct Outside {
     place: Mutex<Place>,
     /// The simulated runtime in which it was made, which is told of its messages.
@@ -202,7 +202,7 @@ impl Outside {
     }
 }
 
-impl Home for Arc<Outside> {
+impl Executor for Arc<Outside> {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         let mut place = self.place.lock();
         place.runnable = Some(runnable);
@@ -215,11 +215,11 @@ impl Home for Arc<Outside> {
         }
     }
 
-    fn track(&self, _waker: &Waker) -> Option<Ticket> {
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
         None
     }
 
-    fn untrack(&self, _ticket: Ticket) {}
+    fn untrack(&self, _ticket: LiveIndex) {}
 
     /// What becomes of the actor is the future's result, so only its sources are left to tell of.
     fn report(&self, unhandled: &UnhandledFault<'_>) {
@@ -233,7 +233,7 @@ impl Home for Arc<Outside> {
     }
 }
 
-impl CellHome for Arc<Outside> {
+impl ActorExecutor for Arc<Outside> {
     fn enter(&self, _cell: NonNull<Header>) -> bool {
         true
     }
@@ -264,9 +264,9 @@ impl CellHome for Arc<Outside> {
         simulation.inspect(|simulation| simulation.completed(task));
     }
 
-    fn trace(&self, cell: TaskInfo, passage: Passage) {
+    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         self.runtime
             .as_ref()
-            .inspect(|runtime| runtime.trace(cell, passage));
+            .inspect(|runtime| runtime.trace(cell, event));
     }
 }

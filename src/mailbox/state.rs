@@ -41,7 +41,7 @@ impl Flags {
     pub(crate) const CLOSED: Flags = Flags(1 << 7);
     /// To be dropped at its next suspension, by `kill`.
     pub(crate) const KILLED: Flags = Flags(1 << 8);
-    /// To be dropped at its next suspension, by the end of its home.
+    /// To be dropped at its next suspension, by the end of its executor.
     pub(crate) const CANCELLED: Flags = Flags(1 << 9);
     /// The future is gone.
     pub(crate) const ENDED: Flags = Flags(1 << 10);
@@ -115,7 +115,7 @@ impl Flags {
 #[must_use = "a wake-up that is not passed on is lost"]
 pub(crate) enum Wake {
     Nobody,
-    /// The actor became scheduled: put it on its home's queue.
+    /// The actor became scheduled: put it on its executor's queue.
     Actor,
     /// `recv` waits in another task.
     Foreign(Waker),

@@ -16,7 +16,7 @@ use super::local::Local;
 use super::seat::Kind;
 use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
 use crate::runtime::{Inner, Runtime};
-use crate::task::Home;
+use crate::task::Executor;
 
 /// A pinned thread that this model starts itself.
 fn start_seat(inner: &Arc<Inner>, kind: Kind) -> (Arc<Seat>, JoinHandle<()>) {

@@ -11,7 +11,7 @@
     reason = "futures that are not `Send` are spawned here; see E1"
 )]
 
-mod home;
+mod executor;
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -18,7 +18,7 @@ use crate::contain::{contain, drop_refused};
 use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex, MutexGuard, PerProcess, Process, mutant};
-use crate::task::{Home, Runnable, Task, Ticket, spawn};
+use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 
 /// The most threads of one pool: far above what disks can serve at once, far below what a process
 /// may have. Jobs beyond it wait.
@@ -57,7 +57,7 @@ where
     if let Some(runtime) = &runtime {
         runtime.check_process();
     }
-    spawn(BlockingHome::of(runtime), async move { job() })
+    spawn(BlockingExecutor::of(runtime), async move { job() })
 }
 
 pub(crate) struct Blocking {
@@ -142,7 +142,9 @@ impl Blocking {
             return Ok(true);
         }
         let runtime = Some(runtime.clone());
-        self.grow(state, 1, || BlockingHome::of(runtime).start(Some(index)))?;
+        self.grow(state, 1, || {
+            BlockingExecutor::of(runtime).start(Some(index))
+        })?;
         Ok(true)
     }
 
@@ -283,15 +285,15 @@ pub(super) fn serve(runtime: &Arc<Inner>) {
 
 /// Where blocking jobs live: the pool of a runtime, or of the process.
 #[derive(Clone)]
-struct BlockingHome {
+struct BlockingExecutor {
     runtime: Option<Arc<Inner>>,
     /// The one that has its threads.
     process: Process,
 }
 
-impl BlockingHome {
+impl BlockingExecutor {
     fn of(runtime: Option<Arc<Inner>>) -> Self {
-        BlockingHome {
+        BlockingExecutor {
             process: Process::current(),
             runtime,
         }
@@ -316,7 +318,7 @@ impl BlockingHome {
     }
 }
 
-impl Home for BlockingHome {
+impl Executor for BlockingExecutor {
     fn process(&self) -> Process {
         self.process
     }
@@ -343,9 +345,9 @@ impl Home for BlockingHome {
 
     // A job is one poll long, so it never goes pending.
 
-    fn track(&self, _waker: &Waker) -> Option<Ticket> {
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
         None
     }
 
-    fn untrack(&self, _ticket: Ticket) {}
+    fn untrack(&self, _ticket: LiveIndex) {}
 }

@@ -29,7 +29,9 @@ use crate::instant::Instant;
 use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Process, mutant};
-use crate::task::{CellHome, Header, Home, Key, Passage, Runnable, TaskInfo, Ticket};
+use crate::task::{
+    ActorExecutor, Executor, Header, Key, LiveIndex, MessageEvent, Runnable, TaskInfo,
+};
 use crate::timers::{Clock, Pace, Timers};
 
 /// Aligned, so that what all workers read is on no line with the count of the `Arc`, which each spawn
@@ -249,7 +251,7 @@ impl Inner {
         }
     }
 
-    /// The same where a policy may have given the task to another runtime, whose worker runs it (O1 in home.rs).
+    /// The same where a policy may have given the task to another runtime, whose worker runs it (O1 in executor.rs).
     #[inline(never)]
     fn push_kept(self: &Arc<Self>, entry: Entry) {
         self.clone().push(entry);
@@ -301,7 +303,7 @@ impl Inner {
     }
 }
 
-impl Home for Arc<Inner> {
+impl Executor for Arc<Inner> {
     fn process(&self) -> Process {
         Inner::process(self)
     }
@@ -324,14 +326,14 @@ impl Home for Arc<Inner> {
         }
     }
 
-    fn track(&self, waker: &Waker) -> Option<Ticket> {
+    fn track(&self, waker: &Waker) -> Option<LiveIndex> {
         self.process().end_copy();
         self.registry.track(waker, self.worker(), || self.is_over())
     }
 
-    fn untrack(&self, ticket: Ticket) {
+    fn untrack(&self, live_index: LiveIndex) {
         self.process().end_copy();
-        self.registry.untrack(ticket);
+        self.registry.untrack(live_index);
     }
 
     fn report(&self, unhandled: &UnhandledFault<'_>) {
@@ -369,7 +371,7 @@ impl Home for Arc<Inner> {
     }
 }
 
-impl CellHome for Arc<Inner> {
+impl ActorExecutor for Arc<Inner> {
     fn enter(&self, cell: NonNull<Header>) -> bool {
         self.registry.enter(cell, self.worker())
     }
@@ -408,9 +410,9 @@ impl CellHome for Arc<Inner> {
         self.simulation().is_some()
     }
 
-    fn trace(&self, cell: TaskInfo, passage: Passage) {
+    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         self.simulation()
-            .inspect(|simulation| simulation.trace(cell, passage));
+            .inspect(|simulation| simulation.trace(cell, event));
     }
 
     fn discarded(&self) {

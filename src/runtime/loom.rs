@@ -34,7 +34,7 @@ use super::sleep::WATCH;
 use super::worker::work;
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Process, UnsafeCell};
-use crate::task::{Header, Home, Label, Runnable, TaskInfo, VTable};
+use crate::task::{Executor, Header, Label, Runnable, TaskInfo, VTable};
 
 /// A runtime whose workers have not begun, and are not counted as work when they have: that would
 /// add to the ways of a model, and bring fences that are not to be relied on.
@@ -214,7 +214,7 @@ static TOKEN: VTable = VTable {
     look: |_| unreachable!("a token is not registered"),
     refuse: |_| unreachable!("a token is not registered"),
     report: |_, _| unreachable!("a token has no sources"),
-    process: |_| unreachable!("a token has no home"),
+    process: |_| unreachable!("a token has no executor"),
     reader: |_| unreachable!("a token has no messages"),
     delivery: |_, _| unreachable!("a token has no messages"),
 };

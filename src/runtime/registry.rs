@@ -22,7 +22,7 @@ use table::Table;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Apart, Mutex, MutexGuard, mutant};
-use crate::task::{Header, Key, Look, TaskInfo, Ticket};
+use crate::task::{Header, Key, LiveIndex, Look, TaskInfo};
 
 pub(crate) struct Registry {
     shards: Box<[Apart<Mutex<Shard>>]>,
@@ -49,7 +49,7 @@ impl Registry {
                 .map(|_| Apart(Mutex::new(Shard::default())))
                 .collect(),
             next: AtomicUsize::new(0),
-            most: Ticket::COUNT / shards,
+            most: LiveIndex::COUNT / shards,
         }
     }
 
@@ -69,12 +69,12 @@ impl Registry {
             .expect("fewer than four thousand million tasks fit into memory")
     }
 
-    fn ticket(&self, key: usize, shard: usize) -> Ticket {
-        Ticket::new(key * self.shards.len() + shard)
+    fn live_index(&self, key: usize, shard: usize) -> LiveIndex {
+        LiveIndex::new(key * self.shards.len() + shard)
     }
 
-    fn key_and_shard(&self, ticket: &Ticket) -> (usize, usize) {
-        let (index, shards) = (ticket.index(), self.shards.len());
+    fn key_and_shard(&self, live_index: &LiveIndex) -> (usize, usize) {
+        let (index, shards) = (live_index.index(), self.shards.len());
         (index / shards, index % shards)
     }
 
@@ -86,19 +86,19 @@ impl Registry {
         if shard.closed {
             return false;
         }
-        let ticket = self.ticket(shard.cells.insert(cell), index);
+        let live_index = self.live_index(shard.cells.insert(cell), index);
         drop(shard);
-        // SAFETY: alive, as it has still to begin; only its end looks at the ticket.
-        unsafe { cell.as_ref() }.ticket.set(Some(ticket));
+        // SAFETY: alive, as it has still to begin; only its end looks at the live index.
+        unsafe { cell.as_ref() }.live_index.set(Some(live_index));
         true
     }
 
     /// Takes the cell out.
     pub(crate) fn leave(&self, cell: NonNull<Header>) {
-        // SAFETY: (G1) not ended yet; this is its end, and the ticket was written before it could be run.
-        let ticket = unsafe { cell.as_ref() }.ticket.take();
-        let ticket = ticket.expect("a cell that has entered has a ticket");
-        let (key, index) = self.key_and_shard(&ticket);
+        // SAFETY: (G1) not ended yet; this is its end, and the live index was written before it could be run.
+        let live_index = unsafe { cell.as_ref() }.live_index.take();
+        let live_index = live_index.expect("a cell that has entered has a live index");
+        let (key, index) = self.key_and_shard(&live_index);
         let unneeded = self.shards[index].lock().cells.remove(key);
         drop(unneeded);
     }
@@ -198,14 +198,14 @@ impl Registry {
 
     // -- plain tasks --------------------------------------------------------------------------
 
-    /// Keeps the waker of a task that has gone pending, until its ticket is given back. `None` if
+    /// Keeps the waker of a task that has gone pending, until its live index is given back. `None` if
     /// everything is being cancelled: the task must wake itself, to be dropped by its executor.
     pub(crate) fn track(
         &self,
         waker: &Waker,
         worker: Option<usize>,
         is_over: impl FnOnce() -> bool,
-    ) -> Option<Ticket> {
+    ) -> Option<LiveIndex> {
         let waker = waker.clone();
         let (index, mut shard) = self.deal(worker, |shard| shard.wakers.len());
         // Under the lock, which whoever cancels all takes when he has made that known: he finds the waker, or
@@ -213,11 +213,11 @@ impl Registry {
         if !mutant("tracked_without_a_look") && is_over() {
             return None;
         }
-        Some(self.ticket(shard.wakers.insert(waker), index))
+        Some(self.live_index(shard.wakers.insert(waker), index))
     }
 
-    pub(crate) fn untrack(&self, ticket: Ticket) {
-        let (key, index) = self.key_and_shard(&ticket);
+    pub(crate) fn untrack(&self, live_index: LiveIndex) {
+        let (key, index) = self.key_and_shard(&live_index);
         let mut shard = self.shards[index].lock();
         let waker = shard.wakers.try_remove(key);
         drop(shard);

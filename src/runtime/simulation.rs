@@ -90,12 +90,12 @@ impl Simulation {
     // -- what becomes ready -------------------------------------------------------------------
 
     /// Takes a runnable; `again`: it was woken in its own run.
-    pub(crate) fn push(&self, inner: &Inner, runnable: Runnable, again: bool, home: &RunsOn) {
+    pub(crate) fn push(&self, inner: &Inner, runnable: Runnable, again: bool, runs_on: &RunsOn) {
         let task = runnable.info();
         // (V3) First.
         inner.rise();
         let own = (self.plan.judged, self.is_here());
-        self.state.lock().push(runnable, &task, again, home, own);
+        self.state.lock().push(runnable, &task, again, runs_on, own);
         if inner.closing.is_settled() {
             self.drain(inner);
         }
@@ -158,9 +158,9 @@ impl Simulation {
                 self.poll(inner, id, call);
                 Step::Done
             }
-            Some(Next::Task(runnable, home)) => {
+            Some(Next::Task(runnable, runs_on)) => {
                 drop(state);
-                self.run(inner, runnable, &home);
+                self.run(inner, runnable, &runs_on);
                 Step::Done
             }
             Some(Next::Effect(runner)) => {
@@ -198,13 +198,13 @@ impl Simulation {
     }
 
     /// Runs it where it lives.
-    fn run(&self, inner: &Arc<Inner>, runnable: Runnable, home: &RunsOn) {
+    fn run(&self, inner: &Arc<Inner>, runnable: Runnable, runs_on: &RunsOn) {
         let key = runnable.key();
-        let job = match home {
+        let job = match runs_on {
             RunsOn::Blocking => Some(runnable.info()),
             _ => None,
         };
-        match home {
+        match runs_on {
             RunsOn::Seat(seat) => {
                 self.settle_last(inner, seat.key());
                 seat.visit(|place| seat.turn(place, runnable));

@@ -1,4 +1,4 @@
-//! A plain task's frame: one allocation with its word, its home and its future, or what that came to.
+//! A plain task's frame: one allocation with its word, its executor and its future, or what that came to.
 //!
 //! The front, [`Head`], is what wakers and the handle see; they do not know the future. What is behind it is
 //! reached through the head's table. Whoever has a pointer counts in the word.
@@ -7,7 +7,7 @@
 //! - F1: a pointer to the head is a pointer to the frame, and to what a runnable begins with (`repr(C)`).
 //! - F2: whoever holds a reference may use the head; the last one frees the frame. A task that has not ended
 //!   holds one, so its runnable needs none.
-//! - F3: the stage and the ticket are the run's, from `begin` to `rest` or `end`; after `end` what it came to
+//! - F3: the stage and the live index are the run's, from `begin` to `rest` or `end`; after `end` what it came to
 //!   is the handle's, or, if there is none, the end's.
 //! - F4: the place of the waker is the end's while it is armed, otherwise the handle's; the last one's of all.
 #![expect(
@@ -26,7 +26,7 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
-use super::home::{Home, Ticket};
+use super::executor::{Executor, LiveIndex};
 use super::outcome::{Outcome, Unheard};
 use super::run::{self, Run};
 use super::runnable::{Key, Runnable, Table};
@@ -60,22 +60,22 @@ struct Entries {
     forget: unsafe fn(NonNull<Head>),
     /// The caller gives up its reference, and there is no other one.
     free: unsafe fn(NonNull<Head>),
-    /// The process that has the threads of its home.
+    /// The process that has the threads of its executor.
     process: unsafe fn(NonNull<Head>) -> Process,
-    /// Tells its home whether this thread sees its end, or waits for it.
+    /// Tells its executor whether this thread sees its end, or waits for it.
     looked_at: unsafe fn(NonNull<Head>, has_ended: bool),
 }
 
 #[repr(C)]
 struct Frame<H, Fut: Future> {
     head: Head,
-    home: H,
+    executor: H,
     own: UnsafeCell<Own<Fut>>,
 }
 
 /// What is the run's.
 struct Own<Fut: Future> {
-    ticket: Option<Ticket>,
+    live_index: Option<LiveIndex>,
     stage: Stage<Fut>,
 }
 
@@ -88,10 +88,10 @@ union Stage<Fut: Future> {
 /// A new task, scheduled, with the reference that its handle has.
 ///
 /// # Safety
-/// From its first poll on, the home polls and drops the future on one thread only if it is not `Send`.
-pub(super) unsafe fn new<H, Fut>(home: H, future: Fut) -> Handle<Fut::Output>
+/// From its first poll on, the executor polls and drops the future on one thread only if it is not `Send`.
+pub(super) unsafe fn new<H, Fut>(executor: H, future: Fut) -> Handle<Fut::Output>
 where
-    H: Home,
+    H: Executor,
     Fut: Future + 'static,
 {
     let frame = blocks::room::<Frame<H, Fut>>();
@@ -106,9 +106,9 @@ where
             word: Word::new(),
             awaiter: UnsafeCell::new(None),
         });
-        (&raw mut (*place).home).write(home);
-        let ticket = None;
-        (&raw mut (*place).own).write(UnsafeCell::new(Own { ticket, stage }));
+        (&raw mut (*place).executor).write(executor);
+        let live_index = None;
+        (&raw mut (*place).own).write(UnsafeCell::new(Own { live_index, stage }));
     }
     let head = frame.cast::<Head>();
     // SAFETY: (F2) the handle's reference; (W1) a new word has one wake-up.
@@ -119,7 +119,7 @@ where
     }
 }
 
-impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
+impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
     const ENTRIES: &'static Entries = &Entries {
         table: Table {
             run: Self::run,
@@ -131,11 +131,11 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         // SAFETY: (F2) the last reference; it is of `room`, in `new`.
         free: |head| unsafe { blocks::discard(head.cast::<Self>()) },
         // SAFETY: (F1, F2) the caller's reference.
-        process: |head| unsafe { head.cast::<Self>().as_ref() }.home.process(),
+        process: |head| unsafe { head.cast::<Self>().as_ref() }.executor.process(),
         // SAFETY: as above.
         looked_at: |head, has_ended| unsafe {
-            let home = &head.cast::<Self>().as_ref().home;
-            home.looked_at(Key::at(head.as_ptr().cast()), has_ended);
+            let executor = &head.cast::<Self>().as_ref().executor;
+            executor.looked_at(Key::at(head.as_ptr().cast()), has_ended);
         },
     };
 
@@ -171,28 +171,29 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
             // SAFETY: (F3) this is the run.
             Ok(Poll::Ready(value)) => return unsafe { Self::end(head, Some(Ok(value))) },
             Err(panic) => {
-                let unheard = Unheard::new(panic, &frame.home);
+                let unheard = Unheard::new(panic, &frame.executor);
                 // SAFETY: as above; the future was dropped while that unwound.
                 return unsafe { Self::finish(head, Some(Err(unheard))) };
             }
         }
         frame.own.with_mut(|own| {
             // SAFETY: (F3) this is the run.
-            let ticket = unsafe { &mut (*own).ticket };
-            if ticket.is_none() {
-                *ticket = frame.home.track(&waker);
+            let live_index = unsafe { &mut (*own).live_index };
+            if live_index.is_none() {
+                *live_index = frame.executor.track(&waker);
                 // Without one it wakes itself, to be dropped.
-                woken |= ticket.is_none();
+                woken |= live_index.is_none();
             }
         });
         match word.rest(woken) {
             Rest::Asleep => {}
             Rest::Again => {
-                // SAFETY: (O1 in home.rs) a copy that is not dropped: another thread may free the frame before
+                // SAFETY: (O1 in executor.rs) a copy that is not dropped: another thread may free the frame before
                 // `schedule` returns.
-                let home = ManuallyDrop::new(unsafe { std::ptr::read(&raw const frame.home) });
+                let executor =
+                    ManuallyDrop::new(unsafe { std::ptr::read(&raw const frame.executor) });
                 // SAFETY: (W1) this is its runnable; (F2) it has not ended.
-                home.schedule(unsafe { Runnable::from_table(head.cast()) }, true);
+                executor.schedule(unsafe { Runnable::from_table(head.cast()) }, true);
             }
             // SAFETY: (F3) this is the run.
             Rest::Closed => unsafe { Self::end(head, None) },
@@ -213,7 +214,7 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         unsafe {
             let frame = head.cast::<Self>().as_ref();
             let runnable = Runnable::from_table(head.cast());
-            frame.home.schedule(runnable, false);
+            frame.executor.schedule(runnable, false);
         }
     }
 
@@ -235,7 +236,7 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
     /// # Safety
     /// As [`end`](Self::end).
     unsafe fn drop_future(&self, own: &mut Own<Fut>) {
-        self.home.task_completed();
+        self.executor.task_completed();
         // SAFETY: (F3) it is the future.
         contain(|| unsafe { ManuallyDrop::drop(&mut own.stage.future) });
     }
@@ -248,18 +249,18 @@ impl<H: Home, Fut: Future + 'static> Frame<H, Fut> {
         // SAFETY: (F1, F2) it has not ended before the last line.
         let frame = unsafe { head.cast::<Self>().as_ref() };
         let has_value = outcome.is_some();
-        let ticket = frame.own.with_mut(|own| {
+        let live_index = frame.own.with_mut(|own| {
             // SAFETY: (F3) the future has given way to what it came to.
             unsafe {
                 if let Some(outcome) = outcome {
                     (*own).stage.outcome = ManuallyDrop::new(outcome);
                 }
-                (*own).ticket.take()
+                (*own).live_index.take()
             }
         });
-        frame.home.task_dropped();
-        if let Some(ticket) = ticket {
-            frame.home.untrack(ticket);
+        frame.executor.task_dropped();
+        if let Some(live_index) = live_index {
+            frame.executor.untrack(live_index);
         }
         let before = frame.head.word.end(has_value);
         if has_value && !before.is_wanted {
@@ -453,7 +454,7 @@ impl<T> Handle<T> {
         }
     }
 
-    /// The process that has the threads of its home.
+    /// The process that has the threads of its executor.
     fn process(head: NonNull<Head>) -> Process {
         // SAFETY: (F2) the handle's reference.
         Process::of(|| unsafe { (head.as_ref().table.process)(head) })

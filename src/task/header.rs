@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use super::home::{Passage, Ticket};
+use super::executor::{LiveIndex, MessageEvent};
 use super::info::TaskInfo;
 use crate::error::Fault;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -21,10 +21,10 @@ pub struct Header {
     /// How many hold the cell; whoever gives up the last reference frees it.
     pub(crate) refs: AtomicU32,
     /// Where the list of live cells has it; written once, before the cell can be run.
-    pub(crate) ticket: Cell<Option<Ticket>>,
+    pub(crate) live_index: Cell<Option<LiveIndex>>,
 }
 
-/// A number that no other cell of this process has, a priority, and whether the home is told of each
+/// A number that no other cell of this process has, a priority, and whether the executor is told of each
 /// message: 55, 8 and 1 bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Label(u64);
@@ -41,7 +41,7 @@ impl Header {
             label,
             vtable,
             refs: AtomicU32::new(refs),
-            ticket: Cell::new(None),
+            live_index: Cell::new(None),
         }
     }
 
@@ -98,11 +98,11 @@ pub(crate) struct Look {
 /// The pointer is to a cell with this table that is not freed yet, and the caller has what the entry
 /// names: a reference, the one runnable, or the right to the result.
 pub(crate) struct VTable {
-    /// Runs the cell once. The caller owns its one runnable, and keeps what its home is of.
+    /// Runs the cell once. The caller owns its one runnable, and keeps what its executor is of.
     pub(crate) run: unsafe fn(NonNull<Header>),
     /// Gives up the cell's one runnable: what is in the cell is cancelled on this thread.
     pub(crate) discard: unsafe fn(NonNull<Header>),
-    /// Puts the cell on the queue of its home. The caller has just made it scheduled and holds a
+    /// Puts the cell on the queue of its executor. The caller has just made it scheduled and holds a
     /// reference.
     pub(crate) schedule: unsafe fn(NonNull<Header>),
     /// Wakes it, for anything but a message. The caller holds a reference.
@@ -121,17 +121,17 @@ pub(crate) struct VTable {
     pub(crate) drop_result: unsafe fn(NonNull<Header>),
     /// What may be known of it. The caller holds a reference, or its one runnable.
     pub(crate) info: unsafe fn(NonNull<Header>) -> TaskInfo,
-    /// Tells its home something that nobody else is there to hear of.
+    /// Tells its executor something that nobody else is there to hear of.
     pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
-    /// Tells its home of a fault beside its future. The caller holds a reference.
+    /// Tells its executor of a fault beside its future. The caller holds a reference.
     pub(crate) report: unsafe fn(NonNull<Header>, &Fault),
-    /// Tells its home what becomes of a message, if it is traced. The caller holds a reference.
-    pub(crate) trace: unsafe fn(NonNull<Header>, Passage),
+    /// Tells its executor what becomes of a message, if it is traced. The caller holds a reference.
+    pub(crate) trace: unsafe fn(NonNull<Header>, MessageEvent),
     /// Returns what does this later. The caller holds a reference, and has given away what it is done with.
     pub(crate) delivery: unsafe fn(NonNull<Header>, Deed) -> Delivery,
     /// What can be seen of it at a moment. The caller holds a reference.
     pub(crate) look: unsafe fn(NonNull<Header>) -> Look,
-    /// The process that has the threads of its home. The caller holds a reference.
+    /// The process that has the threads of its executor. The caller holds a reference.
     pub(crate) process: unsafe fn(NonNull<Header>) -> Process,
     /// What its context reads from, of the cell's type. The caller is that context.
     pub(crate) reader: unsafe fn(NonNull<Header>) -> NonNull<()>,

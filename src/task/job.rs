@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::home::Home;
+use super::executor::Executor;
 use super::runnable::{Key, Runnable, Table};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::Lock;
@@ -26,7 +26,7 @@ use crate::sync::mutant;
 struct Shared<H, F, R> {
     table: &'static Table,
     slot: Lock<Slot<F, R>>,
-    /// The home, if that wants to know of the end.
+    /// The executor, if that wants to know of the end.
     watcher: Option<H>,
 }
 
@@ -40,7 +40,7 @@ enum Slot<F, R> {
     Unwanted,
 }
 
-impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
+impl<H: Executor, F: FnOnce() -> R, R> Shared<H, F, R> {
     const TABLE: &'static Table = &Table {
         run: Self::run,
         discard: Self::discard,
@@ -72,7 +72,7 @@ impl<H: Home, F: FnOnce() -> R, R> Shared<H, F, R> {
         this.end(Slot::Lost);
     }
 
-    /// Tells the home, then leaves what it came to for the caller, if that still wants it.
+    /// Tells the executor, then leaves what it came to for the caller, if that still wants it.
     fn end(&self, end: Slot<F, R>) {
         if let Some(watcher) = &self.watcher {
             watcher.task_completed();
@@ -131,28 +131,28 @@ pub(crate) enum JobEnd<R> {
 
 impl<H, F, R> Job<H, F, R>
 where
-    H: Home,
+    H: Executor,
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    /// Has `job` called where `home` runs things; `waker` is that of whoever polls this next.
+    /// Has `job` called where `executor` runs things; `waker` is that of whoever polls this next.
     ///
-    /// `is_watching`: the home wants to know of the end.
-    pub(crate) fn new(home: &H, is_watching: bool, job: F, waker: Waker) -> Self {
+    /// `is_watching`: the executor wants to know of the end.
+    pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: Waker) -> Self {
         let shared = Arc::new(Shared {
             table: Shared::<H, F, R>::TABLE,
             slot: Lock::new(Slot::Waits(job, waker)),
-            watcher: is_watching.then(|| home.clone()),
+            watcher: is_watching.then(|| executor.clone()),
         });
         let raw = Arc::into_raw(shared.clone()).cast_mut().cast();
         // SAFETY: (B1) the reference is given to the runnable, which is the only one.
         let runnable = unsafe { Runnable::from_table(NonNull::new_unchecked(raw)) };
-        home.schedule(runnable, false);
+        executor.schedule(runnable, false);
         Job(shared)
     }
 }
 
-impl<H: Home, F, R> Future for Job<H, F, R> {
+impl<H: Executor, F, R> Future for Job<H, F, R> {
     type Output = JobEnd<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobEnd<R>> {

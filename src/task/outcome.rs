@@ -1,24 +1,24 @@
 //! What a plain task comes to: its value, or a panic that is reported if nobody awaits it.
 
-use super::home::Home;
+use super::executor::Executor;
 use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 
 /// What a plain task comes to; a panic in a box, so that a task that waits has no room for it.
 pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
 
-/// A panic that is reported to the home unless somebody awaits the task.
+/// A panic that is reported to the executor unless somebody awaits the task.
 pub(super) struct Unheard {
     panic: Option<Panic>,
     report: Box<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
 }
 
 impl Unheard {
-    pub(super) fn new(panic: Panic, home: &impl Home) -> Box<Self> {
-        let home = home.clone();
+    pub(super) fn new(panic: Panic, executor: &impl Executor) -> Box<Self> {
+        let executor = executor.clone();
         Box::new(Unheard {
             panic: Some(panic),
-            report: Box::new(move |unhandled| home.report(unhandled)),
+            report: Box::new(move |unhandled| executor.report(unhandled)),
         })
     }
 

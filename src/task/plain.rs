@@ -1,6 +1,6 @@
-//! A plain task: any future on a home, with a handle that smol's users know.
+//! A plain task: any future on an executor, with a handle that smol's users know.
 //!
-//! A task that nobody can wake lives until its home is shut down; a panic in the drop of a future or of a
+//! A task that nobody can wake lives until its executor is shut down; a panic in the drop of a future or of a
 //! value goes no further.
 
 #![expect(unsafe_code, reason = "futures that need not be `Send`")]
@@ -11,8 +11,8 @@ use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use super::executor::Executor;
 use super::frame::{self, Handle};
-use super::home::Home;
 use super::outcome::Outcome;
 
 /// A spawned future: await it for its value, drop it to cancel, or let it go with `detach`.
@@ -132,30 +132,30 @@ fn open<T>(outcome: Outcome<T>) -> T {
     outcome.unwrap_or_else(|unheard| resume_unwind(unheard.hear().into_payload()))
 }
 
-/// Spawns a future on `home`.
-pub(crate) fn spawn<H, Fut>(home: H, future: Fut) -> Task<Fut::Output>
+/// Spawns a future on `executor`.
+pub(crate) fn spawn<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
 where
-    H: Home,
+    H: Executor,
     Fut: Future + Send + 'static,
     Fut::Output: Send + 'static,
 {
     // SAFETY: the future is `Send`, so it may be polled and dropped anywhere.
-    unsafe { spawn_unchecked(home, future) }
+    unsafe { spawn_unchecked(executor, future) }
 }
 
 /// Spawns a future that need not be `Send`.
 ///
 /// # Safety
-/// From its first poll on, the home polls and drops the future on one thread only; before, it may
+/// From its first poll on, the executor polls and drops the future on one thread only; before, it may
 /// be dropped on any.
-pub(crate) unsafe fn spawn_unchecked<H, Fut>(home: H, future: Fut) -> Task<Fut::Output>
+pub(crate) unsafe fn spawn_unchecked<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
 where
-    H: Home,
+    H: Executor,
     Fut: Future + 'static,
     Fut::Output: Send + 'static,
 {
     // SAFETY: by the caller's promise.
-    Task(unsafe { frame::new(home, future) })
+    Task(unsafe { frame::new(executor, future) })
 }
 
 /// A task that was cancelled before it began.

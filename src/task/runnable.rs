@@ -83,7 +83,7 @@ impl Runnable {
         cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority())
     }
 
-    /// Forgets it, as its home has no threads in this process.
+    /// Forgets it, as its executor has no threads in this process.
     ///
     /// # Panics
     /// With the reason; but not where a panic is under way, whose drops may come here.

@@ -13,9 +13,9 @@ use super::super::held::Held;
 use super::new;
 use crate::error::UnhandledFault;
 use crate::sync::{Mutex, UnsafeCell};
-use crate::task::{CellHome, Header, Home, Runnable, Ticket};
+use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
 
-/// A home that lies in the cell, and is written to at the end of the cell and when the cell is freed.
+/// An executor that lies in the cell, and is written to at the end of the cell and when the cell is freed.
 struct Nest {
     /// Where the runnable lies until somebody runs it.
     desk: Arc<Mutex<Option<Runnable>>>,
@@ -47,21 +47,21 @@ impl Drop for Nest {
     }
 }
 
-impl Home for Nest {
+impl Executor for Nest {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         *self.desk.lock() = Some(runnable);
     }
 
-    fn track(&self, _waker: &Waker) -> Option<Ticket> {
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
         None
     }
 
-    fn untrack(&self, _ticket: Ticket) {}
+    fn untrack(&self, _ticket: LiveIndex) {}
 
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 
-impl CellHome for Nest {
+impl ActorExecutor for Nest {
     fn enter(&self, _cell: NonNull<Header>) -> bool {
         true
     }
@@ -96,7 +96,7 @@ fn model_48_who_frees_a_cell_sees_its_end() {
         };
         let begin = |(), _cx: crate::Context<()>| async {};
         let Ok(core) = new(nest, ((), begin as _), options) else {
-            unreachable!("nobody closes this home")
+            unreachable!("nobody closes this executor")
         };
         // SAFETY: (A1, A2) a new cell comes with one address, and with the reference of a handle.
         let (address, handle) = unsafe { (Address::from_core(core), Held::from_raw(core)) };

@@ -58,7 +58,7 @@ fn what_a_shard_has_no_room_for_is_kept_by_the_next() {
         ..Registry::new(3)
     };
     let track = |_| registry.track(Waker::noop(), Some(1), || false).unwrap();
-    let tickets: Vec<_> = (0..6).map(track).collect();
+    let indices: Vec<_> = (0..6).map(track).collect();
     assert_eq!(registry.tasks(), 6);
     let of_each: Vec<usize> = registry
         .shards
@@ -66,8 +66,8 @@ fn what_a_shard_has_no_room_for_is_kept_by_the_next() {
         .map(|shard| shard.lock().wakers.len())
         .collect();
     assert_eq!(of_each, [2; 3]);
-    for (n, ticket) in tickets.into_iter().enumerate() {
-        registry.untrack(ticket);
+    for (n, live_index) in indices.into_iter().enumerate() {
+        registry.untrack(live_index);
         assert_eq!(registry.tasks(), 5 - n);
     }
 }

@@ -192,9 +192,9 @@ impl Simulation {
         while inner.closing.begin_drain() {
             let unneeded = self.state.lock().take_unneeded(&inner.closing.exempted());
             let is_empty = unneeded.is_empty();
-            for (runnable, home) in unneeded {
+            for (runnable, runs_on) in unneeded {
                 let who = self.state.lock().label(runnable.info());
-                self.as_who(Some(Who::Task(who)), || self.discard(runnable, &home));
+                self.as_who(Some(Who::Task(who)), || self.discard(runnable, &runs_on));
                 // (V3) It was counted.
                 inner.fall();
             }
@@ -205,8 +205,8 @@ impl Simulation {
         }
     }
 
-    fn discard(&self, runnable: Runnable, home: &RunsOn) {
-        match home {
+    fn discard(&self, runnable: Runnable, runs_on: &RunsOn) {
+        match runs_on {
             RunsOn::Seat(seat) if self.is_here() => {
                 seat.visit(|_| contain(|| drop(runnable)));
             }
@@ -262,8 +262,8 @@ impl State {
             if !exempt.contains(&due.runnable.key()) {
                 self.count_out(due.age);
                 let tracked = self.tasks.get(&due.identity);
-                let home = tracked.map_or(RunsOn::Workers, |tracked| tracked.home.clone());
-                unneeded.push((due.runnable, home));
+                let runs_on = tracked.map_or(RunsOn::Workers, |tracked| tracked.runs_on.clone());
+                unneeded.push((due.runnable, runs_on));
                 continue;
             }
             let rank = self.ready.rank();

@@ -208,7 +208,7 @@ impl Simulation {
                 return inner.fall();
             }
             Kind::Answer(Some(waker)) => Box::new(|| waker.wake()),
-            Kind::Ready(due, home) => return state.enqueue(due, &home),
+            Kind::Ready(due, runs_on) => return state.enqueue(due, &runs_on),
             Kind::FrameIsReady(id) => return state.offer_frame(id),
             Kind::WakesFrame(id) => {
                 let waited = state.wake_frame(id);

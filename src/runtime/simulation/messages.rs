@@ -8,7 +8,7 @@ use super::Simulation;
 use super::state::State;
 use super::trace::{Message, What};
 use crate::runtime::asks::{Edge, Who};
-use crate::task::{MessageInfo, Passage, TaskInfo};
+use crate::task::{MessageEvent, MessageInfo, TaskInfo};
 
 /// What is on its way to one actor.
 pub(super) struct Lane {
@@ -31,17 +31,20 @@ pub(super) struct Sent {
 
 impl Simulation {
     /// What becomes of a message to this actor.
-    pub(in crate::runtime) fn trace(&self, actor: TaskInfo, passage: Passage) {
-        self.state.lock().trace_message(actor, passage);
+    pub(in crate::runtime) fn trace(&self, actor: TaskInfo, event: MessageEvent) {
+        self.state.lock().trace_message(actor, event);
     }
 }
 
 impl State {
-    fn trace_message(&mut self, actor: TaskInfo, passage: Passage) {
+    fn trace_message(&mut self, actor: TaskInfo, event: MessageEvent) {
         let id = actor.id();
         let begins = matches!(
-            passage,
-            Passage::Sent(_) | Passage::Arrived | Passage::AwaitsRoom(..) | Passage::FromSource(_)
+            event,
+            MessageEvent::Sent(_)
+                | MessageEvent::Arrived
+                | MessageEvent::AwaitsRoom(..)
+                | MessageEvent::FromSource(_)
         );
         if !begins && !self.lanes.contains_key(&id) {
             // The actor has ended, or the message is from before there was a trace.
@@ -57,8 +60,8 @@ impl State {
             from: running,
             key,
         };
-        let event = match passage {
-            Passage::Sent(info) => {
+        let event = match event {
+            MessageEvent::Sent(info) => {
                 // While anybody waits nobody else is let in, so these were before.
                 self.sends_waiting -= lane.let_in(u64::MAX);
                 let sent = born(info, None);
@@ -66,7 +69,7 @@ impl State {
                 lane.accepted.push_back(sent);
                 What::Sends(message, to)
             }
-            Passage::Arrived => {
+            MessageEvent::Arrived => {
                 let Some(sent) = self.arriving.take() else {
                     return;
                 };
@@ -74,7 +77,7 @@ impl State {
                 lane.accepted.push_back(sent);
                 What::Arrives(message, to)
             }
-            Passage::AwaitsRoom(info, key) => {
+            MessageEvent::AwaitsRoom(info, key) => {
                 let sent = born(info, Some(key));
                 let message = sent.message.clone();
                 lane.keys.insert(key, message.number);
@@ -82,29 +85,29 @@ impl State {
                 self.sends_waiting += 1;
                 What::AwaitsRoom(message, to)
             }
-            Passage::Accepted(key) => {
+            MessageEvent::Accepted(key) => {
                 // The line is first in, first out, so those before it have come in as well.
                 if let Some(&number) = lane.keys.get(&key) {
                     self.sends_waiting -= lane.let_in(number);
                 }
                 return;
             }
-            Passage::HasPlace(key) => {
+            MessageEvent::HasPlace(key) => {
                 self.sends_waiting -= lane.leave(key);
                 return;
             }
-            Passage::GivenUp(key) => {
+            MessageEvent::GivenUp(key) => {
                 self.sends_waiting -= lane.leave(key);
                 What::GivesUp(to)
             }
-            Passage::Received => {
+            MessageEvent::Received => {
                 self.sends_waiting -= lane.let_first_in();
                 match lane.accepted.pop_front() {
                     Some(Sent { message, from, .. }) => What::Receives(message, from),
                     None => return,
                 }
             }
-            Passage::FromSource(name) => What::FromSource(name),
+            MessageEvent::FromSource(name) => What::FromSource(name),
         };
         if let What::Sends(..) | What::AwaitsRoom(..) = event {
             self.messages_born = number;

@@ -259,14 +259,14 @@ impl State {
 
     /// Keeps what has become ready, if that is an effect of the running turn, or of a task whose own effects are
     /// still to come; otherwise gives it back.
-    pub(super) fn defer_ready(&mut self, due: Due, home: &RunsOn, is_here: bool) -> Option<Due> {
+    pub(super) fn defer_ready(&mut self, due: Due, runs_on: &RunsOn, is_here: bool) -> Option<Due> {
         let own = self.runner_of(due.identity);
         let runner = match (own, self.turn) {
             (Some(own), _) if self.has_pending(own) => own,
             (_, Some(turn)) if is_here && self.has_own() => turn.runner,
             _ => return Some(due),
         };
-        self.defer_to(runner, Kind::Ready(due, home.clone()));
+        self.defer_to(runner, Kind::Ready(due, runs_on.clone()));
         None
     }
 

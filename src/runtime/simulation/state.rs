@@ -114,7 +114,7 @@ pub(super) struct Tracked {
     /// Under its number in this simulation.
     pub(super) label: TaskInfo,
     pub(super) rank: u64,
-    pub(super) home: RunsOn,
+    pub(super) runs_on: RunsOn,
     pub(super) origin: Origin,
 }
 
@@ -189,7 +189,7 @@ impl State {
         runnable: Runnable,
         task: &TaskInfo,
         again: bool,
-        home: &RunsOn,
+        runs_on: &RunsOn,
         (keep, is_here): (bool, bool),
     ) {
         let identity = identity(task);
@@ -204,7 +204,7 @@ impl State {
                 let tracked = Tracked {
                     label: label.clone(),
                     rank: self.ready.rank(),
-                    home: home.clone(),
+                    runs_on: runs_on.clone(),
                     origin,
                 };
                 self.tasks.insert(identity, tracked);
@@ -229,16 +229,16 @@ impl State {
             identity,
             age,
         };
-        if let Some(due) = self.defer_ready(due, home, is_here) {
-            self.enqueue(due, home);
+        if let Some(due) = self.defer_ready(due, runs_on, is_here) {
+            self.enqueue(due, runs_on);
         }
     }
 
     /// Puts a runnable among what is ready.
-    pub(super) fn enqueue(&mut self, due: Due, home: &RunsOn) {
+    pub(super) fn enqueue(&mut self, due: Due, runs_on: &RunsOn) {
         let tracked = self.tasks.get(&due.identity);
         let rank = tracked.map_or(0, |tracked| tracked.rank);
-        let entry = match home {
+        let entry = match runs_on {
             RunsOn::Seat(seat) => {
                 let key = seat.key();
                 self.seats.entry(key).or_default().push_back(due);
@@ -294,12 +294,12 @@ impl State {
             };
             let runner = self.runner_of(due.identity);
             let tracked = self.tasks.get(&due.identity);
-            let home = tracked.map_or(RunsOn::Workers, |tracked| tracked.home.clone());
+            let runs_on = tracked.map_or(RunsOn::Workers, |tracked| tracked.runs_on.clone());
             let label = tracked.map(|tracked| tracked.label.clone());
             let who = label.unwrap_or_else(|| due.runnable.info());
             self.count_out(due.age);
             self.begin_turn(Who::Task(who), runner);
-            return Some(Next::Task(due.runnable, home));
+            return Some(Next::Task(due.runnable, runs_on));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::park::Parker;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::task::outcome::Outcome;
-use crate::task::{Home, Runnable, Ticket};
+use crate::task::{Executor, LiveIndex, Runnable};
 
 /// With one preemption more than other models, which some of these orders need.
 fn model(f: impl Fn() + Send + Sync + 'static) {
@@ -22,7 +22,7 @@ fn model(f: impl Fn() + Send + Sync + 'static) {
     builder.check(f);
 }
 
-/// A home whose runnables lie here until somebody runs them.
+/// An executor whose runnables lie here until somebody runs them.
 #[derive(Clone)]
 struct Desk(Arc<Mutex<Vec<Runnable>>>);
 
@@ -43,16 +43,16 @@ impl Desk {
     }
 }
 
-impl Home for Desk {
+impl Executor for Desk {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         self.0.lock().push(runnable);
     }
 
-    fn track(&self, _waker: &Waker) -> Option<Ticket> {
-        Some(Ticket::new(0))
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
+        Some(LiveIndex::new(0))
     }
 
-    fn untrack(&self, _ticket: Ticket) {}
+    fn untrack(&self, _ticket: LiveIndex) {}
 
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }

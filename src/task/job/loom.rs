@@ -9,22 +9,22 @@ use ::loom::thread::spawn;
 use super::{Job, JobEnd};
 use crate::error::UnhandledFault;
 use crate::park::Parker;
-use crate::task::{Home, Runnable, Ticket};
+use crate::task::{Executor, LiveIndex, Runnable};
 
-/// A home whose runnable is run by the model.
+/// An executor whose runnable is run by the model.
 #[derive(Clone, Default)]
 struct Hand(StdArc<Mutex<Option<Runnable>>>);
 
-impl Home for Hand {
+impl Executor for Hand {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         *self.0.lock().unwrap() = Some(runnable);
     }
 
-    fn track(&self, _waker: &Waker) -> Option<Ticket> {
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
         unreachable!("a job never waits")
     }
 
-    fn untrack(&self, _ticket: Ticket) {}
+    fn untrack(&self, _ticket: LiveIndex) {}
 
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
@@ -52,10 +52,10 @@ fn job(
     Seven<impl FnOnce() -> Arc<usize> + Send + 'static>,
     Runnable,
 ) {
-    let home = Hand::default();
+    let executor = Hand::default();
     let kept = Arc::new(7);
-    let job = Job::new(&home, false, move || kept, waker);
-    let runnable = home.0.lock().unwrap().take();
+    let job = Job::new(&executor, false, move || kept, waker);
+    let runnable = executor.0.lock().unwrap().take();
     (job, runnable.expect("it was scheduled"))
 }
 

@@ -14,10 +14,12 @@ use crate::runtime::current::{self, Role};
 use crate::runtime::{Inner, RunsOn};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Process, mutant};
-use crate::task::{CellHome, Header, Home, Key, Passage, Runnable, TaskInfo, Ticket};
+use crate::task::{
+    ActorExecutor, Executor, Header, Key, LiveIndex, MessageEvent, Runnable, TaskInfo,
+};
 use crate::timers::{Clock, Timers};
 
-impl Home for Arc<Seat> {
+impl Executor for Arc<Seat> {
     fn process(&self) -> Process {
         self.runtime.process()
     }
@@ -27,8 +29,8 @@ impl Home for Arc<Seat> {
             return runnable.leave_behind();
         }
         if let Some(simulation) = self.runtime.simulation() {
-            let home = RunsOn::Seat(self.clone());
-            return simulation.push(&self.runtime, runnable, again, &home);
+            let runs_on = RunsOn::Seat(self.clone());
+            return simulation.push(&self.runtime, runnable, again, &runs_on);
         }
         let mut inbox = self.inbox.lock();
         if inbox.closed {
@@ -54,16 +56,16 @@ impl Home for Arc<Seat> {
         }
     }
 
-    fn track(&self, waker: &Waker) -> Option<Ticket> {
+    fn track(&self, waker: &Waker) -> Option<LiveIndex> {
         self.process().end_copy();
         // Acquire pairs with the Release in `end`.
         self.registry
             .track(waker, Some(0), || self.over.load(Ordering::Acquire))
     }
 
-    fn untrack(&self, ticket: Ticket) {
+    fn untrack(&self, live_index: LiveIndex) {
         self.process().end_copy();
-        self.registry.untrack(ticket);
+        self.registry.untrack(live_index);
     }
 
     fn report(&self, unhandled: &UnhandledFault<'_>) {
@@ -81,7 +83,7 @@ impl Home for Arc<Seat> {
     }
 }
 
-impl CellHome for Arc<Seat> {
+impl ActorExecutor for Arc<Seat> {
     fn enter(&self, cell: NonNull<Header>) -> bool {
         let entered = self.registry.enter(cell, Some(0));
         if entered {
@@ -125,8 +127,8 @@ impl CellHome for Arc<Seat> {
         self.runtime.is_traced()
     }
 
-    fn trace(&self, cell: TaskInfo, passage: Passage) {
-        self.runtime.trace(cell, passage);
+    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
+        self.runtime.trace(cell, event);
     }
 
     fn completed(&self, task: &TaskInfo) {

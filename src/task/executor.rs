@@ -3,8 +3,8 @@
 //! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
 //!
 //! # Invariants
-//! - O1: `schedule` may be called on a bitwise copy of a task's home, which the task keeps no longer once its
-//!   runnable is given away. So until `schedule` returns, what the home is of is kept by the thread, if none but
+//! - O1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer once its
+//!   runnable is given away. So until `schedule` returns, what the executor is of is kept by the thread, if none but
 //!   threads that keep it run its tasks, or else by a clone.
 
 use std::any::type_name;
@@ -21,7 +21,7 @@ use crate::error::UnhandledFault;
 use crate::sync::Process;
 
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see O1 for copies.
-pub trait Home: Clone + Send + Sync + 'static {
+pub trait Executor: Clone + Send + Sync + 'static {
     /// The process that has its threads; by default it has none.
     fn process(&self) -> Process {
         Process::current()
@@ -32,10 +32,10 @@ pub trait Home: Clone + Send + Sync + 'static {
 
     /// Keeps the waker of a plain task that has gone pending, to wake it when all is cancelled.
     /// `None` if that is happening: the task wakes itself, to be dropped.
-    fn track(&self, waker: &Waker) -> Option<Ticket>;
+    fn track(&self, waker: &Waker) -> Option<LiveIndex>;
 
-    /// Gives the waker up again; called once for each ticket.
-    fn untrack(&self, ticket: Ticket);
+    /// Gives the waker up again; called once for each live index.
+    fn untrack(&self, live_index: LiveIndex);
 
     /// Tells whoever wants to know of a fault that nobody joined.
     fn report(&self, unhandled: &UnhandledFault<'_>);
@@ -46,15 +46,15 @@ pub trait Home: Clone + Send + Sync + 'static {
     /// Its future is dropped, perhaps without having been run.
     fn task_dropped(&self) {}
 
-    /// Notes in a simulation whether this thread sees the end of a plain task of the home, or waits for it.
+    /// Notes in a simulation whether this thread sees the end of a plain task of the executor, or waits for it.
     fn looked_at(&self, task: Key, has_ended: bool) {
         let _ = (task, has_ended);
     }
 }
 
 /// An executor on which cells may live.
-pub trait CellHome: Home {
-    /// Puts a new cell on the list of live ones; false if the home is shutting down.
+pub trait ActorExecutor: Executor {
+    /// Puts a new cell on the list of live ones; false if the executor is shutting down.
     fn enter(&self, cell: NonNull<Header>) -> bool;
 
     /// Takes the cell off that list again; called once by each cell that entered.
@@ -63,7 +63,7 @@ pub trait CellHome: Home {
     /// Whether what has not begun will not begin any more.
     fn is_closing(&self) -> bool;
 
-    /// Counts a cell that did not end by itself, but because the home is shut down.
+    /// Counts a cell that did not end by itself, but because the executor is shut down.
     fn cancelled(&self);
 
     /// Counts messages that were accepted and never handled.
@@ -90,8 +90,8 @@ pub trait CellHome: Home {
     }
 
     /// What becomes of a message of this cell, if that is traced.
-    fn trace(&self, cell: TaskInfo, passage: Passage) {
-        let _ = (cell, passage);
+    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
+        let _ = (cell, event);
     }
 
     /// The runnable of a cell is dropped instead of being run.
@@ -121,8 +121,8 @@ impl MessageInfo {
     }
 }
 
-/// What becomes of a message, for a home that keeps a trace.
-pub enum Passage {
+/// What becomes of a message, for an executor that keeps a trace.
+pub enum MessageEvent {
     /// It was accepted at once.
     Sent(MessageInfo),
     /// One that was sent before has come into the mailbox.
@@ -141,17 +141,17 @@ pub enum Passage {
     FromSource(&'static str),
 }
 
-/// Where a home keeps a cell, or the waker of a plain task; small, since each has one.
-pub struct Ticket(NonZeroU32);
+/// Where an executor keeps a cell, or the waker of a plain task; small, since each has one.
+pub struct LiveIndex(NonZeroU32);
 
-impl Ticket {
+impl LiveIndex {
     /// How many there are.
     pub(crate) const COUNT: usize = u32::MAX as usize;
 
     pub(crate) fn new(index: usize) -> Self {
         let number = u32::try_from(index).ok().and_then(|n| n.checked_add(1));
         let number = number.and_then(NonZeroU32::new);
-        Ticket(number.expect("fewer than four thousand million tasks fit into memory"))
+        LiveIndex(number.expect("fewer than four thousand million tasks fit into memory"))
     }
 
     pub(crate) fn index(&self) -> usize {

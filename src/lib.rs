@@ -84,8 +84,11 @@ mod task;
 mod timers;
 mod waiters;
 
-mod pinned;
+mod scheduler;
+
 mod runtime;
+
+mod pinned;
 mod signal;
 pub mod time;
 
@@ -97,6 +100,12 @@ pub mod sim;
 
 #[cfg(all(test, greenroom_loom))]
 mod mutants;
+
+/// Scheduling policies: see [`policy::Policy`].
+pub mod policy {
+    pub use crate::scheduler::policy::*;
+    pub use crate::sim::Simulated;
+}
 
 #[doc(hidden)]
 pub use actor::into_actor;
@@ -110,9 +119,10 @@ pub use error::{
 };
 pub use pinned::{Hosted, Pinned, Stage};
 pub use runtime::{
-    ActorStats, Builder, KeepAlive, Observer, Runtime, ShutdownReport, Stats, WorkerStats, policy,
-    run, spawn, unblock, yield_now,
+    ActorStats, Builder, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn, unblock,
+    yield_now,
 };
+pub use scheduler::WorkerStats;
 pub use signal::ctrl_c;
 pub use task::{FallibleTask, Task};
 

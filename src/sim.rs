@@ -183,15 +183,14 @@
 //! `select_biased!`), another thread, or a file. Nothing of it may wait for another thread in a way that
 //! blocks this one, for a lock that a task holds across an `await`, or in another executor's `block_on`.
 
+mod engine;
 mod failure;
 mod inside;
 mod judged;
 mod probe;
 mod seeds;
 mod shrink;
-
-#[cfg(doc)]
-use crate::policy::Simulated;
+mod simulated;
 
 pub use failure::{Failure, Run};
 pub use inside::{note, random};
@@ -199,4 +198,6 @@ pub use judged::run;
 pub use probe::TestProbe;
 pub use seeds::{Program, explore, explore_with};
 
-pub use crate::runtime::simulation::Problem;
+pub use engine::Problem;
+#[doc(inline)]
+pub use simulated::Simulated;

@@ -21,7 +21,7 @@ pub use interval::{Interval, MissedTicks, interval};
 
 pub use crate::instant::Instant;
 use crate::park::Parker;
-use crate::runtime::current;
+use crate::runtime::context;
 use crate::sync::PerProcess;
 use crate::timers::{Armed, Clock, Kind, Timers};
 
@@ -109,7 +109,7 @@ impl Sleep {
                 // Not yet time, but it was woken: its clock was closed, so it needs another.
                 _ => self.armed = None,
             }
-            let clock = current::clock(kind).unwrap_or_else(|| TimerThread::get());
+            let clock = context::clock(kind).unwrap_or_else(|| TimerThread::get());
             self.armed = Armed::new(clock, until, kind, cx.waker())
                 .or_else(|| Armed::new(TimerThread::get(), until, kind, cx.waker()));
             if self.armed.is_some() {

@@ -16,7 +16,7 @@ use super::core::At;
 use super::deferred::{await_message, is_pending, settle};
 use super::reader::Reader;
 use crate::mailbox::Received;
-use crate::runtime::current;
+use crate::runtime::context;
 use crate::task::{MessageEvent, run};
 
 /// The future of [`Context::recv`].
@@ -141,7 +141,7 @@ impl<M> Context<M> {
             settle();
             is_over = false;
         }
-        if is_over || run::is_spent(current::is_alone) {
+        if is_over || run::is_spent(context::is_alone) {
             waker.wake_by_ref();
             return Poll::Pending;
         }

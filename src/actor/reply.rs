@@ -20,8 +20,8 @@ use super::sending::SendFuture;
 use crate::contain::contain;
 use crate::error::{AskError, TellError};
 use crate::lock::Half;
-use crate::runtime::asks::{self, Listing};
-use crate::runtime::current;
+use crate::runtime::context;
+use crate::runtime::deadlock::{self, Listing};
 use crate::sync::{Process, mutant};
 use crate::task::run;
 use crate::time::Sleep;
@@ -114,7 +114,7 @@ enum Told {
 fn wake_or_drop<T>(unneeded: Slot<T>, told: Told) {
     match told {
         Told::Later(waker) => {
-            let _ = current::simulated(|simulation, inner| simulation.defer_answer(inner, waker));
+            let _ = context::simulated(|simulation, inner| simulation.defer_answer(inner, waker));
             contain(|| drop(unneeded));
         }
         Told::Nobody => contain(|| drop(unneeded)),
@@ -138,9 +138,9 @@ fn settle_listed<T>(
     };
     if let (Slot::Listed(listing), Slot::Dropped) = (&*slot, &outcome) {
         let key = listing.key();
-        let _ = current::simulated(|simulation, _| simulation.reply_dropped(key));
+        let _ = context::simulated(|simulation, _| simulation.reply_dropped(key));
     }
-    let number = current::simulated(|simulation, _| simulation.next_effect()).flatten();
+    let number = context::simulated(|simulation, _| simulation.next_effect()).flatten();
     let (outcome, told) = match (number, outcome) {
         (Some(number), Slot::Answered(answer)) => {
             let deferred = Slot::Deferred(Some(answer), number);
@@ -252,7 +252,7 @@ fn hear_rare<T>(settled: Slot<T>) -> Result<T, AskError> {
             .leave(&mut None)
             .map_or(AskError::NoReply, AskError::Deadlock)),
         Slot::Deferred(answer, number) => {
-            let _ = current::simulated(|simulation, inner| simulation.settle_answer(inner, number));
+            let _ = context::simulated(|simulation, inner| simulation.settle_answer(inner, number));
             answer.ok_or(AskError::NoReply)
         }
         _ => Err(AskError::NoReply),
@@ -267,7 +267,7 @@ impl<T> Drop for Answer<T> {
         if self.process.is_current() {
             // The reply is seen to be unwanted after what this turn did before. In a run that has failed the holder of
             // the reply is still to be found.
-            let stays = current::simulated(|simulation, inner| {
+            let stays = context::simulated(|simulation, inner| {
                 simulation.settle_own(inner);
                 simulation.has_failed()
             });
@@ -345,8 +345,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         {
             let process = lead.checked_process();
             this.deadline.set(this.patience.map(crate::time::sleep));
-            let time_out = this.deadline.as_ref().get_ref().as_ref();
-            let listing = asks::list(time_out, || (run::actor(), lead.live().info()));
+            let deadline = this.deadline.as_ref().get_ref().as_ref();
+            let has_time_out = deadline.is_some_and(Sleep::ends);
+            let listing = deadlock::list(has_time_out, || (run::actor(), lead.live().info()));
             kind = listing.as_ref().map_or(kind, Listing::kind);
             let (theirs, ours) = Half::pair(listing.map_or(Slot::Open(None), Slot::Listed));
             // First, so that the slot is left as it should be if the question panics.

@@ -15,8 +15,8 @@ use super::context::Context;
 use super::core::{At, Core, Options};
 use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
-use crate::pinned::{Pinned, Seat, Stage};
-use crate::runtime::{Inner, Runtime, current};
+use crate::pinned::{Pinned, PinnedThread, Stage};
+use crate::runtime::{Inner, Runtime, context};
 use crate::task::ActorExecutor;
 
 /// An actor that is about to be spawned: the function or closure, and its options.
@@ -337,7 +337,7 @@ impl Place for Current {
     type Kept = ();
 
     fn executor(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Inner>, ()), SpawnProblem> {
-        let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
+        let runtime = context::runtime().ok_or(SpawnProblem::NoRuntime)?;
         judge(&runtime, priority)?;
         Ok((runtime, ()))
     }
@@ -354,40 +354,48 @@ impl Place for &Runtime {
 }
 
 impl Place for &Pinned {
-    type Executor = Arc<Seat>;
+    type Executor = Arc<PinnedThread>;
     type Kept = ();
 
-    fn executor(&self, _: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
-        judge(self.seat().runtime(), priority)?;
-        Ok((self.seat().clone(), ()))
+    fn executor(
+        &self,
+        _: Option<&str>,
+        priority: u8,
+    ) -> Result<(Arc<PinnedThread>, ()), SpawnProblem> {
+        judge(self.thread().runtime(), priority)?;
+        Ok((self.thread().clone(), ()))
     }
 }
 
 impl Place for &Stage {
-    type Executor = Arc<Seat>;
+    type Executor = Arc<PinnedThread>;
     type Kept = ();
 
-    fn executor(&self, name: Option<&str>, priority: u8) -> Result<(Arc<Seat>, ()), SpawnProblem> {
+    fn executor(
+        &self,
+        name: Option<&str>,
+        priority: u8,
+    ) -> Result<(Arc<PinnedThread>, ()), SpawnProblem> {
         let pinned: &Pinned = self;
         pinned.executor(name, priority)
     }
 }
 
 impl Place for Detached {
-    type Executor = Arc<Seat>;
+    type Executor = Arc<PinnedThread>;
     type Kept = Pinned;
 
     fn executor(
         &self,
         name: Option<&str>,
         priority: u8,
-    ) -> Result<(Arc<Seat>, Pinned), SpawnProblem> {
-        let runtime = current::runtime().ok_or(SpawnProblem::NoRuntime)?;
+    ) -> Result<(Arc<PinnedThread>, Pinned), SpawnProblem> {
+        let runtime = context::runtime().ok_or(SpawnProblem::NoRuntime)?;
         // Before there is a thread.
         judge(&runtime, priority)?;
         let own = Pinned::start_detached(&runtime, name)
             .map_err(|error| SpawnProblem::Thread(error.kind()))?;
-        Ok((own.seat().clone(), own))
+        Ok((own.thread().clone(), own))
     }
 }
 

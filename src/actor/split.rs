@@ -27,7 +27,7 @@ use super::spawn::{ActorBuilder, shown};
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Doom, Flags};
-use crate::runtime::{Inner, current, print_fault};
+use crate::runtime::{Inner, context, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo};
 
@@ -75,7 +75,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         let (parts, options) = self.take_apart();
         let outside = Arc::new(Outside {
             place: Mutex::new(Place::default()),
-            runtime: current::runtime().filter(|runtime| runtime.simulation().is_some()),
+            runtime: context::runtime().filter(|runtime| runtime.is_simulated()),
         });
         let Ok(core) = cell::new(outside.clone(), parts, options) else {
             unreachable!("nobody closes this executor")
@@ -226,7 +226,7 @@ impl Executor for Arc<Outside> {
         if !unhandled.is_source {
             return;
         }
-        match self.runtime.clone().or_else(current::runtime) {
+        match self.runtime.clone().or_else(context::runtime) {
             Some(runtime) => runtime.report(unhandled),
             None => print_fault(unhandled),
         }
@@ -257,11 +257,9 @@ impl ActorExecutor for Arc<Outside> {
     }
 
     fn completed(&self, task: &TaskInfo) {
-        let simulation = self
-            .runtime
-            .as_ref()
-            .and_then(|runtime| runtime.simulation());
-        simulation.inspect(|simulation| simulation.completed(task));
+        let runtime = self.runtime.as_ref();
+        let simulator = runtime.and_then(|runtime| runtime.simulator());
+        simulator.inspect(|simulator| simulator.completed(task));
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::seat::{Kept, Seat};
+use super::local::PinnedLocal;
+use super::thread::{Kept, PinnedThread};
 use crate::contain::contain;
 use crate::error::HostFault;
 use crate::task::{Job, JobEnd};
@@ -36,13 +37,13 @@ struct Hold {
 }
 
 impl<T: 'static> Hosted<T> {
-    /// Keeps `value` on the thread this is called on, which is `seat`'s.
-    pub(super) fn new(seat: &Arc<Seat>, value: T) -> Self {
-        let key = Seat::with_local(|local| local.insert(Rc::new(RefCell::new(value))));
+    /// Keeps `value` on the thread this is called on, which is `pinned thread`'s.
+    pub(super) fn new(thread: &Arc<PinnedThread>, value: T) -> Self {
+        let key = PinnedLocal::with(|local| local.insert(Rc::new(RefCell::new(value))));
         Hosted {
             value: Arc::new(Hold {
                 key,
-                kept: Kept::new(seat),
+                kept: Kept::new(thread),
             }),
             _value: PhantomData,
         }
@@ -86,17 +87,17 @@ impl<T: 'static> Hosted<T> {
         R: Send + 'static,
     {
         let key = self.value.key;
-        let seat = self.value.kept.seat();
+        let thread = self.value.kept.thread();
         let mut job = Some(move || {
-            let value = Seat::with_local(|local| local.get(key))?;
+            let value = PinnedLocal::with(|local| local.get(key))?;
             Some(call(value.downcast_ref()?))
         });
         let mut sent: Option<Job<_, _, _>> = None;
         let end = poll_fn(|cx| match &mut sent {
-            _ if !seat.runtime().is_here() => Poll::Ready(JobEnd::Lost),
+            _ if !thread.runtime().is_here() => Poll::Ready(JobEnd::Lost),
             Some(job) => Pin::new(job).poll(cx),
             None => {
-                sent = job.take().map(|job| seat.send(job, cx.waker().clone()));
+                sent = job.take().map(|job| thread.send(job, cx.waker().clone()));
                 Poll::Pending
             }
         });
@@ -110,12 +111,12 @@ impl<T: 'static> Hosted<T> {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.kept.seat().runtime().is_here() {
+        if !self.kept.thread().runtime().is_here() {
             return;
         }
         let key = self.key;
-        Seat::spawn(self.kept.seat(), move || async move {
-            let value: Option<Rc<dyn Any>> = Seat::with_local(|local| local.remove(key));
+        PinnedThread::spawn(self.kept.thread(), move || async move {
+            let value: Option<Rc<dyn Any>> = PinnedLocal::with(|local| local.remove(key));
             contain(|| drop(value));
         })
         .detach();
@@ -134,7 +135,7 @@ impl<T> Clone for Hosted<T> {
 impl<T> fmt::Debug for Hosted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hosted")
-            .field("on", &self.value.kept.seat().name())
+            .field("on", &self.value.kept.thread().name())
             .finish()
     }
 }

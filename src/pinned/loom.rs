@@ -11,25 +11,24 @@ use std::task::{Context, Wake, Waker};
 
 use ::loom::thread::{JoinHandle, spawn};
 
-use super::Seat;
-use super::local::Local;
-use super::seat::Kind;
+use super::local::PinnedLocal;
+use super::thread::{Kind, PinnedThread};
 use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
-use crate::runtime::{Inner, Runtime};
+use crate::runtime::{HostThread, Inner, Runtime};
 use crate::task::Executor;
 
 /// A pinned thread that this model starts itself.
-fn start_seat(inner: &Arc<Inner>, kind: Kind) -> (Arc<Seat>, JoinHandle<()>) {
-    let seat = Arc::new(Seat::new(inner, String::new(), kind));
-    inner.rise();
-    let own = seat.clone();
+fn start_pinned(inner: &Arc<Inner>, kind: Kind) -> (Arc<PinnedThread>, JoinHandle<()>) {
+    let pinned = Arc::new(PinnedThread::new(inner, String::new(), kind));
+    inner.inc_activity();
+    let own = pinned.clone();
     let thread = spawn(move || own.serve());
-    (seat, thread)
+    (pinned, thread)
 }
 
-fn push_to(seat: &Arc<Seat>, body: impl FnOnce() + 'static) -> Arc<Fate> {
+fn push_to(pinned: &Arc<PinnedThread>, body: impl FnOnce() + 'static) -> Arc<Fate> {
     let (runnable, fate) = token(body);
-    seat.schedule(runnable, false);
+    pinned.schedule(runnable, false);
     fate
 }
 
@@ -38,9 +37,9 @@ fn push_to(seat: &Arc<Seat>, body: impl FnOnce() + 'static) -> Arc<Fate> {
 fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (seat, thread) = start_seat(&inner, Kind::Own);
-        let (own, kept) = (inner.clone(), seat.clone());
-        let fate = push_to(&seat, move || {
+        let (pinned, thread) = start_pinned(&inner, Kind::Own);
+        let (own, kept) = (inner.clone(), pinned.clone());
+        let fate = push_to(&pinned, move || {
             let ending = own.clone();
             push(&own, move || end(&ending));
             // Nothing else keeps the thread.
@@ -57,9 +56,9 @@ fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle
 fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (seat, thread) = start_seat(&inner, Kind::Own);
+        let (pinned, thread) = start_pinned(&inner, Kind::Own);
         let workers = start(&inner);
-        let (own, kept) = (inner.clone(), seat.clone());
+        let (own, kept) = (inner.clone(), pinned.clone());
         let fate = push(&inner, move || {
             let inside = kept.clone();
             push_to(&kept, move || inside.let_go());
@@ -76,17 +75,17 @@ fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle
 fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let seat = Arc::new(Seat::new(&inner, String::new(), Kind::Own));
-        let fate = push_to(&seat, || {});
-        let own = seat.clone();
+        let pinned = Arc::new(PinnedThread::new(&inner, String::new(), Kind::Own));
+        let fate = push_to(&pinned, || {});
+        let own = pinned.clone();
         let thread = spawn(move || {
-            let local = Local::new(&own);
+            let local = PinnedLocal::new(&own);
             own.pop(&local).expect("it was pushed").run();
             own.is_closing_down()
         });
-        seat.close();
-        seat.stop_cells();
-        let left = seat.before();
+        pinned.close();
+        pinned.stop_cells();
+        let left = pinned.before();
         let tells = thread.join().unwrap();
         assert!(left == 0 || tells, "nobody tells the shutdown");
         assert_eq!(fate.of(), (1, 0), "run once");
@@ -94,12 +93,12 @@ fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
 }
 
 /// Has something run on the pinned thread, which ends with that.
-struct Brings(Arc<Seat>);
+struct Brings(Arc<PinnedThread>);
 
 impl Wake for Brings {
     fn wake(self: Arc<Self>) {
-        let seat = self.0.clone();
-        push_to(&self.0, move || seat.let_go());
+        let pinned = self.0.clone();
+        push_to(&self.0, move || pinned.let_go());
     }
 }
 
@@ -109,10 +108,10 @@ impl Wake for Brings {
 fn model_52_what_its_going_idle_brings_to_a_pinned_thread_is_run() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (seat, thread) = start_seat(&inner, Kind::Own);
+        let (pinned, thread) = start_pinned(&inner, Kind::Own);
         let runtime = Runtime::not_counting(inner);
         let hold = runtime.keep_alive();
-        let waker = Waker::from(Arc::new(Brings(seat)));
+        let waker = Waker::from(Arc::new(Brings(pinned)));
         let mut quiescent = pin!(runtime.quiescent());
         let polled = quiescent.as_mut().poll(&mut Context::from_waker(&waker));
         assert!(polled.is_pending(), "it is held");

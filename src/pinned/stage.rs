@@ -8,13 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Pinned;
 use super::call::Call;
-use super::local::Local;
-use super::seat::{Kind, Seat};
+use super::handle::Pinned;
+use super::local::PinnedLocal;
+use super::thread::{Kind, PinnedThread};
 use crate::instant::Instant;
-use crate::runtime::current::{self, Place, Role};
-use crate::runtime::{Builder, Inner, Runtime};
+use crate::runtime::context;
+use crate::runtime::{Builder, HostContext, Inner, Runtime};
 
 /// The calling thread as a pinned thread, for a program that has a loop of its own there: a GUI, a game,
 /// a device.
@@ -87,10 +87,10 @@ use crate::runtime::{Builder, Inner, Runtime};
 pub struct Stage {
     pinned: Pinned,
     /// It makes this `!Send`.
-    local: Rc<Local>,
+    local: Rc<PinnedLocal>,
 }
 
-// As for `Seat`.
+// As for `PinnedThread`.
 impl UnwindSafe for Stage {}
 impl RefUnwindSafe for Stage {}
 
@@ -113,7 +113,7 @@ impl Pinned {
     /// ```
     #[track_caller]
     pub fn here() -> Stage {
-        let runtime = current::runtime();
+        let runtime = context::runtime();
         Stage::new(&runtime.unwrap_or_else(Builder::hidden))
     }
 }
@@ -135,23 +135,20 @@ impl Stage {
     #[track_caller]
     fn new(runtime: &Arc<Inner>) -> Stage {
         runtime.check_process();
-        if runtime.simulation().is_some() {
+        if runtime.is_simulated() {
             panic!(
                 "a stage of a simulated runtime, which has one thread for all: use `spawn_pinned`"
             );
         }
-        if let Some(why) = current::has_no_room() {
+        if let Some(why) = context::has_no_room() {
             panic!("a stage on {why}");
         }
         let name = std::thread::current().name().unwrap_or("stage").to_owned();
-        let seat = Arc::new(Seat::new(runtime, name, Kind::Stage(Call::new())));
-        // As long as it lives it counts as work.
-        runtime.rise();
-        runtime.seats.enter(&seat);
-        let local = Rc::new(Local::new(&seat));
-        current::set_stage(Some(local.clone()));
+        let thread = PinnedThread::start_here(runtime, name, Kind::Stage(Call::new()));
+        let local = Rc::new(PinnedLocal::new(&thread));
+        context::set_stage(Some(local.clone()));
         Stage {
-            pinned: Pinned { seat },
+            pinned: Pinned { thread },
             local,
         }
     }
@@ -159,9 +156,9 @@ impl Stage {
     /// # Panics
     /// In a child of a `fork`, if it is a stage of the parent's.
     #[track_caller]
-    fn seat(&self) -> &Seat {
-        self.local.runtime().check_process();
-        &self.local.seat
+    fn thread(&self) -> &PinnedThread {
+        self.local.thread.runtime().check_process();
+        &self.local.thread
     }
 
     /// Runs what is ready now, each once, and returns how much that was.
@@ -170,8 +167,8 @@ impl Stage {
     /// called. Timers that are over are fired first.
     #[track_caller]
     pub fn run_ready(&self) -> usize {
-        self.seat().call().take_back();
-        self.local.run_ready()
+        self.thread().call().take_back();
+        HostContext::run_ready(&*self.local)
     }
 
     /// Runs what is ready, also what becomes so meanwhile, for as long as `budget`; returns how much that
@@ -182,10 +179,10 @@ impl Stage {
     #[track_caller]
     pub fn run_ready_for(&self, budget: Duration) -> usize {
         let end = Instant::now().checked_add(budget);
-        self.seat().call().take_back();
+        self.thread().call().take_back();
         self.local.run(|_| {
             let now = Instant::now();
-            self.seat().timers.fire(now);
+            self.thread().timers.fire(now);
             end.is_none_or(|end| now < end)
         })
     }
@@ -198,9 +195,9 @@ impl Stage {
     /// under way on another thread just then may end after that.
     #[track_caller]
     pub fn on_wake(&self, interrupt: impl Fn() + Send + Sync + 'static) {
-        let call = self.seat().call();
+        let call = self.thread().call();
         call.set(Some(Arc::new(interrupt)));
-        if self.seat().is_wanted() {
+        if self.thread().is_wanted() {
             call.call();
         }
     }
@@ -209,9 +206,9 @@ impl Stage {
     /// earliest deadline of the tasks here. `None` if they wait for others only.
     #[track_caller]
     pub fn next_deadline(&self) -> Option<Instant> {
-        match self.seat().is_wanted() {
+        match self.thread().is_wanted() {
             true => Some(Instant::now()),
-            false => self.seat().timers.next(),
+            false => self.thread().timers.next(),
         }
     }
 
@@ -222,91 +219,9 @@ impl Stage {
     /// In a task of the stage. A panic of the future goes through.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let runtime = Runtime::not_counting(self.seat().runtime().clone());
-        runtime.block_on_at(Some(&self.local), future)
-    }
-}
-
-impl Seat {
-    /// How the loop of its stage is interrupted.
-    fn call(&self) -> &Call {
-        match &self.kind {
-            Kind::Stage(call) => call,
-            Kind::Own | Kind::Detached => unreachable!("nobody else lets a thread run"),
-        }
-    }
-}
-
-impl Local {
-    /// (W1) Before it is let run: what comes from now on is called for again.
-    pub(crate) fn take_call_back(&self) {
-        self.seat.call().take_back();
-    }
-
-    /// As [`Stage::run_ready`], which is called for first.
-    pub(crate) fn run_ready(&self) -> usize {
-        let mut ready = None;
-        // Asked when the timers were fired: what those have woken is ready as well.
-        self.run(|ran| ran < *ready.get_or_insert_with(|| self.seat.queued()))
-    }
-
-    /// Runs what is ready as long as that goes on, which is told how much that was; says how much.
-    fn run(&self, mut goes_on: impl FnMut(usize) -> bool) -> usize {
-        let seat = &*self.seat;
-        let place = Place::new(seat.runtime(), Role::Pinned(self));
-        let _entered = place.enter();
-        seat.timers.fire(Instant::now());
-        let mut ran = 0;
-        while !seat.is_over() && goes_on(ran) {
-            let Some(runnable) = seat.pop(self) else {
-                break;
-            };
-            seat.turn(&place, runnable);
-            ran += 1;
-        }
-        if seat.is_over() {
-            self.end_at(&place);
-        }
-        if seat.is_closing_down() {
-            seat.runtime().leave_seat();
-        }
-        if seat.queued() > 0 {
-            seat.call().call();
-        }
-        ran
-    }
-
-    /// Drops all that is there, if that was not done.
-    pub(crate) fn end(&self) {
-        let place = Place::new(self.seat.runtime(), Role::Pinned(self));
-        let _entered = place.enter();
-        self.end_at(&place);
-    }
-
-    fn end_at(&self, place: &Place<'_>) {
-        if self.is_in_turn() {
-            // What runs can't be dropped: whoever lets it run ends the rest after that.
-            self.seat.close();
-            self.seat.finish();
-        } else if !self.is_ending.replace(true) {
-            self.seat.end(self, place);
-        }
-    }
-
-    /// Whether this is called in a turn of something that lives there.
-    fn is_in_turn(&self) -> bool {
-        current::outward(|places| {
-            let mut running = places.filter(|place| place.running.get().is_some());
-            running.any(|place| {
-                matches!(place.role.get(),
-                    Role::Pinned(local) if Arc::ptr_eq(&local.seat, &self.seat))
-            })
-        })
-    }
-
-    /// How long this thread may park.
-    pub(crate) fn until_next(&self) -> Option<Duration> {
-        self.seat.timers.until_next()
+        let runtime = Runtime::not_counting(self.thread().runtime().clone());
+        let local: Rc<dyn HostContext> = self.local.clone();
+        runtime.block_on_at(Some(&local), future)
     }
 }
 
@@ -315,15 +230,14 @@ impl Drop for Stage {
         if !self.local.runtime().is_here() {
             // What lives there is left as it is.
             std::mem::forget(self.local.clone());
-            return current::set_stage(None);
+            return context::set_stage(None);
         }
         // It may hold the stage's own `Pinned`.
-        self.seat().call().set(None);
+        self.thread().call().set(None);
         self.local.end();
-        current::set_stage(None);
-        let (seat, runtime) = (&self.local.seat, self.local.runtime());
-        runtime.seats.leave(seat);
-        runtime.fall();
+        context::set_stage(None);
+        self.local.thread.leave();
+        self.local.runtime().dec_activity();
     }
 }
 

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Runtime;
-use super::chosen::{self, Choice};
+use super::context;
+use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
-use super::policy::{Policy, Stealing};
-use super::worker::work;
+use super::options::{OnFault, Options, print_fault};
+use super::simulator::Simulator;
+use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
+use crate::scheduler::policy::{Policy, Stealing};
+use crate::scheduler::{self, Choice, Scheduler};
 use crate::sync::Process;
 use crate::task::run::BATCH;
 
@@ -20,26 +23,6 @@ pub(crate) const WORKERS_MAX: usize = 1024;
 const PRIORITIES: u8 = 7;
 /// How long `shutdown` waits for actors by default.
 const GRACE: Duration = Duration::from_secs(5);
-
-type OnFault = Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>;
-
-/// What a runtime was built with.
-pub(crate) struct Options {
-    pub(crate) workers: usize,
-    pub(crate) batch: u32,
-    /// The user has chosen that.
-    pub(crate) is_batch_chosen: bool,
-    pub(crate) priorities: u8,
-    pub(crate) thread_name: String,
-    pub(crate) grace: Duration,
-    pub(crate) on_fault: OnFault,
-    pub(super) observer: Option<Arc<dyn Observer>>,
-    pub(crate) detect_deadlocks: bool,
-    /// It is never the current one.
-    pub(crate) hidden: bool,
-    /// The one that has its threads.
-    pub(crate) process: Process,
-}
 
 /// The options of a [`Runtime`]; all are judged by [`build`](Builder::build).
 ///
@@ -84,7 +67,7 @@ impl Builder {
     /// How workers share their work, by default [`policy::Stealing`](crate::policy::Stealing).
     /// [`policy::Simulated`](crate::policy::Simulated) makes a runtime without workers, for tests.
     pub fn policy(mut self, policy: impl Policy) -> Self {
-        self.policy = chosen::choose(policy);
+        self.policy = scheduler::choose(policy);
         self
     }
 
@@ -228,25 +211,22 @@ impl Builder {
     /// [`BuildError::Impossible`] names an option, its value and its limit;
     /// [`BuildError::Thread`] says that the system did not start a thread. Then no thread is left.
     pub fn build(self) -> Result<Runtime, BuildError> {
-        let (options, policy) = self.judge()?;
-        let impossible = |reason| BuildError::Impossible {
-            option: "policy",
-            reason,
-        };
-        let inner = Arc::new(Inner::new(options, policy).map_err(impossible)?);
+        let (options, scheduler, simulator) = self.judge()?;
+        let inner = Arc::new(Inner::new(options, scheduler, simulator));
         let runtime = Runtime::counting(inner.clone());
         // The thread that builds a simulated runtime is its only one.
-        let threads = match inner.simulation() {
-            None => inner.options().workers,
-            Some(_) => 0,
+        let threads = if inner.is_simulated() {
+            0
+        } else {
+            inner.options().workers
         };
         for index in 0..threads {
             let own = inner.clone();
             let name = format!("{}-{index}", inner.options().thread_name);
-            let thread = inner.blocking.crew.start(name, move || work(&own, index));
+            let thread = inner.threads.start(name, move || work(&own, index));
             if let Err(source) = thread {
                 let (workers, started) = (inner.options().workers, index);
-                inner.closing.expect_workers(started);
+                inner.shutdown.expect_workers(started);
                 drop(runtime);
                 return Err(BuildError::Thread {
                     workers,
@@ -255,44 +235,48 @@ impl Builder {
                 });
             }
         }
-        inner.closing.expect_workers(threads);
+        inner.shutdown.expect_workers(threads);
         Ok(runtime)
     }
 
     /// A runtime that is nobody's, for a stage of none: without threads, and never the current one.
     pub(crate) fn hidden() -> Arc<Inner> {
-        let Ok((options, policy)) = Builder::new().workers(1).judge() else {
+        let Ok((options, scheduler, _)) = Builder::new().workers(1).judge() else {
             unreachable!("the defaults are possible")
         };
         let options = Options {
             hidden: true,
             ..options
         };
-        let hidden = Inner::new(options, policy);
-        Arc::new(hidden.expect("the default policy goes with any runtime"))
+        Arc::new(Inner::new(options, scheduler, None))
     }
 
-    fn judge(self) -> Result<(Options, Box<dyn Choice>), BuildError> {
+    fn judge(mut self) -> Result<(Options, Scheduler, Option<Box<dyn Simulator>>), BuildError> {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or_else(|| cores().min(WORKERS_MAX));
-        let impossible = |option, reason| Err(BuildError::Impossible { option, reason });
+        let impossible = |option, reason| BuildError::Impossible { option, reason };
         if !(1..=WORKERS_MAX).contains(&workers) {
             let reason = format!("is {workers}, but must be from 1 to {WORKERS_MAX}");
-            return impossible("workers", reason);
+            return Err(impossible("workers", reason));
         }
+        context::watch_forks();
         let is_batch_chosen = self.batch.is_some();
         let batch = match self.batch.map_or(Ok(BATCH), u32::try_from) {
             Ok(batch) if batch > 0 => batch,
             _ => {
                 let wanted = self.batch.unwrap_or_default();
                 let reason = format!("is {wanted}, but must be from 1 to {}", u32::MAX);
-                return impossible("batch", reason);
+                return Err(impossible("batch", reason));
             }
         };
         if let Some(at) = self.thread_name.find('\0') {
             let reason = format!("has a NUL at byte {at}, which a thread's name cannot have");
-            return impossible("thread_name", reason);
+            return Err(impossible("thread_name", reason));
         }
+        let simulator = self.policy.elsewhere().map(|simulator| {
+            let simulator = simulator.downcast::<Box<dyn Simulator>>();
+            *simulator.expect("what runs elsewhere is a simulation")
+        });
         let Builder {
             priorities,
             thread_name,
@@ -303,9 +287,14 @@ impl Builder {
             detect_deadlocks,
             ..
         } = self;
+        let scheduler = match simulator {
+            Some(_) => Ok(Scheduler::elsewhere()),
+            None => Scheduler::new(policy, workers, priorities),
+        };
+        let scheduler = scheduler.map_err(|reason| impossible("policy", reason))?;
         let options = Options {
             // Any number is one.
-            workers: if policy.is_simulated() { 1 } else { workers },
+            workers: if simulator.is_some() { 1 } else { workers },
             batch,
             is_batch_chosen,
             priorities,
@@ -314,10 +303,25 @@ impl Builder {
             on_fault,
             hidden: false,
             process: Process::current(),
-            detect_deadlocks: detect_deadlocks || policy.is_simulated(),
+            detect_deadlocks: detect_deadlocks || simulator.is_some(),
             observer,
         };
-        Ok((options, policy))
+        Ok((options, scheduler, simulator))
+    }
+}
+
+impl Runtime {
+    /// The options of a new runtime.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// A runtime with the default options.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn new() -> Result<Runtime, BuildError> {
+        Runtime::builder().build()
     }
 }
 
@@ -332,18 +336,4 @@ impl std::fmt::Debug for Builder {
             .field("detect_deadlocks", &self.detect_deadlocks)
             .finish_non_exhaustive()
     }
-}
-
-/// The default of [`Builder::on_fault`].
-pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
-    let end = if unhandled.is_source {
-        ""
-    } else {
-        ", and nobody joined it"
-    };
-    // Not `eprintln!`, which panics where stderr is closed.
-    let _ = std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("greenroom: {unhandled}{end}\n"),
-    );
 }

@@ -4,7 +4,7 @@
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
-use super::Runtime;
+use super::handle::Runtime;
 use crate::contain::drop_refused;
 
 /// The runtime as `futures::task::Spawn`, for code that is given any executor.
@@ -36,7 +36,7 @@ impl Spawn for Runtime {
     /// # Errors
     /// As [`spawn_obj`](Spawn::spawn_obj).
     fn status(&self) -> Result<(), SpawnError> {
-        if self.inner.closing.has_begun() || !self.inner.is_here() {
+        if self.inner.shutdown.has_begun() || !self.inner.is_here() {
             return Err(SpawnError::shutdown());
         }
         Ok(())

@@ -10,9 +10,8 @@ mod ending;
 mod leaving;
 mod nested;
 mod outside;
-mod queues;
+mod parking;
 mod quiescence;
-mod rest;
 mod stuck;
 mod tasks;
 mod waiting;
@@ -25,13 +24,13 @@ use std::time::Duration;
 
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 
-use super::builder::Options;
-use super::chosen::{Choice, Chosen};
 use super::inner::Inner;
-use super::policy::{Setup, Stealing};
-use super::queues::Queues;
-use super::sleep::WATCH;
-use super::worker::work;
+use super::options::Options;
+use super::worker_thread::work;
+use crate::scheduler::policy::{Setup, Stealing};
+use crate::scheduler::queues::Queues;
+use crate::scheduler::sleep::WATCH;
+use crate::scheduler::{Choice, PolicyImpl, Scheduler};
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Process, UnsafeCell};
 use crate::task::{Executor, Header, Label, Runnable, TaskInfo, VTable};
@@ -45,8 +44,8 @@ pub(crate) fn runtime(workers: usize) -> Arc<Inner> {
 struct Uncounted;
 
 impl Choice for Uncounted {
-    fn start(self: Box<Self>, mut setup: Setup) -> Result<Chosen, String> {
-        setup.pulse = None;
+    fn start(self: Box<Self>, mut setup: Setup) -> Result<PolicyImpl, String> {
+        setup.activity = None;
         Box::new(Stealing::default()).start(setup)
     }
 }
@@ -65,15 +64,16 @@ fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
         on_fault: Arc::new(|_| {}),
         observer: None,
     };
-    let inner = Inner::new(options, policy);
-    Arc::new(inner.expect("the default policy goes with any runtime"))
+    let scheduler = Scheduler::new(policy, workers, 0);
+    let scheduler = scheduler.expect("the default policy goes with any runtime");
+    Arc::new(Inner::new(options, scheduler, None))
 }
 
 /// Its queues.
 fn queues(inner: &Inner) -> &Queues {
-    match &inner.policy {
-        Chosen::Stealing(stealing) => &stealing.queues,
-        Chosen::Other(_) | Chosen::Simulated(_) => {
+    match &inner.scheduler.policy {
+        PolicyImpl::Stealing(stealing) => &stealing.queues,
+        PolicyImpl::Other(_) | PolicyImpl::Elsewhere => {
             unreachable!("the models run the default policy")
         }
     }
@@ -124,8 +124,8 @@ fn model_from_explore(model: impl Fn() + Send + Sync + 'static) {
 
 /// Lets the workers end, without what else belongs to a shutdown.
 pub(crate) fn end(inner: &Inner) {
-    inner.closing.finish();
-    inner.policy.interrupt();
+    inner.shutdown.finish();
+    inner.scheduler.interrupt();
 }
 
 /// Something that happens once and is waited for, as user code blocks its thread.

@@ -9,18 +9,18 @@
 use std::sync::Arc;
 
 use super::blocking;
-use super::chosen::Local;
-use super::current::{self, Place, Role};
+use super::context::{self, Role, ThreadContext};
+use crate::scheduler::WorkerLocal;
 use crate::sync::mutant;
 use crate::timers::Clock;
 
 /// Makes this thread one that may wait, and gives the timers that nobody else looks at meanwhile;
 /// or says why it must not wait.
 pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
-    let made = current::outward(|places| {
-        let places = places.filter(|place| place.runtime.is_here());
-        let mut judged = places.filter_map(|place| match place.role.get() {
-            Role::Worker(local) => Some(give_away(place, local).map(|()| None)),
+    let made = context::outward(|contexts| {
+        let contexts = contexts.filter(|context| context.runtime.is_here());
+        let mut judged = contexts.filter_map(|context| match context.role.get() {
+            Role::Worker(local) => Some(give_away(context, local).map(|()| None)),
             Role::Pinned(local) if local.is_detached() => Some(Ok(Some(local.clock()))),
             Role::Pinned(_) => Some(Err(
                 "`block_on` was called in a task of a pinned thread, whose tasks could run \
@@ -36,30 +36,30 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
 
 /// Another thread goes on in the worker's place; this one goes to those for blocking calls when
 /// its turn ends.
-fn give_away<'a>(place: &Place<'a>, local: &'a Local<'a>) -> Result<(), String> {
-    let runtime = place.runtime;
-    if runtime.is_over() || runtime.simulation().is_some() {
+fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
+    let runtime = context.runtime;
+    if runtime.is_over() || runtime.is_simulated() {
         // The place has nothing to run any more, and this thread is needed to clear it; or this is the
         // only thread that there is.
         return Ok(());
     }
     local.hand_over();
-    let role = place.role.get();
+    let role = context.role.get();
     if !mutant("a_displaced_worker_keeps_its_place") {
         // (H1) First, so that nothing here touches the queues once somebody else has them.
-        place.role.set(Role::Displaced(local));
+        context.role.set(Role::Displaced(local));
     }
     // The place goes on being counted where workers are; this thread is counted until it comes to
     // those for blocking calls.
-    runtime.rise_apart();
-    let refused = match runtime.blocking.lend(runtime, local.index()) {
+    runtime.inc_activity_apart();
+    let refused = match blocking::lend(runtime, local.index()) {
         Ok(true) => return Ok(()),
         Ok(false) => None,
         Err(refused) => Some(refused),
     };
-    runtime.fall_apart();
+    runtime.dec_activity_apart();
     local.take_back();
-    place.role.set(role);
+    context.role.set(role);
     let Some(refused) = refused else {
         // As above: it has ended meanwhile.
         return Ok(());

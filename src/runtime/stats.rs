@@ -1,85 +1,11 @@
-//! What workers count as they go, each its own, and what can be read of a runtime at any moment.
+//! What can be read of a runtime at any moment: what its workers have done, and what there is to do.
 
 use std::time::Duration;
 
-use super::Runtime;
-use super::chosen::Chosen;
+use super::handle::Runtime;
 use super::inner::Inner;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::scheduler::WorkerStats;
 use crate::task::{Look, TaskInfo};
-
-/// One worker's counters, on a cache line of their own. Only its worker writes them.
-#[repr(align(128))]
-#[derive(Default)]
-pub(super) struct Counters {
-    runs: AtomicU64,
-    steals: AtomicU64,
-    parks: AtomicU64,
-    /// How many of these parks are over.
-    wake_ups: AtomicU64,
-    injected: AtomicU64,
-}
-
-/// What a worker counts besides its runs.
-#[derive(Clone, Copy)]
-pub(super) enum Event {
-    /// It took from another one.
-    Steal,
-    Park,
-    /// It took something that came from outside.
-    Injected,
-}
-
-impl Counters {
-    pub(super) fn begin_run(&self) {
-        add_one(&self.runs);
-    }
-
-    pub(super) fn runs(&self) -> u64 {
-        read(&self.runs)
-    }
-
-    pub(super) fn count(&self, event: Event) {
-        add_one(match event {
-            Event::Steal => &self.steals,
-            Event::Park => {
-                // Whoever parks again was awake.
-                self.wake_up();
-                &self.parks
-            }
-            Event::Injected => &self.injected,
-        });
-    }
-
-    /// The worker is awake: all its parks are over.
-    pub(super) fn wake_up(&self) {
-        // Relaxed: as in `add_one`.
-        self.wake_ups.store(read(&self.parks), Ordering::Relaxed);
-    }
-
-    fn stats(&self, queued: usize) -> WorkerStats {
-        let wake_ups = read(&self.wake_ups);
-        WorkerStats {
-            runs: read(&self.runs),
-            steals: read(&self.steals),
-            injector_takes: read(&self.injected),
-            // Both may have risen between the two looks.
-            parks: read(&self.parks).max(wake_ups),
-            wake_ups,
-            queued,
-        }
-    }
-}
-
-fn read(counter: &AtomicU64) -> u64 {
-    // Relaxed: a count.
-    counter.load(Ordering::Relaxed)
-}
-
-fn add_one(counter: &AtomicU64) {
-    // Relaxed: only its worker writes it, and it publishes nothing.
-    counter.store(read(counter).wrapping_add(1), Ordering::Relaxed);
-}
 
 /// What a runtime has done since it was built, and what it has to do: see
 /// [`Runtime::stats`](crate::Runtime::stats).
@@ -129,29 +55,6 @@ impl Stats {
         let left_alone = |actor: &&ActorStats| actor.is_dormant && !actor.has_handle;
         self.actors.iter().filter(left_alone).count()
     }
-}
-
-/// What one worker has done since the runtime was built, and how much waits for it.
-///
-/// It is that of a place among the workers: threads that take turns in it count together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WorkerStats {
-    /// How many turns of tasks and actors it has begun: polls, an actor's for a batch of messages.
-    pub runs: u64,
-    /// How often it has taken from another worker, one or several at once; 0 with policies other
-    /// than [`Stealing`](crate::policy::Stealing).
-    pub steals: u64,
-    /// How often it has taken from what came from outside the workers, one or several at once; 0
-    /// with policies other than [`Stealing`](crate::policy::Stealing).
-    pub injector_takes: u64,
-    /// How often it has parked: gone to sleep for want of work.
-    pub parks: u64,
-    /// How often it has gone on after that, for whatever reason. It sleeps now if this is one less.
-    pub wake_ups: u64,
-    /// How many tasks and actors wait in its own queue; others may take them. 0 with policies other
-    /// than [`Stealing`](crate::policy::Stealing).
-    pub queued: usize,
 }
 
 /// What can be read of an actor that lives.
@@ -211,19 +114,13 @@ impl Runtime {
 
 impl Inner {
     fn stats(&self) -> Stats {
-        // In a simulation all that was done is to be seen.
-        if let Some(simulation) = self.simulation() {
-            simulation.settle_all(self);
+        let (injector, own, mut elsewhere) = self.scheduler.lens();
+        if let Some(simulator) = self.simulator() {
+            // All that was done is to be seen.
+            simulator.settle_all(self);
+            elsewhere += simulator.len();
         }
-        let (injector, own, elsewhere) = match &self.policy {
-            Chosen::Stealing(stealing) => {
-                let (injector, own) = stealing.queues.lens();
-                (injector, own, 0)
-            }
-            Chosen::Other(other) => (0, vec![0; self.counters.len()], other.len()),
-            Chosen::Simulated(simulation) => (0, vec![0], simulation.len()),
-        };
-        let counters = self.counters.iter().zip(&own);
+        let counters = self.scheduler.counters.iter().zip(&own);
         let workers = counters.map(|(counters, &queued)| counters.stats(queued));
         let mut actors = Vec::new();
         let mut describe = |task: TaskInfo, look: Look| {
@@ -236,13 +133,13 @@ impl Inner {
                 task,
             });
         };
-        self.registry.describe_cells(&mut describe);
-        self.seats.describe_cells(&mut describe);
+        self.live.describe_cells(&mut describe);
+        self.hosts.describe_cells(&mut describe);
         Stats {
             workers: workers.collect(),
-            queued: injector + own.iter().sum::<usize>() + elsewhere + self.left.len(),
+            queued: injector + own.iter().sum::<usize>() + elsewhere,
             injector,
-            tasks: self.registry.tasks() + self.seats.tasks(),
+            tasks: self.live.tasks() + self.hosts.tasks(),
             actors,
         }
     }

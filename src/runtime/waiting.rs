@@ -10,11 +10,11 @@
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use super::current;
+use super::context;
+use super::host::HostContext;
 use super::inner::Inner;
 use crate::instant::Instant;
 use crate::park::{self, Parker};
-use crate::pinned::Local;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::mutant;
 use crate::timers::Clock;
@@ -27,7 +27,7 @@ const WOKEN: u32 = 1;
 const IDLE: u32 = 2;
 
 /// What the waker of the future and the thread that polls it share.
-struct Shared {
+struct SharedWait {
     runtime: Arc<Inner>,
     state: AtomicU32,
     /// The timers that only this thread looks at.
@@ -35,7 +35,7 @@ struct Shared {
     parker: Arc<Parker>,
 }
 
-impl Shared {
+impl SharedWait {
     /// That of the clock, if that has one: whoever wakes the thread for a deadline finds it there.
     fn parker(&self) -> &Parker {
         let clock = self.clock.as_ref();
@@ -47,18 +47,18 @@ impl Shared {
 
 /// The thread's own side: as long as the future is not done, it is counted while it does not wait.
 pub(super) struct Waiting {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWait>,
     /// A task that waits like this is counted already, and not while it waits.
     lent: bool,
 }
 
 impl Waiting {
     pub(super) fn new(runtime: &Arc<Inner>, clock: Option<Arc<dyn Clock>>) -> Waiting {
-        let lent = current::lends_its_count(runtime);
+        let lent = context::lends_its_count(runtime);
         if !lent {
-            runtime.rise();
+            runtime.inc_activity();
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedWait {
             runtime: runtime.clone(),
             state: AtomicU32::new(POLLED),
             clock,
@@ -79,7 +79,7 @@ impl Waiting {
     #[track_caller]
     pub(super) fn park(&self) {
         self.shared.runtime.check_process();
-        let Shared {
+        let SharedWait {
             runtime,
             state,
             clock,
@@ -102,7 +102,7 @@ impl Waiting {
             state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire)
         };
         if rests.is_ok() {
-            runtime.fall();
+            runtime.dec_activity();
         }
         while !self.is_woken() {
             parker.park_eagerly(None);
@@ -125,14 +125,14 @@ impl Waiting {
         // AcqRel: as above.
         if self.shared.state.swap(POLLED, Ordering::AcqRel) == IDLE {
             // Nobody has woken it, so this one counts itself.
-            self.shared.runtime.rise();
+            self.shared.runtime.inc_activity();
         }
     }
 
     /// The same on the thread of a stage, whose tasks run meanwhile. That is work of the runtime as long
     /// as there is the stage, so this one goes on being counted.
     #[track_caller]
-    pub(super) fn park_on(&self, stage: &Local) {
+    pub(super) fn park_on(&self, stage: &dyn HostContext) {
         self.shared.runtime.check_process();
         while !self.is_woken() {
             if stage.run_ready() == 0 && !self.is_woken() {
@@ -143,7 +143,7 @@ impl Waiting {
     }
 }
 
-impl Shared {
+impl SharedWait {
     /// False if the state was changed meanwhile, so that this is to be tried again.
     fn try_wake(&self) -> bool {
         // Relaxed: the exchange decides.
@@ -151,7 +151,7 @@ impl Shared {
         let is_late = mutant("counted_after_the_wake_up");
         if seen == IDLE && !is_late {
             // (Q2)
-            self.runtime.rise();
+            self.runtime.inc_activity();
         }
         // AcqRel: what the one who wakes wrote is seen by the poll that follows. Relaxed on failure: it is tried
         // again.
@@ -159,9 +159,9 @@ impl Shared {
             .state
             .compare_exchange(seen, WOKEN, Ordering::AcqRel, Ordering::Relaxed);
         match woken {
-            Ok(IDLE) if is_late => self.runtime.rise(),
+            Ok(IDLE) if is_late => self.runtime.inc_activity(),
             // Somebody else has, or its own thread.
-            Err(_) if seen == IDLE && !is_late => self.runtime.fall(),
+            Err(_) if seen == IDLE && !is_late => self.runtime.dec_activity(),
             _ => {}
         }
         woken.is_ok()
@@ -180,12 +180,12 @@ impl Drop for Waiting {
             self.shared.parker().unpark();
         }
         if !self.lent {
-            self.shared.runtime.fall();
+            self.shared.runtime.dec_activity();
         }
     }
 }
 
-impl Wake for Shared {
+impl Wake for SharedWait {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use crate::runtime::current;
+use super::engine::Simulation;
 
 /// Returns a random number: in a simulation one from its seed, elsewhere one of the process.
 ///
@@ -17,7 +17,7 @@ use crate::runtime::current;
 /// assert_eq!(roll(), roll());
 /// ```
 pub fn random() -> u64 {
-    let seeded = current::simulated(|simulation, _| simulation.random());
+    let seeded = Simulation::current(Simulation::random);
     seeded.unwrap_or_else(|| RandomState::new().build_hasher().finish())
 }
 
@@ -35,5 +35,5 @@ pub fn random() -> u64 {
 /// assert!(run.unwrap_err().trace().contains("main: notes \"3 tries are left\""));
 /// ```
 pub fn note(text: impl Display) {
-    let _ = current::simulated(|simulation, _| simulation.note(text.to_string()));
+    let _ = Simulation::current(|simulation| simulation.note(text.to_string()));
 }

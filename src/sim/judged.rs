@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::engine::Simulation;
+use super::engine::{Failed, Lines, Problem, Ran, Script};
 use super::failure::{Failure, Run};
+use super::simulated::Simulated;
 use crate::contain::{Panic, contain};
-use crate::policy::Simulated;
 use crate::runtime::Runtime;
-use crate::runtime::simulation::{Failed, Lines, Problem, Ran, Script};
 
 /// Runs a future, and all that comes of it, as the seed says; then shuts down in order.
 ///
@@ -84,7 +85,7 @@ impl Simulated {
         };
         let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));
         let inner = runtime.inner().clone();
-        let Some(simulation) = inner.simulation() else {
+        let Some(simulation) = Simulation::of(&inner) else {
             unreachable!("it was built as one")
         };
         let value = match ended {
@@ -96,7 +97,7 @@ impl Simulated {
                 None
             }
         };
-        runtime.close();
+        inner.close_in_order();
         let run = simulation.ran();
         match (value, simulation.judge()) {
             (Some(value), None) => Ok(Run {

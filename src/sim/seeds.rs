@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use super::failure::Failure;
 use super::shrink::shrink;
-use crate::policy::Simulated;
+use super::simulated::Simulated;
 
 /// So many runs are repeated: each of this many, and the last.
 const REPEATED: usize = 8;

@@ -8,9 +8,9 @@ use std::cell::Cell;
 use std::panic;
 use std::sync::Once;
 
+use super::engine::{Problem, Script};
 use super::failure::{Failure, Run};
-use crate::policy::Simulated;
-use crate::runtime::simulation::{Problem, Script};
+use super::simulated::Simulated;
 
 /// How many runs are tried at most.
 const TRIES: usize = 500;

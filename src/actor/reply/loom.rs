@@ -10,7 +10,7 @@ use super::{Answer, Reply, Slot};
 use crate::error::AskError;
 use crate::lock::Half;
 use crate::park::Parker;
-use crate::runtime::asks::{self, Asks};
+use crate::runtime::deadlock::{self, Asks};
 use crate::sync::Process;
 use crate::task::TaskInfo;
 
@@ -36,8 +36,8 @@ fn with_slot(slot: Slot<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) 
 fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let listed = StdArc::new(Asks::alone());
     let asked = TaskInfo::of_actor(1, None, 0);
-    let edge = asks::Edge {
-        from: asks::Who::Other("a task"),
+    let edge = deadlock::Edge {
+        from: deadlock::Who::Other("a task"),
         to: asked,
         question: None,
     };
@@ -113,7 +113,7 @@ fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
         let (asks, reply, mut answer) = listed_question();
         let ending = spawn({
             let asks = asks.clone();
-            move || asks::end(&asks.waiting())
+            move || deadlock::end(&asks.waiting())
         });
         let answering = spawn(move || reply.send(Arc::new(7)));
         let heard = wait(&mut answer);
@@ -123,7 +123,7 @@ fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
         assert_eq!(ended, deadlock, "there is one outcome");
         assert!(deadlock || heard.map(|answer| *answer) == Ok(7));
         drop(answer);
-        assert_eq!(asks::end(&asks.waiting()), 0);
+        assert_eq!(deadlock::end(&asks.waiting()), 0);
     });
 }
 
@@ -132,7 +132,7 @@ fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
 fn model_09_an_asker_that_is_ended_is_woken() {
     ::loom::model(|| {
         let (asks, reply, mut answer) = listed_question();
-        let ending = spawn(move || asks::end(&asks.waiting()));
+        let ending = spawn(move || deadlock::end(&asks.waiting()));
         let heard = wait(&mut answer);
         assert!(matches!(heard, Err(AskError::Deadlock(_))));
         assert!(!reply.is_wanted());
@@ -148,13 +148,13 @@ fn model_09_an_asker_that_goes_away_is_ended_or_is_not() {
         let (asks, reply, mut answer) = listed_question();
         let ending = spawn({
             let asks = asks.clone();
-            move || asks::end(&asks.waiting())
+            move || deadlock::end(&asks.waiting())
         });
         let early = answer.poll(&mut Context::from_waker(Waker::noop()));
         drop(answer);
         assert!(!reply.is_wanted());
         let ended = ending.join().unwrap() == 1;
         assert!(ended || early.is_pending());
-        assert_eq!(asks::end(&asks.waiting()), 0);
+        assert_eq!(deadlock::end(&asks.waiting()), 0);
     });
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use ::loom::thread::spawn;
 
-use super::{push_to, start_seat};
+use super::{push_to, start_pinned};
 use crate::instant::Instant;
-use crate::pinned::Seat;
-use crate::pinned::seat::Kind;
+use crate::pinned::thread::{Kind, PinnedThread};
+use crate::runtime::HostThread;
 use crate::runtime::loom::{join, runtime};
 use crate::runtime::{Inner, Runtime};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -52,13 +52,13 @@ impl Flag {
 fn model_41_a_wait_is_woken_while_another_one_goes_on_within_it() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (seat, thread) = start_seat(&inner, Kind::Detached);
+        let (pinned, thread) = start_pinned(&inner, Kind::Detached);
         let late = Instant::now() + LATE;
-        let armed = seat
+        let armed = pinned
             .timers
             .insert(late, timers::Kind::Event, Waker::noop().clone());
-        let (kept, own) = (seat.clone(), inner.clone());
-        let fate = push_to(&seat, move || {
+        let (kept, own) = (pinned.clone(), inner.clone());
+        let fate = push_to(&pinned, move || {
             let flags = [(); 2].map(|()| Arc::new(Flag::default()));
             let [outer, nested] = flags.clone();
             outer.wait(&own, |outer| {
@@ -82,16 +82,16 @@ fn model_41_a_wait_is_woken_while_another_one_goes_on_within_it() {
 
 /// Waits on the thread of a detached actor, whose loop calls it for a deadline.
 struct Waits {
-    seat: Arc<Seat>,
+    pinned: Arc<PinnedThread>,
     done: Arc<Flag>,
 }
 
 impl Wake for Waits {
     fn wake(self: Arc<Self>) {
-        self.done.wait(self.seat.runtime(), |waker| {
-            let (seat, done, waker) = (self.seat.clone(), self.done.clone(), waker.clone());
+        self.done.wait(self.pinned.runtime(), |waker| {
+            let (pinned, done, waker) = (self.pinned.clone(), self.done.clone(), waker.clone());
             spawn(move || {
-                seat.finish();
+                pinned.finish();
                 done.set(&waker);
             });
         });
@@ -103,17 +103,18 @@ impl Wake for Waits {
 fn model_41_a_thread_hears_of_its_end_while_a_waker_waits_on_it() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let seat = Arc::new(Seat::new(&inner, String::new(), Kind::Detached));
+        let pinned = Arc::new(PinnedThread::new(&inner, String::new(), Kind::Detached));
         let waker = Waker::from(Arc::new(Waits {
-            seat: seat.clone(),
+            pinned: pinned.clone(),
             done: Arc::default(),
         }));
         assert!(
-            seat.timers
+            pinned
+                .timers
                 .insert(Instant::now(), timers::Kind::Event, waker)
                 .is_some()
         );
-        inner.rise();
-        seat.serve();
+        inner.inc_activity();
+        pinned.serve();
     });
 }

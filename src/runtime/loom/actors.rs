@@ -2,7 +2,7 @@
 
 use ::loom::explore;
 
-use super::super::Runtime;
+use super::super::handle::Runtime;
 use super::{Gate, asleep, end, join, model_from_explore};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -36,10 +36,7 @@ impl State {
 fn model_05_two_workers_run_an_actor_one_after_the_other() {
     model_from_explore(|| {
         let (inner, workers) = asleep(2);
-        let runtime = Runtime {
-            inner: inner.clone(),
-            counts: false,
-        };
+        let runtime = Runtime::not_counting(inner.clone());
         let (own, begun) = (inner.clone(), Gate::new());
         let here = begun.clone();
         let actor = crate::actor(move |mut cx: crate::Context<()>| async move {
@@ -60,7 +57,7 @@ fn model_05_two_workers_run_an_actor_one_after_the_other() {
         actor.tell(()).expect("it is open");
         actor.tell(()).expect("it is open");
         join(workers);
-        inner.closing.settle();
+        inner.shutdown.settle();
         inner.cancel_all();
         inner.drain();
         drop(actor);

@@ -32,8 +32,8 @@ fn model_16_what_is_woken_while_the_pool_is_dropped_is_dropped_once() {
             let inner = inner.clone();
             spawn(move || push(&inner, || unreachable!("nobody runs it")))
         });
-        inner.closing.finish();
-        inner.closing.settle();
+        inner.shutdown.finish();
+        inner.shutdown.settle();
         inner.drain();
         let fates = pushers.map(|pusher| pusher.join().unwrap());
         assert_settled(&inner, &fates);
@@ -82,7 +82,7 @@ fn model_17_a_shutdown_ends_two_workers_and_settles_what_was_pushed_before() {
         explore();
         let fate = push(&inner, || ());
         end(&inner);
-        inner.closing.settle();
+        inner.shutdown.settle();
         inner.drain();
         join(workers);
         assert_settled(&inner, &[fate]);

@@ -4,8 +4,8 @@ use ::loom::explore;
 use ::loom::thread::spawn;
 use std::time::Duration;
 
-use super::super::Runtime;
-use super::super::worker::work;
+use super::super::handle::Runtime;
+use super::super::worker_thread::work;
 use super::{model_from_explore, runtime};
 
 /// The shutdown waits for that thread, and so that thread does not wait for the shutdown.
@@ -13,11 +13,11 @@ use super::{model_from_explore, runtime};
 fn model_40_the_last_clone_may_go_with_a_thread_that_the_shutdown_waits_for() {
     model_from_explore(|| {
         let inner = runtime(1);
-        inner.closing.expect_workers(1);
+        inner.shutdown.expect_workers(1);
         let last = Runtime::counting(inner.clone());
         let own = inner.clone();
         let worker = spawn(move || {
-            own.blocking.crew.enter();
+            own.threads.enter();
             work(&own, 0);
             // As it goes with a thread-local.
             drop(last);

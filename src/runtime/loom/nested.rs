@@ -14,7 +14,7 @@ use crate::sync::Mutex;
 /// A runtime with one worker, and a thread for blocking calls that is idle.
 fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     let inner = runtime(1);
-    inner.closing.expect_workers(1);
+    inner.shutdown.expect_workers(1);
     inner.blocking.expect_thread();
     let own = inner.clone();
     let spare = spawn(move || serve(&own));
@@ -30,7 +30,7 @@ fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
 fn end_all(inner: &Arc<Inner>, threads: Vec<JoinHandle<()>>) {
     end(inner);
     inner.blocking.close(None);
-    inner.closing.wait_for_workers(None);
+    inner.shutdown.wait_for_workers(None);
     join(threads);
 }
 

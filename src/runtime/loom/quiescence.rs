@@ -8,12 +8,12 @@ use std::time::Duration;
 use ::loom::explore;
 use ::loom::thread::{JoinHandle, spawn};
 
-use super::super::asks::{Edge, Listing, Who};
+use super::super::deadlock::{Edge, Listing, Who};
 use super::super::inner::Inner;
-use super::super::policy::Stealing;
 use super::super::quiescence::{KeepAlive, Quiescent};
 use super::{Gate, end, join, lain_down, model_from_explore, push, queues, runtime_with};
 use crate::instant::{Instant, clock};
+use crate::scheduler::policy::Stealing;
 use crate::task::TaskInfo;
 use crate::timers::{Armed, Clock, Kind};
 

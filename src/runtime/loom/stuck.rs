@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ::loom::thread::spawn;
 
-use super::super::sleep::{Sleep, View, WATCH, Woken};
 use super::{Gate, end, join, push, queues, runtime, start};
+use crate::scheduler::sleep::{Sleep, View, WATCH, Woken};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// An entry in the ring of a worker that user code blocks is taken by the other one.

@@ -49,7 +49,10 @@ fn model_49_a_task_that_another_runtime_runs_is_dropped() {
     ::loom::model(|| {
         let inner = runtime(1);
         let task = task::spawn(inner.clone(), pending::<()>());
-        let runnable = inner.policy.take_left(&inner).expect("it is scheduled");
+        let runnable = inner
+            .scheduler
+            .take_left(&*inner, true)
+            .expect("it is scheduled");
         let runs = spawn(move || runnable.run());
         end_without_waiting(&inner);
         runs.join().unwrap();
@@ -76,7 +79,10 @@ fn model_49_a_task_that_is_woken_late_is_dropped() {
         let inner = runtime(1);
         let left = Arc::new(Mutex::new(None));
         let task = waiting(&inner, &left);
-        let runnable = inner.policy.take_left(&inner).expect("it is scheduled");
+        let runnable = inner
+            .scheduler
+            .take_left(&*inner, true)
+            .expect("it is scheduled");
         runnable.run();
         let waker = left.lock().take().expect("it was polled");
         let wakes = spawn(move || waker.wake());

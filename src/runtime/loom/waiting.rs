@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use ::loom::thread::{JoinHandle, spawn};
 
-use super::super::Runtime;
+use super::super::handle::Runtime;
 use super::super::inner::Inner;
 use super::quiescence::Watcher;
 use super::runtime;

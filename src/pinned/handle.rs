@@ -1,0 +1,286 @@
+//! A pinned thread, as programs hold it.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use super::hosted::Hosted;
+use super::thread::PinnedThread;
+use crate::contain::{attempt, drop_refused};
+use crate::error::{HostFault, TryHostError};
+use crate::runtime::{Inner, Runtime};
+use crate::task::{ActorExecutor, Task, cancelled};
+
+/// A thread with a single-thread executor, for futures and values that must stay on it.
+///
+/// A clone is cheap and means the same thread. The thread ends when no clone is left and no task,
+/// actor or hosted value lives on it; and with its runtime, which cancels what is there. It does
+/// not keep the runtime alive.
+///
+/// ```
+/// use greenroom::{Context, Runtime, spawn};
+/// use std::rc::Rc;
+///
+/// async fn counter(mut cx: Context<u32>) -> u32 {
+///     let sum = Rc::new(std::cell::Cell::new(0)); // not `Send`
+///     while let Some(number) = cx.recv().await {
+///         sum.set(sum.get() + number);
+///     }
+///     sum.get()
+/// }
+///
+/// greenroom::run(async {
+///     let pinned = Runtime::current().spawn_pinned("counter").unwrap();
+///     let counter = spawn!(counter(_), on = &pinned);
+///     counter.tell(42).unwrap();
+///     assert_eq!(counter.join().await.unwrap(), 42);
+/// });
+/// ```
+///
+/// # Lua, Python, COM
+///
+/// Other libraries that are bound to a thread have their place in the same way. These sketches are compiled
+/// and run, with small types that stand in for the libraries and can't leave their thread either.
+///
+/// A Lua state is a value that many tasks call. It is made where it stays, which may fail:
+///
+/// ```
+/// # #[derive(Debug)]
+/// # struct LuaError;
+/// # struct Lua(std::collections::HashMap<String, i64>, std::marker::PhantomData<*mut ()>);
+/// # impl Lua {
+/// #     fn new() -> Result<Lua, LuaError> { Ok(Lua(Default::default(), Default::default())) }
+/// #     fn add(&mut self, name: &str, n: i64) { *self.0.entry(name.into()).or_default() += n; }
+/// #     fn get(&self, name: &str) -> Result<i64, LuaError> { self.0.get(name).copied().ok_or(LuaError) }
+/// # }
+/// use greenroom::{Runtime, spawn};
+///
+/// greenroom::run(async {
+///     let thread = Runtime::current().spawn_pinned("lua").unwrap();
+///     let lua = thread.try_host(Lua::new).await.unwrap();
+///     let sums = (1..=4).map(|n| {
+///         let lua = lua.clone();
+///         spawn(async move { lua.with_mut(move |lua| lua.add("total", n)).await })
+///     });
+///     for sum in sums.collect::<Vec<_>>() {
+///         sum.await.unwrap();
+///     }
+///     assert_eq!(lua.with(|lua| lua.get("total")).await.unwrap().unwrap(), 10);
+/// });
+/// ```
+///
+/// A Python interpreter that one thread initializes, runs and finalizes is an actor, which scripts are sent to:
+///
+/// ```
+/// # #[derive(Debug, PartialEq)]
+/// # struct PyErr;
+/// # struct Python(std::marker::PhantomData<*mut ()>);
+/// # impl Python {
+/// #     fn initialize() -> Python { Python(std::marker::PhantomData) }
+/// #     fn eval(&self, script: &str) -> Result<i64, PyErr> {
+/// #         let terms = script.split('+').map(|term| term.trim().parse::<i64>());
+/// #         terms.sum::<Result<i64, _>>().map_err(|_| PyErr)
+/// #     }
+/// # }
+/// use greenroom::{Context, Reply, Runtime, spawn};
+///
+/// struct Script(&'static str, Reply<Result<i64, PyErr>>);
+///
+/// async fn interpreter(mut cx: Context<Script>) {
+///     let python = Python::initialize(); // held over each `await`, so the future is not `Send`
+///     while let Some(Script(script, reply)) = cx.recv().await {
+///         reply.send(python.eval(script));
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let thread = Runtime::current().spawn_pinned("python").unwrap();
+///     let python = spawn!(interpreter(_), on = &thread);
+///     let eval = |script| python.ask(move |reply| Script(script, reply));
+///     assert_eq!(eval("40 + 2").await, Ok(Ok(42)));
+///     assert_eq!(eval("40 +").await, Ok(Err(PyErr)));
+/// });
+/// ```
+///
+/// A COM apartment is initialized on a thread before the first of its objects is made, and uninitialized after
+/// the last is dropped; meanwhile the thread pumps messages. So it is a [`Stage`], and the apartment a local
+/// above that:
+///
+/// ```
+/// # use std::{cell::Cell, marker::PhantomData, rc::Rc, sync::mpsc};
+/// # thread_local!(static IS_INITIALIZED: Cell<bool> = const { Cell::new(false) });
+/// # struct Apartment(PhantomData<*mut ()>);
+/// # impl Apartment {
+/// #     fn initialize() -> Apartment { IS_INITIALIZED.set(true); Apartment(PhantomData) }
+/// # }
+/// # impl Drop for Apartment { fn drop(&mut self) { IS_INITIALIZED.set(false); } }
+/// # #[derive(Default)]
+/// # struct Sheet(i64, Rc<()>);
+/// # impl Sheet {
+/// #     fn create() -> Sheet { assert!(IS_INITIALIZED.get()); Sheet::default() }
+/// #     fn put(&mut self, n: i64) -> i64 { self.0 += n; self.0 }
+/// # }
+/// # impl Drop for Sheet { fn drop(&mut self) { assert!(IS_INITIALIZED.get()); } }
+/// # enum Message { Run, Quit }
+/// use greenroom::Runtime;
+///
+/// let runtime = Runtime::new()?;
+/// let _apartment = Apartment::initialize(); // dropped after the stage, and all that is on it
+/// let stage = runtime.pinned_here();
+/// let (post, messages) = mpsc::channel(); // the thread's message queue
+/// let (wake, quit) = (post.clone(), post);
+/// stage.on_wake(move || wake.send(Message::Run).unwrap());
+///
+/// let sheet = stage.block_on(stage.host(Sheet::create)).unwrap();
+/// let sum = runtime.spawn(async move {
+///     sheet.with_mut(|sheet| sheet.put(40)).await.unwrap();
+///     let sum = sheet.with_mut(|sheet| sheet.put(2)).await.unwrap();
+///     quit.send(Message::Quit).unwrap();
+///     sum
+/// });
+/// while let Ok(Message::Run) = messages.recv() {
+///     stage.run_ready();
+/// }
+/// assert_eq!(stage.block_on(sum), 42);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+pub struct Pinned {
+    pub(super) thread: Arc<PinnedThread>,
+}
+
+impl Pinned {
+    pub(crate) fn start(runtime: &Arc<Inner>, name: String) -> std::io::Result<Pinned> {
+        // The new pinned thread is kept once, for this handle.
+        Ok(Pinned {
+            thread: PinnedThread::start(runtime, name)?,
+        })
+    }
+
+    /// A thread for one actor of this name, kept by this handle until the actor keeps it.
+    pub(crate) fn start_detached(
+        runtime: &Arc<Inner>,
+        name: Option<&str>,
+    ) -> std::io::Result<Pinned> {
+        Ok(Pinned {
+            thread: PinnedThread::start_detached(runtime, name)?,
+        })
+    }
+
+    pub(crate) fn thread(&self) -> &Arc<PinnedThread> {
+        &self.thread
+    }
+
+    /// Spawns a plain task there: `make` is called on the thread and its future stays on it.
+    ///
+    /// If the thread has ended or is ending the task is a cancelled one.
+    ///
+    /// # Panics
+    /// In a child of a `fork`, if the thread is the parent's.
+    #[track_caller]
+    pub fn spawn<F, Fut>(&self, make: F) -> Task<Fut::Output>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        self.thread.runtime().check_process();
+        if self.thread.is_closing() {
+            drop_refused(make);
+            return cancelled();
+        }
+        PinnedThread::spawn(&self.thread, make)
+    }
+
+    /// Makes a value on the thread and keeps it there, to be called from anywhere.
+    ///
+    /// # Errors
+    /// [`HostFault`] if `make` panicked or the thread has ended.
+    ///
+    /// # Cancel safety
+    /// If this is dropped, a value that was made is dropped on its thread.
+    ///
+    /// ```
+    /// greenroom::run(async {
+    ///     let pinned = greenroom::Runtime::current().spawn_pinned("lua").unwrap();
+    ///     let list = pinned.host(|| std::rc::Rc::new(vec![1, 2])).await.unwrap();
+    ///     assert_eq!(list.with(|list| list.len()).await.unwrap(), 2);
+    /// });
+    /// ```
+    pub async fn host<T, F>(&self, make: F) -> Result<Hosted<T>, HostFault>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: 'static,
+    {
+        let made = self
+            .try_host(move || Ok::<T, std::convert::Infallible>(make()))
+            .await;
+        made.map_err(|error| match error {
+            TryHostError::Failed(never) => match never {},
+            TryHostError::Host(fault) => fault,
+        })
+    }
+
+    /// As [`host`](Pinned::host), for a value whose making can fail.
+    ///
+    /// # Errors
+    /// [`TryHostError::Failed`] with the error of `make`; [`TryHostError::Host`] if it panicked or
+    /// the thread has ended.
+    ///
+    /// # Cancel safety
+    /// As [`host`](Pinned::host).
+    pub async fn try_host<T, E, F>(&self, make: F) -> Result<Hosted<T>, TryHostError<E>>
+    where
+        F: FnOnce() -> Result<T, E> + Send + 'static,
+        T: 'static,
+        E: Send + 'static,
+    {
+        if !self.thread.runtime().is_here() {
+            return Err(TryHostError::Host(HostFault::Gone));
+        }
+        let thread = self.thread.clone();
+        let made = self.spawn(move || async move {
+            match attempt(make) {
+                Ok(Ok(value)) => Ok(Hosted::new(&thread, value)),
+                Ok(Err(error)) => Err(TryHostError::Failed(error)),
+                Err(panic) => Err(TryHostError::Host(HostFault::Panicked(panic))),
+            }
+        });
+        made.fallible()
+            .await
+            .unwrap_or(Err(TryHostError::Host(HostFault::Gone)))
+    }
+}
+
+impl Runtime {
+    /// Starts a thread with a single-thread executor, for what must not leave its thread.
+    ///
+    /// # Errors
+    /// What the system said when it did not start the thread; `InvalidInput` if the name has a NUL;
+    /// an error that says so if the runtime is shutting down.
+    pub fn spawn_pinned(&self, name: impl Into<String>) -> std::io::Result<Pinned> {
+        Pinned::start(self.inner(), name.into())
+    }
+}
+
+impl Clone for Pinned {
+    fn clone(&self) -> Self {
+        self.thread.keep();
+        Pinned {
+            thread: self.thread.clone(),
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.thread.let_go();
+    }
+}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinned")
+            .field("name", &self.thread.name())
+            .finish_non_exhaustive()
+    }
+}

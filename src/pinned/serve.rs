@@ -1,0 +1,181 @@
+//! The loop of a pinned thread, and its end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::local::PinnedLocal;
+use super::thread::PinnedThread;
+use crate::contain::contain;
+use crate::instant::Instant;
+use crate::runtime::context::{Role, ThreadContext};
+use crate::runtime::{HostPhase, HostThread};
+use crate::sync::atomic::Ordering;
+use crate::sync::{mutant, yield_now};
+use crate::task::{Key, Runnable};
+use crate::timers::Pace;
+
+/// A queue that has grown beyond this gives its memory back when it is empty.
+const KEPT_MAX: usize = 1024;
+
+impl PinnedThread {
+    /// Takes the next runnable, out of the thread's hand; if that is empty, all that is in the inbox
+    /// comes there at once.
+    pub(super) fn pop(&self, local: &PinnedLocal) -> Option<Runnable> {
+        let mut hand = local.hand.borrow_mut();
+        if hand.is_empty() {
+            if hand.capacity() > KEPT_MAX {
+                *hand = VecDeque::new();
+            }
+            std::mem::swap(&mut *hand, &mut self.inbox.lock().queue);
+        }
+        let runnable = hand.pop_front()?;
+        self.has_taken(1);
+        Some(runnable)
+    }
+
+    /// The thread, which is counted as work of the runtime from before it starts.
+    pub(super) fn serve(self: &Arc<Self>) {
+        let local = PinnedLocal::new(self);
+        let context = ThreadContext::new(self.runtime(), Role::Pinned(&local));
+        let _entered = context.enter();
+        self.run_until_over(&local, &context);
+        self.end(&local, &context);
+        self.runtime().dec_activity();
+        self.leave();
+    }
+
+    fn run_until_over(&self, local: &PinnedLocal, context: &ThreadContext<'_>) {
+        let mut pace = Pace::new();
+        while !self.is_over() {
+            if !self.timers.is_empty()
+                && let Some(now) = pace.is_time()
+            {
+                self.timers.fire(now);
+            }
+            if let Some(runnable) = self.pop(local) {
+                self.turn(context, runnable);
+                if self.is_closing_down() {
+                    self.runtime().host_progressed();
+                }
+                continue;
+            }
+            // Acquire pairs with the AcqRel of the last one to let go.
+            if self.keeps.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            if self.timers.fire(Instant::now()) == 0 {
+                self.park();
+            }
+        }
+    }
+
+    /// Waits for something to run, or for the next deadline, which counts as work of the runtime.
+    fn park(&self) {
+        let wait = self.timers.until_next();
+        if wait.is_some() {
+            self.parker.park_eagerly(wait);
+            return;
+        }
+        let mut inbox = self.inbox.lock();
+        inbox.idle = inbox.queue.is_empty();
+        let idle = inbox.idle;
+        drop(inbox);
+        if idle {
+            self.runtime().dec_activity();
+            // That may have told of the end, and so have woken something on this very thread.
+            if mutant("a_seat_parks_without_a_second_look") || self.inbox.lock().idle {
+                self.parker.park_eagerly(None);
+            }
+            self.becomes_busy(&mut self.inbox.lock());
+        }
+    }
+
+    /// Drops all that is on the thread, here.
+    pub(super) fn end(&self, local: &PinnedLocal, context: &ThreadContext<'_>) {
+        self.close();
+        // Release pairs with the Acquire in `track`.
+        self.over.store(true, Ordering::Release);
+        // As in the shutdown of the runtime: a drop may wait for a deadline.
+        self.timers.close();
+        let exempt = self.runtime().exempted();
+        let spared = self.clear(local, &exempt);
+        if !self.inbox.lock().closed {
+            self.set_phase(HostPhase::Lingering);
+            self.runtime().host_progressed();
+            self.linger(context, spared);
+            self.clear(local, &[]);
+        }
+        // First, so that the shutdown, which sees the end, waits for the thread.
+        self.runtime().threads.leave();
+        self.set_phase(HostPhase::Ended);
+    }
+
+    /// Cancels and drops all but what is exempt, whose runnables are given back. If nothing is,
+    /// the inbox is closed.
+    fn clear(&self, local: &PinnedLocal, exempt: &[Key]) -> Vec<Runnable> {
+        let mut spared = Vec::new();
+        loop {
+            let left = self.live.cancel_cells(exempt) + self.live.wake_tasks(exempt);
+            let mut queue = local.hand.take();
+            let mut inbox = self.inbox.lock();
+            queue.append(&mut inbox.queue);
+            let hosted = local.take_hosted();
+            if left == 0 && queue.is_empty() && hosted.is_empty() {
+                inbox.closed = spared.is_empty() && !self.live.holds(exempt);
+                return spared;
+            }
+            drop(inbox);
+            self.has_taken(queue.len());
+            if queue.is_empty() && hosted.is_empty() {
+                // Somebody has woken the last one and not brought it here yet.
+                yield_now();
+            }
+            for runnable in queue {
+                if exempt.contains(&runnable.key()) {
+                    spared.push(runnable);
+                } else {
+                    contain(|| drop(runnable));
+                }
+            }
+            for (_, value) in hosted {
+                contain(|| drop(value));
+            }
+        }
+    }
+
+    /// Runs what awaits the shutdown once more, when it has its report.
+    fn linger(&self, context: &ThreadContext<'_>, spared: Vec<Runnable>) {
+        self.runtime().wait_for_report();
+        let mut queue = VecDeque::from(spared);
+        loop {
+            for runnable in queue.drain(..) {
+                let key = runnable.key();
+                if self.runtime().exempted().contains(&key) {
+                    self.turn(context, runnable);
+                    self.runtime().had_its_turn(key);
+                } else {
+                    contain(|| drop(runnable));
+                }
+            }
+            std::mem::swap(&mut queue, &mut self.inbox.lock().queue);
+            self.has_taken(queue.len());
+            if queue.is_empty() {
+                if !self.live.holds(&self.runtime().exempted()) {
+                    return;
+                }
+                self.parker.park(None);
+            }
+        }
+    }
+
+    pub(super) fn turn(&self, context: &ThreadContext<'_>, runnable: Runnable) {
+        context.running.set(Some(runnable.key()));
+        if self.runtime().is_watching() {
+            self.runtime().run_observed(None, runnable);
+        } else {
+            contain(|| runnable.run());
+        }
+        self.runtime().process().end_copy();
+        context.running.set(None);
+    }
+}

@@ -1,0 +1,61 @@
+//! The thread of a simulation as one pinned thread after the other.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::local::PinnedLocal;
+use super::thread::PinnedThread;
+use crate::contain::contain;
+use crate::runtime::context::{Role, ThreadContext};
+use crate::task::{Key, Runnable};
+
+std::thread_local! {
+    /// What is local to the pinned threads of the simulations that this thread drives, by their
+    /// addresses, which they keep; only of those that host something, or are visited.
+    static LOCALS: RefCell<HashMap<usize, Rc<PinnedLocal>>> = RefCell::new(HashMap::new());
+}
+
+impl PinnedThread {
+    /// Makes this the pinned thread of the calling thread, which is the simulation's, for one visit.
+    fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&PinnedLocal, &ThreadContext<'_>) -> R) -> R {
+        let key = Arc::as_ptr(self).addr();
+        let new = || Rc::new(PinnedLocal::new(self));
+        // At the end of the thread there may be none any more, and nothing that was there.
+        let local = LOCALS.try_with(|locals| {
+            let mut locals = locals.borrow_mut();
+            locals.entry(key).or_insert_with(new).clone()
+        });
+        let local = local.unwrap_or_else(|_| new());
+        let context = ThreadContext::new(self.runtime(), Role::Pinned(&*local));
+        let entered = context.enter();
+        let result = visit(&local, &context);
+        drop(entered);
+        if local.hosted.borrow().is_empty() {
+            let gone = LOCALS.try_with(|locals| locals.borrow_mut().remove(&key));
+            drop(gone);
+        }
+        result
+    }
+
+    pub(super) fn run_here(self: &Arc<Self>, runnable: Runnable) {
+        self.visit(|_, context| self.turn(context, runnable));
+    }
+
+    pub(super) fn drop_here(self: &Arc<Self>, runnable: Runnable) {
+        self.visit(|_, _| contain(|| drop(runnable)));
+    }
+
+    /// Cancels all that lives here but what is exempt, and drops what is hosted; returns how much is left.
+    pub(super) fn clear_here(self: &Arc<Self>, exempt: &[Key]) -> usize {
+        self.live.cancel_cells(exempt);
+        self.live.wake_tasks(exempt);
+        self.visit(|local, _| {
+            for (_, value) in local.take_hosted() {
+                contain(|| drop(value));
+            }
+        });
+        self.live.others(exempt)
+    }
+}

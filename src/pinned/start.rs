@@ -1,0 +1,77 @@
+//! How pinned threads are started.
+
+use std::io;
+use std::sync::Arc;
+
+use super::thread::{Kind, PinnedThread};
+use crate::runtime::{HostThread, Inner};
+use crate::sync::LEFT_BEHIND;
+
+impl PinnedThread {
+    /// Starts a thread of this name.
+    pub(super) fn start(runtime: &Arc<Inner>, name: String) -> io::Result<Arc<PinnedThread>> {
+        if let Some(at) = name.find('\0') {
+            let text = format!("a pinned thread's name has a NUL at byte {at}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if !runtime.is_here() {
+            return Err(io::Error::other(LEFT_BEHIND));
+        }
+        let thread = Arc::new(PinnedThread::new(runtime, name, Kind::Own));
+        match thread.enter() {
+            Some(started) => started.map(|()| thread),
+            None => Err(io::Error::other("the runtime is shutting down")),
+        }
+    }
+
+    /// Starts a thread for one actor of this name. If the runtime is shutting down there is none, and this takes
+    /// nothing.
+    pub(super) fn start_detached(
+        runtime: &Arc<Inner>,
+        name: Option<&str>,
+    ) -> io::Result<Arc<PinnedThread>> {
+        // An actor's name is any text, a thread's has no NUL.
+        let name = name
+            .unwrap_or("greenroom-detached")
+            .replace('\0', "\u{fffd}");
+        let thread = Arc::new(PinnedThread::new(runtime, name, Kind::Detached));
+        match thread.enter() {
+            Some(started) => started?,
+            None => thread.close(),
+        }
+        Ok(thread)
+    }
+
+    /// Makes the calling thread a pinned one. If the runtime is shutting down it takes nothing.
+    pub(super) fn start_here(runtime: &Arc<Inner>, name: String, kind: Kind) -> Arc<PinnedThread> {
+        let thread = Arc::new(PinnedThread::new(runtime, name, kind));
+        // As long as it lives it counts as work.
+        runtime.inc_activity();
+        if runtime.hosts.enter(thread.clone(), || Ok(())).is_none() {
+            thread.close();
+        }
+        thread
+    }
+
+    /// Starts its thread; `None` if the runtime is shutting down.
+    fn enter(self: &Arc<Self>) -> Option<io::Result<()>> {
+        let runtime = self.runtime();
+        // In a simulation it has no thread.
+        if runtime.is_simulated() {
+            return runtime.hosts.enter(self.clone(), || Ok(()));
+        }
+        let start = || {
+            runtime.inc_activity();
+            let own = self.clone();
+            runtime
+                .threads
+                .start(self.name().to_owned(), move || own.serve())
+        };
+        let entered = runtime.hosts.enter(self.clone(), start);
+        if let Some(Err(_)) = entered {
+            // A thread that was not started is not counted.
+            runtime.dec_activity();
+        }
+        entered
+    }
+}

@@ -1,0 +1,16 @@
+//! Which asks wait, and which of them wait for each other for ever.
+
+mod asks;
+mod edge;
+mod listing;
+mod walk;
+
+#[cfg(all(test, greenroom_loom))]
+pub(crate) use asks::end;
+#[cfg(not(all(test, greenroom_loom)))]
+pub(super) use asks::end;
+pub(crate) use asks::{Asks, Listing};
+pub(super) use asks::{Listed, deadlocked};
+pub(crate) use edge::{Edge, Who};
+pub(crate) use listing::list;
+pub(crate) use walk::name_all;

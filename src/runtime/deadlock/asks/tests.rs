@@ -1,0 +1,239 @@
+//! The list of asks, and the texts that the walk over it gives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use super::{Asks, Edge, Listing, deadlocked, end};
+use crate::runtime::deadlock::Who;
+use crate::task::TaskInfo;
+
+/// Actors are known by a number here, and have names but for those from 100 to 199.
+fn info(id: u64) -> TaskInfo {
+    let name = match id {
+        0..26 => Some(char::from(b'a' + id as u8).to_string()),
+        100..200 => None,
+        _ => Some(format!("n{id}")),
+    };
+    TaskInfo::of_actor(id, name.map(|name| Arc::new(name.into())), 0)
+}
+
+const TASK: u64 = u64::MAX;
+
+fn listed(asks: &Asks, edge: (u64, u64)) -> Listing {
+    listed_with(asks, edge, false)
+}
+
+fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listing {
+    let from = match asker {
+        TASK => Who::Other("a task"),
+        actor => Who::Task(info(actor)),
+    };
+    let to = info(asked);
+    let question = None;
+    asks.list(Edge { from, to, question }, is_timed)
+}
+
+/// The texts of these asks, with the beginning of their errors.
+fn texts(edges: &[(u64, u64)]) -> Vec<String> {
+    let asks = Asks::alone();
+    let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
+    assert_eq!(end(&asks.waiting()), edges.len());
+    let text = |listing: &Listing| listing.leave(&mut None).unwrap().to_string();
+    listings.iter().map(text).collect()
+}
+
+fn error_of(edges: &[(u64, u64)]) -> String {
+    let asks = Asks::alone();
+    let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
+    end(&asks.waiting());
+    let deadlock = listings[0].leave(&mut None).unwrap();
+    crate::AskError::Deadlock(deadlock).to_string()
+}
+
+#[test]
+fn two_that_ask_each_other_are_named_each_from_its_own_side() {
+    assert_eq!(texts(&[(0, 1), (1, 0)]), ["a → b → a", "b → a → b"]);
+}
+
+#[test]
+fn three_in_a_ring_are_named_and_one_that_asks_itself() {
+    let ring = texts(&[(0, 1), (1, 2), (2, 0)]);
+    assert_eq!(ring, ["a → b → c → a", "b → c → a → b", "c → a → b → c"]);
+    assert_eq!(texts(&[(4, 4)]), ["e → e"]);
+}
+
+#[test]
+fn a_chain_is_named_from_the_asker_to_the_one_that_asks_nobody() {
+    let chain = texts(&[(TASK, 0), (0, 1), (1, 102)]);
+    let whole = "a task → a → b → actor #102";
+    assert_eq!(chain, [whole, "a → b → actor #102", "b → actor #102"]);
+}
+
+#[test]
+fn the_error_tells_a_cycle_from_a_chain() {
+    assert_eq!(
+        error_of(&[(0, 1), (1, 0)]),
+        "the actors wait for each other: a → b → a"
+    );
+    assert_eq!(
+        error_of(&[(TASK, 1), (1, 0)]),
+        "nobody is left to answer: a task → b → a"
+    );
+}
+
+#[test]
+fn whoever_waits_for_a_cycle_is_told_of_the_cycle() {
+    let edges = [(TASK, 0), (0, 1), (1, 2), (2, 3), (3, 2)];
+    let cycle = "c → d → c";
+    assert_eq!(texts(&edges), [cycle, cycle, cycle, cycle, "d → c → d"]);
+}
+
+#[test]
+fn of_several_asks_of_one_actor_that_which_closes_a_cycle_is_followed() {
+    let edges = [(TASK, 0), (0, 1), (0, 2), (2, 0), (1, 3)];
+    let expected = ["a → c → a", "a → b → d", "a → c → a", "c → a → c", "b → d"];
+    assert_eq!(texts(&edges), expected);
+}
+
+#[test]
+fn each_of_several_asks_is_told_of_its_own_way_back() {
+    let edges = [(0, 1), (0, 2), (0, 3), (1, 0), (2, 0), (3, 2)];
+    let texts = texts(&edges);
+    assert_eq!(texts[..3], ["a → b → a", "a → c → a", "a → d → c → a"]);
+    // Those who ask `a` wait for what it asked first.
+    assert_eq!(texts[3..], ["b → a → b", "a → b → a", "a → b → a"]);
+}
+
+#[test]
+fn one_that_is_asked_twice_by_the_same_is_named_once_in_a_row() {
+    assert_eq!(texts(&[(0, 1), (0, 1)]), ["a → b", "a → b"]);
+    let cycle = "a → b → a";
+    assert_eq!(texts(&[(0, 1), (0, 1), (1, 0)])[..2], [cycle, cycle]);
+}
+
+#[test]
+fn of_a_long_chain_the_first_and_the_last_are_named() {
+    let ids: Vec<u64> = (1000..10_999).collect();
+    let mut edges = vec![(TASK, ids[0])];
+    edges.extend(ids.windows(2).map(|pair| (pair[0], pair[1])));
+    let texts = texts(&edges);
+    let between: String = (1000..1014).map(|id| format!("n{id} → ")).collect();
+    assert_eq!(
+        texts[0],
+        format!("a task → {between}… (9984 more) → n10998")
+    );
+    let short = &texts[edges.len() - 15];
+    assert_eq!(short.split(" → ").count(), 16);
+    assert!(!short.contains("more"), "{short}");
+    assert!(texts[edges.len() - 16].contains(" → … (1 more) → n10998"));
+}
+
+#[test]
+fn each_of_a_long_ring_is_named_first_in_its_own_text() {
+    let ids: Vec<u64> = (1000..11_000).collect();
+    let ring = |at: usize| (ids[at], ids[(at + 1) % ids.len()]);
+    let edges: Vec<_> = (0..ids.len()).map(ring).collect();
+    for (text, id) in texts(&edges).iter().zip(&ids) {
+        assert!(text.starts_with(&format!("n{id} → ")), "{text}");
+        let end = format!(" → … ({} more) → n{id}", ids.len() + 1 - 16);
+        assert!(text.ends_with(&end), "{text}");
+    }
+}
+
+#[test]
+fn ten_thousand_asks_of_one_actor_and_back_are_as_many_cycles() {
+    let there = (1000..11_000).map(|id| (0, id));
+    let back = (1000..11_000).map(|id| (id, 0));
+    let edges: Vec<_> = there.chain(back).collect();
+    let texts = texts(&edges);
+    assert_eq!(texts[9_999], "a → n10999 → a");
+    assert_eq!(texts[10_000], "n1000 → a → n1000");
+    assert_eq!(texts[19_999], "a → n1000 → a");
+}
+
+/// Which of these asks are deadlocked when nothing but time-outs is left; the third says which have one.
+fn in_deadlock(asks_of: &[(u64, u64, bool)]) -> Option<Vec<usize>> {
+    let asks = Asks::alone();
+    let list = |&(asker, asked, is_timed)| listed_with(&asks, (asker, asked), is_timed);
+    let listings: Vec<Listing> = asks_of.iter().map(list).collect();
+    end(&deadlocked(asks.waiting())?);
+    let is_ended = |at: &usize| !listings[*at].is_waiting();
+    Some((0..listings.len()).filter(is_ended).collect())
+}
+
+#[test]
+fn where_time_outs_are_left_those_that_come_to_a_cycle_are_deadlocked() {
+    assert_eq!(in_deadlock(&[(0, 0, true)]), Some(vec![0]));
+    assert_eq!(in_deadlock(&[(0, 1, true), (1, 0, true)]), Some(vec![0, 1]));
+    let led_to = [(TASK, 0, true), (0, 1, false), (1, 0, false)];
+    assert_eq!(in_deadlock(&led_to), Some(vec![0, 1, 2]));
+    let beside = [(2, 3, false), (0, 1, true), (1, 0, false)];
+    assert_eq!(in_deadlock(&beside), Some(vec![1, 2]));
+}
+
+#[test]
+fn an_ask_with_a_time_out_that_comes_to_no_cycle_may_end_any_other() {
+    assert_eq!(in_deadlock(&[(0, 1, true)]), None);
+    assert_eq!(in_deadlock(&[(0, 1, false)]), None);
+    assert_eq!(in_deadlock(&[]), None);
+    let beside = [(0, 1, false), (1, 0, false), (2, 3, true)];
+    assert_eq!(in_deadlock(&beside), None);
+}
+
+#[test]
+fn what_is_listed_no_more_is_not_ended_and_no_part_of_a_way() {
+    let asks = Asks::alone();
+    let one = listed(&asks, (0, 1));
+    let two = listed(&asks, (1, 0));
+    drop(two);
+    let three = listed(&asks, (2, 0));
+    let _ = three.settle();
+    assert!(!three.is_waiting());
+    assert_eq!(end(&asks.waiting()), 1);
+    assert!(three.leave(&mut None).is_none());
+    assert_eq!(one.leave(&mut None).unwrap().as_str(), "a → b");
+    assert_eq!(end(&asks.waiting()), 0, "it is ended once");
+    drop((one, three));
+    assert!(asks.list.lock().is_empty());
+}
+
+/// Looks, when it is woken, at what has become of all asks.
+struct Looks {
+    listings: [Listing; 2],
+    ended: AtomicUsize,
+}
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        let ended = |listing: &&Listing| !listing.is_waiting();
+        let ended = self.listings.iter().filter(ended).count();
+        self.ended.fetch_add(ended, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn all_are_ended_before_the_first_asker_is_woken() {
+    let asks = Asks::alone();
+    let looks = Arc::new(Looks {
+        listings: [listed(&asks, (0, 1)), listed(&asks, (1, 0))],
+        ended: AtomicUsize::new(0),
+    });
+    for listing in &looks.listings {
+        assert!(
+            listing
+                .leave(&mut Some(Waker::from(looks.clone())))
+                .is_none()
+        );
+    }
+    assert_eq!(end(&asks.waiting()), 2);
+    assert_eq!(looks.ended.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn a_list_may_be_gone_before_its_asks() {
+    let asks = Asks::alone();
+    let one = listed(&asks, (0, 1));
+    drop(asks);
+    assert!(one.is_waiting());
+}

@@ -1,0 +1,203 @@
+//! Who waits for whom in the end: one walk over all asks gives the text of each.
+//!
+//! Actors are nodes and asks lead from one to the next. Whoever asks nobody ends a chain, and so
+//! does, going back, whoever asks only such; all others come to a cycle, and each of them goes on
+//! with the first of those it asks that does. So every actor has one way on, and the whole takes
+//! as long as there are actors and asks.
+
+use std::collections::HashMap;
+use std::fmt::{Display, Write};
+
+use super::edge::{Edge, Who};
+use crate::error::Deadlock;
+use crate::task::TaskInfo;
+
+/// The most names in a text; of more, those before the last are counted instead.
+pub(super) const NAMES_MAX: usize = 16;
+
+/// The texts, in the order of the asks.
+pub(crate) fn name_all(asks: &[&Edge]) -> Vec<Deadlock> {
+    let graph = Graph::new(asks);
+    asks.iter().map(|ask| graph.name(ask)).collect()
+}
+
+/// Which of the asks come to a cycle, in their order.
+pub(crate) fn come_to_cycles(asks: &[&Edge]) -> Vec<bool> {
+    let graph = Graph::new(asks);
+    let asked = asks.iter().map(|ask| graph.index[&ask.to.id()]);
+    asked
+        .map(|at| matches!(graph.nodes[at].goal, Goal::Cycle { .. }))
+        .collect()
+}
+
+#[derive(Default)]
+struct Graph<'a> {
+    nodes: Vec<Waiter<'a>>,
+    /// By the actor's id.
+    index: HashMap<u64, usize>,
+}
+
+struct Waiter<'a> {
+    task: &'a TaskInfo,
+    asks: Vec<usize>,
+    asked_by: Vec<usize>,
+    /// The one of `asks` that the way goes on with.
+    next: Option<usize>,
+    goal: Goal,
+}
+
+/// Where the way of an actor leads.
+#[derive(Clone, Copy)]
+enum Goal {
+    Unknown,
+    /// On the way that is being followed, so far from its beginning.
+    OnTheWay(usize),
+    End {
+        last: usize,
+        steps: usize,
+    },
+    /// A cycle of `len` actors that it enters at `first`.
+    Cycle {
+        first: usize,
+        len: usize,
+    },
+}
+
+impl<'a> Graph<'a> {
+    fn new(asks: &[&'a Edge]) -> Self {
+        let mut graph = Graph::default();
+        for ask in asks {
+            let asked = graph.node(&ask.to);
+            if let Who::Task(label) = &ask.from {
+                let asker = graph.node(label);
+                graph.nodes[asker].asks.push(asked);
+                graph.nodes[asked].asked_by.push(asker);
+            }
+        }
+        graph.find_ends();
+        graph.find_cycles();
+        graph
+    }
+
+    fn node(&mut self, task: &'a TaskInfo) -> usize {
+        *self.index.entry(task.id()).or_insert_with(|| {
+            self.nodes.push(Waiter {
+                task,
+                asks: Vec::new(),
+                asked_by: Vec::new(),
+                next: None,
+                goal: Goal::Unknown,
+            });
+            self.nodes.len() - 1
+        })
+    }
+
+    /// Gives a goal to all that can come to no cycle, from the ends back.
+    fn find_ends(&mut self) {
+        let mut open: Vec<usize> = self.nodes.iter().map(|node| node.asks.len()).collect();
+        let is_end = |&at: &usize| open[at] == 0;
+        let mut ready: Vec<usize> = (0..self.nodes.len()).filter(is_end).collect();
+        while let Some(at) = ready.pop() {
+            let next = self.nodes[at].asks.first().copied();
+            let goal = match next.map(|next| self.nodes[next].goal) {
+                Some(Goal::End { last, steps }) => Goal::End {
+                    last,
+                    steps: steps + 1,
+                },
+                _ => Goal::End { last: at, steps: 0 },
+            };
+            self.nodes[at].next = next;
+            self.nodes[at].goal = goal;
+            for &asker in &self.nodes[at].asked_by {
+                open[asker] -= 1;
+                if open[asker] == 0 {
+                    ready.push(asker);
+                }
+            }
+        }
+    }
+
+    /// Gives one to the others: each of them asks another of them, so their ways have no end.
+    fn find_cycles(&mut self) {
+        let without = |node: &Waiter<'_>| matches!(node.goal, Goal::Unknown);
+        for at in 0..self.nodes.len() {
+            if without(&self.nodes[at]) {
+                let mut asks = self.nodes[at].asks.iter();
+                self.nodes[at].next = asks.find(|&&to| without(&self.nodes[to])).copied();
+            }
+        }
+        for start in 0..self.nodes.len() {
+            let (mut at, mut way) = (start, Vec::new());
+            while let (Goal::Unknown, Some(next)) = (self.nodes[at].goal, self.nodes[at].next) {
+                self.nodes[at].goal = Goal::OnTheWay(way.len());
+                way.push(at);
+                at = next;
+            }
+            if let Goal::OnTheWay(begin) = self.nodes[at].goal {
+                let cycle = way.split_off(begin);
+                let len = cycle.len();
+                for first in cycle {
+                    self.nodes[first].goal = Goal::Cycle { first, len };
+                }
+            }
+            for before in way {
+                self.nodes[before].goal = self.nodes[at].goal;
+            }
+        }
+    }
+
+    fn name(&self, ask: &Edge) -> Deadlock {
+        let asked = self.index[&ask.to.id()];
+        let (mut first, len) = match self.nodes[asked].goal {
+            Goal::Cycle { first, len } => (first, len),
+            Goal::End { last, steps } => return self.chain(ask, asked, last, steps + 2),
+            Goal::Unknown | Goal::OnTheWay(_) => unreachable!("every actor was given a goal"),
+        };
+        if let Who::Task(label) = &ask.from {
+            let asker = self.index[&label.id()];
+            // A short way back to the asker is a cycle of its own, also if its way on is another.
+            if let Some(steps) = self.steps_between(asked, asker) {
+                return self.cycle(asker, asked, steps + 2);
+            }
+            if self.nodes[asker].next == Some(asked)
+                && let Goal::Cycle { first: own, .. } = self.nodes[asker].goal
+            {
+                first = own;
+            }
+        }
+        let second = self.nodes[first].next.unwrap_or(first);
+        self.cycle(first, second, len + 1)
+    }
+
+    /// How many steps lead from one to the other, if a text has room for them.
+    fn steps_between(&self, from: usize, to: usize) -> Option<usize> {
+        let way = std::iter::successors(Some(from), |&at| self.nodes[at].next);
+        way.take(NAMES_MAX - 1).position(|at| at == to)
+    }
+
+    fn chain(&self, ask: &Edge, second: usize, last: usize, names: usize) -> Deadlock {
+        Deadlock::new(self.path(&ask.from, second, last, names), false)
+    }
+
+    fn cycle(&self, first: usize, second: usize, names: usize) -> Deadlock {
+        let path = self.path(self.nodes[first].task, second, first, names);
+        Deadlock::new(path, true)
+    }
+
+    /// The text of a path of so many names.
+    fn path(&self, first: &dyn Display, second: usize, last: usize, names: usize) -> String {
+        let mut text = first.to_string();
+        let mut add = |name: &dyn Display| {
+            // A string takes all.
+            let _ = write!(text, " → {name}");
+        };
+        let way = std::iter::successors(Some(second), |&at| self.nodes[at].next);
+        let between = names.min(NAMES_MAX) - 2;
+        way.take(between).for_each(|at| add(self.nodes[at].task));
+        if names > NAMES_MAX {
+            add(&format_args!("… ({} more)", names - NAMES_MAX));
+        }
+        add(self.nodes[last].task);
+        text
+    }
+}

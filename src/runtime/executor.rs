@@ -1,0 +1,209 @@
+//! A runtime as its tasks, actors and timers see it.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::context;
+use super::inner::Inner;
+use crate::contain::contain;
+use crate::error::UnhandledFault;
+use crate::instant::Instant;
+use crate::scheduler::{self, Entry, PolicyImpl};
+use crate::sync::atomic::{Ordering, fence};
+use crate::sync::{Process, mutant};
+use crate::task::{
+    ActorExecutor, Executor, Header, Key, LiveIndex, MessageEvent, Runnable, TaskInfo,
+};
+use crate::timers::{Clock, Timers};
+
+impl Executor for Arc<Inner> {
+    fn process(&self) -> Process {
+        Inner::process(self)
+    }
+
+    fn schedule(&self, runnable: Runnable, again: bool) {
+        let entry = runnable.into_raw();
+        let local = context::with(|context| {
+            let local = context.and_then(|context| context.local_of(self));
+            local.map(|local| local.push(entry, again)).is_some()
+        });
+        if local {
+            return;
+        }
+        if !self.is_here() {
+            return scheduler::runnable(entry).leave_behind();
+        }
+        match self.scheduler.policy {
+            PolicyImpl::Other(_) => self.push_kept(entry),
+            PolicyImpl::Stealing(_) | PolicyImpl::Elsewhere => self.push(entry),
+        }
+    }
+
+    fn track(&self, waker: &Waker) -> Option<LiveIndex> {
+        self.process().end_copy();
+        self.live.track(waker, self.worker(), || self.is_over())
+    }
+
+    fn untrack(&self, live_index: LiveIndex) {
+        self.process().end_copy();
+        self.live.untrack(live_index);
+    }
+
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
+        if let Some(simulator) = self.simulator()
+            && simulator.judges(unhandled)
+        {
+            return;
+        }
+        contain(|| (self.options.on_fault)(unhandled));
+    }
+
+    fn task_completed(&self) {
+        if self.has_runs_observed() {
+            Inner::task_completed(self);
+        }
+    }
+
+    fn task_dropped(&self) {
+        if Key::dropped().is_some() {
+            self.policy_dropped();
+        }
+    }
+
+    fn looked_at(&self, task: Key, has_ended: bool) {
+        let Some(simulator) = self.simulator() else {
+            return;
+        };
+        let task = TaskInfo::of_task(task);
+        if has_ended {
+            simulator.settle_task(self, &task);
+        } else {
+            simulator.awaits_end(&task);
+        }
+    }
+}
+
+impl ActorExecutor for Arc<Inner> {
+    fn enter(&self, cell: NonNull<Header>) -> bool {
+        self.live.enter(cell, self.worker())
+    }
+
+    fn leave(&self, cell: NonNull<Header>) {
+        self.process().end_copy();
+        self.live.leave(cell);
+        self.shutdown.progress();
+    }
+
+    fn is_closing(&self) -> bool {
+        self.shutdown.has_begun()
+    }
+
+    fn cancelled(&self) {
+        self.shutdown.cancelled();
+    }
+
+    fn undelivered(&self, messages: usize) {
+        self.shutdown.undelivered(messages);
+    }
+
+    fn batch(&self) -> u32 {
+        self.options.batch
+    }
+
+    fn is_batch_chosen(&self) -> bool {
+        self.options.is_batch_chosen
+    }
+
+    fn is_observed(&self) -> bool {
+        self.has_runs_observed()
+    }
+
+    fn is_traced(&self) -> bool {
+        self.is_simulated()
+    }
+
+    fn trace(&self, cell: TaskInfo, event: MessageEvent) {
+        self.simulator()
+            .inspect(|simulator| simulator.trace(cell, event));
+    }
+
+    fn discarded(&self) {
+        self.policy_dropped();
+    }
+
+    fn completed(&self, task: &TaskInfo) {
+        Inner::completed(self, task);
+    }
+}
+
+impl Inner {
+    /// Which of its workers this thread is.
+    fn worker(&self) -> Option<usize> {
+        context::with(|context| Some(context?.local_of(self)?.index()))
+    }
+
+    /// Takes what does not come from one of its workers.
+    fn push(&self, entry: Entry) {
+        // Each push is followed by a fence, which pairs with that in `settle`: either the shutdown
+        // sees the push, or we see that.
+        if !self.shutdown.has_begun() || self.is_simulated() {
+            self.scheduler
+                .push_outside(self, scheduler::runnable(entry));
+        } else {
+            if let PolicyImpl::Other(_) = self.scheduler.policy {
+                // (J1) As if the policy had it.
+                self.inc_activity();
+            }
+            self.scheduler.shutdown_queue.push([entry]);
+            fence(Ordering::SeqCst);
+            self.scheduler.interrupt();
+        }
+        // As long as the shutdown looks, nothing is dropped here: whoever wakes a task may hold a
+        // lock that the drop of its future takes.
+        if self.shutdown.is_settled() && !mutant("late_push_stays") {
+            self.drain();
+        }
+    }
+
+    /// The same where a policy may have given the task to another runtime, whose worker runs it (O1 in executor.rs).
+    #[inline(never)]
+    fn push_kept(self: &Arc<Self>, entry: Entry) {
+        self.clone().push(entry);
+    }
+
+    /// A runnable was dropped; until the end, when all are, only policies do that.
+    fn policy_dropped(&self) {
+        if let PolicyImpl::Other(other) = &self.scheduler.policy
+            && !self.is_over()
+        {
+            other.lost_one();
+            // (J1) It was counted.
+            self.dec_activity();
+        }
+    }
+}
+
+impl Clock for Inner {
+    fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    fn next_changed(&self) {
+        // A worker that sleeps next sees to the deadline itself; most timers are armed like that.
+        let by_worker = context::with(|context| {
+            let local = context.and_then(|context| context.local_of(self));
+            local.map(|local| local.owe_keeper()).is_some()
+        });
+        self.scheduler.notify_deadline(by_worker);
+    }
+
+    fn fires_at(&self, deadline: Instant) -> Instant {
+        let simulator = self.simulator();
+        simulator.map_or(deadline, |simulator| simulator.fires_at(deadline))
+    }
+
+    fn emptied(&self) {
+        self.declare();
+    }
+}

@@ -1,0 +1,263 @@
+//! What lives in a runtime and has not ended: needed to stop and to cancel it all.
+//!
+//! Cells (actors) enter when they are made; plain tasks leave a waker when they first go pending, so a
+//! task that ends in its first poll costs nothing here. Both are kept in shards, so that workers
+//! seldom meet.
+//!
+//! # Invariants
+//! - G1: a cell in a table has not ended and so is alive; it is taken out under the lock of its shard.
+//! - G2: once a table is closed nothing enters it, so it only gets emptier.
+//! - G3: no user code runs under a lock: wakers and cells are taken out first.
+#![expect(unsafe_code, reason = "pointers to live cells; see G1")]
+
+mod table;
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
+use std::ptr::NonNull;
+use std::task::Waker;
+
+use slab::Slab;
+use table::CellTable;
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Apart, Mutex, MutexGuard, mutant};
+use crate::task::{Header, Key, LiveIndex, Look, TaskInfo};
+
+pub(crate) struct LiveCells {
+    shards: Box<[Apart<Mutex<Shard>>]>,
+    /// Deals shards out to threads that are no workers.
+    next: AtomicUsize,
+    /// How many cells a shard may have, and how many wakers: as there are indices.
+    most: usize,
+}
+
+#[derive(Default)]
+struct Shard {
+    closed: bool,
+    cells: CellTable,
+    wakers: Slab<Waker>,
+}
+
+// SAFETY: (G1) the cells behind the pointers are made for any thread, or are only asked to stop.
+unsafe impl Send for Shard {}
+
+impl LiveCells {
+    pub(crate) fn new(shards: usize) -> Self {
+        LiveCells {
+            shards: (0..shards)
+                .map(|_| Apart(Mutex::new(Shard::default())))
+                .collect(),
+            next: AtomicUsize::new(0),
+            most: LiveIndex::COUNT / shards,
+        }
+    }
+
+    /// The shard of this worker, or any one for a thread that is none; the next one with room if that one has
+    /// as much as it may.
+    fn deal(
+        &self,
+        worker: Option<usize>,
+        len: impl Fn(&Shard) -> usize,
+    ) -> (usize, MutexGuard<'_, Shard>) {
+        let shards = self.shards.len();
+        // Relaxed: it only spreads.
+        let first = worker.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed)) % shards;
+        (first..first + shards)
+            .map(|index| (index % shards, self.shards[index % shards].lock()))
+            .find(|(_, shard)| len(shard) < self.most)
+            .expect("fewer than four thousand million tasks fit into memory")
+    }
+
+    fn live_index(&self, key: usize, shard: usize) -> LiveIndex {
+        LiveIndex::new(key * self.shards.len() + shard)
+    }
+
+    fn key_and_shard(&self, live_index: &LiveIndex) -> (usize, usize) {
+        let (index, shards) = (live_index.index(), self.shards.len());
+        (index / shards, index % shards)
+    }
+
+    // -- cells --------------------------------------------------------------------------------
+
+    /// Adds a new cell; false if the registry is closed.
+    pub(crate) fn enter(&self, cell: NonNull<Header>, worker: Option<usize>) -> bool {
+        let (index, mut shard) = self.deal(worker, |shard| shard.cells.len());
+        if shard.closed {
+            return false;
+        }
+        let live_index = self.live_index(shard.cells.insert(cell), index);
+        drop(shard);
+        // SAFETY: alive, as it has still to begin; only its end looks at the live index.
+        unsafe { cell.as_ref() }.live_index.set(Some(live_index));
+        true
+    }
+
+    /// Takes the cell out.
+    pub(crate) fn leave(&self, cell: NonNull<Header>) {
+        // SAFETY: (G1) not ended yet; this is its end, and the live index was written before it could be run.
+        let live_index = unsafe { cell.as_ref() }.live_index.take();
+        let live_index = live_index.expect("a cell that has entered has a live index");
+        let (key, index) = self.key_and_shard(&live_index);
+        let unneeded = self.shards[index].lock().cells.remove(key);
+        drop(unneeded);
+    }
+
+    pub(crate) fn cells(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().cells.len())
+            .sum()
+    }
+
+    /// Lets nothing enter any more.
+    pub(crate) fn close_to_cells(&self) {
+        for shard in &self.shards {
+            shard.lock().closed = true;
+        }
+    }
+
+    /// Asks every cell to end by itself.
+    pub(crate) fn stop_cells(&self) {
+        self.for_each_cell(|cell| {
+            // SAFETY: `for_each_cell` holds a reference meanwhile.
+            unsafe { (cell.as_ref().vtable.stop)(cell) }
+        });
+    }
+
+    /// Has every cell but those to `spare` cancelled; says how many that are.
+    pub(crate) fn cancel_cells(&self, spare: &[Key]) -> usize {
+        let mut cancelled = 0;
+        self.for_each_cell(|cell| {
+            if !spare.contains(&Key::of_cell(cell)) {
+                cancelled += 1;
+                // SAFETY: `for_each_cell` holds a reference meanwhile.
+                unsafe { (cell.as_ref().vtable.cancel)(cell) }
+            }
+        });
+        cancelled
+    }
+
+    /// Drops what the cells were sent that are cancelled and have not ended.
+    pub(crate) fn refuse_cells(&self, spare: &[Key]) {
+        self.for_each_cell(|cell| {
+            if !spare.contains(&Key::of_cell(cell)) {
+                // SAFETY: `for_each_cell` holds a reference meanwhile.
+                unsafe { (cell.as_ref().vtable.refuse)(cell) }
+            }
+        });
+    }
+
+    /// Whether any of these is here.
+    pub(crate) fn holds(&self, keys: &[Key]) -> bool {
+        !keys.is_empty()
+            && self.shards.iter().any(|shard| {
+                let shard = shard.lock();
+                let mut tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
+                tasks.any(|key| keys.contains(&key))
+                    || shard
+                        .cells
+                        .iter()
+                        .any(|cell| keys.contains(&Key::of_cell(cell)))
+            })
+    }
+
+    /// How much is here besides these.
+    pub(crate) fn others(&self, keys: &[Key]) -> usize {
+        let others = |shard: &Apart<Mutex<Shard>>| {
+            let shard = shard.lock();
+            let tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
+            let all = tasks.chain(shard.cells.iter().map(Key::of_cell));
+            all.filter(|key| !keys.contains(key)).count()
+        };
+        self.shards.iter().map(others).sum()
+    }
+
+    /// Tells of every cell what may be known of it, and what can be seen of it now.
+    pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, Look)) {
+        self.for_each_cell(|cell| {
+            // SAFETY: `for_each_cell` holds a reference meanwhile.
+            let (info, look) = unsafe {
+                let vtable = cell.as_ref().vtable;
+                ((vtable.info)(cell), (vtable.look)(cell))
+            };
+            each(info, look);
+        });
+    }
+
+    fn for_each_cell(&self, mut each: impl FnMut(NonNull<Header>)) {
+        for shard in &self.shards {
+            let cells = shard.lock().hold_cells();
+            for cell in cells {
+                each(cell);
+                // SAFETY: the reference that `hold_cells` took.
+                unsafe { (cell.as_ref().vtable.release)(cell) };
+            }
+        }
+    }
+
+    // -- plain tasks --------------------------------------------------------------------------
+
+    /// Keeps the waker of a task that has gone pending, until its live index is given back. `None` if
+    /// everything is being cancelled: the task must wake itself, to be dropped by its executor.
+    pub(crate) fn track(
+        &self,
+        waker: &Waker,
+        worker: Option<usize>,
+        is_over: impl FnOnce() -> bool,
+    ) -> Option<LiveIndex> {
+        let waker = waker.clone();
+        let (index, mut shard) = self.deal(worker, |shard| shard.wakers.len());
+        // Under the lock, which whoever cancels all takes when he has made that known: he finds the waker, or
+        // this sees that it is over.
+        if !mutant("tracked_without_a_look") && is_over() {
+            return None;
+        }
+        Some(self.live_index(shard.wakers.insert(waker), index))
+    }
+
+    pub(crate) fn untrack(&self, live_index: LiveIndex) {
+        let (key, index) = self.key_and_shard(&live_index);
+        let mut shard = self.shards[index].lock();
+        let waker = shard.wakers.try_remove(key);
+        drop(shard);
+        drop(waker);
+    }
+
+    pub(crate) fn tasks(&self) -> usize {
+        let count = |shard: &Apart<Mutex<Shard>>| shard.lock().wakers.len();
+        self.shards.iter().map(count).sum()
+    }
+
+    /// Wakes every task that is here, but for those to `spare`; says how many these are.
+    pub(crate) fn wake_tasks(&self, spare: &[Key]) -> usize {
+        let mut woken = 0;
+        for shard in &self.shards {
+            let wakers: Vec<Waker> = shard
+                .lock()
+                .wakers
+                .iter()
+                .map(|(_, waker)| waker.clone())
+                .collect();
+            for waker in wakers
+                .into_iter()
+                .filter(|waker| !spare.contains(&Key::of_task(waker)))
+            {
+                woken += 1;
+                waker.wake();
+            }
+        }
+        woken
+    }
+}
+
+impl Shard {
+    /// All cells, each with a reference so that it can be used without the lock.
+    fn hold_cells(&self) -> Vec<NonNull<Header>> {
+        let hold = |cell: &NonNull<Header>| {
+            // SAFETY: (G1) in the table, so not ended.
+            unsafe { cell.as_ref() }.retain();
+        };
+        self.cells.iter().inspect(hold).collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! The table of cells against a list of pairs; shards that have as much as they may.
+
+use std::ptr::{NonNull, without_provenance_mut};
+use std::task::Waker;
+
+use super::LiveCells;
+use super::table::CellTable;
+use crate::task::Header;
+
+/// A pointer that nobody looks behind.
+fn cell(number: usize) -> NonNull<Header> {
+    NonNull::new(without_provenance_mut((number + 1) * align_of::<Header>())).unwrap()
+}
+
+#[test]
+fn a_table_has_what_was_put_in_and_not_taken_out() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let (mut table, mut model) = (CellTable::default(), Vec::<(usize, NonNull<Header>)>::new());
+    for number in 0..20_000 {
+        // It grows beyond some chunks and becomes empty, again and again.
+        let grows = number / 1000 % 2 == 0;
+        if model.is_empty() || random.usize(..4) > if grows { 0 } else { 2 } {
+            model.push((table.insert(cell(number)), cell(number)));
+        } else {
+            let (place, _) = model.swap_remove(random.usize(..model.len()));
+            drop(table.remove(place));
+        }
+        assert_eq!(table.len(), model.len());
+        if number % 100 == 0 {
+            let (mut found, mut expected): (Vec<_>, Vec<_>) = (
+                table.iter().collect(),
+                model.iter().map(|&(_, cell)| cell).collect(),
+            );
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
+fn a_table_tells_the_newest_first() {
+    let mut table = CellTable::default();
+    let places: Vec<usize> = (0..300).map(|number| table.insert(cell(number))).collect();
+    assert!(table.iter().eq((0..300).rev().map(cell)));
+    for place in places {
+        drop(table.remove(place));
+    }
+    table.insert(cell(1));
+    table.insert(cell(2));
+    assert!(table.iter().eq([2, 1].map(cell)));
+}
+
+#[test]
+fn what_a_shard_has_no_room_for_is_kept_by_the_next() {
+    let live = LiveCells {
+        most: 2,
+        ..LiveCells::new(3)
+    };
+    let track = |_| live.track(Waker::noop(), Some(1), || false).unwrap();
+    let indices: Vec<_> = (0..6).map(track).collect();
+    assert_eq!(live.tasks(), 6);
+    let of_each: Vec<usize> = live
+        .shards
+        .iter()
+        .map(|shard| shard.lock().wakers.len())
+        .collect();
+    assert_eq!(of_each, [2; 3]);
+    for (n, live_index) in indices.into_iter().enumerate() {
+        live.untrack(live_index);
+        assert_eq!(live.tasks(), 5 - n);
+    }
+}

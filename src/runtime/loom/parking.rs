@@ -1,0 +1,112 @@
+//! Model 31: workers whose policy does not park them. The policy here is one queue for all.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use ::loom::thread::{spawn, yield_now};
+
+use super::super::inner::Inner;
+use super::super::quiescence::KeepAlive;
+use super::quiescence::Watcher;
+use super::{end, join, push, runtime_with, start, token};
+use crate::scheduler::choose;
+use crate::scheduler::parking::Parking;
+use crate::scheduler::policy::{Duties, Policy, Runnable};
+use crate::scheduler::runnable;
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::global::AtomicU64;
+
+/// No lock orders an enqueue and a look in vain. One thread enqueues, and no more than fits.
+struct Central {
+    places: [AtomicPtr<()>; 2],
+    next: AtomicUsize,
+}
+
+impl Policy for Central {
+    type Worker = ();
+
+    fn worker(&self, _index: usize) {}
+
+    fn central_enqueue(&self, runnable: Runnable) {
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        self.places[at].store(runnable.into_raw().as_ptr(), Ordering::Release);
+    }
+
+    fn dequeue(&self, _worker: &(), _duties: &Duties<'_>) -> Option<Runnable> {
+        self.places.iter().find_map(|place| {
+            if place.load(Ordering::Relaxed).is_null() {
+                return None;
+            }
+            let taken = NonNull::new(place.swap(std::ptr::null_mut(), Ordering::AcqRel));
+            taken.map(runnable)
+        })
+    }
+}
+
+fn runtime(workers: usize) -> Arc<Inner> {
+    let places = [(); 2].map(|()| AtomicPtr::new(std::ptr::null_mut()));
+    let next = AtomicUsize::new(0);
+    runtime_with(workers, choose(Central { places, next }))
+}
+
+/// What is enqueued while the only worker lies down is run.
+#[test]
+fn model_31_a_push_is_not_missed_by_a_worker_that_lies_down() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let workers = start(&inner);
+        let own = inner.clone();
+        let fate = push(&inner, move || end(&own));
+        join(workers);
+        assert_eq!(fate.of(), (1, 0), "run once");
+    });
+}
+
+/// A worker that finds something in its last look, and was woken for something else just then, has
+/// another one woken for that.
+#[test]
+fn model_31_a_wake_up_is_passed_on_by_who_found_something_else() {
+    ::loom::model(|| {
+        let inner = runtime(2);
+        let rest = Arc::new(Parking::new(2));
+        let other = spawn({
+            let (inner, rest) = (inner.clone(), rest.clone());
+            move || drop(rest.rest(0, &inner.scheduler.duties(&*inner, 0), || None))
+        });
+        while rest.resting() == 0 {
+            yield_now();
+        }
+        let (token, _) = token(|| ());
+        let found = rest.rest(1, &inner.scheduler.duties(&*inner, 1), || {
+            rest.notify();
+            Some(token)
+        });
+        found.expect("it was found").run();
+        other.join().unwrap();
+    });
+}
+
+/// The end is declared after what is enqueued was run; its runnables are counted, not its workers.
+#[test]
+fn model_31_the_end_is_declared_after_what_was_enqueued() {
+    ::loom::model(|| {
+        let inner = runtime(1);
+        let workers = start(&inner);
+        let (hold, brought) = (KeepAlive::new(&inner), Arc::new(AtomicU64::new(0)));
+        let bringer = spawn({
+            let (inner, brought) = (inner.clone(), brought.clone());
+            move || {
+                let fate = push(&inner, || ());
+                brought.store(1, Ordering::Relaxed);
+                drop(hold);
+                fate
+            }
+        });
+        Watcher::new(&inner).wait();
+        assert_eq!(brought.load(Ordering::Relaxed), 1, "something is in flight");
+        let fate = bringer.join().unwrap();
+        assert_eq!(fate.of(), (1, 0), "something is in flight");
+        end(&inner);
+        join(workers);
+    });
+}

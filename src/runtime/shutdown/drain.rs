@@ -1,0 +1,49 @@
+//! How a runtime drops what will not be run any more.
+
+use crate::contain::contain;
+use crate::runtime::inner::Inner;
+use crate::sync::atomic::{Ordering, fence};
+use crate::sync::mutant;
+use crate::task::Runnable;
+
+impl Inner {
+    /// Drops what nobody will run any more, unless it is exempt.
+    pub(crate) fn drop_unneeded(&self, runnable: Runnable) {
+        if let Some(unneeded) = self.shutdown.spare(runnable) {
+            contain(|| drop(unneeded));
+        }
+    }
+
+    /// Drops whatever is in no worker's queue, when nobody is there any more to run it.
+    ///
+    /// One thread at a time does it: what is pushed by a drop is dropped by the same loop, so a
+    /// chain of tasks that hold each other does not become a recursion.
+    pub(crate) fn drain(&self) {
+        while self.scheduler.has_left() && self.shutdown.begin_drain() {
+            let kept = self.scheduler.len_of_other();
+            let mut dropped = 0;
+            while let Some(runnable) = self.take_left() {
+                dropped += 1;
+                self.drop_unneeded(runnable);
+            }
+            self.shutdown.end_drain();
+            if mutant("drain_looks_once") {
+                return;
+            }
+            if !mutant("drain_ends_without_fence") {
+                // SeqCst pairs with the fence after the push of whoever saw us draining.
+                fence(Ordering::SeqCst);
+            }
+            let stuck = kept.is_some() && kept == self.scheduler.len_of_other();
+            if dropped == 0 && stuck && self.scheduler.shutdown_queue.len() == 0 {
+                // The policy does not give what it has.
+                return;
+            }
+        }
+    }
+
+    fn take_left(&self) -> Option<Runnable> {
+        let are_workers_gone = self.shutdown.are_workers_gone();
+        self.scheduler.take_left(self, are_workers_gone)
+    }
+}

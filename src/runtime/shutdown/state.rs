@@ -1,0 +1,354 @@
+//! How far the shutdown of a runtime has come, and who waits for it.
+//!
+//! # Invariants
+//! - C1: the phase only goes forward: open, closing (actors were asked to stop, nothing new
+//!   begins), over (nothing runs any more but what is exempt), settled (the shutdown has dropped
+//!   what it found; whoever schedules something drops it).
+//! - C2: whatever the shutdown waits for is followed by `progress`.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::report::ShutdownReport;
+use crate::instant::Instant;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use crate::sync::{Condvar, Mutex};
+use crate::task::{Key, Runnable};
+use crate::waiters::{Ticket, Waiters};
+
+const OPEN: usize = 0;
+const CLOSING: usize = 1;
+const OVER: usize = 2;
+const SETTLED: usize = 3;
+
+pub(crate) struct ShutdownState {
+    phase: AtomicUsize,
+    state: Mutex<Progress>,
+    changed: Condvar,
+    reported: Waiters,
+    /// How often each worker has told what was queued when the shutdown began.
+    told: Box<[AtomicU32]>,
+    draining: AtomicBool,
+    undelivered: AtomicUsize,
+    cancelled: AtomicUsize,
+}
+
+#[derive(Default)]
+pub(crate) struct Progress {
+    /// How many workers there are.
+    workers: usize,
+    /// How many of them run nothing any more.
+    out: usize,
+    /// The tasks that await the shutdown, once for each call: they are not cancelled before they
+    /// have its report.
+    exempt: Vec<Key>,
+    /// Those of them that were woken when nothing else ran any more.
+    spared: Vec<Runnable>,
+    /// A worker stays for them.
+    lingering: bool,
+    /// Somebody waits who has not been told of progress since the last look: of much that happens
+    /// meanwhile one tells.
+    awaited: bool,
+    report: Option<ShutdownReport>,
+}
+
+impl ShutdownState {
+    pub(crate) fn new(workers: usize) -> Self {
+        ShutdownState {
+            told: (0..workers).map(|_| AtomicU32::new(0)).collect(),
+            phase: AtomicUsize::new(OPEN),
+            state: Mutex::new(Progress::default()),
+            changed: Condvar::new(),
+            reported: Waiters::new(),
+            draining: AtomicBool::new(false),
+            undelivered: AtomicUsize::new(0),
+            cancelled: AtomicUsize::new(0),
+        }
+    }
+
+    // -- phases -------------------------------------------------------------------------------
+
+    /// Begins the shutdown; false if it has begun before.
+    pub(crate) fn begin(&self) -> bool {
+        // SeqCst: one order with the fences of those who push and then look at the phase.
+        self.phase
+            .compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+    }
+
+    pub(crate) fn finish(&self) {
+        self.phase.store(OVER, Ordering::SeqCst);
+    }
+
+    pub(crate) fn settle(&self) {
+        self.phase.store(SETTLED, Ordering::SeqCst);
+        // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen
+        // by the drain that follows.
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        // Acquire pairs with the stores above.
+        self.phase.load(Ordering::Acquire) != OPEN
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        // Acquire pairs with the stores above.
+        self.phase.load(Ordering::Acquire) >= OVER
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        // Acquire pairs with the stores above.
+        self.phase.load(Ordering::Acquire) == SETTLED
+    }
+
+    // -- what was queued before -----------------------------------------------------------------
+
+    /// This worker has told what was queued.
+    pub(crate) fn tell(&self, worker: usize) {
+        // Release pairs with the Acquire in `told`.
+        self.told[worker].fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether it has to. Of several each tells twice: one that had told when another had not may have
+    /// taken something from that one, which it has when all have told.
+    pub(crate) fn has_to_tell(&self, worker: usize) -> bool {
+        match self.told(worker) {
+            0 => true,
+            1 if self.tells() > 1 => (0..self.told.len()).all(|worker| self.told(worker) > 0),
+            _ => false,
+        }
+    }
+
+    /// How often each tells.
+    fn tells(&self) -> u32 {
+        if self.told.len() > 1 { 2 } else { 1 }
+    }
+
+    /// How many have yet to tell.
+    pub(crate) fn not_told(&self) -> usize {
+        let workers = 0..self.told.len();
+        workers
+            .filter(|&worker| self.told(worker) < self.tells())
+            .count()
+    }
+
+    fn told(&self, worker: usize) -> u32 {
+        // Acquire pairs with the Release in `tell`.
+        self.told[worker].load(Ordering::Acquire)
+    }
+
+    // -- waiting ------------------------------------------------------------------------------
+
+    /// Something that the shutdown may wait for has happened.
+    pub(crate) fn progress(&self) {
+        if self.has_begun() && std::mem::take(&mut self.state.lock().awaited) {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until `done`, at most until `deadline` (`None`: for ever).
+    pub(crate) fn wait_until(&self, deadline: Option<Instant>, done: impl Fn(&Progress) -> bool) {
+        let mut state = self.state.lock();
+        while !done(&state) {
+            let wait = deadline.map(|deadline| deadline.duration_since(Instant::now()));
+            if wait == Some(Duration::ZERO) {
+                return;
+            }
+            state.awaited = true;
+            state = self.changed.wait(state, wait);
+        }
+    }
+
+    pub(crate) fn expect_workers(&self, workers: usize) {
+        self.state.lock().workers = workers;
+        for never in self.told.iter().skip(workers) {
+            // Release: as in `tell`.
+            never.store(self.tells(), Ordering::Release);
+        }
+    }
+
+    /// This worker runs nothing any more.
+    pub(crate) fn leave_place(&self) {
+        self.state.lock().out += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all workers are out, or for the deadline; says how many are not. One that stays
+    /// for exempt tasks does not count.
+    pub(crate) fn wait_for_workers(&self, deadline: Option<Instant>) -> usize {
+        self.wait_until(deadline, Progress::all_out);
+        self.state.lock().not_out()
+    }
+
+    /// How many of the exempt tasks are actors.
+    pub(crate) fn exempt_cells(&self) -> usize {
+        self.state.lock().exempt_cells()
+    }
+
+    /// Whether no worker is there any more, not even one that stays for exempt tasks.
+    pub(crate) fn are_workers_gone(&self) -> bool {
+        let state = self.state.lock();
+        state.out >= state.workers
+    }
+
+    pub(crate) fn undelivered(&self, messages: usize) {
+        if self.has_begun() {
+            // Relaxed: a count, read after the threads that add to it were waited for.
+            self.undelivered.fetch_add(messages, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn cancelled(&self) {
+        // A policy may cancel before.
+        if self.has_begun() {
+            // Relaxed: as above.
+            self.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    // -- the report ---------------------------------------------------------------------------
+
+    pub(crate) fn report(&self) -> Option<ShutdownReport> {
+        self.state.lock().report.clone()
+    }
+
+    /// Tells how it went. Of the actors `alive` at the beginning `left` still are: the exempt ones,
+    /// and those in the hands of threads that are left behind, which will be cancelled.
+    pub(crate) fn set_report(&self, alive: usize, left: usize, left_behind: usize) {
+        let mut state = self.state.lock();
+        let exempt = state.exempt_cells().min(left);
+        // Relaxed: the threads that add to the counts were waited for, as long as they are.
+        let cancelled = self.cancelled.load(Ordering::Relaxed) + left - exempt;
+        state.report = Some(ShutdownReport {
+            ended: alive.saturating_sub(cancelled + exempt),
+            cancelled,
+            unhandled: self.undelivered.load(Ordering::Relaxed),
+            left_behind,
+        });
+        drop(state);
+        self.changed.notify_all();
+        self.reported.wake_all();
+    }
+
+    pub(crate) fn poll_report(&self, ticket: &mut Ticket, cx: &mut Context<'_>) -> Poll<()> {
+        self.reported
+            .poll(ticket, cx, || self.state.lock().report.is_some())
+    }
+
+    pub(crate) fn leave_report(&self, ticket: &mut Ticket) {
+        self.reported.leave(ticket);
+    }
+
+    // -- tasks that await the shutdown --------------------------------------------------------
+
+    pub(crate) fn exempt(&self, key: Key) {
+        self.state.lock().exempt.push(key);
+    }
+
+    /// One of its calls is over.
+    pub(crate) fn exempt_no_more(&self, key: Key) {
+        let mut state = self.state.lock();
+        if let Some(at) = state.exempt.iter().position(|&exempt| exempt == key) {
+            state.exempt.swap_remove(at);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// It has had its last turn.
+    pub(crate) fn had_its_turn(&self, key: Key) {
+        self.state.lock().exempt.retain(|&exempt| exempt != key);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn exempted(&self) -> Vec<Key> {
+        self.state.lock().exempt.clone()
+    }
+
+    /// Keeps a runnable that is exempt for the worker that stays; gives any other one back.
+    pub(crate) fn spare(&self, runnable: Runnable) -> Option<Runnable> {
+        let mut state = self.state.lock();
+        if !state.exempt.contains(&runnable.key()) {
+            return Some(runnable);
+        }
+        state.spared.push(runnable);
+        drop(state);
+        self.changed.notify_all();
+        None
+    }
+
+    /// What was kept for tasks that are exempt no more.
+    pub(crate) fn unspare(&self) -> Vec<Runnable> {
+        let mut state = self.state.lock();
+        let Progress { exempt, spared, .. } = &mut *state;
+        let unneeded = |runnable: &mut Runnable| !exempt.contains(&runnable.key());
+        spared.extract_if(.., unneeded).collect()
+    }
+
+    /// Runs each exempt task once more, when it has its report. One worker stays to do so; says
+    /// whether it was this one.
+    pub(crate) fn linger(&self, mut turn: impl FnMut(Runnable)) -> bool {
+        let mut state = self.state.lock();
+        if state.lingering || state.exempt.is_empty() {
+            return false;
+        }
+        state.lingering = true;
+        self.changed.notify_all();
+        while !state.exempt.is_empty() {
+            // Before the report a wake-up is for something else, which waits until then.
+            let ready = if state.report.is_some() {
+                state.spared.pop()
+            } else {
+                None
+            };
+            let Some(runnable) = ready else {
+                state = self.changed.wait(state, None);
+                continue;
+            };
+            let key = runnable.key();
+            drop(state);
+            turn(runnable);
+            state = self.state.lock();
+            state.exempt.retain(|&exempt| exempt != key);
+        }
+        state.lingering = false;
+        true
+    }
+
+    // -- draining -----------------------------------------------------------------------------
+
+    pub(crate) fn begin_drain(&self) -> bool {
+        // Acquire pairs with the Release in `end_drain`: one drainer after another.
+        self.draining
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    pub(crate) fn end_drain(&self) {
+        self.draining.store(false, Ordering::Release);
+    }
+}
+
+impl Progress {
+    /// How many workers run something yet.
+    fn not_out(&self) -> usize {
+        let out = self.out + usize::from(self.lingering);
+        self.workers.saturating_sub(out)
+    }
+
+    fn all_out(&self) -> bool {
+        self.not_out() == 0
+    }
+
+    /// How many of the exempt tasks are actors.
+    pub(crate) fn exempt_cells(&self) -> usize {
+        let first = |at: usize| !self.exempt[..at].contains(&self.exempt[at]);
+        let cells = |at: &usize| self.exempt[*at].is_cell() && first(*at);
+        (0..self.exempt.len()).filter(cells).count()
+    }
+
+    pub(crate) fn is_reported(&self) -> bool {
+        self.report.is_some()
+    }
+}

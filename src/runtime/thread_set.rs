@@ -1,0 +1,153 @@
+//! The threads of a runtime that its shutdown joins: workers, pinned threads, and those for blocking calls.
+//!
+//! They are kept together because a thread may become the one from the other. Only threads that have said that
+//! they run nothing any more are joined. These still drop the user's thread-locals, which may take for ever: the
+//! shutdown waits for that no longer than for a turn.
+//!
+//! # Invariants
+//! - Y1: a thread says that it is gone in the drop of its first thread-local. `std` drops that one last, so to join
+//!   the thread then is to wait for no user code. Until then its set lives.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::sync::Arc;
+use std::thread::{JoinHandle, ThreadId};
+
+use crate::instant::Instant;
+use crate::sync::{Condvar, Mutex, Process, mutant};
+
+pub(crate) struct ThreadSet {
+    state: Mutex<Threads>,
+    /// A thread is gone.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Threads {
+    threads: Vec<JoinHandle<()>>,
+    /// Those of them that run nothing any more, and drop their thread-locals.
+    leaving: Vec<ThreadId>,
+    /// Those that have dropped them.
+    gone: Vec<ThreadId>,
+}
+
+crate::sync::thread_local! {
+    /// The set that this thread is of, or null. It needs no drop, so it can be read in the drops of all others.
+    static OWN_SET: Cell<*const ThreadSet> = const { Cell::new(std::ptr::null()) };
+}
+crate::sync::thread_local! {
+    static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
+}
+
+/// (Y1) What a thread of a set has first and drops last.
+struct Member {
+    set: Arc<ThreadSet>,
+    thread: ThreadId,
+    process: Process,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // A copy of the thread is not of the set.
+        if !self.process.is_current() {
+            return;
+        }
+        let mut state = self.set.state.lock();
+        state.leaving.retain(|&leaving| leaving != self.thread);
+        state.gone.push(self.thread);
+        drop(state);
+        if !mutant("a_thread_that_is_gone_tells_nobody") {
+            self.set.changed.notify_all();
+        }
+    }
+}
+
+impl ThreadSet {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(ThreadSet {
+            state: Mutex::new(Threads::default()),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Starts a thread that is of this set to its very end.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let set = self.clone();
+        let body = move || {
+            set.enter();
+            body();
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(body)?;
+        let mut state = self.state.lock();
+        // Those that are gone before the end need not be joined.
+        drop(state.extract_gone());
+        state.threads.push(thread);
+        Ok(())
+    }
+
+    /// Makes the calling thread, which has just begun, one of this set.
+    pub(crate) fn enter(self: &Arc<Self>) {
+        let member = Member {
+            set: self.clone(),
+            thread: std::thread::current().id(),
+            process: Process::current(),
+        };
+        MEMBER.with(|own| own.replace(Some(member)));
+        OWN_SET.with(|set| set.set(Arc::as_ptr(self)));
+    }
+
+    /// Whether the calling thread is one of this set, perhaps one that drops its thread-locals.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(
+            OWN_SET.try_with(|set| std::ptr::eq(set.get(), self)),
+            Ok(true)
+        )
+    }
+
+    /// This thread, if it is one of this set, runs nothing any more.
+    pub(crate) fn leave(&self) {
+        if self.is_here() {
+            let thread = std::thread::current().id();
+            self.state.lock().leaving.push(thread);
+        }
+    }
+
+    /// Joins those that have left, and lets go of the others; says how many of those that have left are not gone by
+    /// the deadline.
+    pub(crate) fn join(&self, deadline: Option<Instant>) -> usize {
+        let mut state = self.state.lock();
+        while !state.leaving.is_empty() {
+            let wait = deadline.map(|deadline| deadline.duration_since(Instant::now()));
+            if wait.is_some_and(|wait| wait.is_zero()) {
+                break;
+            }
+            state = self.changed.wait(state, wait);
+        }
+        let (gone, late) = (state.extract_gone(), state.leaving.len());
+        state.threads.clear();
+        drop(state);
+        for thread in gone {
+            // (Y1) A panic of its own was told.
+            let _ = thread.join();
+        }
+        late
+    }
+}
+
+impl Threads {
+    fn extract_gone(&mut self) -> Vec<JoinHandle<()>> {
+        let Threads { threads, gone, .. } = self;
+        let mut extracted = Vec::new();
+        gone.retain(|&id| {
+            let at = threads.iter().position(|thread| thread.thread().id() == id);
+            extracted.extend(at.map(|at| threads.swap_remove(at)));
+            // One that is gone before its handle came here.
+            at.is_none()
+        });
+        extracted
+    }
+}

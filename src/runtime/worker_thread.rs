@@ -1,0 +1,70 @@
+//! The thread of a worker, from its start to its end in a shutdown.
+
+use std::sync::Arc;
+
+use super::blocking;
+use super::context::{Role, ThreadContext};
+use super::inner::Inner;
+use crate::contain::contain;
+use crate::scheduler::{Left, Worker, WorkerLocal};
+
+/// The body of a worker's thread.
+pub(super) fn work(inner: &Arc<Inner>, index: usize) {
+    if hold_place(inner, index) == Left::Displaced {
+        blocking::come(inner);
+    }
+}
+
+/// Is worker `index` until the runtime is over, or until another thread is.
+pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
+    let mut made = None;
+    contain(|| made = Some(WorkerLocal::new(&inner.scheduler, &**inner, index)));
+    let Some(local) = made else {
+        go_without(inner, index);
+        return Left::Over;
+    };
+    let left = hold(inner, &local);
+    // What a policy has for a worker is dropped as user code is.
+    contain(|| drop(local));
+    left
+}
+
+fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> Left {
+    let context = ThreadContext::new(inner, Role::Worker(local));
+    let _entered = context.enter();
+    let mut worker = Worker::new(&**inner, local, &context);
+    let left = worker.run_until_over();
+    inner.process().end_copy();
+    if left == Left::Displaced {
+        if inner.shutdown.is_settled() {
+            // What came to rest on a thread that is given back late.
+            inner.cancel_all();
+        } else if inner.is_over() {
+            // What this turn pushed, when no worker was there any more to take it.
+            inner.drain();
+        }
+        return left;
+    }
+    worker.drop_all();
+    let lingered = inner.shutdown.linger(|runnable| worker.turn(runnable));
+    if lingered || inner.shutdown.is_settled() {
+        // What was exempt until now, or came to rest on a thread that is given back late.
+        inner.cancel_all();
+        worker.drop_all();
+    }
+    inner.drain();
+    // What the drops pushed on this thread.
+    worker.drop_all();
+    inner.threads.leave();
+    inner.shutdown.leave_place();
+    left
+}
+
+/// The policy has nothing for this worker, so nobody waits for it.
+fn go_without(inner: &Inner, index: usize) {
+    inner.shutdown.tell(index);
+    inner.shutdown.tell(index);
+    inner.shutdown.progress();
+    inner.threads.leave();
+    inner.shutdown.leave_place();
+}

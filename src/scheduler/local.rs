@@ -1,0 +1,138 @@
+//! What a worker's thread has of the scheduler.
+
+use super::duties::Duties;
+use super::owner::Owner;
+use super::policy::{Policy, Seen, Stealing, StealingWorker};
+use super::policy_impl::{ErasedWorker, OtherPolicy, PolicyImpl};
+use super::queues::runnable;
+use super::ring::Entry;
+use super::shared::Scheduler;
+use crate::contain::contain;
+use crate::task::Runnable;
+
+/// A worker's own side of the policy. It stays on the worker's thread.
+pub(crate) struct WorkerLocal<'a> {
+    scheduler: &'a Scheduler,
+    owner: &'a dyn Owner,
+    index: usize,
+    side: Side<'a>,
+}
+
+/// Two variants, so that telling them apart is one comparison where it counts.
+enum Side<'a> {
+    Stealing(&'a Stealing, StealingWorker),
+    /// `None`: there are no workers, and the owner takes what is ready.
+    Erased(Option<(&'a OtherPolicy, Box<dyn ErasedWorker + 'a>)>),
+}
+
+impl<'a> WorkerLocal<'a> {
+    pub(crate) fn new(scheduler: &'a Scheduler, owner: &'a dyn Owner, index: usize) -> Self {
+        let side = match &scheduler.policy {
+            PolicyImpl::Stealing(stealing) => Side::Stealing(stealing, stealing.worker(index)),
+            PolicyImpl::Other(other) => Side::Erased(Some((other, other.policy().worker(index)))),
+            PolicyImpl::Elsewhere => Side::Erased(None),
+        };
+        WorkerLocal {
+            scheduler,
+            owner,
+            index,
+            side,
+        }
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn duties(&self) -> Duties<'_> {
+        self.scheduler.duties(self.owner, self.index)
+    }
+
+    /// Takes an entry that was woken on this worker; `again`: in its own run.
+    #[inline]
+    pub(crate) fn push(&self, entry: Entry, again: bool) {
+        match &self.side {
+            Side::Stealing(_, worker) => worker.local.push(entry, again),
+            Side::Erased(_) => self.push_erased(runnable(entry), again),
+        }
+    }
+
+    #[inline(never)]
+    fn push_erased(&self, runnable: Runnable, again: bool) {
+        match &self.side {
+            Side::Erased(Some((other, worker))) => {
+                other.enqueue(&self.scheduler.activity, || match again {
+                    true => worker.resume_later(runnable),
+                    false => worker.internal_enqueue(runnable),
+                });
+            }
+            _ => self.owner.push_elsewhere(runnable, again),
+        }
+    }
+
+    /// Whether nothing waits for this worker, and it need not look.
+    pub(crate) fn is_alone(&self) -> bool {
+        match &self.side {
+            Side::Stealing(_, worker) => worker.local.is_alone() && !self.owner.is_closing(),
+            Side::Erased(_) => false,
+        }
+    }
+
+    /// The next runnable, or nothing when there are duties; parks until there is either.
+    #[inline(always)]
+    pub(super) fn dequeue(&self, duties: &Duties<'_>) -> Option<Runnable> {
+        match &self.side {
+            Side::Stealing(stealing, worker) => stealing.dequeue_own(worker, duties),
+            Side::Erased(side) => {
+                let (other, worker) = side.as_ref()?;
+                other.dequeue_or_rest(self.index, &**worker, duties)
+            }
+        }
+    }
+
+    /// A deadline came up that this worker keeps itself if it sleeps next.
+    pub(crate) fn owe_keeper(&self) {
+        match &self.side {
+            Side::Stealing(_, worker) => worker.owe_keeper(),
+            Side::Erased(_) => self.scheduler.interrupt(),
+        }
+    }
+
+    /// This thread goes on without being the worker: it keeps no deadline any more, and no queue.
+    pub(crate) fn hand_over(&self) {
+        let Side::Stealing(stealing, worker) = &self.side else {
+            return;
+        };
+        if worker.owed_keeper() {
+            let duties = self.duties();
+            let view = Seen::new(stealing, &duties);
+            stealing.queues.sleep.hand_over(&view);
+        }
+        worker.local.disown();
+    }
+
+    /// Nobody has taken it over.
+    pub(crate) fn take_back(&self) {
+        if let Side::Stealing(_, worker) = &self.side {
+            worker.local.own();
+        }
+    }
+
+    /// Takes all that is left for this worker, and for no other one.
+    pub(crate) fn drain(&self) -> Vec<Runnable> {
+        match &self.side {
+            Side::Stealing(_, worker) => worker.local.drain().map(runnable).collect(),
+            Side::Erased(_) => {
+                let duties = self.duties().last();
+                std::iter::from_fn(|| self.dequeue(&duties)).collect()
+            }
+        }
+    }
+
+    /// Calls one of the functions of the policy that are told of runs.
+    pub(crate) fn hook(&self, call: impl FnOnce(&dyn ErasedWorker)) {
+        if let Side::Erased(Some((_, worker))) = &self.side {
+            contain(|| call(&**worker));
+        }
+    }
+}

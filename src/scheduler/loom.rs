@@ -1,0 +1,123 @@
+//! Model 14: an entry leaves a local queue exactly once, whoever takes it.
+//!
+//! Entries are numbers here. With each goes a cell that its pusher wrote and its taker reads, so an
+//! entry that is handed over without an order fails the model too.
+#![expect(unsafe_code, reason = "cells that a model's threads write and read")]
+
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::loom::thread::spawn;
+
+use super::queues::{LocalQueue, Queues};
+use super::ring::{CAPACITY, Entry, Ring};
+use super::sleep::Sleep;
+use super::slot::Slot;
+use crate::sync::UnsafeCell;
+
+/// What is handed over with the entries.
+struct Cargo(Vec<UnsafeCell<usize>>);
+
+impl Cargo {
+    fn new(entries: usize) -> Rc<Cargo> {
+        Rc::new(Cargo((0..entries).map(|_| UnsafeCell::new(0)).collect()))
+    }
+
+    /// Makes entry `number`, from 1.
+    fn pack(&self, number: usize) -> Entry {
+        // SAFETY: nobody else has the entry yet.
+        self.0[number - 1].with_mut(|cargo| unsafe { *cargo = number });
+        NonNull::new(std::ptr::without_provenance_mut(number)).expect("entries count from 1")
+    }
+
+    fn unpack(&self, entry: Entry) -> usize {
+        let number = entry.addr().get();
+        // SAFETY: whoever has the entry has its cargo.
+        self.0[number - 1].with_mut(|cargo| assert_eq!(unsafe { *cargo }, number));
+        number
+    }
+}
+
+fn assert_each_once(entries: usize, taken: impl IntoIterator<Item = usize>) {
+    let mut taken: Vec<_> = taken.into_iter().collect();
+    taken.sort_unstable();
+    assert_eq!(taken, (1..=entries).collect::<Vec<_>>(), "taken once each");
+}
+
+/// Whatever a thief takes at one go, near the wrap of positions, its owner does not take, and
+/// nothing is left out.
+#[test]
+fn model_14_a_stolen_half_is_not_popped_too() {
+    ::loom::model(|| {
+        let (ring, cargo) = (Arc::new(Ring::starting_at(u64::MAX - 1)), Cargo::new(4));
+        ring.push(cargo.pack(1)).expect("there is room");
+        let thief = spawn({
+            let (ring, cargo) = (ring.clone(), cargo.clone());
+            move || {
+                let own = Ring::starting_at(u64::MAX);
+                let first = ring.steal_into(&own);
+                let stolen = first.into_iter().chain(std::iter::from_fn(|| own.pop()));
+                stolen.map(|entry| cargo.unpack(entry)).collect()
+            }
+        });
+        for number in 2..=4 {
+            ring.push(cargo.pack(number)).expect("there is room");
+        }
+        let popped: Vec<_> = std::iter::from_fn(|| ring.pop()).collect();
+        let popped = popped.into_iter().map(|entry| cargo.unpack(entry));
+        let stolen: Vec<_> = thief.join().unwrap();
+        assert!(stolen.is_sorted(), "the oldest first");
+        assert_each_once(4, popped.chain(stolen));
+    });
+}
+
+/// What does not fit in a full ring waits behind it, while a thief takes from either.
+#[test]
+fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
+    ::loom::model(|| {
+        const ENTRIES: usize = CAPACITY + 1;
+        let (queues, cargo) = (
+            Arc::new(Queues::new(2, Sleep::new(2, None))),
+            Cargo::new(ENTRIES),
+        );
+        let owner = LocalQueue::new(&queues, 0, 0, None);
+        for number in 1..ENTRIES {
+            owner.push(cargo.pack(number), true);
+        }
+        let thief = spawn({
+            let (queues, cargo) = (queues.clone(), cargo.clone());
+            move || {
+                let local = LocalQueue::new(&queues, 1, 0, None);
+                let first = local.steal();
+                let stolen = first.into_iter().chain(local.drain());
+                stolen.map(|entry| cargo.unpack(entry)).collect()
+            }
+        });
+        owner.push(cargo.pack(ENTRIES), true);
+        let stolen: Vec<_> = thief.join().unwrap();
+        let kept: Vec<_> = owner.drain().collect();
+        let kept = kept.into_iter().map(|entry| cargo.unpack(entry));
+        assert_each_once(ENTRIES, kept.chain(stolen));
+        assert!(!queues.has_work(), "nothing is left");
+    });
+}
+
+/// What is in the slot goes to its owner or to another one, who claims it at any moment of the owner's
+/// filling and emptying it.
+#[test]
+fn model_14_the_slot_gives_an_entry_to_its_owner_or_to_who_claims_it() {
+    ::loom::model(|| {
+        crate::sync::follow_waits();
+        let (slot, cargo) = (Arc::new(Slot::new()), Cargo::new(2));
+        let watcher = spawn({
+            let (slot, cargo) = (slot.clone(), cargo.clone());
+            move || slot.claim().map(|entry| cargo.unpack(entry))
+        });
+        let displaced = [1, 2].map(|number| slot.put(cargo.pack(number)));
+        let own = displaced.into_iter().flatten().chain(slot.take());
+        let own: Vec<_> = own.map(|entry| cargo.unpack(entry)).collect();
+        assert_each_once(2, own.into_iter().chain(watcher.join().unwrap()));
+        assert!(!slot.is_filled(), "nothing is left");
+    });
+}

@@ -1,0 +1,108 @@
+//! Where workers rest whose policy does not park them itself.
+//!
+//! # Invariants
+//! - Z1: every enqueue is followed by `notify`; every worker that lies down looks at the policy once
+//!   more. The two fences order these, so one of both finds the runnable, as in `sleep.md`.
+//! - Z2: a worker that was woken and has found something else passes the wake-up on.
+
+use super::duties::Duties;
+use crate::park::Parker;
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::{Mutex, mutant};
+use crate::task::Runnable;
+
+pub(crate) struct Parking {
+    resting: Mutex<Vec<usize>>,
+    /// How many that are; written under the lock.
+    count: AtomicUsize,
+    parkers: Box<[Parker]>,
+}
+
+impl Parking {
+    pub(crate) fn new(workers: usize) -> Self {
+        Parking {
+            resting: Mutex::new(Vec::with_capacity(workers)),
+            count: AtomicUsize::new(0),
+            parkers: (0..workers).map(|_| Parker::new()).collect(),
+        }
+    }
+
+    /// After an enqueue: wakes one of those who rest, the last to lie down first.
+    pub(crate) fn notify(&self) {
+        if !mutant("rest_is_notified_without_fence") {
+            // SeqCst pairs with the fence in `rest` (Z1).
+            fence(Ordering::SeqCst);
+        }
+        // Relaxed: ordered by the fence.
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut resting = self.resting.lock();
+        let woken = resting.pop();
+        // Relaxed: as above.
+        self.count.store(resting.len(), Ordering::Relaxed);
+        drop(resting);
+        if let Some(woken) = woken {
+            self.parkers[woken].unpark();
+        }
+    }
+
+    /// Has all who rest look at their duties.
+    pub(crate) fn wake_all(&self) {
+        self.parkers.iter().for_each(Parker::unpark);
+    }
+
+    /// Rests until there is something for this worker: `dequeue` is its last look before that.
+    pub(crate) fn rest(
+        &self,
+        me: usize,
+        duties: &Duties<'_>,
+        dequeue: impl FnOnce() -> Option<Runnable>,
+    ) -> Option<Runnable> {
+        let mut resting = self.resting.lock();
+        resting.push(me);
+        // Relaxed: ordered by the fence.
+        self.count.store(resting.len(), Ordering::Relaxed);
+        drop(resting);
+        // SeqCst pairs with the fence in `notify` (Z1).
+        fence(Ordering::SeqCst);
+        let found = if mutant("rest_without_a_last_look") {
+            None
+        } else {
+            dequeue()
+        };
+        if found.is_none() {
+            self.park(me, duties);
+        }
+        let mut resting = self.resting.lock();
+        match resting.iter().position(|&worker| worker == me) {
+            Some(at) => {
+                resting.remove(at);
+                // Relaxed: as above.
+                self.count.store(resting.len(), Ordering::Relaxed);
+            }
+            None if found.is_some() && !mutant("a_wake_up_is_not_passed_on") => {
+                drop(resting);
+                self.notify();
+            }
+            None => {}
+        }
+        found
+    }
+
+    fn park(&self, me: usize, duties: &Duties<'_>) {
+        while self.resting.lock().contains(&me) && !duties.must_return() {
+            let wait = duties.until_next();
+            if wait.is_some_and(|wait| wait.is_zero()) {
+                return;
+            }
+            duties.parks();
+            self.parkers[me].park(wait);
+        }
+    }
+
+    #[cfg(all(test, greenroom_loom))]
+    pub(crate) fn resting(&self) -> usize {
+        self.resting.lock().len()
+    }
+}

@@ -1,0 +1,207 @@
+//! The policy of a scheduler: the default is called directly, any other through a table without types.
+//!
+//! # Invariants
+//! - POLICY-1: each runnable that an erased policy has is counted as activity from before it is enqueued until its
+//!   turn has ended or it is dropped (ACTIVITY-1).
+
+use std::any::Any;
+
+use super::activity::ActivityCount;
+use super::duties::Duties;
+use super::parking::Parking;
+use super::policy::{Policy, Setup, Stealing};
+use crate::contain::{attempt, contain};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::mutant;
+use crate::task::{Runnable, TaskInfo};
+
+/// A policy and what it takes to use it.
+pub(crate) enum PolicyImpl {
+    Stealing(Stealing),
+    Other(OtherPolicy),
+    /// There are no workers: the owner takes what is ready.
+    Elsewhere,
+}
+
+/// Any policy but the default.
+pub(crate) struct OtherPolicy {
+    policy: Box<dyn ErasedPolicy>,
+    pub(super) parking: Parking,
+    /// How many runnables it has.
+    queued: AtomicUsize,
+}
+
+impl OtherPolicy {
+    pub(super) fn new(policy: Box<dyn ErasedPolicy>, workers: usize) -> Self {
+        OtherPolicy {
+            policy,
+            parking: Parking::new(workers),
+            queued: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn policy(&self) -> &dyn ErasedPolicy {
+        &*self.policy
+    }
+
+    pub(super) fn enqueue(&self, activity: &ActivityCount, enqueue: impl FnOnce()) {
+        if !mutant("counted_after_the_enqueue") {
+            activity.inc();
+        }
+        // Release pairs with the Acquire in `len`; before the enqueue, so it is never too few.
+        self.queued.fetch_add(1, Ordering::Release);
+        contain(enqueue);
+        if mutant("counted_after_the_enqueue") {
+            activity.inc();
+        }
+        self.parking.notify();
+    }
+
+    pub(super) fn dequeue(
+        &self,
+        worker: &dyn ErasedWorker,
+        duties: &Duties<'_>,
+    ) -> Option<Runnable> {
+        let mut found = None;
+        contain(|| found = worker.dequeue(duties));
+        if found.is_some() {
+            // Release: as above.
+            self.queued.fetch_sub(1, Ordering::Release);
+        }
+        found
+    }
+
+    /// The same; if there is nothing, rests until there is.
+    #[inline(never)]
+    pub(super) fn dequeue_or_rest(
+        &self,
+        me: usize,
+        worker: &dyn ErasedWorker,
+        duties: &Duties<'_>,
+    ) -> Option<Runnable> {
+        let dequeue = || {
+            let found = self.dequeue(worker, duties);
+            // It may have parked in there.
+            duties.wakes_up();
+            found
+        };
+        dequeue().or_else(|| {
+            // In there something may have waited in `block_on`, for which another thread came.
+            if duties.is_displaced() || duties.must_return() {
+                return None;
+            }
+            self.parking.rest(me, duties, dequeue)
+        })
+    }
+
+    /// The policy has dropped one that it was given.
+    pub(crate) fn lost_one(&self) {
+        // Release: as above.
+        self.queued.fetch_sub(1, Ordering::Release);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        // Acquire pairs with the Releases above.
+        self.queued.load(Ordering::Acquire)
+    }
+}
+
+/// What a builder was given.
+pub(crate) trait Choice: Send + Sync {
+    /// Gives what runs everything in the place of workers, if that is so.
+    fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
+        None
+    }
+
+    fn start(self: Box<Self>, setup: Setup) -> Result<PolicyImpl, String>;
+}
+
+/// A policy of the user's, or one of ours that is not the default.
+struct Custom<P>(P);
+
+/// The default is known by its type, so that it is called directly.
+pub(crate) fn choose<P: Policy>(policy: P) -> Box<dyn Choice> {
+    let policy: Box<dyn Any> = Box::new(policy);
+    match policy.downcast::<Stealing>() {
+        Ok(stealing) => stealing,
+        Err(other) => Box::new(Custom(*other.downcast::<P>().expect("it is a `P`"))),
+    }
+}
+
+impl Choice for Stealing {
+    fn start(mut self: Box<Self>, setup: Setup) -> Result<PolicyImpl, String> {
+        Policy::start(&mut *self, &setup)?;
+        Ok(PolicyImpl::Stealing(*self))
+    }
+}
+
+impl<P: Policy> Choice for Custom<P> {
+    fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
+        self.0.elsewhere()
+    }
+
+    fn start(mut self: Box<Self>, mut setup: Setup) -> Result<PolicyImpl, String> {
+        setup.activity = None;
+        let started = attempt(|| self.0.start(&setup));
+        started.unwrap_or_else(|panic| Err(format!("panicked: {panic}")))?;
+        let other = OtherPolicy::new(self, setup.workers);
+        Ok(PolicyImpl::Other(other))
+    }
+}
+
+/// [`Policy`] without its types.
+pub(super) trait ErasedPolicy: Send + Sync {
+    fn central_enqueue(&self, runnable: Runnable);
+    fn worker(&self, index: usize) -> Box<dyn ErasedWorker + '_>;
+    fn interrupt(&self);
+}
+
+/// A worker's side of it.
+pub(crate) trait ErasedWorker {
+    fn internal_enqueue(&self, runnable: Runnable);
+    fn resume_later(&self, runnable: Runnable);
+    fn dequeue(&self, duties: &Duties<'_>) -> Option<Runnable>;
+    fn before_resume(&self, task: &TaskInfo);
+    fn after_resume(&self, task: &TaskInfo);
+    fn after_completion(&self, task: &TaskInfo);
+}
+
+impl<P: Policy> ErasedPolicy for Custom<P> {
+    fn central_enqueue(&self, runnable: Runnable) {
+        self.0.central_enqueue(runnable);
+    }
+
+    fn worker(&self, index: usize) -> Box<dyn ErasedWorker + '_> {
+        Box::new((&self.0, self.0.worker(index)))
+    }
+
+    fn interrupt(&self) {
+        self.0.interrupt();
+    }
+}
+
+impl<P: Policy> ErasedWorker for (&P, P::Worker) {
+    fn internal_enqueue(&self, runnable: Runnable) {
+        self.0.internal_enqueue(&self.1, runnable);
+    }
+
+    fn resume_later(&self, runnable: Runnable) {
+        self.0.resume_later(&self.1, runnable);
+    }
+
+    fn dequeue(&self, duties: &Duties<'_>) -> Option<Runnable> {
+        self.0.dequeue(&self.1, duties)
+    }
+
+    fn before_resume(&self, task: &TaskInfo) {
+        self.0.before_resume(&self.1, task);
+    }
+
+    fn after_resume(&self, task: &TaskInfo) {
+        self.0.after_resume(&self.1, task);
+    }
+
+    fn after_completion(&self, task: &TaskInfo) {
+        self.0.after_completion(&self.1, task);
+    }
+}

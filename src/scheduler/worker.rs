@@ -1,0 +1,183 @@
+//! The loop of a worker: ask the policy for something, run it, and see to other duties in between.
+
+use super::counters::Counters;
+use super::local::WorkerLocal;
+use super::owner::Owner;
+use super::shared::Scheduler;
+use crate::contain::contain;
+use crate::instant::Instant;
+use crate::sync::mutant;
+use crate::task::{Key, Runnable};
+use crate::timers::{Pace, Timers};
+
+/// Why a thread is no worker any more.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The runtime is over, and with it the thread.
+    Over,
+    /// Another thread goes on in its place: it waited in `block_on`, in a turn that has ended.
+    Displaced,
+}
+
+/// What a shutdown wants of a worker between two turns.
+pub(crate) enum ShutdownStep {
+    /// The worker goes on as before.
+    GoOn,
+    /// This was queued before the shutdown, and is run next.
+    Run(Runnable),
+    /// Nothing runs any more.
+    End,
+}
+
+/// The owner of a scheduler, as the loop of a worker sees it.
+pub(crate) trait Employer: Owner {
+    fn scheduler(&self) -> &Scheduler;
+
+    fn timers(&self) -> &Timers;
+
+    /// Wakes all whose deadline is over; returns how many.
+    fn fire(&self, now: Instant) -> usize;
+
+    /// Has the end told that this or another worker has declared while it slept.
+    fn tell_what_is_declared(&self);
+
+    /// Returns whether each run is told to an observer or to the policy.
+    fn is_observed(&self) -> bool;
+
+    fn run_observed(&self, local: Option<&WorkerLocal<'_>>, runnable: Runnable);
+
+    /// Ends a turn of which the policy or an observer was told.
+    fn turn_ended(&self);
+
+    /// Tells a shutdown that waits for it that a turn has ended.
+    fn progress(&self);
+
+    /// Does what a shutdown wants of this worker; `queued`: it is the turn of what was queued before.
+    fn see_to_shutdown(&self, local: &WorkerLocal<'_>, queued: bool) -> ShutdownStep;
+
+    /// Drops what will not be run any more, unless it is exempt.
+    fn drop_unneeded(&self, runnable: Runnable);
+}
+
+/// Where a worker notes what it runs.
+pub(crate) trait Context {
+    /// Notes what is run from now on.
+    fn set_running(&self, key: Option<Key>);
+
+    /// Returns whether another thread goes on as this worker.
+    fn is_displaced(&self) -> bool;
+}
+
+/// A thread as a worker.
+pub(crate) struct Worker<'a, E, C> {
+    employer: &'a E,
+    local: &'a WorkerLocal<'a>,
+    context: &'a C,
+    counters: &'a Counters,
+    is_observed: bool,
+    pace: Pace,
+    /// In a shutdown: it is the turn of what was queued before, and not of the policy.
+    looks_at_queued: bool,
+}
+
+impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
+    pub(crate) fn new(employer: &'a E, local: &'a WorkerLocal<'a>, context: &'a C) -> Self {
+        Worker {
+            employer,
+            local,
+            context,
+            counters: &employer.scheduler().counters[local.index()],
+            is_observed: employer.is_observed(),
+            pace: Pace::new(),
+            looks_at_queued: false,
+        }
+    }
+
+    pub(crate) fn run_until_over(&mut self) -> Left {
+        let duties = self.local.duties();
+        loop {
+            let is_closing = self.employer.is_closing();
+            if is_closing {
+                // The shutdown may wait for the turn that has just ended.
+                self.employer.progress();
+            }
+            if self.context.is_displaced() {
+                return Left::Displaced;
+            }
+            if is_closing {
+                self.looks_at_queued = !self.looks_at_queued;
+                match self
+                    .employer
+                    .see_to_shutdown(self.local, self.looks_at_queued)
+                {
+                    ShutdownStep::End => return Left::Over,
+                    ShutdownStep::Run(runnable) => {
+                        self.run(runnable);
+                        continue;
+                    }
+                    ShutdownStep::GoOn => {}
+                }
+            }
+            if self.fires_at_pace() && self.context.is_displaced() {
+                // A waker has waited in `block_on`.
+                return Left::Displaced;
+            }
+            match self.local.dequeue(&duties) {
+                Some(runnable) => self.run(runnable),
+                None => self.see_to_duties(),
+            }
+        }
+    }
+
+    /// Looks at the deadlines if it is time to; says whether anything was woken.
+    fn fires_at_pace(&mut self) -> bool {
+        !self.employer.timers().is_empty()
+            && self
+                .pace
+                .is_time()
+                .is_some_and(|now| self.employer.fire(now) > 0)
+    }
+
+    /// There is nothing to run, or something comes before it.
+    fn see_to_duties(&self) {
+        if self.employer.fire(Instant::now()) > 0 {
+            self.local.owe_keeper();
+        }
+        self.employer.tell_what_is_declared();
+    }
+
+    fn run(&mut self, runnable: Runnable) {
+        self.turn(runnable);
+        if self.is_observed {
+            self.employer.turn_ended();
+        }
+    }
+
+    /// Drops what is left in this worker's queues, but for what is exempt.
+    pub(crate) fn drop_all(&self) {
+        if mutant("an_ended_worker_keeps_its_queues") {
+            return;
+        }
+        loop {
+            let left = self.local.drain();
+            if left.is_empty() {
+                return;
+            }
+            // Their drops may push more.
+            for runnable in left {
+                self.employer.drop_unneeded(runnable);
+            }
+        }
+    }
+
+    pub(crate) fn turn(&self, runnable: Runnable) {
+        self.counters.begin_run();
+        self.context.set_running(Some(runnable.key()));
+        if self.is_observed {
+            self.employer.run_observed(Some(self.local), runnable);
+        } else {
+            contain(|| runnable.run());
+        }
+        self.context.set_running(None);
+    }
+}

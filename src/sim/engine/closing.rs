@@ -1,0 +1,281 @@
+//! The shutdown of a simulated runtime: the same promises, kept by the one thread that there is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::state::{Entry, State};
+use super::{Problem, RunsOn, Simulation, Step};
+use crate::contain::{contain, keep};
+use crate::instant::{self, Instant};
+use crate::runtime::Inner;
+use crate::runtime::context::{Role, ThreadContext};
+use crate::runtime::deadlock::Who;
+use crate::task::{Key, Runnable};
+
+/// A shutdown that has begun and has no report.
+pub(super) struct Closing {
+    /// How many actors lived when it began.
+    alive: usize,
+    /// When actors are waited for no more; `None`: never.
+    deadline: Option<Instant>,
+    /// What became ready up to this one was queued before.
+    last_before: u64,
+    /// How many of those have not had their run.
+    before: usize,
+}
+
+impl Closing {
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+}
+
+impl Simulation {
+    /// Shuts down; on another thread than its own without running anything.
+    pub(crate) fn close(&self, inner: &Arc<Inner>, grace: Duration) {
+        let context = ThreadContext::new(inner, Role::Closing);
+        let _entered = context.enter();
+        self.begin_close(inner, grace);
+        if !self.is_here() {
+            return self.finish(inner);
+        }
+        let mut state = self.state.lock();
+        let outer = instant::simulate(Some(state.now));
+        if state.frames.is_empty() {
+            state.last_step = state.step.saturating_add(self.plan.steps);
+        }
+        drop(state);
+        self.run_until_closed(inner);
+        instant::simulate(outer);
+    }
+
+    fn run_until_closed(&self, inner: &Arc<Inner>) {
+        // Whoever awaits the report has one turn with it.
+        while inner.shutdown.report().is_none() || !inner.shutdown.exempted().is_empty() {
+            match self.step(inner, false) {
+                Step::Done => {}
+                Step::TooMany if self.plan.judged => {
+                    self.fail_waiting(inner, self.too_many(inner));
+                }
+                _ => break,
+            }
+        }
+        self.finish(inner);
+    }
+
+    /// Asks all actors to stop; whoever drives the simulation does the rest.
+    pub(crate) fn begin_close(&self, inner: &Arc<Inner>, grace: Duration) {
+        if !inner.shutdown.begin() {
+            return;
+        }
+        self.state.lock().has_closed = true;
+        self.settle_all(inner);
+        self.judge_rest(inner);
+        let mut state = self.state.lock();
+        let (before, last_before) = (state.ready_tasks(), state.pushed);
+        let deadline = state.now.checked_add(grace);
+        let running = std::mem::replace(&mut state.running, Who::Other("the shutdown"));
+        drop(state);
+        let alive = inner.ask_to_stop();
+        let mut state = self.state.lock();
+        state.running = running;
+        state.closing = Some(Closing {
+            alive,
+            deadline,
+            last_before,
+            before,
+        });
+        drop(state);
+        if !self.is_here() {
+            self.finish(inner);
+        }
+    }
+
+    /// Whoever waits when a judged run is at rest waits for ever, though the shutdown would end that.
+    fn judge_rest(&self, inner: &Inner) {
+        if self.len() == 0 && inner.timers.is_empty() {
+            self.judges_end(inner);
+        }
+    }
+
+    /// Goes on with a shutdown, if it is time to.
+    pub(super) fn see_to_closing(&self, inner: &Arc<Inner>) {
+        let state = self.state.lock();
+        let Some(closing) = &state.closing else {
+            return;
+        };
+        let deadline = closing.deadline;
+        let is_late = deadline.is_some_and(|deadline| state.now >= deadline);
+        let had_runs = closing.before == 0;
+        drop(state);
+        if had_runs && (is_late || !self.has_actors(inner)) {
+            self.end_closing(inner);
+        }
+    }
+
+    fn has_actors(&self, inner: &Inner) -> bool {
+        inner.cells() > inner.shutdown.exempt_cells()
+    }
+
+    /// Actors are waited for no more.
+    pub(super) fn end_closing(&self, inner: &Arc<Inner>) {
+        if self.plan.judged && self.has_actors(inner) {
+            let waits = self.who_waits(inner).map(Problem::Deadlock);
+            let problem = waits.unwrap_or_else(|| Problem::Cancelled(self.actors_left()));
+            self.fail_waiting(inner, problem);
+        }
+        self.finish(inner);
+    }
+
+    /// Cancels all that is left, and reports.
+    fn finish(&self, inner: &Arc<Inner>) {
+        let mut state = self.state.lock();
+        let Some(closing) = state.closing.take() else {
+            return;
+        };
+        let running = std::mem::replace(&mut state.running, Who::Other("the shutdown"));
+        drop(state);
+        inner.shutdown.finish();
+        inner.quiescence.end();
+        inner.hosts.finish();
+        self.cancel_all(inner);
+        inner.shutdown.settle();
+        self.drain(inner);
+        let left = inner.cells();
+        inner.shutdown.set_report(closing.alive, left, 0);
+        self.let_seats_go(inner);
+        self.state.lock().running = running;
+    }
+
+    /// Lets go of the pinned threads, which hold the runtime, once nothing can live there any more.
+    fn let_seats_go(&self, inner: &Inner) {
+        if !self.is_here() {
+            // (V1) What lives there is not dropped here, and nowhere else.
+            keep(inner.hosts.take());
+        } else if inner.shutdown.exempted().is_empty() {
+            drop(inner.hosts.take());
+        }
+    }
+
+    /// A task that awaited the shutdown has had its turn with the report, and is over.
+    pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: Key) {
+        inner.had_its_turn(key);
+        self.cancel_all(inner);
+        self.let_seats_go(inner);
+    }
+
+    /// Drops all but what is exempt; elsewhere than on its thread, also but for what is bound to that.
+    fn cancel_all(&self, inner: &Inner) {
+        let mut left = usize::MAX;
+        loop {
+            self.drain(inner);
+            let spare = inner.shutdown.exempted();
+            inner.live.cancel_cells(&spare);
+            inner.live.wake_tasks(&spare);
+            let bound = match self.is_here() {
+                true => inner.hosts.clear_simulated(&spare),
+                false => 0,
+            };
+            self.drain(inner);
+            let still = inner.live.others(&spare) + bound;
+            if still == 0 || still >= left {
+                return;
+            }
+            left = still;
+        }
+    }
+
+    /// Drops what is ready and nobody will run any more.
+    ///
+    /// One loop at a time does it, so a chain of tasks that hold each other is no recursion.
+    pub(super) fn drain(&self, inner: &Inner) {
+        while inner.shutdown.begin_drain() {
+            let unneeded = self.state.lock().take_unneeded(&inner.shutdown.exempted());
+            let is_empty = unneeded.is_empty();
+            for (runnable, runs_on) in unneeded {
+                let who = self.state.lock().label(runnable.info());
+                self.as_who(Some(Who::Task(who)), || self.discard(runnable, &runs_on));
+                // (V3) It was counted.
+                inner.dec_activity();
+            }
+            inner.shutdown.end_drain();
+            if is_empty {
+                return;
+            }
+        }
+    }
+
+    fn discard(&self, runnable: Runnable, runs_on: &RunsOn) {
+        match runs_on {
+            RunsOn::Host(host) if self.is_here() => host.clone().drop_simulated(runnable),
+            // (V1) Not here.
+            RunsOn::Host(_) => keep(runnable),
+            RunsOn::Workers => contain(|| drop(runnable)),
+            RunsOn::Blocking => {
+                let job = runnable.info();
+                contain(|| drop(runnable));
+                self.completed(&job);
+            }
+        }
+    }
+
+    /// The actors that have not ended, by the order in which they were spawned.
+    fn actors_left(&self) -> Vec<String> {
+        let state = self.state.lock();
+        let labels = state.tasks.values().map(|tracked| &tracked.label);
+        let mut actors: Vec<_> = labels.filter(|label| label.is_actor()).collect();
+        actors.sort_unstable_by_key(|label| label.id());
+        actors.into_iter().map(ToString::to_string).collect()
+    }
+}
+
+impl State {
+    /// How many runnables: a frame may have ended and be in here yet.
+    pub(super) fn ready_tasks(&self) -> usize {
+        self.ready
+            .count(|entry| !matches!(entry, Entry::Frame(_) | Entry::Effect(_)))
+    }
+
+    /// It has its run; if it was queued before the shutdown, one less is.
+    pub(super) fn count_out(&mut self, age: u64) {
+        if let Some(closing) = &mut self.closing
+            && age <= closing.last_before
+        {
+            closing.before = closing.before.saturating_sub(1);
+        }
+    }
+
+    fn take_unneeded(&mut self, exempt: &[Key]) -> Vec<(Runnable, RunsOn)> {
+        let (mut unneeded, mut kept) = (Vec::new(), Vec::new());
+        for entry in self.ready.take_all() {
+            let (due, seat) = match entry {
+                Entry::Task(due) => (due, None),
+                Entry::Seat(key) => (self.take_first(key), Some(key)),
+                Entry::Frame(_) | Entry::Effect(_) => {
+                    let rank = self.ready.rank();
+                    self.ready.push(entry, rank);
+                    continue;
+                }
+            };
+            if !exempt.contains(&due.runnable.key()) {
+                self.count_out(due.age);
+                let tracked = self.tasks.get(&due.identity);
+                let runs_on = tracked.map_or(RunsOn::Workers, |tracked| tracked.runs_on.clone());
+                unneeded.push((due.runnable, runs_on));
+                continue;
+            }
+            let rank = self.ready.rank();
+            match seat {
+                None => self.ready.push(Entry::Task(due), rank),
+                Some(key) => kept.push((due, key)),
+            }
+        }
+        // Only now, since the others were taken from the same lines.
+        for (due, key) in kept {
+            let rank = self.ready.rank();
+            self.seats.entry(key).or_default().push_back(due);
+            self.ready.push(Entry::Seat(key), rank);
+        }
+        unneeded
+    }
+}

@@ -1,0 +1,238 @@
+//! What happened in a simulation: who ran, which message from whom, at what virtual time.
+//!
+//! Events are kept for the last steps, as they are, and made text only for who reads it. All of them,
+//! also those that are not kept, go into a fingerprint, which has nothing in it that differs between
+//! machines: no address, no number of the process, no name of a type.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write};
+
+use crate::instant::Instant;
+use crate::runtime::deadlock::Who;
+use crate::task::MessageInfo;
+
+/// How many events are kept for each step of the trace, in the mean.
+const EVENTS_A_STEP: usize = 16;
+/// How many events of one step are shown.
+const SHOWN_A_STEP: usize = 12;
+
+pub(crate) struct Trace {
+    events: VecDeque<Event>,
+    /// For how many steps events are kept.
+    steps: usize,
+    fingerprint: u64,
+}
+
+struct Event {
+    step: u64,
+    at: Instant,
+    who: Who,
+    what: What,
+}
+
+/// What happens in a step, or between two.
+pub(crate) enum What {
+    Runs,
+    Spawns(Who),
+    Wakes(Who),
+    Sends(Message, Who),
+    /// It was sent before, and comes into the mailbox now.
+    Arrives(Message, Who),
+    AwaitsRoom(Message, Who),
+    GivesUp(Who),
+    Receives(Message, Who),
+    FromSource(&'static str),
+    Ends(Who),
+    Notes(String),
+}
+
+/// A message: its number among all of the run, and what is shown of it.
+#[derive(Clone)]
+pub(crate) struct Message {
+    pub(crate) number: u64,
+    pub(crate) info: MessageInfo,
+}
+
+impl Trace {
+    pub(crate) fn new(steps: usize) -> Self {
+        Trace {
+            events: VecDeque::new(),
+            steps,
+            fingerprint: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, step: u64, at: Instant, who: &Who, what: What) {
+        let (kind, number, other) = what.numbers();
+        let words = [step, at.nanos(), who.number(), kind, number, other];
+        // FNV-1a, a word at a time.
+        for word in words {
+            self.fingerprint = (self.fingerprint ^ word).wrapping_mul(0x0100_0000_01b3);
+            self.fingerprint ^= self.fingerprint >> 29;
+        }
+        if self.steps == 0 {
+            return;
+        }
+        let keep = self.steps as u64;
+        while let Some(oldest) = self.events.front()
+            && (oldest.step.saturating_add(keep) <= step
+                || self.events.len() >= self.steps.saturating_mul(EVENTS_A_STEP))
+        {
+            self.events.pop_front();
+        }
+        let who = who.clone();
+        self.events.push_back(Event {
+            step,
+            at,
+            who,
+            what,
+        });
+    }
+
+    /// A number that stands for all that has happened: the same for the same run on any machine.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// A line for each of the last steps.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::from("  step          time  who: what\n");
+        let mut events = self.events.iter().peekable();
+        while let Some(first) = events.next() {
+            let at = first.at.duration_since(Instant::ZERO);
+            let (seconds, micros) = (at.as_secs(), at.subsec_micros());
+            // A string takes all.
+            let _ = write!(
+                text,
+                "{:>6} {seconds:>6}.{micros:06}  {}",
+                first.step, first.who
+            );
+            let same =
+                |next: &&Event| (next.step, next.who.number()) == (first.step, first.who.number());
+            let (mut parts, mut last) = (vec![first.what.to_string()], &first.what);
+            while let Some(Event { who, what, .. }) = events.next_if(same) {
+                match what {
+                    What::Ends(ended) if ended.number() == who.number() => {
+                        parts.push("ends".into());
+                    }
+                    // A message mostly arrives when it is sent, and wakes whom it is sent to.
+                    _ if what.follows(last) => {}
+                    _ => parts.push(what.to_string()),
+                }
+                last = what;
+            }
+            let more = parts.len().saturating_sub(SHOWN_A_STEP);
+            parts.truncate(SHOWN_A_STEP);
+            parts.retain(|part| !part.is_empty());
+            if more > 0 {
+                parts.push(format!("and {more} things more"));
+            }
+            let _ = match parts.is_empty() {
+                true => writeln!(text, " runs"),
+                false => writeln!(text, ": {}", parts.join(", ")),
+            };
+        }
+        text
+    }
+}
+
+impl What {
+    /// Whether it is the arrival of this message, or the wake-up of whom it was sent to.
+    fn follows(&self, before: &What) -> bool {
+        if let (What::Sends(sent, _), What::Arrives(arrived, _)) = (before, self) {
+            return sent.number == arrived.number;
+        }
+        matches!((before, self), (What::Sends(_, to) | What::Arrives(_, to), What::Wakes(woken))
+            if to.number() == woken.number())
+    }
+
+    /// A number for the kind, one for the message, one for whom it is about.
+    fn numbers(&self) -> (u64, u64, u64) {
+        match self {
+            What::Runs => (1, 0, 0),
+            What::Spawns(who) => (2, 0, who.number()),
+            What::Wakes(who) => (3, 0, who.number()),
+            What::Sends(message, to) => (4, message.number, to.number()),
+            What::AwaitsRoom(message, to) => (5, message.number, to.number()),
+            What::GivesUp(to) => (6, 0, to.number()),
+            What::Receives(message, from) => (7, message.number, from.number()),
+            What::FromSource(_) => (8, 0, 0),
+            What::Ends(who) => (9, 0, who.number()),
+            What::Notes(_) => (11, 0, 0),
+            What::Arrives(message, to) => (10, message.number, to.number()),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Runs => Ok(()),
+            What::Spawns(who) => write!(f, "spawns {who}"),
+            What::Wakes(who) => write!(f, "wakes {who}"),
+            What::Sends(message, to) => write!(f, "sends {message} to {to}"),
+            What::Arrives(message, to) => write!(f, "{message} arrives at {to}"),
+            What::AwaitsRoom(message, to) => write!(f, "waits to send {message} to {to}"),
+            What::GivesUp(to) => write!(f, "gives up sending to {to}"),
+            What::Receives(message, from) => write!(f, "gets {message} from {from}"),
+            What::FromSource(name) => write!(f, "gets {} from a source of its own", short(name)),
+            What::Ends(who) => write!(f, "{who} ends"),
+            What::Notes(text) => write!(f, "notes {text:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.info.text {
+            Some(text) => write!(f, "#{} {text}", self.number),
+            None => write!(f, "#{} {}", self.number, short(self.info.name)),
+        }
+    }
+}
+
+/// The name of a type without the paths in it; of what is in a function or a closure only its own name.
+fn short(name: &str) -> String {
+    let mut short = String::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let word = rest
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '{' | '}' | '#')))
+            .unwrap_or(rest.len());
+        let (head, tail) = rest.split_at(word.max(first.len_utf8()));
+        // A path goes on.
+        rest = match tail.strip_prefix("::") {
+            Some(after) if word > 0 => after,
+            _ => {
+                short.push_str(head);
+                tail
+            }
+        };
+    }
+    short
+}
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn the_name_of_a_type_has_no_paths_also_where_it_is_local_to_a_function() {
+        for (name, shown) in [
+            ("u32", "u32"),
+            ("bank::Account", "Account"),
+            ("bank::audit::{{closure}}::Message", "Message"),
+            (
+                "bank::audit::{{closure}}::{{closure}}#1::Message",
+                "Message",
+            ),
+            ("core::option::Option<a::b::C>", "Option<C>"),
+            ("(a::B, &[c::D; 3])", "(B, &[D; 3])"),
+            ("fn(a::B) -> c::D", "fn(B) -> D"),
+            ("dyn a::B<c::D> + e::F", "dyn B<D> + F"),
+            ("a::f::{{closure}}", "{{closure}}"),
+        ] {
+            assert_eq!(short(name), shown);
+        }
+    }
+}

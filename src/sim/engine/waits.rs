@@ -1,0 +1,162 @@
+//! Who waits for what when a run hangs.
+//!
+//! A future of greenroom's that is pending notes here what it waits for, until its task has another turn. Asks and
+//! sends are known from elsewhere. Who holds a reply is found out when the run is taken down: it is dropped then.
+
+use super::Simulation;
+use super::state::{State, identity};
+use crate::runtime::Inner;
+use crate::runtime::deadlock::{Edge, Who};
+use crate::task::TaskInfo;
+
+/// How many lines there are at most.
+const LINES: usize = 20;
+
+/// What a pending future waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    Message,
+    /// Of the task or actor.
+    End,
+}
+
+pub(super) struct Waits {
+    what: Awaited,
+    of: Option<Who>,
+}
+
+/// What is said of those who wait, as far as it is known.
+#[derive(Clone, Default)]
+pub(crate) struct Lines {
+    lines: Vec<String>,
+    /// Of an ask by its key in the list of asks: which line it has.
+    asks: Vec<(usize, usize)>,
+}
+
+impl Lines {
+    /// Adds the holder of the reply of this ask.
+    pub(super) fn held(&mut self, key: usize, holder: &Who) {
+        let Some(at) = self.asks.iter().position(|(ask, _)| *ask == key) else {
+            return;
+        };
+        let (_, line) = self.asks.swap_remove(at);
+        self.lines[line].push_str(&format!("; {holder} holds the reply"));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(String::as_str)
+    }
+}
+
+impl Simulation {
+    /// Notes that the running turn waits for a message.
+    pub(crate) fn awaits_message(&self) {
+        self.awaits(Awaited::Message, |_| None);
+    }
+
+    /// Notes that the running turn waits for the end of this.
+    pub(crate) fn awaits_end(&self, of: &TaskInfo) {
+        self.awaits(Awaited::End, |state| Some(Who::Task(state.label_of(of))));
+    }
+
+    fn awaits(&self, what: Awaited, of: impl FnOnce(&mut State) -> Option<Who>) {
+        if !self.plan.judged || !self.is_here() {
+            return;
+        }
+        let mut state = self.state.lock();
+        let Some(turn) = state.turn else { return };
+        let of = of(&mut state);
+        let waits = state.waits.entry(turn.runner).or_default();
+        let number = of.as_ref().map(Who::number);
+        let is_known =
+            |known: &Waits| known.what == what && known.of.as_ref().map(Who::number) == number;
+        if !waits.iter().any(is_known) {
+            waits.push(Waits { what, of });
+        }
+    }
+
+    /// Returns whether the run has failed, and is being taken down.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.lock().failure.is_some()
+    }
+
+    /// Notes who drops the reply of an ask: when the run has failed, its holder does.
+    pub(crate) fn reply_dropped(&self, key: usize) {
+        let mut state = self.state.lock();
+        let holder = state.running.clone();
+        if let Some(failure) = &mut state.failure {
+            failure.waits.held(key, &holder);
+        }
+    }
+
+    /// Returns who waits for what.
+    pub(super) fn lines(&self, inner: &Inner) -> Lines {
+        let asks = inner.asks.waiting();
+        let state = self.state.lock();
+        let mut lines = Lines::default();
+        for ask in &asks {
+            let Edge { from, to, question } = ask.edge();
+            let mut line = format!("{from} waits for the answer of {to}");
+            match state.has_unread(to, *question) {
+                true => line.push_str(", which has not read the question"),
+                false => lines.asks.push((ask.key(), lines.lines.len())),
+            }
+            lines.lines.push(line);
+        }
+        for Edge { from, to, .. } in state.waiting_sends() {
+            let line = format!("{from} waits for room in the mailbox of {to}, which does not read");
+            lines.lines.push(line);
+        }
+        for (runner, waits) in &state.waits {
+            let Some(who) = state.who(*runner) else {
+                continue;
+            };
+            for Waits { what, of } in waits {
+                match (what, of) {
+                    (Awaited::End, Some(of)) => {
+                        lines.lines.push(format!("{who} waits for the end of {of}"));
+                    }
+                    _ => lines.lines.push(format!("{who} waits for a message")),
+                }
+            }
+        }
+        let more = lines.lines.len().saturating_sub(LINES);
+        if more > 0 {
+            lines.lines.truncate(LINES);
+            lines.lines.push(format!("and {more} more wait"));
+            lines.asks.retain(|(_, line)| *line < LINES);
+        }
+        lines
+    }
+}
+
+impl State {
+    /// Returns what the innermost frame waits for, if that is the end of something.
+    pub(super) fn awaited_end(&self) -> Option<&Who> {
+        let frame = self.frames.last()?;
+        let waits = self.waits.get(&super::pending::Runner::Frame(frame.id))?;
+        waits.iter().find_map(|waits| waits.of.as_ref())
+    }
+
+    /// Returns whether this message is in the mailbox of an actor.
+    fn has_unread(&self, to: &TaskInfo, number: Option<u64>) -> bool {
+        let mut lanes = self.lanes.values();
+        lanes
+            .find(|lane| lane.to.id() == to.id())
+            .zip(number)
+            .is_some_and(|(lane, number)| lane.has(number))
+    }
+
+    /// Returns the label of what may have ended.
+    fn label_of(&mut self, task: &TaskInfo) -> TaskInfo {
+        if task.is_actor() {
+            return self.label(task.clone());
+        }
+        let tracked = self.tasks.get(&identity(task));
+        tracked.map_or_else(|| task.clone(), |tracked| tracked.label.clone())
+    }
+}

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::engine::Plan;
 use super::engine::{Failed, Problem, Script};
-use super::simulated::Plan;
 
 /// A run that was in order.
 #[derive(Debug, Clone)]

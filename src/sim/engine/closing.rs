@@ -3,32 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{Entry, State};
-use super::{Problem, RunsOn, Simulation, Step};
+use super::entry::Entry;
+use super::problem::Problem;
+use super::simulation::Simulation;
+use super::state::{Closing, State};
+use super::step::Step;
 use crate::contain::{contain, keep};
-use crate::instant::{self, Instant};
-use crate::runtime::Inner;
+use crate::instant;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::deadlock::Who;
+use crate::runtime::{Inner, RunsOn};
 use crate::task::{Key, Runnable};
-
-/// A shutdown that has begun and has no report.
-pub(super) struct Closing {
-    /// How many actors lived when it began.
-    alive: usize,
-    /// When actors are waited for no more; `None`: never.
-    deadline: Option<Instant>,
-    /// What became ready up to this one was queued before.
-    last_before: u64,
-    /// How many of those have not had their run.
-    before: usize,
-}
-
-impl Closing {
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-}
 
 impl Simulation {
     /// Shuts down; on another thread than its own without running anything.

@@ -7,13 +7,13 @@
 //! # Invariants
 //! - V4: the effects of a turn take place in the order in which it called for them, and its task runs again
 //!   only after the last. Whatever else would show that the turn is further has them take place first.
-//! - V5: each effect is counted in the pulse (K1 in quiescence.rs), as what is ready is (V3).
+//! - V5: each effect is counted as activity (ACTIVITY-1), as what is ready is (V3).
 
 use std::task::Waker;
 
-use super::Simulation;
-use super::pending::{Effect, Kind, Runner, Turn};
-use super::state::{identity, identity_of_actor};
+use super::effect::{Effect, EffectKind};
+use super::entry::{Runner, Turn, identity, identity_of_actor};
+use super::simulation::Simulation;
 use crate::contain::contain;
 use crate::runtime::Inner;
 use crate::task::{Delivery, MessageInfo, TaskInfo};
@@ -52,21 +52,21 @@ impl Simulation {
         inner.inc_activity();
         let mut state = self.state.lock();
         let sent = state.sent(to, info);
-        state.defer(Kind::Message(sent, deliver));
+        state.defer(EffectKind::Message(sent, deliver));
     }
 
     /// Keeps the close of the mailbox of an actor. Only where this [defers](Simulation::defers).
     pub(crate) fn defer_close(&self, inner: &Inner, actor: u64, deliver: Delivery) {
         // (V5)
         inner.inc_activity();
-        self.state.lock().defer(Kind::Close(actor, deliver));
+        self.state.lock().defer(EffectKind::Close(actor, deliver));
     }
 
     /// Keeps the end of an address. Only where this [has effects](Simulation::has_own) that are to come.
     pub(crate) fn defer_leave(&self, inner: &Inner, leave: Delivery) {
         // (V5)
         inner.inc_activity();
-        self.state.lock().defer(Kind::Leave(leave));
+        self.state.lock().defer(EffectKind::Leave(leave));
     }
 
     /// Returns the number of the next effect of this thread's turn, where this [defers](Simulation::defers).
@@ -80,7 +80,7 @@ impl Simulation {
     pub(crate) fn defer_answer(&self, inner: &Inner, asker: Option<Waker>) {
         // (V5)
         inner.inc_activity();
-        self.state.lock().defer(Kind::Answer(asker));
+        self.state.lock().defer(EffectKind::Answer(asker));
     }
 
     /// Keeps the wake-up of a frame where this [defers](Simulation::defers), which is counted; otherwise says
@@ -90,7 +90,7 @@ impl Simulation {
         let mut state = self.state.lock();
         let defers = is_here && state.has_own();
         if defers {
-            state.defer(Kind::WakesFrame(frame));
+            state.defer(EffectKind::WakesFrame(frame));
         }
         defers
     }
@@ -193,24 +193,24 @@ impl Simulation {
         self.state.lock().rests();
     }
 
-    fn take_effect(&self, inner: &Inner, kind: Kind) {
+    fn take_effect(&self, inner: &Inner, kind: EffectKind) {
         let is_here = self.is_here();
         let mut state = self.state.lock();
         let deliver = match kind {
-            Kind::Message(sent, deliver) => {
+            EffectKind::Message(sent, deliver) => {
                 state.arriving = Some(sent);
                 deliver
             }
-            Kind::Close(_, deliver) | Kind::Leave(deliver) => deliver,
-            Kind::Answer(None) => {
+            EffectKind::Close(_, deliver) | EffectKind::Leave(deliver) => deliver,
+            EffectKind::Answer(None) => {
                 drop(state);
                 // (V5) It was counted.
                 return inner.dec_activity();
             }
-            Kind::Answer(Some(waker)) => Box::new(|| waker.wake()),
-            Kind::Ready(due, runs_on) => return state.enqueue(due, &runs_on),
-            Kind::FrameIsReady(id) => return state.offer_frame(id),
-            Kind::WakesFrame(id) => {
+            EffectKind::Answer(Some(waker)) => Box::new(|| waker.wake()),
+            EffectKind::Ready(due, runs_on) => return state.enqueue(due, &runs_on),
+            EffectKind::FrameIsReady(id) => return state.offer_frame(id),
+            EffectKind::WakesFrame(id) => {
                 let waited = state.wake_frame(id);
                 drop(state);
                 if !waited {

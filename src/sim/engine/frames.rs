@@ -16,72 +16,20 @@
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
+use std::task::{Wake, Waker};
 
-use super::pending::{Runner, Turn};
-use super::script::Origin;
-use super::state::{Entry, State};
+use super::entry::{Entry, Runner, Turn};
+use super::frame::{Frame, FrameCall, FrameState, Pointer};
+use super::problem::Problem;
+use super::simulation::Simulation;
+use super::state::State;
+use super::step::Step;
 use super::trace::What;
-use super::{Problem, Simulation, Step};
 use crate::contain::contain;
 use crate::instant::{self, Instant};
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
-
-/// A call of `block_on`.
-pub(super) struct Frame {
-    pub(super) id: u64,
-    pub(super) who: Who,
-    pub(super) rank: u64,
-    pub(super) origin: Origin,
-    state: Progress,
-    call: Pointer,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    /// To be polled.
-    Ready,
-    /// Being polled.
-    Polled,
-    /// Woken while it is polled.
-    Again,
-    /// It waits, and is not counted.
-    Idle,
-    /// Its call can come back.
-    Done,
-}
-
-/// What a call has on the stack.
-#[derive(Clone, Copy)]
-pub(super) struct Pointer(NonNull<FrameCall<'static>>);
-
-// SAFETY: (F1) it is used on one thread only.
-unsafe impl Send for Pointer {}
-
-/// What a frame polls.
-struct FrameCall<'a> {
-    inner: &'a Arc<Inner>,
-    waker: Waker,
-    call: &'a mut dyn BlockingCall,
-}
-
-impl FrameCall<'_> {
-    /// Polls the future; returns whether it is done.
-    fn poll(&mut self) -> bool {
-        let context = ThreadContext::new(self.inner, Role::Outside);
-        let _entered = context.enter();
-        self.call.poll(&mut Context::from_waker(&self.waker))
-    }
-}
-
-impl Frame {
-    /// Whether its call could come back but for those above it.
-    pub(super) fn is_done(&self) -> bool {
-        self.state == Progress::Done
-    }
-}
 
 /// What a judged run unwinds with when it has failed; nobody is told of it.
 struct Stopped;
@@ -194,7 +142,7 @@ impl<'a> Open<'a> {
             who,
             rank,
             origin,
-            state: Progress::Ready,
+            state: FrameState::Ready,
             call,
         });
         state.ready.push(Entry::Frame(id), rank);
@@ -244,7 +192,7 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         let mut state = self.simulation.state.lock();
         let closed = state.frames.pop();
-        let counted = closed.is_some_and(|frame| frame.state != Progress::Idle);
+        let counted = closed.is_some_and(|frame| frame.state != FrameState::Idle);
         state.running = self.running.clone();
         state.turn = self.turn;
         let is_inside = self.outer.is_some() && !state.frames.is_empty();
@@ -285,7 +233,7 @@ impl State {
     /// A frame was drawn, which may be closed by now: gives its name and its call.
     pub(super) fn take_frame(&mut self, id: u64) -> Option<(Who, Pointer)> {
         let frame = self.frame(id)?;
-        frame.state = Progress::Polled;
+        frame.state = FrameState::Polled;
         Some((frame.who.clone(), frame.call))
     }
 
@@ -296,16 +244,16 @@ impl State {
             return false;
         };
         frame.state = match frame.state {
-            _ if done => Progress::Done,
-            Progress::Again => {
+            _ if done => FrameState::Done,
+            FrameState::Again => {
                 frame.rank = ready.yielded().unwrap_or(frame.rank);
-                Progress::Ready
+                FrameState::Ready
             }
-            _ => Progress::Idle,
+            _ => FrameState::Idle,
         };
         let (is_ready, is_idle) = (
-            frame.state == Progress::Ready,
-            frame.state == Progress::Idle,
+            frame.state == FrameState::Ready,
+            frame.state == FrameState::Idle,
         );
         if is_ready {
             self.offer_frame(id);
@@ -318,15 +266,15 @@ impl State {
         let Some(frame) = self.frame(id) else {
             return false;
         };
-        let waited = frame.state == Progress::Idle;
+        let waited = frame.state == FrameState::Idle;
         let who = frame.who.clone();
         match frame.state {
-            Progress::Idle => {
-                frame.state = Progress::Ready;
+            FrameState::Idle => {
+                frame.state = FrameState::Ready;
                 self.offer_frame(id);
             }
-            Progress::Polled => frame.state = Progress::Again,
-            Progress::Ready | Progress::Again | Progress::Done => return false,
+            FrameState::Polled => frame.state = FrameState::Again,
+            FrameState::Ready | FrameState::Again | FrameState::Done => return false,
         }
         self.add(What::Wakes(who));
         waited

@@ -1,33 +1,13 @@
 //! Which message is on its way to whom, and from whom: what a trace tells, and who waits for room.
-//!
-//! A lane goes beside a mailbox, which knows nothing of it: the same messages in the same order.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 
-use super::Simulation;
+use super::lane::{Lane, Sent};
+use super::simulation::Simulation;
 use super::state::State;
 use super::trace::{Message, What};
 use crate::runtime::deadlock::{Edge, Who};
 use crate::task::{MessageEvent, MessageInfo, TaskInfo};
-
-/// What is on its way to one actor.
-pub(super) struct Lane {
-    pub(super) to: TaskInfo,
-    /// In its mailbox.
-    accepted: VecDeque<Sent>,
-    /// Waiting for room in it, in order of arrival. Whoever has got it has not always noticed.
-    line: BTreeMap<u64, Sent>,
-    /// Which of them has this key.
-    keys: HashMap<usize, u64>,
-}
-
-#[derive(Clone)]
-pub(super) struct Sent {
-    message: Message,
-    from: Who,
-    /// If it has waited: the key of its place.
-    key: Option<usize>,
-}
 
 impl Simulation {
     /// What becomes of a message to this actor.
@@ -146,57 +126,5 @@ impl State {
         }
         // In the order of their numbers: that of the map differs from run to run.
         waiting.into_values().collect()
-    }
-}
-
-impl Lane {
-    pub(super) fn new(to: TaskInfo) -> Self {
-        Lane {
-            to,
-            accepted: VecDeque::new(),
-            line: BTreeMap::new(),
-            keys: HashMap::new(),
-        }
-    }
-
-    /// If none is accepted but is received, the first that waits was let in; says how many.
-    fn let_first_in(&mut self) -> usize {
-        match self.line.first_key_value() {
-            Some((&first, _)) if self.accepted.is_empty() => self.let_in(first),
-            _ => 0,
-        }
-    }
-
-    /// All up to the one of this number were accepted; says how many.
-    fn let_in(&mut self, number: u64) -> usize {
-        let before = self.line.len();
-        while let Some(first) = self.line.first_entry()
-            && *first.key() <= number
-        {
-            let sent = first.remove();
-            if let Some(key) = sent.key {
-                self.keys.remove(&key);
-            }
-            self.accepted.push_back(sent);
-        }
-        before - self.line.len()
-    }
-
-    /// The one with this key waits no more, and was not accepted; says how many that is.
-    fn leave(&mut self, key: usize) -> usize {
-        let number = self.keys.remove(&key);
-        let left = number.and_then(|number| self.line.remove(&number));
-        usize::from(left.is_some())
-    }
-
-    /// Returns whether it has the message of this number.
-    pub(super) fn has(&self, number: u64) -> bool {
-        let mut accepted = self.accepted.iter();
-        accepted.any(|sent| sent.message.number == number)
-    }
-
-    /// How many wait for room.
-    pub(super) fn waiting(&self) -> usize {
-        self.line.len()
     }
 }

@@ -1,82 +1,14 @@
 //! What turns have done to others that has not taken effect yet, and in which order it will.
 
 use std::collections::VecDeque;
-use std::task::Waker;
 
-use super::RunsOn;
-use super::messages::Sent;
+use super::effect::{Effect, EffectKind, Pending};
+use super::entry::{Due, Entry, Runner, Turn};
+use super::plan::TURNS;
 use super::ready::below;
-use super::state::{Due, Entry, State};
+use super::state::State;
+use crate::runtime::RunsOn;
 use crate::runtime::deadlock::Who;
-use crate::sim::simulated::TURNS;
-use crate::task::Delivery;
-
-/// Whose turn it is, by a number of this simulation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Runner {
-    Frame(u64),
-    /// With what it is tracked by.
-    Task {
-        number: u64,
-        identity: u64,
-    },
-}
-
-/// The turn under way on the thread of the simulation.
-#[derive(Clone, Copy)]
-pub(super) struct Turn {
-    pub(super) runner: Runner,
-    /// Whether it is split; `None` until it does something to others.
-    pub(super) is_split: Option<bool>,
-}
-
-impl Turn {
-    pub(super) fn new(runner: Runner) -> Self {
-        Turn {
-            runner,
-            is_split: None,
-        }
-    }
-}
-
-/// The effects of a turn that are still to come.
-pub(super) struct Pending {
-    who: Who,
-    rank: u64,
-    /// Its key, and which of its turns it is.
-    turn: (u64, u64),
-    pub(super) effects: VecDeque<Effect>,
-    /// The actors that it has closed since it had no effects.
-    closes: Vec<u64>,
-    /// It is among what is ready.
-    is_ready: bool,
-}
-
-impl Pending {
-    /// Returns which turn it is, if another key goes on before all of it has taken effect.
-    pub(super) fn overtaken_by(&self, key: u64) -> Option<(u64, u64)> {
-        (self.turn.0 != key && !self.effects.is_empty()).then_some(self.turn)
-    }
-}
-
-pub(super) struct Effect {
-    /// Among all of the run.
-    pub(super) number: u32,
-    kind: Kind,
-}
-
-pub(super) enum Kind {
-    Message(Sent, Delivery),
-    /// The mailbox of the actor with this id is closed.
-    Close(u64, Delivery),
-    /// An address is given up.
-    Leave(Delivery),
-    Answer(Option<Waker>),
-    Ready(Due, RunsOn),
-    /// A frame is woken that waits, or is ready for its next poll.
-    WakesFrame(u64),
-    FrameIsReady(u64),
-}
 
 impl State {
     /// Returns whether the running turn is split.
@@ -133,14 +65,14 @@ impl State {
     }
 
     /// Adds an effect to those of the running turn.
-    pub(super) fn defer(&mut self, kind: Kind) {
+    pub(super) fn defer(&mut self, kind: EffectKind) {
         let Some(Turn { runner, .. }) = self.turn else {
             unreachable!("a turn that is split is under way")
         };
         self.defer_to(runner, kind);
     }
 
-    fn defer_to(&mut self, runner: Runner, kind: Kind) {
+    fn defer_to(&mut self, runner: Runner, kind: EffectKind) {
         self.effects_born = self.effects_born.wrapping_add(1);
         let number = self.effects_born;
         let (rank, who) = (self.rank_of(runner), self.running.clone());
@@ -158,7 +90,7 @@ impl State {
             pending.turn = turn;
             pending.closes.clear();
         }
-        if let Kind::Close(actor, _) = kind {
+        if let EffectKind::Close(actor, _) = kind {
             pending.closes.push(actor);
         }
         pending.effects.push_back(Effect { number, kind });
@@ -245,7 +177,7 @@ impl State {
         &mut self,
         runner: Runner,
         goes_on: &impl Fn(u32) -> bool,
-    ) -> Option<(Kind, Who)> {
+    ) -> Option<(EffectKind, Who)> {
         let pending = self.pending.get_mut(&runner)?;
         let number = pending.effects.front()?.number;
         if !goes_on(number) {
@@ -266,7 +198,7 @@ impl State {
             (_, Some(turn)) if is_here && self.has_own() => turn.runner,
             _ => return Some(due),
         };
-        self.defer_to(runner, Kind::Ready(due, runs_on.clone()));
+        self.defer_to(runner, EffectKind::Ready(due, runs_on.clone()));
         None
     }
 
@@ -274,7 +206,7 @@ impl State {
     pub(super) fn offer_frame(&mut self, id: u64) {
         let runner = Runner::Frame(id);
         if self.has_pending(runner) {
-            return self.defer_to(runner, Kind::FrameIsReady(id));
+            return self.defer_to(runner, EffectKind::FrameIsReady(id));
         }
         let Some(rank) = self.frame(id).map(|frame| frame.rank) else {
             return;

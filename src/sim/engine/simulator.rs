@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::Simulation;
+use super::simulation::Simulation;
 use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::runtime::deadlock::Edge;

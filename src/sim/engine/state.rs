@@ -6,20 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use super::closing::Closing;
-use super::frames::{Frame, Pointer};
-use super::judging::Failed;
-use super::messages::{Lane, Sent};
-use super::pending::{Pending, Runner, Turn};
-use super::ready::below;
+use super::effect::Pending;
+use super::entry::{Due, Entry, Runner, Turn, identity};
+use super::frame::{Frame, Pointer};
+use super::lane::{Lane, Sent};
+use super::plan::Plan;
+use super::problem::Failed;
+use super::ready::{Draw, Ready, Schedule, below};
 use super::script::{Origin, Reading, Script};
 use super::trace::{Trace, What};
-use super::waits::Waits;
-use super::{Draw, Ready, RunsOn, Schedule};
 use crate::instant::{self, Instant};
 use crate::runtime::deadlock::Who;
-use crate::runtime::key_of;
-use crate::sim::simulated::Plan;
+use crate::runtime::{RunsOn, key_of};
 use crate::task::{Runnable, TaskInfo};
 
 /// How long a step takes in virtual time: about as long as a short turn takes on a real machine, so
@@ -71,7 +69,7 @@ pub(super) struct State {
     /// Of which of these the task or actor has ended.
     pub(super) ended: HashMap<u64, Runner>,
     /// What the pending futures of each wait for.
-    pub(super) waits: BTreeMap<Runner, Vec<Waits>>,
+    pub(super) waits: BTreeMap<Runner, Vec<PendingWait>>,
     /// The message that comes into its mailbox just now.
     pub(super) arriving: Option<Sent>,
     /// What is due on each pinned thread, by the key of its seat.
@@ -91,25 +89,6 @@ pub(super) struct State {
     pub(super) last_turns: HashMap<usize, Runner>,
 }
 
-/// Something that is ready.
-pub(super) enum Entry {
-    Task(Due),
-    /// The oldest of what is due on the seat with this key: a pinned thread takes turns in order. There
-    /// are as many of these as are due there.
-    Seat(usize),
-    Frame(u64),
-    /// The next effect of a turn that is over.
-    Effect(Runner),
-}
-
-/// A runnable whose turn is to come.
-pub(super) struct Due {
-    pub(super) runnable: Runnable,
-    pub(super) identity: u64,
-    /// How many became ready before it.
-    pub(super) age: u64,
-}
-
 /// What is known of a task, actor or job.
 pub(super) struct Tracked {
     /// Under its number in this simulation.
@@ -119,18 +98,30 @@ pub(super) struct Tracked {
     pub(super) origin: Origin,
 }
 
-/// What tells a task or actor from all others that live.
-pub(super) fn identity(task: &TaskInfo) -> u64 {
-    if task.is_actor() {
-        identity_of_actor(task.id())
-    } else {
-        task.id()
-    }
+/// A shutdown that has begun and has no report.
+pub(super) struct Closing {
+    /// How many actors lived when it began.
+    pub(super) alive: usize,
+    /// When actors are waited for no more; `None`: never.
+    pub(super) deadline: Option<Instant>,
+    /// What became ready up to this one was queued before.
+    pub(super) last_before: u64,
+    /// How many of those have not had their run.
+    pub(super) before: usize,
 }
 
-pub(super) fn identity_of_actor(id: u64) -> u64 {
-    // A task's is an address, and so even.
-    id << 1 | 1
+/// What a pending future waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Awaited {
+    Message,
+    /// Of the task or actor.
+    End,
+}
+
+/// A wait of a pending future.
+pub(super) struct PendingWait {
+    pub(super) what: Awaited,
+    pub(super) of: Option<Who>,
 }
 
 /// What comes next.

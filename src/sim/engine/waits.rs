@@ -3,54 +3,16 @@
 //! A future of greenroom's that is pending notes here what it waits for, until its task has another turn. Asks and
 //! sends are known from elsewhere. Who holds a reply is found out when the run is taken down: it is dropped then.
 
-use super::Simulation;
-use super::state::{State, identity};
+use super::entry::{Runner, identity};
+use super::problem::Lines;
+use super::simulation::Simulation;
+use super::state::{Awaited, PendingWait, State};
 use crate::runtime::Inner;
 use crate::runtime::deadlock::{Edge, Who};
 use crate::task::TaskInfo;
 
 /// How many lines there are at most.
 const LINES: usize = 20;
-
-/// What a pending future waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
-    Message,
-    /// Of the task or actor.
-    End,
-}
-
-pub(super) struct Waits {
-    what: Awaited,
-    of: Option<Who>,
-}
-
-/// What is said of those who wait, as far as it is known.
-#[derive(Clone, Default)]
-pub(crate) struct Lines {
-    lines: Vec<String>,
-    /// Of an ask by its key in the list of asks: which line it has.
-    asks: Vec<(usize, usize)>,
-}
-
-impl Lines {
-    /// Adds the holder of the reply of this ask.
-    pub(super) fn held(&mut self, key: usize, holder: &Who) {
-        let Some(at) = self.asks.iter().position(|(ask, _)| *ask == key) else {
-            return;
-        };
-        let (_, line) = self.asks.swap_remove(at);
-        self.lines[line].push_str(&format!("; {holder} holds the reply"));
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(String::as_str)
-    }
-}
 
 impl Simulation {
     /// Notes that the running turn waits for a message.
@@ -72,10 +34,11 @@ impl Simulation {
         let of = of(&mut state);
         let waits = state.waits.entry(turn.runner).or_default();
         let number = of.as_ref().map(Who::number);
-        let is_known =
-            |known: &Waits| known.what == what && known.of.as_ref().map(Who::number) == number;
+        let is_known = |known: &PendingWait| {
+            known.what == what && known.of.as_ref().map(Who::number) == number
+        };
         if !waits.iter().any(is_known) {
-            waits.push(Waits { what, of });
+            waits.push(PendingWait { what, of });
         }
     }
 
@@ -115,7 +78,7 @@ impl Simulation {
             let Some(who) = state.who(*runner) else {
                 continue;
             };
-            for Waits { what, of } in waits {
+            for PendingWait { what, of } in waits {
                 match (what, of) {
                     (Awaited::End, Some(of)) => {
                         lines.lines.push(format!("{who} waits for the end of {of}"));
@@ -138,7 +101,7 @@ impl State {
     /// Returns what the innermost frame waits for, if that is the end of something.
     pub(super) fn awaited_end(&self) -> Option<&Who> {
         let frame = self.frames.last()?;
-        let waits = self.waits.get(&super::pending::Runner::Frame(frame.id))?;
+        let waits = self.waits.get(&Runner::Frame(frame.id))?;
         waits.iter().find_map(|waits| waits.of.as_ref())
     }
 

@@ -1,0 +1,128 @@
+//! One step: something that is ready runs, or time passes.
+
+use std::sync::Arc;
+
+use super::simulation::Simulation;
+use super::state::Next;
+use crate::contain::contain;
+use crate::instant;
+use crate::runtime::context::{Role, ThreadContext};
+use crate::runtime::deadlock::Who;
+use crate::runtime::{Inner, RunsOn, key_of};
+use crate::scheduler::WorkerLocal;
+use crate::task::Runnable;
+
+/// What came of a step.
+pub(super) enum Step {
+    /// Something has run, or time has passed.
+    Done,
+    /// Nothing is ready and no deadline is left.
+    Rest,
+    /// It has taken too many steps.
+    TooMany,
+    /// A judged run has failed.
+    Failed,
+}
+
+impl Simulation {
+    /// Does one thing; `is_late`: also when the run has failed.
+    pub(super) fn step(&self, inner: &Arc<Inner>, is_late: bool) -> Step {
+        self.see_to_closing(inner);
+        let mut state = self.state.lock();
+        if state.failure.is_some() && !is_late {
+            return Step::Failed;
+        }
+        if state.step >= state.last_step {
+            return Step::TooMany;
+        }
+        let now = state.now;
+        instant::simulate(Some(now));
+        if inner.timers.is_due(now) {
+            let before = std::mem::replace(&mut state.running, Who::Other("a timer"));
+            drop(state);
+            inner.fire(now);
+            state = self.state.lock();
+            state.running = before;
+        }
+        match state.next() {
+            Some(Next::Frame(id, call)) => {
+                drop(state);
+                self.poll(inner, id, call);
+                Step::Done
+            }
+            Some(Next::Task(runnable, runs_on)) => {
+                drop(state);
+                self.run(inner, runnable, &runs_on);
+                Step::Done
+            }
+            Some(Next::Effect(runner)) => {
+                drop(state);
+                self.arrive(inner, runner);
+                Step::Done
+            }
+            None => {
+                let is_closing = state.closing.is_some();
+                let deadline = state.closing.as_ref().and_then(|closing| closing.deadline);
+                if let Some(next) = inner.timers.next().into_iter().chain(deadline).min() {
+                    state.now = next.max(now);
+                    return Step::Done;
+                }
+                drop(state);
+                if !is_closing {
+                    return Step::Rest;
+                }
+                // Nobody is left who could end by himself.
+                self.end_closing(inner);
+                Step::Done
+            }
+        }
+    }
+
+    /// What the last turn of a pinned thread did takes effect before the next one there.
+    fn settle_last(&self, inner: &Inner, seat: usize) {
+        let mut state = self.state.lock();
+        let runner = state.turn.map(|turn| turn.runner);
+        let last = runner.and_then(|runner| state.last_turns.insert(seat, runner));
+        drop(state);
+        if let Some(last) = last {
+            self.settle(inner, last, |_| true);
+        }
+    }
+
+    /// Runs it where it lives.
+    fn run(&self, inner: &Arc<Inner>, runnable: Runnable, runs_on: &RunsOn) {
+        let key = runnable.key();
+        let job = match runs_on {
+            RunsOn::Blocking => Some(runnable.info()),
+            _ => None,
+        };
+        match runs_on {
+            RunsOn::Host(host) => {
+                self.settle_last(inner, key_of(host));
+                host.clone().run_simulated(runnable);
+            }
+            RunsOn::Workers => {
+                let local = WorkerLocal::new(&inner.scheduler, &**inner, 0);
+                let context = ThreadContext::new(inner, Role::Worker(&local));
+                let _entered = context.enter();
+                inner.scheduler.counters[0].begin_run();
+                context.running.set(Some(key));
+                inner.run_observed(Some(&local), runnable);
+            }
+            RunsOn::Blocking => {
+                // Its end is heard of in other ways.
+                self.state.lock().turn = None;
+                let context = ThreadContext::new(inner, Role::Blocking);
+                let _entered = context.enter();
+                contain(|| runnable.run());
+            }
+        }
+        job.inspect(|job| self.completed(job));
+        self.state.lock().rests();
+        // (V3) It was counted.
+        inner.dec_activity();
+        if inner.shutdown.is_settled() {
+            self.had_its_turn(inner, key);
+        }
+    }
+}

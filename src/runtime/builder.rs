@@ -211,8 +211,7 @@ impl Builder {
     /// [`BuildError::Impossible`] names an option, its value and its limit;
     /// [`BuildError::Thread`] says that the system did not start a thread. Then no thread is left.
     pub fn build(self) -> Result<Runtime, BuildError> {
-        let (options, scheduler, simulator) = self.judge()?;
-        let inner = Arc::new(Inner::new(options, scheduler, simulator));
+        let inner = Arc::new(self.judge()?);
         let runtime = Runtime::counting(inner.clone());
         // The thread that builds a simulated runtime is its only one.
         let threads = if inner.is_simulated() {
@@ -241,17 +240,15 @@ impl Builder {
 
     /// A runtime that is nobody's, for a stage of none: without threads, and never the current one.
     pub(crate) fn hidden() -> Arc<Inner> {
-        let Ok((options, scheduler, _)) = Builder::new().workers(1).judge() else {
+        let Ok(mut inner) = Builder::new().workers(1).judge() else {
             unreachable!("the defaults are possible")
         };
-        let options = Options {
-            hidden: true,
-            ..options
-        };
-        Arc::new(Inner::new(options, scheduler, None))
+        inner.options.hidden = true;
+        Arc::new(inner)
     }
 
-    fn judge(mut self) -> Result<(Options, Scheduler, Option<Box<dyn Simulator>>), BuildError> {
+    /// Makes a runtime whose workers have yet to be started.
+    fn judge(mut self) -> Result<Inner, BuildError> {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or_else(|| cores().min(WORKERS_MAX));
         let impossible = |option, reason| BuildError::Impossible { option, reason };
@@ -306,7 +303,7 @@ impl Builder {
             detect_deadlocks: detect_deadlocks || simulator.is_some(),
             observer,
         };
-        Ok((options, scheduler, simulator))
+        Ok(Inner::new(options, scheduler, simulator))
     }
 }
 

@@ -16,17 +16,21 @@ impl Simulation {
     }
 }
 
+/// Returns whether a message becomes known by this event.
+fn begins(event: &MessageEvent) -> bool {
+    matches!(
+        event,
+        MessageEvent::Sent(_)
+            | MessageEvent::Arrived
+            | MessageEvent::AwaitsRoom(..)
+            | MessageEvent::FromSource(_)
+    )
+}
+
 impl State {
     fn trace_message(&mut self, actor: TaskInfo, event: MessageEvent) {
         let id = actor.id();
-        let begins = matches!(
-            event,
-            MessageEvent::Sent(_)
-                | MessageEvent::Arrived
-                | MessageEvent::AwaitsRoom(..)
-                | MessageEvent::FromSource(_)
-        );
-        if !begins && !self.lanes.contains_key(&id) {
+        if !begins(&event) && !self.lanes.contains_key(&id) {
             // The actor has ended, or the message is from before there was a trace.
             return;
         }

@@ -7,6 +7,9 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+/// A moment of the system's clock, for other crates.
+pub(crate) use std::time::Instant as SystemInstant;
+
 /// A moment of the monotonic clock, in nanoseconds since the process first asked.
 ///
 /// In a [simulation](crate::sim) it is a moment of the virtual clock, which begins at zero; moments of

@@ -119,8 +119,8 @@ pub use error::{
 };
 pub use pinned::{Hosted, Pinned, Stage};
 pub use runtime::{
-    ActorStats, Builder, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn, unblock,
-    yield_now,
+    ActorStats, Builder, Driver, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn,
+    unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::ctrl_c;

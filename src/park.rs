@@ -17,8 +17,10 @@ mod tests;
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Condvar, MODEL, Mutex, Process, mutant, yield_now};
@@ -31,7 +33,7 @@ pub(crate) struct Parker {
     was_short: AtomicBool,
     /// The same: for so many waits it does not look, since another thread took its core when it did.
     wary: AtomicU32,
-    place: Mutex<Place>,
+    place: Mutex<ParkPlace>,
     left: Condvar,
 }
 
@@ -41,7 +43,9 @@ const TOKEN: u32 = 1;
 const PARKED: u32 = 2;
 
 #[derive(Default)]
-struct Place {
+struct ParkPlace {
+    /// What wakes the thread, if that waits elsewhere.
+    waker: Option<Waker>,
     /// How many more parks end by themselves in this model, and of what length they are at most.
     #[cfg(greenroom_loom)]
     ending: (u32, Duration),
@@ -80,7 +84,7 @@ impl Parker {
             state: AtomicU32::new(NOTHING),
             was_short: AtomicBool::new(false),
             wary: AtomicU32::new(0),
-            place: Mutex::new(Place::default()),
+            place: Mutex::new(ParkPlace::default()),
             left: Condvar::new(),
         }
     }
@@ -150,13 +154,43 @@ impl Parker {
 
     pub(crate) fn unpark(&self) {
         // AcqRel: what was done before is seen by whoever takes the token.
-        if self.state.swap(TOKEN, Ordering::AcqRel) == PARKED {
-            if !mutant("unpark_without_the_lock") {
-                // (P1) It waits from here on.
-                drop(self.place.lock());
-            }
-            self.left.notify_one();
+        if self.state.swap(TOKEN, Ordering::AcqRel) != PARKED {
+            return;
         }
+        let mut waker = None;
+        if !mutant("unpark_without_the_lock") {
+            // (P1) It waits from here on.
+            waker = self.place.lock().waker.take();
+        }
+        self.left.notify_one();
+        if let Some(waker) = waker.filter(|_| !mutant("unpark_wakes_no_driver")) {
+            contain(|| waker.wake());
+        }
+    }
+
+    /// Takes the token. If there is none, leaves `waker` for the next one, until [`stop_waiting`](Parker::stop_waiting):
+    /// the thread waits elsewhere.
+    pub(crate) fn poll(&self, waker: &Waker) -> bool {
+        let mut place = self.place.lock();
+        // (P1) Before the exchange: who replaces PARKED finds it.
+        let before = place.waker.replace(waker.clone());
+        // AcqRel: as in `take`, if there is a token.
+        let parks =
+            self.state
+                .compare_exchange(NOTHING, PARKED, Ordering::AcqRel, Ordering::Acquire);
+        let had_one = parks == Err(TOKEN) && self.take();
+        let unwanted = if had_one { place.waker.take() } else { None };
+        drop(place);
+        contain(|| drop((before, unwanted)));
+        had_one
+    }
+
+    /// Ends a wait that began in [`poll`](Parker::poll), and takes the token.
+    pub(crate) fn stop_waiting(&self) -> bool {
+        let unwanted = self.place.lock().waker.take();
+        contain(|| drop(unwanted));
+        // AcqRel pairs with that of `unpark`.
+        self.state.swap(NOTHING, Ordering::AcqRel) == TOKEN
     }
 
     fn take(&self) -> bool {
@@ -194,7 +228,13 @@ impl Parker {
     }
 }
 
-impl Place {
+impl Wake for Parker {
+    fn wake(self: Arc<Self>) {
+        self.unpark();
+    }
+}
+
+impl ParkPlace {
     /// Whether a park of this length need not begin, or not go on.
     #[cfg(not(greenroom_loom))]
     fn is_over(&self, wait: Option<Duration>) -> bool {

@@ -5,15 +5,20 @@
 
 mod block_on;
 mod blocking;
+mod blocking_pool;
 mod builder;
 pub(crate) mod context;
 pub(crate) mod deadlock;
+mod declared;
+mod driven_worker;
+mod driver;
 mod employer;
 mod executor;
 mod futures;
 mod handle;
 mod host;
 mod inner;
+mod listing;
 mod live_cells;
 #[cfg(all(test, greenroom_loom))]
 pub(crate) mod loom;
@@ -24,6 +29,8 @@ mod options;
 mod quiescence;
 mod run;
 mod shutdown;
+mod shutdown_report;
+mod shutdown_state;
 mod simulator;
 mod stats;
 mod thread_set;
@@ -32,14 +39,16 @@ mod worker_thread;
 
 pub use blocking::unblock;
 pub use builder::Builder;
+pub use driver::Driver;
 pub use handle::Runtime;
 pub(crate) use host::{HostContext, HostPhase, HostThread, key_of};
 pub(crate) use inner::Inner;
+pub(crate) use listing::list_ask;
 pub(crate) use live_cells::LiveCells;
 pub use observer::Observer;
 pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;
 pub use run::{run, spawn, yield_now};
-pub use shutdown::ShutdownReport;
+pub use shutdown_report::ShutdownReport;
 pub(crate) use simulator::{BlockingCall, RunsOn, Simulator};
 pub use stats::{ActorStats, Stats};

@@ -9,6 +9,7 @@
 mod activity;
 
 mod counters;
+mod driven;
 pub(crate) mod duties;
 mod injector;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -30,6 +31,7 @@ mod worker;
 
 pub(crate) use activity::ActivityCount;
 pub use counters::WorkerStats;
+pub(crate) use driven::Driven;
 pub(crate) use local::WorkerLocal;
 pub(crate) use owner::Owner;
 pub(crate) use policy_impl::{Choice, PolicyImpl, choose};

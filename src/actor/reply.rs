@@ -20,8 +20,8 @@ use super::sending::SendFuture;
 use crate::contain::contain;
 use crate::error::{AskError, TellError};
 use crate::lock::Half;
-use crate::runtime::context;
-use crate::runtime::deadlock::{self, Listing};
+use crate::runtime::deadlock::Listing;
+use crate::runtime::{context, list_ask};
 use crate::sync::{Process, mutant};
 use crate::task::run;
 use crate::time::Sleep;
@@ -347,7 +347,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_time_out = deadline.is_some_and(Sleep::ends);
-            let listing = deadlock::list(has_time_out, || (run::actor(), lead.live().info()));
+            let listing = list_ask(has_time_out, || (run::actor(), lead.live().info()));
             kind = listing.as_ref().map_or(kind, Listing::kind);
             let (theirs, ours) = Half::pair(listing.map_or(Slot::Open(None), Slot::Listed));
             // First, so that the slot is left as it should be if the question panics.

@@ -104,13 +104,18 @@ fn simulated<F: Future>(simulator: &dyn Simulator, runtime: &Arc<Inner>, future:
         future: future.as_mut(),
         outcome: None,
     };
-    simulator.block_on(runtime, &mut call);
-    match call.outcome {
-        Some(Ok(value)) => value,
-        Some(Err(panic)) => resume_unwind(panic.into_payload()),
-        None => unreachable!("a call that comes back is done"),
+    let stuck = simulator.block_on(runtime, &mut call);
+    // No closure: the panic is the caller's.
+    match (stuck, call.outcome) {
+        (Ok(()), Some(Ok(value))) => value,
+        (Ok(()), Some(Err(panic))) => resume_unwind(panic.into_payload()),
+        (Err(Some(why)), _) => panic!("{why}"),
+        (Err(None), _) | (Ok(()), None) => resume_unwind(Box::new(Stopped)),
     }
 }
+
+/// The payload of a judged run that has failed; it is told elsewhere.
+struct Stopped;
 
 /// A call in a simulation.
 struct Call<'a, F: Future> {

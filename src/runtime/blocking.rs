@@ -2,13 +2,11 @@
 //!
 //! The threads belong to the current runtime or, outside any, to the process.
 
-pub(super) mod pool;
-
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 
-use self::pool::{BlockingPool, NoThread, Turns};
+use super::blocking_pool::{BlockingPool, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
 use super::inner::Inner;
 use super::options::print_fault;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context;
+use super::driver::Driver;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
@@ -46,6 +47,7 @@ pub struct Builder {
     on_fault: OnFault,
     policy: Box<dyn Choice>,
     observer: Option<Arc<dyn Observer>>,
+    driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
 }
 
@@ -60,6 +62,7 @@ impl Builder {
             on_fault: Arc::new(print_fault),
             policy: Box::new(Stealing::default()),
             observer: None,
+            driver: None,
             detect_deadlocks: false,
         }
     }
@@ -74,6 +77,22 @@ impl Builder {
     /// Who is told of each run of each task and actor; nobody by default.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Has the workers wait in a reactor, by default none.
+    ///
+    /// With a [`Driver`] a worker that has nothing to do runs the reactor instead of parking, and one that is busy
+    /// lets it have a look about every 50 µs. So what a socket wakes is run by the thread that waited for it, without
+    /// a switch to another one. Pinned threads, those of [`unblock`](crate::unblock()) and those that wait in
+    /// [`block_on`](Runtime::block_on) park as they do without.
+    ///
+    /// A [`Policy`] of one's own is told by [`must_return`](crate::policy::Duties::must_return) that it must not park,
+    /// and the naps of [`Polling`](crate::policy::Polling) are spent outside the reactor.
+    ///
+    /// A [simulated](crate::policy::Simulated) runtime can't have a driver.
+    pub fn driver(mut self, driver: impl Driver) -> Self {
+        self.driver = Some(Arc::new(driver));
         self
     }
 
@@ -281,9 +300,14 @@ impl Builder {
             on_fault,
             policy,
             observer,
+            driver,
             detect_deadlocks,
             ..
         } = self;
+        if driver.is_some() && simulator.is_some() {
+            let reason = "was set, but nothing waits in a simulation".into();
+            return Err(impossible("driver", reason));
+        }
         let scheduler = match simulator {
             Some(_) => Ok(Scheduler::elsewhere()),
             None => Scheduler::new(policy, workers, priorities),
@@ -302,6 +326,7 @@ impl Builder {
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || simulator.is_some(),
             observer,
+            driver,
         };
         Ok(Inner::new(options, scheduler, simulator))
     }

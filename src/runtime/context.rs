@@ -44,6 +44,8 @@ pub(crate) enum Role<'a> {
     /// A worker that has given its place away, until its turn ends: it was this one.
     Displaced(&'a WorkerLocal<'a>),
     Worker(&'a WorkerLocal<'a>),
+    /// A worker that waits in its driver.
+    Reacting,
     Pinned(&'a dyn HostContext),
 }
 
@@ -177,7 +179,7 @@ pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
             Role::Pinned(local) => local.is_detached(),
             // Otherwise it is displaced by now.
             Role::Worker(_) => context.runtime.is_simulated(),
-            Role::Blocking | Role::Closing => false,
+            Role::Reacting | Role::Blocking | Role::Closing => false,
         };
         contexts
             .filter(runs)

@@ -2,7 +2,6 @@
 
 mod asks;
 mod edge;
-mod listing;
 mod walk;
 
 #[cfg(all(test, greenroom_loom))]
@@ -12,5 +11,4 @@ pub(super) use asks::end;
 pub(crate) use asks::{Asks, Listing};
 pub(super) use asks::{Listed, deadlocked};
 pub(crate) use edge::{Edge, Who};
-pub(crate) use listing::list;
 pub(crate) use walk::name_all;

@@ -14,7 +14,7 @@ use crate::timers::Timers;
 
 impl Owner for Inner {
     fn must_see_to(&self, worker: usize) -> bool {
-        self.quiescence.is_declared()
+        self.declared.is_declared()
             || (self.shutdown.has_begun()
                 && (self.is_over()
                     || self.shutdown.has_to_tell(worker)

@@ -6,14 +6,14 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use super::blocking::pool::BlockingPool;
+use super::blocking_pool::BlockingPool;
 use super::deadlock::Asks;
+use super::declared::DeclaredEnds;
 use super::host::HostThreads;
 use super::live_cells::LiveCells;
 use super::observer::Busy;
 use super::options::Options;
-use super::quiescence::Quiescence;
-use super::shutdown::ShutdownState;
+use super::shutdown_state::ShutdownState;
 use super::simulator::Simulator;
 use super::thread_set::ThreadSet;
 use crate::scheduler::{PolicyImpl, Scheduler};
@@ -29,7 +29,7 @@ pub struct Inner {
     pub(crate) scheduler: Scheduler,
     /// What runs everything, if that is not the workers.
     simulator: Option<Box<dyn Simulator>>,
-    pub(crate) quiescence: Quiescence,
+    pub(crate) declared: DeclaredEnds,
     pub(crate) timers: Timers,
     /// What lives on the workers.
     pub(crate) live: LiveCells,
@@ -63,7 +63,7 @@ impl Inner {
             asks: Asks::new(&scheduler.activity),
             scheduler,
             simulator,
-            quiescence: Quiescence::new(),
+            declared: DeclaredEnds::new(),
             timers: Timers::new(),
             // One more than workers, for all other threads.
             live: LiveCells::new(workers + 1),

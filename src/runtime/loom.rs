@@ -63,6 +63,7 @@ fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
         process: Process::current(),
         on_fault: Arc::new(|_| {}),
         observer: None,
+        driver: None,
     };
     let scheduler = Scheduler::new(policy, workers, 0);
     let scheduler = scheduler.expect("the default policy goes with any runtime");

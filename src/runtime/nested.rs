@@ -27,7 +27,11 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
                  nowhere else meanwhile: await the future instead"
                     .into(),
             )),
-            Role::Outside | Role::Blocking | Role::Closing | Role::Displaced(_) => None,
+            Role::Outside
+            | Role::Reacting
+            | Role::Blocking
+            | Role::Closing
+            | Role::Displaced(_) => None,
         });
         judged.next()
     });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::driver::Driver;
 use super::observer::Observer;
 use crate::error::UnhandledFault;
 use crate::sync::Process;
@@ -20,6 +21,7 @@ pub(crate) struct Options {
     pub(crate) grace: Duration,
     pub(crate) on_fault: OnFault,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(super) driver: Option<Arc<dyn Driver>>,
     pub(crate) detect_deadlocks: bool,
     /// It is never the current one.
     pub(crate) hidden: bool,

@@ -3,10 +3,8 @@
 //! What counts as work is said in the scheduler's `activity.rs`.
 
 mod declare;
-mod state;
 mod watch;
 
-pub(super) use state::Quiescence;
 pub use watch::KeepAlive;
 #[cfg(all(test, greenroom_loom))]
 pub(super) use watch::Quiescent;

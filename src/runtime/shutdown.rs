@@ -1,10 +1,7 @@
-//! The shutdown of a runtime: how far it has come, its steps, and who waits for it.
+//! The shutdown of a runtime: its steps, and who waits for it.
+//!
+//! How far it has come is in `shutdown_state.rs`, below what takes part in it.
 
 mod drain;
 mod future;
-mod report;
-mod state;
 mod steps;
-
-pub use report::ShutdownReport;
-pub(super) use state::ShutdownState;

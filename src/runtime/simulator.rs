@@ -41,9 +41,14 @@ pub(crate) trait Simulator: Any + Send + Sync {
 
     /// Runs until the call is done.
     ///
-    /// # Panics
-    /// On another thread, at a deadlock, and after too many steps.
-    fn block_on(&self, runtime: &Arc<Inner>, call: &mut dyn BlockingCall);
+    /// # Errors
+    /// Why it can't be: on another thread, at a deadlock, and after too many steps. `None`: the run has failed, which
+    /// is told elsewhere.
+    fn block_on(
+        &self,
+        runtime: &Arc<Inner>,
+        call: &mut dyn BlockingCall,
+    ) -> Result<(), Option<String>>;
 
     /// Returns how many tasks, actors and jobs are ready.
     fn len(&self) -> usize;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::blocking;
 use super::context::{Role, ThreadContext};
+use super::driven_worker::drive;
 use super::inner::Inner;
 use crate::contain::contain;
 use crate::scheduler::{Left, Worker, WorkerLocal};
@@ -19,10 +20,13 @@ pub(super) fn work(inner: &Arc<Inner>, index: usize) {
 pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
     let mut made = None;
     contain(|| made = Some(WorkerLocal::new(&inner.scheduler, &**inner, index)));
-    let Some(local) = made else {
+    let Some(mut local) = made else {
         go_without(inner, index);
         return Left::Over;
     };
+    if inner.options.driver.is_some() {
+        local.drive();
+    }
     let left = hold(inner, &local);
     // What a policy has for a worker is dropped as user code is.
     contain(|| drop(local));
@@ -33,7 +37,10 @@ fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> Left {
     let context = ThreadContext::new(inner, Role::Worker(local));
     let _entered = context.enter();
     let mut worker = Worker::new(&**inner, local, &context);
-    let left = worker.run_until_over();
+    let left = match (&inner.options.driver, local.driven()) {
+        (Some(driver), Some(driven)) => drive(&**driver, &mut worker, &context, driven),
+        _ => worker.run_until_over(),
+    };
     inner.process().end_copy();
     if left == Left::Displaced {
         if inner.shutdown.is_settled() {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::counters::{Counted, Counters};
+use super::driven::Driven;
 use super::owner::Owner;
 
 /// What a worker has to see to besides running tasks: timers, the shutdown.
@@ -13,6 +14,8 @@ pub struct Duties<'a> {
     worker: usize,
     /// It has come for what is left, and does not wait.
     last: bool,
+    /// It waits where this is driven, and not in the policy.
+    driven: Option<&'a Driven>,
 }
 
 impl<'a> Duties<'a> {
@@ -22,7 +25,18 @@ impl<'a> Duties<'a> {
             counters,
             worker,
             last: false,
+            driven: None,
         }
+    }
+
+    /// Makes those of a worker that waits elsewhere.
+    pub(super) fn driven(self, driven: Option<&'a Driven>) -> Self {
+        Duties { driven, ..self }
+    }
+
+    /// Returns where the worker waits, if that is not in the policy.
+    pub(super) fn driver(&self) -> Option<&'a Driven> {
+        self.driven
     }
 
     /// Makes those of a thread that has come for what is left, and does not wait.
@@ -32,6 +46,16 @@ impl<'a> Duties<'a> {
 
     /// Whether `dequeue` must give what it has, or `None`, and not park.
     pub fn must_return(&self) -> bool {
+        self.driven.is_some() || self.must_rise()
+    }
+
+    /// Returns whether the worker has lain down and waits in its driver.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.driven.is_some_and(|driven| driven.waits().is_some())
+    }
+
+    /// Returns whether there is something to see to besides runnables.
+    pub(super) fn must_rise(&self) -> bool {
         self.last || self.owner.must_see_to(self.worker)
     }
 

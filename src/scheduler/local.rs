@@ -1,5 +1,6 @@
 //! What a worker's thread has of the scheduler.
 
+use super::driven::Driven;
 use super::duties::Duties;
 use super::owner::Owner;
 use super::policy::{Policy, Seen, Stealing, StealingWorker};
@@ -16,6 +17,8 @@ pub(crate) struct WorkerLocal<'a> {
     owner: &'a dyn Owner,
     index: usize,
     side: Side<'a>,
+    /// Where it waits, if it has a driver.
+    driven: Option<Driven>,
 }
 
 /// Two variants, so that telling them apart is one comparison where it counts.
@@ -37,7 +40,18 @@ impl<'a> WorkerLocal<'a> {
             owner,
             index,
             side,
+            driven: None,
         }
+    }
+
+    /// Has it wait in a driver.
+    pub(crate) fn drive(&mut self) {
+        self.driven = Some(Driven::new());
+    }
+
+    /// Returns where it waits, if it has a driver.
+    pub(crate) fn driven(&self) -> Option<&Driven> {
+        self.driven.as_ref()
     }
 
     pub(crate) fn index(&self) -> usize {
@@ -45,7 +59,8 @@ impl<'a> WorkerLocal<'a> {
     }
 
     pub(crate) fn duties(&self) -> Duties<'_> {
-        self.scheduler.duties(self.owner, self.index)
+        let duties = self.scheduler.duties(self.owner, self.index);
+        duties.driven(self.driven.as_ref())
     }
 
     /// Takes an entry that was woken on this worker; `again`: in its own run.
@@ -86,6 +101,19 @@ impl<'a> WorkerLocal<'a> {
             Side::Erased(side) => {
                 let (other, worker) = side.as_ref()?;
                 other.dequeue_or_rest(self.index, &**worker, duties)
+            }
+        }
+    }
+
+    /// Goes on with a wait in the driver (DRIVEN-1); gives what was found when that is over.
+    pub(super) fn resume(&self, duties: &Duties<'_>) -> Option<Runnable> {
+        match &self.side {
+            Side::Stealing(stealing, worker) => stealing.resume(worker, duties),
+            Side::Erased(side) => {
+                let (other, _) = side.as_ref()?;
+                other.parking.resume(self.index, duties);
+                duties.wakes_up();
+                None
             }
         }
     }

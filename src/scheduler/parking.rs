@@ -71,34 +71,65 @@ impl Parking {
         } else {
             dequeue()
         };
-        if found.is_none() {
-            self.park(me, duties);
+        if found.is_some() || self.park(me, duties) {
+            self.get_up(me, found.is_some());
         }
+        found
+    }
+
+    /// Goes on with a rest of a driven worker, if that is not over.
+    pub(crate) fn resume(&self, me: usize, duties: &Duties<'_>) {
+        if self.park(me, duties) {
+            self.get_up(me, false);
+        }
+    }
+
+    /// `has_found`: this worker has something to do, also if it was woken for something else.
+    fn get_up(&self, me: usize, has_found: bool) {
         let mut resting = self.resting.lock();
         match resting.iter().position(|&worker| worker == me) {
             Some(at) => {
                 resting.remove(at);
-                // Relaxed: as above.
+                // Relaxed: ordered by the fence.
                 self.count.store(resting.len(), Ordering::Relaxed);
             }
-            None if found.is_some() && !mutant("a_wake_up_is_not_passed_on") => {
+            None if has_found && !mutant("a_wake_up_is_not_passed_on") => {
                 drop(resting);
                 self.notify();
             }
             None => {}
         }
-        found
     }
 
-    fn park(&self, me: usize, duties: &Duties<'_>) {
-        while self.resting.lock().contains(&me) && !duties.must_return() {
+    /// Waits; returns false if the worker waits in its driver.
+    fn park(&self, me: usize, duties: &Duties<'_>) -> bool {
+        let parker = &self.parkers[me];
+        while self.resting.lock().contains(&me) && !duties.must_rise() {
             let wait = duties.until_next();
             if wait.is_some_and(|wait| wait.is_zero()) {
-                return;
+                break;
             }
-            duties.parks();
-            self.parkers[me].park(wait);
+            let Some(driven) = duties.driver() else {
+                duties.parks();
+                parker.park(wait);
+                continue;
+            };
+            if driven.waits().is_none() {
+                duties.parks();
+            }
+            if driven.take_over() {
+                break;
+            }
+            if !parker.poll(&driven.waker()) {
+                driven.set_waits(Some(wait));
+                return false;
+            }
         }
+        if let Some(driven) = duties.driver() {
+            driven.set_waits(None);
+            parker.stop_waiting();
+        }
+        true
     }
 
     #[cfg(all(test, greenroom_loom))]

@@ -87,7 +87,7 @@ impl OtherPolicy {
         };
         dequeue().or_else(|| {
             // In there something may have waited in `block_on`, for which another thread came.
-            if duties.is_displaced() || duties.must_return() {
+            if duties.is_displaced() || duties.must_rise() {
                 return None;
             }
             self.parking.rest(me, duties, dequeue)

@@ -4,6 +4,8 @@
 mod litmus;
 
 use std::sync::Arc;
+use std::task::Waker;
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use super::activity::ActivityCount;
@@ -40,6 +42,22 @@ struct Sleepers {
     stack: Vec<usize>,
     /// The sleeper that wakes by itself, for deadlines and to watch. It lies at the bottom.
     keeper: Option<usize>,
+    /// Where each sleeper waits that waits in a driver: what that wakes is best run there.
+    threads: Vec<Option<ThreadId>>,
+}
+
+impl Sleepers {
+    /// Takes the sleeper that is woken next: one whose driver runs on this thread, or else the last to lie down.
+    fn pop(&mut self) -> Option<usize> {
+        if !self.threads.is_empty() {
+            let here = Some(std::thread::current().id());
+            let own = self.stack.iter().position(|&me| self.threads[me] == here);
+            if let Some(own) = own {
+                return Some(self.stack.remove(own));
+            }
+        }
+        self.stack.pop()
+    }
 }
 
 /// What a worker that is about to sleep can see of the queues.
@@ -80,6 +98,7 @@ impl Sleep {
             sleepers: Mutex::new(Sleepers {
                 stack: Vec::with_capacity(workers),
                 keeper: None,
+                threads: Vec::new(),
             }),
             parkers: (0..workers).map(|_| Parker::new()).collect(),
             napper: AtomicUsize::new(0),
@@ -161,7 +180,7 @@ impl Sleep {
         if self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING != 0 {
             return;
         }
-        let Some(woken) = sleepers.stack.pop() else {
+        let Some(woken) = sleepers.pop() else {
             return;
         };
         self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
@@ -228,12 +247,22 @@ impl Sleep {
     ///
     /// `searching`: it is the searching one, and stops being it. `moved`: it has just watched, and has
     /// seen others run, or not.
-    pub(crate) fn sleep(
+    #[cfg(test)]
+    pub(crate) fn sleep(&self, me: usize, state: (bool, Option<bool>), view: &impl View) -> Woken {
+        self.lie_down(me, state, view);
+        self.park(me, view)
+    }
+
+    /// Becomes a sleeper, which [`park`](Sleep::park) or [`poll`](Sleep::poll) is called for next.
+    ///
+    /// `searching`: it is the searching one, and stops being it. `moved`: it has just watched, and has
+    /// seen others run, or not.
+    pub(crate) fn lie_down(
         &self,
         me: usize,
         (searching, moved): (bool, Option<bool>),
         view: &impl View,
-    ) -> Woken {
+    ) {
         let mut sleepers = self.sleepers.lock();
         sleepers.stack.push(me);
         self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
@@ -270,7 +299,6 @@ impl Sleep {
                 self.keep(&mut sleepers, me, watch);
             }
         }
-        self.park(me, view)
     }
 
     /// The searching one looks a while longer before it sleeps, if that has been worth it; whether there
@@ -337,30 +365,63 @@ impl Sleep {
         }
     }
 
-    fn park(&self, me: usize, view: &impl View) -> Woken {
+    /// Sleeps until there is something for this sleeper, or a deadline it keeps is over.
+    pub(crate) fn park(&self, me: usize, view: &impl View) -> Woken {
         loop {
             let wait = self.wait_of(me, view);
             let woken = self.parkers[me].park_timed(wait);
-            let mut sleepers = self.sleepers.lock();
-            let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
-                if !mutant("counted_only_after_the_take") {
-                    self.rise();
-                }
-                return Woken::ByWork;
-            };
-            if woken && !view.must_rise() {
-                // Told of a new duty or deadline: sleeps on, by another clock.
-                continue;
+            if let Some(woken) = self.get_up(me, view, !woken && wait.is_some()) {
+                return woken;
             }
-            if wait.is_none() && !view.must_rise() {
-                continue;
-            }
-            sleepers.stack.remove(at);
-            self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
-            self.rise();
-            let watching = self.dismiss(&mut sleepers, me);
-            return Woken::ByItself { watching };
         }
+    }
+
+    /// Does the same without sleeping: leaves `waker` if there is nothing, and says how long it may wait at most.
+    /// `is_over`: the time that it was to wait is.
+    pub(crate) fn poll(
+        &self,
+        me: usize,
+        view: &impl View,
+        waker: &Waker,
+        is_over: bool,
+    ) -> Result<Woken, Option<Duration>> {
+        let mut sleepers = self.sleepers.lock();
+        sleepers.threads.resize(self.parkers.len(), None);
+        sleepers.threads[me] = Some(std::thread::current().id());
+        drop(sleepers);
+        loop {
+            let wait = self.wait_of(me, view);
+            let is_over = is_over || wait == Some(Duration::ZERO);
+            let had_token = self.parkers[me].poll(waker);
+            if !had_token && !is_over {
+                return Err(wait);
+            }
+            if let Some(woken) = self.get_up(me, view, is_over) {
+                self.parkers[me].stop_waiting();
+                self.sleepers.lock().threads[me] = None;
+                return Ok(woken);
+            }
+        }
+    }
+
+    /// Gets up, if this sleeper was woken for work, has something to see to, or its time is over.
+    fn get_up(&self, me: usize, view: &impl View, is_over: bool) -> Option<Woken> {
+        let mut sleepers = self.sleepers.lock();
+        let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
+            if !mutant("counted_only_after_the_take") {
+                self.rise();
+            }
+            return Some(Woken::ByWork);
+        };
+        if !is_over && !view.must_rise() {
+            // Told of a new duty or deadline: sleeps on, by another clock.
+            return None;
+        }
+        sleepers.stack.remove(at);
+        self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
+        self.rise();
+        let watching = self.dismiss(&mut sleepers, me);
+        Some(Woken::ByItself { watching })
     }
 
     /// How long this sleeper may sleep.

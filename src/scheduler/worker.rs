@@ -1,6 +1,7 @@
 //! The loop of a worker: ask the policy for something, run it, and see to other duties in between.
 
 use super::counters::Counters;
+use super::driven::Driven;
 use super::local::WorkerLocal;
 use super::owner::Owner;
 use super::shared::Scheduler;
@@ -94,6 +95,29 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
     }
 
     pub(crate) fn run_until_over(&mut self) -> Left {
+        match self.run::<false>() {
+            Some(left) => left,
+            None => unreachable!("a worker without a driver waits in its policy"),
+        }
+    }
+
+    /// Runs until there is nothing to run, or for about 50 µs; `None`: the worker goes on when it is polled again.
+    /// It has lain down if its [`Driven`] says how long it may wait.
+    pub(crate) fn poll(&mut self, driven: &Driven) -> Option<Left> {
+        let duties = self.local.duties();
+        if driven.waits().is_some() {
+            if let Some(runnable) = self.local.resume(&duties) {
+                self.run_one(runnable);
+            }
+            if driven.waits().is_some() {
+                return None;
+            }
+        }
+        self.run::<true>()
+    }
+
+    #[inline(always)]
+    fn run<const DRIVEN: bool>(&mut self) -> Option<Left> {
         let duties = self.local.duties();
         loop {
             let is_closing = self.employer.is_closing();
@@ -102,7 +126,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
                 self.employer.progress();
             }
             if self.context.is_displaced() {
-                return Left::Displaced;
+                return Some(Left::Displaced);
             }
             if is_closing {
                 self.looks_at_queued = !self.looks_at_queued;
@@ -110,20 +134,26 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
                     .employer
                     .see_to_shutdown(self.local, self.looks_at_queued)
                 {
-                    ShutdownStep::End => return Left::Over,
+                    ShutdownStep::End => return Some(Left::Over),
                     ShutdownStep::Run(runnable) => {
-                        self.run(runnable);
+                        self.run_one(runnable);
                         continue;
                     }
                     ShutdownStep::GoOn => {}
                 }
             }
-            if self.fires_at_pace() && self.context.is_displaced() {
+            if DRIVEN && let Some(now) = self.pace.is_time() {
+                self.employer.fire(now);
+                // The reactor has its turn, and the loop goes on above.
+                return None;
+            }
+            if !DRIVEN && self.fires_at_pace() && self.context.is_displaced() {
                 // A waker has waited in `block_on`.
-                return Left::Displaced;
+                return Some(Left::Displaced);
             }
             match self.local.dequeue(&duties) {
-                Some(runnable) => self.run(runnable),
+                Some(runnable) => self.run_one(runnable),
+                None if DRIVEN && duties.is_waiting() => return None,
                 None => self.see_to_duties(),
             }
         }
@@ -146,7 +176,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
         self.employer.tell_what_is_declared();
     }
 
-    fn run(&mut self, runnable: Runnable) {
+    fn run_one(&mut self, runnable: Runnable) {
         self.turn(runnable);
         if self.is_observed {
             self.employer.turn_ended();

@@ -31,6 +31,7 @@ mod child;
 mod ctrl_c;
 mod deadlock;
 mod detached;
+mod driver;
 mod figures;
 mod flood;
 #[cfg(target_os = "linux")]

@@ -2,8 +2,8 @@
 //!
 //! Asks may be ended as a deadlock before that: if the only deadlines are their own time-outs.
 
-use super::state::End;
 use crate::runtime::deadlock;
+use crate::runtime::declared::End;
 use crate::runtime::inner::Inner;
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::mutant;
@@ -45,20 +45,20 @@ impl Inner {
     /// The same in a worker that sleeps already: it gets up to tell.
     pub(crate) fn declare_from_sleep(&self) {
         if let Some(end) = self.find_end() {
-            *self.quiescence.declared.lock() = Some(end);
+            *self.declared.last.lock() = Some(end);
             // Release pairs with the Acquire in `is_declared`.
-            self.quiescence.is_declared.store(true, Ordering::Release);
+            self.declared.is_declared.store(true, Ordering::Release);
         }
     }
 
     /// Tells what this or another worker has declared.
     pub(crate) fn tell_what_is_declared(&self) {
-        if !self.quiescence.is_declared() {
+        if !self.declared.is_declared() {
             return;
         }
-        let declared = self.quiescence.declared.lock().take();
+        let declared = self.declared.last.lock().take();
         // Release: as above. Whoever declares later does so when this worker sleeps again.
-        self.quiescence.is_declared.store(false, Ordering::Release);
+        self.declared.is_declared.store(false, Ordering::Release);
         declared.iter().for_each(|end| self.tell(end));
     }
 
@@ -70,7 +70,7 @@ impl Inner {
             return;
         }
         self.scheduler.activity.tell(end.askers);
-        self.quiescence.waiters.wake_all();
+        self.declared.waiters.wake_all();
     }
 
     /// Whether nothing is in flight, nobody is about to bring forth anything, and somebody asks.

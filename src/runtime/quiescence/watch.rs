@@ -145,12 +145,12 @@ impl Future for Quiescent {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.runtime.check_process();
-        let quiescence = &this.runtime.quiescence;
+        let declared = &this.runtime.declared;
         let activity = &this.runtime.scheduler.activity;
         let first = this.number.is_none();
         let number = *this.number.get_or_insert_with(|| activity.ask());
         let happened = || activity.told() >= number || this.runtime.is_over();
-        let polled = quiescence.waiters.poll(&mut this.ticket, cx, happened);
+        let polled = declared.waiters.poll(&mut this.ticket, cx, happened);
         if first && polled.is_pending() && !mutant("a_watcher_does_not_look") {
             // Everything may be at rest already, if whoever polls this is not counted.
             this.runtime.declare();
@@ -162,7 +162,7 @@ impl Future for Quiescent {
 impl Drop for Quiescent {
     fn drop(&mut self) {
         if self.runtime.is_here() {
-            self.runtime.quiescence.waiters.leave(&mut self.ticket);
+            self.runtime.declared.waiters.leave(&mut self.ticket);
         }
     }
 }

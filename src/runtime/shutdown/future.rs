@@ -5,10 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::report::ShutdownReport;
 use crate::runtime::context;
 use crate::runtime::handle::Runtime;
 use crate::runtime::inner::Inner;
+use crate::runtime::shutdown_report::ShutdownReport;
 use crate::task::Key;
 use crate::waiters::Ticket;
 

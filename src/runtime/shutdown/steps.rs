@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::Progress;
 use crate::instant::{Instant, RealTime};
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::handle::Runtime;
 use crate::runtime::host::{HostContext, HostThread};
 use crate::runtime::inner::Inner;
+use crate::runtime::shutdown_state::Progress;
 use crate::sync::{mutant, yield_now};
 use crate::task::Key;
 use crate::waiters::Ticket;
@@ -177,7 +177,7 @@ impl Inner {
         if !mutant("sleepers_do_not_hear_of_the_end") {
             self.scheduler.interrupt();
         }
-        self.quiescence.end();
+        self.declared.end();
         self.shutdown.progress();
         self.hosts.finish();
         // From now on no worker looks at deadlines: who still waits for one, in a drop or a nested

@@ -95,6 +95,10 @@ impl Stealing {
     fn hold_off(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
         let me = worker.local.index();
         let wait = worker.loot.used_up(duties.turns(me))?;
+        if duties.driver().is_some() {
+            // The driver would wait as well.
+            return None;
+        }
         // Others may search meanwhile.
         let view = Seen::new(self, duties);
         self.look_no_more(worker, &view);
@@ -143,7 +147,22 @@ impl Stealing {
         let searching = worker.searching.take();
         let moved = worker.moved.take();
         duties.count(Counted::Park);
-        let woken = sleep.sleep(me, (searching, moved), &view);
+        sleep.lie_down(me, (searching, moved), &view);
+        self.wait(worker, duties, &view)
+    }
+
+    /// Waits for what wakes a worker that has lain down; gives what the keeper found when its time was over. A driven
+    /// worker that waits on has lain down yet.
+    fn wait(&self, worker: &StealingWorker, duties: &Duties<'_>, view: &Seen<'_>) -> Option<Entry> {
+        let (me, sleep) = (worker.local.index(), &self.queues.sleep);
+        let woken = match duties.driver() {
+            None => sleep.park(me, view),
+            Some(driven) => {
+                let woken = sleep.poll(me, view, &driven.waker(), driven.take_over());
+                driven.set_waits(woken.err());
+                woken.ok()?
+            }
+        };
         duties.wakes_up();
         match woken {
             Woken::ByWork => worker.search(),
@@ -170,11 +189,12 @@ impl Stealing {
             if let Some(entry) = self.find(worker, duties, may_steal) {
                 return Some(entry);
             }
-            if duties.must_return() || duties.until_next() == Some(Duration::ZERO) {
+            if duties.must_rise() || duties.until_next() == Some(Duration::ZERO) {
                 self.look_no_more(worker, &Seen::new(self, duties));
                 return None;
             }
             match self.pass_time(worker, duties) {
+                Ok(_) if duties.is_waiting() => return None,
                 Ok(steals) => may_steal = steals,
                 Err(entry) => return Some(entry),
             }
@@ -340,6 +360,15 @@ impl Policy for Stealing {
 }
 
 impl Stealing {
+    /// Goes on with the wait of a driven worker that has lain down.
+    pub(crate) fn resume(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Runnable> {
+        let entry = self.wait(worker, duties, &Seen::new(self, duties))?;
+        if worker.unsettled.get() {
+            self.settle(worker, duties);
+        }
+        Some(runnable(entry))
+    }
+
     /// `dequeue` of a worker that owns its ring. Forced, as that of `next`: a call costs a fifth of
     /// the look.
     #[inline(always)]
@@ -387,7 +416,7 @@ impl View for Seen<'_> {
     }
 
     fn must_rise(&self) -> bool {
-        self.duties.must_return()
+        self.duties.must_rise()
     }
 
     fn longest_sleep(&self) -> Option<Duration> {

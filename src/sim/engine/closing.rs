@@ -121,7 +121,7 @@ impl Simulation {
         let running = std::mem::replace(&mut state.running, Who::Other("the shutdown"));
         drop(state);
         inner.shutdown.finish();
-        inner.quiescence.end();
+        inner.declared.end();
         inner.hosts.finish();
         self.cancel_all(inner);
         inner.shutdown.settle();

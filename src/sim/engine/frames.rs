@@ -13,7 +13,6 @@
     reason = "pointers to futures on the stack; see F1 and F2"
 )]
 
-use std::panic::resume_unwind;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -30,9 +29,6 @@ use crate::instant::{self, Instant};
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
-
-/// What a judged run unwinds with when it has failed; nobody is told of it.
-struct Stopped;
 
 /// A frame that is driven; dropped, it is closed.
 struct Open<'a> {
@@ -52,10 +48,14 @@ struct Open<'a> {
 
 impl Simulation {
     /// Polls the future whenever that is drawn, and runs whatever else is meanwhile.
-    #[track_caller]
-    pub(crate) fn block_on(&self, inner: &Arc<Inner>, call: &mut dyn BlockingCall) {
+    pub(crate) fn block_on(
+        &self,
+        inner: &Arc<Inner>,
+        call: &mut dyn BlockingCall,
+    ) -> Result<(), Option<String>> {
         if !self.is_here() {
-            panic!("a simulated runtime runs on the thread that built it, and on no other");
+            let why = "a simulated runtime runs on the thread that built it, and on no other";
+            return Err(Some(why.into()));
         }
         let id = self.state.lock().next_frame();
         let mut call = FrameCall {
@@ -79,12 +79,7 @@ impl Simulation {
             Ok(()) => call.call.discard(),
         }
         drop(entered);
-        // No closure: the panic is the caller's.
-        match stuck {
-            Ok(()) => {}
-            Err(Some(why)) => panic!("{why}"),
-            Err(None) => resume_unwind(Box::new(Stopped)),
-        }
+        stuck
     }
 
     /// Calls something that is done by this one, whose turn it is not.

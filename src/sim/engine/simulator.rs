@@ -16,9 +16,12 @@ impl Simulator for Simulation {
         Simulation::push(self, runtime, runnable, again, runs_on);
     }
 
-    #[track_caller]
-    fn block_on(&self, runtime: &Arc<Inner>, call: &mut dyn BlockingCall) {
-        Simulation::block_on(self, runtime, call);
+    fn block_on(
+        &self,
+        runtime: &Arc<Inner>,
+        call: &mut dyn BlockingCall,
+    ) -> Result<(), Option<String>> {
+        Simulation::block_on(self, runtime, call)
     }
 
     fn len(&self) -> usize {

@@ -1,22 +1,22 @@
 //! What a runtime knows of the ends of its work that were declared.
 
-use crate::runtime::deadlock::Listed;
+use super::deadlock::Listed;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::waiters::Waiters;
 
-pub(crate) struct Quiescence {
+pub(crate) struct DeclaredEnds {
     /// A worker that has lain down has declared it, and tells when it is up again.
     pub(crate) is_declared: AtomicBool,
-    pub(crate) declared: Mutex<Option<End>>,
+    pub(crate) last: Mutex<Option<End>>,
     pub(crate) waiters: Waiters,
 }
 
-impl Quiescence {
+impl DeclaredEnds {
     pub(crate) fn new() -> Self {
-        Quiescence {
+        DeclaredEnds {
             is_declared: AtomicBool::new(false),
-            declared: Mutex::new(None),
+            last: Mutex::new(None),
             waiters: Waiters::new(),
         }
     }

@@ -1,8 +1,7 @@
 //! How an ask comes on the list of the runtime that it is made in.
 
-use super::asks::Listing;
-use super::edge::{Edge, Who};
-use crate::runtime::context::{self, Role, ThreadContext};
+use super::context::{self, Role, ThreadContext};
+use super::deadlock::{Edge, Listing, Who};
 use crate::task::TaskInfo;
 
 /// Puts an ask that begins on this thread on the list of the current runtime, if that keeps one.
@@ -10,7 +9,7 @@ use crate::task::TaskInfo;
 /// `time_out` is what ends it by itself; `who` gives the actor that asks, if it is one, and the one
 /// that is asked.
 #[inline]
-pub(crate) fn list(
+pub(crate) fn list_ask(
     has_time_out: bool,
     who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo),
 ) -> Option<Listing> {

@@ -9,7 +9,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::report::ShutdownReport;
+use super::shutdown_report::ShutdownReport;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex};

@@ -1,0 +1,306 @@
+//! Workers that wait in a reactor of another crate.
+
+use std::collections::HashSet;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use async_net::{TcpListener, TcpStream};
+use futures::io::{AsyncReadExt, AsyncWriteExt};
+use greenroom::policy::{Policy, Prioritized, Sharing, Simulated, Stealing};
+use greenroom::{BuildError, Builder, Driver, Runtime};
+
+use crate::support::{WATCH, within};
+
+/// The reactor of `async-io`.
+pub struct AsyncIo;
+
+impl Driver for AsyncIo {
+    fn drive(&self, worker: Pin<&mut dyn Future<Output = ()>>) {
+        async_io::block_on(worker);
+    }
+
+    fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            async_io::Timer::at(at).await;
+        })
+    }
+}
+
+fn driven(workers: usize) -> Builder {
+    Runtime::builder().workers(workers).driver(AsyncIo)
+}
+
+/// Sends a byte to and fro, so often, between two tasks; returns the threads that they ran on.
+async fn ping_pong(rounds: usize) -> HashSet<ThreadId> {
+    let threads = Arc::new(Mutex::new(HashSet::new()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let bounce = |mut stream: TcpStream, begins: bool| {
+        let threads = threads.clone();
+        async move {
+            let mut byte = [7];
+            if begins {
+                stream.write_all(&byte).await.unwrap();
+            }
+            for round in 1..=rounds {
+                stream.read_exact(&mut byte).await.unwrap();
+                threads.lock().unwrap().insert(thread::current().id());
+                if round < rounds || !begins {
+                    stream.write_all(&byte).await.unwrap();
+                }
+            }
+        }
+    };
+    let (near, far) = futures::join!(TcpStream::connect(address), listener.accept());
+    let far = greenroom::spawn(bounce(far.unwrap().0, false));
+    let near = greenroom::spawn(bounce(near.unwrap(), true));
+    far.await;
+    near.await;
+    let threads = std::mem::take(&mut *threads.lock().unwrap());
+    threads
+}
+
+#[test]
+fn what_a_socket_wakes_is_run_by_the_worker_that_waited_for_it() {
+    within(WATCH, || {
+        let runtime = driven(1).build().unwrap();
+        let task = runtime.spawn(async { (ping_pong(200).await, thread::current().id()) });
+        let (threads, worker) = runtime.block_on(task);
+        assert_eq!(threads, HashSet::from([worker]));
+    });
+}
+
+/// How often threads of this process with that name were switched out because they waited.
+#[cfg(target_os = "linux")]
+fn waits_of(name: &str) -> u64 {
+    let mut waits = 0;
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let folder = task.unwrap().path();
+        // A thread may end meanwhile.
+        let Ok(own) = std::fs::read_to_string(folder.join("comm")) else {
+            continue;
+        };
+        let Ok(status) = std::fs::read_to_string(folder.join("status")) else {
+            continue;
+        };
+        if own.trim() == name {
+            let line = status
+                .lines()
+                .find(|line| line.starts_with("voluntary_ctxt"));
+            let count = line.and_then(|line| line.split_whitespace().last());
+            waits += count.unwrap().parse::<u64>().unwrap();
+        }
+    }
+    waits
+}
+
+/// In a process of its own: other tests use the reactor as well.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_ping_over_a_socket_costs_no_switch_to_the_reactors_own_thread() {
+    const ROUNDS: usize = 5000;
+    let own = "driver::a_ping_over_a_socket_costs_no_switch_to_the_reactors_own_thread";
+    crate::child::alone(own, || {
+        let runtime = driven(1).build().unwrap();
+        let waits = runtime.block_on(runtime.spawn(async {
+            ping_pong(10).await;
+            let before = waits_of("async-io");
+            ping_pong(ROUNDS).await;
+            waits_of("async-io") - before
+        }));
+        // With a switch for each ping it is 2 * ROUNDS. It also wakes by the time, to look after the reactor.
+        assert!(waits < ROUNDS as u64 / 2, "{waits} switches");
+    });
+}
+
+/// The reactor of `async-io`, which counts how often workers came to it.
+struct Counted(Arc<AtomicUsize>);
+
+impl Driver for Counted {
+    fn drive(&self, worker: Pin<&mut dyn Future<Output = ()>>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        AsyncIo.drive(worker);
+    }
+
+    fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        AsyncIo.sleep_until(at)
+    }
+}
+
+#[test]
+fn a_worker_comes_to_its_driver_once_however_often_it_waits() {
+    within(WATCH, || {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let builder = Runtime::builder().workers(2);
+        let runtime = builder.driver(Counted(calls.clone())).build().unwrap();
+        for number in 0..100 {
+            let task = runtime.spawn(async move {
+                greenroom::time::sleep(Duration::from_micros(100)).await;
+                number
+            });
+            assert_eq!(runtime.block_on(task), number);
+        }
+        runtime.block_on(runtime.shutdown());
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+    });
+}
+
+/// Tasks that wake each other, wait for the time, for another thread, and for the runtime's end of work.
+fn does_all_that_a_runtime_does(builder: Builder) {
+    let runtime = builder.build().unwrap();
+    let (asks, questions) =
+        futures::channel::mpsc::unbounded::<futures::channel::oneshot::Sender<u32>>();
+    let answers = thread::spawn(move || {
+        use futures::StreamExt;
+        let mut answered = 0;
+        for answer in futures::executor::block_on_stream(questions.boxed()) {
+            answered += 1;
+            let _ = answer.send(answered);
+        }
+        answered
+    });
+    let sums: Vec<_> = (0..20)
+        .map(|number| {
+            let asks = asks.clone();
+            runtime.spawn(async move {
+                let (answer, answered) = futures::channel::oneshot::channel();
+                asks.unbounded_send(answer).unwrap();
+                let inner = greenroom::spawn(async move {
+                    greenroom::time::sleep(Duration::from_micros(50 * number)).await;
+                    number
+                });
+                for _ in 0..10 {
+                    greenroom::yield_now().await;
+                }
+                answered.await.unwrap();
+                inner.await
+            })
+        })
+        .collect();
+    drop(asks);
+    let sum: u64 = runtime.block_on(async {
+        let mut sum = 0;
+        for part in sums {
+            sum += part.await;
+        }
+        sum
+    });
+    assert_eq!(sum, 190);
+    assert_eq!(answers.join().unwrap(), 20);
+    let detached = Arc::new(AtomicUsize::new(0));
+    let own = detached.clone();
+    let late = runtime.spawn(async move {
+        greenroom::time::sleep(Duration::from_millis(1)).await;
+        own.fetch_add(1, Ordering::Relaxed);
+    });
+    late.detach();
+    runtime.run_until_quiescent();
+    assert_eq!(detached.load(Ordering::Relaxed), 1, "a deadline is work");
+    let report = runtime.block_on(runtime.shutdown());
+    assert_eq!(report.left_behind, 0);
+}
+
+#[test]
+fn each_policy_waits_in_the_driver() {
+    fn with(policy: impl Policy, workers: usize) {
+        does_all_that_a_runtime_does(driven(workers).policy(policy));
+    }
+    within(WATCH, || {
+        for workers in [1, 2] {
+            with(Stealing::default(), workers);
+            with(Stealing::polling(Default::default()), workers);
+            with(Sharing::default(), workers);
+            with(Prioritized::default(), workers);
+        }
+    });
+}
+
+#[test]
+fn a_task_that_waits_in_block_on_gives_its_place_in_the_driver_away() {
+    within(WATCH, || {
+        let runtime = driven(1).build().unwrap();
+        let outer = runtime.spawn(async {
+            let inner = Runtime::current().block_on(async { greenroom::spawn(ping_pong(3)).await });
+            inner.len()
+        });
+        assert_eq!(runtime.block_on(outer), 1);
+        let report = runtime.block_on(runtime.shutdown());
+        assert_eq!(report.left_behind, 0);
+    });
+}
+
+#[test]
+fn a_task_left_by_a_worker_that_blocks_is_run_by_one_that_waits_in_the_driver() {
+    within(WATCH, || {
+        let runtime = driven(2).build().unwrap();
+        let task = runtime.spawn(async {
+            let (done, is_done) = channel();
+            greenroom::spawn(async move { done.send(42).unwrap() }).detach();
+            is_done.recv().unwrap()
+        });
+        assert_eq!(runtime.block_on(task), 42);
+    });
+}
+
+/// What a driver does that keeps to nothing.
+#[derive(Clone, Copy, PartialEq)]
+enum Breach {
+    ReturnsAtOnce,
+    PollsOnce,
+    Panics,
+    PanicsInSleep,
+}
+
+struct Faulty(Breach);
+
+impl Driver for Faulty {
+    fn drive(&self, mut worker: Pin<&mut dyn Future<Output = ()>>) {
+        match self.0 {
+            Breach::ReturnsAtOnce => {}
+            Breach::PollsOnce => {
+                let _ = futures::executor::block_on(poll_fn(|cx: &mut Context<'_>| {
+                    Poll::Ready(worker.as_mut().poll(cx))
+                }));
+            }
+            Breach::Panics => panic!("a driver that panics"),
+            Breach::PanicsInSleep => AsyncIo.drive(worker),
+        }
+    }
+
+    fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        assert!(self.0 != Breach::PanicsInSleep, "a driver without a clock");
+        AsyncIo.sleep_until(at)
+    }
+}
+
+#[test]
+fn a_worker_goes_on_without_a_driver_that_panics_or_comes_back() {
+    let breaches = [
+        Breach::ReturnsAtOnce,
+        Breach::PollsOnce,
+        Breach::Panics,
+        Breach::PanicsInSleep,
+    ];
+    for breach in breaches {
+        within(WATCH, move || {
+            let builder = Runtime::builder().workers(2);
+            does_all_that_a_runtime_does(builder.driver(Faulty(breach)));
+        });
+    }
+}
+
+#[test]
+fn a_simulated_runtime_has_no_driver() {
+    let built = driven(1).policy(Simulated::new(1)).build();
+    let BuildError::Impossible { option, reason } = built.unwrap_err() else {
+        panic!("it starts no thread")
+    };
+    assert_eq!(option, "driver");
+    assert_eq!(reason, "was set, but nothing waits in a simulation");
+}

@@ -6,6 +6,7 @@
 
 mod actors;
 mod deadlines;
+mod driven;
 mod ending;
 mod leaving;
 mod nested;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 
+use super::driver::Driver;
 use super::inner::Inner;
 use super::options::Options;
 use super::worker_thread::work;
@@ -51,6 +53,14 @@ impl Choice for Uncounted {
 }
 
 fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
+    runtime_driven(workers, policy, None)
+}
+
+fn runtime_driven(
+    workers: usize,
+    policy: Box<dyn Choice>,
+    driver: Option<Arc<dyn Driver>>,
+) -> Arc<Inner> {
     let options = Options {
         workers,
         batch: 1,
@@ -63,7 +73,7 @@ fn runtime_with(workers: usize, policy: Box<dyn Choice>) -> Arc<Inner> {
         process: Process::current(),
         on_fault: Arc::new(|_| {}),
         observer: None,
-        driver: None,
+        driver,
     };
     let scheduler = Scheduler::new(policy, workers, 0);
     let scheduler = scheduler.expect("the default policy goes with any runtime");

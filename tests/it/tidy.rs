@@ -1,17 +1,18 @@
 //! The rules of the tree that no compiler checks: imports point down the layers, what may be shared
 //! between threads comes from `sync.rs` alone, and time from `instant.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
-const LAYERS: [&[&str]; 6] = [
+const LAYERS: [&[&str]; 7] = [
     &[
         "sync", "blocks", "contain", "error", "instant", "lock", "waiters",
     ],
     &["park", "task", "timers"],
-    &["runtime", "pinned", "time", "signal"],
-    &["mailbox"],
+    &["scheduler"],
+    &["runtime"],
+    &["pinned", "time", "signal", "mailbox"],
     &["actor"],
     &["sim"],
 ];
@@ -20,6 +21,21 @@ const LAYERS: [&[&str]; 6] = [
 const MAILBOX_KNOWS: &[&str] = &[
     "sync", "blocks", "contain", "error", "instant", "lock", "waiters", "mailbox",
 ];
+
+/// The files that need each other, and why.
+const CYCLES: &[(&[&str], &str)] = &[
+    (
+        &["runtime/host", "runtime/inner", "runtime/simulator"],
+        "a runtime keeps its hosts and its simulator, and these are handed the runtime that they are for",
+    ),
+    (
+        &["runtime/blocking", "runtime/worker_thread"],
+        "a thread of the pool becomes a worker, and a worker that has waited a thread of the pool",
+    ),
+];
+
+/// The most files of a cycle.
+const CYCLE_MAX: usize = 5;
 
 fn sources() -> Vec<PathBuf> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -72,30 +88,6 @@ fn code_of(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The modules of the crate that a text names after `crate::`, also in braces.
-fn named_modules(code: &str) -> BTreeSet<String> {
-    let mut named = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        // `$crate::` is for the macro's user, and names what is public.
-        if code[..at].ends_with('$') {
-            continue;
-        }
-        let rest = &code[at + "crate::".len()..];
-        let list = match rest.strip_prefix('{') {
-            Some(list) => top_level(list),
-            None => vec![rest],
-        };
-        let name = |item: &str| -> String {
-            item.trim()
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect()
-        };
-        named.extend(list.into_iter().map(name).filter(|name| !name.is_empty()));
-    }
-    named
-}
-
 /// The items of a list in braces, without those of the braces in it.
 fn top_level(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut items) = (0, 0, Vec::new());
@@ -117,6 +109,199 @@ fn top_level(list: &str) -> Vec<&str> {
     items
 }
 
+/// A path in the crate: the names of its modules, and perhaps of an item.
+type Names = Vec<String>;
+
+/// The files of the crate, and which of them each file imports from. Re-exports are followed.
+struct Imports(BTreeMap<Names, BTreeSet<Names>>);
+
+impl Imports {
+    fn read() -> Self {
+        let files = sources().into_iter().filter(|path| !is_test(path));
+        let files: BTreeMap<Names, String> = files
+            .map(|path| (names_of(&path), code_of(&path)))
+            .collect();
+        let paths = files
+            .iter()
+            .map(|(file, code)| (file, Paths::of(code, file, &files)));
+        let paths: BTreeMap<&Names, Paths> = paths.collect();
+        let imports = files.keys().map(|file| {
+            let named = paths[file].named.iter();
+            let targets = named.filter_map(|name| resolve(name, &paths, 0));
+            let others = targets.filter(|target| target != file);
+            (file.clone(), others.collect())
+        });
+        Imports(imports.collect())
+    }
+
+    /// The same for what is in a folder, where each folder in that is one with all its files.
+    fn within(&self, folder: &[String]) -> Imports {
+        let unit = |file: &Names| -> Option<Names> {
+            let inside = file.strip_prefix(folder)?;
+            Some(vec![inside.first()?.clone()])
+        };
+        let mut units: BTreeMap<Names, BTreeSet<Names>> = BTreeMap::new();
+        for (file, imports) in &self.0 {
+            let Some(own) = unit(file) else { continue };
+            let others = imports
+                .iter()
+                .filter_map(unit)
+                .filter(|other| *other != own);
+            units.entry(own.clone()).or_default().extend(others);
+        }
+        Imports(units)
+    }
+
+    fn reaches(&self, from: &Names) -> BTreeSet<&Names> {
+        let mut reached = BTreeSet::new();
+        let mut open: Vec<&Names> = self.0[from].iter().collect();
+        while let Some(next) = open.pop() {
+            if reached.insert(next) {
+                open.extend(&self.0[next]);
+            }
+        }
+        reached
+    }
+
+    /// The sets of what reach each other.
+    fn cycles(&self) -> BTreeSet<Vec<String>> {
+        let reach: BTreeMap<_, _> = self
+            .0
+            .keys()
+            .map(|file| (file, self.reaches(file)))
+            .collect();
+        let circular = reach.keys().filter(|file| reach[*file].contains(**file));
+        let cycle = |file: &&Names| {
+            let members = reach[*file]
+                .iter()
+                .filter(|other| reach[**other].contains(*file));
+            members.map(|member| member.join("/")).collect()
+        };
+        circular.map(cycle).collect()
+    }
+}
+
+/// The paths in the crate that a file names, and those that it gives on under another name.
+struct Paths {
+    named: Vec<Names>,
+    exported: BTreeMap<String, Names>,
+}
+
+impl Paths {
+    fn of(code: &str, file: &Names, files: &BTreeMap<Names, String>) -> Self {
+        let (mut named, mut exported) = (Vec::new(), BTreeMap::new());
+        let mut rest = String::new();
+        for statement in code.split_inclusive(';') {
+            let at = statement
+                .match_indices("use ")
+                .map(|(at, _)| at)
+                .find(|&at| starts_a_use(&statement[..at]));
+            let Some(at) = at else {
+                rest.push_str(statement);
+                continue;
+            };
+            let line = statement[..at].rsplit('\n').next().unwrap();
+            let is_public = line.trim_start().starts_with("pub");
+            let tree = statement[at + "use ".len()..].trim_end_matches(';');
+            for leaf in leaves(tree) {
+                let Some(path) = absolute(&leaf, file, files) else {
+                    continue;
+                };
+                if is_public {
+                    exported.insert(leaf.last().unwrap().clone(), path);
+                } else {
+                    named.push(path);
+                }
+            }
+        }
+        for root in ["crate::", "super::"] {
+            for (at, _) in rest.match_indices(root) {
+                // `$crate::` is for the macro's user, and names what is public.
+                if rest[..at].ends_with(['$', ':']) {
+                    continue;
+                }
+                let path = rest[at..]
+                    .split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':')
+                    .next();
+                let leaf = path.unwrap().split("::").map(str::to_owned).collect();
+                named.extend(absolute(&leaf, file, files));
+            }
+        }
+        Paths { named, exported }
+    }
+}
+
+/// Whether `use` after this begins a statement.
+fn starts_a_use(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap().trim_start();
+    line.is_empty() || line == "pub " || line.starts_with("pub(") && line.ends_with(") ")
+}
+
+/// The paths of a tree of imports, one for each name.
+fn leaves(tree: &str) -> Vec<Names> {
+    let tree = tree.trim();
+    match tree.split_once('{') {
+        Some((root, list)) => {
+            let root = root.trim_end_matches("::").split("::");
+            let root: Names = root
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect();
+            let inner = top_level(list)
+                .into_iter()
+                .filter(|item| !item.trim().is_empty());
+            let inner = inner.flat_map(leaves);
+            inner.map(|leaf| [root.clone(), leaf].concat()).collect()
+        }
+        None => {
+            let path = tree.split(" as ").next().unwrap();
+            vec![path.trim().split("::").map(str::to_owned).collect()]
+        }
+    }
+}
+
+/// A path from the root of the crate, if it is one into the crate.
+fn absolute(path: &Names, file: &Names, files: &BTreeMap<Names, String>) -> Option<Names> {
+    let mut base = file.clone();
+    let mut rest = path.as_slice();
+    match rest.first()?.as_str() {
+        "crate" => return Some(rest[1..].to_vec()),
+        "self" => rest = &rest[1..],
+        "super" => {
+            while rest.first().is_some_and(|name| name == "super") {
+                base.pop();
+                rest = &rest[1..];
+            }
+        }
+        _ if !files.contains_key(&[&base[..], &rest[..1]].concat()) => return None,
+        _ => {}
+    }
+    Some([&base[..], rest].concat())
+}
+
+/// The file that has what a path names.
+fn resolve(path: &Names, paths: &BTreeMap<&Names, Paths>, depth: usize) -> Option<Names> {
+    let known = (0..=path.len()).rev().map(|length| &path[..length]);
+    let file = known
+        .map(<[_]>::to_vec)
+        .find(|file| paths.contains_key(file))?;
+    let name = path.get(file.len());
+    match name.and_then(|name| paths[&file].exported.get(name)) {
+        Some(exported) if depth < 9 => {
+            let rest = &path[file.len() + 1..];
+            resolve(&[&exported[..], rest].concat(), paths, depth + 1)
+        }
+        _ => Some(file),
+    }
+}
+
+/// The names of the modules that lead to a file; none for `lib.rs`.
+fn names_of(path: &Path) -> Names {
+    let inside = path.strip_prefix(root()).unwrap().with_extension("");
+    let names = inside.iter().map(|name| name.to_str().unwrap().to_owned());
+    names.filter(|name| name != "lib").collect()
+}
+
 fn layer_of(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
@@ -124,25 +309,62 @@ fn layer_of(module: &str) -> Option<usize> {
 #[test]
 fn imports_point_down_the_layers() {
     let mut faults = Vec::new();
-    for path in sources().into_iter().filter(|path| !is_test(path)) {
-        let module = module_of(&path);
-        if module == "lib" {
-            continue;
-        }
-        let layer = layer_of(&module)
+    for (file, imports) in &Imports::read().0 {
+        let Some(module) = file.first() else { continue };
+        let layer = layer_of(module)
             .unwrap_or_else(|| panic!("`{module}` is in no layer; say in which one it is"));
-        for named in named_modules(&code_of(&path)) {
-            // What is no module is a public name, which `lib.rs` has from one of them.
-            let Some(below) = layer_of(&named) else {
+        for import in imports {
+            // What `lib.rs` has of its own is nothing.
+            let Some(named) = import.first().map(String::as_str) else {
                 continue;
             };
-            let known = module != "mailbox" || MAILBOX_KNOWS.contains(&&*named);
-            if below > layer || !known {
-                faults.push(format!("{} names `{named}`", path.display()));
+            let is_down = layer_of(named).is_some_and(|below| below <= layer);
+            let is_known = module != "mailbox" || MAILBOX_KNOWS.contains(&named);
+            if !is_down || !is_known {
+                faults.push(format!("{} names {}", file.join("/"), import.join("/")));
             }
         }
     }
     assert_eq!(faults, [""; 0], "imports that do not point down");
+}
+
+#[test]
+fn imports_between_the_parts_of_a_folder_point_one_way() {
+    let imports = Imports::read();
+    let folders = imports.0.keys();
+    let folders: BTreeSet<_> = folders
+        .flat_map(|file| (0..file.len()).map(|length| &file[..length]))
+        .collect();
+    assert!(folders.len() > 10, "these are not all folders: {folders:?}");
+    for folder in folders {
+        for cycle in imports.within(folder).cycles() {
+            let prefix = folder.join("/");
+            let full = cycle.iter().map(|unit| match prefix.is_empty() {
+                true => unit.clone(),
+                false => format!("{prefix}/{unit}"),
+            });
+            let full: Vec<_> = full.collect();
+            let is_known = CYCLES.iter().any(|(files, _)| *files == full);
+            assert!(
+                is_known,
+                "these parts of a folder need each other: {full:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn files_that_need_each_other_are_few_and_have_a_reason() {
+    let cycles = Imports::read().cycles();
+    let known: BTreeSet<Vec<String>> = CYCLES
+        .iter()
+        .map(|(files, _)| files.iter().map(|file| file.to_string()).collect())
+        .collect();
+    assert_eq!(
+        cycles, known,
+        "the cycles of imports, and those with a reason"
+    );
+    assert!(known.iter().all(|cycle| cycle.len() <= CYCLE_MAX));
 }
 
 #[test]
@@ -201,21 +423,47 @@ fn the_systems_clock_is_read_in_one_place() {
             }
         }
     }
+    // It is named once for this crate's own use, and once for that of others.
     assert_eq!(
-        faults,
-        ["instant"],
+        faults, ["instant"; 2],
         "elsewhere a simulation would not see its own time"
     );
 }
 
 #[test]
 fn the_checks_see_what_they_look_for() {
-    let code =
-        "use crate::{actor::Address, task::{Header, Key}, Fault};\nlet a = crate::time::now();";
-    let named: Vec<_> = named_modules(code).into_iter().collect();
-    assert_eq!(named, ["Fault", "actor", "task", "time"]);
-    assert_eq!(named_modules("$crate::actor(f)").len(), 0);
-    assert_eq!(layer_of("actor"), Some(4));
+    let files = [
+        ("lib", "pub use top::{inner::Deep as Deeper, Flat};"),
+        (
+            "low",
+            "use crate::Flat;\nfn f() { crate::top::inner::go() }",
+        ),
+        (
+            "top",
+            "use std::rc::Rc;\npub use inner::Deep;\nuse crate::{low::{self, A}, x::B};",
+        ),
+        ("top/inner", "use super::super::low;"),
+    ];
+    let files = files.map(|(name, code)| {
+        let names = name.split('/').map(str::to_owned);
+        let names: Names = names.filter(|name| name != "lib").collect();
+        (names, code.to_owned())
+    });
+    let files = BTreeMap::from(files);
+    let paths = files
+        .iter()
+        .map(|(file, code)| (file, Paths::of(code, file, &files)));
+    let paths: BTreeMap<_, _> = paths.collect();
+    let imports = |file: &str| -> Vec<String> {
+        let file: Names = file.split('/').map(str::to_owned).collect();
+        let named = paths[&file].named.iter();
+        let found = named.filter_map(|name| resolve(name, &paths, 0));
+        found.map(|file| file.join("/")).collect()
+    };
+    assert_eq!(imports("low"), ["top", "top/inner"]);
+    assert_eq!(imports("top"), ["low", "low", ""]);
+    assert_eq!(imports("top/inner"), ["low"]);
+    assert_eq!(layer_of("actor"), Some(5));
     assert_eq!(layer_of("nothing"), None);
     assert_eq!(
         top_level("Arc, atomic::{A, B}, Mutex}; more"),

@@ -1,0 +1,59 @@
+//! Model 53: a worker that waits as a future, and is polled when its waker is called.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ::loom::thread::spawn;
+
+use super::super::driver::Driver;
+use super::super::inner::Inner;
+use super::{Uncounted, end, join, push, queues, runtime_driven, start};
+use crate::instant::SystemInstant;
+use crate::scheduler::choose;
+use crate::scheduler::policy::Sharing;
+
+/// Leaves the worker to the loop that it has without a driver, which waits for its waker and for nothing else.
+struct Absent;
+
+impl Driver for Absent {
+    fn drive(&self, _worker: Pin<&mut dyn Future<Output = ()>>) {}
+
+    fn sleep_until(&self, _at: SystemInstant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        unreachable!("it was given up")
+    }
+}
+
+fn is_run_by_a_worker_that_lies_down(inner: Arc<Inner>) {
+    let workers = start(&inner);
+    let other = spawn({
+        let inner = inner.clone();
+        move || {
+            let own = inner.clone();
+            push(&inner, move || end(&own))
+        }
+    });
+    let fate = other.join().unwrap();
+    join(workers);
+    assert_eq!(fate.of(), (1, 0), "run once");
+}
+
+/// What comes from outside while the only worker lies down is run.
+#[test]
+fn model_53_a_push_is_not_missed_by_a_driven_worker_that_lies_down() {
+    ::loom::model(|| {
+        let inner = runtime_driven(1, Box::new(Uncounted), Some(Arc::new(Absent)));
+        is_run_by_a_worker_that_lies_down(inner.clone());
+        queues(&inner).sleep.audit();
+    });
+}
+
+/// Also where the policy is one queue for all.
+#[test]
+fn model_53_an_enqueue_is_not_missed_by_a_driven_worker_that_rests() {
+    ::loom::model(|| {
+        let policy = choose(Sharing::default());
+        let inner = runtime_driven(1, policy, Some(Arc::new(Absent)));
+        is_run_by_a_worker_that_lies_down(inner);
+    });
+}

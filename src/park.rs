@@ -7,7 +7,7 @@
 //! before it sleeps, and gives way to other threads meanwhile. One that waits for long does that once.
 //!
 //! # Invariants
-//! - P1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So whoever
+//! - PARK-1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So whoever
 //!   replaces that by a token and then takes the lock finds the thread waiting, or gone with the token.
 
 #[cfg(all(test, greenroom_loom))]
@@ -159,7 +159,7 @@ impl Parker {
         }
         let mut waker = None;
         if !mutant("unpark_without_the_lock") {
-            // (P1) It waits from here on.
+            // (PARK-1) It waits from here on.
             waker = self.place.lock().waker.take();
         }
         self.left.notify_one();
@@ -172,7 +172,7 @@ impl Parker {
     /// the thread waits elsewhere.
     pub(crate) fn poll(&self, waker: &Waker) -> bool {
         let mut place = self.place.lock();
-        // (P1) Before the exchange: who replaces PARKED finds it.
+        // (PARK-1) Before the exchange: who replaces PARKED finds it.
         let before = place.waker.replace(waker.clone());
         // AcqRel: as in `take`, if there is a token.
         let parks =

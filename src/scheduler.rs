@@ -38,4 +38,4 @@ pub(crate) use policy_impl::{Choice, PolicyImpl, choose};
 pub(crate) use queues::runnable;
 pub(crate) use ring::Entry;
 pub(crate) use shared::Scheduler;
-pub(crate) use worker::{Context, Employer, Left, ShutdownStep, Worker};
+pub(crate) use worker::{Employer, ShutdownStep, TurnContext, Worker, WorkerEnd};

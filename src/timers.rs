@@ -4,10 +4,10 @@
 //! parks there sleeps until [`Timers::until_next`], and calls [`Timers::fire`].
 //!
 //! # Invariants
-//! - T1: `next` is the earliest deadline, written under the lock; `NEVER` if there is none.
-//! - T2: a deadline leaves the table exactly once: fired, or removed.
-//! - T3: no waker is called, cloned or dropped under the lock.
-//! - T4: `time_outs` is how many of the deadlines are [`Kind::TimeOut`], written under the lock.
+//! - TIMER-1: `next` is the earliest deadline, written under the lock; `NEVER` if there is none.
+//! - TIMER-2: a deadline leaves the table exactly once: fired, or removed.
+//! - TIMER-3: no waker is called, cloned or dropped under the lock.
+//! - TIMER-4: `time_outs` is how many of the deadlines are [`Kind::TimeOut`], written under the lock.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;

@@ -1,7 +1,7 @@
 //! How a foreign loop is interrupted: a function that is called when there is something for it to run.
 //!
 //! # Invariants
-//! - W1: whoever has put something into the inbox calls after that, unless it is called for already;
+//! - CALL-1: whoever has put something into the inbox calls after that, unless it is called for already;
 //!   whoever takes from the inbox takes the call back before he looks. Both are under one lock, so
 //!   either the call is made again or the look sees what was put there.
 
@@ -13,16 +13,16 @@ use crate::sync::{Mutex, mutant};
 type Function = Arc<dyn Fn() + Send + Sync>;
 
 /// Called at most once until it is taken back.
-pub(super) struct Call(Mutex<State>);
+pub(super) struct Call(Mutex<CallState>);
 
-struct State {
+struct CallState {
     is_called: bool,
     function: Option<Function>,
 }
 
 impl Call {
     pub(super) fn new() -> Self {
-        Call(Mutex::new(State {
+        Call(Mutex::new(CallState {
             is_called: false,
             function: None,
         }))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::call::Call;
 use super::local::PinnedLocal;
-use super::thread::{Kind, PinnedThread};
+use super::thread::{PinnedThread, ThreadKind};
 use crate::instant::Instant;
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::{HostContext, HostThread, Inner};
@@ -24,11 +24,11 @@ impl HostContext for PinnedLocal {
     }
 
     fn is_detached(&self) -> bool {
-        matches!(self.thread.kind, Kind::Detached)
+        matches!(self.thread.kind, ThreadKind::Detached)
     }
 
     fn is_stage(&self) -> bool {
-        matches!(self.thread.kind, Kind::Stage(_))
+        matches!(self.thread.kind, ThreadKind::Stage(_))
     }
 
     /// As [`Stage::run_ready`], which is called for first.
@@ -43,7 +43,7 @@ impl HostContext for PinnedLocal {
         self.thread.timers.until_next()
     }
 
-    /// (W1) Before it is let run: what comes from now on is called for again.
+    /// (CALL-1) Before it is let run: what comes from now on is called for again.
     fn take_call_back(&self) {
         self.thread.call().take_back();
     }
@@ -109,8 +109,8 @@ impl PinnedThread {
     /// How the loop of its stage is interrupted.
     pub(super) fn call(&self) -> &Call {
         match &self.kind {
-            Kind::Stage(call) => call,
-            Kind::Own | Kind::Detached => unreachable!("nobody else lets a thread run"),
+            ThreadKind::Stage(call) => call,
+            ThreadKind::Own | ThreadKind::Detached => unreachable!("nobody else lets a thread run"),
         }
     }
 }

@@ -37,7 +37,7 @@ impl Executor for Arc<PinnedThread> {
         let mut inbox = self.inbox.lock();
         if inbox.closed {
             drop(inbox);
-            // (E1) It was never polled.
+            // (PINNED-1) It was never polled.
             return contain(|| drop(runnable));
         }
         // With the first one the thread is told, and takes all that is there by then.

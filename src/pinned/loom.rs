@@ -12,13 +12,13 @@ use std::task::{Context, Wake, Waker};
 use ::loom::thread::{JoinHandle, spawn};
 
 use super::local::PinnedLocal;
-use super::thread::{Kind, PinnedThread};
+use super::thread::{PinnedThread, ThreadKind};
 use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
 use crate::runtime::{HostThread, Inner, Runtime};
 use crate::task::Executor;
 
 /// A pinned thread that this model starts itself.
-fn start_pinned(inner: &Arc<Inner>, kind: Kind) -> (Arc<PinnedThread>, JoinHandle<()>) {
+fn start_pinned(inner: &Arc<Inner>, kind: ThreadKind) -> (Arc<PinnedThread>, JoinHandle<()>) {
     let pinned = Arc::new(PinnedThread::new(inner, String::new(), kind));
     inner.inc_activity();
     let own = pinned.clone();
@@ -37,7 +37,7 @@ fn push_to(pinned: &Arc<PinnedThread>, body: impl FnOnce() + 'static) -> Arc<Fat
 fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (pinned, thread) = start_pinned(&inner, Kind::Own);
+        let (pinned, thread) = start_pinned(&inner, ThreadKind::Own);
         let (own, kept) = (inner.clone(), pinned.clone());
         let fate = push_to(&pinned, move || {
             let ending = own.clone();
@@ -56,7 +56,7 @@ fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle
 fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (pinned, thread) = start_pinned(&inner, Kind::Own);
+        let (pinned, thread) = start_pinned(&inner, ThreadKind::Own);
         let workers = start(&inner);
         let (own, kept) = (inner.clone(), pinned.clone());
         let fate = push(&inner, move || {
@@ -75,7 +75,7 @@ fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle
 fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let pinned = Arc::new(PinnedThread::new(&inner, String::new(), Kind::Own));
+        let pinned = Arc::new(PinnedThread::new(&inner, String::new(), ThreadKind::Own));
         let fate = push_to(&pinned, || {});
         let own = pinned.clone();
         let thread = spawn(move || {
@@ -108,7 +108,7 @@ impl Wake for Brings {
 fn model_52_what_its_going_idle_brings_to_a_pinned_thread_is_run() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (pinned, thread) = start_pinned(&inner, Kind::Own);
+        let (pinned, thread) = start_pinned(&inner, ThreadKind::Own);
         let runtime = Runtime::not_counting(inner);
         let hold = runtime.keep_alive();
         let waker = Waker::from(Arc::new(Brings(pinned)));

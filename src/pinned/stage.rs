@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::call::Call;
 use super::handle::Pinned;
 use super::local::PinnedLocal;
-use super::thread::{Kind, PinnedThread};
+use super::thread::{PinnedThread, ThreadKind};
 use crate::instant::Instant;
 use crate::runtime::context;
 use crate::runtime::{Builder, HostContext, Inner, Runtime};
@@ -144,7 +144,7 @@ impl Stage {
             panic!("a stage on {why}");
         }
         let name = std::thread::current().name().unwrap_or("stage").to_owned();
-        let thread = PinnedThread::start_here(runtime, name, Kind::Stage(Call::new()));
+        let thread = PinnedThread::start_here(runtime, name, ThreadKind::Stage(Call::new()));
         let local = Rc::new(PinnedLocal::new(&thread));
         context::set_stage(Some(local.clone()));
         Stage {

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::thread::{Kind, PinnedThread};
+use super::thread::{PinnedThread, ThreadKind};
 use crate::runtime::{HostThread, Inner};
 use crate::sync::LEFT_BEHIND;
 
@@ -17,7 +17,7 @@ impl PinnedThread {
         if !runtime.is_here() {
             return Err(io::Error::other(LEFT_BEHIND));
         }
-        let thread = Arc::new(PinnedThread::new(runtime, name, Kind::Own));
+        let thread = Arc::new(PinnedThread::new(runtime, name, ThreadKind::Own));
         match thread.enter() {
             Some(started) => started.map(|()| thread),
             None => Err(io::Error::other("the runtime is shutting down")),
@@ -34,7 +34,7 @@ impl PinnedThread {
         let name = name
             .unwrap_or("greenroom-detached")
             .replace('\0', "\u{fffd}");
-        let thread = Arc::new(PinnedThread::new(runtime, name, Kind::Detached));
+        let thread = Arc::new(PinnedThread::new(runtime, name, ThreadKind::Detached));
         match thread.enter() {
             Some(started) => started?,
             None => thread.close(),
@@ -43,7 +43,11 @@ impl PinnedThread {
     }
 
     /// Makes the calling thread a pinned one. If the runtime is shutting down it takes nothing.
-    pub(super) fn start_here(runtime: &Arc<Inner>, name: String, kind: Kind) -> Arc<PinnedThread> {
+    pub(super) fn start_here(
+        runtime: &Arc<Inner>,
+        name: String,
+        kind: ThreadKind,
+    ) -> Arc<PinnedThread> {
         let thread = Arc::new(PinnedThread::new(runtime, name, kind));
         // As long as it lives it counts as work.
         runtime.inc_activity();

@@ -1,14 +1,14 @@
 //! One pinned thread, as all threads see it: its inbox, what lives there, and how far it is.
 //!
 //! # Invariants
-//! - E1: once a future here was polled, it is polled and dropped by its thread only. A
+//! - PINNED-1: once a future here was polled, it is polled and dropped by its thread only. A
 //!   runnable that reaches the inbox after its end was never polled. In a simulation the thread that
-//!   drives it is that of all pinned threads (V1 in engine.rs).
-//! - E2: `keeps` counts the clones of `Pinned` and all that lives on the thread; at zero nobody can
+//!   drives it is that of all pinned threads (SIM-1).
+//! - PINNED-2: `keeps` counts the clones of `Pinned` and all that lives on the thread; at zero nobody can
 //!   add to it.
 #![expect(
     unsafe_code,
-    reason = "futures that are not `Send` are spawned here; see E1"
+    reason = "futures that are not `Send` are spawned here; see PINNED-1"
 )]
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ use crate::timers::Timers;
 
 pub struct PinnedThread {
     name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ThreadKind,
     runtime: Arc<Inner>,
     pub(super) inbox: Apart<Mutex<Inbox>>,
     /// How many have been taken to be run; its thread alone adds to it.
@@ -52,7 +52,7 @@ impl UnwindSafe for PinnedThread {}
 impl RefUnwindSafe for PinnedThread {}
 
 /// Whose thread it is.
-pub(super) enum Kind {
+pub(super) enum ThreadKind {
     /// One of its own.
     Own,
     /// One of its own with one actor and nothing else, which may wait as it likes.
@@ -73,12 +73,12 @@ pub(super) struct Inbox {
 }
 
 impl PinnedThread {
-    pub(super) fn new(runtime: &Arc<Inner>, name: String, kind: Kind) -> Self {
+    pub(super) fn new(runtime: &Arc<Inner>, name: String, kind: ThreadKind) -> Self {
         PinnedThread {
             name,
             parker: match kind {
-                Kind::Stage(_) => park::own(),
-                Kind::Own | Kind::Detached => Arc::new(Parker::new()),
+                ThreadKind::Stage(_) => park::own(),
+                ThreadKind::Own | ThreadKind::Detached => Arc::new(Parker::new()),
             },
             kind,
             runtime: runtime.clone(),
@@ -109,7 +109,7 @@ impl PinnedThread {
 
     /// Adds to what keeps the thread; the caller is, or belongs to, something that does.
     pub(super) fn keep(&self) {
-        // Relaxed: a new keep comes from one that is held (E2).
+        // Relaxed: a new keep comes from one that is held (PINNED-2).
         self.keeps.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -145,7 +145,7 @@ impl PinnedThread {
             drop(kept);
             value
         });
-        // SAFETY: (E1) before its first poll the future holds nothing but `make`, which is `Send`;
+        // SAFETY: (PINNED-1) before its first poll the future holds nothing but `make`, which is `Send`;
         // from then on its thread alone polls and drops it.
         unsafe { spawn_unchecked(this.clone(), future) }
     }
@@ -214,7 +214,7 @@ impl PinnedThread {
     /// Has what drives the thread come and run what is ready.
     pub(super) fn notify(&self) {
         self.parker.unpark();
-        if let Kind::Stage(call) = &self.kind {
+        if let ThreadKind::Stage(call) = &self.kind {
             call.call();
         }
     }

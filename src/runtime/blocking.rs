@@ -15,7 +15,7 @@ use super::thread_set::ThreadSet;
 use super::worker_thread::{hold_place, work};
 use crate::contain::contain;
 use crate::error::UnhandledFault;
-use crate::scheduler::Left;
+use crate::scheduler::WorkerEnd;
 use crate::sync::{PerProcess, Process};
 use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 
@@ -98,7 +98,7 @@ impl Turns for Serves<'_> {
         let Some(runtime) = self.runtime else {
             unreachable!("the pool of the process has no workers")
         };
-        let comes_back = hold_place(runtime, index) == Left::Displaced;
+        let comes_back = hold_place(runtime, index) == WorkerEnd::Displaced;
         if comes_back {
             runtime.dec_activity_apart();
         }

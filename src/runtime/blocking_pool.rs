@@ -151,7 +151,7 @@ impl BlockingPool {
             if state.over && mutant("a_place_is_lost_when_the_pool_is_over") {
                 break;
             }
-            // (H2 in nested.rs) First, and also when the pool is over.
+            // (PLACE-2) First, and also when the pool is over.
             if let Some(index) = state.places.pop() {
                 drop(state);
                 if !turns.hold_place(index) {

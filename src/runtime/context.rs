@@ -4,10 +4,13 @@
 //! leaving puts it back, so runtimes may be nested and interleaved on one thread.
 //!
 //! # Invariants
-//! - P1: the pointer is null, or to the context of the innermost [`Entered`] of this thread, which is
+//! - CONTEXT-1: the pointer is null, or to the context of the innermost [`Entered`] of this thread, which is
 //!   alive, as is each context's `outer` while it is entered. Contexts are entered and left in the
 //!   order of the stack.
-#![expect(unsafe_code, reason = "a thread-local pointer to the stack; see P1")]
+#![expect(
+    unsafe_code,
+    reason = "a thread-local pointer to the stack; see CONTEXT-1"
+)]
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -96,7 +99,7 @@ impl<'a> ThreadContext<'a> {
     }
 }
 
-impl scheduler::Context for ThreadContext<'_> {
+impl scheduler::TurnContext for ThreadContext<'_> {
     fn set_running(&self, key: Option<Key>) {
         self.running.set(key);
     }
@@ -125,7 +128,7 @@ impl Drop for Entered<'_> {
 /// Calls `look` with the thread's context, if it has one.
 pub(crate) fn with<R>(look: impl FnOnce(Option<&ThreadContext<'_>>) -> R) -> R {
     let context = CONTEXT.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: (P1) the context is alive until its guard is dropped, which is after this call.
+    // SAFETY: (CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
     look(unsafe { context.as_ref() })
 }
 
@@ -134,10 +137,10 @@ pub(crate) fn outward<R>(
     look: impl FnOnce(&mut dyn Iterator<Item = &ThreadContext<'_>>) -> R,
 ) -> R {
     let context = CONTEXT.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: (P1) the context is alive until its guard is dropped, which is after this call.
+    // SAFETY: (CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
     let innermost = unsafe { context.as_ref() };
     look(&mut std::iter::successors(innermost, |context| {
-        // SAFETY: (P1) what an entered context was entered from is alive.
+        // SAFETY: (CONTEXT-1) what an entered context was entered from is alive.
         unsafe { context.outer.get().as_ref() }
     }))
 }

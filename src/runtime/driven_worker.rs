@@ -14,7 +14,7 @@ use super::inner::Inner;
 use crate::contain::attempt;
 use crate::instant::{Instant, SystemInstant};
 use crate::park::Parker;
-use crate::scheduler::{Driven, Left, Worker};
+use crate::scheduler::{Driven, Worker, WorkerEnd};
 
 /// Runs the loop of a worker in a driver, until it is over.
 pub(super) fn drive<'c>(
@@ -22,7 +22,7 @@ pub(super) fn drive<'c>(
     worker: &mut Worker<'_, Inner, ThreadContext<'c>>,
     context: &ThreadContext<'c>,
     driven: &Driven,
-) -> Left {
+) -> WorkerEnd {
     let mut future = DrivenWorker {
         driver: Some(driver),
         worker,
@@ -61,7 +61,7 @@ struct DrivenWorker<'d, 'w, 'c> {
     /// What wakes it then.
     alarm: Option<Alarm>,
     /// Why it is no worker any more, once it is not.
-    left: Option<Left>,
+    left: Option<WorkerEnd>,
 }
 
 type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;

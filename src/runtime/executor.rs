@@ -152,7 +152,7 @@ impl Inner {
                 .push_outside(self, scheduler::runnable(entry));
         } else {
             if let PolicyImpl::Other(_) = self.scheduler.policy {
-                // (J1) As if the policy had it.
+                // (POLICY-1) As if the policy had it.
                 self.inc_activity();
             }
             self.scheduler.shutdown_queue.push([entry]);
@@ -178,7 +178,7 @@ impl Inner {
             && !self.is_over()
         {
             other.lost_one();
-            // (J1) It was counted.
+            // (POLICY-1) It was counted.
             self.dec_activity();
         }
     }

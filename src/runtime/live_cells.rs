@@ -5,10 +5,10 @@
 //! seldom meet.
 //!
 //! # Invariants
-//! - G1: a cell in a table has not ended and so is alive; it is taken out under the lock of its shard.
-//! - G2: once a table is closed nothing enters it, so it only gets emptier.
-//! - G3: no user code runs under a lock: wakers and cells are taken out first.
-#![expect(unsafe_code, reason = "pointers to live cells; see G1")]
+//! - LIVE-1: a cell in a table has not ended and so is alive; it is taken out under the lock of its shard.
+//! - LIVE-2: once a table is closed nothing enters it, so it only gets emptier.
+//! - LIVE-3: no user code runs under a lock: wakers and cells are taken out first.
+#![expect(unsafe_code, reason = "pointers to live cells; see LIVE-1")]
 
 mod table;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -39,7 +39,7 @@ struct Shard {
     wakers: Slab<Waker>,
 }
 
-// SAFETY: (G1) the cells behind the pointers are made for any thread, or are only asked to stop.
+// SAFETY: (LIVE-1) the cells behind the pointers are made for any thread, or are only asked to stop.
 unsafe impl Send for Shard {}
 
 impl LiveCells {
@@ -95,7 +95,7 @@ impl LiveCells {
 
     /// Takes the cell out.
     pub(crate) fn leave(&self, cell: NonNull<Header>) {
-        // SAFETY: (G1) not ended yet; this is its end, and the live index was written before it could be run.
+        // SAFETY: (LIVE-1) not ended yet; this is its end, and the live index was written before it could be run.
         let live_index = unsafe { cell.as_ref() }.live_index.take();
         let live_index = live_index.expect("a cell that has entered has a live index");
         let (key, index) = self.key_and_shard(&live_index);
@@ -255,7 +255,7 @@ impl Shard {
     /// All cells, each with a reference so that it can be used without the lock.
     fn hold_cells(&self) -> Vec<NonNull<Header>> {
         let hold = |cell: &NonNull<Header>| {
-            // SAFETY: (G1) in the table, so not ended.
+            // SAFETY: (LIVE-1) in the table, so not ended.
             unsafe { cell.as_ref() }.retain();
         };
         self.cells.iter().inspect(hold).collect()

@@ -1,10 +1,10 @@
 //! `block_on` on a thread that runs tasks: a worker gives its place away before it waits.
 //!
 //! # Invariants
-//! - H1: a place (ring, slot, station and parker of one index) has one thread at a time. Who gives
+//! - PLACE-1: a place (the queues and the parker of one index) has one thread at a time. Who gives
 //!   it away touches nothing of it from the moment when another thread may have it: what this one
 //!   wakes then comes "from outside".
-//! - H2: a place that is given away is taken by exactly one thread, also during a shutdown.
+//! - PLACE-2: a place that is given away is taken by exactly one thread, also during a shutdown.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Res
     local.hand_over();
     let role = context.role.get();
     if !mutant("a_displaced_worker_keeps_its_place") {
-        // (H1) First, so that nothing here touches the queues once somebody else has them.
+        // (PLACE-1) First, so that nothing here touches the queues once somebody else has them.
         context.role.set(Role::Displaced(local));
     }
     // The place goes on being counted where workers are; this thread is counted until it comes to

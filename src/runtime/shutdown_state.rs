@@ -1,10 +1,10 @@
 //! How far the shutdown of a runtime has come, and who waits for it.
 //!
 //! # Invariants
-//! - C1: the phase only goes forward: open, closing (actors were asked to stop, nothing new
+//! - SHUTDOWN-1: the phase only goes forward: open, closing (actors were asked to stop, nothing new
 //!   begins), over (nothing runs any more but what is exempt), settled (the shutdown has dropped
 //!   what it found; whoever schedules something drops it).
-//! - C2: whatever the shutdown waits for is followed by `progress`.
+//! - SHUTDOWN-2: whatever the shutdown waits for is followed by `progress`.
 
 use std::task::{Context, Poll};
 use std::time::Duration;

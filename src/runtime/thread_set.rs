@@ -5,7 +5,7 @@
 //! shutdown waits for that no longer than for a turn.
 //!
 //! # Invariants
-//! - Y1: a thread says that it is gone in the drop of its first thread-local. `std` drops that one last, so to join
+//! - THREADS-1: a thread says that it is gone in the drop of its first thread-local. `std` drops that one last, so to join
 //!   the thread then is to wait for no user code. Until then its set lives.
 
 use std::cell::{Cell, RefCell};
@@ -39,7 +39,7 @@ crate::sync::thread_local! {
     static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
 }
 
-/// (Y1) What a thread of a set has first and drops last.
+/// (THREADS-1) What a thread of a set has first and drops last.
 struct Member {
     set: Arc<ThreadSet>,
     thread: ThreadId,
@@ -131,7 +131,7 @@ impl ThreadSet {
         state.threads.clear();
         drop(state);
         for thread in gone {
-            // (Y1) A panic of its own was told.
+            // (THREADS-1) A panic of its own was told.
             let _ = thread.join();
         }
         late

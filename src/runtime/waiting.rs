@@ -1,10 +1,10 @@
 //! A thread that waits in `block_on`: its future counts as work while it is ready to run.
 //!
 //! # Invariants
-//! - Q1: a wait may take a token that was left for a wait around it, or for the loop of its thread. So
+//! - WAIT-1: a wait may take a token that was left for a wait around it, or for the loop of its thread. So
 //!   either of these looks at what it waits for before it parks, or finds the token that each wait leaves
 //!   when it is over.
-//! - Q2: an idle wait is counted before it is woken. It may be over at once, and would else be counted no more
+//! - WAIT-2: an idle wait is counted before it is woken. It may be over at once, and would else be counted no more
 //!   before it is counted; then nobody would look for the end.
 
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl SharedWait {
         let seen = self.state.load(Ordering::Relaxed);
         let is_late = mutant("counted_after_the_wake_up");
         if seen == IDLE && !is_late {
-            // (Q2)
+            // (WAIT-2)
             self.runtime.inc_activity();
         }
         // AcqRel: what the one who wakes wrote is seen by the poll that follows. Relaxed on failure: it is tried
@@ -176,7 +176,7 @@ impl Drop for Waiting {
         // Whoever still has the waker wakes nobody, and counts nobody. Release: as above.
         self.shared.state.store(WOKEN, Ordering::Release);
         if self.shared.clock.is_some() && !mutant("a_wait_keeps_the_token") {
-            // (Q1)
+            // (WAIT-1)
             self.shared.parker().unpark();
         }
         if !self.lent {

@@ -7,22 +7,22 @@ use super::context::{Role, ThreadContext};
 use super::driven_worker::drive;
 use super::inner::Inner;
 use crate::contain::contain;
-use crate::scheduler::{Left, Worker, WorkerLocal};
+use crate::scheduler::{Worker, WorkerEnd, WorkerLocal};
 
 /// The body of a worker's thread.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
-    if hold_place(inner, index) == Left::Displaced {
+    if hold_place(inner, index) == WorkerEnd::Displaced {
         blocking::come(inner);
     }
 }
 
 /// Is worker `index` until the runtime is over, or until another thread is.
-pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
+pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> WorkerEnd {
     let mut made = None;
     contain(|| made = Some(WorkerLocal::new(&inner.scheduler, &**inner, index)));
     let Some(mut local) = made else {
         go_without(inner, index);
-        return Left::Over;
+        return WorkerEnd::Over;
     };
     if inner.options.driver.is_some() {
         local.drive();
@@ -33,7 +33,7 @@ pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> Left {
     left
 }
 
-fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> Left {
+fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> WorkerEnd {
     let context = ThreadContext::new(inner, Role::Worker(local));
     let _entered = context.enter();
     let mut worker = Worker::new(&**inner, local, &context);
@@ -42,7 +42,7 @@ fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> Left {
         _ => worker.run_until_over(),
     };
     inner.process().end_copy();
-    if left == Left::Displaced {
+    if left == WorkerEnd::Displaced {
         if inner.shutdown.is_settled() {
             // What came to rest on a thread that is given back late.
             inner.cancel_all();

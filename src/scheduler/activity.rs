@@ -46,7 +46,7 @@ impl ActivityCount {
 
     /// Counts the caller, or somebody for whom he does it, who is counted himself or from outside.
     pub(crate) fn inc(&self) {
-        // AcqRel: whoever sees what is taken after this, sees this (K2).
+        // AcqRel: whoever sees what is taken after this, sees this (ACTIVITY-2).
         self.word.fetch_add(RISEN | ONE, Ordering::AcqRel);
     }
 

@@ -3,7 +3,7 @@
 //! First in, first out, behind a mutex; its length is readable without it.
 //!
 //! # Invariants
-//! - I1: `len` is written under the lock, after the queue; it is exact for whoever holds the lock.
+//! - INJECTOR-1: `len` is written under the lock, after the queue; it is exact for whoever holds the lock.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) struct Injector {
-    queue: Mutex<Queue>,
+    queue: Mutex<InjectorQueue>,
     len: AtomicUsize,
 }
 
-struct Queue {
+struct InjectorQueue {
     entries: VecDeque<Raw>,
     /// How many of the front were there when the shutdown began and have not been taken.
     before: usize,
@@ -35,7 +35,7 @@ impl Injector {
 
     pub(crate) fn new() -> Self {
         Injector {
-            queue: Mutex::new(Queue {
+            queue: Mutex::new(InjectorQueue {
                 entries: VecDeque::new(),
                 before: 0,
             }),
@@ -74,7 +74,7 @@ impl Injector {
         Some(first)
     }
 
-    fn taken(&self, queue: &mut Queue) {
+    fn taken(&self, queue: &mut InjectorQueue) {
         if queue.entries.is_empty() && queue.entries.capacity() > Self::KEPT_MAX {
             queue.entries = VecDeque::new();
         }

@@ -5,7 +5,7 @@
 //! several such loots it holds off for a while, so that what belongs together comes to rest on one core.
 //!
 //! # Invariants
-//! - L1: a thief holds off once for each loot, and for [`HOLD_OFF_MIN`] times 2 to the power of
+//! - LOOT-1: a thief holds off once for each loot, and for [`HOLD_OFF_MIN`] times 2 to the power of
 //!   [`DOUBLINGS_MAX`] at most.
 
 use std::cell::Cell;

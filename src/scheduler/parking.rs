@@ -1,9 +1,9 @@
 //! Where workers rest whose policy does not park them itself.
 //!
 //! # Invariants
-//! - Z1: every enqueue is followed by `notify`; every worker that lies down looks at the policy once
+//! - PARKING-1: every enqueue is followed by `notify`; every worker that lies down looks at the policy once
 //!   more. The two fences order these, so one of both finds the runnable, as in `sleep.md`.
-//! - Z2: a worker that was woken and has found something else passes the wake-up on.
+//! - PARKING-2: a worker that was woken and has found something else passes the wake-up on.
 
 use super::duties::Duties;
 use crate::park::Parker;
@@ -30,7 +30,7 @@ impl Parking {
     /// After an enqueue: wakes one of those who rest, the last to lie down first.
     pub(crate) fn notify(&self) {
         if !mutant("rest_is_notified_without_fence") {
-            // SeqCst pairs with the fence in `rest` (Z1).
+            // SeqCst pairs with the fence in `rest` (PARKING-1).
             fence(Ordering::SeqCst);
         }
         // Relaxed: ordered by the fence.
@@ -64,7 +64,7 @@ impl Parking {
         // Relaxed: ordered by the fence.
         self.count.store(resting.len(), Ordering::Relaxed);
         drop(resting);
-        // SeqCst pairs with the fence in `notify` (Z1).
+        // SeqCst pairs with the fence in `notify` (PARKING-1).
         fence(Ordering::SeqCst);
         let found = if mutant("rest_without_a_last_look") {
             None

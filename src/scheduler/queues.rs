@@ -7,10 +7,10 @@
 //! nothing of what they are.
 //!
 //! # Invariants
-//! - N1: an entry is in one queue, or in the hands of one worker.
-//! - N2: whatever comes to a ring, a backlog or the injector is followed by `Sleep::notify`, what comes to a
+//! - QUEUES-1: an entry is in one queue, or in the hands of one worker.
+//! - QUEUES-2: whatever comes to a ring, a backlog or the injector is followed by `Sleep::notify`, what comes to a
 //!   slot by `Sleep::notify_slot`; but for a task that woke itself, if at most the newest is before it.
-//! - N3: a ring has one owner at a time (D1 in ring.rs): the first `LocalQueue` of its index, until that
+//! - QUEUES-3: a ring has one owner at a time (RING-1): the first `LocalQueue` of its index, until that
 //!   is dropped or gives it up.
 
 use std::cell::Cell;
@@ -175,7 +175,7 @@ pub struct LocalQueue {
     /// This worker's, so that it need not be looked up.
     mine: Arc<WorkerQueues>,
     index: usize,
-    /// This one is the owner of the ring, and may push and pop there (N3).
+    /// This one is the owner of the ring, and may push and pop there (QUEUES-3).
     owns: Cell<bool>,
     /// How often the newest may go first until the clock decides.
     newest_left: Cell<u32>,
@@ -492,7 +492,7 @@ impl Drop for LocalQueue {
 /// What an entry is, when it has come out of a queue.
 pub(crate) fn runnable(entry: Entry) -> Runnable {
     #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
-    // SAFETY: (N1) the entry was taken from a queue, so it is in our hands alone.
+    // SAFETY: (QUEUES-1) the entry was taken from a queue, so it is in our hands alone.
     unsafe {
         Runnable::from_raw(entry)
     }

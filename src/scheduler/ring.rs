@@ -4,10 +4,10 @@
 //! and the ring knows nothing of what they are.
 //!
 //! # Invariants
-//! - D1: only the owner writes `tail`.
-//! - D2: entries `head..tail` belong to the ring. Whoever moves `head` by compare-exchange owns
+//! - RING-1: only the owner writes `tail`.
+//! - RING-2: entries `head..tail` belong to the ring. Whoever moves `head` by compare-exchange owns
 //!   the entries it passed; what it read of them before is valid only then.
-//! - D3: positions count up for ever (64 bit) and are taken modulo the capacity, so no position
+//! - RING-3: positions count up for ever (64 bit) and are taken modulo the capacity, so no position
 //!   comes twice.
 //!
 //! # Who may call
@@ -51,7 +51,7 @@ impl Ring {
 
     /// Puts the entry at the back; gives it back if the ring is full.
     pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
-        // Relaxed: only the owner writes `tail` (D1).
+        // Relaxed: only the owner writes `tail` (RING-1).
         let tail = self.tail.load(Ordering::Relaxed);
         // Acquire pairs with the Release of whoever moved `head`: it has read the entries passed.
         let head = self.head.load(Ordering::Acquire);
@@ -72,7 +72,7 @@ impl Ring {
 
     /// Takes the oldest entry.
     pub(crate) fn pop(&self) -> Option<Entry> {
-        // Relaxed: our own `tail` (D1); `head` is checked by the exchange.
+        // Relaxed: our own `tail` (RING-1); `head` is checked by the exchange.
         let tail = self.tail.load(Ordering::Relaxed);
         let mut head = self.head.load(Ordering::Relaxed);
         while head != tail {
@@ -95,7 +95,7 @@ impl Ring {
             if self.tail.load(Ordering::Acquire) == head {
                 return None;
             }
-            // Relaxed: valid only if the exchange succeeds (D2).
+            // Relaxed: valid only if the exchange succeeds (RING-2).
             let entry = self.entry(head).load(Ordering::Relaxed);
             match self.move_head(head, 1) {
                 Ok(()) => return NonNull::new(entry),
@@ -118,9 +118,9 @@ impl Ring {
             if half == 0 {
                 return None;
             }
-            // Relaxed: our own `tail` (D1).
+            // Relaxed: our own `tail` (RING-1).
             let back = into.tail.load(Ordering::Relaxed);
-            // Relaxed: valid only if the exchange below succeeds (D2), and then ordered by the
+            // Relaxed: valid only if the exchange below succeeds (RING-2), and then ordered by the
             // Acquire load of `tail`.
             let first = self.entry(head).load(Ordering::Relaxed);
             for at in 1..half {

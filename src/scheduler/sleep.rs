@@ -111,7 +111,7 @@ impl Sleep {
     pub(crate) fn notify(&self) {
         if !mutant("notify_without_fence") {
             // SeqCst pairs with the fence in `sleep`: either we see the sleeper in `state`, or it
-            // sees our push. (F1 in sleep.md)
+            // sees our push. (SLEEP-1)
             fence(Ordering::SeqCst);
         }
         // Relaxed: ordered by the fence.
@@ -123,7 +123,7 @@ impl Sleep {
 
     /// After a push to the owner's slot: sees to it that somebody watches it.
     pub(crate) fn notify_slot(&self) {
-        // Pairs with the heavy fence in `sleep`. (F3)
+        // Pairs with the heavy fence in `sleep`. (SLEEP-3)
         self.fences.light();
         // Relaxed: ordered by the fence.
         let state = self.state.load(Ordering::Relaxed);
@@ -219,7 +219,7 @@ impl Sleep {
         self.clear_searching();
         if !mutant("search_ends_without_fence") {
             // SeqCst pairs with the fence in `notify`: a push that saw us searching and woke
-            // nobody is seen here. (F2)
+            // nobody is seen here. (SLEEP-2)
             fence(Ordering::SeqCst);
         }
         if view.has_work() && !mutant("no_chain_wake") {
@@ -282,7 +282,7 @@ impl Sleep {
         drop(sleepers);
         if !mutant("sleep_without_fence") {
             // SeqCst pairs with the fence in `notify`: whoever pushed before sees us asleep, or we
-            // see the push. (F1)
+            // see the push. (SLEEP-1)
             fence(Ordering::SeqCst);
         }
         let looks = searching || !mutant("only_the_searcher_looks_again");
@@ -314,7 +314,7 @@ impl Sleep {
         // Relaxed: ordered by the fence.
         self.napper.store(me + 1, Ordering::Relaxed);
         // SeqCst pairs with the fence in `notify`, which each push from outside comes to before it looks for a
-        // napper: either that one sees us, or we see what it pushed. (F1)
+        // napper: either that one sees us, or we see what it pushed. (SLEEP-1)
         if !mutant("hold_off_without_fence") {
             fence(Ordering::SeqCst);
         }
@@ -343,7 +343,7 @@ impl Sleep {
     /// Whether something was pushed before nobody watched.
     fn must_watch_on(&self, me: usize, view: &impl View) -> bool {
         // Pairs with the light fence in `notify_slot`: whoever filled a slot before sees that nobody
-        // watches, or we see the slot. (F3)
+        // watches, or we see the slot. (SLEEP-3)
         let fenced = mutant("watch_ends_without_fence") || self.fences.heavy();
         !fenced || view.has_any(me) && !mutant("slots_are_not_looked_at")
     }

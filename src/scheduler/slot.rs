@@ -5,8 +5,8 @@
 //! taking. Between the two on either side is a fence, a light one for the owner.
 //!
 //! # Invariants
-//! - T1: only the owner fills the slot, when it is empty.
-//! - T2: the slot is emptied by its owner while `is_taken` and not `is_claimed` after a light fence, or by
+//! - SLOT-1: only the owner fills the slot, when it is empty.
+//! - SLOT-2: the slot is emptied by its owner while `is_taken` and not `is_claimed` after a light fence, or by
 //!   whoever has set `is_claimed` and then, after a heavy fence, found it not `is_taken`. So by one of them.
 //!
 //! # Who may call
@@ -44,7 +44,7 @@ impl Slot {
         } else {
             Ordering::Release
         };
-        // Release pairs with the Acquire of `claim`. (T1)
+        // Release pairs with the Acquire of `claim`. (SLOT-1)
         self.entry.store(entry.as_ptr(), order);
         displaced
     }
@@ -56,7 +56,7 @@ impl Slot {
             return None;
         }
         self.begin_to_take();
-        // Relaxed: only we filled it, and nobody else empties it now. (T2)
+        // Relaxed: only we filled it, and nobody else empties it now. (SLOT-2)
         let entry = self.entry.load(Ordering::Relaxed);
         // Release pairs with the Acquire of `is_filled`: whoever finds the slot empty sees what was
         // pushed to the ring before.
@@ -72,7 +72,7 @@ impl Slot {
             // Relaxed: ordered by the fence.
             self.is_taken.store(true, Ordering::Relaxed);
             if !mutant("slot_taken_without_fence") {
-                // Pairs with the heavy one in `claim`. (T2)
+                // Pairs with the heavy one in `claim`. (SLOT-2)
                 self.fences.light();
             }
             // Acquire pairs with the Release in `claim`: what was claimed before is seen to be gone.
@@ -101,7 +101,7 @@ impl Slot {
         if !self.is_filled() || self.is_claimed.swap(true, Ordering::Acquire) {
             return None;
         }
-        // Pairs with the light one in `take`. (T2)
+        // Pairs with the light one in `take`. (SLOT-2)
         let fenced = mutant("slot_claimed_without_fence") || self.fences.heavy();
         let mut entry = null_mut();
         // Acquire pairs with the Release in `take`.

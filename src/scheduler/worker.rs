@@ -13,7 +13,7 @@ use crate::timers::{Pace, Timers};
 
 /// Why a thread is no worker any more.
 #[derive(PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum WorkerEnd {
     /// The runtime is over, and with it the thread.
     Over,
     /// Another thread goes on in its place: it waited in `block_on`, in a turn that has ended.
@@ -61,7 +61,7 @@ pub(crate) trait Employer: Owner {
 }
 
 /// Where a worker notes what it runs.
-pub(crate) trait Context {
+pub(crate) trait TurnContext {
     /// Notes what is run from now on.
     fn set_running(&self, key: Option<Key>);
 
@@ -81,7 +81,7 @@ pub(crate) struct Worker<'a, E, C> {
     looks_at_queued: bool,
 }
 
-impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
+impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
     pub(crate) fn new(employer: &'a E, local: &'a WorkerLocal<'a>, context: &'a C) -> Self {
         Worker {
             employer,
@@ -94,7 +94,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
         }
     }
 
-    pub(crate) fn run_until_over(&mut self) -> Left {
+    pub(crate) fn run_until_over(&mut self) -> WorkerEnd {
         match self.run::<false>() {
             Some(left) => left,
             None => unreachable!("a worker without a driver waits in its policy"),
@@ -103,7 +103,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
 
     /// Runs until there is nothing to run, or for about 50 µs; `None`: the worker goes on when it is polled again.
     /// It has lain down if its [`Driven`] says how long it may wait.
-    pub(crate) fn poll(&mut self, driven: &Driven) -> Option<Left> {
+    pub(crate) fn poll(&mut self, driven: &Driven) -> Option<WorkerEnd> {
         let duties = self.local.duties();
         if driven.waits().is_some() {
             if let Some(runnable) = self.local.resume(&duties) {
@@ -117,7 +117,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
     }
 
     #[inline(always)]
-    fn run<const DRIVEN: bool>(&mut self) -> Option<Left> {
+    fn run<const DRIVEN: bool>(&mut self) -> Option<WorkerEnd> {
         let duties = self.local.duties();
         loop {
             let is_closing = self.employer.is_closing();
@@ -126,7 +126,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
                 self.employer.progress();
             }
             if self.context.is_displaced() {
-                return Some(Left::Displaced);
+                return Some(WorkerEnd::Displaced);
             }
             if is_closing {
                 self.looks_at_queued = !self.looks_at_queued;
@@ -134,7 +134,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
                     .employer
                     .see_to_shutdown(self.local, self.looks_at_queued)
                 {
-                    ShutdownStep::End => return Some(Left::Over),
+                    ShutdownStep::End => return Some(WorkerEnd::Over),
                     ShutdownStep::Run(runnable) => {
                         self.run_one(runnable);
                         continue;
@@ -149,7 +149,7 @@ impl<'a, E: Employer, C: Context> Worker<'a, E, C> {
             }
             if !DRIVEN && self.fires_at_pace() && self.context.is_displaced() {
                 // A waker has waited in `block_on`.
-                return Some(Left::Displaced);
+                return Some(WorkerEnd::Displaced);
             }
             match self.local.dequeue(&duties) {
                 Some(runnable) => self.run_one(runnable),

@@ -5,10 +5,10 @@
 //! a frame's future.
 //!
 //! # Invariants
-//! - V1: only the thread that built the runtime takes anything out to run it, and only there is
-//!   dropped what lives on its pinned threads (E1 in thread.rs).
-//! - V2: no user code runs under the lock: wakers, runnables and futures are used outside.
-//! - V3: each runnable that is ready is counted as activity from before it is until its turn has
+//! - SIM-1: only the thread that built the runtime takes anything out to run it, and only there is
+//!   dropped what lives on its pinned threads (PINNED-1).
+//! - SIM-2: no user code runs under the lock: wakers, runnables and futures are used outside.
+//! - SIM-3: each runnable that is ready is counted as activity from before it is until its turn has
 //!   ended or it is dropped, and each frame while its future does not wait (ACTIVITY-1).
 
 mod closing;

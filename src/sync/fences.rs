@@ -13,7 +13,7 @@ mod body {
     use super::super::PerProcess;
 
     /// # Invariants
-    /// - F1: `is_light` is true only once the process is registered, which it stays.
+    /// - SLEEP-1: `is_light` is true only once the process is registered, which it stays.
     pub(crate) struct Fences {
         is_light: bool,
     }
@@ -43,7 +43,7 @@ mod body {
         pub(crate) fn heavy(&self) -> bool {
             // SeqCst pairs with that of `light`.
             fence(Ordering::SeqCst);
-            // (F1) So the system knows the command.
+            // (SLEEP-1) So the system knows the command.
             !self.is_light || membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         }
     }

@@ -5,10 +5,10 @@
 //! which is looked at before a lock is taken or something is waited for.
 //!
 //! # Invariants
-//! - O1: a node that others can see is never freed.
+//! - FORK-1: a node that others can see is never freed.
 #![expect(
     unsafe_code,
-    reason = "a handler for the system to call, and nodes that are never freed; see O1"
+    reason = "a handler for the system to call, and nodes that are never freed; see FORK-1"
 )]
 
 use std::ptr::null_mut;
@@ -152,7 +152,7 @@ impl<T> PerProcess<T> {
         // Acquire pairs with the Release of the exchange: the node is seen as it was made.
         let mut seen = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: (O1) it was seen here.
+            // SAFETY: (FORK-1) it was seen here.
             if let Some(node) = unsafe { seen.as_ref() }
                 && node.process == process
             {

@@ -9,7 +9,7 @@ use ::loom::thread::spawn;
 
 use super::{push_to, start_pinned};
 use crate::instant::Instant;
-use crate::pinned::thread::{Kind, PinnedThread};
+use crate::pinned::thread::{PinnedThread, ThreadKind};
 use crate::runtime::HostThread;
 use crate::runtime::loom::{join, runtime};
 use crate::runtime::{Inner, Runtime};
@@ -52,7 +52,7 @@ impl Flag {
 fn model_41_a_wait_is_woken_while_another_one_goes_on_within_it() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let (pinned, thread) = start_pinned(&inner, Kind::Detached);
+        let (pinned, thread) = start_pinned(&inner, ThreadKind::Detached);
         let late = Instant::now() + LATE;
         let armed = pinned
             .timers
@@ -103,7 +103,11 @@ impl Wake for Waits {
 fn model_41_a_thread_hears_of_its_end_while_a_waker_waits_on_it() {
     ::loom::model(|| {
         let inner = runtime(1);
-        let pinned = Arc::new(PinnedThread::new(&inner, String::new(), Kind::Detached));
+        let pinned = Arc::new(PinnedThread::new(
+            &inner,
+            String::new(),
+            ThreadKind::Detached,
+        ));
         let waker = Waker::from(Arc::new(Waits {
             pinned: pinned.clone(),
             done: Arc::default(),

@@ -76,7 +76,7 @@ impl Inner {
     /// Whether nothing is in flight, nobody is about to bring forth anything, and somebody asks.
     fn find_end(&self) -> Option<End> {
         let activity = &self.scheduler.activity;
-        // Acquire: what everybody had put into queues who is counted no more is seen (K1).
+        // Acquire: what everybody had put into queues who is counted no more is seen (ACTIVITY-1).
         let before = activity.read(Ordering::Acquire);
         if activity.is_active(before) || !activity.is_asked() {
             return None;

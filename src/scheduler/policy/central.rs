@@ -7,26 +7,26 @@ use super::{Duties, Runnable};
 use crate::sync::{Condvar, Mutex};
 
 /// An order in which runnables come out.
-pub(super) trait Order: Send {
+pub(super) trait QueueOrder: Send {
     fn push(&mut self, runnable: Runnable);
     fn pop(&mut self) -> Option<Runnable>;
 }
 
 pub(super) struct Central<Q> {
-    state: Mutex<State<Q>>,
+    state: Mutex<CentralState<Q>>,
     changed: Condvar,
 }
 
-struct State<Q> {
+struct CentralState<Q> {
     queue: Q,
     /// How many workers wait.
     waiting: usize,
 }
 
-impl<Q: Order> Central<Q> {
+impl<Q: QueueOrder> Central<Q> {
     pub(super) fn new(queue: Q) -> Self {
         Central {
-            state: Mutex::new(State { queue, waiting: 0 }),
+            state: Mutex::new(CentralState { queue, waiting: 0 }),
             changed: Condvar::new(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroU32;
 
-use super::central::{Central, Order};
+use super::central::{Central, QueueOrder};
 use super::{Duties, Policy, Runnable, Setup};
 
 /// Priorities: the highest first, always; among equals, round-robin.
@@ -99,7 +99,7 @@ impl Levels {
     }
 }
 
-impl Order for Levels {
+impl QueueOrder for Levels {
     fn push(&mut self, runnable: Runnable) {
         let highest = self.levels.len() - 1;
         let level = usize::from(runnable.priority()).min(highest);

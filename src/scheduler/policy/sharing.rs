@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::central::{Central, Order};
+use super::central::{Central, QueueOrder};
 use super::{Duties, Policy, Runnable};
 
 /// Work sharing: one queue for all workers, first in, first out.
@@ -33,7 +33,7 @@ impl fmt::Debug for Sharing {
     }
 }
 
-impl Order for VecDeque<Runnable> {
+impl QueueOrder for VecDeque<Runnable> {
     fn push(&mut self, runnable: Runnable) {
         self.push_back(runnable);
     }

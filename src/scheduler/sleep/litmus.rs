@@ -93,7 +93,7 @@ impl View for Races {
     fn last_lies_down(&self) {}
 }
 
-/// F1: a worker lies down while somebody pushes.
+/// SLEEP-1: a worker lies down while somebody pushes.
 struct LiesDown(Races);
 
 impl Race for LiesDown {
@@ -128,7 +128,7 @@ fn litmus_a_push_is_not_missed_by_a_worker_that_lies_down() {
     race(LiesDown(Races::new(1, Work::Ring)));
 }
 
-/// F1: a worker holds off while somebody pushes from outside.
+/// SLEEP-1: a worker holds off while somebody pushes from outside.
 struct HoldsOff(Races);
 
 impl Race for HoldsOff {
@@ -157,7 +157,7 @@ fn litmus_a_push_from_outside_is_not_missed_by_a_worker_that_holds_off() {
     race(HoldsOff(Races::new(1, Work::Outside)));
 }
 
-/// F2: worker 0 ends its search while somebody pushes, and worker 1, which needs no thread for it, sleeps.
+/// SLEEP-2: worker 0 ends its search while somebody pushes, and worker 1, which needs no thread for it, sleeps.
 struct EndsSearch(Races);
 
 impl Race for EndsSearch {
@@ -189,7 +189,7 @@ fn litmus_a_push_is_not_missed_by_a_worker_that_ends_its_search() {
     race(EndsSearch(Races::new(2, Work::Ring)));
 }
 
-/// F3: worker 0 ends its watch while worker 1 fills its slot.
+/// SLEEP-3: worker 0 ends its watch while worker 1 fills its slot.
 struct EndsWatch(Races);
 
 impl Race for EndsWatch {

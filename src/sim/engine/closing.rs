@@ -135,7 +135,7 @@ impl Simulation {
     /// Lets go of the pinned threads, which hold the runtime, once nothing can live there any more.
     fn let_seats_go(&self, inner: &Inner) {
         if !self.is_here() {
-            // (V1) What lives there is not dropped here, and nowhere else.
+            // (SIM-1) What lives there is not dropped here, and nowhere else.
             keep(inner.hosts.take());
         } else if inner.shutdown.exempted().is_empty() {
             drop(inner.hosts.take());
@@ -180,7 +180,7 @@ impl Simulation {
             for (runnable, runs_on) in unneeded {
                 let who = self.state.lock().label(runnable.info());
                 self.as_who(Some(Who::Task(who)), || self.discard(runnable, &runs_on));
-                // (V3) It was counted.
+                // (SIM-3) It was counted.
                 inner.dec_activity();
             }
             inner.shutdown.end_drain();
@@ -193,7 +193,7 @@ impl Simulation {
     fn discard(&self, runnable: Runnable, runs_on: &RunsOn) {
         match runs_on {
             RunsOn::Host(host) if self.is_here() => host.clone().drop_simulated(runnable),
-            // (V1) Not here.
+            // (SIM-1) Not here.
             RunsOn::Host(_) => keep(runnable),
             RunsOn::Workers => contain(|| drop(runnable)),
             RunsOn::Blocking => {

@@ -5,9 +5,9 @@
 //! promised holds from the call on: a message has its place in the mailbox, an answer is in its slot.
 //!
 //! # Invariants
-//! - V4: the effects of a turn take place in the order in which it called for them, and its task runs again
+//! - SIM-4: the effects of a turn take place in the order in which it called for them, and its task runs again
 //!   only after the last. Whatever else would show that the turn is further has them take place first.
-//! - V5: each effect is counted as activity (ACTIVITY-1), as what is ready is (V3).
+//! - SIM-5: each effect is counted as activity (ACTIVITY-1), as what is ready is (SIM-3).
 
 use std::task::Waker;
 
@@ -48,7 +48,7 @@ impl Simulation {
         info: MessageInfo,
         deliver: Delivery,
     ) {
-        // (V5)
+        // (SIM-5)
         inner.inc_activity();
         let mut state = self.state.lock();
         let sent = state.sent(to, info);
@@ -57,14 +57,14 @@ impl Simulation {
 
     /// Keeps the close of the mailbox of an actor. Only where this [defers](Simulation::defers).
     pub(crate) fn defer_close(&self, inner: &Inner, actor: u64, deliver: Delivery) {
-        // (V5)
+        // (SIM-5)
         inner.inc_activity();
         self.state.lock().defer(EffectKind::Close(actor, deliver));
     }
 
     /// Keeps the end of an address. Only where this [has effects](Simulation::has_own) that are to come.
     pub(crate) fn defer_leave(&self, inner: &Inner, leave: Delivery) {
-        // (V5)
+        // (SIM-5)
         inner.inc_activity();
         self.state.lock().defer(EffectKind::Leave(leave));
     }
@@ -78,7 +78,7 @@ impl Simulation {
     /// Keeps the wake-up for an answer, which is in its slot already and was given its number by
     /// [`next_effect`](Simulation::next_effect).
     pub(crate) fn defer_answer(&self, inner: &Inner, asker: Option<Waker>) {
-        // (V5)
+        // (SIM-5)
         inner.inc_activity();
         self.state.lock().defer(EffectKind::Answer(asker));
     }
@@ -97,7 +97,7 @@ impl Simulation {
 
     // -- effects take place -------------------------------------------------------------------
 
-    /// Has what the running turn did take place, before it looks at others (V4).
+    /// Has what the running turn did take place, before it looks at others (SIM-4).
     pub(crate) fn settle_own(&self, inner: &Inner) {
         if !self.is_here() {
             return;
@@ -121,7 +121,7 @@ impl Simulation {
         self.is_here() && self.state.lock().has_own()
     }
 
-    /// Has what a task or actor, and this thread, did take place, before this thread looks at it (V4).
+    /// Has what a task or actor, and this thread, did take place, before this thread looks at it (SIM-4).
     pub(crate) fn settle_task(&self, inner: &Inner, task: &TaskInfo) {
         self.settle_own(inner);
         self.settle_identity(inner, identity(task));
@@ -143,7 +143,7 @@ impl Simulation {
         }
     }
 
-    /// Has what a turn did up to an answer take place, before this thread sees that (V4).
+    /// Has what a turn did up to an answer take place, before this thread sees that (SIM-4).
     pub(crate) fn settle_answer(&self, inner: &Inner, number: u32) {
         if !self.is_here() {
             return;
@@ -204,7 +204,7 @@ impl Simulation {
             EffectKind::Close(_, deliver) | EffectKind::Leave(deliver) => deliver,
             EffectKind::Answer(None) => {
                 drop(state);
-                // (V5) It was counted.
+                // (SIM-5) It was counted.
                 return inner.dec_activity();
             }
             EffectKind::Answer(Some(waker)) => Box::new(|| waker.wake()),
@@ -214,7 +214,7 @@ impl Simulation {
                 let waited = state.wake_frame(id);
                 drop(state);
                 if !waited {
-                    // (V3) It is counted already.
+                    // (SIM-3) It is counted already.
                     inner.dec_activity();
                 }
                 return;
@@ -230,7 +230,7 @@ impl Simulation {
         }
         state.arriving = None;
         drop(state);
-        // (V5) It was counted.
+        // (SIM-5) It was counted.
         inner.dec_activity();
     }
 }

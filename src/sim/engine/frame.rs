@@ -1,5 +1,8 @@
 //! A call of `block_on` in a simulation: a frame on the stack of its thread.
-#![expect(unsafe_code, reason = "a pointer to the stack; see F1 in frames.rs")]
+#![expect(
+    unsafe_code,
+    reason = "a pointer to the stack; see FRAME-1 in frames.rs"
+)]
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -38,7 +41,7 @@ pub(super) enum FrameState {
 #[derive(Clone, Copy)]
 pub(super) struct Pointer(pub(super) NonNull<FrameCall<'static>>);
 
-// SAFETY: (F1) it is used on one thread only.
+// SAFETY: (FRAME-1) it is used on one thread only.
 unsafe impl Send for Pointer {}
 
 /// What a frame polls.

@@ -4,13 +4,13 @@
 //! is done and those above it have come back.
 //!
 //! # Invariants
-//! - F1: the pointer of a frame is to what its call has on the stack, which is there until the frame is
-//!   closed; and only the thread of the simulation (V1) uses it.
-//! - F2: a frame that is being polled is in the state `Polled` or `Again`, and is not drawn; so its future is
+//! - FRAME-1: the pointer of a frame is to what its call has on the stack, which is there until the frame is
+//!   closed; and only the thread of the simulation (SIM-1) uses it.
+//! - FRAME-2: a frame that is being polled is in the state `Polled` or `Again`, and is not drawn; so its future is
 //!   polled by one loop at a time, and not within itself.
 #![expect(
     unsafe_code,
-    reason = "pointers to futures on the stack; see F1 and F2"
+    reason = "pointers to futures on the stack; see FRAME-1 and FRAME-2"
 )]
 
 use std::ptr::NonNull;
@@ -99,14 +99,14 @@ impl Simulation {
 
     /// Polls a frame that was drawn.
     pub(super) fn poll(&self, inner: &Inner, id: u64, call: Pointer) {
-        // SAFETY: (F1) open, and this is the thread; (F2) nobody else polls it.
+        // SAFETY: (FRAME-1) open, and this is the thread; (FRAME-2) nobody else polls it.
         let done = unsafe { (*call.0.as_ptr()).poll() };
         let mut state = self.state.lock();
         state.rests();
         let rests = state.rest_frame(id, done);
         drop(state);
         if rests {
-            // (V3) It is counted no more.
+            // (SIM-3) It is counted no more.
             inner.dec_activity();
         }
     }
@@ -290,7 +290,7 @@ impl Wake for FrameWaker {
         let Some(simulation) = Simulation::of(&self.runtime) else {
             return;
         };
-        // (V3) First; whoever wakes is counted, or from outside.
+        // (SIM-3) First; whoever wakes is counted, or from outside.
         self.runtime.inc_activity();
         if simulation.defers_wake(self.id) {
             return;

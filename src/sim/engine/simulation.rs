@@ -38,7 +38,7 @@ impl Simulation {
         context::with(|context| Some(f(Simulation::of(context?.runtime)?)))
     }
 
-    /// Whether this thread is the one that may run what there is (V1).
+    /// Whether this thread is the one that may run what there is (SIM-1).
     pub(super) fn is_here(&self) -> bool {
         std::thread::current().id() == self.thread
     }
@@ -48,7 +48,7 @@ impl Simulation {
     /// Takes a runnable; `again`: it was woken in its own run.
     pub(crate) fn push(&self, inner: &Inner, runnable: Runnable, again: bool, runs_on: &RunsOn) {
         let task = runnable.info();
-        // (V3) First.
+        // (SIM-3) First.
         inner.inc_activity();
         let own = (self.plan.judged, self.is_here());
         self.state.lock().push(runnable, &task, again, runs_on, own);

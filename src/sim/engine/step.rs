@@ -119,7 +119,7 @@ impl Simulation {
         }
         job.inspect(|job| self.completed(job));
         self.state.lock().rests();
-        // (V3) It was counted.
+        // (SIM-3) It was counted.
         inner.dec_activity();
         if inner.shutdown.is_settled() {
             self.had_its_turn(inner, key);

@@ -1,6 +1,7 @@
 //! Sockets on greenroom: an echo server of async-net, and hyper's HTTP/1 on it, with their clients.
 //!
-//! greenroom has no I/O reactor: async-io's thread waits for the sockets and wakes the tasks.
+//! greenroom has no I/O reactor: async-io's thread waits for the sockets and wakes the tasks, or, with a driver, the
+//! workers wait for them.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,13 +17,16 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 
+use crate::driver::AsyncIo;
 use crate::support::{WATCH, drive, within};
 
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 20;
 
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().unwrap()
+/// Runtimes of this many workers: one that parks, and one that waits in the reactor.
+fn runtimes(workers: usize) -> [Runtime; 2] {
+    let builder = || Runtime::builder().workers(workers);
+    [builder(), builder().driver(AsyncIo)].map(|builder| builder.build().unwrap())
 }
 
 async fn listener() -> (TcpListener, SocketAddr) {
@@ -65,9 +69,8 @@ async fn echo_client(address: SocketAddr, client: usize) -> usize {
 
 #[test]
 fn an_echo_server_answers_its_clients() {
-    for workers in [1, 2] {
+    for runtime in [1, 2].into_iter().flat_map(runtimes) {
         within(WATCH, move || {
-            let runtime = runtime(workers);
             runtime.block_on(async {
                 let (listener, address) = listener().await;
                 let server = greenroom::spawn(echo_server(listener));
@@ -91,16 +94,17 @@ fn an_echo_server_answers_its_clients() {
 
 #[test]
 fn an_echo_server_and_its_clients_may_live_on_a_pinned_thread() {
-    within(WATCH, || {
-        let runtime = runtime(1);
-        let pinned: Pinned = runtime.spawn_pinned("net").unwrap();
-        let (listener, address) = drive(listener());
-        let server = pinned.spawn(move || echo_server(listener));
-        let client = pinned.spawn(move || echo_client(address, 1));
-        drive(client);
-        drive(echo_client(address, 2));
-        drop(server);
-    });
+    for runtime in runtimes(1) {
+        within(WATCH, move || {
+            let pinned: Pinned = runtime.spawn_pinned("net").unwrap();
+            let (listener, address) = drive(listener());
+            let server = pinned.spawn(move || echo_server(listener));
+            let client = pinned.spawn(move || echo_client(address, 1));
+            drive(client);
+            drive(echo_client(address, 2));
+            drop(server);
+        });
+    }
 }
 
 /// A stream of `futures` as one of hyper.
@@ -214,9 +218,8 @@ async fn http_client(address: SocketAddr) -> usize {
 #[test]
 fn a_hyper_server_that_asks_an_actor_answers_hyper_clients() {
     const SUM: usize = 1000 * (ROUNDS - 1) * ROUNDS / 2;
-    for workers in [1, 2] {
+    for runtime in [1, 2].into_iter().flat_map(runtimes) {
         within(WATCH, move || {
-            let runtime = runtime(workers);
             runtime.block_on(async {
                 let counter = spawn!(count(_));
                 let (listener, address) = listener().await;

@@ -431,6 +431,26 @@ fn the_systems_clock_is_read_in_one_place() {
 }
 
 #[test]
+fn the_files_that_the_architecture_names_exist() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(package.join("ARCHITECTURE.md")).unwrap();
+    let words = text.split(|c: char| !c.is_alphanumeric() && !"_/.-".contains(c));
+    let is_file = |word: &&str| word.ends_with(".rs") || word.ends_with(".md");
+    let named: BTreeSet<&str> = words.filter(is_file).collect();
+    assert!(named.len() > 40, "these are not all: {named:?}");
+    let names: BTreeSet<String> = sources()
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    let exists = |name: &&&str| match name.contains('/') {
+        true => package.join("src").join(name).exists() || package.join(name).exists(),
+        false => names.contains(**name) || package.join(name).exists() || **name == "sleep.md",
+    };
+    let gone: Vec<_> = named.iter().filter(|name| !exists(name)).collect();
+    assert_eq!(gone, [&""; 0], "files that are gone");
+}
+
+#[test]
 fn the_checks_see_what_they_look_for() {
     let files = [
         ("lib", "pub use top::{inner::Deep as Deeper, Flat};"),

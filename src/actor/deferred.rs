@@ -17,7 +17,7 @@ use super::held::Held;
 use crate::contain::{attempt, contain};
 use crate::error::{SendError, TellError};
 use crate::mailbox::Refused;
-use crate::runtime::context;
+use crate::runtime::{Deferred, Done, context};
 use crate::task::{Deed, MessageEvent, MessageInfo};
 
 /// How many characters of a message a trace shows at most.
@@ -62,28 +62,28 @@ impl<M> Core<M> {
     #[cold]
     #[inline(never)]
     fn await_end(&self) {
-        let _ = context::simulated(|simulation, _| simulation.awaits_end(&self.info()));
+        let _ = context::simulated(|engine, _| engine.awaits_end(&self.info()));
     }
 }
 
 #[cold]
 #[inline(never)]
 fn settle_actor(id: u64) {
-    let _ = context::simulated(|simulation, inner| simulation.settle_actor(inner, id));
+    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::ByActor(id)));
 }
 
 /// Notes that this thread waits for a message.
 #[cold]
 #[inline(never)]
 pub(super) fn await_message() {
-    let _ = context::simulated(|simulation, _| simulation.awaits_message());
+    let _ = context::simulated(|engine, _| engine.awaits_message());
 }
 
 /// Has what this thread did before take effect, if it runs a split turn.
 #[cold]
 #[inline(never)]
 pub(super) fn settle() {
-    let _ = context::simulated(|simulation, inner| simulation.settle_own(inner));
+    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::Own));
 }
 
 /// Has what this thread did before take effect, unless it runs this actor. What that did takes effect before anything of
@@ -91,7 +91,7 @@ pub(super) fn settle() {
 #[cold]
 #[inline(never)]
 pub(super) fn settle_elsewhere(actor: u64) {
-    let _ = context::simulated(|simulation, inner| simulation.settle_elsewhere(inner, actor));
+    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::Elsewhere(actor)));
 }
 
 /// Has all that was done take effect: a mailbox that is full tells of those who have a place there, and a place in its
@@ -99,14 +99,14 @@ pub(super) fn settle_elsewhere(actor: u64) {
 #[cold]
 #[inline(never)]
 fn settle_all() {
-    let _ = context::simulated(|simulation, inner| simulation.settle_all(inner));
+    let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::All));
 }
 
 /// Returns whether something that this thread did is still to take effect.
 #[cold]
 #[inline(never)]
 pub(super) fn is_pending() -> bool {
-    context::simulated(|simulation, _| simulation.has_own()) == Some(true)
+    context::simulated(|engine, _| engine.has_own()) == Some(true)
 }
 
 impl<M> At<'_, M> {
@@ -122,7 +122,7 @@ impl<M> At<'_, M> {
     fn is_deferred(self) -> bool {
         let id = self.header.id();
         self.header.is_traced()
-            && context::simulated(|simulation, inner| simulation.defers_to(inner, id)) == Some(true)
+            && context::simulated(|engine, runtime| engine.defers_to(runtime, id)) == Some(true)
     }
 
     /// Does what [`At::tell`] does.
@@ -198,8 +198,8 @@ impl<M> At<'_, M> {
             (self.header.vtable.delivery)(self.header(), message)
         };
         let to = self.info();
-        let _ = context::simulated(|simulation, inner| {
-            simulation.defer_message(inner, to, info, deliver);
+        let _ = context::simulated(|engine, runtime| {
+            engine.defer(runtime, Deferred::Message(to, info, deliver));
         });
     }
 
@@ -212,7 +212,7 @@ impl<M> At<'_, M> {
         }
         // SAFETY: (A2) a reference is held; the address is given away.
         let leave = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Leave) };
-        let _ = context::simulated(|simulation, inner| simulation.defer_leave(inner, leave));
+        let _ = context::simulated(|engine, runtime| engine.defer(runtime, Deferred::Leave(leave)));
         true
     }
 
@@ -223,8 +223,8 @@ impl<M> At<'_, M> {
         }
         // SAFETY: (A2) a reference is held.
         let close = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Close) };
-        let _ = context::simulated(|simulation, inner| {
-            simulation.defer_close(inner, self.header.id(), close);
+        let _ = context::simulated(|engine, runtime| {
+            engine.defer(runtime, Deferred::Close(self.header.id(), close));
         });
     }
 }

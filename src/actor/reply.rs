@@ -21,7 +21,7 @@ use crate::contain::contain;
 use crate::error::{AskError, TellError};
 use crate::lock::Half;
 use crate::runtime::deadlock::Listing;
-use crate::runtime::{context, list_ask};
+use crate::runtime::{Deferred, Done, context, list_ask};
 use crate::sync::{Process, mutant};
 use crate::task::run;
 use crate::time::Sleep;
@@ -114,7 +114,9 @@ enum Told {
 fn wake_or_drop<T>(unneeded: Slot<T>, told: Told) {
     match told {
         Told::Later(waker) => {
-            let _ = context::simulated(|simulation, inner| simulation.defer_answer(inner, waker));
+            let _ = context::simulated(|engine, runtime| {
+                engine.defer(runtime, Deferred::Answer(waker))
+            });
             contain(|| drop(unneeded));
         }
         Told::Nobody => contain(|| drop(unneeded)),
@@ -138,9 +140,9 @@ fn settle_listed<T>(
     };
     if let (Slot::Listed(listing), Slot::Dropped) = (&*slot, &outcome) {
         let key = listing.key();
-        let _ = context::simulated(|simulation, _| simulation.reply_dropped(key));
+        let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
-    let number = context::simulated(|simulation, _| simulation.next_effect()).flatten();
+    let number = context::simulated(|engine, _| engine.next_effect()).flatten();
     let (outcome, told) = match (number, outcome) {
         (Some(number), Slot::Answered(answer)) => {
             let deferred = Slot::Deferred(Some(answer), number);
@@ -252,7 +254,9 @@ fn hear_rare<T>(settled: Slot<T>) -> Result<T, AskError> {
             .leave(&mut None)
             .map_or(AskError::NoReply, AskError::Deadlock)),
         Slot::Deferred(answer, number) => {
-            let _ = context::simulated(|simulation, inner| simulation.settle_answer(inner, number));
+            let _ = context::simulated(|engine, runtime| {
+                engine.settle(runtime, Done::ToAnswer(number))
+            });
             answer.ok_or(AskError::NoReply)
         }
         _ => Err(AskError::NoReply),
@@ -267,9 +271,9 @@ impl<T> Drop for Answer<T> {
         if self.process.is_current() {
             // The reply is seen to be unwanted after what this turn did before. In a run that has failed the holder of
             // the reply is still to be found.
-            let stays = context::simulated(|simulation, inner| {
-                simulation.settle_own(inner);
-                simulation.has_failed()
+            let stays = context::simulated(|engine, runtime| {
+                engine.settle(runtime, Done::Own);
+                engine.has_failed()
             });
             let left = half.finish(|slot| match slot {
                 Slot::Listed(_) if stays == Some(true) => Slot::Unwanted,

@@ -257,9 +257,9 @@ impl ActorExecutor for Arc<Outside> {
     }
 
     fn completed(&self, task: &TaskInfo) {
-        let runtime = self.runtime.as_ref();
-        let simulator = runtime.and_then(|runtime| runtime.simulator());
-        simulator.inspect(|simulator| simulator.completed(task));
+        self.runtime
+            .as_ref()
+            .inspect(|runtime| runtime.engine().completed(task));
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {

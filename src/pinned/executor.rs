@@ -11,8 +11,8 @@ use super::thread::PinnedThread;
 use crate::contain::contain;
 use crate::error::UnhandledFault;
 use crate::park::Parker;
+use crate::runtime::Inner;
 use crate::runtime::context;
-use crate::runtime::{Inner, RunsOn};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Process, mutant};
 use crate::task::{
@@ -30,9 +30,8 @@ impl Executor for Arc<PinnedThread> {
         if !runtime.is_here() {
             return runnable.leave_behind();
         }
-        if let Some(simulator) = runtime.simulator() {
-            let runs_on = RunsOn::Host(self.clone());
-            return simulator.push(runtime, runnable, again, &runs_on);
+        if runtime.is_simulated() {
+            return self.schedule_simulated(runnable, again);
         }
         let mut inbox = self.inbox.lock();
         if inbox.closed {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::local::PinnedLocal;
 use super::thread::PinnedThread;
 use crate::contain::contain;
+use crate::runtime::RunsOn;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::task::{Key, Runnable};
 
@@ -37,6 +38,15 @@ impl PinnedThread {
             drop(gone);
         }
         result
+    }
+
+    pub(super) fn schedule_simulated(self: &Arc<Self>, runnable: Runnable, again: bool) {
+        let runs_on = RunsOn::Host(self.clone());
+        let engine = self.runtime().engine();
+        if let Err(refused) = engine.take(self.runtime(), runnable, again, &runs_on) {
+            // (PINNED-1) A thread has none of it yet.
+            contain(|| drop(refused));
+        }
     }
 
     pub(super) fn run_here(self: &Arc<Self>, runnable: Runnable) {

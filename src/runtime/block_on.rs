@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::context::{self, Role, ThreadContext};
+use super::engine::BlockingCall;
 use super::handle::Runtime;
 use super::host::HostContext;
 use super::inner::Inner;
 use super::nested;
-use super::simulator::{BlockingCall, Simulator};
 use super::waiting::Waiting;
 use crate::contain::{Panic, attempt_on};
 use crate::instant::RealTime;
@@ -69,8 +69,8 @@ impl Runtime {
             Ok(clock) => clock,
             Err(why) => panic!("{why}"),
         };
-        if let Some(simulator) = self.inner.simulator() {
-            return simulated(simulator, &self.inner, future);
+        if self.inner.is_simulated() {
+            return simulated(&self.inner, future);
         }
         let _time = RealTime::enter();
         let stage = || stage.cloned().or_else(|| context::stage_of(&self.inner));
@@ -98,13 +98,13 @@ impl Runtime {
 
 /// Has a simulation run the future.
 #[track_caller]
-fn simulated<F: Future>(simulator: &dyn Simulator, runtime: &Arc<Inner>, future: F) -> F::Output {
+fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
     let mut future = pin!(Some(future));
     let mut call = Call {
         future: future.as_mut(),
         outcome: None,
     };
-    let stuck = simulator.block_on(runtime, &mut call);
+    let stuck = runtime.engine().block_on(runtime, &mut call);
     // No closure: the panic is the caller's.
     match (stuck, call.outcome) {
         (Ok(()), Some(Ok(value))) => value,

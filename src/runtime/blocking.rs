@@ -8,9 +8,9 @@ use std::task::Waker;
 
 use super::blocking_pool::{BlockingPool, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
+use super::engine::RunsOn;
 use super::inner::Inner;
 use super::options::print_fault;
-use super::simulator::RunsOn;
 use super::thread_set::ThreadSet;
 use super::worker_thread::{hold_place, work};
 use crate::contain::contain;
@@ -184,11 +184,14 @@ impl Executor for BlockingExecutor {
 
     fn schedule(&self, runnable: Runnable, _again: bool) {
         let runtime = self.runtime.as_ref();
-        if let Some(runtime) = runtime
-            && let Some(simulator) = runtime.simulator()
-        {
-            return simulator.push(runtime, runnable, false, &RunsOn::Blocking);
-        }
+        let taken = match runtime {
+            Some(runtime) => {
+                let engine = runtime.engine();
+                engine.take(runtime, runnable, false, &RunsOn::Blocking)
+            }
+            None => Err(runnable),
+        };
+        let Err(runnable) = taken else { return };
         runtime.inspect(|runtime| runtime.inc_activity());
         let (pool, _) = self.pool();
         for job in pool.push(runnable, || self.start(None)) {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::context;
 use super::driver::Driver;
+use super::engine::Engine;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
 use super::options::{OnFault, Options, print_fault};
-use super::simulator::Simulator;
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
 use crate::scheduler::policy::{Policy, Stealing};
@@ -289,9 +289,9 @@ impl Builder {
             let reason = format!("has a NUL at byte {at}, which a thread's name cannot have");
             return Err(impossible("thread_name", reason));
         }
-        let simulator = self.policy.elsewhere().map(|simulator| {
-            let simulator = simulator.downcast::<Box<dyn Simulator>>();
-            *simulator.expect("what runs elsewhere is a simulation")
+        let engine = self.policy.elsewhere().map(|engine| {
+            let engine = engine.downcast::<Box<dyn Engine>>();
+            *engine.expect("what runs everything elsewhere is an engine")
         });
         let Builder {
             priorities,
@@ -304,18 +304,18 @@ impl Builder {
             detect_deadlocks,
             ..
         } = self;
-        if driver.is_some() && simulator.is_some() {
+        if driver.is_some() && engine.is_some() {
             let reason = "was set, but nothing waits in a simulation".into();
             return Err(impossible("driver", reason));
         }
-        let scheduler = match simulator {
+        let scheduler = match engine {
             Some(_) => Ok(Scheduler::elsewhere()),
             None => Scheduler::new(policy, workers, priorities),
         };
         let scheduler = scheduler.map_err(|reason| impossible("policy", reason))?;
         let options = Options {
             // Any number is one.
-            workers: if simulator.is_some() { 1 } else { workers },
+            workers: if engine.is_some() { 1 } else { workers },
             batch,
             is_batch_chosen,
             priorities,
@@ -324,11 +324,11 @@ impl Builder {
             on_fault,
             hidden: false,
             process: Process::current(),
-            detect_deadlocks: detect_deadlocks || simulator.is_some(),
+            detect_deadlocks: detect_deadlocks || engine.is_some(),
             observer,
             driver,
         };
-        Ok(Inner::new(options, scheduler, simulator))
+        Ok(Inner::new(options, scheduler, engine))
     }
 }
 

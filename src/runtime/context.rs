@@ -17,9 +17,9 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::engine::Engine;
 use super::host::HostContext;
 use super::inner::Inner;
-use super::simulator::Simulator;
 use crate::scheduler::{self, WorkerLocal};
 use crate::sync::{InChildren, mutant};
 use crate::task::Key;
@@ -198,10 +198,10 @@ pub(crate) fn runtime() -> Option<Arc<Inner>> {
 }
 
 /// The simulation that this thread drives, if it drives one.
-pub(crate) fn simulated<R>(f: impl FnOnce(&dyn Simulator, &Inner) -> R) -> Option<R> {
+pub(crate) fn simulated<R>(f: impl FnOnce(&dyn Engine, &Inner) -> R) -> Option<R> {
     with(|context| {
         let runtime = context?.runtime;
-        Some(f(runtime.simulator()?, runtime))
+        runtime.is_simulated().then(|| f(runtime.engine(), runtime))
     })
 }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::context;
+use super::engine::RunsOn;
 use super::inner::Inner;
-use super::simulator::RunsOn;
+use crate::contain::contain;
 use crate::instant::Instant;
 use crate::scheduler::{
     Employer, Owner, PolicyImpl, Scheduler, ShutdownStep, WorkerLocal, runnable,
@@ -38,8 +39,8 @@ impl Owner for Inner {
     }
 
     fn push_elsewhere(&self, runnable: Runnable, again: bool) {
-        if let Some(simulator) = self.simulator() {
-            simulator.push(self, runnable, again, &RunsOn::Workers);
+        if let Err(refused) = self.engine().take(self, runnable, again, &RunsOn::Workers) {
+            contain(|| drop(refused));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::context;
+use super::engine::Done;
 use super::inner::Inner;
 use crate::contain::contain;
 use crate::error::UnhandledFault;
@@ -51,12 +52,9 @@ impl Executor for Arc<Inner> {
     }
 
     fn report(&self, unhandled: &UnhandledFault<'_>) {
-        if let Some(simulator) = self.simulator()
-            && simulator.judges(unhandled)
-        {
-            return;
+        if !self.engine().judges(unhandled) {
+            contain(|| (self.options.on_fault)(unhandled));
         }
-        contain(|| (self.options.on_fault)(unhandled));
     }
 
     fn task_completed(&self) {
@@ -72,14 +70,11 @@ impl Executor for Arc<Inner> {
     }
 
     fn looked_at(&self, task: Key, has_ended: bool) {
-        let Some(simulator) = self.simulator() else {
-            return;
-        };
         let task = TaskInfo::of_task(task);
         if has_ended {
-            simulator.settle_task(self, &task);
+            self.engine().settle(self, Done::ByTask(&task));
         } else {
-            simulator.awaits_end(&task);
+            self.engine().awaits_end(&task);
         }
     }
 }
@@ -124,8 +119,7 @@ impl ActorExecutor for Arc<Inner> {
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
-        self.simulator()
-            .inspect(|simulator| simulator.trace(cell, event));
+        self.engine().trace(cell, event);
     }
 
     fn discarded(&self) {
@@ -199,8 +193,7 @@ impl Clock for Inner {
     }
 
     fn fires_at(&self, deadline: Instant) -> Instant {
-        let simulator = self.simulator();
-        simulator.map_or(deadline, |simulator| simulator.fires_at(deadline))
+        self.engine().fires_at(deadline)
     }
 
     fn emptied(&self) {

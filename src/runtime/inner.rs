@@ -9,12 +9,12 @@ use std::sync::Arc;
 use super::blocking_pool::BlockingPool;
 use super::deadlock::Asks;
 use super::declared::DeclaredEnds;
+use super::engine::{Engine, Threads};
 use super::host::HostThreads;
 use super::live_cells::LiveCells;
 use super::observer::Busy;
 use super::options::Options;
 use super::shutdown_state::ShutdownState;
-use super::simulator::Simulator;
 use super::thread_set::ThreadSet;
 use crate::scheduler::{PolicyImpl, Scheduler};
 use crate::sync::Process;
@@ -27,8 +27,8 @@ use crate::timers::Timers;
 pub struct Inner {
     pub(crate) options: Options,
     pub(crate) scheduler: Scheduler,
-    /// What runs everything, if that is not the workers.
-    simulator: Option<Box<dyn Simulator>>,
+    /// What runs everything.
+    engine: Box<dyn Engine>,
     pub(crate) declared: DeclaredEnds,
     pub(crate) timers: Timers,
     /// What lives on the workers.
@@ -54,7 +54,7 @@ impl Inner {
     pub(super) fn new(
         options: Options,
         scheduler: Scheduler,
-        simulator: Option<Box<dyn Simulator>>,
+        engine: Option<Box<dyn Engine>>,
     ) -> Self {
         let workers = options.workers;
         Inner {
@@ -62,7 +62,7 @@ impl Inner {
             options,
             asks: Asks::new(&scheduler.activity),
             scheduler,
-            simulator,
+            engine: engine.unwrap_or_else(|| Box::new(Threads)),
             declared: DeclaredEnds::new(),
             timers: Timers::new(),
             // One more than workers, for all other threads.
@@ -103,9 +103,9 @@ impl Inner {
         self.process().check();
     }
 
-    /// What runs everything in the place of workers, if this is a simulated runtime.
-    pub(crate) fn simulator(&self) -> Option<&dyn Simulator> {
-        self.simulator.as_deref()
+    /// What runs everything: threads, or a simulation.
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.engine
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! How an ask comes on the list of the runtime that it is made in.
 
 use super::context::{self, Role, ThreadContext};
-use super::deadlock::{Edge, Listing, Who};
+use super::deadlock::{Listing, Who};
 use crate::task::TaskInfo;
 
 /// Puts an ask that begins on this thread on the list of the current runtime, if that keeps one.
@@ -26,7 +26,7 @@ pub(crate) fn list_ask(
 /// work of its runtime, and tells its foreign loop of all deadlines.
 fn may_be_cut(context: &ThreadContext<'_>) -> bool {
     let on_a_stage = matches!(context.role.get(), Role::Pinned(local) if local.is_stage());
-    context.runtime.simulator().is_none() && !on_a_stage
+    !context.runtime.is_simulated() && !on_a_stage
 }
 
 #[cold]
@@ -36,21 +36,11 @@ fn list_at(
     (asker, asked): (Option<TaskInfo>, TaskInfo),
 ) -> Listing {
     let is_timed = has_time_out && may_be_cut(context);
-    let edge = match (context.runtime.simulator(), asker) {
-        (Some(simulator), _) => simulator.edge(asked),
-        (None, Some(actor)) => Edge {
-            from: Who::Task(actor),
-            to: asked,
-            question: None,
-        },
-        (None, None) => Edge {
-            from: Who::Other(match context.role.get() {
-                Role::Outside => "block_on",
-                _ => "a task",
-            }),
-            to: asked,
-            question: None,
-        },
+    let from = match (asker, context.role.get()) {
+        (Some(actor), _) => Who::Task(actor),
+        (None, Role::Outside) => Who::Other("block_on"),
+        (None, _) => Who::Other("a task"),
     };
+    let edge = context.runtime.engine().edge(from, asked);
     context.runtime.asks.list(edge, is_timed)
 }

@@ -46,8 +46,7 @@ impl Inner {
                 local.hook(|worker| worker.after_completion(task));
             }
         });
-        self.simulator()
-            .inspect(|simulator| simulator.completed(task));
+        self.engine().completed(task);
         if let Some(observer) = &self.options.observer {
             if task.is_actor() {
                 self.busy.with(task.id(), |shard| shard.remove(&task.id()));

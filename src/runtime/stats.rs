@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::engine::Done;
 use super::handle::Runtime;
 use super::inner::Inner;
 use crate::scheduler::WorkerStats;
@@ -115,11 +116,9 @@ impl Runtime {
 impl Inner {
     fn stats(&self) -> Stats {
         let (injector, own, mut elsewhere) = self.scheduler.lens();
-        if let Some(simulator) = self.simulator() {
-            // All that was done is to be seen.
-            simulator.settle_all(self);
-            elsewhere += simulator.len();
-        }
+        // All that was done is to be seen.
+        self.engine().settle(self, Done::All);
+        elsewhere += self.engine().len();
         let counters = self.scheduler.counters.iter().zip(&own);
         let workers = counters.map(|(counters, &queued)| counters.stats(queued));
         let mut actors = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::engine::{Draw, Plan, Ready, Schedule, Script, Simulation};
-use crate::runtime::Simulator;
+use crate::runtime::Engine;
 use crate::scheduler::policy::{Duties, Policy, Runnable};
 use crate::sync::Mutex;
 
@@ -138,8 +138,8 @@ impl Policy for Simulated {
 
     fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
         let simulation = Simulation::new(self.plan, self.script.take());
-        let simulator: Box<dyn Simulator> = Box::new(simulation);
-        Some(Box::new(simulator))
+        let engine: Box<dyn Engine> = Box::new(simulation);
+        Some(Box::new(engine))
     }
 
     fn worker(&self, _index: usize) {}

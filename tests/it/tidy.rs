@@ -25,8 +25,8 @@ const MAILBOX_KNOWS: &[&str] = &[
 /// The files that need each other, and why.
 const CYCLES: &[(&[&str], &str)] = &[
     (
-        &["runtime/host", "runtime/inner", "runtime/simulator"],
-        "a runtime keeps its hosts and its simulator, and these are handed the runtime that they are for",
+        &["runtime/engine", "runtime/host", "runtime/inner"],
+        "a runtime keeps its engine and its hosts, and these are handed the runtime that they are for",
     ),
     (
         &["runtime/blocking", "runtime/worker_thread"],

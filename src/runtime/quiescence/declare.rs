@@ -28,9 +28,7 @@ impl Inner {
             return;
         }
         while let Some(end) = self.find_end() {
-            if let Some(simulator) = self.simulator()
-                && simulator.judges_end(self)
-            {
+            if self.engine().judges_end(self) {
                 return;
             }
             // Whoever tells brings forth work.

@@ -39,8 +39,8 @@ impl Inner {
         if !self.is_here() {
             return;
         }
-        if let Some(simulator) = self.simulator() {
-            return simulator.close(self, grace);
+        if self.engine().close(self, grace) {
+            return;
         }
         match context::stage_of(self) {
             Some(stage) if !context::is_inside(self) => self.close_from(&*stage, grace),
@@ -55,11 +55,8 @@ impl Inner {
 
     /// Starts the shutdown on a thread of its own, or shuts down here if there is none to be had.
     pub(crate) fn begin_close(self: &Arc<Self>, grace: Duration) {
-        if let Some(simulator) = self.simulator() {
-            // What drives the simulation goes on with that.
-            return simulator.begin_close(self, grace);
-        }
-        if start_thread(self.clone(), grace).is_err() {
+        // What drives a simulation goes on with that.
+        if !self.engine().begin_close(self, grace) && start_thread(self.clone(), grace).is_err() {
             self.close(grace);
         }
     }

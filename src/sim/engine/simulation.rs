@@ -30,7 +30,7 @@ impl Simulation {
 
     /// Returns that of a runtime, if it is simulated.
     pub(crate) fn of(runtime: &Inner) -> Option<&Simulation> {
-        (runtime.simulator()? as &dyn Any).downcast_ref()
+        (runtime.engine() as &dyn Any).downcast_ref()
     }
 
     /// Calls `f` with the simulation that this thread drives, if it drives one.

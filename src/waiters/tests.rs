@@ -1,9 +1,13 @@
 //! Who is woken, and who waits no more.
 
-use std::sync::Arc;
+use std::future::Future;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
 
 use super::{Ticket, Waiters};
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Default)]
@@ -86,4 +90,60 @@ fn who_waits_again_after_a_wake_is_woken_again() {
         waiters.wake_all();
     }
     assert_eq!(all.map(|waiting| waiting.wakes()), [3; 3]);
+}
+
+/// Does something, once, when it is woken.
+struct Deed(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Deed {
+    fn new() -> Arc<Self> {
+        Arc::new(Deed(Mutex::new(None)))
+    }
+
+    fn set(&self, deed: impl FnOnce() + Send + 'static) {
+        *self.0.lock() = Some(Box::new(deed));
+    }
+}
+
+impl Wake for Deed {
+    fn wake(self: Arc<Self>) {
+        let deed = self.0.lock().take();
+        if let Some(deed) = deed {
+            deed();
+        }
+    }
+}
+
+#[test]
+fn a_waker_may_drop_the_future_that_it_wakes() {
+    let (told, heard) = mpsc::channel();
+    // On a thread that is not joined, since it would hang.
+    thread::spawn(move || {
+        let waiters: &Waiters = Box::leak(Box::new(Waiters::new()));
+        let mut future = Box::pin(waiters.until(|| false));
+        let deed = Deed::new();
+        let waker = Waker::from(deed.clone());
+        let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        assert_eq!(polled, Poll::Pending);
+        deed.set(move || drop(future));
+        waiters.wake_all();
+        told.send(()).expect("the test waits");
+    });
+    let heard = heard.recv_timeout(Duration::from_secs(20));
+    assert_eq!(heard, Ok(()), "the waker hangs");
+}
+
+#[test]
+fn a_waker_that_panics_keeps_the_news_from_nobody() {
+    let waiters = Waiters::new();
+    let deed = Deed::new();
+    deed.set(|| panic!("a waker panics, on purpose"));
+    let waker = Waker::from(deed);
+    let mut ticket = Ticket::default();
+    let polled = waiters.poll(&mut ticket, &mut Context::from_waker(&waker), || false);
+    assert_eq!(polled, Poll::Pending);
+    let mut next = Waiting::default();
+    next.poll(&waiters);
+    waiters.wake_all();
+    assert_eq!(next.wakes(), 1);
 }

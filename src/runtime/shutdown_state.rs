@@ -1,9 +1,7 @@
 //! How far the shutdown of a runtime has come, and who waits for it.
 //!
 //! # Invariants
-//! - SHUTDOWN-1: the phase only goes forward: open, closing (actors were asked to stop, nothing new
-//!   begins), over (nothing runs any more but what is exempt), settled (the shutdown has dropped
-//!   what it found; whoever schedules something drops it).
+//! - SHUTDOWN-1: the phase only goes forward, through those of [`ShutdownPhase`] in their order.
 //! - SHUTDOWN-2: whatever the shutdown waits for is followed by `progress`.
 
 use std::task::{Context, Poll};
@@ -16,12 +14,21 @@ use crate::sync::{Condvar, Mutex};
 use crate::task::{Key, Runnable};
 use crate::waiters::{Ticket, Waiters};
 
-const OPEN: usize = 0;
-const CLOSING: usize = 1;
-const OVER: usize = 2;
-const SETTLED: usize = 3;
+/// How far the shutdown of a runtime is (SHUTDOWN-1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ShutdownPhase {
+    /// It has not begun.
+    Open,
+    /// Actors were asked to stop; nothing new begins.
+    Closing,
+    /// Nothing runs any more but what is exempt.
+    Over,
+    /// What was found is dropped; what is scheduled from now on is dropped by whoever schedules it.
+    Settled,
+}
 
 pub(crate) struct ShutdownState {
+    /// A [`ShutdownPhase`].
     phase: AtomicUsize,
     state: Mutex<Progress>,
     changed: Condvar,
@@ -56,7 +63,7 @@ impl ShutdownState {
     pub(crate) fn new(workers: usize) -> Self {
         ShutdownState {
             told: (0..workers).map(|_| AtomicU32::new(0)).collect(),
-            phase: AtomicUsize::new(OPEN),
+            phase: AtomicUsize::new(ShutdownPhase::Open as usize),
             state: Mutex::new(Progress::default()),
             changed: Condvar::new(),
             reported: Waiters::new(),
@@ -72,16 +79,23 @@ impl ShutdownState {
     pub(crate) fn begin(&self) -> bool {
         // SeqCst: one order with the fences of those who push and then look at the phase.
         self.phase
-            .compare_exchange(OPEN, CLOSING, Ordering::SeqCst, Ordering::SeqCst)
+            .compare_exchange(
+                ShutdownPhase::Open as usize,
+                ShutdownPhase::Closing as usize,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            )
             .is_ok()
     }
 
     pub(crate) fn finish(&self) {
-        self.phase.store(OVER, Ordering::SeqCst);
+        self.phase
+            .store(ShutdownPhase::Over as usize, Ordering::SeqCst);
     }
 
     pub(crate) fn settle(&self) {
-        self.phase.store(SETTLED, Ordering::SeqCst);
+        self.phase
+            .store(ShutdownPhase::Settled as usize, Ordering::SeqCst);
         // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen
         // by the drain that follows.
         fence(Ordering::SeqCst);
@@ -89,17 +103,17 @@ impl ShutdownState {
 
     pub(crate) fn has_begun(&self) -> bool {
         // Acquire pairs with the stores above.
-        self.phase.load(Ordering::Acquire) != OPEN
+        self.phase.load(Ordering::Acquire) != ShutdownPhase::Open as usize
     }
 
     pub(crate) fn is_over(&self) -> bool {
         // Acquire pairs with the stores above.
-        self.phase.load(Ordering::Acquire) >= OVER
+        self.phase.load(Ordering::Acquire) >= ShutdownPhase::Over as usize
     }
 
     pub(crate) fn is_settled(&self) -> bool {
         // Acquire pairs with the stores above.
-        self.phase.load(Ordering::Acquire) == SETTLED
+        self.phase.load(Ordering::Acquire) == ShutdownPhase::Settled as usize
     }
 
     // -- what was queued before -----------------------------------------------------------------

@@ -26,10 +26,12 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
-use super::executor::{Executor, LiveIndex};
+use super::executor::Executor;
+use super::key::Key;
+use super::live_index::LiveIndex;
 use super::outcome::{Outcome, Unheard};
 use super::run::{self, Run};
-use super::runnable::{Key, Runnable, Table};
+use super::runnable::{Runnable, Table};
 use super::word::{Found, Rest, Word};
 use crate::blocks;
 use crate::contain::{attempt_on, contain};

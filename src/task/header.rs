@@ -6,8 +6,9 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use super::executor::{LiveIndex, MessageEvent};
 use super::info::TaskInfo;
+use super::live_index::LiveIndex;
+use super::message_event::MessageEvent;
 use crate::error::Fault;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, Process};

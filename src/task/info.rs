@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::runnable::Key;
+use super::key::Key;
 
 /// What a policy or an observer is told of a task or an actor: a copy, which outlives it.
 #[derive(Clone)]

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::executor::Executor;
-use super::runnable::{Key, Runnable, Table};
+use super::key::Key;
+use super::runnable::{Runnable, Table};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::Lock;
 use crate::sync::mutant;

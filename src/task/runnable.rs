@@ -12,15 +12,12 @@
     reason = "the kind is packed into the pointer; see R1 to R3"
 )]
 
-use std::cell::Cell;
 use std::ptr::NonNull;
-use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
+use super::key::{CELL, Key, dropping};
 use crate::sync::LEFT_BEHIND;
-
-const CELL: usize = 1;
 
 /// What can be done to a task or a job that is ready; behind the pointer that either begins with.
 ///
@@ -95,7 +92,7 @@ impl Runnable {
     }
 
     pub(crate) fn key(&self) -> Key {
-        Key(self.0.addr().get())
+        Key::at(self.0.as_ptr())
     }
 
     pub(crate) fn into_raw(self) -> NonNull<()> {
@@ -130,44 +127,6 @@ unsafe fn table_of(raw: NonNull<()>) -> &'static Table {
     unsafe { raw.cast::<&'static Table>().read() }
 }
 
-/// What identifies a task or cell while it lives.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key(usize);
-
-impl Key {
-    pub(crate) fn of_cell(cell: NonNull<Header>) -> Self {
-        Key(cell.addr().get() | CELL)
-    }
-
-    /// Of the task that this waker, its own, would wake.
-    pub(crate) fn of_task(waker: &Waker) -> Self {
-        Key(waker.data().addr())
-    }
-
-    /// Of the task or job that begins there.
-    pub(super) fn at(start: *const ()) -> Self {
-        Key(start.addr())
-    }
-
-    /// It tells what it names from all of its kind that live at the same time.
-    pub(crate) fn number(self) -> u64 {
-        self.0 as u64
-    }
-
-    /// Of the plain task that is dropped on this thread instead of being run, if any.
-    pub(crate) fn dropped() -> Option<Key> {
-        DROPPED.try_with(Cell::get).ok().flatten()
-    }
-
-    pub(crate) fn is_cell(self) -> bool {
-        self.0 & CELL != 0
-    }
-}
-
-crate::sync::thread_local! {
-    static DROPPED: Cell<Option<Key>> = const { Cell::new(None) };
-}
-
 impl std::fmt::Debug for Runnable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Runnable").field(&self.info()).finish()
@@ -180,9 +139,7 @@ impl Drop for Runnable {
             // SAFETY: (R1) dropped once; (R3) the cell is alive.
             return unsafe { (cell.as_ref().vtable.discard)(cell) };
         }
-        let outer = DROPPED.try_with(|dropped| dropped.replace(Some(self.key())));
         // SAFETY: as for a cell.
-        unsafe { (table_of(self.0).discard)(self.0) };
-        let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));
+        dropping(self.key(), || unsafe { (table_of(self.0).discard)(self.0) });
     }
 }

@@ -6,9 +6,10 @@
 use std::task::{Context, Poll};
 
 use super::annex::Rare;
+use super::contents::Mailbox;
 use super::line::{State, Ticket};
 use super::queue::Spare;
-use super::{Flags, Mailbox, Wake};
+use super::state::{Flags, Wake};
 use crate::sync::mutant;
 
 /// Why there is no place.

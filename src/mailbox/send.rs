@@ -6,9 +6,10 @@
 use std::task::{Context, Poll, Waker};
 
 use super::annex::{Bound, Rare};
+use super::contents::Mailbox;
 use super::line::{State, Ticket};
 use super::queue::Spare;
-use super::{Flags, Mailbox, Wake};
+use super::state::{Flags, Wake};
 use crate::error::{SendError, TellError};
 use crate::sync::mutant;
 

@@ -4,7 +4,8 @@
 //! reader decides whether to close; so an address that was made anew is never one of a mailbox closed for
 //! want of addresses.
 
-use super::{Flags, Mailbox, Wake};
+use super::contents::Mailbox;
+use super::state::{Flags, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::{COUNT_MAX, mutant};
 

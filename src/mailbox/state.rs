@@ -106,9 +106,27 @@ impl Flags {
         ended
     }
 
+    /// Returns why the actor is to be dropped, if it is.
+    pub(crate) fn doom(self) -> Option<Doom> {
+        if self.has(Flags::KILLED) {
+            Some(Doom::Killed)
+        } else if self.has(Flags::CANCELLED) {
+            Some(Doom::Cancelled)
+        } else {
+            None
+        }
+    }
+
     pub(crate) const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
+}
+
+/// Why an actor is dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doom {
+    Killed,
+    Cancelled,
 }
 
 /// Whom a step has woken: to be done after the lock is given back.

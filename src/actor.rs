@@ -9,14 +9,12 @@ mod context;
 mod core;
 mod deferred;
 mod handle;
-mod held;
 mod id;
 mod lead;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod map;
 mod reader;
-mod recv;
 mod reply;
 mod sending;
 mod sources;
@@ -28,9 +26,8 @@ mod values;
 mod weak_address;
 
 pub use address::Address;
-pub use context::Context;
+pub use context::{Context, Recv};
 pub use handle::{Handle, Join};
-pub use recv::Recv;
 pub use reply::{Ask, Reply};
 pub use sending::SendFuture;
 pub use sources::{Returned, Returns, SourceGuard};

@@ -19,11 +19,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::core::{At, Core};
-use super::lead::{Lead, Way};
-use super::map::{Places, mapped};
+use super::lead::{Lead, Places};
+use super::map::mapped;
 use super::reply::{Ask, Reply};
 use super::sending::SendFuture;
-use super::weak_address::WeakAddress;
 use crate::error::TellError;
 
 /// Where to send messages to an actor; a clone is cheap.
@@ -33,7 +32,7 @@ use crate::error::TellError;
 ///
 /// An actor that receives and finds no message, and to which no address and no
 /// [source](crate::Context::attach) is left, is closed as by [`stop`](Address::stop). So an actor that keeps its
-/// own address does not end for want of senders; a [`WeakAddress`] keeps nothing open.
+/// own address does not end for want of senders; a [`WeakAddress`](crate::WeakAddress) keeps nothing open.
 pub struct Address<M> {
     lead: NonNull<Core<M>>,
 }
@@ -200,7 +199,7 @@ impl<M> Address<M> {
     /// Waits until the actor has ended: its state is dropped, all but the result.
     ///
     /// The address keeps the actor open meanwhile. So if it is the last one, this waits until the actor ends by
-    /// itself; [`WeakAddress::closed`] keeps nothing open.
+    /// itself; [`WeakAddress::closed`](crate::WeakAddress::closed) keeps nothing open.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -250,11 +249,6 @@ impl<M> Address<M> {
     /// Returns how many messages the mailbox has room for; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         self.lead().live().capacity()
-    }
-
-    /// Returns an address that does not keep the actor open.
-    pub fn downgrade(&self) -> WeakAddress<M> {
-        WeakAddress::new(Way::from(self.lead()))
     }
 
     /// Returns an address of the same actor for messages of another type, which `map` makes into its own.
@@ -370,5 +364,6 @@ macro_rules! identified {
     };
 }
 
+pub(super) use identified;
+
 identified!(Address);
-identified!(WeakAddress);

@@ -28,15 +28,14 @@ use std::ptr::NonNull;
 use std::task::Poll;
 
 use super::context::Context;
-use super::core::{At, Core, Options};
-use super::held::Held;
+use super::core::{At, Core, Held, Options};
 use super::reader::Reader;
 use super::stage::Stage;
 use crate::blocks;
 use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
-use crate::mailbox::{Doom, Rest};
+use crate::mailbox::{Doom, Rest, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
@@ -134,9 +133,8 @@ where
         run: Self::run,
         discard: Self::discard,
         schedule: Self::schedule,
+        wake: Self::wake,
         // SAFETY: (A1) and the caller's reference.
-        wake: |cell| unsafe { Self::at(cell) }.wake(),
-        // SAFETY: as above.
         stop: |cell| unsafe { Self::at(cell) }.close(),
         // SAFETY: as above.
         cancel: |cell| unsafe { Self::at(cell) }.doom(Doom::Cancelled),
@@ -309,6 +307,21 @@ where
         // SAFETY: (A3) in place of a run.
         unsafe { Self::end(header, Err(cell.fault(doom))) };
         executor.discarded();
+    }
+
+    /// Wakes the actor; in its own run that is only noted.
+    ///
+    /// # Safety
+    /// As [`VTable::wake`].
+    unsafe fn wake(header: NonNull<Header>) {
+        if run::note(as_run(header), run::WOKEN) {
+            return;
+        }
+        // SAFETY: (A1) and the caller's reference.
+        if let Wake::Actor = unsafe { Self::at(header) }.mailbox.wake() {
+            // SAFETY: (A2) the caller's reference; the cell was made scheduled just now.
+            unsafe { Self::schedule(header) };
+        }
     }
 
     /// # Safety

@@ -10,15 +10,15 @@
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
 use std::ops::Deref;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
-use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
+use std::task::{Poll, Waker};
 
 use super::id;
-use super::reader::Reader;
 use crate::contain::Panic;
 use crate::error::{Fault, TellError};
 use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
-use crate::sync::{Process, UnsafeCell, mutant};
+use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
 
 /// The front of a cell.
@@ -171,16 +171,6 @@ impl<'a, M> At<'a, M> {
         as_run(self.header())
     }
 
-    /// What the context reads from; the caller is that context.
-    #[inline]
-    pub(super) fn reader(self) -> NonNull<UnsafeCell<Reader<M>>> {
-        let reader = run::reader_of(self.as_run()).unwrap_or_else(|| {
-            // SAFETY: (A2) a reference is held; the context calls.
-            unsafe { (self.header.vtable.reader)(self.header()) }
-        });
-        reader.cast()
-    }
-
     /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
     /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
     pub(super) fn receive_in_run(self, waker: &Waker) -> bool {
@@ -190,8 +180,7 @@ impl<'a, M> At<'a, M> {
     /// Whether it wakes this actor.
     #[inline]
     pub(super) fn is_own(self, waker: &Waker) -> bool {
-        std::ptr::eq(waker.data(), self.header().as_ptr().cast())
-            && std::ptr::eq(waker.vtable(), &WAKER)
+        Header::is_woken_by(self.header(), waker)
     }
 
     /// `recv` waits no more: the next message need wake nobody for it.
@@ -377,53 +366,65 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    // -- the actor's own waker ----------------------------------------------------------------
-
-    /// Its own run only notes it.
-    pub(super) fn wake(self) {
-        if run::note(self.as_run(), run::WOKEN) {
-            return;
-        }
-        self.pass_on(self.mailbox.wake());
-    }
-
     /// The actor's waker without a reference of its own, for use while the cell is held.
     pub(super) fn waker(self) -> ManuallyDrop<Waker> {
-        let raw = RawWaker::new(self.header().as_ptr().cast(), &WAKER);
-        // SAFETY: the table keeps the waker contract; it is never dropped, so needs no reference.
-        ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
+        // SAFETY: (A2) it is used while the cell is held, and never dropped.
+        unsafe { Header::waker(self.header()) }
     }
 }
 
-/// The table of every actor's waker. A static, since wakers are told by its address: a constant may
-/// have several.
-static WAKER: RawWakerVTable = RawWakerVTable::new(
-    |data| {
-        // SAFETY: (A1, A2) the data of this waker is a cell's header, with a reference.
-        unsafe { header(data).as_ref() }.retain();
-        RawWaker::new(data, &WAKER)
-    },
-    // SAFETY: as above; the reference goes with the waker.
-    |data| unsafe {
-        let header = header(data);
-        (header.as_ref().vtable.wake)(header);
-        (header.as_ref().vtable.release)(header);
-    },
-    // SAFETY: as above.
-    |data| unsafe {
-        let header = header(data);
-        (header.as_ref().vtable.wake)(header);
-    },
-    // SAFETY: as above; the reference goes with the waker.
-    |data| unsafe {
-        let header = header(data);
-        (header.as_ref().vtable.release)(header);
-    },
-);
+/// A counted reference to a core, which may belong to any thread.
+///
+/// It keeps the cell's memory and nothing else: not the mailbox open, nor the actor alive.
+#[repr(transparent)]
+pub(super) struct Held<M>(NonNull<Core<M>>);
 
-/// # Safety
-/// `data` is that of an actor's waker.
-unsafe fn header(data: *const ()) -> NonNull<Header> {
-    // SAFETY: the caller's duty.
-    unsafe { NonNull::new_unchecked(data.cast_mut()) }.cast()
+// SAFETY: (A2) the core is shared by counting, and made for use from any thread.
+unsafe impl<M: Send> Send for Held<M> {}
+// SAFETY: as above.
+unsafe impl<M: Send> Sync for Held<M> {}
+
+// No user code runs in the middle of a change of the core, so no panic leaves one half made.
+impl<M> UnwindSafe for Held<M> {}
+impl<M> RefUnwindSafe for Held<M> {}
+
+impl<M> Held<M> {
+    /// # Safety
+    /// The pointer is good for the whole cell (A1), and the caller has a reference, which this takes over.
+    pub(super) unsafe fn from_raw(core: NonNull<Core<M>>) -> Self {
+        Held(core)
+    }
+
+    pub(super) fn at(&self) -> At<'_, M> {
+        // SAFETY: (A2) this holds a reference.
+        unsafe { At::new(self.0) }
+    }
+}
+
+impl<M> From<At<'_, M>> for Held<M> {
+    fn from(core: At<'_, M>) -> Self {
+        core.retain();
+        Held(core.pointer())
+    }
+}
+
+impl<M> Clone for Held<M> {
+    fn clone(&self) -> Self {
+        Held::from(self.at())
+    }
+}
+
+impl<M> Deref for Held<M> {
+    type Target = Core<M>;
+
+    fn deref(&self) -> &Core<M> {
+        self.at().core()
+    }
+}
+
+impl<M> Drop for Held<M> {
+    fn drop(&mut self) {
+        // SAFETY: (A2) the reference is given up.
+        unsafe { Core::release(self.0) };
+    }
 }

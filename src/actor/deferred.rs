@@ -12,15 +12,15 @@
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-use super::core::{At, Core};
-use super::held::Held;
+use super::core::{At, Core, Held};
 use crate::contain::{attempt, contain};
 use crate::error::{SendError, TellError};
 use crate::mailbox::Refused;
 use crate::runtime::current;
 use crate::task::{Deed, MessageEvent, MessageInfo};
 
-/// How many characters of a message a trace shows at most.
+/// How many characters of a message a trace shows at most: a line or two of a terminal, so that a message with a
+/// long text does not hide the steps around it.
 const SHOWN: usize = 200;
 
 impl<M> Core<M> {
@@ -48,9 +48,7 @@ impl<M> Core<M> {
             settle_actor(self.header.id());
         }
     }
-}
 
-impl<M> Core<M> {
     /// Notes that this thread waits for the end of the actor.
     #[inline]
     pub(super) fn awaits_end(&self) {
@@ -227,9 +225,7 @@ impl<M> At<'_, M> {
             simulation.defer_close(inner, self.header.id(), close);
         });
     }
-}
 
-impl<M> At<'_, M> {
     /// Fills a place that was reserved.
     fn fill(self, message: M) {
         let traced = self.header.is_traced();

@@ -14,8 +14,7 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll, ready};
 
 use super::address::Address;
-use super::core::Core;
-use super::held::Held;
+use super::core::{Core, Held};
 use crate::error::Fault;
 use crate::mailbox::Flags;
 use crate::sync::Mutex;

@@ -3,14 +3,16 @@
 //! What is done through an address, strong or weak, is done by way of its lead. A lead is borrowed; a way has a
 //! reference of its own, and counts as no address.
 
+use std::any::Any;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use super::core::At;
-use super::held::Held;
-use super::map::{Live, Places};
+use super::core::{At, Core, Held};
 use crate::error::TellError;
-use crate::mailbox::Refused;
+use crate::mailbox::{Flags, Refused};
 use crate::sync::Process;
+use crate::task::TaskInfo;
+use crate::waiters::Waiters;
 
 pub(super) enum Lead<'a, M> {
     Actor(At<'a, M>),
@@ -135,4 +137,107 @@ impl<M> From<Lead<'_, M>> for Way<M> {
             Lead::Map(places) => Way::Map(places.clone()),
         }
     }
+}
+
+/// What can be said of an actor, whatever its messages are.
+pub(super) trait Live {
+    fn id(&self) -> u64;
+    fn name(&self) -> Option<&str>;
+    fn info(&self) -> TaskInfo;
+    fn is_closed(&self) -> bool;
+    fn len(&self) -> usize;
+    fn capacity(&self) -> Option<usize>;
+    fn has_ended(&self) -> bool;
+    /// Who waits for its end.
+    fn ended(&self) -> &Waiters;
+    /// This thread is about to look at it.
+    fn observe(&self);
+    /// This thread waits for its end.
+    fn awaits_end(&self);
+    /// Counts an address more. The caller has one.
+    fn add_sender(&self);
+}
+
+impl<M> Live for Core<M> {
+    fn id(&self) -> u64 {
+        self.header.id()
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.name()
+    }
+
+    fn info(&self) -> TaskInfo {
+        self.info()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.observe();
+        self.mailbox.peek().has(Flags::CLOSED)
+    }
+
+    fn len(&self) -> usize {
+        self.observe();
+        self.mailbox.len()
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        self.mailbox.capacity()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.observe();
+        self.mailbox.peek().has(Flags::ENDED)
+    }
+
+    fn ended(&self) -> &Waiters {
+        self.mailbox.ended_made()
+    }
+
+    fn observe(&self) {
+        self.observe();
+    }
+
+    fn awaits_end(&self) {
+        self.awaits_end();
+    }
+
+    fn add_sender(&self) {
+        self.mailbox.add_sender();
+    }
+}
+
+/// A wait for a place: the ticket of whatever mailbox it is.
+pub(super) type Wait = Option<Box<dyn Any + Send + Sync>>;
+
+/// The actor behind a map, whatever its messages are.
+pub(super) trait Root: Send + Sync {
+    fn live(&self) -> &dyn Live;
+    /// The process that has the threads of its executor.
+    fn process(&self) -> Process;
+    fn close(&self);
+    fn kill(&self);
+    /// Counts an address more, where there may be none; false if the mailbox is closed.
+    fn revive_sender(&self) -> bool;
+    /// Counts an address less.
+    ///
+    /// # Safety
+    /// The caller gives that address up.
+    #[expect(unsafe_code, reason = "a count that the caller owns")]
+    unsafe fn remove_sender(&self);
+    fn reserve(&self) -> Result<(), Refused>;
+    fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>>;
+    /// Gives up a wait, or the place that it came to.
+    fn leave_line(&self, wait: Wait);
+    /// Gives up a place that was reserved.
+    fn give_up_place(&self);
+}
+
+/// Where messages of type `M` are made into those of an actor; for places that were reserved at its [`Root`].
+pub(super) trait Places<M>: Send + Sync {
+    fn root(&self) -> &Arc<dyn Root>;
+    /// How many maps there are from here to the actor.
+    fn steps(&self) -> usize;
+    /// Fills a place that was reserved.
+    fn fill(&self, message: M);
 }

@@ -10,8 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::core::At;
-use super::lead::Lead;
-use super::map::Wait;
+use super::lead::{Lead, Wait};
 use crate::error::SendError;
 use crate::mailbox::Ticket;
 use crate::task::MessageEvent;

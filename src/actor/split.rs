@@ -22,7 +22,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::address::Address;
 use super::cell;
-use super::held::Held;
+use super::core::Held;
 use super::spawn::{ActorBuilder, shown};
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};

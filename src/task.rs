@@ -5,6 +5,8 @@
 
 mod executor;
 mod frame;
+mod handle;
+mod head;
 mod header;
 mod info;
 mod job;

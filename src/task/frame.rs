@@ -18,55 +18,24 @@
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 
-use std::future::{Future, poll_fn};
-use std::marker::PhantomData;
+use std::future::Future;
 use std::mem::ManuallyDrop;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+use std::task::{Context, Poll};
 
 use super::executor::Executor;
+use super::handle::Handle;
+use super::head::{self, Entries, Head};
 use super::key::Key;
 use super::live_index::LiveIndex;
 use super::outcome::{Outcome, Unheard};
 use super::run::{self, Run};
 use super::runnable::{Runnable, Table};
-use super::word::{Found, Rest, Word};
+use super::word::Rest;
 use crate::blocks;
 use crate::contain::{attempt_on, contain};
-use crate::instant;
-use crate::sync::{Process, UnsafeCell};
-
-/// What the handle and wakers see of a frame.
-#[repr(C)]
-pub(super) struct Head {
-    table: &'static Entries,
-    word: Word,
-    awaiter: UnsafeCell<Option<Waker>>,
-}
-
-/// What can be done to a frame without knowing its types.
-///
-/// # Safety
-/// The pointer is to a frame with this table, and the caller holds a reference, or what the entry names.
-#[repr(C)]
-struct Entries {
-    /// The caller owns its runnable.
-    table: Table,
-    /// The caller has just made its runnable.
-    schedule: unsafe fn(NonNull<Head>),
-    /// Moves what it came to, an `Outcome` of its type, to `out`; once.
-    take: unsafe fn(NonNull<Head>, out: *mut ()),
-    /// Drops what it came to; once.
-    forget: unsafe fn(NonNull<Head>),
-    /// The caller gives up its reference, and there is no other one.
-    free: unsafe fn(NonNull<Head>),
-    /// The process that has the threads of its executor.
-    process: unsafe fn(NonNull<Head>) -> Process,
-    /// Tells its executor whether this thread sees its end, or waits for it.
-    looked_at: unsafe fn(NonNull<Head>, has_ended: bool),
-}
+use crate::sync::UnsafeCell;
 
 #[repr(C)]
 struct Frame<H, Fut: Future> {
@@ -103,11 +72,7 @@ where
     let place = frame.as_ptr();
     // SAFETY: memory for a frame, of which each field is written.
     unsafe {
-        (&raw mut (*place).head).write(Head {
-            table: Frame::<H, Fut>::ENTRIES,
-            word: Word::new(),
-            awaiter: UnsafeCell::new(None),
-        });
+        (&raw mut (*place).head).write(Head::new(Frame::<H, Fut>::ENTRIES));
         (&raw mut (*place).executor).write(executor);
         let live_index = None;
         (&raw mut (*place).own).write(UnsafeCell::new(Own { live_index, stage }));
@@ -115,10 +80,8 @@ where
     let head = frame.cast::<Head>();
     // SAFETY: (F2) the handle's reference; (W1) a new word has one wake-up.
     unsafe { (head.as_ref().table.schedule)(head) };
-    Handle {
-        head: Some(head),
-        _outcome: PhantomData,
-    }
+    // SAFETY: (F2, F3) the reference and the right that a new task comes with, to a value of this type.
+    unsafe { Handle::new(head) }
 }
 
 impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
@@ -152,8 +115,8 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
             // SAFETY: (F3) instead of a run.
             return unsafe { Self::end(head, None) };
         }
-        // SAFETY: it is forgotten, and so holds no reference; (F2) the run is what keeps the frame.
-        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(head)) });
+        // SAFETY: (F2) the run is what keeps the frame.
+        let waker = unsafe { head::waker(head) };
         let poll = || {
             frame.own.with_mut(|own| {
                 let poll = |own: &mut Own<Fut>| {
@@ -278,7 +241,7 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
             });
         }
         // SAFETY: (F2) the task's own reference, given up last.
-        unsafe { release(head) };
+        unsafe { head::release(head) };
     }
 
     /// # Safety
@@ -302,240 +265,5 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
             // SAFETY: (F3) as above.
             contain(|| unsafe { ManuallyDrop::drop(&mut (*own).stage.outcome) });
         });
-    }
-}
-
-/// Gives a reference up; the last one frees the frame.
-///
-/// # Safety
-/// The reference is the caller's.
-unsafe fn release(head: NonNull<Head>) {
-    // SAFETY: (F2) by that reference, or as the last one.
-    unsafe {
-        if head.as_ref().word.release() {
-            (head.as_ref().table.free)(head);
-        }
-    }
-}
-
-impl Head {
-    /// What the handle does when it is polled: whether the task has ended, of which `waker` will tell.
-    fn await_end(&self, waker: &Waker) -> Found {
-        let found = match self.word.look() {
-            Found::Alive => self.word.disarm(),
-            ended => ended,
-        };
-        if found != Found::Alive {
-            return found;
-        }
-        let new = self.awaiter.with_mut(|awaiter| {
-            // SAFETY: (F4) disarmed, and it has not ended.
-            let old = unsafe { &*awaiter };
-            let same = old.as_ref().is_some_and(|old| old.will_wake(waker));
-            (!same).then(|| waker.clone())
-        });
-        let old = new.and_then(|new| self.change_awaiter(Some(new)));
-        contain(|| drop(old));
-        let found = self.word.arm();
-        if found != Found::Alive {
-            // It ended before, so it told nobody.
-            let unneeded = self.change_awaiter(None);
-            contain(|| drop(unneeded));
-        }
-        found
-    }
-
-    /// Called by whose the place is (F4).
-    fn change_awaiter(&self, new: Option<Waker>) -> Option<Waker> {
-        // SAFETY: (F4) by the caller's promise; nothing of the user's is called.
-        self.awaiter
-            .with_mut(|awaiter| unsafe { std::mem::replace(&mut *awaiter, new) })
-    }
-}
-
-impl Drop for Head {
-    fn drop(&mut self) {
-        // SAFETY: (F4) the last one's.
-        let awaiter = self
-            .awaiter
-            .with_mut(|awaiter| unsafe { (*awaiter).take() });
-        contain(|| drop(awaiter));
-    }
-}
-
-/// Wakes the task; for its own run that costs nothing.
-///
-/// # Safety
-/// The caller holds a reference.
-unsafe fn wake(head: NonNull<Head>) {
-    if run::note(head.cast(), run::WOKEN) {
-        return;
-    }
-    // SAFETY: (F2) the caller's reference; (W1) the runnable is ours.
-    unsafe {
-        if head.as_ref().word.wake() {
-            (head.as_ref().table.schedule)(head);
-        }
-    }
-}
-
-fn raw_waker(head: NonNull<Head>) -> RawWaker {
-    RawWaker::new(head.as_ptr().cast(), &WAKER)
-}
-
-/// # Safety
-/// The data are of a waker made by `raw_waker`.
-unsafe fn head_of(data: *const ()) -> NonNull<Head> {
-    // SAFETY: by the caller's promise, so it is not null.
-    unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
-}
-
-/// Of every task: a waker is a reference (F2). A static, since wakers are told by its address.
-static WAKER: RawWakerVTable = RawWakerVTable::new(
-    // SAFETY: the data are of `raw_waker`, with the waker's reference.
-    |data| unsafe {
-        head_of(data).as_ref().word.retain();
-        raw_waker(head_of(data))
-    },
-    // SAFETY: as above; the reference goes with the waker.
-    |data| unsafe {
-        wake(head_of(data));
-        release(head_of(data));
-    },
-    // SAFETY: as above.
-    |data| unsafe { wake(head_of(data)) },
-    // SAFETY: as above; the reference goes with the waker.
-    |data| unsafe { release(head_of(data)) },
-);
-
-/// The one handle of a task: a reference (F2), and the right to what it came to (F3).
-pub(super) struct Handle<T> {
-    /// `None` once it has given that.
-    head: Option<NonNull<Head>>,
-    _outcome: PhantomData<T>,
-}
-
-// SAFETY: it hands out an outcome, once, and nothing else of the task's but wake-ups.
-unsafe impl<T: Send> Send for Handle<T> {}
-// SAFETY: a shared one only looks at the word.
-unsafe impl<T> Sync for Handle<T> {}
-
-impl<T> Unpin for Handle<T> {}
-impl<T> UnwindSafe for Handle<T> {}
-impl<T> RefUnwindSafe for Handle<T> {}
-
-impl<T> Handle<T> {
-    /// Of a task that was cancelled before it began.
-    pub(super) const CANCELLED: Self = Handle {
-        head: None,
-        _outcome: PhantomData,
-    };
-
-    /// Whether it has given what it came to, or never began.
-    pub(super) fn is_over(&self) -> bool {
-        self.head.is_none()
-    }
-
-    /// Whether the future is gone.
-    pub(super) fn is_finished(&self) -> bool {
-        let Some(head) = self.head else { return true };
-        // SAFETY: (F2) the handle's reference.
-        let has_ended = unsafe { head.as_ref() }.word.look() != Found::Alive;
-        if has_ended {
-            Self::look_at(head, true);
-        }
-        has_ended
-    }
-
-    /// Tells a simulation whether this thread sees the end of the task, or waits for it.
-    #[inline]
-    fn look_at(head: NonNull<Head>, has_ended: bool) {
-        if instant::is_simulated() {
-            // SAFETY: (F2) the handle's reference.
-            unsafe { (head.as_ref().table.looked_at)(head, has_ended) };
-        }
-    }
-
-    /// The process that has the threads of its executor.
-    fn process(head: NonNull<Head>) -> Process {
-        // SAFETY: (F2) the handle's reference.
-        Process::of(|| unsafe { (head.as_ref().table.process)(head) })
-    }
-
-    /// Waits for the end; gives what it came to, once.
-    ///
-    /// # Panics
-    /// If it would wait for another process.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outcome<T>>> {
-        let Some(head) = self.head else {
-            return Poll::Ready(None);
-        };
-        // SAFETY: (F2) the handle's reference.
-        let found = unsafe { head.as_ref() }.await_end(cx.waker());
-        let Found::Ended { has_value } = found else {
-            Self::process(head).check();
-            Self::look_at(head, false);
-            return Poll::Pending;
-        };
-        Self::look_at(head, true);
-        self.head = None;
-        let mut outcome = None;
-        // SAFETY: (F3) it has ended and this is the handle, which has nothing afterwards; `outcome`
-        // is of the type that it came with.
-        unsafe {
-            if has_value {
-                (head.as_ref().table.take)(head, (&raw mut outcome).cast());
-            }
-            release(head);
-        }
-        Poll::Ready(outcome)
-    }
-
-    /// Has it end at its next suspension, and waits until it has; gives what it came to if it did.
-    pub(super) async fn cancel(mut self) -> Option<Outcome<T>> {
-        self.close();
-        poll_fn(|cx| self.poll(cx)).await
-    }
-
-    /// Has it end at its next suspension.
-    fn close(&self) {
-        let Some(head) = self.head else {
-            return;
-        };
-        Self::look_at(head, true);
-        // SAFETY: (F2) the handle's reference.
-        unsafe {
-            if Self::process(head).is_current() && head.as_ref().word.close() {
-                wake(head);
-            }
-        }
-    }
-
-    /// Lets it go on, and drops what it comes to.
-    pub(super) fn detach(mut self) {
-        self.leave();
-    }
-
-    fn leave(&mut self) {
-        let Some(head) = self.head.take() else {
-            return;
-        };
-        // SAFETY: (F2, F3) as in `poll`.
-        unsafe {
-            if let Found::Ended { has_value } = head.as_ref().word.detach() {
-                if has_value {
-                    (head.as_ref().table.forget)(head);
-                }
-                release(head);
-            }
-        }
-    }
-}
-
-/// As a cancelled task's is dropped.
-impl<T> Drop for Handle<T> {
-    fn drop(&mut self) {
-        self.close();
-        self.leave();
     }
 }

@@ -12,7 +12,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::executor::Executor;
-use super::frame::{self, Handle};
+use super::frame;
+use super::handle::Handle;
 use super::outcome::Outcome;
 
 /// A spawned future: await it for its value, drop it to cancel, or let it go with `detach`.

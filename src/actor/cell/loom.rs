@@ -8,8 +8,8 @@ use std::task::Waker;
 use ::loom::thread::spawn;
 
 use super::super::address::Address;
+use super::super::core::Held;
 use super::super::core::Options;
-use super::super::held::Held;
 use super::new;
 use crate::error::UnhandledFault;
 use crate::sync::{Mutex, UnsafeCell};

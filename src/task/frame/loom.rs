@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use ::loom::sync::Arc;
 use ::loom::thread::{spawn, yield_now};
 
-use super::Handle;
+use super::super::handle::Handle;
 use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::sync::Mutex;

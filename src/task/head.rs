@@ -1,0 +1,168 @@
+//! The front of a plain task's frame: what wakers, the handle and a runnable see of it.
+//!
+//! It does not know the future; what is behind it is reached through its table. The invariants are those of
+//! [`frame`](super::frame).
+#![expect(
+    unsafe_code,
+    reason = "one allocation seen through several types; see F1 to F4 in frame.rs"
+)]
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use super::run;
+use super::runnable::Table;
+use super::word::{Found, Word};
+use crate::contain::contain;
+use crate::sync::{Process, UnsafeCell};
+
+/// What the handle and wakers see of a frame.
+#[repr(C)]
+pub(super) struct Head {
+    pub(super) table: &'static Entries,
+    pub(super) word: Word,
+    awaiter: UnsafeCell<Option<Waker>>,
+}
+
+/// What can be done to a frame without knowing its types.
+///
+/// # Safety
+/// The pointer is to a frame with this table, and the caller holds a reference, or what the entry names.
+#[repr(C)]
+pub(super) struct Entries {
+    /// The caller owns its runnable.
+    pub(super) table: Table,
+    /// The caller has just made its runnable.
+    pub(super) schedule: unsafe fn(NonNull<Head>),
+    /// Moves what it came to, an `Outcome` of its type, to `out`; once.
+    pub(super) take: unsafe fn(NonNull<Head>, out: *mut ()),
+    /// Drops what it came to; once.
+    pub(super) forget: unsafe fn(NonNull<Head>),
+    /// The caller gives up its reference, and there is no other one.
+    pub(super) free: unsafe fn(NonNull<Head>),
+    /// The process that has the threads of its executor.
+    pub(super) process: unsafe fn(NonNull<Head>) -> Process,
+    /// Tells its executor whether this thread sees its end, or waits for it.
+    pub(super) looked_at: unsafe fn(NonNull<Head>, has_ended: bool),
+}
+
+/// Gives a reference up; the last one frees the frame.
+///
+/// # Safety
+/// The reference is the caller's.
+pub(super) unsafe fn release(head: NonNull<Head>) {
+    // SAFETY: (F2) by that reference, or as the last one.
+    unsafe {
+        if head.as_ref().word.release() {
+            (head.as_ref().table.free)(head);
+        }
+    }
+}
+
+impl Head {
+    pub(super) fn new(table: &'static Entries) -> Self {
+        Head {
+            table,
+            word: Word::new(),
+            awaiter: UnsafeCell::new(None),
+        }
+    }
+
+    /// What the handle does when it is polled: whether the task has ended, of which `waker` will tell.
+    pub(super) fn await_end(&self, waker: &Waker) -> Found {
+        let found = match self.word.look() {
+            Found::Alive => self.word.disarm(),
+            ended => ended,
+        };
+        if found != Found::Alive {
+            return found;
+        }
+        let new = self.awaiter.with_mut(|awaiter| {
+            // SAFETY: (F4) disarmed, and it has not ended.
+            let old = unsafe { &*awaiter };
+            let same = old.as_ref().is_some_and(|old| old.will_wake(waker));
+            (!same).then(|| waker.clone())
+        });
+        let old = new.and_then(|new| self.change_awaiter(Some(new)));
+        contain(|| drop(old));
+        let found = self.word.arm();
+        if found != Found::Alive {
+            // It ended before, so it told nobody.
+            let unneeded = self.change_awaiter(None);
+            contain(|| drop(unneeded));
+        }
+        found
+    }
+
+    /// Called by whose the place is (F4).
+    pub(super) fn change_awaiter(&self, new: Option<Waker>) -> Option<Waker> {
+        // SAFETY: (F4) by the caller's promise; nothing of the user's is called.
+        self.awaiter
+            .with_mut(|awaiter| unsafe { std::mem::replace(&mut *awaiter, new) })
+    }
+}
+
+impl Drop for Head {
+    fn drop(&mut self) {
+        // SAFETY: (F4) the last one's.
+        let awaiter = self
+            .awaiter
+            .with_mut(|awaiter| unsafe { (*awaiter).take() });
+        contain(|| drop(awaiter));
+    }
+}
+
+/// Wakes the task; for its own run that costs nothing.
+///
+/// # Safety
+/// The caller holds a reference.
+pub(super) unsafe fn wake(head: NonNull<Head>) {
+    if run::note(head.cast(), run::WOKEN) {
+        return;
+    }
+    // SAFETY: (F2) the caller's reference; (W1) the runnable is ours.
+    unsafe {
+        if head.as_ref().word.wake() {
+            (head.as_ref().table.schedule)(head);
+        }
+    }
+}
+
+/// The task's waker without a reference of its own.
+///
+/// # Safety
+/// It is used only while the task has not ended.
+pub(super) unsafe fn waker(head: NonNull<Head>) -> ManuallyDrop<Waker> {
+    // SAFETY: it is never dropped, and so holds no reference; by the caller's promise none is needed.
+    ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(head)) })
+}
+
+fn raw_waker(head: NonNull<Head>) -> RawWaker {
+    RawWaker::new(head.as_ptr().cast(), &WAKER)
+}
+
+/// # Safety
+/// The data are of a waker made by `raw_waker`.
+unsafe fn head_of(data: *const ()) -> NonNull<Head> {
+    // SAFETY: by the caller's promise, so it is not null.
+    unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
+}
+
+/// Of every task: a waker is a reference (F2). A static, since wakers are told by its address.
+static WAKER: RawWakerVTable = RawWakerVTable::new(
+    // SAFETY: the data are of `raw_waker`, with the waker's reference.
+    |data| unsafe {
+        head_of(data).as_ref().word.retain();
+        raw_waker(head_of(data))
+    },
+    // SAFETY: as above; the reference goes with the waker.
+    |data| unsafe {
+        wake(head_of(data));
+        release(head_of(data));
+    },
+    // SAFETY: as above.
+    |data| unsafe { wake(head_of(data)) },
+    // SAFETY: as above; the reference goes with the waker.
+    |data| unsafe { release(head_of(data)) },
+);

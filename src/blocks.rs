@@ -8,10 +8,10 @@
 //! 64 KiB at most. The rest goes back to the allocator.
 //!
 //! # Invariants
-//! - B1: a block is owned by exactly one user, magazine or caller at a time.
-//! - B2: blocks of a class were allocated with the layout of that class, others with their own.
-//! - B3: a place owns the magazine it points to; nothing that is called while that is borrowed comes to the place.
-#![expect(unsafe_code, reason = "raw allocations; see B1 to B3")]
+//! - MEMORY-1: a block is owned by exactly one user, magazine or caller at a time.
+//! - MEMORY-2: blocks of a class were allocated with the layout of that class, others with their own.
+//! - MEMORY-3: a place owns the magazine it points to; nothing that is called while that is borrowed comes to the place.
+#![expect(unsafe_code, reason = "raw allocations; see MEMORY-1 to MEMORY-3")]
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -76,7 +76,7 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
 /// Gives the memory up.
 ///
 /// # Safety
-/// It is of [`allocate`] with this layout, and the caller owns it (B1).
+/// It is of [`allocate`] with this layout, and the caller owns it (MEMORY-1).
 #[inline]
 pub(crate) unsafe fn free(block: NonNull<()>, layout: Layout) {
     let is_kept = class_of(layout).is_some_and(|class| KEEPS && keep(class, block));
@@ -100,7 +100,7 @@ pub(crate) fn room<T>() -> NonNull<T> {
 pub(crate) unsafe fn take_out<T>(value: NonNull<T>) -> T {
     // SAFETY: a value that is the caller's alone; it is not used in its old place again.
     let taken = unsafe { value.read() };
-    // SAFETY: (B1) `room` allocated it with this layout.
+    // SAFETY: (MEMORY-1) `room` allocated it with this layout.
     unsafe { free(value.cast(), Layout::new::<T>()) };
     taken
 }
@@ -114,7 +114,7 @@ pub(crate) unsafe fn discard<T>(value: NonNull<T>) {
     struct Memory<T>(NonNull<T>);
     impl<T> Drop for Memory<T> {
         fn drop(&mut self) {
-            // SAFETY: (B1) `room` allocated it with this layout, and its value is gone.
+            // SAFETY: (MEMORY-1) `room` allocated it with this layout, and its value is gone.
             unsafe { free(self.0.cast(), Layout::new::<T>()) };
         }
     }
@@ -138,7 +138,7 @@ fn from_allocator(layout: Layout) -> NonNull<()> {
 }
 
 /// # Safety
-/// The block is of [`allocate`] with this layout (B2), and is the caller's (B1).
+/// The block is of [`allocate`] with this layout (MEMORY-2), and is the caller's (MEMORY-1).
 #[cold]
 #[inline(never)]
 unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
@@ -191,7 +191,7 @@ impl Magazine {
     /// Gives its blocks to the allocator.
     fn give_back(mut self, class: usize) {
         while let Some(block) = self.pop() {
-            // SAFETY: (B1, B2) a block of this class, which was the magazine's.
+            // SAFETY: (MEMORY-1, MEMORY-2) a block of this class, which was the magazine's.
             unsafe { to_allocator(block, layout_of(class)) };
         }
     }
@@ -205,7 +205,7 @@ impl Magazine {
     }
 }
 
-// SAFETY: (B1) whoever has the magazine owns its blocks, which nobody reads or writes.
+// SAFETY: (MEMORY-1) whoever has the magazine owns its blocks, which nobody reads or writes.
 unsafe impl Send for Magazine {}
 
 /// Where one thread has a magazine.
@@ -219,14 +219,14 @@ impl Place {
     /// With the magazine that is there, if one is.
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Magazine) -> R) -> Option<R> {
-        // SAFETY: (B3) the place's own, borrowed meanwhile.
+        // SAFETY: (MEMORY-3) the place's own, borrowed meanwhile.
         self.0.get().map(|mut there| f(unsafe { there.as_mut() }))
     }
 
     fn replace(&self, magazine: Option<Box<Magazine>>) -> Option<Box<Magazine>> {
         let magazine = magazine.map(|magazine| NonNull::from(Box::leak(magazine)));
         let before = self.0.replace(magazine)?;
-        // SAFETY: (B3) of a box that was leaked here, and no more the place's.
+        // SAFETY: (MEMORY-3) of a box that was leaked here, and no more the place's.
         Some(unsafe { Box::from_raw(before.as_ptr()) })
     }
 

@@ -4,12 +4,12 @@
 //! a function before it.
 //!
 //! # Invariants
-//! - D1: bit 0 of the pointer is clear for a core, of which the address is one of the senders, and
+//! - ADDRESS-1: bit 0 of the pointer is clear for a core, of which the address is one of the senders, and
 //!   set for a box with the way to one, which the address owns and is a sender of as well.
 
 #![expect(
     unsafe_code,
-    reason = "counted pointers to the actor's core; see D1 and A2 in cell.rs"
+    reason = "counted pointers to the actor's core; see ADDRESS-1 and CELL-2 in cell.rs"
 )]
 
 use std::fmt;
@@ -39,7 +39,7 @@ pub struct Address<M> {
 
 const MAPPED: usize = 1;
 
-// SAFETY: (A2) the core is shared by counting, and made for use from any thread; so is a map.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread; so is a map.
 unsafe impl<M: Send> Send for Address<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Address<M> {}
@@ -50,7 +50,7 @@ impl<M> RefUnwindSafe for Address<M> {}
 
 impl<M> Address<M> {
     /// # Safety
-    /// (A1) The pointer is good for the whole cell; the caller gives an address of its own (one of the senders
+    /// (CELL-1) The pointer is good for the whole cell; the caller gives an address of its own (one of the senders
     /// that the mailbox counts) away.
     pub(super) unsafe fn from_core(core: NonNull<Core<M>>) -> Self {
         Address { lead: core }
@@ -75,7 +75,7 @@ impl<M> Address<M> {
     /// The actor's own, whether its mailbox is open or closed; called by the actor.
     pub(super) fn own(core: At<'_, M>) -> Self {
         core.revive_sender(true);
-        // SAFETY: (A1) as of any `At`; the address that was counted just now.
+        // SAFETY: (CELL-1) as of any `At`; the address that was counted just now.
         unsafe { Address::from_core(core.pointer()) }
     }
 
@@ -88,9 +88,9 @@ impl<M> Address<M> {
 
     pub(super) fn lead(&self) -> Lead<'_, M> {
         match self.map_box() {
-            // SAFETY: (D1, A2) all addresses hold a reference together.
+            // SAFETY: (ADDRESS-1, CELL-2) all addresses hold a reference together.
             None => Lead::Actor(unsafe { At::new(self.lead) }),
-            // SAFETY: (D1) the box is ours.
+            // SAFETY: (ADDRESS-1) the box is ours.
             Some(map) => Lead::Map(unsafe { map.as_ref() }),
         }
     }
@@ -305,7 +305,7 @@ impl<M> Address<M> {
     {
         let places = mapped(self.lead(), map);
         self.lead().live().add_sender();
-        // SAFETY: (D1) the address that was counted just now, of the actor behind.
+        // SAFETY: (ADDRESS-1) the address that was counted just now, of the actor behind.
         unsafe { Address::from_lead(Lead::Map(&places)) }
     }
 }
@@ -314,7 +314,7 @@ impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
         let lead = self.lead();
         lead.live().add_sender();
-        // SAFETY: (D1) the address that was counted just now, of the same actor.
+        // SAFETY: (ADDRESS-1) the address that was counted just now, of the same actor.
         unsafe { Address::from_lead(lead) }
     }
 }
@@ -322,12 +322,12 @@ impl<M> Clone for Address<M> {
 impl<M> Drop for Address<M> {
     fn drop(&mut self) {
         match self.map_box() {
-            // SAFETY: (D1, A2) this address's count, and its part of the common reference, are given up.
+            // SAFETY: (ADDRESS-1, CELL-2) this address's count, and its part of the common reference, are given up.
             None => unsafe { At::new(self.lead).remove_sender() },
             Some(map) => {
-                // SAFETY: (D1) the box is ours, made in `from_lead`; it holds the actor.
+                // SAFETY: (ADDRESS-1) the box is ours, made in `from_lead`; it holds the actor.
                 let map = unsafe { Box::from_raw(map.as_ptr()) };
-                // SAFETY: (D1) this address's count is given up.
+                // SAFETY: (ADDRESS-1) this address's count is given up.
                 unsafe { map.root().remove_sender() };
             }
         }

@@ -5,16 +5,16 @@
 //! `refs`; all addresses together count once.
 //!
 //! # Invariants
-//! - A1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
+//! - CELL-1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
 //!   offset in it whatever the types are (`repr(C)`). No such pointer is made from a reference to a part.
-//! - A2: whoever holds a reference may use the core; the last one frees the cell.
-//! - A3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
+//! - CELL-2: whoever holds a reference may use the core; the last one frees the cell.
+//! - CELL-3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
 //!   `end` the one who takes or drops the result has.
-//! - A4: a cell that has not ended holds a reference of its own, given up as the last step of its
+//! - CELL-4: a cell that has not ended holds a reference of its own, given up as the last step of its
 //!   end. So a runnable needs none.
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see A1 to A4"
+    reason = "one allocation seen through several types; see CELL-1 to CELL-4"
 )]
 
 #[cfg(all(test, greenroom_loom))]
@@ -69,15 +69,15 @@ where
     Fut: Future + 'static,
 {
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Stage::Waiting(parts));
-    // SAFETY: (A2) ours until it is scheduled.
+    // SAFETY: (CELL-2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
-    // SAFETY: (A1) as above.
+    // SAFETY: (CELL-1) as above.
     let header = unsafe { Core::<M>::header_of(raw.cast()) };
     if !cell.executor.enter(header) {
         // SAFETY: it was put there just now and nobody else has seen it.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
-    // SAFETY: (R1) a new cell is scheduled, this is its runnable; (R3, A4) it has not ended.
+    // SAFETY: (RUNNABLE-1) a new cell is scheduled, this is its runnable; (RUNNABLE-3, CELL-4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
     // The references that go to the caller keep the cell meanwhile, however soon it ends.
     cell.executor.schedule(runnable, false);
@@ -95,10 +95,10 @@ where
     drop_refused(actor);
     let stage = Stage::Ended(Err(Fault::NotStarted));
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, stage);
-    // SAFETY: (A2) ours, as nobody else has seen it.
+    // SAFETY: (CELL-2) ours, as nobody else has seen it.
     let core = unsafe { &raw.as_ref().core };
     core.mailbox.end();
-    // It has ended, so it holds no reference of its own (A4).
+    // It has ended, so it holds no reference of its own (CELL-4).
     core.header.refs.store(2, Ordering::Relaxed);
     raw.cast()
 }
@@ -134,7 +134,7 @@ where
         discard: Self::discard,
         schedule: Self::schedule,
         wake: Self::wake,
-        // SAFETY: (A1) and the caller's reference.
+        // SAFETY: (CELL-1) and the caller's reference.
         stop: |cell| unsafe { Self::at(cell) }.close(),
         // SAFETY: as above.
         cancel: |cell| unsafe { Self::at(cell) }.doom(Doom::Cancelled),
@@ -167,7 +167,7 @@ where
     /// The cell whose header this is.
     ///
     /// # Safety
-    /// (A1) It is the header of a cell with this table.
+    /// (CELL-1) It is the header of a cell with this table.
     unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
         // SAFETY: the caller's duty.
         unsafe { Core::<M>::of(header) }.cast()
@@ -204,18 +204,18 @@ where
     /// # Safety
     /// As [`VTable::run`].
     unsafe fn run(header: NonNull<Header>) {
-        // SAFETY: (A1, A4) the cell has not ended.
+        // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
         let dooms = run::dooms();
         if let Some(doom) = core.mailbox.begin() {
-            // SAFETY: (A3) this is the run.
+            // SAFETY: (CELL-3) this is the run.
             return unsafe { Self::end(header, Err(cell.fault(doom))) };
         }
         let waker = core.waker();
         let poll = || {
             cell.stage.with_mut(|stage| {
                 let mut cx = std::task::Context::from_waker(&waker);
-                // SAFETY: (A3) this is the run; (S1) the cell is never moved.
+                // SAFETY: (CELL-3) this is the run; (LIFECYCLE-1) the cell is never moved.
                 unsafe {
                     (*stage).poll(
                         |(actor, begin)| begin(actor, Context::new(core)),
@@ -226,7 +226,7 @@ where
             })
         };
         let (reader, mut batch) = (cell.reader_pointer(), cell.executor.batch());
-        // SAFETY: (A3) this is the run.
+        // SAFETY: (CELL-3) this is the run.
         let quota = cell.stage.with_mut(|stage| unsafe { (*stage).quota() });
         let (mut more, mut begun) = (0, Instant::ZERO);
         if quota.is_known() {
@@ -234,30 +234,30 @@ where
         }
         // What is traced is told of each message, so each is looked at.
         let dooms = (!core.header.is_traced()).then_some(dooms);
-        // SAFETY: (U3) it is this cell's; (A4) the cell does not end before it was polled.
+        // SAFETY: (RUN-3) it is this cell's; (CELL-4) the cell does not end before it was polled.
         let (polled, notes) =
             unsafe { Run::of_actor(as_run(header), reader, (batch, more), dooms).during(poll) };
         if notes & run::SPENT != 0 {
-            // SAFETY: (A3) this is the run.
+            // SAFETY: (CELL-3) this is the run.
             unsafe { cell.learn(quota, batch, begun) };
         }
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
-            // SAFETY: (A3) this is the run.
+            // SAFETY: (CELL-3) this is the run.
             Poll::Ready(result) => unsafe { Self::end(header, result) },
             Poll::Pending => match core.mailbox.rest(receiving, woken) {
                 Rest::Asleep => {}
                 Rest::Again => {
-                    // SAFETY: (O1 in executor.rs) a copy that is not dropped: another thread may free the
+                    // SAFETY: (EXECUTOR-1 in executor.rs) a copy that is not dropped: another thread may free the
                     // cell before `schedule` returns.
                     let executor =
                         ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });
-                    // SAFETY: (R1) it was made scheduled again; (R3, A4) it has not ended.
+                    // SAFETY: (RUNNABLE-1) it was made scheduled again; (RUNNABLE-3, CELL-4) it has not ended.
                     executor.schedule(unsafe { Runnable::from_cell(header) }, true);
                 }
                 Rest::Drop => {
                     let doom = core.mailbox.doom_of().unwrap_or(Doom::Cancelled);
-                    // SAFETY: (A3) this is the run.
+                    // SAFETY: (CELL-3) this is the run.
                     unsafe { Self::end(header, Err(cell.fault(doom))) };
                 }
             },
@@ -280,7 +280,7 @@ where
     /// Leaves to the next turn how many messages it may handle, after one that handled a batch of its own.
     ///
     /// # Safety
-    /// (A3) Called by the run.
+    /// (CELL-3) Called by the run.
     #[cold]
     #[inline(never)]
     unsafe fn learn(&self, quota: Quota, batch: u32, begun: Instant) {
@@ -300,11 +300,11 @@ where
     /// # Safety
     /// As [`VTable::discard`].
     unsafe fn discard(header: NonNull<Header>) {
-        // SAFETY: (A1, A4) the cell has not ended.
+        // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let cell = unsafe { Self::of(header).as_ref() };
         let executor = cell.executor.clone();
         let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
-        // SAFETY: (A3) in place of a run.
+        // SAFETY: (CELL-3) in place of a run.
         unsafe { Self::end(header, Err(cell.fault(doom))) };
         executor.discarded();
     }
@@ -317,9 +317,9 @@ where
         if run::note(as_run(header), run::WOKEN) {
             return;
         }
-        // SAFETY: (A1) and the caller's reference.
+        // SAFETY: (CELL-1) and the caller's reference.
         if let Wake::Actor = unsafe { Self::at(header) }.mailbox.wake() {
-            // SAFETY: (A2) the caller's reference; the cell was made scheduled just now.
+            // SAFETY: (CELL-2) the caller's reference; the cell was made scheduled just now.
             unsafe { Self::schedule(header) };
         }
     }
@@ -327,7 +327,7 @@ where
     /// # Safety
     /// As [`VTable::schedule`].
     unsafe fn schedule(header: NonNull<Header>) {
-        // SAFETY: (A2) the caller's reference; (R1) the cell was made scheduled by it.
+        // SAFETY: (CELL-2) the caller's reference; (RUNNABLE-1) the cell was made scheduled by it.
         unsafe {
             let cell = Self::of(header).as_ref();
             cell.executor.schedule(Runnable::from_cell(header), false);
@@ -336,7 +336,7 @@ where
 
     /// Why the actor has no result.
     fn fault(&self, doom: Doom) -> Fault {
-        // SAFETY: (A3) called by the run.
+        // SAFETY: (CELL-3) called by the run.
         let begun = self.stage.with_mut(|stage| unsafe { (*stage).has_begun() });
         match doom {
             _ if !begun && self.executor.is_closing() => Fault::NotStarted,
@@ -356,17 +356,17 @@ where
     /// The end of the actor: its state is dropped on this thread, its result kept or reported.
     ///
     /// # Safety
-    /// (A1, A4) It is the header of a cell with this table that has not ended; (A3) called by the run, as its
+    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended; (CELL-3) called by the run, as its
     /// last step.
     unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
-        // SAFETY: (A4) the cell's own reference is given up in the last line.
+        // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
         let executor = &cell.executor;
         // One that panicked was told of, and dropped, while that unwound.
         if !matches!(result, Err(Fault::Panicked(_))) {
             cell.completed();
         }
-        // SAFETY: (A3) called by the run.
+        // SAFETY: (CELL-3) called by the run.
         cell.stage.with_mut(|stage| unsafe { (*stage).clear() });
         core.close();
         core.mailbox.refuse_line();
@@ -379,27 +379,27 @@ where
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {
             executor.cancelled();
         }
-        // SAFETY: (A3) as above.
+        // SAFETY: (CELL-3) as above.
         cell.stage
             .with_mut(|stage| unsafe { (*stage).keep(result) });
         executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
-            // SAFETY: (A3) ended, and nobody else will ask.
+            // SAFETY: (CELL-3) ended, and nobody else will ask.
             unsafe { Self::drop_result(header) };
         }
         if let Some(waiters) = waiters {
             waiters.wake_all();
         }
         messages.clear();
-        // SAFETY: (A4) the cell's own reference, given up last.
+        // SAFETY: (CELL-4) the cell's own reference, given up last.
         unsafe { Self::release(header) };
     }
 
     /// # Safety
     /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
     unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
-        // SAFETY: (A2) the caller's reference; (A3) it alone asks for the result.
+        // SAFETY: (CELL-2) the caller's reference; (CELL-3) it alone asks for the result.
         unsafe {
             let cell = Self::of(header).as_ref();
             let result = cell.stage.with_mut(|stage| (*stage).take_result());
@@ -410,7 +410,7 @@ where
     /// # Safety
     /// As [`VTable::delivery`].
     unsafe fn delivery(header: NonNull<Header>, deed: Deed) -> Delivery {
-        // SAFETY: (A1) and the caller's reference.
+        // SAFETY: (CELL-1) and the caller's reference.
         let to = Held::from(unsafe { Self::at(header) });
         match deed {
             Deed::Message(message) => {
@@ -427,7 +427,7 @@ where
     /// # Safety
     /// As [`VTable::report`].
     unsafe fn report(header: NonNull<Header>, fault: &Fault) {
-        // SAFETY: (A1) and the caller's reference.
+        // SAFETY: (CELL-1) and the caller's reference.
         unsafe { Self::of(header).as_ref() }.report_to_home(fault, true);
     }
 
@@ -447,7 +447,7 @@ where
     unsafe fn drop_result(header: NonNull<Header>) {
         // SAFETY: as in `take_result`.
         let cell = unsafe { Self::of(header).as_ref() };
-        // SAFETY: (A3) as in `take_result`.
+        // SAFETY: (CELL-3) as in `take_result`.
         let result = cell
             .stage
             .with_mut(|stage| unsafe { (*stage).take_result() });
@@ -460,7 +460,7 @@ where
     /// # Safety
     /// As [`VTable::release`].
     unsafe fn release(header: NonNull<Header>) {
-        // SAFETY: (A2) the caller's reference.
+        // SAFETY: (CELL-2) the caller's reference.
         let refs = unsafe { &header.as_ref().refs };
         let order = if mutant("cell_released_relaxed") {
             Ordering::Relaxed
@@ -473,7 +473,7 @@ where
             if !mutant("cell_freed_without_fence") {
                 acquire(|order| refs.load(order));
             }
-            // SAFETY: (A2) the last one; it is of `room`, in `put`.
+            // SAFETY: (CELL-2) the last one; it is of `room`, in `put`.
             unsafe { blocks::discard(Self::of(header)) };
         }
     }

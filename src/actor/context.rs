@@ -4,10 +4,10 @@
 //! reading end alone: dropping it closes the mailbox and drops what was not read.
 //!
 //! # Invariants
-//! - C1: an actor has one context at most, and nothing else touches the reader of its cell.
+//! - CONTEXT-1: an actor has one context at most, and nothing else touches the reader of its cell.
 #![expect(
     unsafe_code,
-    reason = "a context is as `Send` as its messages, and has a part of the cell to itself; see C1"
+    reason = "a context is as `Send` as its messages, and has a part of the cell to itself; see CONTEXT-1"
 )]
 
 use std::fmt;
@@ -65,7 +65,7 @@ unsafe impl<M: Send> Send for Context<M> {}
 unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
-    /// (C1) Made once for a core.
+    /// (CONTEXT-1) Made once for a core.
     pub(super) fn new(core: At<'_, M>) -> Self {
         Context {
             core: Held::from(core),
@@ -75,7 +75,7 @@ impl<M> Context<M> {
     /// The front of the cell, and the part of it that is this context's alone.
     pub(super) fn parts(&mut self) -> (At<'_, M>, &mut Reader<M>) {
         let core = self.core.at();
-        // SAFETY: (C1) this is the one context, and borrowed for as long as the reader is.
+        // SAFETY: (CONTEXT-1) this is the one context, and borrowed for as long as the reader is.
         let reader = unsafe { reader_of(core).as_ref() };
         // SAFETY: as above.
         (core, reader.with_mut(|reader| unsafe { &mut *reader }))
@@ -86,9 +86,9 @@ impl<M> Context<M> {
     fn in_run<R>(&mut self, f: impl FnOnce(At<'_, M>, &mut Reader<M>, &Run) -> R) -> Option<R> {
         let core = self.core.at();
         run::with_own(core.as_run(), |run| {
-            // SAFETY: (U3) what this run reads from is the reader of this cell, and so of this type.
+            // SAFETY: (RUN-3) what this run reads from is the reader of this cell, and so of this type.
             let reader = unsafe { run.reader().cast::<UnsafeCell<Reader<M>>>().as_ref() };
-            // SAFETY: (C1) this is the one context, and borrowed meanwhile.
+            // SAFETY: (CONTEXT-1) this is the one context, and borrowed meanwhile.
             reader.with_mut(|reader| f(core, unsafe { &mut *reader }, run))
         })
     }
@@ -299,7 +299,7 @@ impl<M> Stream for Context<M> {
 #[inline]
 fn reader_of<M>(core: At<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
     let reader = run::reader_of(core.as_run()).unwrap_or_else(|| {
-        // SAFETY: (A2) a reference is held; the context calls.
+        // SAFETY: (CELL-2) a reference is held; the context calls.
         unsafe { (core.header.vtable.reader)(core.header()) }
     });
     reader.cast()

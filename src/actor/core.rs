@@ -4,7 +4,7 @@
 //! the header's table. The invariants are those of [`cell`](super::cell).
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see A1 to A4 in cell.rs"
+    reason = "one allocation seen through several types; see CELL-1 to CELL-4 in cell.rs"
 )]
 
 use std::marker::PhantomData;
@@ -43,7 +43,7 @@ impl<M> Core<M> {
         let label = Label::new(id::next(), options.priority, traced);
         Core {
             mailbox: Mailbox::new(options.capacity, options.name),
-            // The addresses, the handle, and the cell's own (A4).
+            // The addresses, the handle, and the cell's own (CELL-4).
             header: Header::new(vtable, label, 3),
         }
     }
@@ -51,9 +51,9 @@ impl<M> Core<M> {
     /// The core whose header this is.
     ///
     /// # Safety
-    /// (A1) It is the header of a cell of an actor with such messages.
+    /// (CELL-1) It is the header of a cell of an actor with such messages.
     pub(super) unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
-        // SAFETY: (A1) the header is that far in it.
+        // SAFETY: (CELL-1) the header is that far in it.
         unsafe { header.byte_sub(offset_of!(Self, header)).cast() }
     }
 
@@ -62,7 +62,7 @@ impl<M> Core<M> {
     /// # Safety
     /// It is alive.
     pub(super) unsafe fn header_of(core: NonNull<Self>) -> NonNull<Header> {
-        // SAFETY: (A1) as above.
+        // SAFETY: (CELL-1) as above.
         unsafe { core.byte_add(offset_of!(Self, header)).cast() }
     }
 
@@ -71,7 +71,7 @@ impl<M> Core<M> {
     /// # Safety
     /// The reference is the caller's, who does not use `core` afterwards.
     pub(super) unsafe fn release(core: NonNull<Core<M>>) {
-        // SAFETY: (A1, A2) held until here.
+        // SAFETY: (CELL-1, CELL-2) held until here.
         unsafe { (core.as_ref().header.vtable.release)(Self::header_of(core)) };
     }
 
@@ -116,7 +116,7 @@ impl<M> Core<M> {
 /// A core that is held meanwhile, by a pointer that is good for the whole cell.
 ///
 /// What reaches behind the core goes by way of this, and takes it by value: a reference to the core is good for
-/// the core alone (A1), and no function may free what it was given a reference to.
+/// the core alone (CELL-1), and no function may free what it was given a reference to.
 pub(super) struct At<'a, M> {
     core: NonNull<Core<M>>,
     _held: PhantomData<&'a Core<M>>,
@@ -138,14 +138,14 @@ impl<M> Deref for At<'_, M> {
     }
 }
 
-// SAFETY: (A2) the core is shared by counting, and made for use from any thread.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Send for At<'_, M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for At<'_, M> {}
 
 impl<'a, M> At<'a, M> {
     /// # Safety
-    /// (A1) The pointer is good for the whole cell; (A2) a reference is held for as long as `'a`.
+    /// (CELL-1) The pointer is good for the whole cell; (CELL-2) a reference is held for as long as `'a`.
     pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
         At {
             core,
@@ -158,12 +158,12 @@ impl<'a, M> At<'a, M> {
     }
 
     pub(super) fn core(self) -> &'a Core<M> {
-        // SAFETY: (A2) by the promise in `new`.
+        // SAFETY: (CELL-2) by the promise in `new`.
         unsafe { self.core.as_ref() }
     }
 
     pub(super) fn header(self) -> NonNull<Header> {
-        // SAFETY: (A2) as above.
+        // SAFETY: (CELL-2) as above.
         unsafe { Core::header_of(self.core) }
     }
 
@@ -203,7 +203,7 @@ impl<'a, M> At<'a, M> {
     pub(super) fn pass_on(self, wake: Wake) {
         match wake {
             Wake::Nobody => {}
-            // SAFETY: scheduled just now; (A2) a reference is held.
+            // SAFETY: scheduled just now; (CELL-2) a reference is held.
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.header()) },
             Wake::Foreign(waker) => wake_foreign(waker),
             Wake::Both(waker) => self.wake_both(waker),
@@ -228,7 +228,7 @@ impl<'a, M> At<'a, M> {
     /// Tells the executor what becomes of a message, if it wants to know.
     pub(super) fn trace(self, event: impl FnOnce() -> MessageEvent) {
         if self.header.is_traced() {
-            // SAFETY: (A2) a reference is held.
+            // SAFETY: (CELL-2) a reference is held.
             unsafe { (self.header.vtable.trace)(self.header(), event()) };
         }
     }
@@ -256,7 +256,7 @@ impl<'a, M> At<'a, M> {
 
     /// The process that has the threads of its executor.
     pub(super) fn process(self) -> Process {
-        // SAFETY: (A2) a reference is held.
+        // SAFETY: (CELL-2) a reference is held.
         Process::of(|| unsafe { (self.header.vtable.process)(self.header()) })
     }
 
@@ -303,7 +303,7 @@ impl<'a, M> At<'a, M> {
     /// The actor has ended, its result is of this type, and the caller alone may ask for it, once.
     pub(super) unsafe fn take_result<T>(self) -> Result<T, Fault> {
         let mut result: Option<Result<T, Fault>> = None;
-        // SAFETY: (A3) the caller's duty.
+        // SAFETY: (CELL-3) the caller's duty.
         unsafe { (self.header.vtable.take_result)(self.header(), (&raw mut result).cast()) };
         result.expect("the result is kept for the one who may ask")
     }
@@ -311,21 +311,21 @@ impl<'a, M> At<'a, M> {
     /// # Safety
     /// As in `take_result`.
     pub(super) unsafe fn drop_result(self) {
-        // SAFETY: (A3) the caller's duty.
+        // SAFETY: (CELL-3) the caller's duty.
         unsafe { (self.header.vtable.drop_result)(self.header()) };
     }
 
     /// Tells the executor of messages that were accepted and are not handled.
     pub(super) fn undelivered(self, messages: usize) {
         if messages > 0 {
-            // SAFETY: (A2) a reference is held.
+            // SAFETY: (CELL-2) a reference is held.
             unsafe { (self.header.vtable.undelivered)(self.header(), messages) };
         }
     }
 
     /// Tells the executor of a panic beside the future of the actor, which goes on.
     pub(super) fn report(self, panic: Panic) {
-        // SAFETY: (A2) a reference is held.
+        // SAFETY: (CELL-2) a reference is held.
         unsafe { (self.header.vtable.report)(self.header(), &Fault::Panicked(panic)) };
     }
 
@@ -361,14 +361,14 @@ impl<'a, M> At<'a, M> {
             if self.process().is_current() {
                 self.pass_on(self.mailbox.abandon());
             }
-            // SAFETY: (A2) the addresses' common reference is given up.
+            // SAFETY: (CELL-2) the addresses' common reference is given up.
             unsafe { Core::release(self.core) };
         }
     }
 
     /// The actor's waker without a reference of its own, for use while the cell is held.
     pub(super) fn waker(self) -> ManuallyDrop<Waker> {
-        // SAFETY: (A2) it is used while the cell is held, and never dropped.
+        // SAFETY: (CELL-2) it is used while the cell is held, and never dropped.
         unsafe { Header::waker(self.header()) }
     }
 }
@@ -379,7 +379,7 @@ impl<'a, M> At<'a, M> {
 #[repr(transparent)]
 pub(super) struct Held<M>(NonNull<Core<M>>);
 
-// SAFETY: (A2) the core is shared by counting, and made for use from any thread.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Send for Held<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Held<M> {}
@@ -390,13 +390,13 @@ impl<M> RefUnwindSafe for Held<M> {}
 
 impl<M> Held<M> {
     /// # Safety
-    /// The pointer is good for the whole cell (A1), and the caller has a reference, which this takes over.
+    /// The pointer is good for the whole cell (CELL-1), and the caller has a reference, which this takes over.
     pub(super) unsafe fn from_raw(core: NonNull<Core<M>>) -> Self {
         Held(core)
     }
 
     pub(super) fn at(&self) -> At<'_, M> {
-        // SAFETY: (A2) this holds a reference.
+        // SAFETY: (CELL-2) this holds a reference.
         unsafe { At::new(self.0) }
     }
 }
@@ -424,7 +424,7 @@ impl<M> Deref for Held<M> {
 
 impl<M> Drop for Held<M> {
     fn drop(&mut self) {
-        // SAFETY: (A2) the reference is given up.
+        // SAFETY: (CELL-2) the reference is given up.
         unsafe { Core::release(self.0) };
     }
 }

@@ -6,7 +6,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "messages without their type; see A1 and A2 in cell.rs"
+    reason = "messages without their type; see CELL-1 and CELL-2 in cell.rs"
 )]
 
 use std::mem::ManuallyDrop;
@@ -190,7 +190,7 @@ impl<M> At<'_, M> {
     fn defer(self, message: M) {
         let info = self.message_info(&message);
         let mut message = ManuallyDrop::new(message);
-        // SAFETY: (A2) a reference is held; the message is of the cell's type, and given away.
+        // SAFETY: (CELL-2) a reference is held; the message is of the cell's type, and given away.
         let deliver = unsafe {
             let message = Deed::Message(NonNull::from(&mut message).cast());
             (self.header.vtable.delivery)(self.header(), message)
@@ -208,7 +208,7 @@ impl<M> At<'_, M> {
         if !is_pending() {
             return false;
         }
-        // SAFETY: (A2) a reference is held; the address is given away.
+        // SAFETY: (CELL-2) a reference is held; the address is given away.
         let leave = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Leave) };
         let _ = current::simulated(|simulation, inner| simulation.defer_leave(inner, leave));
         true
@@ -219,7 +219,7 @@ impl<M> At<'_, M> {
         if !self.is_deferred() {
             return self.close();
         }
-        // SAFETY: (A2) a reference is held.
+        // SAFETY: (CELL-2) a reference is held.
         let close = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Close) };
         let _ = current::simulated(|simulation, inner| {
             simulation.defer_close(inner, self.header.id(), close);

@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "a counted pointer to the actor's core; see A2 and A3 in cell.rs"
+    reason = "a counted pointer to the actor's core; see CELL-2 and CELL-3 in cell.rs"
 )]
 
 use std::fmt;
@@ -150,7 +150,7 @@ impl<M, T> Future for Join<M, T> {
             ready!(core.mailbox.ended_made().poll(&mut this.ticket, cx, ended));
         }
         core.observe();
-        // SAFETY: (A3) ended, and this is the one right to the result, of this type.
+        // SAFETY: (CELL-3) ended, and this is the one right to the result, of this type.
         let result = unsafe { core.at().take_result() };
         this.core = None;
         Poll::Ready(result)
@@ -172,7 +172,7 @@ impl<M, T> Drop for Join<M, T> {
             ended.leave(&mut self.ticket);
         }
         if core.mailbox.unjoin() {
-            // SAFETY: (A3) ended, and nobody else can ask for the result.
+            // SAFETY: (CELL-3) ended, and nobody else can ask for the result.
             unsafe { core.at().drop_result() };
         }
     }

@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "a new cell's address and result are handed to its handle; see A2 in cell.rs"
+    reason = "a new cell's address and result are handed to its handle; see CELL-2 in cell.rs"
 )]
 
 use std::fmt::Debug;
@@ -249,7 +249,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 #[inline]
 pub(super) fn shown<M>(core: NonNull<Core<M>>, show: Option<fn(&M) -> String>) -> NonNull<Core<M>> {
     if let Some(show) = show {
-        // SAFETY: (A2) the caller has the references that come with a new cell.
+        // SAFETY: (CELL-2) the caller has the references that come with a new cell.
         unsafe { At::new(core) }.show_with(show);
     }
     core

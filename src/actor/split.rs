@@ -4,11 +4,11 @@
 //! to wake whoever polled last; to poll means to take it out and run it.
 //!
 //! # Invariants
-//! - L1: the cell is run, and its result taken or dropped, only through its one [`Split`], so
+//! - SPLIT-1: the cell is run, and its result taken or dropped, only through its one [`Split`], so
 //!   wherever that is; it may go to another thread only if the actor and its future may.
 #![expect(
     unsafe_code,
-    reason = "the cell's result is taken without a join; see L1 and A3 in cell.rs"
+    reason = "the cell's result is taken without a join; see SPLIT-1 and CELL-3 in cell.rs"
 )]
 
 use std::fmt;
@@ -102,7 +102,7 @@ pub struct Split<M, A, Fut> {
     _actor: PhantomData<(A, Fut)>,
 }
 
-// SAFETY: (L1) what is in the cell may go where this goes. The output need not be `Send`: it is made
+// SAFETY: (SPLIT-1) what is in the cell may go where this goes. The output need not be `Send`: it is made
 // and taken in one poll, and what a drop finds instead is a fault.
 unsafe impl<M: Send, A: Send, Fut: Send> Send for Split<M, A, Fut> {}
 // SAFETY: a shared `Split` gives no access.
@@ -131,7 +131,7 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
         if !core.mailbox.peek().has(Flags::ENDED) {
             return Poll::Pending;
         }
-        // SAFETY: (A3, L1) ended, and this has the one right to the result, of this type.
+        // SAFETY: (CELL-3, SPLIT-1) ended, and this has the one right to the result, of this type.
         let result = unsafe { core.at().take_result() };
         this.core = None;
         this.outside.forget_waker();
@@ -154,7 +154,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
             }
         }
         core.mailbox.unjoin();
-        // SAFETY: (A3, L1) ended, and nobody else can ask for the result.
+        // SAFETY: (CELL-3, SPLIT-1) ended, and nobody else can ask for the result.
         unsafe { core.at().drop_result() };
         self.outside.forget_waker();
     }

@@ -1,9 +1,12 @@
 //! What a cell holds in the course of its life: the actor, then its future, then its result.
 //!
 //! # Invariants
-//! - S1: once `Running`, the future is not moved until it is dropped in place.
-//! - S2: user code (the call, the poll, the drops) may panic; none of its panics gets out of here.
-#![expect(unsafe_code, reason = "the future is pinned inside the cell; see S1")]
+//! - LIFECYCLE-1: once `Running`, the future is not moved until it is dropped in place.
+//! - LIFECYCLE-2: user code (the call, the poll, the drops) may panic; none of its panics gets out of here.
+#![expect(
+    unsafe_code,
+    reason = "the future is pinned inside the cell; see LIFECYCLE-1"
+)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,7 +33,7 @@ where
     /// unwinds, after a call of `panicked`.
     ///
     /// # Safety
-    /// The stage stays where it is for the rest of its life (S1).
+    /// The stage stays where it is for the rest of its life (LIFECYCLE-1).
     pub(super) unsafe fn poll(
         &mut self,
         begin: impl FnOnce(F) -> Fut,
@@ -45,7 +48,7 @@ where
                 *stage = Stage::Running(begin(actor), Quota::WHOLE);
             }
             match stage {
-                // SAFETY: (S1) the caller's promise.
+                // SAFETY: (LIFECYCLE-1) the caller's promise.
                 Stage::Running(future, _) => unsafe { Pin::new_unchecked(future) }.poll(cx),
                 _ => unreachable!("an actor is polled only while it has a future"),
             }
@@ -82,7 +85,7 @@ where
     /// Drops what is there.
     pub(super) fn clear(&mut self) {
         let this: *mut Self = self;
-        // SAFETY: (S1) dropped in place, then overwritten without another drop, panic or not.
+        // SAFETY: (LIFECYCLE-1) dropped in place, then overwritten without another drop, panic or not.
         unsafe {
             contain(|| this.drop_in_place());
             this.write(Stage::Gone);

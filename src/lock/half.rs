@@ -4,10 +4,13 @@
 //! two that tell each other one thing pay for one exchange each, where a lock in an `Arc` takes six.
 //!
 //! # Invariants
-//! - H1: `value` is touched by the half that has moved the state from open to held; or, by whoever has it
+//! - ONESHOT-1: `value` is touched by the half that has moved the state from open to held; or, by whoever has it
 //!   to itself, if that finds the other one done.
-//! - H2: a half that is done touches nothing any more; the one that is done second frees the memory.
-#![expect(unsafe_code, reason = "one allocation with two owners; see H1 and H2")]
+//! - ONESHOT-2: a half that is done touches nothing any more; the one that is done second frees the memory.
+#![expect(
+    unsafe_code,
+    reason = "one allocation with two owners; see ONESHOT-1 and ONESHOT-2"
+)]
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -39,9 +42,9 @@ pub(crate) struct Half<T> {
     _value: PhantomData<T>,
 }
 
-// SAFETY: (H1) one half at a time reaches the value, so it is only ever sent.
+// SAFETY: (ONESHOT-1) one half at a time reaches the value, so it is only ever sent.
 unsafe impl<T: Send> Send for Half<T> {}
-// SAFETY: (H1) a half that is shared gives access only by way of the lock.
+// SAFETY: (ONESHOT-1) a half that is shared gives access only by way of the lock.
 unsafe impl<T: Send> Sync for Half<T> {}
 
 // No user code runs while the value is held, so no panic leaves it half changed.
@@ -66,7 +69,7 @@ impl<T> Half<T> {
     }
 
     fn whole(&self) -> &Whole<T> {
-        // SAFETY: (H2) this half is not done.
+        // SAFETY: (ONESHOT-2) this half is not done.
         unsafe { self.whole.as_ref() }
     }
 
@@ -106,7 +109,7 @@ impl<T> Half<T> {
     }
 
     /// # Safety
-    /// (H1) The value is this half's: it has entered.
+    /// (ONESHOT-1) The value is this half's: it has entered.
     #[inline]
     unsafe fn touch<R>(&self, section: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: by the caller's promise.
@@ -118,7 +121,7 @@ impl<T> Half<T> {
     #[inline]
     pub(crate) fn with<R>(&mut self, section: impl FnOnce(&mut T) -> R) -> R {
         let is_alone = self.enter();
-        // SAFETY: (H1) entered, and nobody shares this half.
+        // SAFETY: (ONESHOT-1) entered, and nobody shares this half.
         let result = unsafe { self.touch(section) };
         if !is_alone {
             self.leave(OPEN);
@@ -131,7 +134,7 @@ impl<T> Half<T> {
         if self.enter() && !mutant("a_shared_half_looks_without_lock") {
             return None;
         }
-        // SAFETY: (H1) entered, by an exchange.
+        // SAFETY: (ONESHOT-1) entered, by an exchange.
         let result = unsafe { self.touch(section) };
         self.leave(OPEN);
         Some(result)
@@ -143,12 +146,12 @@ impl<T> Half<T> {
     pub(crate) fn finish<R>(self, section: impl FnOnce(&mut T) -> R) -> R {
         let this = ManuallyDrop::new(self);
         let is_alone = this.enter();
-        // SAFETY: (H1) entered, and nobody shares what is given up.
+        // SAFETY: (ONESHOT-1) entered, and nobody shares what is given up.
         let result = unsafe { this.touch(section) };
         if !is_alone {
             this.leave(DONE);
         } else if !mutant("the_last_half_frees_nothing") {
-            // SAFETY: (H2) the second that is done; it is of `room`.
+            // SAFETY: (ONESHOT-2) the second that is done; it is of `room`.
             unsafe { blocks::discard(this.whole) };
         }
         result

@@ -3,8 +3,8 @@
 //! It is behind one pointer, and once made stays until the mailbox is gone.
 //!
 //! # Invariants
-//! - N1: `rare` is touched only under the lock of the mailbox, `beside` is only ever shared.
-#![expect(unsafe_code, reason = "two halves with different rights; see N1")]
+//! - EXTRAS-1: `rare` is touched only under the lock of the mailbox, `beside` is only ever shared.
+#![expect(unsafe_code, reason = "two halves with different rights; see EXTRAS-1")]
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -85,7 +85,7 @@ impl<M> Own<M> {
 impl<M> Own<M> {
     /// Returns the mailbox's part.
     pub(super) fn rare(&mut self) -> &mut Rare<M> {
-        // SAFETY: (N1) whoever has the box to itself has the lock.
+        // SAFETY: (EXTRAS-1) whoever has the box to itself has the lock.
         unsafe { &mut (*self.0.as_ptr()).rare }
     }
 
@@ -100,7 +100,7 @@ impl<M> Annex<M> {
     /// # Safety
     /// The mailbox to which the annex belongs is there for as long as `'a`.
     pub(super) unsafe fn beside<'a>(annex: NonNull<Self>) -> &'a Beside {
-        // SAFETY: by the caller's promise it is not freed; (N1) this part is only shared.
+        // SAFETY: by the caller's promise it is not freed; (EXTRAS-1) this part is only shared.
         unsafe { &(*annex.as_ptr()).beside }
     }
 }

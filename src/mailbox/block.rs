@@ -3,9 +3,12 @@
 //! What a burst took is given back as it is read. Blocks are never built on the stack.
 //!
 //! # Invariants
-//! - B1: a block is owned by exactly one queue or batch.
-//! - B2: `class` tells the layout that the block was allocated with.
-#![expect(unsafe_code, reason = "raw memory with a header; see B1 and B2")]
+//! - BLOCK-1: a block is owned by exactly one queue or batch.
+//! - BLOCK-2: `class` tells the layout that the block was allocated with.
+#![expect(
+    unsafe_code,
+    reason = "raw memory with a header; see BLOCK-1 and BLOCK-2"
+)]
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -87,7 +90,7 @@ impl<M> Block<M> {
             class,
             _messages: PhantomData::<M>,
         };
-        // SAFETY: (B1) fresh memory with room and alignment for the header.
+        // SAFETY: (BLOCK-1) fresh memory with room and alignment for the header.
         unsafe { block.write(header) };
         block
     }
@@ -95,11 +98,11 @@ impl<M> Block<M> {
     /// Gives the block up; messages still in it are forgotten.
     ///
     /// # Safety
-    /// The caller owns the block (B1).
+    /// The caller owns the block (BLOCK-1).
     pub(super) unsafe fn free(block: NonNull<Block<M>>) {
-        // SAFETY: (B1) ours, with a valid header.
+        // SAFETY: (BLOCK-1) ours, with a valid header.
         let class = unsafe { block.as_ref() }.class;
-        // SAFETY: (B1, B2) allocated with this layout.
+        // SAFETY: (BLOCK-1, BLOCK-2) allocated with this layout.
         unsafe { blocks::free(block.cast(), Self::layout(class)) };
     }
 

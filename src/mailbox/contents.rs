@@ -4,13 +4,16 @@
 //! section is a few instructions long, does not panic and calls no user code.
 //!
 //! # Invariants
-//! - M1: `shared` is touched only between `Word::lock` and `Word::unlock`.
-//! - M2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
+//! - MAILBOX-1: `shared` is touched only between `Word::lock` and `Word::unlock`.
+//! - MAILBOX-2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
 //!   that a receiver's waker is stored, `RESERVED` that places are reserved, `BOUNDED` and
 //!   `NAMED` that there is a bound and a name.
-//! - M3: a bounded queue holds at most `capacity` messages and reserved places; the line is empty
+//! - MAILBOX-3: a bounded queue holds at most `capacity` messages and reserved places; the line is empty
 //!   unless it is full.
-#![expect(unsafe_code, reason = "state behind a lock bit of our own; see M1")]
+#![expect(
+    unsafe_code,
+    reason = "state behind a lock bit of our own; see MAILBOX-1"
+)]
 
 use std::sync::Arc;
 
@@ -36,9 +39,9 @@ pub(super) struct Shared<M> {
     annex: Option<Own<M>>,
 }
 
-// SAFETY: (M1) the lock bit hands `shared` from thread to thread; messages and wakers are `Send`.
+// SAFETY: (MAILBOX-1) the lock bit hands `shared` from thread to thread; messages and wakers are `Send`.
 unsafe impl<M: Send> Send for Mailbox<M> {}
-// SAFETY: (M1) as above.
+// SAFETY: (MAILBOX-1) as above.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
 
 impl<M> Mailbox<M> {
@@ -96,7 +99,7 @@ impl<M> Mailbox<M> {
     #[inline]
     pub(super) fn lock<R>(&self, section: impl FnOnce(&mut Flags, &mut Shared<M>) -> R) -> R {
         let mut flags = self.word.lock();
-        // SAFETY: (M1) between lock and unlock.
+        // SAFETY: (MAILBOX-1) between lock and unlock.
         let result = self
             .shared
             .with_mut(|shared| section(&mut flags, unsafe { &mut *shared }));

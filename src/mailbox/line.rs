@@ -4,12 +4,12 @@
 //! room. So a sender that is never polled again holds up nobody, and nothing granted can be lost.
 //!
 //! # Invariants
-//! - W1: a place is touched only under the lock of its mailbox, but for `new` and `free`.
-//! - W2: places in the list are linked both ways and in state `Waiting`; a place that is freed is
+//! - LINE-1: a place is touched only under the lock of its mailbox, but for `new` and `free`.
+//! - LINE-2: places in the list are linked both ways and in state `Waiting`; a place that is freed is
 //!   not in the list.
 #![expect(
     unsafe_code,
-    reason = "an intrusive list under the mailbox's lock; see W1 and W2"
+    reason = "an intrusive list under the mailbox's lock; see LINE-1 and LINE-2"
 )]
 
 use std::ptr::NonNull;
@@ -34,9 +34,9 @@ pub(crate) enum State {
 /// The sender's hold on its place; it frees it.
 pub(crate) struct Ticket<M>(NonNull<Place<M>>);
 
-// SAFETY: (W1) the place is only touched under the lock; its message and waker are `Send`.
+// SAFETY: (LINE-1) the place is only touched under the lock; its message and waker are `Send`.
 unsafe impl<M: Send> Send for Ticket<M> {}
-// SAFETY: (W1) as above; a shared ticket gives no access.
+// SAFETY: (LINE-1) as above; a shared ticket gives no access.
 unsafe impl<M: Send> Sync for Ticket<M> {}
 
 /// The line itself; belongs to the mailbox.
@@ -45,7 +45,7 @@ pub(crate) struct Line<M> {
     last: Option<NonNull<Place<M>>>,
 }
 
-// SAFETY: (W1) as for `Ticket`.
+// SAFETY: (LINE-1) as for `Ticket`.
 unsafe impl<M: Send> Send for Line<M> {}
 
 impl<M> Ticket<M> {
@@ -68,7 +68,7 @@ impl<M> Ticket<M> {
 
     /// Frees the place and gives its message back, if the mailbox did not take it.
     pub(crate) fn free(self) -> Option<M> {
-        // SAFETY: (W2) the caller has left the line or was taken out of it, so the box is ours.
+        // SAFETY: (LINE-2) the caller has left the line or was taken out of it, so the box is ours.
         let place = unsafe { Box::from_raw(self.0.as_ptr()) };
         place.message
     }
@@ -88,7 +88,7 @@ impl<M> Line<M> {
 
     /// Goes to the end of the line.
     pub(crate) fn join(&mut self, ticket: &Ticket<M>) {
-        // SAFETY: (W1) under the lock; (W2) a new place is in no list yet.
+        // SAFETY: (LINE-1) under the lock; (LINE-2) a new place is in no list yet.
         unsafe {
             (*ticket.0.as_ptr()).previous = self.last;
             match self.last {
@@ -101,7 +101,7 @@ impl<M> Line<M> {
 
     /// Gives up the place, if it still waits; says how it stood.
     pub(crate) fn leave(&mut self, ticket: &Ticket<M>) -> State {
-        // SAFETY: (W1) under the lock.
+        // SAFETY: (LINE-1) under the lock.
         let state = unsafe { (*ticket.0.as_ptr()).state };
         if state == State::Waiting {
             self.unlink(ticket.0);
@@ -112,7 +112,7 @@ impl<M> Line<M> {
     /// Where the sender stands; while it waits, `waker` takes the place of the one it left, which
     /// is handed back to be dropped outside the lock.
     pub(crate) fn look(&mut self, ticket: &Ticket<M>, waker: &mut Option<Waker>) -> State {
-        // SAFETY: (W1) under the lock.
+        // SAFETY: (LINE-1) under the lock.
         let place = unsafe { &mut *ticket.0.as_ptr() };
         if place.state == State::Waiting {
             std::mem::swap(&mut place.waker, waker);
@@ -122,7 +122,7 @@ impl<M> Line<M> {
 
     /// The first one's message, to be taken; then call [`Line::settle_first`].
     pub(crate) fn first_message(&mut self) -> Option<&mut Option<M>> {
-        // SAFETY: (W1) under the lock; (W2) a place in the list is alive.
+        // SAFETY: (LINE-1) under the lock; (LINE-2) a place in the list is alive.
         self.first
             .map(|place| unsafe { &mut (*place.as_ptr()).message })
     }
@@ -131,14 +131,14 @@ impl<M> Line<M> {
     pub(crate) fn settle_first(&mut self, state: State) -> Option<Waker> {
         let first = self.first?;
         self.unlink(first);
-        // SAFETY: (W1) under the lock; its owner frees it only under or after this section.
+        // SAFETY: (LINE-1) under the lock; its owner frees it only under or after this section.
         let place = unsafe { &mut *first.as_ptr() };
         place.state = state;
         place.waker.take()
     }
 
     fn unlink(&mut self, place: NonNull<Place<M>>) {
-        // SAFETY: (W1) under the lock; (W2) neighbours are alive.
+        // SAFETY: (LINE-1) under the lock; (LINE-2) neighbours are alive.
         unsafe {
             let (previous, next) = ((*place.as_ptr()).previous, (*place.as_ptr()).next);
             match previous {

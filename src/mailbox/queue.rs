@@ -4,9 +4,12 @@
 //! its lock for the senders; the reader takes it whole, as a [`Batch`], and reads on without a lock.
 //!
 //! # Invariants
-//! - Q1: the queue owns its blocks; messages `read..written` of each are initialised, in order.
-//! - Q2: no block but the last has room, and no block is empty, except a spare handed in by `push`.
-#![expect(unsafe_code, reason = "messages lie in raw blocks; see Q1 and Q2")]
+//! - QUEUE-1: the queue owns its blocks; messages `read..written` of each are initialised, in order.
+//! - QUEUE-2: no block but the last has room, and no block is empty, except a spare handed in by `push`.
+#![expect(
+    unsafe_code,
+    reason = "messages lie in raw blocks; see QUEUE-1 and QUEUE-2"
+)]
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -21,7 +24,7 @@ pub(crate) struct Queue<M> {
     last: Option<NonNull<Block<M>>>,
 }
 
-// SAFETY: (Q1) the queue owns its messages.
+// SAFETY: (QUEUE-1) the queue owns its messages.
 unsafe impl<M: Send> Send for Queue<M> {}
 
 /// A block that a push may need, allocated outside the lock.
@@ -39,7 +42,7 @@ impl<M> Spare<M> {
 impl<M> Drop for Spare<M> {
     fn drop(&mut self) {
         if let Some(block) = self.0 {
-            // SAFETY: an unused spare is ours alone (B1).
+            // SAFETY: an unused spare is ours alone (BLOCK-1).
             unsafe { Block::free(block) };
         }
     }
@@ -56,7 +59,7 @@ impl<M> Queue<M> {
     #[must_use]
     pub(crate) fn push(&mut self, message: &mut Option<M>, spare: &mut Spare<M>) -> bool {
         let last = match self.last {
-            // SAFETY: (Q1) our block.
+            // SAFETY: (QUEUE-1) our block.
             Some(last) if unsafe { has_room(last) } => last,
             last => {
                 let Some(block) = spare.0.take() else {
@@ -65,9 +68,9 @@ impl<M> Queue<M> {
                 if let Some(last) = last
                     && !mutant("block_is_not_linked")
                 {
-                    // SAFETY: (Q1) our blocks; a new one is a ring of its own.
+                    // SAFETY: (QUEUE-1) our blocks; a new one is a ring of its own.
                     unsafe { (*block.as_ptr()).next = (*last.as_ptr()).next };
-                    // SAFETY: (Q1) as above.
+                    // SAFETY: (QUEUE-1) as above.
                     unsafe { (*last.as_ptr()).next = block };
                 }
                 self.last = Some(block);
@@ -75,7 +78,7 @@ impl<M> Queue<M> {
             }
         };
         let message = message.take().expect("a push has a message");
-        // SAFETY: (Q1, Q2) `last` is ours and has room at `written`.
+        // SAFETY: (QUEUE-1, QUEUE-2) `last` is ours and has room at `written`.
         unsafe {
             let block = &mut *last.as_ptr();
             Block::slot(last, block.written).write(message);
@@ -87,7 +90,7 @@ impl<M> Queue<M> {
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
         let last = self.last?;
-        // SAFETY: (Q1, Q2) the first block is ours and has a message.
+        // SAFETY: (QUEUE-1, QUEUE-2) the first block is ours and has a message.
         let (first, (message, emptied)) = unsafe {
             let first = last.as_ref().next;
             (first, read(first))
@@ -96,10 +99,10 @@ impl<M> Queue<M> {
             if first == last {
                 self.last = None;
             } else {
-                // SAFETY: (Q1) our blocks.
+                // SAFETY: (QUEUE-1) our blocks.
                 unsafe { (*last.as_ptr()).next = first.as_ref().next };
             }
-            // SAFETY: (B1) unlinked just now.
+            // SAFETY: (BLOCK-1) unlinked just now.
             unsafe { Block::free(first) };
         }
         Some(message)
@@ -107,7 +110,7 @@ impl<M> Queue<M> {
 
     /// How many messages there are, counted block by block.
     pub(crate) fn len(&self) -> usize {
-        // SAFETY: (Q1) our blocks, from the first of the ring to the last.
+        // SAFETY: (QUEUE-1) our blocks, from the first of the ring to the last.
         self.last
             .map_or(0, |last| unsafe { count(last.as_ref().next, last) })
     }
@@ -115,7 +118,7 @@ impl<M> Queue<M> {
     /// Takes all messages at once.
     pub(crate) fn take(&mut self) -> Batch<M> {
         let first = self.last.take().map(|mut last| {
-            // SAFETY: (Q1) our block; its own successor, it is the end of the list.
+            // SAFETY: (QUEUE-1) our block; its own successor, it is the end of the list.
             unsafe { std::mem::replace(&mut last.as_mut().next, last) }
         });
         Batch { first }
@@ -128,7 +131,7 @@ pub(crate) struct Batch<M> {
     first: Option<NonNull<Block<M>>>,
 }
 
-// SAFETY: (Q1) the batch owns its messages.
+// SAFETY: (QUEUE-1) the batch owns its messages.
 unsafe impl<M: Send> Send for Batch<M> {}
 
 impl<M> Batch<M> {
@@ -154,7 +157,7 @@ impl<M> Batch<M> {
 
     /// How many messages there are, counted block by block.
     pub(crate) fn len(&self) -> usize {
-        // SAFETY: (Q1) our blocks; the last one is its own successor.
+        // SAFETY: (QUEUE-1) our blocks; the last one is its own successor.
         self.first
             .map_or(0, |first| unsafe { count(first, NonNull::dangling()) })
     }
@@ -162,13 +165,13 @@ impl<M> Batch<M> {
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
         let first = self.first?;
-        // SAFETY: (Q1, Q2) the first block is ours and has a message.
+        // SAFETY: (QUEUE-1, QUEUE-2) the first block is ours and has a message.
         let (message, emptied) = unsafe { read(first) };
         if emptied {
-            // SAFETY: (Q1) our block.
+            // SAFETY: (QUEUE-1) our block.
             let next = unsafe { first.as_ref() }.next;
             self.first = (next != first).then_some(next);
-            // SAFETY: (B1) unlinked just now.
+            // SAFETY: (BLOCK-1) unlinked just now.
             unsafe { Block::free(first) };
         }
         Some(message)
@@ -213,7 +216,7 @@ unsafe fn count<M>(first: NonNull<Block<M>>, last: NonNull<Block<M>>) -> usize {
 /// # Safety
 /// `block` is alive, nobody else uses it, and it has a message.
 unsafe fn read<M>(block: NonNull<Block<M>>) -> (M, bool) {
-    // SAFETY: (Q1) there is a message at `read`; the caller's duty.
+    // SAFETY: (QUEUE-1) there is a message at `read`; the caller's duty.
     unsafe {
         let front = &mut *block.as_ptr();
         let message = Block::slot(block, front.read).read();

@@ -3,7 +3,7 @@
 //! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
 //!
 //! # Invariants
-//! - O1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer once its
+//! - EXECUTOR-1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer once its
 //!   runnable is given away. So until `schedule` returns, what the executor is of is kept by the thread, if none but
 //!   threads that keep it run its tasks, or else by a clone.
 
@@ -20,7 +20,7 @@ use super::runnable::Runnable;
 use crate::error::UnhandledFault;
 use crate::sync::Process;
 
-/// An executor, as its tasks see it. Clones are cheap and mean the same executor; see O1 for copies.
+/// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1 for copies.
 pub trait Executor: Clone + Send + Sync + 'static {
     /// The process that has its threads; by default it has none.
     fn process(&self) -> Process {

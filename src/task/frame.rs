@@ -4,15 +4,15 @@
 //! reached through the head's table. Whoever has a pointer counts in the word.
 //!
 //! # Invariants
-//! - F1: a pointer to the head is a pointer to the frame, and to what a runnable begins with (`repr(C)`).
-//! - F2: whoever holds a reference may use the head; the last one frees the frame. A task that has not ended
+//! - TASK-1: a pointer to the head is a pointer to the frame, and to what a runnable begins with (`repr(C)`).
+//! - TASK-2: whoever holds a reference may use the head; the last one frees the frame. A task that has not ended
 //!   holds one, so its runnable needs none.
-//! - F3: the stage and the live index are the run's, from `begin` to `rest` or `end`; after `end` what it came to
+//! - TASK-3: the stage and the live index are the run's, from `begin` to `rest` or `end`; after `end` what it came to
 //!   is the handle's, or, if there is none, the end's.
-//! - F4: the place of the waker is the end's while it is armed, otherwise the handle's; the last one's of all.
+//! - TASK-4: the place of the waker is the end's while it is armed, otherwise the handle's; the last one's of all.
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see F1 to F4"
+    reason = "one allocation seen through several types; see TASK-1 to TASK-4"
 )]
 
 #[cfg(all(test, greenroom_loom))]
@@ -78,9 +78,9 @@ where
         (&raw mut (*place).own).write(UnsafeCell::new(Own { live_index, stage }));
     }
     let head = frame.cast::<Head>();
-    // SAFETY: (F2) the handle's reference; (W1) a new word has one wake-up.
+    // SAFETY: (TASK-2) the handle's reference; (TASK-STATE-1) a new word has one wake-up.
     unsafe { (head.as_ref().table.schedule)(head) };
-    // SAFETY: (F2, F3) the reference and the right that a new task comes with, to a value of this type.
+    // SAFETY: (TASK-2, TASK-3) the reference and the right that a new task comes with, to a value of this type.
     unsafe { Handle::new(head) }
 }
 
@@ -93,9 +93,9 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
         schedule: Self::schedule,
         take: Self::take,
         forget: Self::forget,
-        // SAFETY: (F2) the last reference; it is of `room`, in `new`.
+        // SAFETY: (TASK-2) the last reference; it is of `room`, in `new`.
         free: |head| unsafe { blocks::discard(head.cast::<Self>()) },
-        // SAFETY: (F1, F2) the caller's reference.
+        // SAFETY: (TASK-1, TASK-2) the caller's reference.
         process: |head| unsafe { head.cast::<Self>().as_ref() }.executor.process(),
         // SAFETY: as above.
         looked_at: |head, has_ended| unsafe {
@@ -108,32 +108,32 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
     /// As [`Table::run`].
     unsafe fn run(head: NonNull<()>) {
         let head = head.cast::<Head>();
-        // SAFETY: (F1, F2) it has not ended.
+        // SAFETY: (TASK-1, TASK-2) it has not ended.
         let frame = unsafe { head.cast::<Self>().as_ref() };
         let word = &frame.head.word;
         if !word.begin() {
-            // SAFETY: (F3) instead of a run.
+            // SAFETY: (TASK-3) instead of a run.
             return unsafe { Self::end(head, None) };
         }
-        // SAFETY: (F2) the run is what keeps the frame.
+        // SAFETY: (TASK-2) the run is what keeps the frame.
         let waker = unsafe { head::waker(head) };
         let poll = || {
             frame.own.with_mut(|own| {
                 let poll = |own: &mut Own<Fut>| {
-                    // SAFETY: (F3) this is the run, so it is the future; a frame is never moved.
+                    // SAFETY: (TASK-3) this is the run, so it is the future; a frame is never moved.
                     let future = unsafe { Pin::new_unchecked(&mut *own.stage.future) };
                     future.poll(&mut Context::from_waker(&waker))
                 };
-                // SAFETY: (F3) as above.
+                // SAFETY: (TASK-3) as above.
                 unsafe { attempt_on(&mut *own, poll, |own| frame.drop_future(own)) }
             })
         };
-        // SAFETY: (F2) it does not end before it was polled.
+        // SAFETY: (TASK-2) it does not end before it was polled.
         let (polled, notes) = unsafe { Run::of_task(head.cast()).during(poll) };
         let mut woken = notes & run::WOKEN != 0;
         match polled {
             Ok(Poll::Pending) => {}
-            // SAFETY: (F3) this is the run.
+            // SAFETY: (TASK-3) this is the run.
             Ok(Poll::Ready(value)) => return unsafe { Self::end(head, Some(Ok(value))) },
             Err(panic) => {
                 let unheard = Unheard::new(panic, &frame.executor);
@@ -142,7 +142,7 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
             }
         }
         frame.own.with_mut(|own| {
-            // SAFETY: (F3) this is the run.
+            // SAFETY: (TASK-3) this is the run.
             let live_index = unsafe { &mut (*own).live_index };
             if live_index.is_none() {
                 *live_index = frame.executor.track(&waker);
@@ -153,14 +153,14 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
         match word.rest(woken) {
             Rest::Asleep => {}
             Rest::Again => {
-                // SAFETY: (O1 in executor.rs) a copy that is not dropped: another thread may free the frame before
+                // SAFETY: (EXECUTOR-1 in executor.rs) a copy that is not dropped: another thread may free the frame before
                 // `schedule` returns.
                 let executor =
                     ManuallyDrop::new(unsafe { std::ptr::read(&raw const frame.executor) });
-                // SAFETY: (W1) this is its runnable; (F2) it has not ended.
+                // SAFETY: (TASK-STATE-1) this is its runnable; (TASK-2) it has not ended.
                 executor.schedule(unsafe { Runnable::from_table(head.cast()) }, true);
             }
-            // SAFETY: (F3) this is the run.
+            // SAFETY: (TASK-3) this is the run.
             Rest::Closed => unsafe { Self::end(head, None) },
         }
     }
@@ -168,14 +168,14 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
     /// # Safety
     /// As [`Table::discard`].
     unsafe fn discard(head: NonNull<()>) {
-        // SAFETY: (F3) in place of a run.
+        // SAFETY: (TASK-3) in place of a run.
         unsafe { Self::end(head.cast(), None) };
     }
 
     /// # Safety
     /// As [`Entries::schedule`].
     unsafe fn schedule(head: NonNull<Head>) {
-        // SAFETY: (F2) the caller's reference keeps it meanwhile; (W1) this is its runnable.
+        // SAFETY: (TASK-2) the caller's reference keeps it meanwhile; (TASK-STATE-1) this is its runnable.
         unsafe {
             let frame = head.cast::<Self>().as_ref();
             let runnable = Runnable::from_table(head.cast());
@@ -186,9 +186,9 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
     /// The end of the task: its future is dropped on this thread, and what it came to is left.
     ///
     /// # Safety
-    /// Called by the run (F3), as its last step.
+    /// Called by the run (TASK-3), as its last step.
     unsafe fn end(head: NonNull<Head>, outcome: Option<Outcome<Fut::Output>>) {
-        // SAFETY: (F1, F2) it has not ended before the last line; (F3) this is the run.
+        // SAFETY: (TASK-1, TASK-2) it has not ended before the last line; (TASK-3) this is the run.
         unsafe {
             let frame = head.cast::<Self>().as_ref();
             frame.own.with_mut(|own| frame.drop_future(&mut *own));
@@ -202,7 +202,7 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
     /// As [`end`](Self::end).
     unsafe fn drop_future(&self, own: &mut Own<Fut>) {
         self.executor.task_completed();
-        // SAFETY: (F3) it is the future.
+        // SAFETY: (TASK-3) it is the future.
         contain(|| unsafe { ManuallyDrop::drop(&mut own.stage.future) });
     }
 
@@ -211,11 +211,11 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
     /// # Safety
     /// As [`end`](Self::end).
     unsafe fn finish(head: NonNull<Head>, outcome: Option<Outcome<Fut::Output>>) {
-        // SAFETY: (F1, F2) it has not ended before the last line.
+        // SAFETY: (TASK-1, TASK-2) it has not ended before the last line.
         let frame = unsafe { head.cast::<Self>().as_ref() };
         let has_value = outcome.is_some();
         let live_index = frame.own.with_mut(|own| {
-            // SAFETY: (F3) the future has given way to what it came to.
+            // SAFETY: (TASK-3) the future has given way to what it came to.
             unsafe {
                 if let Some(outcome) = outcome {
                     (*own).stage.outcome = ManuallyDrop::new(outcome);
@@ -229,25 +229,25 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
         }
         let before = frame.head.word.end(has_value);
         if has_value && !before.is_wanted {
-            // SAFETY: (F3) it has ended, and there is no handle.
+            // SAFETY: (TASK-3) it has ended, and there is no handle.
             unsafe { Self::forget(head) };
         }
         if before.is_awaited {
-            // (F4) It was armed.
+            // (TASK-4) It was armed.
             let awaiter = frame.head.change_awaiter(None);
             contain(|| match awaiter {
                 Some(waker) if before.is_wanted => waker.wake(),
                 unneeded => drop(unneeded),
             });
         }
-        // SAFETY: (F2) the task's own reference, given up last.
+        // SAFETY: (TASK-2) the task's own reference, given up last.
         unsafe { head::release(head) };
     }
 
     /// # Safety
     /// As [`Entries::take`].
     unsafe fn take(head: NonNull<Head>, out: *mut ()) {
-        // SAFETY: (F3) by the caller's promise.
+        // SAFETY: (TASK-3) by the caller's promise.
         unsafe {
             let frame = head.cast::<Self>().as_ref();
             let outcome = |own: *mut Own<Fut>| ManuallyDrop::take(&mut (*own).stage.outcome);
@@ -259,10 +259,10 @@ impl<H: Executor, Fut: Future + 'static> Frame<H, Fut> {
     /// # Safety
     /// As [`Entries::forget`].
     unsafe fn forget(head: NonNull<Head>) {
-        // SAFETY: (F3) by the caller's promise.
+        // SAFETY: (TASK-3) by the caller's promise.
         let frame = unsafe { head.cast::<Self>().as_ref() };
         frame.own.with_mut(|own| {
-            // SAFETY: (F3) as above.
+            // SAFETY: (TASK-3) as above.
             contain(|| unsafe { ManuallyDrop::drop(&mut (*own).stage.outcome) });
         });
     }

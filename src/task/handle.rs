@@ -3,7 +3,7 @@
 //! A handle that goes away cancels its task, unless it lets the task go on.
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see F1 to F4 in frame.rs"
+    reason = "one allocation seen through several types; see TASK-1 to TASK-4 in frame.rs"
 )]
 
 use std::future::poll_fn;
@@ -18,7 +18,7 @@ use super::word::Found;
 use crate::instant;
 use crate::sync::Process;
 
-/// The one handle of a task: a reference (F2), and the right to what it came to (F3).
+/// The one handle of a task: a reference (TASK-2), and the right to what it came to (TASK-3).
 pub(super) struct Handle<T> {
     /// `None` once it has given that.
     head: Option<NonNull<Head>>,
@@ -42,7 +42,7 @@ impl<T> Handle<T> {
     };
 
     /// # Safety
-    /// The reference (F2) and the right to the outcome (F3), which is of this type, are the caller's to give away.
+    /// The reference (TASK-2) and the right to the outcome (TASK-3), which is of this type, are the caller's to give away.
     pub(super) unsafe fn new(head: NonNull<Head>) -> Self {
         Handle {
             head: Some(head),
@@ -58,7 +58,7 @@ impl<T> Handle<T> {
     /// Whether the future is gone.
     pub(super) fn is_finished(&self) -> bool {
         let Some(head) = self.head else { return true };
-        // SAFETY: (F2) the handle's reference.
+        // SAFETY: (TASK-2) the handle's reference.
         let has_ended = unsafe { head.as_ref() }.word.look() != Found::Alive;
         if has_ended {
             Self::look_at(head, true);
@@ -70,14 +70,14 @@ impl<T> Handle<T> {
     #[inline]
     fn look_at(head: NonNull<Head>, has_ended: bool) {
         if instant::is_simulated() {
-            // SAFETY: (F2) the handle's reference.
+            // SAFETY: (TASK-2) the handle's reference.
             unsafe { (head.as_ref().table.looked_at)(head, has_ended) };
         }
     }
 
     /// The process that has the threads of its executor.
     fn process(head: NonNull<Head>) -> Process {
-        // SAFETY: (F2) the handle's reference.
+        // SAFETY: (TASK-2) the handle's reference.
         Process::of(|| unsafe { (head.as_ref().table.process)(head) })
     }
 
@@ -89,7 +89,7 @@ impl<T> Handle<T> {
         let Some(head) = self.head else {
             return Poll::Ready(None);
         };
-        // SAFETY: (F2) the handle's reference.
+        // SAFETY: (TASK-2) the handle's reference.
         let found = unsafe { head.as_ref() }.await_end(cx.waker());
         let Found::Ended { has_value } = found else {
             Self::process(head).check();
@@ -99,7 +99,7 @@ impl<T> Handle<T> {
         Self::look_at(head, true);
         self.head = None;
         let mut outcome = None;
-        // SAFETY: (F3) it has ended and this is the handle, which has nothing afterwards; `outcome`
+        // SAFETY: (TASK-3) it has ended and this is the handle, which has nothing afterwards; `outcome`
         // is of the type that it came with.
         unsafe {
             if has_value {
@@ -122,7 +122,7 @@ impl<T> Handle<T> {
             return;
         };
         Self::look_at(head, true);
-        // SAFETY: (F2) the handle's reference.
+        // SAFETY: (TASK-2) the handle's reference.
         unsafe {
             if Self::process(head).is_current() && head.as_ref().word.close() {
                 wake(head);
@@ -139,7 +139,7 @@ impl<T> Handle<T> {
         let Some(head) = self.head.take() else {
             return;
         };
-        // SAFETY: (F2, F3) as in `poll`.
+        // SAFETY: (TASK-2, TASK-3) as in `poll`.
         unsafe {
             if let Found::Ended { has_value } = head.as_ref().word.detach() {
                 if has_value {

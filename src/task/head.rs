@@ -4,7 +4,7 @@
 //! [`frame`](super::frame).
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see F1 to F4 in frame.rs"
+    reason = "one allocation seen through several types; see TASK-1 to TASK-4 in frame.rs"
 )]
 
 use std::mem::ManuallyDrop;
@@ -52,7 +52,7 @@ pub(super) struct Entries {
 /// # Safety
 /// The reference is the caller's.
 pub(super) unsafe fn release(head: NonNull<Head>) {
-    // SAFETY: (F2) by that reference, or as the last one.
+    // SAFETY: (TASK-2) by that reference, or as the last one.
     unsafe {
         if head.as_ref().word.release() {
             (head.as_ref().table.free)(head);
@@ -79,7 +79,7 @@ impl Head {
             return found;
         }
         let new = self.awaiter.with_mut(|awaiter| {
-            // SAFETY: (F4) disarmed, and it has not ended.
+            // SAFETY: (TASK-4) disarmed, and it has not ended.
             let old = unsafe { &*awaiter };
             let same = old.as_ref().is_some_and(|old| old.will_wake(waker));
             (!same).then(|| waker.clone())
@@ -95,9 +95,9 @@ impl Head {
         found
     }
 
-    /// Called by whose the place is (F4).
+    /// Called by whose the place is (TASK-4).
     pub(super) fn change_awaiter(&self, new: Option<Waker>) -> Option<Waker> {
-        // SAFETY: (F4) by the caller's promise; nothing of the user's is called.
+        // SAFETY: (TASK-4) by the caller's promise; nothing of the user's is called.
         self.awaiter
             .with_mut(|awaiter| unsafe { std::mem::replace(&mut *awaiter, new) })
     }
@@ -105,7 +105,7 @@ impl Head {
 
 impl Drop for Head {
     fn drop(&mut self) {
-        // SAFETY: (F4) the last one's.
+        // SAFETY: (TASK-4) the last one's.
         let awaiter = self
             .awaiter
             .with_mut(|awaiter| unsafe { (*awaiter).take() });
@@ -121,7 +121,7 @@ pub(super) unsafe fn wake(head: NonNull<Head>) {
     if run::note(head.cast(), run::WOKEN) {
         return;
     }
-    // SAFETY: (F2) the caller's reference; (W1) the runnable is ours.
+    // SAFETY: (TASK-2) the caller's reference; (TASK-STATE-1) the runnable is ours.
     unsafe {
         if head.as_ref().word.wake() {
             (head.as_ref().table.schedule)(head);
@@ -149,7 +149,7 @@ unsafe fn head_of(data: *const ()) -> NonNull<Head> {
     unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
 }
 
-/// Of every task: a waker is a reference (F2). A static, since wakers are told by its address.
+/// Of every task: a waker is a reference (TASK-2). A static, since wakers are told by its address.
 static WAKER: RawWakerVTable = RawWakerVTable::new(
     // SAFETY: the data are of `raw_waker`, with the waker's reference.
     |data| unsafe {

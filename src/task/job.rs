@@ -3,9 +3,12 @@
 //! It never waits, so it has no waker of its own. Whichever way it ends its caller hears of it, once.
 //!
 //! # Invariants
-//! - B1: a runnable of a job is one reference of its `Arc`, and the only one that runs it (R1 in
+//! - JOB-1: a runnable of a job is one reference of its `Arc`, and the only one that runs it (RUNNABLE-1 in
 //!   runnable.rs).
-#![expect(unsafe_code, reason = "a runnable is an `Arc` in its raw form; see B1")]
+#![expect(
+    unsafe_code,
+    reason = "a runnable is an `Arc` in its raw form; see JOB-1"
+)]
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -50,7 +53,7 @@ impl<H: Executor, F: FnOnce() -> R, R> Shared<H, F, R> {
     /// # Safety
     /// As for [`Table::run`].
     unsafe fn run(job: NonNull<()>) {
-        // SAFETY: (B1) it is what `into_raw` gave.
+        // SAFETY: (JOB-1) it is what `into_raw` gave.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         let job = this
             .slot
@@ -68,7 +71,7 @@ impl<H: Executor, F: FnOnce() -> R, R> Shared<H, F, R> {
     /// # Safety
     /// As for [`Table::discard`].
     unsafe fn discard(job: NonNull<()>) {
-        // SAFETY: (B1) as in `run`.
+        // SAFETY: (JOB-1) as in `run`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         this.end(Slot::Lost);
     }
@@ -146,7 +149,7 @@ where
             watcher: is_watching.then(|| executor.clone()),
         });
         let raw = Arc::into_raw(shared.clone()).cast_mut().cast();
-        // SAFETY: (B1) the reference is given to the runnable, which is the only one.
+        // SAFETY: (JOB-1) the reference is given to the runnable, which is the only one.
         let runnable = unsafe { Runnable::from_table(NonNull::new_unchecked(raw)) };
         executor.schedule(runnable, false);
         Job(shared)

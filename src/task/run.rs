@@ -6,11 +6,11 @@
 //! user code drives another executor inside one.
 //!
 //! # Invariants
-//! - U1: what is run does not end before its run has.
-//! - U2: a run is the innermost of its thread from when it begins to when it ends, but for those inside, so the
+//! - RUN-1: what is run does not end before its run has.
+//! - RUN-2: a run is the innermost of its thread from when it begins to when it ends, but for those inside, so the
 //!   innermost one is on the stack.
-//! - U3: a cell's run has the cell's reader; a task's has none, and is of nothing that a context belongs to.
-#![expect(unsafe_code, reason = "a pointer to what is run; see U1")]
+//! - RUN-3: a cell's run has the cell's reader; a task's has none, and is of nothing that a context belongs to.
+#![expect(unsafe_code, reason = "a pointer to what is run; see RUN-1")]
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -38,7 +38,7 @@ pub(crate) const SPENT: u8 = 4;
 pub(crate) struct Run {
     /// As a runnable has it.
     of: NonNull<()>,
-    /// What its context reads from (U3).
+    /// What its context reads from (RUN-3).
     reader: NonNull<()>,
     /// How many [`dooms`] there were when it began, or `u64::MAX`.
     dooms: u64,
@@ -73,7 +73,7 @@ impl Run {
     /// doomed. `None`: each message is looked at.
     ///
     /// # Safety
-    /// (U3) `reader` is that of the cell.
+    /// (RUN-3) `reader` is that of the cell.
     #[inline]
     pub(crate) unsafe fn of_actor(
         of: NonNull<()>,
@@ -100,7 +100,7 @@ impl Run {
     /// Runs this; gives what was noted, too.
     ///
     /// # Safety
-    /// (U1) What is run does not end before `f` has returned.
+    /// (RUN-1) What is run does not end before `f` has returned.
     #[inline(always)]
     pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
         /// Makes the outer run the innermost again, also if `f` panics.
@@ -249,13 +249,13 @@ pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&Run) -> R) -> Option<
 #[inline(always)]
 fn innermost<'a>() -> Option<&'a Run> {
     let run = RUN.try_with(Cell::get).ok().flatten();
-    // SAFETY: (U2) it is under way, below on this stack.
+    // SAFETY: (RUN-2) it is under way, below on this stack.
     run.map(|run| unsafe { run.as_ref() })
 }
 
 /// Which actor this thread runs.
 pub(crate) fn actor() -> Option<TaskInfo> {
     let cell = cell_of(innermost()?.of)?;
-    // SAFETY: (U1) this is its run.
+    // SAFETY: (RUN-1) this is its run.
     Some(unsafe { (cell.as_ref().vtable.info)(cell) })
 }

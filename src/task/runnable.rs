@@ -4,12 +4,12 @@
 //! [`Table`], a plain task or a job. The pointer's lowest bit tells them apart.
 //!
 //! # Invariants
-//! - R1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
-//! - R2: a header, and what begins with a table, is aligned as a pointer is, so bit 0 is free.
-//! - R3: what it points to stays allocated while a runnable of it exists.
+//! - RUNNABLE-1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
+//! - RUNNABLE-2: a header, and what begins with a table, is aligned as a pointer is, so bit 0 is free.
+//! - RUNNABLE-3: what it points to stays allocated while a runnable of it exists.
 #![expect(
     unsafe_code,
-    reason = "the kind is packed into the pointer; see R1 to R3"
+    reason = "the kind is packed into the pointer; see RUNNABLE-1 to RUNNABLE-3"
 )]
 
 use std::ptr::NonNull;
@@ -37,19 +37,19 @@ pub(super) struct Table {
 /// thread, and even if its runtime is over.
 pub struct Runnable(NonNull<()>);
 
-// SAFETY: (R1) the one owner of the right to run. A task or cell whose future is `!Send` is given
+// SAFETY: (RUNNABLE-1) the one owner of the right to run. A task or cell whose future is `!Send` is given
 // only to executors that keep it on its thread; a job is `Send`.
 unsafe impl Send for Runnable {}
 
 impl Runnable {
     /// # Safety
-    /// The caller owns the one right to run the cell (R1) and the cell lives until then (R3).
+    /// The caller owns the one right to run the cell (RUNNABLE-1) and the cell lives until then (RUNNABLE-3).
     pub(crate) unsafe fn from_cell(cell: NonNull<Header>) -> Self {
         Runnable(as_run(cell))
     }
 
     /// # Safety
-    /// The caller owns the one right to run it (R1), and it lives until then (R3).
+    /// The caller owns the one right to run it (RUNNABLE-1), and it lives until then (RUNNABLE-3).
     pub(super) unsafe fn from_table(task: NonNull<&'static Table>) -> Self {
         Runnable(task.cast())
     }
@@ -58,7 +58,7 @@ impl Runnable {
     pub(crate) fn run(self) {
         let raw = self.into_raw();
         match cell_of(raw) {
-            // SAFETY: (R1) `self` is consumed; (R3) the cell is alive.
+            // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
             // SAFETY: as above.
             None => unsafe { (table_of(raw).run)(raw) },
@@ -69,14 +69,14 @@ impl Runnable {
     pub fn info(&self) -> TaskInfo {
         match cell_of(self.0) {
             None => TaskInfo::of_task(self.key()),
-            // SAFETY: (R3) the cell is alive.
+            // SAFETY: (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.info)(cell) },
         }
     }
 
     /// The priority that an actor was given; 0, the lowest, by default and for a plain task.
     pub fn priority(&self) -> u8 {
-        // SAFETY: (R3) the cell is alive.
+        // SAFETY: (RUNNABLE-3) the cell is alive.
         cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority())
     }
 
@@ -116,14 +116,14 @@ pub(super) fn cell_of(raw: NonNull<()>) -> Option<NonNull<Header>> {
     if raw.addr().get() & CELL == 0 {
         return None;
     }
-    // (R2) The bit was added to it.
+    // (RUNNABLE-2) The bit was added to it.
     NonNull::new(raw.as_ptr().map_addr(|addr| addr & !CELL).cast())
 }
 
 /// # Safety
 /// It is alive and no cell.
 unsafe fn table_of(raw: NonNull<()>) -> &'static Table {
-    // SAFETY: (R2) by the caller's promise it begins with its table.
+    // SAFETY: (RUNNABLE-2) by the caller's promise it begins with its table.
     unsafe { raw.cast::<&'static Table>().read() }
 }
 
@@ -136,7 +136,7 @@ impl std::fmt::Debug for Runnable {
 impl Drop for Runnable {
     fn drop(&mut self) {
         if let Some(cell) = cell_of(self.0) {
-            // SAFETY: (R1) dropped once; (R3) the cell is alive.
+            // SAFETY: (RUNNABLE-1) dropped once; (RUNNABLE-3) the cell is alive.
             return unsafe { (cell.as_ref().vtable.discard)(cell) };
         }
         // SAFETY: as for a cell.

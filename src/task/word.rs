@@ -5,9 +5,9 @@
 //! costs one exchange, and a run one at most.
 //!
 //! # Invariants
-//! - W1: it counts at least one wake-up while a runnable of the task exists, while it is run, and when it
+//! - TASK-STATE-1: it counts at least one wake-up while a runnable of the task exists, while it is run, and when it
 //!   has ended. So whoever adds the first one makes the one runnable.
-//! - W2: the handle and each waker count as one reference, and so does the task until it has ended.
+//! - TASK-STATE-2: the handle and each waker count as one reference, and so does the task until it has ended.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{acquire, mutant};
@@ -125,7 +125,7 @@ impl Word {
         if word & CLOSED != 0 {
             return Rest::Closed;
         }
-        // (W1) The one wake-up stays, for the runnable.
+        // (TASK-STATE-1) The one wake-up stays, for the runnable.
         if woken || wakes(word) > WAKE {
             return Rest::Again;
         }

@@ -85,11 +85,14 @@ pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
 fn audit(mailbox: &Mailbox<Letter>) {
     mailbox.lock(|flags, shared| {
         let filled = !shared.queue.is_empty();
-        assert_eq!(flags.has(Flags::FILLED), filled, "M2");
+        assert_eq!(flags.has(Flags::FILLED), filled, "MAILBOX-2");
         let bound = shared.bound().expect("it is bounded");
         assert_eq!(bound.len > 0, filled, "the count is the queue's");
-        assert!(bound.len <= bound.capacity, "M3");
-        assert!(bound.line.is_empty() || flags.has(Flags::WAITED_FOR), "M2");
+        assert!(bound.len <= bound.capacity, "MAILBOX-3");
+        assert!(
+            bound.line.is_empty() || flags.has(Flags::WAITED_FOR),
+            "MAILBOX-2"
+        );
     });
 }
 

@@ -4,9 +4,9 @@
 //! ([`Wake`]) and the caller passes that on.
 
 mod activity;
-mod annex;
 mod block;
 mod contents;
+mod extras;
 mod line;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -19,11 +19,11 @@ mod state;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
-pub(crate) use activity::Rest;
+pub(crate) use activity::RunOutcome;
 pub(crate) use contents::Mailbox;
-pub(crate) use line::Ticket;
+pub(crate) use line::PlaceInLine;
 pub(crate) use queue::Batch;
 pub(crate) use receive::Received;
 pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
-pub(crate) use state::{Doom, Flags, Wake};
+pub(crate) use state::{Flags, Termination, Wake};

@@ -35,7 +35,7 @@ use crate::blocks;
 use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
-use crate::mailbox::{Doom, Rest, Wake};
+use crate::mailbox::{RunOutcome, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
@@ -137,7 +137,7 @@ where
         // SAFETY: (CELL-1) and the caller's reference.
         stop: |cell| unsafe { Self::at(cell) }.close(),
         // SAFETY: as above.
-        cancel: |cell| unsafe { Self::at(cell) }.doom(Doom::Cancelled),
+        cancel: |cell| unsafe { Self::at(cell) }.terminate(Termination::Cancelled),
         // SAFETY: as above.
         refuse: |cell| unsafe { Self::at(cell) }.refuse(),
         release: Self::release,
@@ -206,10 +206,10 @@ where
     unsafe fn run(header: NonNull<Header>) {
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
-        let dooms = run::dooms();
-        if let Some(doom) = core.mailbox.begin() {
+        let terminations = run::terminations();
+        if let Some(termination) = core.mailbox.begin() {
             // SAFETY: (CELL-3) this is the run.
-            return unsafe { Self::end(header, Err(cell.fault(doom))) };
+            return unsafe { Self::end(header, Err(cell.fault(termination))) };
         }
         let waker = core.waker();
         let poll = || {
@@ -233,10 +233,11 @@ where
             (batch, more, begun) = cell.pace(quota, batch);
         }
         // What is traced is told of each message, so each is looked at.
-        let dooms = (!core.header.is_traced()).then_some(dooms);
+        let terminations = (!core.header.is_traced()).then_some(terminations);
         // SAFETY: (RUN-3) it is this cell's; (CELL-4) the cell does not end before it was polled.
-        let (polled, notes) =
-            unsafe { Run::of_actor(as_run(header), reader, (batch, more), dooms).during(poll) };
+        let (polled, notes) = unsafe {
+            Run::of_actor(as_run(header), reader, (batch, more), terminations).during(poll)
+        };
         if notes & run::SPENT != 0 {
             // SAFETY: (CELL-3) this is the run.
             unsafe { cell.learn(quota, batch, begun) };
@@ -246,8 +247,8 @@ where
             // SAFETY: (CELL-3) this is the run.
             Poll::Ready(result) => unsafe { Self::end(header, result) },
             Poll::Pending => match core.mailbox.rest(receiving, woken) {
-                Rest::Asleep => {}
-                Rest::Again => {
+                RunOutcome::Asleep => {}
+                RunOutcome::Again => {
                     // SAFETY: (EXECUTOR-1 in executor.rs) a copy that is not dropped: another thread may free the
                     // cell before `schedule` returns.
                     let executor =
@@ -255,10 +256,10 @@ where
                     // SAFETY: (RUNNABLE-1) it was made scheduled again; (RUNNABLE-3, CELL-4) it has not ended.
                     executor.schedule(unsafe { Runnable::from_cell(header) }, true);
                 }
-                Rest::Drop => {
-                    let doom = core.mailbox.doom_of().unwrap_or(Doom::Cancelled);
+                RunOutcome::Drop => {
+                    let termination = core.mailbox.termination().unwrap_or(Termination::Cancelled);
                     // SAFETY: (CELL-3) this is the run.
-                    unsafe { Self::end(header, Err(cell.fault(doom))) };
+                    unsafe { Self::end(header, Err(cell.fault(termination))) };
                 }
             },
         }
@@ -303,9 +304,9 @@ where
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let cell = unsafe { Self::of(header).as_ref() };
         let executor = cell.executor.clone();
-        let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
+        let termination = cell.core.mailbox.begin().unwrap_or(Termination::Cancelled);
         // SAFETY: (CELL-3) in place of a run.
-        unsafe { Self::end(header, Err(cell.fault(doom))) };
+        unsafe { Self::end(header, Err(cell.fault(termination))) };
         executor.discarded();
     }
 
@@ -335,14 +336,14 @@ where
     }
 
     /// Why the actor has no result.
-    fn fault(&self, doom: Doom) -> Fault {
+    fn fault(&self, termination: Termination) -> Fault {
         // SAFETY: (CELL-3) called by the run.
         let begun = self.stage.with_mut(|stage| unsafe { (*stage).has_begun() });
-        match doom {
+        match termination {
             _ if !begun && self.executor.is_closing() => Fault::NotStarted,
-            Doom::Killed => Fault::Killed,
-            Doom::Cancelled if begun => Fault::Cancelled,
-            Doom::Cancelled => Fault::NotStarted,
+            Termination::Killed => Fault::Killed,
+            Termination::Cancelled if begun => Fault::Cancelled,
+            Termination::Cancelled => Fault::NotStarted,
         }
     }
 
@@ -372,8 +373,8 @@ where
         core.mailbox.refuse_line();
         let mut messages = core.mailbox.drain();
         core.undelivered(messages.len());
-        // One that was sent to a doomed actor may wait, in its drop, for the end.
-        if core.mailbox.doom_of().is_none() {
+        // One that was sent to a terminated actor may wait, in its drop, for the end.
+        if core.mailbox.termination().is_none() {
             messages.clear();
         }
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {

@@ -115,7 +115,7 @@ impl<M> Context<M> {
         if self.core.header.is_traced() {
             settle();
         }
-        if self.core.at().is_doomed() {
+        if self.core.at().is_terminated() {
             self.drop_batch();
             return None;
         }
@@ -218,8 +218,8 @@ impl<M> Drop for Context<M> {
             // Their drop may do anything, but not reach this context.
             drop(reader.take_sources());
         }
-        // What was sent to a doomed actor is dropped by its end.
-        if core.mailbox.doom_of().is_none() {
+        // What was sent to a terminated actor is dropped by its end.
+        if core.mailbox.termination().is_none() {
             core.undelivered(core.mailbox.drain().clear());
         }
         core.undelivered(reader.clear());
@@ -331,7 +331,7 @@ impl<M> Context<M> {
                     reader.set_waits();
                     Some(Poll::Pending)
                 }
-                Received::Closed if core.mailbox.doom_of().is_none() => {
+                Received::Closed if core.mailbox.termination().is_none() => {
                     done(core, reader);
                     Some(Poll::Ready(None))
                 }
@@ -348,8 +348,8 @@ impl<M> Context<M> {
     #[inline(never)]
     fn poll_recv_anyhow(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.drop_sources_if_closed();
-        if self.core.at().is_doomed() {
-            return self.poll_doomed(waker);
+        if self.core.at().is_terminated() {
+            return self.poll_terminated(waker);
         }
         // What a turn did before takes effect before it sees what has come meanwhile: in its own time, unless this is
         // only a look.
@@ -399,14 +399,14 @@ impl<M> Context<M> {
         let (core, reader) = self.parts();
         done(core, reader);
         // What it had may have been dropped, so this is no end of messages.
-        match core.mailbox.doom_of() {
-            Some(_) => self.poll_doomed(waker),
+        match core.mailbox.termination() {
+            Some(_) => self.poll_terminated(waker),
             None => Poll::Ready(None),
         }
     }
 
     /// A killed or cancelled actor is dropped when it next suspends, so that is what this does.
-    fn poll_doomed(&mut self, waker: &Waker) -> Poll<Option<M>> {
+    fn poll_terminated(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.drop_batch();
         if self.core.at().receive_in_run(waker) {
             Poll::Pending

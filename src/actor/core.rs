@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 use super::id;
 use crate::contain::Panic;
 use crate::error::{Fault, TellError};
-use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
+use crate::mailbox::{Flags, Mailbox, Termination, Wake, wake_foreign};
 use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
 
@@ -194,8 +194,8 @@ impl<'a, M> At<'a, M> {
 
     /// Whether it is to be dropped and handles no more.
     #[inline]
-    pub(super) fn is_doomed(self) -> bool {
-        !run::is_undisturbed(self.as_run()) && self.mailbox.doom_of().is_some()
+    pub(super) fn is_terminated(self) -> bool {
+        !run::is_undisturbed(self.as_run()) && self.mailbox.termination().is_some()
     }
 
     /// Passes on what a step of the mailbox has woken.
@@ -266,14 +266,14 @@ impl<'a, M> At<'a, M> {
 
     /// Has the actor dropped. What was sent to an actor that is killed is dropped now; else it is refused by the
     /// end or, if that does not come, by [`refuse`](At::refuse).
-    pub(super) fn doom(self, doom: Doom) {
+    pub(super) fn terminate(self, termination: Termination) {
         let told_first = mutant("doom_told_before_it_is");
         if told_first {
-            run::tell_of_doom();
+            run::count_termination();
         }
-        let (wake, mut messages) = self.mailbox.doom(doom);
+        let (wake, mut messages) = self.mailbox.terminate(termination);
         if !told_first {
-            run::tell_of_doom();
+            run::count_termination();
         }
         self.undelivered(messages.len());
         if mutant("dropped_before_the_wake_up") {
@@ -281,7 +281,7 @@ impl<'a, M> At<'a, M> {
         }
         self.pass_on(wake);
         // Only now: the drop of a message may wait for the end of the actor.
-        if doom == Doom::Killed {
+        if termination == Termination::Killed {
             self.mailbox.refuse_line();
         }
         messages.clear();
@@ -290,7 +290,7 @@ impl<'a, M> At<'a, M> {
     /// Kills it as a sender does, who may have sent something before.
     pub(super) fn kill(self) {
         self.observe();
-        self.doom(Doom::Killed);
+        self.terminate(Termination::Killed);
     }
 
     /// Gives back what waits in line, and drops what was sent and not taken; the mailbox is closed.

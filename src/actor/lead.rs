@@ -207,7 +207,7 @@ impl<M> Live for Core<M> {
     }
 }
 
-/// A wait for a place: the ticket of whatever mailbox it is.
+/// A wait for room: a `PlaceInLine`, of the type of the messages behind the map.
 pub(super) type Wait = Option<Box<dyn Any + Send + Sync>>;
 
 /// The actor behind a map, whatever its messages are.

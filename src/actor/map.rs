@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use super::core::Held;
 use super::lead::{Lead, Live, Places, Root, Wait, Way};
-use crate::mailbox::{Refused, Ticket};
+use crate::mailbox::{PlaceInLine, Refused};
 use crate::sync::Process;
 use crate::task::{MessageEvent, MessageInfo};
 
@@ -53,11 +53,11 @@ impl<M: Send + 'static> Root for Held<M> {
                 return Poll::Ready(reserved);
             }
         }
-        let wait = wait.get_or_insert_with(|| Box::new(None::<Ticket<M>>));
-        let ticket = ticket(wait);
-        let before = ticket.as_ref().map(Ticket::key);
-        let reserved = self.mailbox.poll_reserve(ticket, cx);
-        let now = ticket.as_ref().map(Ticket::key);
+        let wait = wait.get_or_insert_with(|| Box::new(None::<PlaceInLine<M>>));
+        let place = place_in(wait);
+        let before = place.as_ref().map(PlaceInLine::key);
+        let reserved = self.mailbox.poll_reserve(place, cx);
+        let now = place.as_ref().map(PlaceInLine::key);
         match (before, now, &reserved) {
             (None, Some(key), Poll::Pending) => {
                 self.at()
@@ -71,9 +71,9 @@ impl<M: Send + 'static> Root for Held<M> {
     }
 
     fn leave_line(&self, wait: Wait) {
-        if let Some(ticket) = wait.and_then(|mut wait| ticket(&mut wait).take()) {
-            self.at().trace(|| MessageEvent::GivenUp(ticket.key()));
-            self.at().pass_on(self.mailbox.leave_line(ticket));
+        if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
+            self.at().trace(|| MessageEvent::GivenUp(place.key()));
+            self.at().pass_on(self.mailbox.leave_line(place));
         }
     }
 
@@ -82,8 +82,10 @@ impl<M: Send + 'static> Root for Held<M> {
     }
 }
 
-/// The ticket stays where it is while it is used, since a waker's clone may panic.
-fn ticket<M: Send + 'static>(wait: &mut Box<dyn Any + Send + Sync>) -> &mut Option<Ticket<M>> {
+/// The place stays where it is while it is used, since a waker's clone may panic.
+fn place_in<M: Send + 'static>(
+    wait: &mut Box<dyn Any + Send + Sync>,
+) -> &mut Option<PlaceInLine<M>> {
     (**wait)
         .downcast_mut()
         .expect("a wait goes back to where it began")

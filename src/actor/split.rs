@@ -26,7 +26,7 @@ use super::core::Held;
 use super::spawn::{ActorBuilder, shown};
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
-use crate::mailbox::{Doom, Flags};
+use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, current, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo};
@@ -144,7 +144,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         let Some(core) = self.core.take() else {
             return;
         };
-        core.at().doom(Doom::Cancelled);
+        core.at().terminate(Termination::Cancelled);
         while !core.mailbox.peek().has(Flags::ENDED) {
             match self.outside.take(None) {
                 Some(runnable) => drop(runnable),
@@ -219,7 +219,7 @@ impl Executor for Arc<Outside> {
         None
     }
 
-    fn untrack(&self, _ticket: LiveIndex) {}
+    fn untrack(&self, _live_index: LiveIndex) {}
 
     /// What becomes of the actor is the future's result, so only its sources are left to tell of.
     fn report(&self, unhandled: &UnhandledFault<'_>) {

@@ -5,13 +5,13 @@
 
 use super::contents::Mailbox;
 use super::queue::Batch;
-use super::state::{Doom, Flags, Wake};
+use super::state::{Flags, Termination, Wake};
 use crate::sync::mutant;
 use crate::waiters::Waiters;
 
 /// What a run that is over leads to.
 #[must_use]
-pub(crate) enum Rest {
+pub(crate) enum RunOutcome {
     Asleep,
     /// Woken meanwhile: it is scheduled again and the caller has the runnable.
     Again,
@@ -29,27 +29,27 @@ impl<M> Mailbox<M> {
     }
 
     /// A scheduled run begins; says if it is to drop the actor instead.
-    pub(crate) fn begin(&self) -> Option<Doom> {
+    pub(crate) fn begin(&self) -> Option<Termination> {
         let news = Flags::NOTIFIED.or(Flags::KILLED).or(Flags::CANCELLED);
         if !self.peek().has(news) {
             return None;
         }
         self.lock(|flags, _| {
             flags.clear(Flags::NOTIFIED);
-            flags.doom()
+            flags.termination()
         })
     }
 
     /// A run ends; `receiving` says that `recv` found nothing and waits in this actor's own task, `woken`
     /// that the run itself has woken it.
-    pub(crate) fn rest(&self, receiving: bool, woken: bool) -> Rest {
-        if woken && !receiving && self.doom_of().is_none() {
+    pub(crate) fn rest(&self, receiving: bool, woken: bool) -> RunOutcome {
+        if woken && !receiving && self.termination().is_none() {
             // It stays active, and what came meanwhile is seen by the next run, or by the one after.
-            return Rest::Again;
+            return RunOutcome::Again;
         }
         self.lock(|flags, _| {
-            if flags.doom().is_some() {
-                return Rest::Drop;
+            if flags.termination().is_some() {
+                return RunOutcome::Drop;
             }
             let missed = receiving && flags.has_news() && !mutant("rest_without_a_look");
             if receiving && !missed {
@@ -58,22 +58,22 @@ impl<M> Mailbox<M> {
             }
             if flags.has(Flags::NOTIFIED) || woken || missed {
                 flags.clear(Flags::NOTIFIED);
-                return Rest::Again;
+                return RunOutcome::Again;
             }
             flags.clear(Flags::ACTIVE);
-            Rest::Asleep
+            RunOutcome::Asleep
         })
     }
 
     /// The actor is over; says whether somebody may ask for its result, and who waits for the end.
     pub(crate) fn end(&self) -> (bool, Option<&Waiters>) {
         let early = mutant("annex_looked_for_before_the_end").then(|| self.ended());
-        let (is_joinable, beside) = self.lock_beside(|flags| {
+        let (is_joinable, extras) = self.lock_actor_extras(|flags| {
             flags.clear(Flags::ACTIVE.or(Flags::NOTIFIED));
             flags.set(Flags::ENDED.or(Flags::CLOSED));
             flags.has(Flags::JOINABLE)
         });
-        let ended = early.unwrap_or_else(|| beside.map(|beside| &beside.ended));
+        let ended = early.unwrap_or_else(|| extras.map(|extras| &extras.ended));
         (is_joinable, ended)
     }
 
@@ -93,12 +93,12 @@ impl<M> Mailbox<M> {
         if self.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
-        let (wake, waited_for) = self.lock(|flags, shared| {
+        let (wake, waited_for) = self.lock(|flags, contents| {
             if flags.has(Flags::CLOSED) {
                 return (Wake::Nobody, false);
             }
             flags.set(Flags::CLOSED);
-            (shared.arrived(flags), flags.has(Flags::WAITED_FOR))
+            (contents.arrived(flags), flags.has(Flags::WAITED_FOR))
         });
         if waited_for {
             self.refuse_line();
@@ -112,26 +112,26 @@ impl<M> Mailbox<M> {
         if !self.peek().has(Flags::FILLED.or(Flags::RESERVED)) {
             return Batch::EMPTY;
         }
-        self.lock(|flags, shared| shared.drain(flags))
+        self.lock(|flags, contents| contents.drain(flags))
     }
 
     /// Closes and has the actor dropped at its next suspension; takes what was accepted, if that is to be killed.
     /// What waits in line is still to be given back, what else was accepted to be drained.
-    pub(crate) fn doom(&self, doom: Doom) -> (Wake, Batch<M>) {
-        self.lock(|flags, shared| {
+    pub(crate) fn terminate(&self, termination: Termination) -> (Wake, Batch<M>) {
+        self.lock(|flags, contents| {
             flags.set(Flags::CLOSED);
-            let messages = match doom {
-                Doom::Killed => {
+            let messages = match termination {
+                Termination::Killed => {
                     flags.set(Flags::KILLED);
-                    shared.drain(flags)
+                    contents.drain(flags)
                 }
-                Doom::Cancelled => {
+                Termination::Cancelled => {
                     flags.set(Flags::CANCELLED);
                     Batch::EMPTY
                 }
             };
             let wake = flags.wake();
-            (shared.and_receiver(flags, wake), messages)
+            (contents.and_receiver(flags, wake), messages)
         })
     }
 }

@@ -1,10 +1,10 @@
-//! A mailbox's shared part, and the lock in front of it.
+//! A mailbox: its word, and behind the lock in that word its contents.
 //!
-//! Everything shared is behind one word whose lowest bit is a lock (see [`state`](super::state)). A critical
-//! section is a few instructions long, does not panic and calls no user code.
+//! The lowest bit of the word is the lock (see [`state`](super::state)). A critical section is a few
+//! instructions long, does not panic and calls no user code.
 //!
 //! # Invariants
-//! - MAILBOX-1: `shared` is touched only between `Word::lock` and `Word::unlock`.
+//! - MAILBOX-1: `contents` is touched only between `MailboxState::lock` and `MailboxState::unlock`.
 //! - MAILBOX-2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
 //!   that a receiver's waker is stored, `RESERVED` that places are reserved, `BOUNDED` and
 //!   `NAMED` that there is a bound and a name.
@@ -17,9 +17,9 @@
 
 use std::sync::Arc;
 
-use super::annex::{Annex, Beside, Bound, Own, Rare};
-use super::queue::{Batch, Queue};
-use super::state::{Doom, Flags, Wake, Word};
+use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, MailboxExtras};
+use super::queue::{Batch, MessageQueue};
+use super::state::{Flags, MailboxState, Termination, Wake};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
 use crate::waiters::Waiters;
@@ -27,19 +27,19 @@ use crate::waiters::Waiters;
 /// The reading and the writing end share one of these. What all senders write comes first.
 #[repr(C)]
 pub(crate) struct Mailbox<M> {
-    pub(super) word: Word,
+    pub(super) state: MailboxState,
     /// How many can send; as busy as the word.
     pub(super) senders: AtomicU32,
-    shared: UnsafeCell<Shared<M>>,
+    contents: UnsafeCell<Contents<M>>,
 }
 
-pub(super) struct Shared<M> {
-    pub(super) queue: Queue<M>,
+pub(super) struct Contents<M> {
+    pub(super) queue: MessageQueue<M>,
     /// What most mailboxes never have.
-    annex: Option<Own<M>>,
+    extras: Option<ExtrasBox<M>>,
 }
 
-// SAFETY: (MAILBOX-1) the lock bit hands `shared` from thread to thread; messages and wakers are `Send`.
+// SAFETY: (MAILBOX-1) the lock bit hands the contents from thread to thread; messages and wakers are `Send`.
 unsafe impl<M: Send> Send for Mailbox<M> {}
 // SAFETY: (MAILBOX-1) as above.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
@@ -48,7 +48,7 @@ impl<M> Mailbox<M> {
     /// An open mailbox of an actor that is scheduled for its first run and can be joined; with the name of
     /// the actor, to be kept.
     pub(crate) fn new(capacity: Option<usize>, name: Option<Box<str>>) -> Self {
-        let has_annex = capacity.is_some() || name.is_some();
+        let has_extras = capacity.is_some() || name.is_some();
         let mut flags = Flags::ACTIVE.or(Flags::JOINABLE);
         if capacity.is_some() {
             flags.set(Flags::BOUNDED);
@@ -57,18 +57,18 @@ impl<M> Mailbox<M> {
             flags.set(Flags::NAMED);
         }
         Mailbox {
-            word: Word::new(flags),
+            state: MailboxState::new(flags),
             senders: AtomicU32::new(1),
-            shared: UnsafeCell::new(Shared {
-                queue: Queue::EMPTY,
-                annex: has_annex.then(|| Own::new(capacity, name)),
+            contents: UnsafeCell::new(Contents {
+                queue: MessageQueue::EMPTY,
+                extras: has_extras.then(|| ExtrasBox::new(capacity, name)),
             }),
         }
     }
 
     /// What it was made with; nobody has seen it.
     pub(crate) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
-        self.shared.into_inner().into_options()
+        self.contents.into_inner().into_options()
     }
 
     /// How many messages were accepted and are still in the queue. What the reader has taken as a
@@ -79,7 +79,7 @@ impl<M> Mailbox<M> {
         if !self.peek().has(Flags::FILLED) {
             return 0;
         }
-        self.lock(|_, shared| shared.queue.len())
+        self.lock(|_, contents| contents.queue.len())
     }
 
     /// How many messages and reserved places it has room for; `None` if it is unbounded.
@@ -87,43 +87,43 @@ impl<M> Mailbox<M> {
         if !self.peek().has(Flags::BOUNDED) {
             return None;
         }
-        self.lock(|_, shared| shared.bound().map(|bound| bound.capacity))
+        self.lock(|_, contents| contents.bound().map(|bound| bound.capacity))
     }
 
     /// The flags as they were a moment ago.
     pub(crate) fn peek(&self) -> Flags {
-        self.word.peek()
+        self.state.peek()
     }
 
     /// Runs a critical section; it must not panic and must not call user code.
     #[inline]
-    pub(super) fn lock<R>(&self, section: impl FnOnce(&mut Flags, &mut Shared<M>) -> R) -> R {
-        let mut flags = self.word.lock();
+    pub(super) fn lock<R>(&self, section: impl FnOnce(&mut Flags, &mut Contents<M>) -> R) -> R {
+        let mut flags = self.state.lock();
         // SAFETY: (MAILBOX-1) between lock and unlock.
         let result = self
-            .shared
-            .with_mut(|shared| section(&mut flags, unsafe { &mut *shared }));
-        self.word.unlock(flags);
+            .contents
+            .with_mut(|contents| section(&mut flags, unsafe { &mut *contents }));
+        self.state.unlock(flags);
         result
     }
 
-    /// A critical section with the rare part, which is made outside the lock.
-    pub(super) fn lock_rare<R>(
+    /// Runs a critical section with the mailbox's extras, which are made outside the lock.
+    pub(super) fn lock_extras<R>(
         &self,
-        mut section: impl FnMut(&mut Flags, &mut Queue<M>, &mut Rare<M>) -> R,
+        mut section: impl FnMut(&mut Flags, &mut MessageQueue<M>, &mut MailboxExtras<M>) -> R,
     ) -> R {
         let mut made = None;
         loop {
-            let result = self.lock(|flags, shared| {
-                if shared.annex.is_none() {
-                    shared.annex = made.take();
+            let result = self.lock(|flags, contents| {
+                if contents.extras.is_none() {
+                    contents.extras = made.take();
                 }
-                let (queue, rare) = shared.parts();
-                Some(section(flags, queue, rare?))
+                let (queue, extras) = contents.parts();
+                Some(section(flags, queue, extras?))
             });
             match result {
                 Some(result) => return result,
-                None => made = Some(Own::new(None, None)),
+                None => made = Some(ExtrasBox::new(None, None)),
             }
         }
     }
@@ -131,12 +131,12 @@ impl<M> Mailbox<M> {
     /// Has messages shown like this in traces.
     #[cold]
     pub(crate) fn show_with(&self, show: fn(&M) -> String) {
-        self.lock_rare(|_, _, rare| rare.show = Some(show));
+        self.lock_extras(|_, _, extras| extras.show = Some(show));
     }
 
     /// How a message is shown in a trace, if that is wanted.
     pub(crate) fn show(&self) -> Option<fn(&M) -> String> {
-        self.lock(|_, shared| shared.rare()?.show)
+        self.lock(|_, contents| contents.extras()?.show)
     }
 
     /// The name of the actor.
@@ -144,72 +144,79 @@ impl<M> Mailbox<M> {
         if !self.peek().has(Flags::NAMED) {
             return None;
         }
-        self.beside()?.name.as_ref()
+        self.actor_extras()?.name.as_ref()
     }
 
     /// Who waits for the end of the actor, if somebody has.
     pub(crate) fn ended(&self) -> Option<&Waiters> {
-        self.beside().map(|beside| &beside.ended)
+        self.actor_extras().map(|extras| &extras.ended)
     }
 
     /// The same, for those who are to wait.
     pub(crate) fn ended_made(&self) -> &Waiters {
         self.ended().unwrap_or_else(|| {
-            self.lock_rare(|_, _, _| ());
+            self.lock_extras(|_, _, _| ());
             self.ended().expect("it was made just now")
         })
     }
 
-    fn beside(&self) -> Option<&Beside> {
-        self.lock_beside(|_| ()).1
+    fn actor_extras(&self) -> Option<&ActorExtras> {
+        self.lock_actor_extras(|_| ()).1
     }
 
-    /// Runs a critical section; gives the actor's part of the annex as well, if there is one by then.
-    pub(super) fn lock_beside<R>(
+    /// Runs a critical section; gives the actor's extras as well, if there are any by then.
+    pub(super) fn lock_actor_extras<R>(
         &self,
         section: impl FnOnce(&mut Flags) -> R,
-    ) -> (R, Option<&Beside>) {
-        let (result, annex) =
-            self.lock(|flags, shared| (section(flags), shared.annex.as_ref().map(Own::pointer)));
-        // SAFETY: it is the annex of this mailbox, which keeps it.
-        (result, annex.map(|annex| unsafe { Annex::beside(annex) }))
+    ) -> (R, Option<&ActorExtras>) {
+        let (result, extras) = self.lock(|flags, contents| {
+            (
+                section(flags),
+                contents.extras.as_ref().map(ExtrasBox::pointer),
+            )
+        });
+        // SAFETY: (EXTRAS-1) they are the extras of this mailbox, which keeps them.
+        (
+            result,
+            extras.map(|extras| unsafe { Extras::actor(extras) }),
+        )
     }
 
     /// Why it is to be dropped, if it is.
-    pub(crate) fn doom_of(&self) -> Option<Doom> {
-        self.peek().doom()
+    pub(crate) fn termination(&self) -> Option<Termination> {
+        self.peek().termination()
     }
 }
 
-impl<M> Shared<M> {
+impl<M> Contents<M> {
     /// What it was made with; nobody has seen it.
     pub(super) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
-        self.annex.map_or((None, None), Own::into_options)
+        self.extras.map_or((None, None), ExtrasBox::into_options)
     }
 
-    /// The queue, and the rare part if there is one.
-    pub(super) fn parts(&mut self) -> (&mut Queue<M>, Option<&mut Rare<M>>) {
-        let rare = self.annex.as_mut().map(Own::rare);
-        (&mut self.queue, rare)
+    /// Returns the queue, and the mailbox's extras if there are any.
+    pub(super) fn parts(&mut self) -> (&mut MessageQueue<M>, Option<&mut MailboxExtras<M>>) {
+        let extras = self.extras.as_mut().map(ExtrasBox::mailbox);
+        (&mut self.queue, extras)
     }
 
-    pub(super) fn rare(&mut self) -> Option<&mut Rare<M>> {
+    pub(super) fn extras(&mut self) -> Option<&mut MailboxExtras<M>> {
         self.parts().1
     }
 
     pub(super) fn bound(&mut self) -> Option<&mut Bound<M>> {
-        self.rare()?.bound.as_mut()
+        self.extras()?.bound.as_mut()
     }
 
     /// Takes all messages; what is put in reserved places from now on is given back.
     pub(super) fn drain(&mut self, flags: &mut Flags) -> Batch<M> {
         flags.clear(Flags::FILLED);
         flags.set(Flags::DEAF);
-        if let Some(Rare {
+        if let Some(MailboxExtras {
             bound: Some(bound),
             reserved,
             ..
-        }) = self.rare()
+        }) = self.extras()
         {
             bound.len = *reserved;
         }
@@ -236,7 +243,10 @@ impl<M> Shared<M> {
             return wake;
         }
         flags.clear(Flags::FOREIGN);
-        match (wake, self.rare().and_then(|rare| rare.receiver.take())) {
+        match (
+            wake,
+            self.extras().and_then(|extras| extras.receiver.take()),
+        ) {
             (wake, None) => wake,
             (Wake::Actor, Some(receiver)) => Wake::Both(receiver),
             (_, Some(receiver)) => Wake::Foreign(receiver),

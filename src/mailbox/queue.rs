@@ -1,6 +1,6 @@
 //! Messages in order of arrival: a list of blocks, written at the end, read at the front.
 //!
-//! A [`Queue`] is a plain value: whoever has it exclusively may use it. A mailbox keeps one behind
+//! A [`MessageQueue`] is a plain value: whoever has it exclusively may use it. A mailbox keeps one behind
 //! its lock for the senders; the reader takes it whole, as a [`Batch`], and reads on without a lock.
 //!
 //! # Invariants
@@ -19,13 +19,13 @@ use crate::contain::contain;
 use crate::sync::mutant;
 
 /// A first-in first-out queue of messages.
-pub(crate) struct Queue<M> {
+pub(crate) struct MessageQueue<M> {
     /// The last block, whose `next` is the first: the list is a ring.
     last: Option<NonNull<Block<M>>>,
 }
 
 // SAFETY: (QUEUE-1) the queue owns its messages.
-unsafe impl<M: Send> Send for Queue<M> {}
+unsafe impl<M: Send> Send for MessageQueue<M> {}
 
 /// A block that a push may need, allocated outside the lock.
 pub(crate) struct Spare<M>(Option<NonNull<Block<M>>>);
@@ -48,8 +48,8 @@ impl<M> Drop for Spare<M> {
     }
 }
 
-impl<M> Queue<M> {
-    pub(crate) const EMPTY: Self = Queue { last: None };
+impl<M> MessageQueue<M> {
+    pub(crate) const EMPTY: Self = MessageQueue { last: None };
 
     pub(crate) fn is_empty(&self) -> bool {
         self.last.is_none()
@@ -233,7 +233,7 @@ unsafe fn has_room<M>(block: NonNull<Block<M>>) -> bool {
     block.written < block.capacity
 }
 
-impl<M> Drop for Queue<M> {
+impl<M> Drop for MessageQueue<M> {
     fn drop(&mut self) {
         drop(self.take());
     }

@@ -20,21 +20,21 @@ pub(crate) enum Received<M> {
 }
 
 impl<M> Mailbox<M> {
-    /// The next message, from `batch` (what the reader took before) or from the shared queue.
+    /// The next message, from `batch` (what the reader took before) or from the mailbox's queue.
     #[inline(always)]
     pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
         if batch.is_empty() {
             let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::ABANDONED);
-            let seen = self.word.peek();
+            let seen = self.state.peek();
             if !seen.has(look) {
                 return Received::Empty;
             }
             if seen.has(Flags::BOUNDED) {
                 return self.receive_one();
             }
-            let ended = self.lock(|flags, shared| {
+            let ended = self.lock(|flags, contents| {
                 // What it was is empty, so there is nothing to drop.
-                std::mem::forget(std::mem::replace(batch, shared.queue.take()));
+                std::mem::forget(std::mem::replace(batch, contents.queue.take()));
                 flags.clear(Flags::FILLED);
                 batch.is_empty() && flags.reach_the_end()
             });
@@ -51,14 +51,14 @@ impl<M> Mailbox<M> {
     /// The next message of a bounded mailbox.
     #[inline(never)]
     fn receive_one(&self) -> Received<M> {
-        let (message, waited_for, ended) = self.lock(|flags, shared| {
-            let message = shared.queue.pop();
+        let (message, waited_for, ended) = self.lock(|flags, contents| {
+            let message = contents.queue.pop();
             if message.is_some()
-                && let Some(bound) = shared.bound()
+                && let Some(bound) = contents.bound()
             {
                 bound.len -= 1;
             }
-            if shared.queue.is_empty() {
+            if contents.queue.is_empty() {
                 flags.clear(Flags::FILLED);
             }
             let ended = message.is_none() && flags.reach_the_end();
@@ -79,11 +79,11 @@ impl<M> Mailbox<M> {
     pub(crate) fn wait(&self, waker: &Waker) -> bool {
         let mut fresh = Some(waker.clone());
         // `fresh` then holds the waker left before; it is dropped outside the lock.
-        self.lock_rare(|flags, _, rare| {
+        self.lock_extras(|flags, _, extras| {
             if flags.has_news() {
                 return false;
             }
-            std::mem::swap(&mut rare.receiver, &mut fresh);
+            std::mem::swap(&mut extras.receiver, &mut fresh);
             flags.set(Flags::FOREIGN);
             true
         })
@@ -92,9 +92,9 @@ impl<M> Mailbox<M> {
     /// The reader no longer waits: a message wakes nobody for it.
     #[cold]
     pub(crate) fn wait_no_more(&self) {
-        let receiver = self.lock(|flags, shared| {
+        let receiver = self.lock(|flags, contents| {
             flags.clear(Flags::RECEIVING.or(Flags::FOREIGN));
-            shared.rare().and_then(|rare| rare.receiver.take())
+            contents.extras().and_then(|extras| extras.receiver.take())
         });
         drop(receiver);
     }

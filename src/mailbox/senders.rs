@@ -61,7 +61,7 @@ impl<M> Mailbox<M> {
         if self.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
-        self.lock(|flags, shared| {
+        self.lock(|flags, contents| {
             // Relaxed: ordered by the lock, under which the count leaves zero.
             let revived = self.senders.load(Ordering::Relaxed) > 0;
             if revived && !mutant("abandoned_without_a_second_look") {
@@ -69,7 +69,7 @@ impl<M> Mailbox<M> {
             }
             flags.set(Flags::ABANDONED);
             match flags.has_news() {
-                true => shared.arrived(flags),
+                true => contents.arrived(flags),
                 false => Wake::Nobody,
             }
         })

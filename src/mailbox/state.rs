@@ -33,7 +33,7 @@ impl Flags {
     pub(crate) const RECEIVING: Flags = Flags(1 << 3);
     /// `recv` waits in another task: a message wakes the waker that was left.
     pub(crate) const FOREIGN: Flags = Flags(1 << 4);
-    /// Messages are in the shared queue.
+    /// Messages are in the mailbox's queue.
     pub(crate) const FILLED: Flags = Flags(1 << 5);
     /// Senders wait for room.
     pub(crate) const WAITED_FOR: Flags = Flags(1 << 6);
@@ -107,11 +107,11 @@ impl Flags {
     }
 
     /// Returns why the actor is to be dropped, if it is.
-    pub(crate) fn doom(self) -> Option<Doom> {
+    pub(crate) fn termination(self) -> Option<Termination> {
         if self.has(Flags::KILLED) {
-            Some(Doom::Killed)
+            Some(Termination::Killed)
         } else if self.has(Flags::CANCELLED) {
-            Some(Doom::Cancelled)
+            Some(Termination::Cancelled)
         } else {
             None
         }
@@ -124,7 +124,7 @@ impl Flags {
 
 /// Why an actor is dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doom {
+pub(crate) enum Termination {
     Killed,
     Cancelled,
 }
@@ -142,11 +142,11 @@ pub(crate) enum Wake {
 }
 
 /// The word itself.
-pub(crate) struct Word(AtomicU32);
+pub(crate) struct MailboxState(AtomicU32);
 
-impl Word {
+impl MailboxState {
     pub(crate) fn new(flags: Flags) -> Self {
-        Word(AtomicU32::new(flags.0))
+        MailboxState(AtomicU32::new(flags.0))
     }
 
     /// The flags as they were a moment ago: a hint. For [`Flags::ENDED`], which is final, Acquire

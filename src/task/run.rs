@@ -40,8 +40,8 @@ pub(crate) struct Run {
     of: NonNull<()>,
     /// What its context reads from (RUN-3).
     reader: NonNull<()>,
-    /// How many [`dooms`] there were when it began, or `u64::MAX`.
-    dooms: u64,
+    /// How many [`terminations`] there were when it began, or `u64::MAX`.
+    terminations: u64,
     /// How many messages it may handle.
     batch: u32,
     /// How many more it may handle then, if nothing else waits.
@@ -69,8 +69,8 @@ impl Run {
     }
 
     /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle and
-    /// how many more if nothing else waits then, and how many [`dooms`] there were when it was known not to be
-    /// doomed. `None`: each message is looked at.
+    /// how many more if nothing else waits then, and how many [`terminations`] there were when it was known not to be
+    /// terminated. `None`: each message is looked at.
     ///
     /// # Safety
     /// (RUN-3) `reader` is that of the cell.
@@ -79,17 +79,22 @@ impl Run {
         of: NonNull<()>,
         reader: NonNull<()>,
         batches: (u32, u32),
-        dooms: Option<u64>,
+        terminations: Option<u64>,
     ) -> Self {
-        Run::new(of, reader, batches, dooms.unwrap_or(u64::MAX))
+        Run::new(of, reader, batches, terminations.unwrap_or(u64::MAX))
     }
 
     #[inline]
-    fn new(of: NonNull<()>, reader: NonNull<()>, (batch, more): (u32, u32), dooms: u64) -> Self {
+    fn new(
+        of: NonNull<()>,
+        reader: NonNull<()>,
+        (batch, more): (u32, u32),
+        terminations: u64,
+    ) -> Self {
         Run {
             of,
             reader,
-            dooms,
+            terminations,
             batch,
             more: Cell::new(more),
             left: Cell::new(batch),
@@ -129,7 +134,7 @@ impl Run {
 
     #[inline]
     fn is_undisturbed(&self) -> bool {
-        self.dooms == dooms()
+        self.terminations == terminations()
     }
 
     /// Whether another message may be handled, as far as it is known without a look at the actor.
@@ -148,24 +153,24 @@ impl Run {
 crate::sync::own_static! {
     /// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
     /// look at the word of its actor, which senders write.
-    static DOOMS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
+    static TERMINATIONS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
 }
 
 #[inline]
-pub(crate) fn dooms() -> u64 {
-    // Acquire pairs with the Release in `tell_of_doom`: what is doomed by then is seen to be.
-    DOOMS.0.load(Ordering::Acquire)
+pub(crate) fn terminations() -> u64 {
+    // Acquire pairs with the Release in `count_termination`: what is terminated by then is seen to be.
+    TERMINATIONS.0.load(Ordering::Acquire)
 }
 
-/// Called when an actor was doomed.
-pub(crate) fn tell_of_doom() {
+/// Called when an actor was terminated.
+pub(crate) fn count_termination() {
     let order = if mutant("doom_told_relaxed") {
         Ordering::Relaxed
     } else {
         Ordering::Release
     };
-    // Release pairs with the Acquire in `dooms`.
-    DOOMS.0.fetch_add(1, order);
+    // Release pairs with the Acquire in `terminations`.
+    TERMINATIONS.0.fetch_add(1, order);
 }
 
 /// Has the run note this, if it is of `of` and under way on this thread; says whether it is.
@@ -186,7 +191,7 @@ pub(crate) fn reader_of(of: NonNull<()>) -> Option<NonNull<()>> {
     with_own(of, Run::reader)
 }
 
-/// Whether this thread runs `of`, and no actor at all was doomed meanwhile.
+/// Whether this thread runs `of`, and no actor at all was terminated meanwhile.
 #[inline]
 pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
     with_own(of, Run::is_undisturbed) == Some(true)

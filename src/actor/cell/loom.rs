@@ -56,7 +56,7 @@ impl Executor for Nest {
         None
     }
 
-    fn untrack(&self, _ticket: LiveIndex) {}
+    fn untrack(&self, _live_index: LiveIndex) {}
 
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, Rest, Wake};
+use super::super::{Batch, Flags, Mailbox, RunOutcome, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,7 +37,7 @@ impl Actor {
             assert!(self.mailbox.begin().is_none(), "nobody kills it");
             let mut batch = Batch::EMPTY;
             let found = std::iter::from_fn(|| take(&self.mailbox, &mut batch)).collect();
-            if let Rest::Again = self.mailbox.rest(true, false) {
+            if let RunOutcome::Again = self.mailbox.rest(true, false) {
                 self.schedule();
             }
             found

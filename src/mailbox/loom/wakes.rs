@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread::{spawn, yield_now};
 
-use super::super::{Mailbox, Rest, Wake};
+use super::super::{Mailbox, RunOutcome, Wake};
 
 /// An actor that looks at what its wakers wrote, each time it is run.
 struct Looker {
@@ -43,7 +43,7 @@ impl Looker {
             // Relaxed: only the wake-ups order it.
             let seen = [0, 1].map(|at| self.written[at].load(Ordering::Relaxed));
             self.seen.set(seen);
-            if let Rest::Again = self.mailbox.rest(false, woken) {
+            if let RunOutcome::Again = self.mailbox.rest(false, woken) {
                 assert!(!self.scheduled.replace(true), "scheduled twice");
             }
         }

@@ -11,6 +11,7 @@ mod deferred;
 mod handle;
 mod id;
 mod lead;
+mod lifecycle;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod map;
@@ -21,7 +22,6 @@ mod sources;
 mod spawn;
 mod spawn_macro;
 mod split;
-mod stage;
 mod values;
 mod weak_address;
 

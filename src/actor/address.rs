@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::core::{At, Core};
-use super::lead::{Lead, Places};
+use super::lead::{Lead, MessageMap};
 use super::map::mapped;
 use super::reply::{Ask, Reply};
 use super::sending::SendFuture;
@@ -63,8 +63,8 @@ impl<M> Address<M> {
             Lead::Actor(core) => Address {
                 lead: core.pointer(),
             },
-            Lead::Map(places) => {
-                let lead = NonNull::from(Box::leak(Box::new(places.clone())));
+            Lead::Map(map) => {
+                let lead = NonNull::from(Box::leak(Box::new(map.clone())));
                 Address {
                     lead: lead.cast().map_addr(|addr| addr | MAPPED),
                 }
@@ -80,7 +80,7 @@ impl<M> Address<M> {
     }
 
     /// The box that a mapped address owns.
-    fn map_box(&self) -> Option<NonNull<Arc<dyn Places<M>>>> {
+    fn map_box(&self) -> Option<NonNull<Arc<dyn MessageMap<M>>>> {
         let addr = self.lead.addr().get();
         let untagged = std::num::NonZeroUsize::new(addr & !MAPPED)?;
         (addr & MAPPED != 0).then(|| self.lead.map_addr(|_| untagged).cast())
@@ -209,17 +209,17 @@ impl<M> Address<M> {
 
     /// Returns whether the mailbox is closed, so that `tell` and `send` refuse.
     pub fn is_closed(&self) -> bool {
-        self.lead().live().is_closed()
+        self.lead().view().is_closed()
     }
 
     /// Returns a number that no other actor of this process has.
     pub fn id(&self) -> u64 {
-        self.lead().live().id()
+        self.lead().view().id()
     }
 
     /// Returns the name that the actor was given.
     pub fn name(&self) -> Option<&str> {
-        self.lead().live().name()
+        self.lead().view().name()
     }
 
     /// Returns how many messages wait in the mailbox.
@@ -238,7 +238,7 @@ impl<M> Address<M> {
     /// assert!(address.is_empty()); // what an actor did not receive is dropped when it ends
     /// ```
     pub fn len(&self) -> usize {
-        self.lead().live().len()
+        self.lead().view().len()
     }
 
     /// Returns whether no message waits in the mailbox, as [`len`](Address::len) counts them.
@@ -248,7 +248,7 @@ impl<M> Address<M> {
 
     /// Returns how many messages the mailbox has room for; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
-        self.lead().live().capacity()
+        self.lead().view().capacity()
     }
 
     /// Returns an address of the same actor for messages of another type, which `map` makes into its own.
@@ -270,17 +270,17 @@ impl<M> Address<M> {
     /// ```
     /// use greenroom::{Address, Context, spawn};
     ///
-    /// enum Event {
+    /// enum Input {
     ///     Key(char),
     ///     Tick,
     /// }
     ///
-    /// async fn typed(mut cx: Context<Event>) -> String {
+    /// async fn typed(mut cx: Context<Input>) -> String {
     ///     let mut text = String::new();
     ///     while let Some(event) = cx.recv().await {
     ///         match event {
-    ///             Event::Key(key) => text.push(key),
-    ///             Event::Tick => text.push('.'),
+    ///             Input::Key(key) => text.push(key),
+    ///             Input::Tick => text.push('.'),
     ///         }
     ///     }
     ///     text
@@ -288,9 +288,9 @@ impl<M> Address<M> {
     ///
     /// greenroom::run(async {
     ///     let typed = spawn!(typed(_));
-    ///     let keys: Address<char> = typed.map(Event::Key);
+    ///     let keys: Address<char> = typed.map(Input::Key);
     ///     keys.tell('a').unwrap();
-    ///     typed.tell(Event::Tick).unwrap();
+    ///     typed.tell(Input::Tick).unwrap();
     ///     keys.tell('b').unwrap();
     ///     drop(keys);
     ///     assert_eq!(typed.join().await.unwrap(), "a.b");
@@ -303,17 +303,17 @@ impl<M> Address<M> {
         N: Send + 'static,
         F: Fn(N) -> M + Send + Sync + 'static,
     {
-        let places = mapped(self.lead(), map);
-        self.lead().live().add_sender();
+        let map = mapped(self.lead(), map);
+        self.lead().view().add_sender();
         // SAFETY: (ADDRESS-1) the address that was counted just now, of the actor behind.
-        unsafe { Address::from_lead(Lead::Map(&places)) }
+        unsafe { Address::from_lead(Lead::Map(&map)) }
     }
 }
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
         let lead = self.lead();
-        lead.live().add_sender();
+        lead.view().add_sender();
         // SAFETY: (ADDRESS-1) the address that was counted just now, of the same actor.
         unsafe { Address::from_lead(lead) }
     }
@@ -328,7 +328,7 @@ impl<M> Drop for Address<M> {
                 // SAFETY: (ADDRESS-1) the box is ours, made in `from_lead`; it holds the actor.
                 let map = unsafe { Box::from_raw(map.as_ptr()) };
                 // SAFETY: (ADDRESS-1) this address's count is given up.
-                unsafe { map.root().remove_sender() };
+                unsafe { map.actor().remove_sender() };
             }
         }
     }

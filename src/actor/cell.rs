@@ -8,7 +8,7 @@
 //! - CELL-1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
 //!   offset in it whatever the types are (`repr(C)`). No such pointer is made from a reference to a part.
 //! - CELL-2: whoever holds a reference may use the core; the last one frees the cell.
-//! - CELL-3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
+//! - CELL-3: the run of the cell, from `begin` to `rest` or `end`, has the lifecycle to itself; after
 //!   `end` the one who takes or drops the result has.
 //! - CELL-4: a cell that has not ended holds a reference of its own, given up as the last step of its
 //!   end. So a runnable needs none.
@@ -28,9 +28,9 @@ use std::ptr::NonNull;
 use std::task::Poll;
 
 use super::context::Context;
-use super::core::{At, Core, Held, Options};
+use super::core::{ActorOptions, At, Core, Held};
+use super::lifecycle::Lifecycle;
 use super::reader::Reader;
-use super::stage::Stage;
 use crate::blocks;
 use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, UnhandledFault};
@@ -46,7 +46,7 @@ use crate::task::{ActorExecutor, Deed, Delivery, Header, Runnable, VTable, as_ru
 struct Cell<M, H, A, Fut, T> {
     core: Core<M>,
     executor: H,
-    stage: UnsafeCell<Stage<Parts<M, A, Fut>, Fut, T>>,
+    lifecycle: UnsafeCell<Lifecycle<Parts<M, A, Fut>, Fut, T>>,
     /// The context's.
     reader: UnsafeCell<Reader<M>>,
 }
@@ -60,15 +60,15 @@ pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 pub(super) fn new<M, H, A, Fut>(
     executor: H,
     parts: Parts<M, A, Fut>,
-    options: Options,
-) -> Result<NonNull<Core<M>>, (H, A, Options)>
+    options: ActorOptions,
+) -> Result<NonNull<Core<M>>, (H, A, ActorOptions)>
 where
     M: Send + 'static,
     H: ActorExecutor,
     A: 'static,
     Fut: Future + 'static,
 {
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Stage::Waiting(parts));
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Lifecycle::Waiting(parts));
     // SAFETY: (CELL-2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
     // SAFETY: (CELL-1) as above.
@@ -85,7 +85,11 @@ where
 }
 
 /// An actor that did not come to life: closed, ended, with `NotStarted` to be joined.
-pub(super) fn stillborn<M, H, A, Fut>(executor: H, actor: A, options: Options) -> NonNull<Core<M>>
+pub(super) fn stillborn<M, H, A, Fut>(
+    executor: H,
+    actor: A,
+    options: ActorOptions,
+) -> NonNull<Core<M>>
 where
     M: Send + 'static,
     H: ActorExecutor,
@@ -93,8 +97,8 @@ where
     Fut: Future + 'static,
 {
     drop_refused(actor);
-    let stage = Stage::Ended(Err(Fault::NotStarted));
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, stage);
+    let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
     // SAFETY: (CELL-2) ours, as nobody else has seen it.
     let core = unsafe { &raw.as_ref().core };
     core.mailbox.end();
@@ -110,11 +114,11 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
-    /// A cell, written where it stays: most of a stage that waits is room for the future.
+    /// A cell, written where it stays: most of a lifecycle that waits is room for the future.
     fn put(
         executor: H,
-        options: Options,
-        stage: Stage<Parts<M, A, Fut>, Fut, Fut::Output>,
+        options: ActorOptions,
+        lifecycle: Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
         let core = Core::new(Self::VTABLE, executor.is_traced(), options);
         let cell = blocks::room::<Self>();
@@ -123,7 +127,7 @@ where
         unsafe {
             (&raw mut (*place).core).write(core);
             (&raw mut (*place).executor).write(executor);
-            (&raw mut (*place).stage).write(UnsafeCell::new(stage));
+            (&raw mut (*place).lifecycle).write(UnsafeCell::new(lifecycle));
             (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
         }
         cell
@@ -187,15 +191,15 @@ where
     }
 
     /// What a cell that nobody has seen was made of.
-    fn take_apart(self) -> (H, A, Options) {
+    fn take_apart(self) -> (H, A, ActorOptions) {
         let Cell {
             core,
             executor,
-            stage,
+            lifecycle,
             ..
         } = self;
-        let stage = stage.into_inner();
-        let Stage::Waiting((actor, _)) = stage else {
+        let lifecycle = lifecycle.into_inner();
+        let Lifecycle::Waiting((actor, _)) = lifecycle else {
             unreachable!("it was never run")
         };
         (executor, actor, core.into_options())
@@ -213,11 +217,11 @@ where
         }
         let waker = core.waker();
         let poll = || {
-            cell.stage.with_mut(|stage| {
+            cell.lifecycle.with_mut(|lifecycle| {
                 let mut cx = std::task::Context::from_waker(&waker);
                 // SAFETY: (CELL-3) this is the run; (LIFECYCLE-1) the cell is never moved.
                 unsafe {
-                    (*stage).poll(
+                    (*lifecycle).poll(
                         |(actor, begin)| begin(actor, Context::new(core)),
                         || cell.completed(),
                         &mut cx,
@@ -227,7 +231,9 @@ where
         };
         let (reader, mut batch) = (cell.reader_pointer(), cell.executor.batch());
         // SAFETY: (CELL-3) this is the run.
-        let quota = cell.stage.with_mut(|stage| unsafe { (*stage).quota() });
+        let quota = cell
+            .lifecycle
+            .with_mut(|lifecycle| unsafe { (*lifecycle).quota() });
         let (mut more, mut begun) = (0, Instant::ZERO);
         if quota.is_known() {
             (batch, more, begun) = cell.pace(quota, batch);
@@ -294,8 +300,8 @@ where
             quota.after_untimed()
         };
         // SAFETY: by the caller's promise.
-        self.stage
-            .with_mut(|stage| unsafe { (*stage).set_quota(next) });
+        self.lifecycle
+            .with_mut(|lifecycle| unsafe { (*lifecycle).set_quota(next) });
     }
 
     /// # Safety
@@ -338,7 +344,9 @@ where
     /// Why the actor has no result.
     fn fault(&self, termination: Termination) -> Fault {
         // SAFETY: (CELL-3) called by the run.
-        let begun = self.stage.with_mut(|stage| unsafe { (*stage).has_begun() });
+        let begun = self
+            .lifecycle
+            .with_mut(|lifecycle| unsafe { (*lifecycle).has_begun() });
         match termination {
             _ if !begun && self.executor.is_closing() => Fault::NotStarted,
             Termination::Killed => Fault::Killed,
@@ -368,7 +376,8 @@ where
             cell.completed();
         }
         // SAFETY: (CELL-3) called by the run.
-        cell.stage.with_mut(|stage| unsafe { (*stage).clear() });
+        cell.lifecycle
+            .with_mut(|lifecycle| unsafe { (*lifecycle).clear() });
         core.close();
         core.mailbox.refuse_line();
         let mut messages = core.mailbox.drain();
@@ -381,8 +390,8 @@ where
             executor.cancelled();
         }
         // SAFETY: (CELL-3) as above.
-        cell.stage
-            .with_mut(|stage| unsafe { (*stage).keep(result) });
+        cell.lifecycle
+            .with_mut(|lifecycle| unsafe { (*lifecycle).keep(result) });
         executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
@@ -403,7 +412,9 @@ where
         // SAFETY: (CELL-2) the caller's reference; (CELL-3) it alone asks for the result.
         unsafe {
             let cell = Self::of(header).as_ref();
-            let result = cell.stage.with_mut(|stage| (*stage).take_result());
+            let result = cell
+                .lifecycle
+                .with_mut(|lifecycle| (*lifecycle).take_result());
             *out.cast::<Option<Result<Fut::Output, Fault>>>() = result;
         }
     }
@@ -450,8 +461,8 @@ where
         let cell = unsafe { Self::of(header).as_ref() };
         // SAFETY: (CELL-3) as in `take_result`.
         let result = cell
-            .stage
-            .with_mut(|stage| unsafe { (*stage).take_result() });
+            .lifecycle
+            .with_mut(|lifecycle| unsafe { (*lifecycle).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
             cell.report_to_home(fault, false);
         }

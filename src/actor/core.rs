@@ -32,14 +32,14 @@ pub(crate) struct Core<M> {
 }
 
 /// The options of an actor that the cell keeps.
-pub(super) struct Options {
+pub(super) struct ActorOptions {
     pub(super) name: Option<Box<str>>,
     pub(super) capacity: Option<usize>,
     pub(super) priority: u8,
 }
 
 impl<M> Core<M> {
-    pub(super) fn new(vtable: &'static VTable, traced: bool, options: Options) -> Self {
+    pub(super) fn new(vtable: &'static VTable, traced: bool, options: ActorOptions) -> Self {
         let label = Label::new(id::next(), options.priority, traced);
         Core {
             mailbox: Mailbox::new(options.capacity, options.name),
@@ -94,9 +94,9 @@ impl<M> Core<M> {
     }
 
     /// What it was made with; nobody has seen it.
-    pub(super) fn into_options(self) -> Options {
+    pub(super) fn into_options(self) -> ActorOptions {
         let (capacity, name) = self.mailbox.into_options();
-        Options {
+        ActorOptions {
             capacity,
             name,
             priority: self.header.priority(),

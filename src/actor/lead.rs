@@ -16,7 +16,7 @@ use crate::waiters::Waiters;
 
 pub(super) enum Lead<'a, M> {
     Actor(At<'a, M>),
-    Map(&'a Arc<dyn Places<M>>),
+    Map(&'a Arc<dyn MessageMap<M>>),
 }
 
 impl<M> Clone for Lead<'_, M> {
@@ -28,10 +28,10 @@ impl<M> Clone for Lead<'_, M> {
 impl<M> Copy for Lead<'_, M> {}
 
 impl<'a, M> Lead<'a, M> {
-    pub(super) fn live(self) -> &'a dyn Live {
+    pub(super) fn view(self) -> &'a dyn ActorView {
         match self {
             Lead::Actor(core) => core.core(),
-            Lead::Map(places) => places.root().live(),
+            Lead::Map(map) => map.actor().view(),
         }
     }
 
@@ -44,7 +44,7 @@ impl<'a, M> Lead<'a, M> {
         Process::of(|| {
             let process = match self {
                 Lead::Actor(core) => core.process(),
-                Lead::Map(places) => places.root().process(),
+                Lead::Map(map) => map.actor().process(),
             };
             process.check();
             process
@@ -56,7 +56,7 @@ impl<'a, M> Lead<'a, M> {
         Process::is_first()
             || match self {
                 Lead::Actor(core) => core.process().is_current(),
-                Lead::Map(places) => places.root().process().is_current(),
+                Lead::Map(map) => map.actor().process().is_current(),
             }
     }
 
@@ -64,9 +64,9 @@ impl<'a, M> Lead<'a, M> {
         match self {
             Lead::Actor(core) => core.tell(message),
             // What is refused is not made into another message.
-            Lead::Map(places) => match places.root().reserve() {
+            Lead::Map(map) => match map.actor().reserve() {
                 Ok(()) => {
-                    places.fill(message);
+                    map.fill(message);
                     Ok(())
                 }
                 Err(Refused::Full) => Err(TellError::Full(message)),
@@ -78,38 +78,38 @@ impl<'a, M> Lead<'a, M> {
     pub(super) fn close(self) {
         match self {
             Lead::Actor(core) => core.stop(),
-            Lead::Map(places) => places.root().close(),
+            Lead::Map(map) => map.actor().close(),
         }
     }
 
     pub(super) fn kill(self) {
         match self {
             Lead::Actor(core) => core.kill(),
-            Lead::Map(places) => places.root().kill(),
+            Lead::Map(map) => map.actor().kill(),
         }
     }
 
     /// Counts an address more, where there may be none; false if the mailbox is closed.
     pub(super) fn revive_sender(self) -> bool {
-        self.live().observe();
+        self.view().observe();
         match self {
             Lead::Actor(core) => core.revive_sender(false),
-            Lead::Map(places) => places.root().revive_sender(),
+            Lead::Map(map) => map.actor().revive_sender(),
         }
     }
 
     /// Waits until the actor has ended.
     pub(super) async fn closed(self) {
         let has_ended = || {
-            let has_ended = self.live().has_ended();
+            let has_ended = self.view().has_ended();
             if !has_ended {
                 self.checked_process();
-                self.live().awaits_end();
+                self.view().awaits_end();
             }
             has_ended
         };
         if !has_ended() {
-            let ended = self.live().ended();
+            let ended = self.view().ended();
             ended.until(has_ended).await;
         }
     }
@@ -118,14 +118,14 @@ impl<'a, M> Lead<'a, M> {
 /// A lead with a reference of its own.
 pub(super) enum Way<M> {
     Actor(Held<M>),
-    Map(Arc<dyn Places<M>>),
+    Map(Arc<dyn MessageMap<M>>),
 }
 
 impl<M> Way<M> {
     pub(super) fn lead(&self) -> Lead<'_, M> {
         match self {
             Way::Actor(core) => Lead::Actor(core.at()),
-            Way::Map(places) => Lead::Map(places),
+            Way::Map(map) => Lead::Map(map),
         }
     }
 }
@@ -134,13 +134,13 @@ impl<M> From<Lead<'_, M>> for Way<M> {
     fn from(lead: Lead<'_, M>) -> Self {
         match lead {
             Lead::Actor(core) => Way::Actor(Held::from(core)),
-            Lead::Map(places) => Way::Map(places.clone()),
+            Lead::Map(map) => Way::Map(map.clone()),
         }
     }
 }
 
-/// What can be said of an actor, whatever its messages are.
-pub(super) trait Live {
+/// An actor without the type of its messages: what it can be asked.
+pub(super) trait ActorView {
     fn id(&self) -> u64;
     fn name(&self) -> Option<&str>;
     fn info(&self) -> TaskInfo;
@@ -148,17 +148,17 @@ pub(super) trait Live {
     fn len(&self) -> usize;
     fn capacity(&self) -> Option<usize>;
     fn has_ended(&self) -> bool;
-    /// Who waits for its end.
+    /// Returns the list of those who wait for its end.
     fn ended(&self) -> &Waiters;
-    /// This thread is about to look at it.
+    /// Notes that this thread is about to look at it.
     fn observe(&self);
-    /// This thread waits for its end.
+    /// Notes that this thread waits for its end.
     fn awaits_end(&self);
     /// Counts an address more. The caller has one.
     fn add_sender(&self);
 }
 
-impl<M> Live for Core<M> {
+impl<M> ActorView for Core<M> {
     fn id(&self) -> u64 {
         self.header.id()
     }
@@ -208,11 +208,11 @@ impl<M> Live for Core<M> {
 }
 
 /// A wait for room: a `PlaceInLine`, of the type of the messages behind the map.
-pub(super) type Wait = Option<Box<dyn Any + Send + Sync>>;
+pub(super) type PlaceBehindMap = Option<Box<dyn Any + Send + Sync>>;
 
-/// The actor behind a map, whatever its messages are.
-pub(super) trait Root: Send + Sync {
-    fn live(&self) -> &dyn Live;
+/// The actor behind a map, without the type of its messages.
+pub(super) trait MappedActor: Send + Sync {
+    fn view(&self) -> &dyn ActorView;
     /// The process that has the threads of its executor.
     fn process(&self) -> Process;
     fn close(&self);
@@ -226,16 +226,20 @@ pub(super) trait Root: Send + Sync {
     #[expect(unsafe_code, reason = "a count that the caller owns")]
     unsafe fn remove_sender(&self);
     fn reserve(&self) -> Result<(), Refused>;
-    fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>>;
-    /// Gives up a wait, or the place that it came to.
-    fn leave_line(&self, wait: Wait);
+    fn poll_reserve(
+        &self,
+        wait: &mut PlaceBehindMap,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Refused>>;
+    /// Leaves the line, and gives up the place in the mailbox if it came to one.
+    fn leave_line(&self, wait: PlaceBehindMap);
     /// Gives up a place that was reserved.
     fn give_up_place(&self);
 }
 
-/// Where messages of type `M` are made into those of an actor; for places that were reserved at its [`Root`].
-pub(super) trait Places<M>: Send + Sync {
-    fn root(&self) -> &Arc<dyn Root>;
+/// Makes messages of type `M` into those of an actor, for places that were reserved at its [`MappedActor`].
+pub(super) trait MessageMap<M>: Send + Sync {
+    fn actor(&self) -> &Arc<dyn MappedActor>;
     /// How many maps there are from here to the actor.
     fn steps(&self) -> usize;
     /// Fills a place that was reserved.

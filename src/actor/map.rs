@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::Held;
-use super::lead::{Lead, Live, Places, Root, Wait, Way};
+use super::lead::{ActorView, Lead, MappedActor, MessageMap, PlaceBehindMap, Way};
 use crate::mailbox::{PlaceInLine, Refused};
 use crate::sync::Process;
 use crate::task::{MessageEvent, MessageInfo};
 
-impl<M: Send + 'static> Root for Held<M> {
-    fn live(&self) -> &dyn Live {
+impl<M: Send + 'static> MappedActor for Held<M> {
+    fn view(&self) -> &dyn ActorView {
         &**self
     }
 
@@ -46,7 +46,11 @@ impl<M: Send + 'static> Root for Held<M> {
         self.at().reserve()
     }
 
-    fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+    fn poll_reserve(
+        &self,
+        wait: &mut PlaceBehindMap,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Refused>> {
         if wait.is_none() {
             let reserved = self.at().reserve();
             if reserved != Err(Refused::Full) {
@@ -70,7 +74,7 @@ impl<M: Send + 'static> Root for Held<M> {
         reserved
     }
 
-    fn leave_line(&self, wait: Wait) {
+    fn leave_line(&self, wait: PlaceBehindMap) {
         if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
             self.at().trace(|| MessageEvent::GivenUp(place.key()));
             self.at().pass_on(self.mailbox.leave_line(place));
@@ -94,48 +98,48 @@ fn place_in<M: Send + 'static>(
 /// How many maps there may be one behind the other: each takes some of the sender's stack.
 const STEPS_MAX: usize = 1000;
 
-/// A map before an actor or before another map.
+/// One function before an actor or before another map.
 struct Mapped<M, F> {
-    root: Arc<dyn Root>,
+    actor: Arc<dyn MappedActor>,
     steps: usize,
     behind: Way<M>,
     map: F,
 }
 
-/// Places for messages that `map` makes into those of `lead`.
+/// Returns the map that makes messages into those of `lead`, by the function `map`.
 ///
 /// # Panics
 /// If there are more than [`STEPS_MAX`] maps then.
 #[track_caller]
-pub(super) fn mapped<N, M, F>(lead: Lead<'_, M>, map: F) -> Arc<dyn Places<N>>
+pub(super) fn mapped<N, M, F>(lead: Lead<'_, M>, map: F) -> Arc<dyn MessageMap<N>>
 where
     N: 'static,
     M: Send + 'static,
     F: Fn(N) -> M + Send + Sync + 'static,
 {
-    let (root, steps) = match lead {
-        Lead::Actor(core) => (Arc::new(Held::from(core)) as Arc<dyn Root>, 0),
-        Lead::Map(places) => (places.root().clone(), places.steps()),
+    let (actor, steps) = match lead {
+        Lead::Actor(core) => (Arc::new(Held::from(core)) as Arc<dyn MappedActor>, 0),
+        Lead::Map(map) => (map.actor().clone(), map.steps()),
     };
     assert!(
         steps < STEPS_MAX,
         "an address mapped {STEPS_MAX} times, the most that there may be, is mapped again"
     );
     Arc::new(Mapped {
-        root,
+        actor,
         steps: steps + 1,
         behind: Way::from(lead),
         map,
     })
 }
 
-impl<N, M, F> Places<N> for Mapped<M, F>
+impl<N, M, F> MessageMap<N> for Mapped<M, F>
 where
     M: Send,
     F: Fn(N) -> M + Send + Sync,
 {
-    fn root(&self) -> &Arc<dyn Root> {
-        &self.root
+    fn actor(&self) -> &Arc<dyn MappedActor> {
+        &self.actor
     }
 
     fn steps(&self) -> usize {
@@ -143,20 +147,20 @@ where
     }
 
     fn fill(&self, message: N) {
-        struct Place<'a>(Option<&'a dyn Root>);
-        impl Drop for Place<'_> {
+        struct ReservedPlace<'a>(Option<&'a dyn MappedActor>);
+        impl Drop for ReservedPlace<'_> {
             fn drop(&mut self) {
                 if let Some(unfilled) = self.0 {
                     unfilled.give_up_place();
                 }
             }
         }
-        let mut place = Place(Some(&*self.root));
+        let mut place = ReservedPlace(Some(&*self.actor));
         let message = (self.map)(message);
         place.0 = None;
         match &self.behind {
             Way::Actor(core) => core.fill(message),
-            Way::Map(places) => places.fill(message),
+            Way::Map(map) => map.fill(message),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::task::run;
 use crate::time::Sleep;
 use crate::timers::Kind;
 
-enum Slot<T> {
+enum AskState<T> {
     /// No answer yet; the asker may have left its waker.
     Open(Option<Waker>),
     /// The same, where deadlocks are detected: the waker is left there, and the end by deadlock is
@@ -50,25 +50,25 @@ enum Slot<T> {
 #[must_use = "dropping a reply gives the asker an error"]
 pub struct Reply<T> {
     /// `None` once it has settled the slot.
-    slot: Option<Half<Slot<T>>>,
+    slot: Option<Half<AskState<T>>>,
 }
 
 impl<T> Reply<T> {
-    fn new(slot: Half<Slot<T>>) -> Self {
+    fn new(slot: Half<AskState<T>>) -> Self {
         Reply { slot: Some(slot) }
     }
 
     /// Answers. If the asker is gone the answer is dropped.
     pub fn send(mut self, answer: T) {
-        self.settle(Slot::Answered(answer));
+        self.settle(AskState::Answered(answer));
     }
 
     /// Whether the asker still waits; an answer that is costly and unwanted need not be made.
     pub fn is_wanted(&self) -> bool {
         let looked = self.slot.as_ref().and_then(|half| {
             half.look(|slot| match slot {
-                Slot::Open(_) => true,
-                Slot::Listed(listing) => listing.is_waiting(),
+                AskState::Open(_) => true,
+                AskState::Listed(listing) => listing.is_waiting(),
                 _ => false,
             })
         });
@@ -78,14 +78,14 @@ impl<T> Reply<T> {
     /// What is not needed is dropped when the slot is given back.
     // Forced: the outcome is written where it stays.
     #[inline(always)]
-    fn settle(&mut self, outcome: Slot<T>) {
+    fn settle(&mut self, outcome: AskState<T>) {
         let Some(half) = self.slot.take() else {
             return;
         };
         let mut listed = Told::Nobody;
         let previous = half.finish(|slot| match slot {
-            Slot::Open(_) => std::mem::replace(slot, outcome),
-            Slot::Listed(listing) => {
+            AskState::Open(_) => std::mem::replace(slot, outcome),
+            AskState::Listed(listing) => {
                 let (previous, told) = settle_listed(listing.settle(), slot, outcome);
                 listed = told;
                 previous
@@ -93,9 +93,9 @@ impl<T> Reply<T> {
             _ => outcome,
         });
         match previous {
-            Slot::Open(Some(_)) if mutant("asker_is_not_woken") => {}
-            Slot::Open(Some(waker)) => contain(|| waker.wake()),
-            Slot::Open(None) => {}
+            AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
+            AskState::Open(Some(waker)) => contain(|| waker.wake()),
+            AskState::Open(None) => {}
             unneeded => wake_or_drop(unneeded, listed),
         }
     }
@@ -111,7 +111,7 @@ enum Told {
 
 #[cold]
 #[inline(never)]
-fn wake_or_drop<T>(unneeded: Slot<T>, told: Told) {
+fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
     match told {
         Told::Later(waker) => {
             let _ = current::simulated(|simulation, inner| simulation.defer_answer(inner, waker));
@@ -130,23 +130,23 @@ fn wake_or_drop<T>(unneeded: Slot<T>, told: Told) {
 #[inline(never)]
 fn settle_listed<T>(
     settled: Option<Option<Waker>>,
-    slot: &mut Slot<T>,
-    outcome: Slot<T>,
-) -> (Slot<T>, Told) {
+    slot: &mut AskState<T>,
+    outcome: AskState<T>,
+) -> (AskState<T>, Told) {
     let Some(waker) = settled else {
         return (outcome, Told::Nobody);
     };
-    if let (Slot::Listed(listing), Slot::Dropped) = (&*slot, &outcome) {
+    if let (AskState::Listed(listing), AskState::Dropped) = (&*slot, &outcome) {
         let key = listing.key();
         let _ = current::simulated(|simulation, _| simulation.reply_dropped(key));
     }
     let number = current::simulated(|simulation, _| simulation.next_effect()).flatten();
     let (outcome, told) = match (number, outcome) {
-        (Some(number), Slot::Answered(answer)) => {
-            let deferred = Slot::Deferred(Some(answer), number);
+        (Some(number), AskState::Answered(answer)) => {
+            let deferred = AskState::Deferred(Some(answer), number);
             (deferred, Told::Later(waker))
         }
-        (Some(number), Slot::Dropped) => (Slot::Deferred(None, number), Told::Later(waker)),
+        (Some(number), AskState::Dropped) => (AskState::Deferred(None, number), Told::Later(waker)),
         (_, outcome) => (outcome, waker.map_or(Told::Nobody, Told::Now)),
     };
     (std::mem::replace(slot, outcome), told)
@@ -154,7 +154,7 @@ fn settle_listed<T>(
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        self.settle(Slot::Dropped);
+        self.settle(AskState::Dropped);
     }
 }
 
@@ -169,7 +169,7 @@ impl<T> fmt::Debug for Reply<T> {
 /// The asker's end of a slot.
 struct Answer<T> {
     /// `None` once it has heard.
-    slot: Option<Half<Slot<T>>>,
+    slot: Option<Half<AskState<T>>>,
     /// It was polled before.
     has_waited: bool,
     /// That of the actor which is asked.
@@ -177,7 +177,7 @@ struct Answer<T> {
 }
 
 impl<T> Answer<T> {
-    fn new(slot: Half<Slot<T>>, process: Process) -> Self {
+    fn new(slot: Half<AskState<T>>, process: Process) -> Self {
         Answer {
             slot: Some(slot),
             has_waited: false,
@@ -198,11 +198,11 @@ impl<T> Answer<T> {
         self.has_waited = true;
         let mut waker = Some(cx.waker().clone());
         let is_open = half.with(|slot| match slot {
-            Slot::Open(left) => {
+            AskState::Open(left) => {
                 std::mem::swap(left, &mut waker);
                 Some(true)
             }
-            Slot::Listed(_) => Some(false),
+            AskState::Listed(_) => Some(false),
             _ => None,
         });
         match is_open {
@@ -218,8 +218,8 @@ impl<T> Answer<T> {
         let Some(half) = self.slot.take() else {
             return Err(AskError::NoReply);
         };
-        let settled = half.finish(|slot| match std::mem::replace(slot, Slot::Unwanted) {
-            Slot::Answered(answer) => Ok(answer),
+        let settled = half.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
+            AskState::Answered(answer) => Ok(answer),
             other => Err(other),
         });
         settled.or_else(hear_rare)
@@ -231,8 +231,8 @@ impl<T> Answer<T> {
     fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
         let is_over = self.slot.as_mut().is_none_or(|half| {
             half.with(|slot| match slot {
-                Slot::Open(_) => false,
-                Slot::Listed(listing) => listing.leave(&mut waker).is_some(),
+                AskState::Open(_) => false,
+                AskState::Listed(listing) => listing.leave(&mut waker).is_some(),
                 _ => true,
             })
         });
@@ -246,12 +246,12 @@ impl<T> Answer<T> {
 
 /// What an asker hears that is not told of a plain answer.
 #[cold]
-fn hear_rare<T>(settled: Slot<T>) -> Result<T, AskError> {
+fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
     match settled {
-        Slot::Listed(listing) => Err(listing
+        AskState::Listed(listing) => Err(listing
             .leave(&mut None)
             .map_or(AskError::NoReply, AskError::Deadlock)),
-        Slot::Deferred(answer, number) => {
+        AskState::Deferred(answer, number) => {
             let _ = current::simulated(|simulation, inner| simulation.settle_answer(inner, number));
             answer.ok_or(AskError::NoReply)
         }
@@ -272,8 +272,8 @@ impl<T> Drop for Answer<T> {
                 simulation.has_failed()
             });
             let left = half.finish(|slot| match slot {
-                Slot::Listed(_) if stays == Some(true) => Slot::Unwanted,
-                _ => std::mem::replace(slot, Slot::Unwanted),
+                AskState::Listed(_) if stays == Some(true) => AskState::Unwanted,
+                _ => std::mem::replace(slot, AskState::Unwanted),
             });
             wake_or_drop(left, Told::Nobody);
         } else {
@@ -287,7 +287,7 @@ pin_project! {
     /// The future of [`Address::ask`](crate::Address::ask).
     #[must_use = "futures do nothing unless polled"]
     pub struct Ask<'a, M, T, F> {
-        step: Step<'a, M, T, F>,
+        phase: AskPhase<'a, M, T, F>,
         patience: Option<Duration>,
         // Armed with the first poll.
         #[pin]
@@ -295,7 +295,7 @@ pin_project! {
     }
 }
 
-enum Step<'a, M, T, F> {
+enum AskPhase<'a, M, T, F> {
     Question(Lead<'a, M>, Option<F>),
     /// The question waits for room, or was delivered (`None`).
     Waiting(Option<SendFuture<'a, M>>, Answer<T>),
@@ -309,7 +309,7 @@ impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
 impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     pub(super) fn new(lead: Lead<'a, M>, question: F) -> Self {
         Ask {
-            step: Step::Question(lead, Some(question)),
+            phase: AskPhase::Question(lead, Some(question)),
             patience: None,
             deadline: None,
         }
@@ -340,32 +340,32 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let mut kind = Kind::Event;
-        if let Step::Question(lead, question) = this.step
+        if let AskPhase::Question(lead, question) = this.phase
             && let (lead, Some(question)) = (*lead, question.take())
         {
             let process = lead.checked_process();
             this.deadline.set(this.patience.map(crate::time::sleep));
             let time_out = this.deadline.as_ref().get_ref().as_ref();
-            let listing = asks::list(time_out, || (run::actor(), lead.live().info()));
+            let listing = asks::list(time_out, || (run::actor(), lead.view().info()));
             kind = listing.as_ref().map_or(kind, Listing::kind);
-            let (theirs, ours) = Half::pair(listing.map_or(Slot::Open(None), Slot::Listed));
+            let (theirs, ours) = Half::pair(listing.map_or(AskState::Open(None), AskState::Listed));
             // First, so that the slot is left as it should be if the question panics.
-            *this.step = Step::Waiting(None, Answer::new(ours, process));
+            *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
             match lead.tell(question(Reply::new(theirs))) {
                 Ok(()) => {}
                 Err(TellError::Full(question)) => {
-                    if let Step::Waiting(send, _) = this.step {
+                    if let AskPhase::Waiting(send, _) = this.phase {
                         *send = Some(SendFuture::new(lead, question));
                     }
                 }
                 Err(TellError::Closed(refused)) => {
-                    *this.step = Step::Over;
+                    *this.phase = AskPhase::Over;
                     contain(|| drop(refused));
                     return Poll::Ready(Err(AskError::Closed));
                 }
             }
         }
-        let Step::Waiting(send, answer) = this.step else {
+        let AskPhase::Waiting(send, answer) = this.phase else {
             panic!("`ask` polled after it was ready")
         };
         let mut polled = Poll::Pending;
@@ -390,7 +390,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             polled = over.map(|()| Err(AskError::TimedOut));
         }
         if polled.is_ready() {
-            *this.step = Step::Over;
+            *this.phase = AskPhase::Over;
         } else {
             answer.process.check();
         }
@@ -400,11 +400,11 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
 
 impl<M, T, F> fmt::Debug for Ask<'_, M, T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.step {
-            Step::Question(..) => "Ask(not sent)",
-            Step::Waiting(Some(_), _) => "Ask(waiting for room)",
-            Step::Waiting(None, _) => "Ask(waiting for the answer)",
-            Step::Over => "Ask(over)",
+        f.write_str(match &self.phase {
+            AskPhase::Question(..) => "Ask(not sent)",
+            AskPhase::Waiting(Some(_), _) => "Ask(waiting for room)",
+            AskPhase::Waiting(None, _) => "Ask(waiting for the answer)",
+            AskPhase::Over => "Ask(over)",
         })
     }
 }

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::core::At;
-use super::lead::{Lead, Wait};
+use super::lead::{Lead, PlaceBehindMap};
 use crate::error::SendError;
 use crate::mailbox::PlaceInLine;
 use crate::task::MessageEvent;
@@ -22,7 +22,7 @@ pub struct SendFuture<'a, M> {
     message: Option<M>,
     place: Option<PlaceInLine<M>>,
     /// The same where the lead is a map.
-    wait: Wait,
+    wait: PlaceBehindMap,
 }
 
 impl<'a, M> SendFuture<'a, M> {
@@ -81,14 +81,14 @@ impl<M> Future for SendFuture<'_, M> {
                 }
             }
             Lead::Actor(core) => this.poll_now(core, cx),
-            Lead::Map(places) => places
-                .root()
+            Lead::Map(map) => map
+                .actor()
                 .poll_reserve(&mut this.wait, cx)
                 .map(|reserved| {
                     let message = this.message.take().expect("looked at just now");
                     match reserved {
                         Ok(()) => {
-                            places.fill(message);
+                            map.fill(message);
                             Ok(())
                         }
                         Err(_closed) => Err(SendError(message)),
@@ -121,7 +121,7 @@ impl<M> Drop for SendFuture<'_, M> {
                     drop(given_up);
                 }
             }
-            Lead::Map(places) => places.root().leave_line(self.wait.take()),
+            Lead::Map(map) => map.actor().leave_line(self.wait.take()),
         }
     }
 }
@@ -129,7 +129,7 @@ impl<M> Drop for SendFuture<'_, M> {
 impl<M> fmt::Debug for SendFuture<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Send")
-            .field("to", &self.lead.live().id())
+            .field("to", &self.lead.view().id())
             .finish_non_exhaustive()
     }
 }

@@ -109,17 +109,17 @@ impl<M> WeakAddress<M> {
 
     /// Returns what [`Address::id`] does.
     pub fn id(&self) -> u64 {
-        self.lead().live().id()
+        self.lead().view().id()
     }
 
     /// Returns what [`Address::name`] does.
     pub fn name(&self) -> Option<&str> {
-        self.lead().live().name()
+        self.lead().view().name()
     }
 
     /// Returns what [`Address::is_closed`] does.
     pub fn is_closed(&self) -> bool {
-        self.lead().live().is_closed()
+        self.lead().view().is_closed()
     }
 }
 

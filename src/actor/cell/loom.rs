@@ -8,8 +8,8 @@ use std::task::Waker;
 use ::loom::thread::spawn;
 
 use super::super::address::Address;
+use super::super::core::ActorOptions;
 use super::super::core::Held;
-use super::super::core::Options;
 use super::new;
 use crate::error::UnhandledFault;
 use crate::sync::{Mutex, UnsafeCell};
@@ -89,7 +89,7 @@ fn model_48_who_frees_a_cell_sees_its_end() {
             desk: desk.clone(),
             written: UnsafeCell::new(()),
         };
-        let options = Options {
+        let options = ActorOptions {
             name: None,
             capacity: None,
             priority: 0,

@@ -28,7 +28,7 @@ pub(crate) struct Lock<T> {
 
 // SAFETY: (LOCK-1) at most one thread at a time reaches the value, so it is only ever sent.
 unsafe impl<T: Send> Send for Lock<T> {}
-// SAFETY: (LOCK-1) as above; a shared lock hands out exclusive access only.
+// SAFETY: (LOCK-1) a shared lock hands out exclusive access only.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {

@@ -3,10 +3,9 @@
 //! An executor handles [`Runnable`]s and nothing else. A plain task is a future in a frame; an actor is a
 //! cell (see [`Header`]); a call of a hosted value is a [`Job`].
 
+mod cell;
 mod executor;
-mod frame;
 mod handle;
-mod head;
 mod header;
 mod info;
 mod job;
@@ -18,7 +17,8 @@ mod plain;
 pub(crate) mod quota;
 pub(crate) mod run;
 mod runnable;
-mod word;
+mod state;
+mod task_header;
 
 pub(crate) use executor::{ActorExecutor, Executor};
 pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable};

@@ -41,7 +41,7 @@ const MAPPED: usize = 1;
 
 // SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread; so is a map.
 unsafe impl<M: Send> Send for Address<M> {}
-// SAFETY: as above.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread; so is a map.
 unsafe impl<M: Send> Sync for Address<M> {}
 
 // As for `Held`; the place is given up for which a function of `map` panics.

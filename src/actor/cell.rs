@@ -39,7 +39,7 @@ use crate::mailbox::{RunOutcome, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
-use crate::task::run::{self, Run};
+use crate::task::run::{self, CurrentRun};
 use crate::task::{ActorExecutor, Deed, Delivery, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
@@ -71,7 +71,7 @@ where
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Lifecycle::Waiting(parts));
     // SAFETY: (CELL-2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
-    // SAFETY: (CELL-1) as above.
+    // SAFETY: (CELL-2) ours until it is scheduled.
     let header = unsafe { Core::<M>::header_of(raw.cast()) };
     if !cell.executor.enter(header) {
         // SAFETY: it was put there just now and nobody else has seen it.
@@ -140,31 +140,31 @@ where
         wake: Self::wake,
         // SAFETY: (CELL-1) and the caller's reference.
         stop: |cell| unsafe { Self::at(cell) }.close(),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         cancel: |cell| unsafe { Self::at(cell) }.terminate(Termination::Cancelled),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         refuse: |cell| unsafe { Self::at(cell) }.refuse(),
         release: Self::release,
         take_result: Self::take_result,
         drop_result: Self::drop_result,
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         info: |cell| unsafe { Self::at(cell) }.info(),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         undelivered: |cell, messages| unsafe {
             Self::of(cell).as_ref().executor.undelivered(messages);
         },
         report: Self::report,
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         trace: |cell, event| unsafe {
             let cell = Self::of(cell).as_ref();
             cell.executor.trace(cell.core.info(), event);
         },
         delivery: Self::delivery,
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         look: |cell| unsafe { Self::at(cell) }.look(),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         process: |cell| unsafe { Self::of(cell).as_ref() }.executor.process(),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
     };
 
@@ -242,7 +242,7 @@ where
         let terminations = (!core.header.is_traced()).then_some(terminations);
         // SAFETY: (RUN-3) it is this cell's; (CELL-4) the cell does not end before it was polled.
         let (polled, notes) = unsafe {
-            Run::of_actor(as_run(header), reader, (batch, more), terminations).during(poll)
+            CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations).during(poll)
         };
         if notes & run::SPENT != 0 {
             // SAFETY: (CELL-3) this is the run.
@@ -389,7 +389,7 @@ where
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {
             executor.cancelled();
         }
-        // SAFETY: (CELL-3) as above.
+        // SAFETY: (CELL-3) called by the run.
         cell.lifecycle
             .with_mut(|lifecycle| unsafe { (*lifecycle).keep(result) });
         executor.leave(header);
@@ -457,9 +457,9 @@ where
     /// # Safety
     /// As [`VTable::drop_result`].
     unsafe fn drop_result(header: NonNull<Header>) {
-        // SAFETY: as in `take_result`.
+        // SAFETY: (CELL-1) and the caller's reference.
         let cell = unsafe { Self::of(header).as_ref() };
-        // SAFETY: (CELL-3) as in `take_result`.
+        // SAFETY: (CELL-3) by the caller's promise it has ended, and the result is the caller's.
         let result = cell
             .lifecycle
             .with_mut(|lifecycle| unsafe { (*lifecycle).take_result() });

@@ -30,7 +30,7 @@ use crate::mailbox::{Flags, Received};
 use crate::runtime::current;
 use crate::sync::UnsafeCell;
 use crate::task::MessageEvent;
-use crate::task::run::{self, Run};
+use crate::task::run::{self, CurrentRun};
 
 /// The reading end of an actor's mailbox, and what the actor can say of itself.
 ///
@@ -77,13 +77,16 @@ impl<M> Context<M> {
         let core = self.core.at();
         // SAFETY: (CONTEXT-1) this is the one context, and borrowed for as long as the reader is.
         let reader = unsafe { reader_of(core).as_ref() };
-        // SAFETY: as above.
+        // SAFETY: (CONTEXT-1) this is the one context, and borrowed for as long as the reader is.
         (core, reader.with_mut(|reader| unsafe { &mut *reader }))
     }
 
     /// The same if this thread runs the actor, with its run.
     #[inline(always)]
-    fn in_run<R>(&mut self, f: impl FnOnce(At<'_, M>, &mut Reader<M>, &Run) -> R) -> Option<R> {
+    fn in_run<R>(
+        &mut self,
+        f: impl FnOnce(At<'_, M>, &mut Reader<M>, &CurrentRun) -> R,
+    ) -> Option<R> {
         let core = self.core.at();
         run::with_own(core.as_run(), |run| {
             // SAFETY: (RUN-3) what this run reads from is the reader of this cell, and so of this type.

@@ -62,7 +62,7 @@ impl<M> Core<M> {
     /// # Safety
     /// It is alive.
     pub(super) unsafe fn header_of(core: NonNull<Self>) -> NonNull<Header> {
-        // SAFETY: (CELL-1) as above.
+        // SAFETY: (CELL-1) the header is that far in it.
         unsafe { core.byte_add(offset_of!(Self, header)).cast() }
     }
 
@@ -140,7 +140,7 @@ impl<M> Deref for At<'_, M> {
 
 // SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Send for At<'_, M> {}
-// SAFETY: as above.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Sync for At<'_, M> {}
 
 impl<'a, M> At<'a, M> {
@@ -163,7 +163,7 @@ impl<'a, M> At<'a, M> {
     }
 
     pub(super) fn header(self) -> NonNull<Header> {
-        // SAFETY: (CELL-2) as above.
+        // SAFETY: (CELL-2) by the promise in `new`.
         unsafe { Core::header_of(self.core) }
     }
 
@@ -381,7 +381,7 @@ pub(super) struct Held<M>(NonNull<Core<M>>);
 
 // SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Send for Held<M> {}
-// SAFETY: as above.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Sync for Held<M> {}
 
 // No user code runs in the middle of a change of the core, so no panic leaves one half made.

@@ -177,7 +177,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
                 cell::stillborn::<_, _, _, Fut>(executor, actor, options)
             }
         };
-        // SAFETY: a new cell comes with one address and the right to join.
+        // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
         unsafe { Handle::new(core) }
     }
 
@@ -202,7 +202,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         let show = self.show;
         let (parts, options) = self.take_apart();
         match cell::new(executor, parts, options) {
-            // SAFETY: as in `spawn`.
+            // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
             Ok(core) => Ok(unsafe { Handle::new(shown(core, show)) }),
             Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
         }

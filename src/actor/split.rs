@@ -81,7 +81,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             unreachable!("nobody closes this executor")
         };
         let core = shown(core, show);
-        // SAFETY: a new cell comes with one address.
+        // SAFETY: (CELL-2) a new cell comes with one address.
         let address = unsafe { Address::from_core(core) };
         let split = Split {
             // SAFETY: the reference that comes with the right to join.

@@ -20,7 +20,7 @@ mod body {
     }
 
     pub(crate) fn show(block: NonNull<()>, bytes: usize) {
-        // SAFETY: (MEMORY-1) as above.
+        // SAFETY: (MEMORY-1) the block is the caller's; only notes about it are written.
         unsafe { __asan_unpoison_memory_region(block.as_ptr().cast(), bytes) }
     }
 }

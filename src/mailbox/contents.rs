@@ -41,7 +41,7 @@ pub(super) struct Contents<M> {
 
 // SAFETY: (MAILBOX-1) the lock bit hands the contents from thread to thread; messages and wakers are `Send`.
 unsafe impl<M: Send> Send for Mailbox<M> {}
-// SAFETY: (MAILBOX-1) as above.
+// SAFETY: (MAILBOX-1) the lock bit hands the contents from thread to thread; messages and wakers are `Send`.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
 
 impl<M> Mailbox<M> {

@@ -70,7 +70,7 @@ impl<M> MessageQueue<M> {
                 {
                     // SAFETY: (QUEUE-1) our blocks; a new one is a ring of its own.
                     unsafe { (*block.as_ptr()).next = (*last.as_ptr()).next };
-                    // SAFETY: (QUEUE-1) as above.
+                    // SAFETY: (QUEUE-1) our blocks; a new one is a ring of its own.
                     unsafe { (*last.as_ptr()).next = block };
                 }
                 self.last = Some(block);

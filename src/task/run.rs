@@ -35,7 +35,7 @@ pub(crate) const RECEIVING: u8 = 2;
 pub(crate) const SPENT: u8 = 4;
 
 /// A run under way, on the stack of its thread.
-pub(crate) struct Run {
+pub(crate) struct CurrentRun {
     /// As a runnable has it.
     of: NonNull<()>,
     /// What its context reads from (RUN-3).
@@ -54,18 +54,18 @@ pub(crate) struct Run {
 
 crate::sync::thread_local! {
     /// The innermost one.
-    static RUN: Cell<Option<NonNull<Run>>> = const { Cell::new(None) };
+    static RUN: Cell<Option<NonNull<CurrentRun>>> = const { Cell::new(None) };
 }
 crate::sync::thread_local! {
     /// What is left to a thread that has no run.
     static LEFT: Cell<u32> = const { Cell::new(BATCH) };
 }
 
-impl Run {
+impl CurrentRun {
     /// Of a task, as a runnable has it.
     #[inline]
     pub(crate) fn of_task(of: NonNull<()>) -> Self {
-        Run::new(of, NonNull::dangling(), (BATCH, 0), 0)
+        CurrentRun::new(of, NonNull::dangling(), (BATCH, 0), 0)
     }
 
     /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle and
@@ -81,7 +81,7 @@ impl Run {
         batches: (u32, u32),
         terminations: Option<u64>,
     ) -> Self {
-        Run::new(of, reader, batches, terminations.unwrap_or(u64::MAX))
+        CurrentRun::new(of, reader, batches, terminations.unwrap_or(u64::MAX))
     }
 
     #[inline]
@@ -91,7 +91,7 @@ impl Run {
         (batch, more): (u32, u32),
         terminations: u64,
     ) -> Self {
-        Run {
+        CurrentRun {
             of,
             reader,
             terminations,
@@ -109,7 +109,7 @@ impl Run {
     #[inline(always)]
     pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
         /// Makes the outer run the innermost again, also if `f` panics.
-        struct Outer(Option<NonNull<Run>>);
+        struct Outer(Option<NonNull<CurrentRun>>);
         impl Drop for Outer {
             #[inline]
             fn drop(&mut self) {
@@ -188,13 +188,13 @@ pub(crate) fn unnote(of: NonNull<()>, note: u8) {
 /// What the context of the actor `of` reads from, if this thread runs that.
 #[inline]
 pub(crate) fn reader_of(of: NonNull<()>) -> Option<NonNull<()>> {
-    with_own(of, Run::reader)
+    with_own(of, CurrentRun::reader)
 }
 
 /// Whether this thread runs `of`, and no actor at all was terminated meanwhile.
 #[inline]
 pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
-    with_own(of, Run::is_undisturbed) == Some(true)
+    with_own(of, CurrentRun::is_undisturbed) == Some(true)
 }
 
 /// Whether all that this thread may handle at a time is handled; then it may handle as many again. `is_alone` says
@@ -246,13 +246,13 @@ fn with_left<R>(f: impl FnOnce(&Cell<u32>, u32) -> R) -> Option<R> {
 
 /// With the run of `of`, if it is this thread's innermost.
 #[inline(always)]
-pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&Run) -> R) -> Option<R> {
+pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&CurrentRun) -> R) -> Option<R> {
     innermost().filter(|run| run.of == of).map(f)
 }
 
 /// It is used no longer than the call that asked for it takes, which the run does not end in.
 #[inline(always)]
-fn innermost<'a>() -> Option<&'a Run> {
+fn innermost<'a>() -> Option<&'a CurrentRun> {
     let run = RUN.try_with(Cell::get).ok().flatten();
     // SAFETY: (RUN-2) it is under way, below on this stack.
     run.map(|run| unsafe { run.as_ref() })

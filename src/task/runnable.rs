@@ -1,7 +1,7 @@
 //! One pointer to something that can be run once: all that an executor ever handles.
 //!
 //! There are two kinds: a *cell*, anything that has a [`Header`], such as an actor; and whatever begins with a
-//! [`Table`], a plain task or a job. The pointer's lowest bit tells them apart.
+//! pointer to a [`RunVTable`], a plain task or a job. The pointer's lowest bit tells them apart.
 //!
 //! # Invariants
 //! - RUNNABLE-1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
@@ -24,7 +24,7 @@ use crate::sync::LEFT_BEHIND;
 /// # Safety
 /// The pointer is a runnable's, which is given up.
 #[repr(C)]
-pub(super) struct Table {
+pub(super) struct RunVTable {
     /// Runs it once.
     pub(super) run: unsafe fn(NonNull<()>),
     /// Cancels it.
@@ -50,7 +50,7 @@ impl Runnable {
 
     /// # Safety
     /// The caller owns the one right to run it (RUNNABLE-1), and it lives until then (RUNNABLE-3).
-    pub(super) unsafe fn from_table(task: NonNull<&'static Table>) -> Self {
+    pub(super) unsafe fn from_vtable(task: NonNull<&'static RunVTable>) -> Self {
         Runnable(task.cast())
     }
 
@@ -60,8 +60,8 @@ impl Runnable {
         match cell_of(raw) {
             // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
-            // SAFETY: as above.
-            None => unsafe { (table_of(raw).run)(raw) },
+            // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the cell is alive.
+            None => unsafe { (vtable_of(raw).run)(raw) },
         }
     }
 
@@ -122,9 +122,9 @@ pub(super) fn cell_of(raw: NonNull<()>) -> Option<NonNull<Header>> {
 
 /// # Safety
 /// It is alive and no cell.
-unsafe fn table_of(raw: NonNull<()>) -> &'static Table {
+unsafe fn vtable_of(raw: NonNull<()>) -> &'static RunVTable {
     // SAFETY: (RUNNABLE-2) by the caller's promise it begins with its table.
-    unsafe { raw.cast::<&'static Table>().read() }
+    unsafe { raw.cast::<&'static RunVTable>().read() }
 }
 
 impl std::fmt::Debug for Runnable {
@@ -140,6 +140,8 @@ impl Drop for Runnable {
             return unsafe { (cell.as_ref().vtable.discard)(cell) };
         }
         // SAFETY: as for a cell.
-        dropping(self.key(), || unsafe { (table_of(self.0).discard)(self.0) });
+        dropping(self.key(), || unsafe {
+            (vtable_of(self.0).discard)(self.0)
+        });
     }
 }

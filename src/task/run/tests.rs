@@ -6,7 +6,7 @@ use super::*;
 fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
     let of = NonNull::dangling();
     // SAFETY: (RUN-3) nothing reads.
-    let run = unsafe { Run::of_actor(of, of, (batch, more), None) };
+    let run = unsafe { CurrentRun::of_actor(of, of, (batch, more), None) };
     let poll = || {
         let mut handled = 0;
         while !is_spent(|| is_alone) {

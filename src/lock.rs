@@ -11,11 +11,11 @@
     reason = "shared mutable access is what a lock is for; see LOCK-1"
 )]
 
-mod half;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod oneshot;
 
-pub(crate) use half::Half;
+pub(crate) use oneshot::OneshotEnd;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};

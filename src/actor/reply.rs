@@ -1,6 +1,6 @@
 //! A question and the right to answer it: `Ask` waits, `Reply` answers, once.
 //!
-//! Both ends share one slot, of which each has a half. Whichever way it ends, the asker hears of it exactly
+//! Both share one slot, of which each has an end. Whichever way it ends, the asker hears of it exactly
 //! once: an answer, that the reply is gone, or that nobody is left to answer.
 
 #[cfg(all(test, greenroom_loom))]
@@ -19,7 +19,7 @@ use super::lead::Lead;
 use super::sending::SendFuture;
 use crate::contain::contain;
 use crate::error::{AskError, TellError};
-use crate::lock::Half;
+use crate::lock::OneshotEnd;
 use crate::runtime::asks::{self, Listing};
 use crate::runtime::current;
 use crate::sync::{Process, mutant};
@@ -50,11 +50,11 @@ enum AskState<T> {
 #[must_use = "dropping a reply gives the asker an error"]
 pub struct Reply<T> {
     /// `None` once it has settled the slot.
-    slot: Option<Half<AskState<T>>>,
+    slot: Option<OneshotEnd<AskState<T>>>,
 }
 
 impl<T> Reply<T> {
-    fn new(slot: Half<AskState<T>>) -> Self {
+    fn new(slot: OneshotEnd<AskState<T>>) -> Self {
         Reply { slot: Some(slot) }
     }
 
@@ -65,8 +65,8 @@ impl<T> Reply<T> {
 
     /// Whether the asker still waits; an answer that is costly and unwanted need not be made.
     pub fn is_wanted(&self) -> bool {
-        let looked = self.slot.as_ref().and_then(|half| {
-            half.look(|slot| match slot {
+        let looked = self.slot.as_ref().and_then(|end| {
+            end.look(|slot| match slot {
                 AskState::Open(_) => true,
                 AskState::Listed(listing) => listing.is_waiting(),
                 _ => false,
@@ -79,11 +79,11 @@ impl<T> Reply<T> {
     // Forced: the outcome is written where it stays.
     #[inline(always)]
     fn settle(&mut self, outcome: AskState<T>) {
-        let Some(half) = self.slot.take() else {
+        let Some(end) = self.slot.take() else {
             return;
         };
         let mut listed = Told::Nobody;
-        let previous = half.finish(|slot| match slot {
+        let previous = end.finish(|slot| match slot {
             AskState::Open(_) => std::mem::replace(slot, outcome),
             AskState::Listed(listing) => {
                 let (previous, told) = settle_listed(listing.settle(), slot, outcome);
@@ -169,7 +169,7 @@ impl<T> fmt::Debug for Reply<T> {
 /// The asker's end of a slot.
 struct Answer<T> {
     /// `None` once it has heard.
-    slot: Option<Half<AskState<T>>>,
+    slot: Option<OneshotEnd<AskState<T>>>,
     /// It was polled before.
     has_waited: bool,
     /// That of the actor which is asked.
@@ -177,7 +177,7 @@ struct Answer<T> {
 }
 
 impl<T> Answer<T> {
-    fn new(slot: Half<AskState<T>>, process: Process) -> Self {
+    fn new(slot: OneshotEnd<AskState<T>>, process: Process) -> Self {
         Answer {
             slot: Some(slot),
             has_waited: false,
@@ -188,16 +188,16 @@ impl<T> Answer<T> {
     // Forced: a call, and what it moves, costs 3 % of an ask.
     #[inline(always)]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
-        let Some(half) = &mut self.slot else {
+        let Some(end) = &mut self.slot else {
             return Poll::Ready(Err(AskError::NoReply));
         };
         // Whoever polls again has been woken, most likely by the answer: no waker will be needed.
-        if self.has_waited && half.is_alone() {
+        if self.has_waited && end.is_alone() {
             return Poll::Ready(self.hear());
         }
         self.has_waited = true;
         let mut waker = Some(cx.waker().clone());
-        let is_open = half.with(|slot| match slot {
+        let is_open = end.with(|slot| match slot {
             AskState::Open(left) => {
                 std::mem::swap(left, &mut waker);
                 Some(true)
@@ -215,10 +215,10 @@ impl<T> Answer<T> {
     /// What it was settled with; the asker wants nothing more.
     #[inline(always)]
     fn hear(&mut self) -> Result<T, AskError> {
-        let Some(half) = self.slot.take() else {
+        let Some(end) = self.slot.take() else {
             return Err(AskError::NoReply);
         };
-        let settled = half.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
+        let settled = end.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
             AskState::Answered(answer) => Ok(answer),
             other => Err(other),
         });
@@ -229,8 +229,8 @@ impl<T> Answer<T> {
     #[cold]
     #[inline(never)]
     fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
-        let is_over = self.slot.as_mut().is_none_or(|half| {
-            half.with(|slot| match slot {
+        let is_over = self.slot.as_mut().is_none_or(|end| {
+            end.with(|slot| match slot {
                 AskState::Open(_) => false,
                 AskState::Listed(listing) => listing.leave(&mut waker).is_some(),
                 _ => true,
@@ -261,7 +261,7 @@ fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        let Some(half) = self.slot.take() else {
+        let Some(end) = self.slot.take() else {
             return;
         };
         if self.process.is_current() {
@@ -271,14 +271,14 @@ impl<T> Drop for Answer<T> {
                 simulation.settle_own(inner);
                 simulation.has_failed()
             });
-            let left = half.finish(|slot| match slot {
+            let left = end.finish(|slot| match slot {
                 AskState::Listed(_) if stays == Some(true) => AskState::Unwanted,
                 _ => std::mem::replace(slot, AskState::Unwanted),
             });
             wake_or_drop(left, Told::Nobody);
         } else {
             // A thread of the parent process may have had it.
-            std::mem::forget(half);
+            std::mem::forget(end);
         }
     }
 }
@@ -348,7 +348,8 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             let time_out = this.deadline.as_ref().get_ref().as_ref();
             let listing = asks::list(time_out, || (run::actor(), lead.view().info()));
             kind = listing.as_ref().map_or(kind, Listing::kind);
-            let (theirs, ours) = Half::pair(listing.map_or(AskState::Open(None), AskState::Listed));
+            let (theirs, ours) =
+                OneshotEnd::pair(listing.map_or(AskState::Open(None), AskState::Listed));
             // First, so that the slot is left as it should be if the question panics.
             *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
             match lead.tell(question(Reply::new(theirs))) {

@@ -8,7 +8,7 @@ use ::loom::thread::spawn;
 
 use super::{Answer, AskState, Reply};
 use crate::error::AskError;
-use crate::lock::Half;
+use crate::lock::OneshotEnd;
 use crate::park::Parker;
 use crate::runtime::asks::{self, Asks};
 use crate::sync::Process;
@@ -28,7 +28,7 @@ fn question() -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
 }
 
 fn with_slot(slot: AskState<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
-    let (theirs, ours) = Half::pair(slot);
+    let (theirs, ours) = OneshotEnd::pair(slot);
     (Reply::new(theirs), Answer::new(ours, Process::current()))
 }
 

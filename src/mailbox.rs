@@ -3,8 +3,8 @@
 //! A mailbox that is empty owns no buffer. It knows nothing of executors: a step says whom it has woken
 //! ([`Wake`]) and the caller passes that on.
 
-mod activity;
 mod block;
+mod closing;
 mod contents;
 mod extras;
 mod line;
@@ -19,11 +19,10 @@ mod state;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
-pub(crate) use activity::RunOutcome;
 pub(crate) use contents::Mailbox;
 pub(crate) use line::PlaceInLine;
 pub(crate) use queue::Batch;
 pub(crate) use receive::Received;
 pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
-pub(crate) use state::{Flags, Termination, Wake};
+pub(crate) use state::{Flags, RunOutcome, Termination, Wake};

@@ -211,7 +211,7 @@ where
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
         let terminations = run::terminations();
-        if let Some(termination) = core.mailbox.begin() {
+        if let Some(termination) = core.mailbox.state.begin() {
             // SAFETY: (CELL-3) this is the run.
             return unsafe { Self::end(header, Err(cell.fault(termination))) };
         }
@@ -252,7 +252,7 @@ where
         match polled {
             // SAFETY: (CELL-3) this is the run.
             Poll::Ready(result) => unsafe { Self::end(header, result) },
-            Poll::Pending => match core.mailbox.rest(receiving, woken) {
+            Poll::Pending => match core.mailbox.state.rest(receiving, woken) {
                 RunOutcome::Asleep => {}
                 RunOutcome::Again => {
                     // SAFETY: (EXECUTOR-1 in executor.rs) a copy that is not dropped: another thread may free the
@@ -263,7 +263,11 @@ where
                     executor.schedule(unsafe { Runnable::from_cell(header) }, true);
                 }
                 RunOutcome::Drop => {
-                    let termination = core.mailbox.termination().unwrap_or(Termination::Cancelled);
+                    let termination = core
+                        .mailbox
+                        .state
+                        .termination()
+                        .unwrap_or(Termination::Cancelled);
                     // SAFETY: (CELL-3) this is the run.
                     unsafe { Self::end(header, Err(cell.fault(termination))) };
                 }
@@ -310,7 +314,12 @@ where
         // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let cell = unsafe { Self::of(header).as_ref() };
         let executor = cell.executor.clone();
-        let termination = cell.core.mailbox.begin().unwrap_or(Termination::Cancelled);
+        let termination = cell
+            .core
+            .mailbox
+            .state
+            .begin()
+            .unwrap_or(Termination::Cancelled);
         // SAFETY: (CELL-3) in place of a run.
         unsafe { Self::end(header, Err(cell.fault(termination))) };
         executor.discarded();
@@ -325,7 +334,7 @@ where
             return;
         }
         // SAFETY: (CELL-1) and the caller's reference.
-        if let Wake::Actor = unsafe { Self::at(header) }.mailbox.wake() {
+        if let Wake::Actor = unsafe { Self::at(header) }.mailbox.state.wake() {
             // SAFETY: (CELL-2) the caller's reference; the cell was made scheduled just now.
             unsafe { Self::schedule(header) };
         }
@@ -383,7 +392,7 @@ where
         let mut messages = core.mailbox.drain();
         core.undelivered(messages.len());
         // One that was sent to a terminated actor may wait, in its drop, for the end.
-        if core.mailbox.termination().is_none() {
+        if core.mailbox.state.termination().is_none() {
             messages.clear();
         }
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {

@@ -165,7 +165,7 @@ impl<M> Context<M> {
     }
 
     pub(super) fn drop_sources_if_closed(&mut self) {
-        if self.core.mailbox.peek().has(Flags::CLOSED) {
+        if self.core.mailbox.state.peek().has(Flags::CLOSED) {
             self.drop_sources();
         }
     }
@@ -222,7 +222,7 @@ impl<M> Drop for Context<M> {
             drop(reader.take_sources());
         }
         // What was sent to a terminated actor is dropped by its end.
-        if core.mailbox.termination().is_none() {
+        if core.mailbox.state.termination().is_none() {
             core.undelivered(core.mailbox.drain().clear());
         }
         core.undelivered(reader.clear());
@@ -334,7 +334,7 @@ impl<M> Context<M> {
                     reader.set_waits();
                     Some(Poll::Pending)
                 }
-                Received::Closed if core.mailbox.termination().is_none() => {
+                Received::Closed if core.mailbox.state.termination().is_none() => {
                     done(core, reader);
                     Some(Poll::Ready(None))
                 }
@@ -402,7 +402,7 @@ impl<M> Context<M> {
         let (core, reader) = self.parts();
         done(core, reader);
         // What it had may have been dropped, so this is no end of messages.
-        match core.mailbox.termination() {
+        match core.mailbox.state.termination() {
             Some(_) => self.poll_terminated(waker),
             None => Poll::Ready(None),
         }

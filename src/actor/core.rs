@@ -85,7 +85,7 @@ impl<M> Core<M> {
     }
 
     pub(super) fn look(&self) -> Look {
-        let flags = self.mailbox.peek();
+        let flags = self.mailbox.state.peek();
         Look {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),
@@ -109,7 +109,7 @@ impl<M> Core<M> {
 
     /// Whether `tell` and `send` refuse.
     pub(super) fn is_closed(&self) -> bool {
-        self.mailbox.peek().has(Flags::CLOSED)
+        self.mailbox.state.peek().has(Flags::CLOSED)
     }
 }
 
@@ -187,7 +187,12 @@ impl<'a, M> At<'a, M> {
     #[inline]
     pub(super) fn stop_receiving(self) {
         run::unnote(self.as_run(), run::RECEIVING);
-        if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
+        if self
+            .mailbox
+            .state
+            .peek()
+            .has(Flags::RECEIVING.or(Flags::FOREIGN))
+        {
             self.mailbox.wait_no_more();
         }
     }
@@ -195,7 +200,7 @@ impl<'a, M> At<'a, M> {
     /// Whether it is to be dropped and handles no more.
     #[inline]
     pub(super) fn is_terminated(self) -> bool {
-        !run::is_undisturbed(self.as_run()) && self.mailbox.termination().is_some()
+        !run::is_undisturbed(self.as_run()) && self.mailbox.state.termination().is_some()
     }
 
     /// Passes on what a step of the mailbox has woken.

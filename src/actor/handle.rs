@@ -143,7 +143,7 @@ impl<M, T> Future for Join<M, T> {
             .core
             .as_ref()
             .expect("`join` polled after it was ready");
-        let ended = || core.mailbox.peek().has(Flags::ENDED);
+        let ended = || core.mailbox.state.peek().has(Flags::ENDED);
         if !ended() {
             core.at().process().check();
             core.awaits_end();
@@ -171,7 +171,7 @@ impl<M, T> Drop for Join<M, T> {
         {
             ended.leave(&mut self.ticket);
         }
-        if core.mailbox.unjoin() {
+        if core.mailbox.state.unjoin() {
             // SAFETY: (CELL-3) ended, and nobody else can ask for the result.
             unsafe { core.at().drop_result() };
         }

@@ -173,7 +173,7 @@ impl<M> ActorView for Core<M> {
 
     fn is_closed(&self) -> bool {
         self.observe();
-        self.mailbox.peek().has(Flags::CLOSED)
+        self.mailbox.state.peek().has(Flags::CLOSED)
     }
 
     fn len(&self) -> usize {
@@ -187,7 +187,7 @@ impl<M> ActorView for Core<M> {
 
     fn has_ended(&self) -> bool {
         self.observe();
-        self.mailbox.peek().has(Flags::ENDED)
+        self.mailbox.state.peek().has(Flags::ENDED)
     }
 
     fn ended(&self) -> &Waiters {

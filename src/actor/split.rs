@@ -128,7 +128,7 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
         if let Some(runnable) = this.executor.take(Some(cx.waker())) {
             runnable.run();
         }
-        if !core.mailbox.peek().has(Flags::ENDED) {
+        if !core.mailbox.state.peek().has(Flags::ENDED) {
             return Poll::Pending;
         }
         // SAFETY: (CELL-3, SPLIT-1) ended, and this has the one right to the result, of this type.
@@ -145,7 +145,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
             return;
         };
         core.at().terminate(Termination::Cancelled);
-        while !core.mailbox.peek().has(Flags::ENDED) {
+        while !core.mailbox.state.peek().has(Flags::ENDED) {
             match self.executor.take(None) {
                 Some(runnable) => drop(runnable),
                 None if mutant("a_dropped_split_looks_once") => return,
@@ -153,7 +153,7 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
                 None => yield_now(),
             }
         }
-        core.mailbox.unjoin();
+        core.mailbox.state.unjoin();
         // SAFETY: (CELL-3, SPLIT-1) ended, and nobody else can ask for the result.
         unsafe { core.at().drop_result() };
         self.executor.forget_waker();

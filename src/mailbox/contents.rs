@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, MailboxExtras};
 use super::queue::{Batch, MessageQueue};
-use super::state::{Flags, MailboxState, Termination, Wake};
+use super::state::{Flags, MailboxState, Wake};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
 use crate::waiters::Waiters;
@@ -27,7 +27,7 @@ use crate::waiters::Waiters;
 /// The reading and the writing end share one of these. What all senders write comes first.
 #[repr(C)]
 pub(crate) struct Mailbox<M> {
-    pub(super) state: MailboxState,
+    pub(crate) state: MailboxState,
     /// How many can send; as busy as the word.
     pub(super) senders: AtomicU32,
     contents: UnsafeCell<Contents<M>>,
@@ -76,7 +76,7 @@ impl<M> Mailbox<M> {
     ///
     /// The blocks are counted under the lock, so this is for those who ask now and then.
     pub(crate) fn len(&self) -> usize {
-        if !self.peek().has(Flags::FILLED) {
+        if !self.state.peek().has(Flags::FILLED) {
             return 0;
         }
         self.lock(|_, contents| contents.queue.len())
@@ -84,15 +84,10 @@ impl<M> Mailbox<M> {
 
     /// How many messages and reserved places it has room for; `None` if it is unbounded.
     pub(crate) fn capacity(&self) -> Option<usize> {
-        if !self.peek().has(Flags::BOUNDED) {
+        if !self.state.peek().has(Flags::BOUNDED) {
             return None;
         }
         self.lock(|_, contents| contents.bound().map(|bound| bound.capacity))
-    }
-
-    /// The flags as they were a moment ago.
-    pub(crate) fn peek(&self) -> Flags {
-        self.state.peek()
     }
 
     /// Runs a critical section; it must not panic and must not call user code.
@@ -141,7 +136,7 @@ impl<M> Mailbox<M> {
 
     /// The name of the actor.
     pub(crate) fn name(&self) -> Option<&Arc<Box<str>>> {
-        if !self.peek().has(Flags::NAMED) {
+        if !self.state.peek().has(Flags::NAMED) {
             return None;
         }
         self.actor_extras()?.name.as_ref()
@@ -180,11 +175,6 @@ impl<M> Mailbox<M> {
             result,
             extras.map(|extras| unsafe { Extras::actor(extras) }),
         )
-    }
-
-    /// Why it is to be dropped, if it is.
-    pub(crate) fn termination(&self) -> Option<Termination> {
-        self.peek().termination()
     }
 }
 

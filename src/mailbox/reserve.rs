@@ -99,7 +99,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn fill(&self, message: M) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
-        spare.provide(self.peek().has(Flags::FILLED));
+        spare.provide(self.state.peek().has(Flags::FILLED));
         let wake = self.lock(|flags, contents| {
             if flags.has(Flags::DEAF) || !contents.queue.push(&mut message, &mut spare) {
                 return Wake::Nobody;

@@ -224,7 +224,7 @@ impl<M> Mailbox<M> {
     /// Gives all waiting senders their message back. The mailbox is closed.
     pub(crate) fn refuse_line(&self) {
         // The line grows no more.
-        if !self.peek().has(Flags::WAITED_FOR) {
+        if !self.state.peek().has(Flags::WAITED_FOR) {
             return;
         }
         while let Some(waker) = self.lock(|flags, contents| {

@@ -21,7 +21,7 @@ impl<M> Mailbox<M> {
     /// Counts one sender more where there may be none; says whether there was none. `None` if the mailbox is
     /// closed and `even_closed` is false.
     pub(crate) fn revive_sender(&self, even_closed: bool) -> Option<bool> {
-        if !even_closed && self.peek().has(Flags::CLOSED) {
+        if !even_closed && self.state.peek().has(Flags::CLOSED) {
             return None;
         }
         let raise = |senders: u32| (0 < senders && senders < COUNT_MAX).then(|| senders + 1);
@@ -58,7 +58,7 @@ impl<M> Mailbox<M> {
     /// Leaves it to the reader to close when it finds nothing, unless there is a sender again.
     pub(crate) fn abandon(&self) -> Wake {
         // The close is final.
-        if self.peek().has(Flags::CLOSED) {
+        if self.state.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
         self.lock(|flags, contents| {

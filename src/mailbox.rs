@@ -3,7 +3,6 @@
 //! A mailbox that is empty owns no buffer. It knows nothing of executors: a step says whom it has woken
 //! ([`Wake`]) and the caller passes that on.
 
-mod block;
 mod closing;
 mod contents;
 mod extras;

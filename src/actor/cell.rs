@@ -217,11 +217,11 @@ where
         }
         let waker = core.waker();
         let poll = || {
-            cell.lifecycle.with_mut(|lifecycle| {
+            cell.lifecycle.with_mut(|life| {
                 let mut cx = std::task::Context::from_waker(&waker);
                 // SAFETY: (CELL-3) this is the run; (LIFECYCLE-1) the cell is never moved.
                 unsafe {
-                    (*lifecycle).poll(
+                    (*life).poll(
                         |(actor, begin)| begin(actor, Context::new(core)),
                         || cell.completed(),
                         &mut cx,
@@ -231,9 +231,7 @@ where
         };
         let (reader, mut batch) = (cell.reader_pointer(), cell.executor.batch());
         // SAFETY: (CELL-3) this is the run.
-        let quota = cell
-            .lifecycle
-            .with_mut(|lifecycle| unsafe { (*lifecycle).quota() });
+        let quota = cell.lifecycle.with_mut(|life| unsafe { (*life).quota() });
         let (mut more, mut begun) = (0, Instant::ZERO);
         if quota.is_known() {
             (batch, more, begun) = cell.pace(quota, batch);
@@ -305,7 +303,7 @@ where
         };
         // SAFETY: by the caller's promise.
         self.lifecycle
-            .with_mut(|lifecycle| unsafe { (*lifecycle).set_quota(next) });
+            .with_mut(|life| unsafe { (*life).set_quota(next) });
     }
 
     /// # Safety
@@ -355,7 +353,7 @@ where
         // SAFETY: (CELL-3) called by the run.
         let begun = self
             .lifecycle
-            .with_mut(|lifecycle| unsafe { (*lifecycle).has_begun() });
+            .with_mut(|life| unsafe { (*life).has_begun() });
         match termination {
             _ if !begun && self.executor.is_closing() => Fault::NotStarted,
             Termination::Killed => Fault::Killed,
@@ -385,8 +383,7 @@ where
             cell.completed();
         }
         // SAFETY: (CELL-3) called by the run.
-        cell.lifecycle
-            .with_mut(|lifecycle| unsafe { (*lifecycle).clear() });
+        cell.lifecycle.with_mut(|life| unsafe { (*life).clear() });
         core.close();
         core.mailbox.refuse_line();
         let mut messages = core.mailbox.drain();
@@ -400,7 +397,7 @@ where
         }
         // SAFETY: (CELL-3) called by the run.
         cell.lifecycle
-            .with_mut(|lifecycle| unsafe { (*lifecycle).keep(result) });
+            .with_mut(|life| unsafe { (*life).keep(result) });
         executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
@@ -421,9 +418,7 @@ where
         // SAFETY: (CELL-2) the caller's reference; (CELL-3) it alone asks for the result.
         unsafe {
             let cell = Self::of(header).as_ref();
-            let result = cell
-                .lifecycle
-                .with_mut(|lifecycle| (*lifecycle).take_result());
+            let result = cell.lifecycle.with_mut(|life| (*life).take_result());
             *out.cast::<Option<Result<Fut::Output, Fault>>>() = result;
         }
     }
@@ -449,11 +444,11 @@ where
     /// As [`VTable::report`].
     unsafe fn report(header: NonNull<Header>, fault: &Fault) {
         // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::of(header).as_ref() }.report_to_home(fault, true);
+        unsafe { Self::of(header).as_ref() }.report_to_executor(fault, true);
     }
 
     /// Tells the executor of a fault that no join receives.
-    fn report_to_home(&self, fault: &Fault, is_source: bool) {
+    fn report_to_executor(&self, fault: &Fault, is_source: bool) {
         let (name, id) = (self.core.name(), Some(self.core.header.id()));
         self.executor.report(&UnhandledFault {
             name,
@@ -471,9 +466,9 @@ where
         // SAFETY: (CELL-3) by the caller's promise it has ended, and the result is the caller's.
         let result = cell
             .lifecycle
-            .with_mut(|lifecycle| unsafe { (*lifecycle).take_result() });
+            .with_mut(|life| unsafe { (*life).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            cell.report_to_home(fault, false);
+            cell.report_to_executor(fault, false);
         }
         contain(|| drop(result));
     }

@@ -272,7 +272,7 @@ impl<'a, M> At<'a, M> {
     /// Has the actor dropped. What was sent to an actor that is killed is dropped now; else it is refused by the
     /// end or, if that does not come, by [`refuse`](At::refuse).
     pub(super) fn terminate(self, termination: Termination) {
-        let told_first = mutant("doom_told_before_it_is");
+        let told_first = mutant("termination_counted_before_it_is");
         if told_first {
             run::count_termination();
         }

@@ -99,7 +99,7 @@ impl<T> OneshotEnd<T> {
 
     #[inline]
     fn leave(&self, state: u32) {
-        let order = if mutant("half_left_relaxed") {
+        let order = if mutant("oneshot_left_relaxed") {
             Ordering::Relaxed
         } else {
             Ordering::Release
@@ -131,7 +131,7 @@ impl<T> OneshotEnd<T> {
 
     /// The same for one that may be shared; `None` if the other end is done, since then there is no lock.
     pub(crate) fn look<R>(&self, section: impl FnOnce(&mut T) -> R) -> Option<R> {
-        if self.enter() && !mutant("a_shared_half_looks_without_lock") {
+        if self.enter() && !mutant("a_shared_end_looks_without_lock") {
             return None;
         }
         // SAFETY: (ONESHOT-1) entered, by an exchange.
@@ -150,7 +150,7 @@ impl<T> OneshotEnd<T> {
         let result = unsafe { this.touch(section) };
         if !is_alone {
             this.leave(DONE);
-        } else if !mutant("the_last_half_frees_nothing") {
+        } else if !mutant("the_last_end_frees_nothing") {
             // SAFETY: (ONESHOT-2) the second that is done; it is of `room`.
             unsafe { blocks::discard(this.slot) };
         }

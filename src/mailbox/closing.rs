@@ -59,7 +59,7 @@ impl<M> Mailbox<M> {
 
     /// The actor is over; says whether somebody may ask for its result, and who waits for the end.
     pub(crate) fn end(&self) -> (bool, Option<&Waiters>) {
-        let early = mutant("annex_looked_for_before_the_end").then(|| self.ended());
+        let early = mutant("extras_looked_for_before_the_end").then(|| self.ended());
         let (is_joinable, extras) = self.lock_actor_extras(|flags| {
             flags.clear(Flags::ACTIVE.or(Flags::NOTIFIED));
             flags.set(Flags::ENDED.or(Flags::CLOSED));

@@ -227,7 +227,7 @@ impl<M> Contents<M> {
         self.and_receiver(flags, wake)
     }
 
-    /// Whoever waits in another task is woken as well.
+    /// Wakes the task in which `recv` waits as well, if it is another one.
     pub(super) fn and_receiver(&mut self, flags: &mut Flags, wake: Wake) -> Wake {
         if !flags.has(Flags::FOREIGN) {
             return wake;

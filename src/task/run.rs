@@ -164,7 +164,7 @@ pub(crate) fn terminations() -> u64 {
 
 /// Called when an actor was terminated.
 pub(crate) fn count_termination() {
-    let order = if mutant("doom_told_relaxed") {
+    let order = if mutant("termination_counted_relaxed") {
         Ordering::Relaxed
     } else {
         Ordering::Release

@@ -7,7 +7,7 @@ use super::OneshotEnd;
 
 /// Two count in one cell, which only the lock protects, and loom counts what is left in it.
 #[test]
-fn model_38_each_half_sees_what_the_other_wrote() {
+fn model_38_each_end_sees_what_the_other_wrote() {
     ::loom::model(|| {
         let (mut ours, mut theirs) = OneshotEnd::pair((0, None));
         let other = spawn(move || {
@@ -31,7 +31,7 @@ fn model_38_each_half_sees_what_the_other_wrote() {
 
 /// An end that is shared looks only while there is a lock.
 #[test]
-fn model_38_two_that_share_a_half_look_one_at_a_time() {
+fn model_38_two_that_share_an_end_look_one_at_a_time() {
     ::loom::model(|| {
         let (ours, theirs) = OneshotEnd::pair(0);
         let ours = std::sync::Arc::new(ours);
@@ -43,6 +43,6 @@ fn model_38_two_that_share_a_half_look_one_at_a_time() {
         theirs.finish(|_| ());
         let looked = ours.look(|count| *count += 1);
         other.join().unwrap();
-        assert!(looked.is_none(), "the other half is done");
+        assert!(looked.is_none(), "the other end is done");
     });
 }

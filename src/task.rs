@@ -24,7 +24,7 @@ pub(crate) use executor::{ActorExecutor, Executor};
 pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable};
 pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};
-pub(crate) use key::Key;
+pub(crate) use key::TaskKey;
 pub(crate) use live_index::LiveIndex;
 pub(crate) use message_event::{MessageEvent, MessageInfo};
 pub use plain::{FallibleTask, Task};

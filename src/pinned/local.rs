@@ -12,7 +12,7 @@ use super::seat::{Kind, Seat};
 use crate::contain::contain;
 use crate::runtime::Inner;
 use crate::runtime::current::{Place, Role};
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 use crate::timers::Clock;
 
 /// What only the thread itself can reach.
@@ -108,7 +108,7 @@ impl Seat {
     }
 
     /// Cancels all that lives here but what is exempt, and drops what is hosted; says how much is left.
-    pub(super) fn clear_simulated(self: &Arc<Self>, exempt: &[Key]) -> usize {
+    pub(super) fn clear_simulated(self: &Arc<Self>, exempt: &[TaskKey]) -> usize {
         self.registry.cancel_cells(exempt);
         self.registry.wake_tasks(exempt);
         self.visit(|place| {

@@ -31,7 +31,7 @@ use crate::runtime::current::{self, Place, Role};
 use crate::runtime::{Inner, Registry};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Apart, Mutex, mutant, yield_now};
-use crate::task::{Job, Key, Runnable, Task, spawn_unchecked};
+use crate::task::{Job, Runnable, Task, TaskKey, spawn_unchecked};
 use crate::timers::{Pace, Timers};
 
 pub struct Seat {
@@ -320,7 +320,7 @@ impl Seat {
 
     /// Cancels and drops all but what is exempt, whose runnables are given back. If nothing is,
     /// the inbox is closed.
-    fn clear(&self, local: &Local, exempt: &[Key]) -> Vec<Runnable> {
+    fn clear(&self, local: &Local, exempt: &[TaskKey]) -> Vec<Runnable> {
         let mut spared = Vec::new();
         loop {
             let left = self.registry.cancel_cells(exempt) + self.registry.wake_tasks(exempt);

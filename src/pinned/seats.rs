@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::seat::{ENDED, Kind, RUNNING, Seat};
 use crate::runtime::Inner;
 use crate::sync::{LEFT_BEHIND, Mutex};
-use crate::task::{Key, Look, TaskInfo};
+use crate::task::{Look, TaskInfo, TaskKey};
 
 pub(crate) struct Seats(Mutex<All>);
 
@@ -118,7 +118,7 @@ impl Seats {
     }
 
     /// In a simulation: cancels all that lives here but what is exempt; says how much is left.
-    pub(crate) fn clear(&self, exempt: &[Key]) -> usize {
+    pub(crate) fn clear(&self, exempt: &[TaskKey]) -> usize {
         let seats = self.seats();
         seats.iter().map(|seat| seat.clear_simulated(exempt)).sum()
     }

@@ -13,7 +13,7 @@ use super::shutdown::ShutdownReport;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex};
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 use crate::waiters::{Ticket, Waiters};
 
 const OPEN: usize = 0;
@@ -41,7 +41,7 @@ pub(super) struct State {
     out: usize,
     /// The tasks that await the shutdown, once for each call: they are not cancelled before they
     /// have its report.
-    exempt: Vec<Key>,
+    exempt: Vec<TaskKey>,
     /// Those of them that were woken when nothing else ran any more.
     spared: Vec<Runnable>,
     /// A worker stays for them.
@@ -242,12 +242,12 @@ impl Closing {
 
     // -- tasks that await the shutdown --------------------------------------------------------
 
-    pub(super) fn exempt(&self, key: Key) {
+    pub(super) fn exempt(&self, key: TaskKey) {
         self.state.lock().exempt.push(key);
     }
 
     /// One of its calls is over.
-    pub(super) fn exempt_no_more(&self, key: Key) {
+    pub(super) fn exempt_no_more(&self, key: TaskKey) {
         let mut state = self.state.lock();
         if let Some(at) = state.exempt.iter().position(|&exempt| exempt == key) {
             state.exempt.swap_remove(at);
@@ -257,12 +257,12 @@ impl Closing {
     }
 
     /// It has had its last turn.
-    pub(super) fn had_its_turn(&self, key: Key) {
+    pub(super) fn had_its_turn(&self, key: TaskKey) {
         self.state.lock().exempt.retain(|&exempt| exempt != key);
         self.changed.notify_all();
     }
 
-    pub(super) fn exempted(&self) -> Vec<Key> {
+    pub(super) fn exempted(&self) -> Vec<TaskKey> {
         self.state.lock().exempt.clone()
     }
 

@@ -19,7 +19,7 @@ use super::inner::Inner;
 use super::simulation::Simulation;
 use crate::pinned::Local as PinnedLocal;
 use crate::sync::{InChildren, mutant};
-use crate::task::Key;
+use crate::task::TaskKey;
 use crate::timers::{Clock, Kind};
 
 /// What a thread is, while it drives something.
@@ -28,7 +28,7 @@ pub(crate) struct Place<'a> {
     pub(crate) runtime: &'a Arc<Inner>,
     pub(crate) role: Cell<Role<'a>>,
     /// The runnable under way.
-    pub(crate) running: Cell<Option<Key>>,
+    pub(crate) running: Cell<Option<TaskKey>>,
     /// The place that this one was entered from, or null.
     outer: Cell<*const Place<'static>>,
 }

@@ -30,7 +30,7 @@ use crate::pinned::Seats;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Process, mutant};
 use crate::task::{
-    ActorExecutor, Executor, Header, Key, LiveIndex, MessageEvent, Runnable, TaskInfo,
+    ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
 use crate::timers::{Clock, Pace, Timers};
 
@@ -135,11 +135,11 @@ impl Inner {
     }
 
     /// The tasks that await the shutdown.
-    pub(crate) fn exempted(&self) -> Vec<Key> {
+    pub(crate) fn exempted(&self) -> Vec<TaskKey> {
         self.closing.exempted()
     }
 
-    pub(crate) fn had_its_turn(&self, key: Key) {
+    pub(crate) fn had_its_turn(&self, key: TaskKey) {
         self.closing.had_its_turn(key);
     }
 
@@ -353,12 +353,12 @@ impl Executor for Arc<Inner> {
     }
 
     fn task_dropped(&self) {
-        if Key::dropped().is_some() {
+        if TaskKey::dropped().is_some() {
             self.policy_dropped();
         }
     }
 
-    fn looked_at(&self, task: Key, has_ended: bool) {
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let Some(simulation) = self.simulation() else {
             return;
         };

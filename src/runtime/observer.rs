@@ -9,7 +9,7 @@ use super::inner::Inner;
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::Mutex;
-use crate::task::{Key, Runnable, TaskInfo};
+use crate::task::{Runnable, TaskInfo, TaskKey};
 
 /// Is told of each run of each task and actor, on workers and on pinned threads.
 ///
@@ -127,7 +127,7 @@ impl Inner {
     /// The plain task that this thread runs or drops has come to its end.
     pub(crate) fn task_completed(&self) {
         // One that is dropped may be so in the run of another.
-        let key = Key::dropped().or_else(|| current::with(|place| place?.running.get()));
+        let key = TaskKey::dropped().or_else(|| current::with(|place| place?.running.get()));
         if let Some(key) = key.filter(|key| !key.is_cell()) {
             self.completed(&TaskInfo::of_task(key));
         }

@@ -13,7 +13,7 @@ use super::inner::Inner;
 use crate::instant::{Instant, RealTime};
 use crate::pinned::{Local, Seat};
 use crate::sync::{mutant, yield_now};
-use crate::task::Key;
+use crate::task::TaskKey;
 use crate::waiters::Ticket;
 
 /// How long a thread may take to come back from the turn that it is in, beyond the grace: to run what
@@ -218,7 +218,7 @@ pub(super) struct Closed {
     pub(super) runtime: Arc<Inner>,
     pub(super) begun: bool,
     /// The task that polled this last, if it is one of the runtime's.
-    pub(super) exempt: Option<Key>,
+    pub(super) exempt: Option<TaskKey>,
     pub(super) ticket: Ticket,
 }
 

@@ -26,7 +26,7 @@ use std::task::{Context, Poll};
 
 use super::executor::Executor;
 use super::handle::TaskHandle;
-use super::key::Key;
+use super::key::TaskKey;
 use super::live_index::LiveIndex;
 use super::outcome::{Outcome, Unheard};
 use super::run::{self, CurrentRun};
@@ -103,7 +103,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         // SAFETY: (TASK-1, TASK-2) the caller's reference.
         looked_at: |header, has_ended| unsafe {
             let executor = &header.cast::<Self>().as_ref().executor;
-            executor.looked_at(Key::at(header.as_ptr().cast()), has_ended);
+            executor.looked_at(TaskKey::at(header.as_ptr().cast()), has_ended);
         },
     };
 

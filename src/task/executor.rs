@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
-use super::key::Key;
+use super::key::TaskKey;
 use super::live_index::LiveIndex;
 use super::message_event::MessageEvent;
 use super::run::BATCH;
@@ -47,7 +47,7 @@ pub trait Executor: Clone + Send + Sync + 'static {
     fn task_dropped(&self) {}
 
     /// Notes in a simulation whether this thread sees the end of a plain task of the executor, or waits for it.
-    fn looked_at(&self, task: Key, has_ended: bool) {
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let _ = (task, has_ended);
     }
 }

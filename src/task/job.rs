@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::executor::Executor;
-use super::key::Key;
+use super::key::TaskKey;
 use super::runnable::{RunVTable, Runnable};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::Lock;
@@ -166,7 +166,7 @@ impl<H: Executor, F, R> Future for Job<H, F, R> {
             self.0.take(|left| std::mem::swap(left, &mut waker))
         });
         if let (Some(_), Some(watcher)) = (&end, &self.0.watcher) {
-            watcher.looked_at(Key::at(Arc::as_ptr(&self.0).cast()), true);
+            watcher.looked_at(TaskKey::at(Arc::as_ptr(&self.0).cast()), true);
         }
         match end {
             None => Poll::Pending,

@@ -11,22 +11,22 @@ pub(super) const CELL: usize = 1;
 
 /// What identifies a task or cell while it lives.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key(usize);
+pub struct TaskKey(usize);
 
-impl Key {
+impl TaskKey {
     /// Returns the key of the cell that begins with this header.
     pub(crate) fn of_cell<Header>(cell: NonNull<Header>) -> Self {
-        Key(cell.addr().get() | CELL)
+        TaskKey(cell.addr().get() | CELL)
     }
 
     /// Returns the key of the task that this waker, its own, would wake.
     pub(crate) fn of_task(waker: &Waker) -> Self {
-        Key(waker.data().addr())
+        TaskKey(waker.data().addr())
     }
 
     /// Returns the key of the task or job that begins there, or of the runnable in its raw form.
     pub(super) fn at(start: *const ()) -> Self {
-        Key(start.addr())
+        TaskKey(start.addr())
     }
 
     /// Returns the number, which tells it from all of its kind that live at the same time.
@@ -35,7 +35,7 @@ impl Key {
     }
 
     /// Returns the key of the plain task that this thread drops instead of running it, if any.
-    pub(crate) fn dropped() -> Option<Key> {
+    pub(crate) fn dropped() -> Option<TaskKey> {
         DROPPED.try_with(Cell::get).ok().flatten()
     }
 
@@ -45,11 +45,11 @@ impl Key {
 }
 
 crate::sync::thread_local! {
-    static DROPPED: Cell<Option<Key>> = const { Cell::new(None) };
+    static DROPPED: Cell<Option<TaskKey>> = const { Cell::new(None) };
 }
 
 /// Runs `discard`, which drops the plain task `key` instead of running it.
-pub(super) fn dropping(key: Key, discard: impl FnOnce()) {
+pub(super) fn dropping(key: TaskKey, discard: impl FnOnce()) {
     let outer = DROPPED.try_with(|dropped| dropped.replace(Some(key)));
     discard();
     let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));

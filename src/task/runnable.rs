@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 
 use super::header::Header;
 use super::info::TaskInfo;
-use super::key::{CELL, Key, dropping};
+use super::key::{CELL, TaskKey, dropping};
 use crate::sync::LEFT_BEHIND;
 
 /// What can be done to a task or a job that is ready; behind the pointer that either begins with.
@@ -91,8 +91,8 @@ impl Runnable {
         assert!(std::thread::panicking(), "{LEFT_BEHIND}");
     }
 
-    pub(crate) fn key(&self) -> Key {
-        Key::at(self.0.as_ptr())
+    pub(crate) fn key(&self) -> TaskKey {
+        TaskKey::at(self.0.as_ptr())
     }
 
     pub(crate) fn into_raw(self) -> NonNull<()> {

@@ -15,7 +15,7 @@ use crate::runtime::{Inner, RunsOn};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Process, mutant};
 use crate::task::{
-    ActorExecutor, Executor, Header, Key, LiveIndex, MessageEvent, Runnable, TaskInfo,
+    ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
 use crate::timers::{Clock, Timers};
 
@@ -78,7 +78,7 @@ impl Executor for Arc<Seat> {
         }
     }
 
-    fn looked_at(&self, task: Key, has_ended: bool) {
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
         self.runtime.looked_at(task, has_ended);
     }
 }

@@ -10,7 +10,7 @@ use crate::instant::{self, Instant};
 use crate::runtime::asks::Who;
 use crate::runtime::current::{Place, Role};
 use crate::runtime::inner::Inner;
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 
 /// A shutdown that has begun and has no report.
 pub(super) struct Closing {
@@ -158,7 +158,7 @@ impl Simulation {
     }
 
     /// A task that awaited the shutdown has had its turn with the report, and is over.
-    pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: Key) {
+    pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: TaskKey) {
         inner.had_its_turn(key);
         self.cancel_all(inner);
         self.let_seats_go(inner);
@@ -247,7 +247,7 @@ impl State {
         }
     }
 
-    fn take_unneeded(&mut self, exempt: &[Key]) -> Vec<(Runnable, RunsOn)> {
+    fn take_unneeded(&mut self, exempt: &[TaskKey]) -> Vec<(Runnable, RunsOn)> {
         let (mut unneeded, mut kept) = (Vec::new(), Vec::new());
         for entry in self.ready.take_all() {
             let (due, seat) = match entry {

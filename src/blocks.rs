@@ -10,8 +10,8 @@
 //! # Invariants
 //! - MEMORY-1: a block is owned by exactly one user, magazine or caller at a time.
 //! - MEMORY-2: blocks of a class were allocated with the layout of that class, others with their own.
-//! - MEMORY-3: a `MagazineCell` owns the magazine it points to; nothing that is called while that is borrowed uses the
-//!   cell.
+//! - MEMORY-3: a `MagazineCell` owns the magazine it points to; nothing that is called while that is borrowed uses
+//!   the cell.
 #![expect(unsafe_code, reason = "raw allocations; see MEMORY-1 to MEMORY-3")]
 
 #[cfg(all(test, greenroom_loom))]

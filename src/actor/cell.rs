@@ -7,7 +7,7 @@
 //! # Invariants
 //! - CELL-1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
 //!   offset in it whatever the types are (`repr(C)`). No such pointer is made from a reference to a part.
-//! - CELL-2: whoever holds a reference may use the core; the last one frees the cell.
+//! - CELL-2: the holder of a reference may use the core; the last one frees the cell.
 //! - CELL-3: the run of the cell, from `begin` to `rest` or `end`, has the lifecycle to itself; after
 //!   `end` the one who takes or drops the result has.
 //! - CELL-4: a cell that has not ended holds a reference of its own, given up as the last step of its
@@ -253,7 +253,7 @@ where
             Poll::Pending => match core.mailbox.state.rest(receiving, woken) {
                 RunOutcome::Asleep => {}
                 RunOutcome::Again => {
-                    // SAFETY: (EXECUTOR-1 in executor.rs) a copy that is not dropped: another thread may free the
+                    // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the
                     // cell before `schedule` returns.
                     let executor =
                         ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });
@@ -372,8 +372,8 @@ where
     /// The end of the actor: its state is dropped on this thread, its result kept or reported.
     ///
     /// # Safety
-    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended; (CELL-3) called by the run, as its
-    /// last step.
+    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended; (CELL-3) the run calls this,
+    /// as its last step.
     unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
         // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };

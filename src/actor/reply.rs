@@ -1,7 +1,7 @@
 //! A question and the right to answer it: `Ask` waits, `Reply` answers, once.
 //!
 //! Both share one slot, of which each has an end. Whichever way it ends, the asker hears of it exactly
-//! once: an answer, that the reply is gone, or that nobody is left to answer.
+//! once: an answer, that the reply is gone, or that no actor is left to answer.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;

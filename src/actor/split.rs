@@ -1,7 +1,7 @@
-//! An actor that any executor drives: the same cell, run by whoever polls its future.
+//! An actor that any executor drives: the same cell, run by the poll of its future.
 //!
 //! The cell's executor has a slot for its one runnable. To schedule the cell means to put that there and
-//! to wake whoever polled last; to poll means to take it out and run it.
+//! to wake the task that polled last; to poll means to take it out and run it.
 //!
 //! # Invariants
 //! - SPLIT-1: the cell is run, and its result taken or dropped, only through its one [`Split`], so

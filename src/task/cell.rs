@@ -1,11 +1,11 @@
-//! A plain task's cell: one allocation with its word, its executor and its future, or what that came to.
+//! A plain task's cell: one allocation with its state, its executor and its future, or the outcome of that.
 //!
 //! The front, [`TaskHeader`], is what wakers and the handle see; they do not know the future. What is behind it is
-//! reached through the header's table. Whoever has a pointer counts in the word.
+//! reached through the header's table. Each holder of a pointer is counted in the state.
 //!
 //! # Invariants
 //! - TASK-1: a pointer to the header is a pointer to the cell, and to what a runnable begins with (`repr(C)`).
-//! - TASK-2: whoever holds a reference may use the header; the last one frees the cell. A task that has not ended
+//! - TASK-2: the holder of a reference may use the header; the last one frees the cell. A task that has not ended
 //!   holds one, so its runnable needs none.
 //! - TASK-3: `run_part` is the run's, from `begin` to `rest` or `end`; after `end` what it came to
 //!   is the handle's, or, if there is none, the end's.
@@ -44,13 +44,13 @@ struct TaskCell<H, Fut: Future> {
     run_part: UnsafeCell<RunPart<Fut>>,
 }
 
-/// What is the run's.
+/// The part of a cell that is the run's.
 struct RunPart<Fut: Future> {
     live_index: Option<LiveIndex>,
     content: FutureOrOutcome<Fut>,
 }
 
-/// The word says which it is.
+/// The state says which it is.
 union FutureOrOutcome<Fut: Future> {
     future: ManuallyDrop<Fut>,
     outcome: ManuallyDrop<Outcome<Fut::Output>>,
@@ -156,7 +156,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         match state.rest(woken) {
             PollOutcome::Asleep => {}
             PollOutcome::Again => {
-                // SAFETY: (EXECUTOR-1 in executor.rs) a copy that is not dropped: another thread may free the cell before
+                // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the cell before
                 // `schedule` returns.
                 let executor =
                     ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });

@@ -3,9 +3,9 @@
 //! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
 //!
 //! # Invariants
-//! - EXECUTOR-1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer once its
-//!   runnable is given away. So until `schedule` returns, what the executor is of is kept by the thread, if none but
-//!   threads that keep it run its tasks, or else by a clone.
+//! - EXECUTOR-1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer
+//!   once its runnable is given away. So until `schedule` returns, what the executor is of is kept by the thread, if
+//!   none but threads that keep it run its tasks, or else by a clone.
 
 use std::ptr::NonNull;
 use std::task::Waker;

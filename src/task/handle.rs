@@ -42,7 +42,8 @@ impl<T> TaskHandle<T> {
     };
 
     /// # Safety
-    /// The reference (TASK-2) and the right to the outcome (TASK-3), which is of this type, are the caller's to give away.
+    /// The reference (TASK-2) and the right to the outcome (TASK-3) are the caller's to give away; the outcome is of
+    /// this type.
     pub(super) unsafe fn new(header: NonNull<TaskHeader>) -> Self {
         TaskHandle {
             header: Some(header),

@@ -1,6 +1,6 @@
 //! A plain task: any future on an executor, with a handle that smol's users know.
 //!
-//! A task that nobody can wake lives until its executor is shut down; a panic in the drop of a future or of a
+//! A task whose wakers are all gone lives until its executor is shut down; a panic in the drop of a future or of a
 //! value goes no further.
 
 #![expect(unsafe_code, reason = "futures that need not be `Send`")]

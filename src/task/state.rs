@@ -1,4 +1,4 @@
-//! The word of a plain task: how often it was woken, how many hold it, how far it is.
+//! The state of a plain task, in one word: how often it was woken, how many hold it, how far it is.
 //!
 //! A wake-up adds one to what is there; the first schedules the task, and what comes before its run
 //! begins is made one with that. What the run ends with is that one, and what came meanwhile. So a wake-up
@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! - TASK-STATE-1: it counts at least one wake-up while a runnable of the task exists, while it is run, and when it
-//!   has ended. So whoever adds the first one makes the one runnable.
+//!   has ended. So the thread that adds the first one makes the one runnable.
 //! - TASK-STATE-2: the handle and each waker count as one reference, and so does the task until it has ended.
 
 use crate::sync::atomic::{AtomicU64, Ordering};

@@ -15,7 +15,7 @@ pub(crate) enum Received<M> {
     Message(M),
     /// Nothing, and nothing will come.
     Closed,
-    /// Nothing now, as far as a look without the lock can say; see [`Mailbox::rest`].
+    /// Nothing now, as far as a look without the lock can say; see [`MailboxState::rest`](super::state::MailboxState::rest).
     Empty,
 }
 

@@ -206,7 +206,7 @@ tsan() {
     GREENROOM_STRESS_ROUNDS=2000 "${run[@]}" --test stress -- --nocapture
     # shellcheck disable=SC2086 # a word each
     "${run[@]}" --test it -- --nocapture $TSAN_TESTS
-    for fault in cell_released_relaxed released_relaxed rested_relaxed half_left_relaxed \
+    for fault in cell_released_relaxed released_relaxed rested_relaxed oneshot_left_relaxed \
         lock_release; do
         GREENROOM_STRESS_ROUNDS=200 must_find "$fault" 'WARNING: ThreadSanitizer: data race' \
             "${run[@]}" --test stress -- --nocapture

@@ -8,10 +8,11 @@
 //! 64 KiB at most. The rest goes back to the allocator.
 //!
 //! # Invariants
-//! - B1: a block is owned by exactly one user, magazine or caller at a time.
-//! - B2: blocks of a class were allocated with the layout of that class, others with their own.
-//! - B3: a place owns the magazine it points to; nothing that is called while that is borrowed comes to the place.
-#![expect(unsafe_code, reason = "raw allocations; see B1 to B3")]
+//! - MEMORY-1: a block is owned by exactly one user, magazine or caller at a time.
+//! - MEMORY-2: blocks of a class were allocated with the layout of that class, others with their own.
+//! - MEMORY-3: a `MagazineCell` owns the magazine it points to; nothing that is called while that is borrowed uses
+//!   the cell.
+#![expect(unsafe_code, reason = "raw allocations; see MEMORY-1 to MEMORY-3")]
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -76,7 +77,7 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
 /// Gives the memory up.
 ///
 /// # Safety
-/// It is of [`allocate`] with this layout, and the caller owns it (B1).
+/// It is of [`allocate`] with this layout, and the caller owns it (MEMORY-1).
 #[inline]
 pub(crate) unsafe fn free(block: NonNull<()>, layout: Layout) {
     let is_kept = class_of(layout).is_some_and(|class| KEEPS && keep(class, block));
@@ -100,7 +101,7 @@ pub(crate) fn room<T>() -> NonNull<T> {
 pub(crate) unsafe fn take_out<T>(value: NonNull<T>) -> T {
     // SAFETY: a value that is the caller's alone; it is not used in its old place again.
     let taken = unsafe { value.read() };
-    // SAFETY: (B1) `room` allocated it with this layout.
+    // SAFETY: (MEMORY-1) `room` allocated it with this layout.
     unsafe { free(value.cast(), Layout::new::<T>()) };
     taken
 }
@@ -114,7 +115,7 @@ pub(crate) unsafe fn discard<T>(value: NonNull<T>) {
     struct Memory<T>(NonNull<T>);
     impl<T> Drop for Memory<T> {
         fn drop(&mut self) {
-            // SAFETY: (B1) `room` allocated it with this layout, and its value is gone.
+            // SAFETY: (MEMORY-1) `room` allocated it with this layout, and its value is gone.
             unsafe { free(self.0.cast(), Layout::new::<T>()) };
         }
     }
@@ -138,7 +139,7 @@ fn from_allocator(layout: Layout) -> NonNull<()> {
 }
 
 /// # Safety
-/// The block is of [`allocate`] with this layout (B2), and is the caller's (B1).
+/// The block is of [`allocate`] with this layout (MEMORY-2), and is the caller's (MEMORY-1).
 #[cold]
 #[inline(never)]
 unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
@@ -191,7 +192,7 @@ impl Magazine {
     /// Gives its blocks to the allocator.
     fn give_back(mut self, class: usize) {
         while let Some(block) = self.pop() {
-            // SAFETY: (B1, B2) a block of this class, which was the magazine's.
+            // SAFETY: (MEMORY-1, MEMORY-2) a block of this class, which was the magazine's.
             unsafe { to_allocator(block, layout_of(class)) };
         }
     }
@@ -205,28 +206,28 @@ impl Magazine {
     }
 }
 
-// SAFETY: (B1) whoever has the magazine owns its blocks, which nobody reads or writes.
+// SAFETY: (MEMORY-1) whoever has the magazine owns its blocks, which nobody reads or writes.
 unsafe impl Send for Magazine {}
 
 /// Where one thread has a magazine.
-struct Place(Cell<Option<NonNull<Magazine>>>);
+struct MagazineCell(Cell<Option<NonNull<Magazine>>>);
 
-impl Place {
+impl MagazineCell {
     const fn new() -> Self {
-        Place(Cell::new(None))
+        MagazineCell(Cell::new(None))
     }
 
     /// With the magazine that is there, if one is.
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Magazine) -> R) -> Option<R> {
-        // SAFETY: (B3) the place's own, borrowed meanwhile.
+        // SAFETY: (MEMORY-3) the cell's own, borrowed meanwhile.
         self.0.get().map(|mut there| f(unsafe { there.as_mut() }))
     }
 
     fn replace(&self, magazine: Option<Box<Magazine>>) -> Option<Box<Magazine>> {
         let magazine = magazine.map(|magazine| NonNull::from(Box::leak(magazine)));
         let before = self.0.replace(magazine)?;
-        // SAFETY: (B3) of a box that was leaked here, and no more the place's.
+        // SAFETY: (MEMORY-3) of a box that was leaked here, and no more the cell's.
         Some(unsafe { Box::from_raw(before.as_ptr()) })
     }
 
@@ -238,8 +239,8 @@ impl Place {
 /// What one thread keeps of one class: a magazine that it pops from and pushes to, and a full or empty one,
 /// so that whoever goes to and fro at the end of one does not go to the depot each time.
 struct Shelf {
-    loaded: Place,
-    spare: Place,
+    loaded: MagazineCell,
+    spare: MagazineCell,
 }
 
 impl Shelf {
@@ -302,7 +303,7 @@ impl Drop for Cache {
 
 crate::sync::thread_local! {
     static CACHE: Cache = const {
-        Cache([const { Shelf { loaded: Place::new(), spare: Place::new() } }; CLASSES])
+        Cache([const { Shelf { loaded: MagazineCell::new(), spare: MagazineCell::new() } }; CLASSES])
     };
 }
 
@@ -346,8 +347,8 @@ impl Depot {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let mut places = self.places()?;
-        let taken = places.iter_mut().rev().find_map(Option::take);
+        let mut magazines = self.magazines()?;
+        let taken = magazines.iter_mut().rev().find_map(Option::take);
         if mutant("a_hint_is_believed") {
             assert!(taken.is_some(), "somebody else took what there was");
         }
@@ -357,10 +358,10 @@ impl Depot {
     }
 
     fn put(&self, class: usize, full: Box<Magazine>) {
-        if let Some(mut places) = self.places()
-            && let Some(place) = places.iter_mut().find(|place| place.is_none())
+        if let Some(mut magazines) = self.magazines()
+            && let Some(slot) = magazines.iter_mut().find(|slot| slot.is_none())
         {
-            *place = Some(full);
+            *slot = Some(full);
             self.len.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -370,7 +371,7 @@ impl Depot {
     }
 
     /// `None` in a child of a `fork` if they are locked: perhaps by a thread of the parent's, and so for ever.
-    fn places(&self) -> Option<MutexGuard<'_, [Option<Box<Magazine>>; DEPOT_MAX]>> {
+    fn magazines(&self) -> Option<MutexGuard<'_, [Option<Box<Magazine>>; DEPOT_MAX]>> {
         if Process::is_first() {
             Some(self.magazines.lock())
         } else {

@@ -5,17 +5,17 @@
 //! `std` mutex needs two (see ARCHITECTURE.md for the figures).
 //!
 //! # Invariants
-//! - L1: `value` is touched only by the thread that moved `held` from false to true.
+//! - LOCK-1: `value` is touched only by the thread that moved `held` from false to true.
 #![expect(
     unsafe_code,
-    reason = "shared mutable access is what a lock is for; see L1"
+    reason = "shared mutable access is what a lock is for; see LOCK-1"
 )]
 
-mod half;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod oneshot;
 
-pub(crate) use half::Half;
+pub(crate) use oneshot::OneshotEnd;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};
@@ -26,9 +26,9 @@ pub(crate) struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: (L1) at most one thread at a time reaches the value, so it is only ever sent.
+// SAFETY: (LOCK-1) at most one thread at a time reaches the value, so it is only ever sent.
 unsafe impl<T: Send> Send for Lock<T> {}
-// SAFETY: (L1) as above; a shared lock hands out exclusive access only.
+// SAFETY: (LOCK-1) a shared lock hands out exclusive access only.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
@@ -50,7 +50,7 @@ impl<T> Lock<T> {
         {
             relax(&mut attempt);
         }
-        // SAFETY: (L1) the exchange above moved `held` from false to true.
+        // SAFETY: (LOCK-1) the exchange above moved `held` from false to true.
         let result = self.value.with_mut(|value| section(unsafe { &mut *value }));
         let order = if mutant("lock_release") {
             Ordering::Relaxed

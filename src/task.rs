@@ -1,25 +1,33 @@
 //! Tasks: anything that an executor can run, and the handle of a plain one.
 //!
-//! An executor handles [`Runnable`]s and nothing else. A plain task is a future in a frame; an actor is a
-//! cell (see [`Header`]); a call of a hosted value is a [`Job`].
+//! An executor handles [`Runnable`]s and nothing else. An actor is a cell with a [`Header`], a plain task a smaller
+//! cell without one; a call of a hosted value is a [`Job`].
 
+mod cell;
 mod executor;
-mod frame;
+mod handle;
 mod header;
 mod info;
 mod job;
+mod key;
+mod live_index;
+mod message_event;
 mod outcome;
 mod plain;
 pub(crate) mod quota;
 pub(crate) mod run;
 mod runnable;
-mod word;
+mod state;
+mod task_header;
 
-pub(crate) use executor::{ActorExecutor, Executor, LiveIndex, MessageEvent, MessageInfo};
+pub(crate) use executor::{ActorExecutor, Executor};
 pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable};
 pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};
+pub(crate) use key::TaskKey;
+pub(crate) use live_index::LiveIndex;
+pub(crate) use message_event::{MessageEvent, MessageInfo};
 pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
 pub use runnable::Runnable;
-pub(crate) use runnable::{Key, as_run};
+pub(crate) use runnable::as_run;

@@ -4,12 +4,12 @@
 //! a function before it.
 //!
 //! # Invariants
-//! - D1: bit 0 of the pointer is clear for a core, of which the address is one of the senders, and
+//! - ADDRESS-1: bit 0 of the pointer is clear for a core, of which the address is one of the senders, and
 //!   set for a box with the way to one, which the address owns and is a sender of as well.
 
 #![expect(
     unsafe_code,
-    reason = "counted pointers to the actor's core; see D1 and A2 in cell.rs"
+    reason = "counted pointers to the actor's core; see ADDRESS-1 and CELL-2 in cell.rs"
 )]
 
 use std::fmt;
@@ -19,11 +19,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::core::{At, Core};
-use super::lead::{Lead, Way};
-use super::map::{Places, mapped};
+use super::lead::{Lead, MessageMap};
+use super::map::mapped;
 use super::reply::{Ask, Reply};
 use super::sending::SendFuture;
-use super::weak_address::WeakAddress;
 use crate::error::TellError;
 
 /// Where to send messages to an actor; a clone is cheap.
@@ -33,16 +32,16 @@ use crate::error::TellError;
 ///
 /// An actor that receives and finds no message, and to which no address and no
 /// [source](crate::Context::attach) is left, is closed as by [`stop`](Address::stop). So an actor that keeps its
-/// own address does not end for want of senders; a [`WeakAddress`] keeps nothing open.
+/// own address does not end for want of senders; a [`WeakAddress`](crate::WeakAddress) keeps nothing open.
 pub struct Address<M> {
     lead: NonNull<Core<M>>,
 }
 
 const MAPPED: usize = 1;
 
-// SAFETY: (A2) the core is shared by counting, and made for use from any thread; so is a map.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread; so is a map.
 unsafe impl<M: Send> Send for Address<M> {}
-// SAFETY: as above.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread; so is a map.
 unsafe impl<M: Send> Sync for Address<M> {}
 
 // As for `Held`; the place is given up for which a function of `map` panics.
@@ -51,7 +50,7 @@ impl<M> RefUnwindSafe for Address<M> {}
 
 impl<M> Address<M> {
     /// # Safety
-    /// (A1) The pointer is good for the whole cell; the caller gives an address of its own (one of the senders
+    /// (CELL-1) The pointer is good for the whole cell; the caller gives an address of its own (one of the senders
     /// that the mailbox counts) away.
     pub(super) unsafe fn from_core(core: NonNull<Core<M>>) -> Self {
         Address { lead: core }
@@ -64,8 +63,8 @@ impl<M> Address<M> {
             Lead::Actor(core) => Address {
                 lead: core.pointer(),
             },
-            Lead::Map(places) => {
-                let lead = NonNull::from(Box::leak(Box::new(places.clone())));
+            Lead::Map(map) => {
+                let lead = NonNull::from(Box::leak(Box::new(map.clone())));
                 Address {
                     lead: lead.cast().map_addr(|addr| addr | MAPPED),
                 }
@@ -76,12 +75,12 @@ impl<M> Address<M> {
     /// The actor's own, whether its mailbox is open or closed; called by the actor.
     pub(super) fn own(core: At<'_, M>) -> Self {
         core.revive_sender(true);
-        // SAFETY: (A1) as of any `At`; the address that was counted just now.
+        // SAFETY: (CELL-1) as of any `At`; the address that was counted just now.
         unsafe { Address::from_core(core.pointer()) }
     }
 
     /// The box that a mapped address owns.
-    fn map_box(&self) -> Option<NonNull<Arc<dyn Places<M>>>> {
+    fn map_box(&self) -> Option<NonNull<Arc<dyn MessageMap<M>>>> {
         let addr = self.lead.addr().get();
         let untagged = std::num::NonZeroUsize::new(addr & !MAPPED)?;
         (addr & MAPPED != 0).then(|| self.lead.map_addr(|_| untagged).cast())
@@ -89,9 +88,9 @@ impl<M> Address<M> {
 
     pub(super) fn lead(&self) -> Lead<'_, M> {
         match self.map_box() {
-            // SAFETY: (D1, A2) all addresses hold a reference together.
+            // SAFETY: (ADDRESS-1, CELL-2) all addresses hold a reference together.
             None => Lead::Actor(unsafe { At::new(self.lead) }),
-            // SAFETY: (D1) the box is ours.
+            // SAFETY: (ADDRESS-1) the box is ours.
             Some(map) => Lead::Map(unsafe { map.as_ref() }),
         }
     }
@@ -200,7 +199,7 @@ impl<M> Address<M> {
     /// Waits until the actor has ended: its state is dropped, all but the result.
     ///
     /// The address keeps the actor open meanwhile. So if it is the last one, this waits until the actor ends by
-    /// itself; [`WeakAddress::closed`] keeps nothing open.
+    /// itself; [`WeakAddress::closed`](crate::WeakAddress::closed) keeps nothing open.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -210,17 +209,17 @@ impl<M> Address<M> {
 
     /// Returns whether the mailbox is closed, so that `tell` and `send` refuse.
     pub fn is_closed(&self) -> bool {
-        self.lead().live().is_closed()
+        self.lead().view().is_closed()
     }
 
     /// Returns a number that no other actor of this process has.
     pub fn id(&self) -> u64 {
-        self.lead().live().id()
+        self.lead().view().id()
     }
 
     /// Returns the name that the actor was given.
     pub fn name(&self) -> Option<&str> {
-        self.lead().live().name()
+        self.lead().view().name()
     }
 
     /// Returns how many messages wait in the mailbox.
@@ -239,7 +238,7 @@ impl<M> Address<M> {
     /// assert!(address.is_empty()); // what an actor did not receive is dropped when it ends
     /// ```
     pub fn len(&self) -> usize {
-        self.lead().live().len()
+        self.lead().view().len()
     }
 
     /// Returns whether no message waits in the mailbox, as [`len`](Address::len) counts them.
@@ -249,12 +248,7 @@ impl<M> Address<M> {
 
     /// Returns how many messages the mailbox has room for; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
-        self.lead().live().capacity()
-    }
-
-    /// Returns an address that does not keep the actor open.
-    pub fn downgrade(&self) -> WeakAddress<M> {
-        WeakAddress::new(Way::from(self.lead()))
+        self.lead().view().capacity()
     }
 
     /// Returns an address of the same actor for messages of another type, which `map` makes into its own.
@@ -276,17 +270,17 @@ impl<M> Address<M> {
     /// ```
     /// use greenroom::{Address, Context, spawn};
     ///
-    /// enum Event {
+    /// enum Input {
     ///     Key(char),
     ///     Tick,
     /// }
     ///
-    /// async fn typed(mut cx: Context<Event>) -> String {
+    /// async fn typed(mut cx: Context<Input>) -> String {
     ///     let mut text = String::new();
     ///     while let Some(event) = cx.recv().await {
     ///         match event {
-    ///             Event::Key(key) => text.push(key),
-    ///             Event::Tick => text.push('.'),
+    ///             Input::Key(key) => text.push(key),
+    ///             Input::Tick => text.push('.'),
     ///         }
     ///     }
     ///     text
@@ -294,9 +288,9 @@ impl<M> Address<M> {
     ///
     /// greenroom::run(async {
     ///     let typed = spawn!(typed(_));
-    ///     let keys: Address<char> = typed.map(Event::Key);
+    ///     let keys: Address<char> = typed.map(Input::Key);
     ///     keys.tell('a').unwrap();
-    ///     typed.tell(Event::Tick).unwrap();
+    ///     typed.tell(Input::Tick).unwrap();
     ///     keys.tell('b').unwrap();
     ///     drop(keys);
     ///     assert_eq!(typed.join().await.unwrap(), "a.b");
@@ -309,18 +303,18 @@ impl<M> Address<M> {
         N: Send + 'static,
         F: Fn(N) -> M + Send + Sync + 'static,
     {
-        let places = mapped(self.lead(), map);
-        self.lead().live().add_sender();
-        // SAFETY: (D1) the address that was counted just now, of the actor behind.
-        unsafe { Address::from_lead(Lead::Map(&places)) }
+        let map = mapped(self.lead(), map);
+        self.lead().view().add_sender();
+        // SAFETY: (ADDRESS-1) the address that was counted just now, of the actor behind.
+        unsafe { Address::from_lead(Lead::Map(&map)) }
     }
 }
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
         let lead = self.lead();
-        lead.live().add_sender();
-        // SAFETY: (D1) the address that was counted just now, of the same actor.
+        lead.view().add_sender();
+        // SAFETY: (ADDRESS-1) the address that was counted just now, of the same actor.
         unsafe { Address::from_lead(lead) }
     }
 }
@@ -328,13 +322,13 @@ impl<M> Clone for Address<M> {
 impl<M> Drop for Address<M> {
     fn drop(&mut self) {
         match self.map_box() {
-            // SAFETY: (D1, A2) this address's count, and its part of the common reference, are given up.
+            // SAFETY: (ADDRESS-1, CELL-2) this address's count, and its part of the common reference, are given up.
             None => unsafe { At::new(self.lead).remove_sender() },
             Some(map) => {
-                // SAFETY: (D1) the box is ours, made in `from_lead`; it holds the actor.
+                // SAFETY: (ADDRESS-1) the box is ours, made in `from_lead`; it holds the actor.
                 let map = unsafe { Box::from_raw(map.as_ptr()) };
-                // SAFETY: (D1) this address's count is given up.
-                unsafe { map.root().remove_sender() };
+                // SAFETY: (ADDRESS-1) this address's count is given up.
+                unsafe { map.actor().remove_sender() };
             }
         }
     }
@@ -370,5 +364,6 @@ macro_rules! identified {
     };
 }
 
+pub(super) use identified;
+
 identified!(Address);
-identified!(WeakAddress);

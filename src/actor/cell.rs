@@ -5,16 +5,16 @@
 //! `refs`; all addresses together count once.
 //!
 //! # Invariants
-//! - A1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
+//! - CELL-1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
 //!   offset in it whatever the types are (`repr(C)`). No such pointer is made from a reference to a part.
-//! - A2: whoever holds a reference may use the core; the last one frees the cell.
-//! - A3: the run of the cell, from `begin` to `rest` or `end`, has the stage to itself; after
+//! - CELL-2: the holder of a reference may use the core; the last one frees the cell.
+//! - CELL-3: the run of the cell, from `begin` to `rest` or `end`, has the lifecycle to itself; after
 //!   `end` the one who takes or drops the result has.
-//! - A4: a cell that has not ended holds a reference of its own, given up as the last step of its
+//! - CELL-4: a cell that has not ended holds a reference of its own, given up as the last step of its
 //!   end. So a runnable needs none.
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see A1 to A4"
+    reason = "one allocation seen through several types; see CELL-1 to CELL-4"
 )]
 
 #[cfg(all(test, greenroom_loom))]
@@ -28,26 +28,25 @@ use std::ptr::NonNull;
 use std::task::Poll;
 
 use super::context::Context;
-use super::core::{At, Core, Options};
-use super::held::Held;
+use super::core::{ActorOptions, At, Core, Held};
+use super::lifecycle::Lifecycle;
 use super::reader::Reader;
-use super::stage::Stage;
 use crate::blocks;
 use crate::contain::{contain, drop_refused};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
-use crate::mailbox::{Doom, Rest};
+use crate::mailbox::{RunOutcome, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
-use crate::task::run::{self, Run};
+use crate::task::run::{self, CurrentRun};
 use crate::task::{ActorExecutor, Deed, Delivery, Header, Runnable, VTable, as_run};
 
 #[repr(C)]
 struct Cell<M, H, A, Fut, T> {
     core: Core<M>,
     executor: H,
-    stage: UnsafeCell<Stage<Parts<M, A, Fut>, Fut, T>>,
+    lifecycle: UnsafeCell<Lifecycle<Parts<M, A, Fut>, Fut, T>>,
     /// The context's.
     reader: UnsafeCell<Reader<M>>,
 }
@@ -61,24 +60,24 @@ pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 pub(super) fn new<M, H, A, Fut>(
     executor: H,
     parts: Parts<M, A, Fut>,
-    options: Options,
-) -> Result<NonNull<Core<M>>, (H, A, Options)>
+    options: ActorOptions,
+) -> Result<NonNull<Core<M>>, (H, A, ActorOptions)>
 where
     M: Send + 'static,
     H: ActorExecutor,
     A: 'static,
     Fut: Future + 'static,
 {
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Stage::Waiting(parts));
-    // SAFETY: (A2) ours until it is scheduled.
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Lifecycle::Waiting(parts));
+    // SAFETY: (CELL-2) ours until it is scheduled.
     let cell = unsafe { raw.as_ref() };
-    // SAFETY: (A1) as above.
+    // SAFETY: (CELL-2) ours until it is scheduled.
     let header = unsafe { Core::<M>::header_of(raw.cast()) };
     if !cell.executor.enter(header) {
         // SAFETY: it was put there just now and nobody else has seen it.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
-    // SAFETY: (R1) a new cell is scheduled, this is its runnable; (R3, A4) it has not ended.
+    // SAFETY: (RUNNABLE-1) a new cell is scheduled, this is its runnable; (RUNNABLE-3, CELL-4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
     // The references that go to the caller keep the cell meanwhile, however soon it ends.
     cell.executor.schedule(runnable, false);
@@ -86,7 +85,11 @@ where
 }
 
 /// An actor that did not come to life: closed, ended, with `NotStarted` to be joined.
-pub(super) fn stillborn<M, H, A, Fut>(executor: H, actor: A, options: Options) -> NonNull<Core<M>>
+pub(super) fn stillborn<M, H, A, Fut>(
+    executor: H,
+    actor: A,
+    options: ActorOptions,
+) -> NonNull<Core<M>>
 where
     M: Send + 'static,
     H: ActorExecutor,
@@ -94,12 +97,12 @@ where
     Fut: Future + 'static,
 {
     drop_refused(actor);
-    let stage = Stage::Ended(Err(Fault::NotStarted));
-    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, stage);
-    // SAFETY: (A2) ours, as nobody else has seen it.
+    let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
+    let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
+    // SAFETY: (CELL-2) ours, as nobody else has seen it.
     let core = unsafe { &raw.as_ref().core };
     core.mailbox.end();
-    // It has ended, so it holds no reference of its own (A4).
+    // It has ended, so it holds no reference of its own (CELL-4).
     core.header.refs.store(2, Ordering::Relaxed);
     raw.cast()
 }
@@ -111,11 +114,11 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
-    /// A cell, written where it stays: most of a stage that waits is room for the future.
+    /// A cell, written where it stays: most of a lifecycle that waits is room for the future.
     fn put(
         executor: H,
-        options: Options,
-        stage: Stage<Parts<M, A, Fut>, Fut, Fut::Output>,
+        options: ActorOptions,
+        lifecycle: Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
         let core = Core::new(Self::VTABLE, executor.is_traced(), options);
         let cell = blocks::room::<Self>();
@@ -124,7 +127,7 @@ where
         unsafe {
             (&raw mut (*place).core).write(core);
             (&raw mut (*place).executor).write(executor);
-            (&raw mut (*place).stage).write(UnsafeCell::new(stage));
+            (&raw mut (*place).lifecycle).write(UnsafeCell::new(lifecycle));
             (&raw mut (*place).reader).write(UnsafeCell::new(Reader::EMPTY));
         }
         cell
@@ -134,42 +137,41 @@ where
         run: Self::run,
         discard: Self::discard,
         schedule: Self::schedule,
-        // SAFETY: (A1) and the caller's reference.
-        wake: |cell| unsafe { Self::at(cell) }.wake(),
-        // SAFETY: as above.
+        wake: Self::wake,
+        // SAFETY: (CELL-1) and the caller's reference.
         stop: |cell| unsafe { Self::at(cell) }.close(),
-        // SAFETY: as above.
-        cancel: |cell| unsafe { Self::at(cell) }.doom(Doom::Cancelled),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
+        cancel: |cell| unsafe { Self::at(cell) }.terminate(Termination::Cancelled),
+        // SAFETY: (CELL-1) and the caller's reference.
         refuse: |cell| unsafe { Self::at(cell) }.refuse(),
         release: Self::release,
         take_result: Self::take_result,
         drop_result: Self::drop_result,
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         info: |cell| unsafe { Self::at(cell) }.info(),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         undelivered: |cell, messages| unsafe {
             Self::of(cell).as_ref().executor.undelivered(messages);
         },
         report: Self::report,
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         trace: |cell, event| unsafe {
             let cell = Self::of(cell).as_ref();
             cell.executor.trace(cell.core.info(), event);
         },
         delivery: Self::delivery,
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         look: |cell| unsafe { Self::at(cell) }.look(),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         process: |cell| unsafe { Self::of(cell).as_ref() }.executor.process(),
-        // SAFETY: as above.
+        // SAFETY: (CELL-1) and the caller's reference.
         reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
     };
 
     /// The cell whose header this is.
     ///
     /// # Safety
-    /// (A1) It is the header of a cell with this table.
+    /// (CELL-1) It is the header of a cell with this table.
     unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
         // SAFETY: the caller's duty.
         unsafe { Core::<M>::of(header) }.cast()
@@ -189,15 +191,15 @@ where
     }
 
     /// What a cell that nobody has seen was made of.
-    fn take_apart(self) -> (H, A, Options) {
+    fn take_apart(self) -> (H, A, ActorOptions) {
         let Cell {
             core,
             executor,
-            stage,
+            lifecycle,
             ..
         } = self;
-        let stage = stage.into_inner();
-        let Stage::Waiting((actor, _)) = stage else {
+        let lifecycle = lifecycle.into_inner();
+        let Lifecycle::Waiting((actor, _)) = lifecycle else {
             unreachable!("it was never run")
         };
         (executor, actor, core.into_options())
@@ -206,20 +208,20 @@ where
     /// # Safety
     /// As [`VTable::run`].
     unsafe fn run(header: NonNull<Header>) {
-        // SAFETY: (A1, A4) the cell has not ended.
+        // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
-        let dooms = run::dooms();
-        if let Some(doom) = core.mailbox.begin() {
-            // SAFETY: (A3) this is the run.
-            return unsafe { Self::end(header, Err(cell.fault(doom))) };
+        let terminations = run::terminations();
+        if let Some(termination) = core.mailbox.state.begin() {
+            // SAFETY: (CELL-3) this is the run.
+            return unsafe { Self::end(header, Err(cell.fault(termination))) };
         }
         let waker = core.waker();
         let poll = || {
-            cell.stage.with_mut(|stage| {
+            cell.lifecycle.with_mut(|life| {
                 let mut cx = std::task::Context::from_waker(&waker);
-                // SAFETY: (A3) this is the run; (S1) the cell is never moved.
+                // SAFETY: (CELL-3) this is the run; (LIFECYCLE-1) the cell is never moved.
                 unsafe {
-                    (*stage).poll(
+                    (*life).poll(
                         |(actor, begin)| begin(actor, Context::new(core)),
                         || cell.completed(),
                         &mut cx,
@@ -228,39 +230,44 @@ where
             })
         };
         let (reader, mut batch) = (cell.reader_pointer(), cell.executor.batch());
-        // SAFETY: (A3) this is the run.
-        let quota = cell.stage.with_mut(|stage| unsafe { (*stage).quota() });
+        // SAFETY: (CELL-3) this is the run.
+        let quota = cell.lifecycle.with_mut(|life| unsafe { (*life).quota() });
         let (mut more, mut begun) = (0, Instant::ZERO);
         if quota.is_known() {
             (batch, more, begun) = cell.pace(quota, batch);
         }
         // What is traced is told of each message, so each is looked at.
-        let dooms = (!core.header.is_traced()).then_some(dooms);
-        // SAFETY: (U3) it is this cell's; (A4) the cell does not end before it was polled.
-        let (polled, notes) =
-            unsafe { Run::of_actor(as_run(header), reader, (batch, more), dooms).during(poll) };
+        let terminations = (!core.header.is_traced()).then_some(terminations);
+        // SAFETY: (RUN-3) it is this cell's; (CELL-4) the cell does not end before it was polled.
+        let (polled, notes) = unsafe {
+            CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations).during(poll)
+        };
         if notes & run::SPENT != 0 {
-            // SAFETY: (A3) this is the run.
+            // SAFETY: (CELL-3) this is the run.
             unsafe { cell.learn(quota, batch, begun) };
         }
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
-            // SAFETY: (A3) this is the run.
+            // SAFETY: (CELL-3) this is the run.
             Poll::Ready(result) => unsafe { Self::end(header, result) },
-            Poll::Pending => match core.mailbox.rest(receiving, woken) {
-                Rest::Asleep => {}
-                Rest::Again => {
-                    // SAFETY: (O1 in executor.rs) a copy that is not dropped: another thread may free the
+            Poll::Pending => match core.mailbox.state.rest(receiving, woken) {
+                RunOutcome::Asleep => {}
+                RunOutcome::Again => {
+                    // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the
                     // cell before `schedule` returns.
                     let executor =
                         ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });
-                    // SAFETY: (R1) it was made scheduled again; (R3, A4) it has not ended.
+                    // SAFETY: (RUNNABLE-1) it was made scheduled again; (RUNNABLE-3, CELL-4) it has not ended.
                     executor.schedule(unsafe { Runnable::from_cell(header) }, true);
                 }
-                Rest::Drop => {
-                    let doom = core.mailbox.doom_of().unwrap_or(Doom::Cancelled);
-                    // SAFETY: (A3) this is the run.
-                    unsafe { Self::end(header, Err(cell.fault(doom))) };
+                RunOutcome::Drop => {
+                    let termination = core
+                        .mailbox
+                        .state
+                        .termination()
+                        .unwrap_or(Termination::Cancelled);
+                    // SAFETY: (CELL-3) this is the run.
+                    unsafe { Self::end(header, Err(cell.fault(termination))) };
                 }
             },
         }
@@ -282,7 +289,7 @@ where
     /// Leaves to the next turn how many messages it may handle, after one that handled a batch of its own.
     ///
     /// # Safety
-    /// (A3) Called by the run.
+    /// (CELL-3) Called by the run.
     #[cold]
     #[inline(never)]
     unsafe fn learn(&self, quota: Quota, batch: u32, begun: Instant) {
@@ -295,26 +302,46 @@ where
             quota.after_untimed()
         };
         // SAFETY: by the caller's promise.
-        self.stage
-            .with_mut(|stage| unsafe { (*stage).set_quota(next) });
+        self.lifecycle
+            .with_mut(|life| unsafe { (*life).set_quota(next) });
     }
 
     /// # Safety
     /// As [`VTable::discard`].
     unsafe fn discard(header: NonNull<Header>) {
-        // SAFETY: (A1, A4) the cell has not ended.
+        // SAFETY: (CELL-1, CELL-4) the cell has not ended.
         let cell = unsafe { Self::of(header).as_ref() };
         let executor = cell.executor.clone();
-        let doom = cell.core.mailbox.begin().unwrap_or(Doom::Cancelled);
-        // SAFETY: (A3) in place of a run.
-        unsafe { Self::end(header, Err(cell.fault(doom))) };
+        let termination = cell
+            .core
+            .mailbox
+            .state
+            .begin()
+            .unwrap_or(Termination::Cancelled);
+        // SAFETY: (CELL-3) in place of a run.
+        unsafe { Self::end(header, Err(cell.fault(termination))) };
         executor.discarded();
+    }
+
+    /// Wakes the actor; in its own run that is only noted.
+    ///
+    /// # Safety
+    /// As [`VTable::wake`].
+    unsafe fn wake(header: NonNull<Header>) {
+        if run::note(as_run(header), run::WOKEN) {
+            return;
+        }
+        // SAFETY: (CELL-1) and the caller's reference.
+        if let Wake::Actor = unsafe { Self::at(header) }.mailbox.state.wake() {
+            // SAFETY: (CELL-2) the caller's reference; the cell was made scheduled just now.
+            unsafe { Self::schedule(header) };
+        }
     }
 
     /// # Safety
     /// As [`VTable::schedule`].
     unsafe fn schedule(header: NonNull<Header>) {
-        // SAFETY: (A2) the caller's reference; (R1) the cell was made scheduled by it.
+        // SAFETY: (CELL-2) the caller's reference; (RUNNABLE-1) the cell was made scheduled by it.
         unsafe {
             let cell = Self::of(header).as_ref();
             cell.executor.schedule(Runnable::from_cell(header), false);
@@ -322,14 +349,16 @@ where
     }
 
     /// Why the actor has no result.
-    fn fault(&self, doom: Doom) -> Fault {
-        // SAFETY: (A3) called by the run.
-        let begun = self.stage.with_mut(|stage| unsafe { (*stage).has_begun() });
-        match doom {
+    fn fault(&self, termination: Termination) -> Fault {
+        // SAFETY: (CELL-3) called by the run.
+        let begun = self
+            .lifecycle
+            .with_mut(|life| unsafe { (*life).has_begun() });
+        match termination {
             _ if !begun && self.executor.is_closing() => Fault::NotStarted,
-            Doom::Killed => Fault::Killed,
-            Doom::Cancelled if begun => Fault::Cancelled,
-            Doom::Cancelled => Fault::NotStarted,
+            Termination::Killed => Fault::Killed,
+            Termination::Cancelled if begun => Fault::Cancelled,
+            Termination::Cancelled => Fault::NotStarted,
         }
     }
 
@@ -343,53 +372,53 @@ where
     /// The end of the actor: its state is dropped on this thread, its result kept or reported.
     ///
     /// # Safety
-    /// (A1, A4) It is the header of a cell with this table that has not ended; (A3) called by the run, as its
-    /// last step.
+    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended; (CELL-3) the run calls this,
+    /// as its last step.
     unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
-        // SAFETY: (A4) the cell's own reference is given up in the last line.
+        // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
         let executor = &cell.executor;
         // One that panicked was told of, and dropped, while that unwound.
         if !matches!(result, Err(Fault::Panicked(_))) {
             cell.completed();
         }
-        // SAFETY: (A3) called by the run.
-        cell.stage.with_mut(|stage| unsafe { (*stage).clear() });
+        // SAFETY: (CELL-3) called by the run.
+        cell.lifecycle.with_mut(|life| unsafe { (*life).clear() });
         core.close();
         core.mailbox.refuse_line();
         let mut messages = core.mailbox.drain();
         core.undelivered(messages.len());
-        // One that was sent to a doomed actor may wait, in its drop, for the end.
-        if core.mailbox.doom_of().is_none() {
+        // One that was sent to a terminated actor may wait, in its drop, for the end.
+        if core.mailbox.state.termination().is_none() {
             messages.clear();
         }
         if let Err(Fault::Cancelled | Fault::NotStarted) = result {
             executor.cancelled();
         }
-        // SAFETY: (A3) as above.
-        cell.stage
-            .with_mut(|stage| unsafe { (*stage).keep(result) });
+        // SAFETY: (CELL-3) called by the run.
+        cell.lifecycle
+            .with_mut(|life| unsafe { (*life).keep(result) });
         executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
-            // SAFETY: (A3) ended, and nobody else will ask.
+            // SAFETY: (CELL-3) ended, and nobody else will ask.
             unsafe { Self::drop_result(header) };
         }
         if let Some(waiters) = waiters {
             waiters.wake_all();
         }
         messages.clear();
-        // SAFETY: (A4) the cell's own reference, given up last.
+        // SAFETY: (CELL-4) the cell's own reference, given up last.
         unsafe { Self::release(header) };
     }
 
     /// # Safety
     /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
     unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
-        // SAFETY: (A2) the caller's reference; (A3) it alone asks for the result.
+        // SAFETY: (CELL-2) the caller's reference; (CELL-3) it alone asks for the result.
         unsafe {
             let cell = Self::of(header).as_ref();
-            let result = cell.stage.with_mut(|stage| (*stage).take_result());
+            let result = cell.lifecycle.with_mut(|life| (*life).take_result());
             *out.cast::<Option<Result<Fut::Output, Fault>>>() = result;
         }
     }
@@ -397,7 +426,7 @@ where
     /// # Safety
     /// As [`VTable::delivery`].
     unsafe fn delivery(header: NonNull<Header>, deed: Deed) -> Delivery {
-        // SAFETY: (A1) and the caller's reference.
+        // SAFETY: (CELL-1) and the caller's reference.
         let to = Held::from(unsafe { Self::at(header) });
         match deed {
             Deed::Message(message) => {
@@ -414,12 +443,12 @@ where
     /// # Safety
     /// As [`VTable::report`].
     unsafe fn report(header: NonNull<Header>, fault: &Fault) {
-        // SAFETY: (A1) and the caller's reference.
-        unsafe { Self::of(header).as_ref() }.report_to_home(fault, true);
+        // SAFETY: (CELL-1) and the caller's reference.
+        unsafe { Self::of(header).as_ref() }.report_to_executor(fault, true);
     }
 
     /// Tells the executor of a fault that no join receives.
-    fn report_to_home(&self, fault: &Fault, is_source: bool) {
+    fn report_to_executor(&self, fault: &Fault, is_source: bool) {
         let (name, id) = (self.core.name(), Some(self.core.header.id()));
         self.executor.report(&UnhandledFault {
             name,
@@ -432,14 +461,14 @@ where
     /// # Safety
     /// As [`VTable::drop_result`].
     unsafe fn drop_result(header: NonNull<Header>) {
-        // SAFETY: as in `take_result`.
+        // SAFETY: (CELL-1) and the caller's reference.
         let cell = unsafe { Self::of(header).as_ref() };
-        // SAFETY: (A3) as in `take_result`.
+        // SAFETY: (CELL-3) by the caller's promise it has ended, and the result is the caller's.
         let result = cell
-            .stage
-            .with_mut(|stage| unsafe { (*stage).take_result() });
+            .lifecycle
+            .with_mut(|life| unsafe { (*life).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            cell.report_to_home(fault, false);
+            cell.report_to_executor(fault, false);
         }
         contain(|| drop(result));
     }
@@ -447,7 +476,7 @@ where
     /// # Safety
     /// As [`VTable::release`].
     unsafe fn release(header: NonNull<Header>) {
-        // SAFETY: (A2) the caller's reference.
+        // SAFETY: (CELL-2) the caller's reference.
         let refs = unsafe { &header.as_ref().refs };
         let order = if mutant("cell_released_relaxed") {
             Ordering::Relaxed
@@ -460,7 +489,7 @@ where
             if !mutant("cell_freed_without_fence") {
                 acquire(|order| refs.load(order));
             }
-            // SAFETY: (A2) the last one; it is of `room`, in `put`.
+            // SAFETY: (CELL-2) the last one; it is of `room`, in `put`.
             unsafe { blocks::discard(Self::of(header)) };
         }
     }

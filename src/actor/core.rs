@@ -4,21 +4,21 @@
 //! the header's table. The invariants are those of [`cell`](super::cell).
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see A1 to A4 in cell.rs"
+    reason = "one allocation seen through several types; see CELL-1 to CELL-4 in cell.rs"
 )]
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
 use std::ops::Deref;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
-use std::task::{Poll, RawWaker, RawWakerVTable, Waker};
+use std::task::{Poll, Waker};
 
 use super::id;
-use super::reader::Reader;
 use crate::contain::Panic;
 use crate::error::{Fault, TellError};
-use crate::mailbox::{Doom, Flags, Mailbox, Wake, wake_foreign};
-use crate::sync::{Process, UnsafeCell, mutant};
+use crate::mailbox::{Flags, Mailbox, Termination, Wake, wake_foreign};
+use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
 
 /// The front of a cell.
@@ -32,18 +32,18 @@ pub(crate) struct Core<M> {
 }
 
 /// The options of an actor that the cell keeps.
-pub(super) struct Options {
+pub(super) struct ActorOptions {
     pub(super) name: Option<Box<str>>,
     pub(super) capacity: Option<usize>,
     pub(super) priority: u8,
 }
 
 impl<M> Core<M> {
-    pub(super) fn new(vtable: &'static VTable, traced: bool, options: Options) -> Self {
+    pub(super) fn new(vtable: &'static VTable, traced: bool, options: ActorOptions) -> Self {
         let label = Label::new(id::next(), options.priority, traced);
         Core {
             mailbox: Mailbox::new(options.capacity, options.name),
-            // The addresses, the handle, and the cell's own (A4).
+            // The addresses, the handle, and the cell's own (CELL-4).
             header: Header::new(vtable, label, 3),
         }
     }
@@ -51,9 +51,9 @@ impl<M> Core<M> {
     /// The core whose header this is.
     ///
     /// # Safety
-    /// (A1) It is the header of a cell of an actor with such messages.
+    /// (CELL-1) It is the header of a cell of an actor with such messages.
     pub(super) unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
-        // SAFETY: (A1) the header is that far in it.
+        // SAFETY: (CELL-1) the header is that far in it.
         unsafe { header.byte_sub(offset_of!(Self, header)).cast() }
     }
 
@@ -62,7 +62,7 @@ impl<M> Core<M> {
     /// # Safety
     /// It is alive.
     pub(super) unsafe fn header_of(core: NonNull<Self>) -> NonNull<Header> {
-        // SAFETY: (A1) as above.
+        // SAFETY: (CELL-1) the header is that far in it.
         unsafe { core.byte_add(offset_of!(Self, header)).cast() }
     }
 
@@ -71,7 +71,7 @@ impl<M> Core<M> {
     /// # Safety
     /// The reference is the caller's, who does not use `core` afterwards.
     pub(super) unsafe fn release(core: NonNull<Core<M>>) {
-        // SAFETY: (A1, A2) held until here.
+        // SAFETY: (CELL-1, CELL-2) held until here.
         unsafe { (core.as_ref().header.vtable.release)(Self::header_of(core)) };
     }
 
@@ -85,7 +85,7 @@ impl<M> Core<M> {
     }
 
     pub(super) fn look(&self) -> Look {
-        let flags = self.mailbox.peek();
+        let flags = self.mailbox.state.peek();
         Look {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),
@@ -94,9 +94,9 @@ impl<M> Core<M> {
     }
 
     /// What it was made with; nobody has seen it.
-    pub(super) fn into_options(self) -> Options {
+    pub(super) fn into_options(self) -> ActorOptions {
         let (capacity, name) = self.mailbox.into_options();
-        Options {
+        ActorOptions {
             capacity,
             name,
             priority: self.header.priority(),
@@ -109,14 +109,14 @@ impl<M> Core<M> {
 
     /// Whether `tell` and `send` refuse.
     pub(super) fn is_closed(&self) -> bool {
-        self.mailbox.peek().has(Flags::CLOSED)
+        self.mailbox.state.peek().has(Flags::CLOSED)
     }
 }
 
 /// A core that is held meanwhile, by a pointer that is good for the whole cell.
 ///
 /// What reaches behind the core goes by way of this, and takes it by value: a reference to the core is good for
-/// the core alone (A1), and no function may free what it was given a reference to.
+/// the core alone (CELL-1), and no function may free what it was given a reference to.
 pub(super) struct At<'a, M> {
     core: NonNull<Core<M>>,
     _held: PhantomData<&'a Core<M>>,
@@ -138,14 +138,14 @@ impl<M> Deref for At<'_, M> {
     }
 }
 
-// SAFETY: (A2) the core is shared by counting, and made for use from any thread.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Send for At<'_, M> {}
-// SAFETY: as above.
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
 unsafe impl<M: Send> Sync for At<'_, M> {}
 
 impl<'a, M> At<'a, M> {
     /// # Safety
-    /// (A1) The pointer is good for the whole cell; (A2) a reference is held for as long as `'a`.
+    /// (CELL-1) The pointer is good for the whole cell; (CELL-2) a reference is held for as long as `'a`.
     pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
         At {
             core,
@@ -158,27 +158,17 @@ impl<'a, M> At<'a, M> {
     }
 
     pub(super) fn core(self) -> &'a Core<M> {
-        // SAFETY: (A2) by the promise in `new`.
+        // SAFETY: (CELL-2) by the promise in `new`.
         unsafe { self.core.as_ref() }
     }
 
     pub(super) fn header(self) -> NonNull<Header> {
-        // SAFETY: (A2) as above.
+        // SAFETY: (CELL-2) by the promise in `new`.
         unsafe { Core::header_of(self.core) }
     }
 
     pub(super) fn as_run(self) -> NonNull<()> {
         as_run(self.header())
-    }
-
-    /// What the context reads from; the caller is that context.
-    #[inline]
-    pub(super) fn reader(self) -> NonNull<UnsafeCell<Reader<M>>> {
-        let reader = run::reader_of(self.as_run()).unwrap_or_else(|| {
-            // SAFETY: (A2) a reference is held; the context calls.
-            unsafe { (self.header.vtable.reader)(self.header()) }
-        });
-        reader.cast()
     }
 
     /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
@@ -190,23 +180,27 @@ impl<'a, M> At<'a, M> {
     /// Whether it wakes this actor.
     #[inline]
     pub(super) fn is_own(self, waker: &Waker) -> bool {
-        std::ptr::eq(waker.data(), self.header().as_ptr().cast())
-            && std::ptr::eq(waker.vtable(), &WAKER)
+        Header::is_woken_by(self.header(), waker)
     }
 
     /// `recv` waits no more: the next message need wake nobody for it.
     #[inline]
     pub(super) fn stop_receiving(self) {
         run::unnote(self.as_run(), run::RECEIVING);
-        if self.mailbox.peek().has(Flags::RECEIVING.or(Flags::FOREIGN)) {
+        if self
+            .mailbox
+            .state
+            .peek()
+            .has(Flags::RECEIVING.or(Flags::FOREIGN))
+        {
             self.mailbox.wait_no_more();
         }
     }
 
     /// Whether it is to be dropped and handles no more.
     #[inline]
-    pub(super) fn is_doomed(self) -> bool {
-        !run::is_undisturbed(self.as_run()) && self.mailbox.doom_of().is_some()
+    pub(super) fn is_terminated(self) -> bool {
+        !run::is_undisturbed(self.as_run()) && self.mailbox.state.termination().is_some()
     }
 
     /// Passes on what a step of the mailbox has woken.
@@ -214,7 +208,7 @@ impl<'a, M> At<'a, M> {
     pub(super) fn pass_on(self, wake: Wake) {
         match wake {
             Wake::Nobody => {}
-            // SAFETY: scheduled just now; (A2) a reference is held.
+            // SAFETY: scheduled just now; (CELL-2) a reference is held.
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.header()) },
             Wake::Foreign(waker) => wake_foreign(waker),
             Wake::Both(waker) => self.wake_both(waker),
@@ -239,7 +233,7 @@ impl<'a, M> At<'a, M> {
     /// Tells the executor what becomes of a message, if it wants to know.
     pub(super) fn trace(self, event: impl FnOnce() -> MessageEvent) {
         if self.header.is_traced() {
-            // SAFETY: (A2) a reference is held.
+            // SAFETY: (CELL-2) a reference is held.
             unsafe { (self.header.vtable.trace)(self.header(), event()) };
         }
     }
@@ -267,7 +261,7 @@ impl<'a, M> At<'a, M> {
 
     /// The process that has the threads of its executor.
     pub(super) fn process(self) -> Process {
-        // SAFETY: (A2) a reference is held.
+        // SAFETY: (CELL-2) a reference is held.
         Process::of(|| unsafe { (self.header.vtable.process)(self.header()) })
     }
 
@@ -277,14 +271,14 @@ impl<'a, M> At<'a, M> {
 
     /// Has the actor dropped. What was sent to an actor that is killed is dropped now; else it is refused by the
     /// end or, if that does not come, by [`refuse`](At::refuse).
-    pub(super) fn doom(self, doom: Doom) {
-        let told_first = mutant("doom_told_before_it_is");
+    pub(super) fn terminate(self, termination: Termination) {
+        let told_first = mutant("termination_counted_before_it_is");
         if told_first {
-            run::tell_of_doom();
+            run::count_termination();
         }
-        let (wake, mut messages) = self.mailbox.doom(doom);
+        let (wake, mut messages) = self.mailbox.terminate(termination);
         if !told_first {
-            run::tell_of_doom();
+            run::count_termination();
         }
         self.undelivered(messages.len());
         if mutant("dropped_before_the_wake_up") {
@@ -292,7 +286,7 @@ impl<'a, M> At<'a, M> {
         }
         self.pass_on(wake);
         // Only now: the drop of a message may wait for the end of the actor.
-        if doom == Doom::Killed {
+        if termination == Termination::Killed {
             self.mailbox.refuse_line();
         }
         messages.clear();
@@ -301,7 +295,7 @@ impl<'a, M> At<'a, M> {
     /// Kills it as a sender does, who may have sent something before.
     pub(super) fn kill(self) {
         self.observe();
-        self.doom(Doom::Killed);
+        self.terminate(Termination::Killed);
     }
 
     /// Gives back what waits in line, and drops what was sent and not taken; the mailbox is closed.
@@ -314,7 +308,7 @@ impl<'a, M> At<'a, M> {
     /// The actor has ended, its result is of this type, and the caller alone may ask for it, once.
     pub(super) unsafe fn take_result<T>(self) -> Result<T, Fault> {
         let mut result: Option<Result<T, Fault>> = None;
-        // SAFETY: (A3) the caller's duty.
+        // SAFETY: (CELL-3) the caller's duty.
         unsafe { (self.header.vtable.take_result)(self.header(), (&raw mut result).cast()) };
         result.expect("the result is kept for the one who may ask")
     }
@@ -322,21 +316,21 @@ impl<'a, M> At<'a, M> {
     /// # Safety
     /// As in `take_result`.
     pub(super) unsafe fn drop_result(self) {
-        // SAFETY: (A3) the caller's duty.
+        // SAFETY: (CELL-3) the caller's duty.
         unsafe { (self.header.vtable.drop_result)(self.header()) };
     }
 
     /// Tells the executor of messages that were accepted and are not handled.
     pub(super) fn undelivered(self, messages: usize) {
         if messages > 0 {
-            // SAFETY: (A2) a reference is held.
+            // SAFETY: (CELL-2) a reference is held.
             unsafe { (self.header.vtable.undelivered)(self.header(), messages) };
         }
     }
 
     /// Tells the executor of a panic beside the future of the actor, which goes on.
     pub(super) fn report(self, panic: Panic) {
-        // SAFETY: (A2) a reference is held.
+        // SAFETY: (CELL-2) a reference is held.
         unsafe { (self.header.vtable.report)(self.header(), &Fault::Panicked(panic)) };
     }
 
@@ -372,58 +366,70 @@ impl<'a, M> At<'a, M> {
             if self.process().is_current() {
                 self.pass_on(self.mailbox.abandon());
             }
-            // SAFETY: (A2) the addresses' common reference is given up.
+            // SAFETY: (CELL-2) the addresses' common reference is given up.
             unsafe { Core::release(self.core) };
         }
     }
 
-    // -- the actor's own waker ----------------------------------------------------------------
-
-    /// Its own run only notes it.
-    pub(super) fn wake(self) {
-        if run::note(self.as_run(), run::WOKEN) {
-            return;
-        }
-        self.pass_on(self.mailbox.wake());
-    }
-
     /// The actor's waker without a reference of its own, for use while the cell is held.
     pub(super) fn waker(self) -> ManuallyDrop<Waker> {
-        let raw = RawWaker::new(self.header().as_ptr().cast(), &WAKER);
-        // SAFETY: the table keeps the waker contract; it is never dropped, so needs no reference.
-        ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
+        // SAFETY: (CELL-2) it is used while the cell is held, and never dropped.
+        unsafe { Header::waker(self.header()) }
     }
 }
 
-/// The table of every actor's waker. A static, since wakers are told by its address: a constant may
-/// have several.
-static WAKER: RawWakerVTable = RawWakerVTable::new(
-    |data| {
-        // SAFETY: (A1, A2) the data of this waker is a cell's header, with a reference.
-        unsafe { header(data).as_ref() }.retain();
-        RawWaker::new(data, &WAKER)
-    },
-    // SAFETY: as above; the reference goes with the waker.
-    |data| unsafe {
-        let header = header(data);
-        (header.as_ref().vtable.wake)(header);
-        (header.as_ref().vtable.release)(header);
-    },
-    // SAFETY: as above.
-    |data| unsafe {
-        let header = header(data);
-        (header.as_ref().vtable.wake)(header);
-    },
-    // SAFETY: as above; the reference goes with the waker.
-    |data| unsafe {
-        let header = header(data);
-        (header.as_ref().vtable.release)(header);
-    },
-);
+/// A counted reference to a core, which may belong to any thread.
+///
+/// It keeps the cell's memory and nothing else: not the mailbox open, nor the actor alive.
+#[repr(transparent)]
+pub(super) struct Held<M>(NonNull<Core<M>>);
 
-/// # Safety
-/// `data` is that of an actor's waker.
-unsafe fn header(data: *const ()) -> NonNull<Header> {
-    // SAFETY: the caller's duty.
-    unsafe { NonNull::new_unchecked(data.cast_mut()) }.cast()
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
+unsafe impl<M: Send> Send for Held<M> {}
+// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
+unsafe impl<M: Send> Sync for Held<M> {}
+
+// No user code runs in the middle of a change of the core, so no panic leaves one half made.
+impl<M> UnwindSafe for Held<M> {}
+impl<M> RefUnwindSafe for Held<M> {}
+
+impl<M> Held<M> {
+    /// # Safety
+    /// The pointer is good for the whole cell (CELL-1), and the caller has a reference, which this takes over.
+    pub(super) unsafe fn from_raw(core: NonNull<Core<M>>) -> Self {
+        Held(core)
+    }
+
+    pub(super) fn at(&self) -> At<'_, M> {
+        // SAFETY: (CELL-2) this holds a reference.
+        unsafe { At::new(self.0) }
+    }
+}
+
+impl<M> From<At<'_, M>> for Held<M> {
+    fn from(core: At<'_, M>) -> Self {
+        core.retain();
+        Held(core.pointer())
+    }
+}
+
+impl<M> Clone for Held<M> {
+    fn clone(&self) -> Self {
+        Held::from(self.at())
+    }
+}
+
+impl<M> Deref for Held<M> {
+    type Target = Core<M>;
+
+    fn deref(&self) -> &Core<M> {
+        self.at().core()
+    }
+}
+
+impl<M> Drop for Held<M> {
+    fn drop(&mut self) {
+        // SAFETY: (CELL-2) the reference is given up.
+        unsafe { Core::release(self.0) };
+    }
 }

@@ -6,21 +6,21 @@
 
 #![expect(
     unsafe_code,
-    reason = "messages without their type; see A1 and A2 in cell.rs"
+    reason = "messages without their type; see CELL-1 and CELL-2 in cell.rs"
 )]
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-use super::core::{At, Core};
-use super::held::Held;
+use super::core::{At, Core, Held};
 use crate::contain::{attempt, contain};
 use crate::error::{SendError, TellError};
 use crate::mailbox::Refused;
 use crate::runtime::{Deferred, Done, context};
 use crate::task::{Deed, MessageEvent, MessageInfo};
 
-/// How many characters of a message a trace shows at most.
+/// How many characters of a message a trace shows at most: a line or two of a terminal, so that a message with a
+/// long text does not hide the steps around it.
 const SHOWN: usize = 200;
 
 impl<M> Core<M> {
@@ -48,9 +48,7 @@ impl<M> Core<M> {
             settle_actor(self.header.id());
         }
     }
-}
 
-impl<M> Core<M> {
     /// Notes that this thread waits for the end of the actor.
     #[inline]
     pub(super) fn awaits_end(&self) {
@@ -192,7 +190,7 @@ impl<M> At<'_, M> {
     fn defer(self, message: M) {
         let info = self.message_info(&message);
         let mut message = ManuallyDrop::new(message);
-        // SAFETY: (A2) a reference is held; the message is of the cell's type, and given away.
+        // SAFETY: (CELL-2) a reference is held; the message is of the cell's type, and given away.
         let deliver = unsafe {
             let message = Deed::Message(NonNull::from(&mut message).cast());
             (self.header.vtable.delivery)(self.header(), message)
@@ -210,7 +208,7 @@ impl<M> At<'_, M> {
         if !is_pending() {
             return false;
         }
-        // SAFETY: (A2) a reference is held; the address is given away.
+        // SAFETY: (CELL-2) a reference is held; the address is given away.
         let leave = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Leave) };
         let _ = context::simulated(|engine, runtime| engine.defer(runtime, Deferred::Leave(leave)));
         true
@@ -221,15 +219,13 @@ impl<M> At<'_, M> {
         if !self.is_deferred() {
             return self.close();
         }
-        // SAFETY: (A2) a reference is held.
+        // SAFETY: (CELL-2) a reference is held.
         let close = unsafe { (self.header.vtable.delivery)(self.header(), Deed::Close) };
         let _ = context::simulated(|engine, runtime| {
             engine.defer(runtime, Deferred::Close(self.header.id(), close));
         });
     }
-}
 
-impl<M> At<'_, M> {
     /// Fills a place that was reserved.
     fn fill(self, message: M) {
         let traced = self.header.is_traced();

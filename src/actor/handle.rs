@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "a counted pointer to the actor's core; see A2 and A3 in cell.rs"
+    reason = "a counted pointer to the actor's core; see CELL-2 and CELL-3 in cell.rs"
 )]
 
 use std::fmt;
@@ -14,8 +14,7 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll, ready};
 
 use super::address::Address;
-use super::core::Core;
-use super::held::Held;
+use super::core::{Core, Held};
 use crate::error::Fault;
 use crate::mailbox::Flags;
 use crate::sync::Mutex;
@@ -144,14 +143,14 @@ impl<M, T> Future for Join<M, T> {
             .core
             .as_ref()
             .expect("`join` polled after it was ready");
-        let ended = || core.mailbox.peek().has(Flags::ENDED);
+        let ended = || core.mailbox.state.peek().has(Flags::ENDED);
         if !ended() {
             core.at().process().check();
             core.awaits_end();
             ready!(core.mailbox.ended_made().poll(&mut this.ticket, cx, ended));
         }
         core.observe();
-        // SAFETY: (A3) ended, and this is the one right to the result, of this type.
+        // SAFETY: (CELL-3) ended, and this is the one right to the result, of this type.
         let result = unsafe { core.at().take_result() };
         this.core = None;
         Poll::Ready(result)
@@ -172,8 +171,8 @@ impl<M, T> Drop for Join<M, T> {
         {
             ended.leave(&mut self.ticket);
         }
-        if core.mailbox.unjoin() {
-            // SAFETY: (A3) ended, and nobody else can ask for the result.
+        if core.mailbox.state.unjoin() {
+            // SAFETY: (CELL-3) ended, and nobody else can ask for the result.
             unsafe { core.at().drop_result() };
         }
     }

@@ -7,110 +7,14 @@ use std::any::Any;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::core::Core;
-use super::held::Held;
-use super::lead::{Lead, Way};
-use crate::mailbox::{Flags, Refused, Ticket};
+use super::core::Held;
+use super::lead::{ActorView, Lead, MappedActor, MessageMap, PlaceBehindMap, Way};
+use crate::mailbox::{PlaceInLine, Refused};
 use crate::sync::Process;
-use crate::task::{MessageEvent, MessageInfo, TaskInfo};
-use crate::waiters::Waiters;
+use crate::task::{MessageEvent, MessageInfo};
 
-/// What can be said of an actor, whatever its messages are.
-pub(super) trait Live {
-    fn id(&self) -> u64;
-    fn name(&self) -> Option<&str>;
-    fn info(&self) -> TaskInfo;
-    fn is_closed(&self) -> bool;
-    fn len(&self) -> usize;
-    fn capacity(&self) -> Option<usize>;
-    fn has_ended(&self) -> bool;
-    /// Who waits for its end.
-    fn ended(&self) -> &Waiters;
-    /// This thread is about to look at it.
-    fn observe(&self);
-    /// This thread waits for its end.
-    fn awaits_end(&self);
-    /// Counts an address more. The caller has one.
-    fn add_sender(&self);
-}
-
-impl<M> Live for Core<M> {
-    fn id(&self) -> u64 {
-        self.header.id()
-    }
-
-    fn name(&self) -> Option<&str> {
-        self.name()
-    }
-
-    fn info(&self) -> TaskInfo {
-        self.info()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.observe();
-        self.mailbox.peek().has(Flags::CLOSED)
-    }
-
-    fn len(&self) -> usize {
-        self.observe();
-        self.mailbox.len()
-    }
-
-    fn capacity(&self) -> Option<usize> {
-        self.mailbox.capacity()
-    }
-
-    fn has_ended(&self) -> bool {
-        self.observe();
-        self.mailbox.peek().has(Flags::ENDED)
-    }
-
-    fn ended(&self) -> &Waiters {
-        self.mailbox.ended_made()
-    }
-
-    fn observe(&self) {
-        self.observe();
-    }
-
-    fn awaits_end(&self) {
-        self.awaits_end();
-    }
-
-    fn add_sender(&self) {
-        self.mailbox.add_sender();
-    }
-}
-
-/// A wait for a place: the ticket of whatever mailbox it is.
-pub(super) type Wait = Option<Box<dyn Any + Send + Sync>>;
-
-/// The actor behind a map, whatever its messages are.
-pub(super) trait Root: Send + Sync {
-    fn live(&self) -> &dyn Live;
-    /// The process that has the threads of its executor.
-    fn process(&self) -> Process;
-    fn close(&self);
-    fn kill(&self);
-    /// Counts an address more, where there may be none; false if the mailbox is closed.
-    fn revive_sender(&self) -> bool;
-    /// Counts an address less.
-    ///
-    /// # Safety
-    /// The caller gives that address up.
-    #[expect(unsafe_code, reason = "a count that the caller owns")]
-    unsafe fn remove_sender(&self);
-    fn reserve(&self) -> Result<(), Refused>;
-    fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>>;
-    /// Gives up a wait, or the place that it came to.
-    fn leave_line(&self, wait: Wait);
-    /// Gives up a place that was reserved.
-    fn give_up_place(&self);
-}
-
-impl<M: Send + 'static> Root for Held<M> {
-    fn live(&self) -> &dyn Live {
+impl<M: Send + 'static> MappedActor for Held<M> {
+    fn view(&self) -> &dyn ActorView {
         &**self
     }
 
@@ -142,18 +46,22 @@ impl<M: Send + 'static> Root for Held<M> {
         self.at().reserve()
     }
 
-    fn poll_reserve(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+    fn poll_reserve(
+        &self,
+        wait: &mut PlaceBehindMap,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Refused>> {
         if wait.is_none() {
             let reserved = self.at().reserve();
             if reserved != Err(Refused::Full) {
                 return Poll::Ready(reserved);
             }
         }
-        let wait = wait.get_or_insert_with(|| Box::new(None::<Ticket<M>>));
-        let ticket = ticket(wait);
-        let before = ticket.as_ref().map(Ticket::key);
-        let reserved = self.mailbox.poll_reserve(ticket, cx);
-        let now = ticket.as_ref().map(Ticket::key);
+        let wait = wait.get_or_insert_with(|| Box::new(None::<PlaceInLine<M>>));
+        let place = place_in(wait);
+        let before = place.as_ref().map(PlaceInLine::key);
+        let reserved = self.mailbox.poll_reserve(place, cx);
+        let now = place.as_ref().map(PlaceInLine::key);
         match (before, now, &reserved) {
             (None, Some(key), Poll::Pending) => {
                 self.at()
@@ -166,10 +74,10 @@ impl<M: Send + 'static> Root for Held<M> {
         reserved
     }
 
-    fn leave_line(&self, wait: Wait) {
-        if let Some(ticket) = wait.and_then(|mut wait| ticket(&mut wait).take()) {
-            self.at().trace(|| MessageEvent::GivenUp(ticket.key()));
-            self.at().pass_on(self.mailbox.leave_line(ticket));
+    fn leave_line(&self, wait: PlaceBehindMap) {
+        if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
+            self.at().trace(|| MessageEvent::GivenUp(place.key()));
+            self.at().pass_on(self.mailbox.leave_line(place));
         }
     }
 
@@ -178,8 +86,10 @@ impl<M: Send + 'static> Root for Held<M> {
     }
 }
 
-/// The ticket stays where it is while it is used, since a waker's clone may panic.
-fn ticket<M: Send + 'static>(wait: &mut Box<dyn Any + Send + Sync>) -> &mut Option<Ticket<M>> {
+/// The place stays where it is while it is used, since a waker's clone may panic.
+fn place_in<M: Send + 'static>(
+    wait: &mut Box<dyn Any + Send + Sync>,
+) -> &mut Option<PlaceInLine<M>> {
     (**wait)
         .downcast_mut()
         .expect("a wait goes back to where it began")
@@ -188,57 +98,48 @@ fn ticket<M: Send + 'static>(wait: &mut Box<dyn Any + Send + Sync>) -> &mut Opti
 /// How many maps there may be one behind the other: each takes some of the sender's stack.
 const STEPS_MAX: usize = 1000;
 
-/// Where messages of type `M` are made into those of an actor; for places that were reserved at its [`Root`].
-pub(super) trait Places<M>: Send + Sync {
-    fn root(&self) -> &Arc<dyn Root>;
-    /// How many maps there are from here to the actor.
-    fn steps(&self) -> usize;
-    /// Fills a place that was reserved.
-    fn fill(&self, message: M);
-}
-
-/// A map before an actor or before another map.
+/// One function before an actor or before another map.
 struct Mapped<M, F> {
-    root: Arc<dyn Root>,
+    actor: Arc<dyn MappedActor>,
     steps: usize,
     behind: Way<M>,
     map: F,
 }
 
-/// Places for messages that `map` makes into those of `lead`.
+/// Returns the map that makes messages into those of `lead`, by the function `map`.
 ///
 /// # Panics
 /// If there are more than [`STEPS_MAX`] maps then.
 #[track_caller]
-pub(super) fn mapped<N, M, F>(lead: Lead<'_, M>, map: F) -> Arc<dyn Places<N>>
+pub(super) fn mapped<N, M, F>(lead: Lead<'_, M>, map: F) -> Arc<dyn MessageMap<N>>
 where
     N: 'static,
     M: Send + 'static,
     F: Fn(N) -> M + Send + Sync + 'static,
 {
-    let (root, steps) = match lead {
-        Lead::Actor(core) => (Arc::new(Held::from(core)) as Arc<dyn Root>, 0),
-        Lead::Map(places) => (places.root().clone(), places.steps()),
+    let (actor, steps) = match lead {
+        Lead::Actor(core) => (Arc::new(Held::from(core)) as Arc<dyn MappedActor>, 0),
+        Lead::Map(map) => (map.actor().clone(), map.steps()),
     };
     assert!(
         steps < STEPS_MAX,
         "an address mapped {STEPS_MAX} times, the most that there may be, is mapped again"
     );
     Arc::new(Mapped {
-        root,
+        actor,
         steps: steps + 1,
         behind: Way::from(lead),
         map,
     })
 }
 
-impl<N, M, F> Places<N> for Mapped<M, F>
+impl<N, M, F> MessageMap<N> for Mapped<M, F>
 where
     M: Send,
     F: Fn(N) -> M + Send + Sync,
 {
-    fn root(&self) -> &Arc<dyn Root> {
-        &self.root
+    fn actor(&self) -> &Arc<dyn MappedActor> {
+        &self.actor
     }
 
     fn steps(&self) -> usize {
@@ -246,20 +147,20 @@ where
     }
 
     fn fill(&self, message: N) {
-        struct Place<'a>(Option<&'a dyn Root>);
-        impl Drop for Place<'_> {
+        struct ReservedPlace<'a>(Option<&'a dyn MappedActor>);
+        impl Drop for ReservedPlace<'_> {
             fn drop(&mut self) {
                 if let Some(unfilled) = self.0 {
                     unfilled.give_up_place();
                 }
             }
         }
-        let mut place = Place(Some(&*self.root));
+        let mut place = ReservedPlace(Some(&*self.actor));
         let message = (self.map)(message);
         place.0 = None;
         match &self.behind {
             Way::Actor(core) => core.fill(message),
-            Way::Map(places) => places.fill(message),
+            Way::Map(map) => map.fill(message),
         }
     }
 }

@@ -4,14 +4,14 @@
 //! says which, the next one whether `recv` waits.
 //!
 //! # Invariants
-//! - D1: without `BOTH` the word is a batch in its raw form, with it a box of both; either is owned, and
+//! - READER-1: without `BOTH` the word is a batch in its raw form, with it a box of both; either is owned, and
 //!   aligned so that the bits are free.
-#![expect(unsafe_code, reason = "a tagged pointer; see D1")]
+#![expect(unsafe_code, reason = "a tagged pointer; see READER-1")]
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-use super::sources::Sources;
+use super::source::Sources;
 use crate::mailbox::{Batch, Mailbox, Received};
 
 const BOTH: usize = 1;
@@ -45,7 +45,7 @@ impl<M> Reader<M> {
     }
 
     fn both(&mut self) -> Option<&mut Both<M>> {
-        // SAFETY: (D1) a box of both, borrowed as this is.
+        // SAFETY: (READER-1) a box of both, borrowed as this is.
         self.has_sources()
             .then(|| unsafe { &mut *self.pointer().cast() })
     }
@@ -71,7 +71,7 @@ impl<M> Reader<M> {
     #[inline(always)]
     fn own_batch(&self) -> ManuallyDrop<Batch<M>> {
         debug_assert!(!self.has_sources());
-        // SAFETY: (D1) a batch; of two owners, this one is forgotten.
+        // SAFETY: (READER-1) a batch; of two owners, this one is forgotten.
         ManuallyDrop::new(unsafe { Batch::from_raw(self.pointer()) })
     }
 
@@ -122,7 +122,7 @@ impl<M> Reader<M> {
         if !self.has_sources() {
             return None;
         }
-        // SAFETY: (D1) a box of both, which this does not keep.
+        // SAFETY: (READER-1) a box of both, which this does not keep.
         let both = unsafe { Box::from_raw(self.pointer().cast::<Both<M>>()) };
         self.point_to(both.batch.into_raw(), 0);
         Some(both.sources)

@@ -1,7 +1,7 @@
 //! A question and the right to answer it: `Ask` waits, `Reply` answers, once.
 //!
-//! Both ends share one slot, of which each has a half. Whichever way it ends, the asker hears of it exactly
-//! once: an answer, that the reply is gone, or that nobody is left to answer.
+//! Both share one slot, of which each has an end. Whichever way it ends, the asker hears of it exactly
+//! once: an answer, that the reply is gone, or that no actor is left to answer.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -19,7 +19,7 @@ use super::lead::Lead;
 use super::sending::SendFuture;
 use crate::contain::contain;
 use crate::error::{AskError, TellError};
-use crate::lock::Half;
+use crate::lock::OneshotEnd;
 use crate::runtime::deadlock::Listing;
 use crate::runtime::{Deferred, Done, context, list_ask};
 use crate::sync::{Process, mutant};
@@ -27,7 +27,7 @@ use crate::task::run;
 use crate::time::Sleep;
 use crate::timers::Kind;
 
-enum Slot<T> {
+enum AskState<T> {
     /// No answer yet; the asker may have left its waker.
     Open(Option<Waker>),
     /// The same, where deadlocks are detected: the waker is left there, and the end by deadlock is
@@ -50,25 +50,25 @@ enum Slot<T> {
 #[must_use = "dropping a reply gives the asker an error"]
 pub struct Reply<T> {
     /// `None` once it has settled the slot.
-    slot: Option<Half<Slot<T>>>,
+    slot: Option<OneshotEnd<AskState<T>>>,
 }
 
 impl<T> Reply<T> {
-    fn new(slot: Half<Slot<T>>) -> Self {
+    fn new(slot: OneshotEnd<AskState<T>>) -> Self {
         Reply { slot: Some(slot) }
     }
 
     /// Answers. If the asker is gone the answer is dropped.
     pub fn send(mut self, answer: T) {
-        self.settle(Slot::Answered(answer));
+        self.settle(AskState::Answered(answer));
     }
 
     /// Whether the asker still waits; an answer that is costly and unwanted need not be made.
     pub fn is_wanted(&self) -> bool {
-        let looked = self.slot.as_ref().and_then(|half| {
-            half.look(|slot| match slot {
-                Slot::Open(_) => true,
-                Slot::Listed(listing) => listing.is_waiting(),
+        let looked = self.slot.as_ref().and_then(|end| {
+            end.look(|slot| match slot {
+                AskState::Open(_) => true,
+                AskState::Listed(listing) => listing.is_waiting(),
                 _ => false,
             })
         });
@@ -78,14 +78,14 @@ impl<T> Reply<T> {
     /// What is not needed is dropped when the slot is given back.
     // Forced: the outcome is written where it stays.
     #[inline(always)]
-    fn settle(&mut self, outcome: Slot<T>) {
-        let Some(half) = self.slot.take() else {
+    fn settle(&mut self, outcome: AskState<T>) {
+        let Some(end) = self.slot.take() else {
             return;
         };
         let mut listed = Told::Nobody;
-        let previous = half.finish(|slot| match slot {
-            Slot::Open(_) => std::mem::replace(slot, outcome),
-            Slot::Listed(listing) => {
+        let previous = end.finish(|slot| match slot {
+            AskState::Open(_) => std::mem::replace(slot, outcome),
+            AskState::Listed(listing) => {
                 let (previous, told) = settle_listed(listing.settle(), slot, outcome);
                 listed = told;
                 previous
@@ -93,9 +93,9 @@ impl<T> Reply<T> {
             _ => outcome,
         });
         match previous {
-            Slot::Open(Some(_)) if mutant("asker_is_not_woken") => {}
-            Slot::Open(Some(waker)) => contain(|| waker.wake()),
-            Slot::Open(None) => {}
+            AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
+            AskState::Open(Some(waker)) => contain(|| waker.wake()),
+            AskState::Open(None) => {}
             unneeded => wake_or_drop(unneeded, listed),
         }
     }
@@ -111,7 +111,7 @@ enum Told {
 
 #[cold]
 #[inline(never)]
-fn wake_or_drop<T>(unneeded: Slot<T>, told: Told) {
+fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
     match told {
         Told::Later(waker) => {
             let _ = context::simulated(|engine, runtime| {
@@ -132,23 +132,23 @@ fn wake_or_drop<T>(unneeded: Slot<T>, told: Told) {
 #[inline(never)]
 fn settle_listed<T>(
     settled: Option<Option<Waker>>,
-    slot: &mut Slot<T>,
-    outcome: Slot<T>,
-) -> (Slot<T>, Told) {
+    slot: &mut AskState<T>,
+    outcome: AskState<T>,
+) -> (AskState<T>, Told) {
     let Some(waker) = settled else {
         return (outcome, Told::Nobody);
     };
-    if let (Slot::Listed(listing), Slot::Dropped) = (&*slot, &outcome) {
+    if let (AskState::Listed(listing), AskState::Dropped) = (&*slot, &outcome) {
         let key = listing.key();
         let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
     let number = context::simulated(|engine, _| engine.next_effect()).flatten();
     let (outcome, told) = match (number, outcome) {
-        (Some(number), Slot::Answered(answer)) => {
-            let deferred = Slot::Deferred(Some(answer), number);
+        (Some(number), AskState::Answered(answer)) => {
+            let deferred = AskState::Deferred(Some(answer), number);
             (deferred, Told::Later(waker))
         }
-        (Some(number), Slot::Dropped) => (Slot::Deferred(None, number), Told::Later(waker)),
+        (Some(number), AskState::Dropped) => (AskState::Deferred(None, number), Told::Later(waker)),
         (_, outcome) => (outcome, waker.map_or(Told::Nobody, Told::Now)),
     };
     (std::mem::replace(slot, outcome), told)
@@ -156,7 +156,7 @@ fn settle_listed<T>(
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        self.settle(Slot::Dropped);
+        self.settle(AskState::Dropped);
     }
 }
 
@@ -171,7 +171,7 @@ impl<T> fmt::Debug for Reply<T> {
 /// The asker's end of a slot.
 struct Answer<T> {
     /// `None` once it has heard.
-    slot: Option<Half<Slot<T>>>,
+    slot: Option<OneshotEnd<AskState<T>>>,
     /// It was polled before.
     has_waited: bool,
     /// That of the actor which is asked.
@@ -179,7 +179,7 @@ struct Answer<T> {
 }
 
 impl<T> Answer<T> {
-    fn new(slot: Half<Slot<T>>, process: Process) -> Self {
+    fn new(slot: OneshotEnd<AskState<T>>, process: Process) -> Self {
         Answer {
             slot: Some(slot),
             has_waited: false,
@@ -190,21 +190,21 @@ impl<T> Answer<T> {
     // Forced: a call, and what it moves, costs 3 % of an ask.
     #[inline(always)]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
-        let Some(half) = &mut self.slot else {
+        let Some(end) = &mut self.slot else {
             return Poll::Ready(Err(AskError::NoReply));
         };
         // Whoever polls again has been woken, most likely by the answer: no waker will be needed.
-        if self.has_waited && half.is_alone() {
+        if self.has_waited && end.is_alone() {
             return Poll::Ready(self.hear());
         }
         self.has_waited = true;
         let mut waker = Some(cx.waker().clone());
-        let is_open = half.with(|slot| match slot {
-            Slot::Open(left) => {
+        let is_open = end.with(|slot| match slot {
+            AskState::Open(left) => {
                 std::mem::swap(left, &mut waker);
                 Some(true)
             }
-            Slot::Listed(_) => Some(false),
+            AskState::Listed(_) => Some(false),
             _ => None,
         });
         match is_open {
@@ -217,11 +217,11 @@ impl<T> Answer<T> {
     /// What it was settled with; the asker wants nothing more.
     #[inline(always)]
     fn hear(&mut self) -> Result<T, AskError> {
-        let Some(half) = self.slot.take() else {
+        let Some(end) = self.slot.take() else {
             return Err(AskError::NoReply);
         };
-        let settled = half.finish(|slot| match std::mem::replace(slot, Slot::Unwanted) {
-            Slot::Answered(answer) => Ok(answer),
+        let settled = end.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
+            AskState::Answered(answer) => Ok(answer),
             other => Err(other),
         });
         settled.or_else(hear_rare)
@@ -231,10 +231,10 @@ impl<T> Answer<T> {
     #[cold]
     #[inline(never)]
     fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
-        let is_over = self.slot.as_mut().is_none_or(|half| {
-            half.with(|slot| match slot {
-                Slot::Open(_) => false,
-                Slot::Listed(listing) => listing.leave(&mut waker).is_some(),
+        let is_over = self.slot.as_mut().is_none_or(|end| {
+            end.with(|slot| match slot {
+                AskState::Open(_) => false,
+                AskState::Listed(listing) => listing.leave(&mut waker).is_some(),
                 _ => true,
             })
         });
@@ -248,12 +248,12 @@ impl<T> Answer<T> {
 
 /// What an asker hears that is not told of a plain answer.
 #[cold]
-fn hear_rare<T>(settled: Slot<T>) -> Result<T, AskError> {
+fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
     match settled {
-        Slot::Listed(listing) => Err(listing
+        AskState::Listed(listing) => Err(listing
             .leave(&mut None)
             .map_or(AskError::NoReply, AskError::Deadlock)),
-        Slot::Deferred(answer, number) => {
+        AskState::Deferred(answer, number) => {
             let _ = context::simulated(|engine, runtime| {
                 engine.settle(runtime, Done::ToAnswer(number))
             });
@@ -265,7 +265,7 @@ fn hear_rare<T>(settled: Slot<T>) -> Result<T, AskError> {
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        let Some(half) = self.slot.take() else {
+        let Some(end) = self.slot.take() else {
             return;
         };
         if self.process.is_current() {
@@ -275,14 +275,14 @@ impl<T> Drop for Answer<T> {
                 engine.settle(runtime, Done::Own);
                 engine.has_failed()
             });
-            let left = half.finish(|slot| match slot {
-                Slot::Listed(_) if stays == Some(true) => Slot::Unwanted,
-                _ => std::mem::replace(slot, Slot::Unwanted),
+            let left = end.finish(|slot| match slot {
+                AskState::Listed(_) if stays == Some(true) => AskState::Unwanted,
+                _ => std::mem::replace(slot, AskState::Unwanted),
             });
             wake_or_drop(left, Told::Nobody);
         } else {
             // A thread of the parent process may have had it.
-            std::mem::forget(half);
+            std::mem::forget(end);
         }
     }
 }
@@ -291,7 +291,7 @@ pin_project! {
     /// The future of [`Address::ask`](crate::Address::ask).
     #[must_use = "futures do nothing unless polled"]
     pub struct Ask<'a, M, T, F> {
-        step: Step<'a, M, T, F>,
+        phase: AskPhase<'a, M, T, F>,
         patience: Option<Duration>,
         // Armed with the first poll.
         #[pin]
@@ -299,7 +299,7 @@ pin_project! {
     }
 }
 
-enum Step<'a, M, T, F> {
+enum AskPhase<'a, M, T, F> {
     Question(Lead<'a, M>, Option<F>),
     /// The question waits for room, or was delivered (`None`).
     Waiting(Option<SendFuture<'a, M>>, Answer<T>),
@@ -313,7 +313,7 @@ impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
 impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     pub(super) fn new(lead: Lead<'a, M>, question: F) -> Self {
         Ask {
-            step: Step::Question(lead, Some(question)),
+            phase: AskPhase::Question(lead, Some(question)),
             patience: None,
             deadline: None,
         }
@@ -344,33 +344,34 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let mut kind = Kind::Event;
-        if let Step::Question(lead, question) = this.step
+        if let AskPhase::Question(lead, question) = this.phase
             && let (lead, Some(question)) = (*lead, question.take())
         {
             let process = lead.checked_process();
             this.deadline.set(this.patience.map(crate::time::sleep));
             let deadline = this.deadline.as_ref().get_ref().as_ref();
             let has_time_out = deadline.is_some_and(Sleep::ends);
-            let listing = list_ask(has_time_out, || (run::actor(), lead.live().info()));
+            let listing = list_ask(has_time_out, || (run::actor(), lead.view().info()));
             kind = listing.as_ref().map_or(kind, Listing::kind);
-            let (theirs, ours) = Half::pair(listing.map_or(Slot::Open(None), Slot::Listed));
+            let (theirs, ours) =
+                OneshotEnd::pair(listing.map_or(AskState::Open(None), AskState::Listed));
             // First, so that the slot is left as it should be if the question panics.
-            *this.step = Step::Waiting(None, Answer::new(ours, process));
+            *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
             match lead.tell(question(Reply::new(theirs))) {
                 Ok(()) => {}
                 Err(TellError::Full(question)) => {
-                    if let Step::Waiting(send, _) = this.step {
+                    if let AskPhase::Waiting(send, _) = this.phase {
                         *send = Some(SendFuture::new(lead, question));
                     }
                 }
                 Err(TellError::Closed(refused)) => {
-                    *this.step = Step::Over;
+                    *this.phase = AskPhase::Over;
                     contain(|| drop(refused));
                     return Poll::Ready(Err(AskError::Closed));
                 }
             }
         }
-        let Step::Waiting(send, answer) = this.step else {
+        let AskPhase::Waiting(send, answer) = this.phase else {
             panic!("`ask` polled after it was ready")
         };
         let mut polled = Poll::Pending;
@@ -395,7 +396,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             polled = over.map(|()| Err(AskError::TimedOut));
         }
         if polled.is_ready() {
-            *this.step = Step::Over;
+            *this.phase = AskPhase::Over;
         } else {
             answer.process.check();
         }
@@ -405,11 +406,11 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
 
 impl<M, T, F> fmt::Debug for Ask<'_, M, T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.step {
-            Step::Question(..) => "Ask(not sent)",
-            Step::Waiting(Some(_), _) => "Ask(waiting for room)",
-            Step::Waiting(None, _) => "Ask(waiting for the answer)",
-            Step::Over => "Ask(over)",
+        f.write_str(match &self.phase {
+            AskPhase::Question(..) => "Ask(not sent)",
+            AskPhase::Waiting(Some(_), _) => "Ask(waiting for room)",
+            AskPhase::Waiting(None, _) => "Ask(waiting for the answer)",
+            AskPhase::Over => "Ask(over)",
         })
     }
 }

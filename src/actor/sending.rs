@@ -10,10 +10,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::core::At;
-use super::lead::Lead;
-use super::map::Wait;
+use super::lead::{Lead, PlaceBehindMap};
 use crate::error::SendError;
-use crate::mailbox::Ticket;
+use crate::mailbox::PlaceInLine;
 use crate::task::MessageEvent;
 
 /// The future of [`Address::send`](crate::Address::send).
@@ -21,9 +20,9 @@ use crate::task::MessageEvent;
 pub struct SendFuture<'a, M> {
     lead: Lead<'a, M>,
     message: Option<M>,
-    ticket: Option<Ticket<M>>,
+    place: Option<PlaceInLine<M>>,
     /// The same where the lead is a map.
-    wait: Wait,
+    wait: PlaceBehindMap,
 }
 
 impl<'a, M> SendFuture<'a, M> {
@@ -31,7 +30,7 @@ impl<'a, M> SendFuture<'a, M> {
         SendFuture {
             lead,
             message: Some(message),
-            ticket: None,
+            place: None,
             wait: None,
         }
     }
@@ -41,12 +40,17 @@ impl<'a, M> SendFuture<'a, M> {
         core: At<'_, M>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), SendError<M>>> {
-        let before = self.ticket.as_ref().map(Ticket::key);
+        let before = self.place.as_ref().map(PlaceInLine::key);
         let traced = self.message.as_ref().filter(|_| core.header.is_traced());
         let info = traced.map(|message| core.message_info(message));
         let mailbox = &core.mailbox;
-        let sent = mailbox.poll_send(&mut self.message, &mut self.ticket, cx);
-        core.trace_send(info, before, self.ticket.as_ref().map(Ticket::key), &sent);
+        let sent = mailbox.poll_send(&mut self.message, &mut self.place, cx);
+        core.trace_send(
+            info,
+            before,
+            self.place.as_ref().map(PlaceInLine::key),
+            &sent,
+        );
         sent.map_ok(|wake| core.pass_on(wake))
     }
 }
@@ -66,25 +70,25 @@ impl<M> Future for SendFuture<'_, M> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         assert!(
-            this.message.is_some() || this.ticket.is_some(),
+            this.message.is_some() || this.place.is_some(),
             "`send` polled after it was ready"
         );
         let polled = match this.lead {
-            Lead::Actor(core) if core.header.is_traced() && this.ticket.is_none() => {
+            Lead::Actor(core) if core.header.is_traced() && this.place.is_none() => {
                 match core.send_deferred(&mut this.message) {
                     Some(sent) => Poll::Ready(sent),
                     None => this.poll_now(core, cx),
                 }
             }
             Lead::Actor(core) => this.poll_now(core, cx),
-            Lead::Map(places) => places
-                .root()
+            Lead::Map(map) => map
+                .actor()
                 .poll_reserve(&mut this.wait, cx)
                 .map(|reserved| {
                     let message = this.message.take().expect("looked at just now");
                     match reserved {
                         Ok(()) => {
-                            places.fill(message);
+                            map.fill(message);
                             Ok(())
                         }
                         Err(_closed) => Err(SendError(message)),
@@ -100,16 +104,16 @@ impl<M> Future for SendFuture<'_, M> {
 
 impl<M> Drop for SendFuture<'_, M> {
     fn drop(&mut self) {
-        if (self.ticket.is_some() || self.wait.is_some()) && !self.lead.is_here() {
+        if (self.place.is_some() || self.wait.is_some()) && !self.lead.is_here() {
             // A thread of the parent process may have the lock.
-            std::mem::forget((self.ticket.take(), self.wait.take()));
+            std::mem::forget((self.place.take(), self.wait.take()));
             return;
         }
         match self.lead {
             Lead::Actor(core) => {
-                if let Some(ticket) = self.ticket.take() {
-                    let key = ticket.key();
-                    let given_up = core.mailbox.give_up(ticket);
+                if let Some(place) = self.place.take() {
+                    let key = place.key();
+                    let given_up = core.mailbox.give_up(place);
                     core.trace(|| match given_up {
                         Some(_) => MessageEvent::GivenUp(key),
                         None => MessageEvent::Accepted(key),
@@ -117,7 +121,7 @@ impl<M> Drop for SendFuture<'_, M> {
                     drop(given_up);
                 }
             }
-            Lead::Map(places) => places.root().leave_line(self.wait.take()),
+            Lead::Map(map) => map.actor().leave_line(self.wait.take()),
         }
     }
 }
@@ -125,7 +129,7 @@ impl<M> Drop for SendFuture<'_, M> {
 impl<M> fmt::Debug for SendFuture<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Send")
-            .field("to", &self.lead.live().id())
+            .field("to", &self.lead.view().id())
             .finish_non_exhaustive()
     }
 }

@@ -5,154 +5,38 @@
 //! its actor, so that is not closed for want of addresses. `recv` begins with the mailbox and with the sources in
 //! turn, so neither keeps the other waiting. A panic ends the source, and the executor is told of it.
 
-mod guard;
 mod returns;
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::stream::{SelectAll, once};
+use futures_util::stream::once;
 use futures_util::{FutureExt, StreamExt};
 
-pub use guard::SourceGuard;
-use guard::{Standing, Switch};
 pub use returns::{Returned, Returns};
 
 use super::address::Address;
 use super::context::Context;
-use crate::contain::{Panic, attempt_on, contain};
+use super::source::{Source, SourceGuard, Sources, Switch};
 use crate::error::Fault;
-use crate::mailbox::Flags;
-use crate::task::MessageEvent;
 use crate::time::{Interval, sleep};
 
-/// All sources of one actor.
-pub(super) struct Sources<M> {
-    all: SelectAll<Source<M>>,
-    /// The mailbox had its turn, so `recv` begins with these.
-    first: bool,
-    /// Whom they wake, since they were found pending.
-    waker: Waker,
-}
-
-/// One source.
-struct Source<M> {
-    /// `None` once it is over.
-    stream: Option<Pin<Box<dyn Stream<Item = M> + Send>>>,
-    /// What it shares with its guard, if there is one.
-    switch: Option<Arc<Switch>>,
-    /// Keeps the actor open.
-    address: Option<Address<M>>,
-}
-
-impl<M> Source<M> {
-    /// Drops the stream; a panic of that stays here.
-    fn end(&mut self) {
-        contain(|| self.stream = None);
-        self.address = None;
-    }
-}
-
-impl<M> Stream for Source<M> {
-    type Item = Result<M, Panic>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<Self::Item>> {
-        let standing = self.switch.as_ref().map(|switch| switch.look(cx.waker()));
-        match standing {
-            None | Some(Standing::Foreground) => {}
-            Some(Standing::Background) => self.address = None,
-            Some(Standing::Cancelled) => self.end(),
-        }
-        let polled = attempt_on(
-            &mut *self,
-            |source| Some(source.stream.as_mut()?.as_mut().poll_next(cx)),
-            Source::end,
-        );
-        match polled {
-            Ok(None) => Poll::Ready(None),
-            Ok(Some(polled)) => polled.map(|item| item.map(Ok)),
-            Err(panic) => Poll::Ready(Some(Err(panic))),
-        }
-    }
-}
-
-impl<M> Drop for Source<M> {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 impl<M> Context<M> {
-    /// Whether `recv` begins with the sources; every second time it does.
-    pub(super) fn take_turn(&mut self) -> bool {
-        match self.parts().1.sources() {
-            Some(sources) => {
-                sources.first = !sources.first;
-                !sources.first
-            }
-            None => false,
-        }
-    }
-
-    /// A message of a source, if one has any now. Otherwise that wakes `waker` or, if that is
-    /// `None`, whoever polled before.
-    pub(super) fn poll_sources(&mut self, waker: Option<&Waker>) -> Option<M> {
-        let (core, reader) = self.parts();
-        let sources = reader.sources()?;
-        if let Some(waker) = waker {
-            sources.waker.clone_from(waker);
-        }
-        let mut cx = TaskContext::from_waker(&sources.waker);
-        loop {
-            match sources.all.poll_next_unpin(&mut cx) {
-                Poll::Ready(Some(Ok(message))) => {
-                    core.trace(|| MessageEvent::FromSource(std::any::type_name::<M>()));
-                    return Some(message);
-                }
-                Poll::Ready(Some(Err(panic))) => core.report(panic),
-                Poll::Ready(None) => break,
-                Poll::Pending => return None,
-            }
-        }
-        self.drop_sources();
-        None
-    }
-
-    pub(super) fn drop_sources(&mut self) {
-        // Their drop may do anything, but not reach this context.
-        drop(self.parts().1.take_sources());
-    }
-
-    pub(super) fn drop_sources_if_closed(&mut self) {
-        if self.core.mailbox.peek().has(Flags::CLOSED) {
-            self.drop_sources();
-        }
-    }
-
     fn add(&mut self, stream: impl Stream<Item = M> + Send + 'static, switch: Option<Arc<Switch>>) {
         self.drop_sources_if_closed();
         let (core, reader) = self.parts();
         let is_closed = core.is_closed();
-        let source = Source {
-            stream: Some(Box::pin(stream)),
-            switch,
-            address: (!is_closed).then(|| Address::own(core)),
-        };
+        let address = (!is_closed).then(|| Address::own(core));
+        let source = Source::new(stream, switch, address);
         if is_closed {
             return;
         }
         if !reader.has_sources() {
-            reader.put_sources(Sources {
-                all: SelectAll::new(),
-                first: false,
-                waker: Waker::noop().clone(),
-            });
+            reader.put_sources(Sources::new());
         }
         if let Some(sources) = reader.sources() {
-            sources.all.push(source);
+            sources.push(source);
         }
     }
 

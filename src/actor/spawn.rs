@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "a new cell's address and result are handed to its handle; see A2 in cell.rs"
+    reason = "a new cell's address and result are handed to its handle; see CELL-2 in cell.rs"
 )]
 
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::cell::{self, Parts};
 use super::context::Context;
-use super::core::{At, Core, Options};
+use super::core::{ActorOptions, At, Core};
 use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::pinned::{Pinned, PinnedThread, Stage};
@@ -109,11 +109,11 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// use greenroom::{Context, policy::Simulated, spawn};
     ///
     /// #[derive(Debug)]
-    /// struct Add(u32);
+    /// struct Increment(u32);
     ///
-    /// async fn sum(mut cx: Context<Add>) {
+    /// async fn sum(mut cx: Context<Increment>) {
     ///     let mut sum = 0;
-    ///     while let Some(Add(number)) = cx.recv().await {
+    ///     while let Some(Increment(number)) = cx.recv().await {
     ///         sum += number;
     ///         assert!(sum < 3);
     ///     }
@@ -121,10 +121,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///
     /// let run = Simulated::new(1).whole_turns().try_run(async {
     ///     let sum = spawn!(sum(_), name = "sum", show);
-    ///     sum.tell(Add(3)).unwrap();
+    ///     sum.tell(Increment(3)).unwrap();
     ///     sum.join().await.unwrap();
     /// });
-    /// assert!(run.unwrap_err().trace().contains("main: spawns sum, sends #1 Add(3) to sum"));
+    /// assert!(run.unwrap_err().trace().contains("main: spawns sum, sends #1 Increment(3) to sum"));
     /// ```
     pub fn show(mut self) -> Self
     where
@@ -136,7 +136,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     /// Where it lives: a [`Runtime`]; or a [`Pinned`] thread or, with [`Detached`], a thread of its
     /// own, on which its future may be `!Send`. By default the current runtime.
-    pub fn on<Place>(self, place: Place) -> ActorBuilder<M, A, Fut, Place> {
+    pub fn on<Target>(self, target: Target) -> ActorBuilder<M, A, Fut, Target> {
         ActorBuilder {
             actor: self.actor,
             begin: self.begin,
@@ -144,7 +144,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             capacity: self.capacity,
             priority: self.priority,
             show: self.show,
-            on: place,
+            on: target,
         }
     }
 
@@ -177,7 +177,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
                 cell::stillborn::<_, _, _, Fut>(executor, actor, options)
             }
         };
-        // SAFETY: a new cell comes with one address and the right to join.
+        // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
         unsafe { Handle::new(core) }
     }
 
@@ -202,7 +202,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         let show = self.show;
         let (parts, options) = self.take_apart();
         match cell::new(executor, parts, options) {
-            // SAFETY: as in `spawn`.
+            // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
             Ok(core) => Ok(unsafe { Handle::new(shown(core, show)) }),
             Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
         }
@@ -228,8 +228,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         self.show
     }
 
-    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, Options) {
-        let options = Options {
+    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, ActorOptions) {
+        let options = ActorOptions {
             name: self.name,
             capacity: self.capacity,
             priority: self.priority,
@@ -249,7 +249,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 #[inline]
 pub(super) fn shown<M>(core: NonNull<Core<M>>, show: Option<fn(&M) -> String>) -> NonNull<Core<M>> {
     if let Some(show) = show {
-        // SAFETY: (A2) the caller has the references that come with a new cell.
+        // SAFETY: (CELL-2) the caller has the references that come with a new cell.
         unsafe { At::new(core) }.show_with(show);
     }
     core
@@ -310,13 +310,13 @@ pub struct Detached;
     note = "one that is not can live on a pinned thread, `on = &pinned`, or on one of its own, \
             `on = greenroom::Detached`"
 )]
-pub trait SpawnTarget<Fut>: sealed::Place {}
+pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
 
 mod sealed {
     use crate::error::SpawnProblem;
 
     /// Keeps the set of places ours to extend. Its types are public in name only.
-    pub trait Place {
+    pub trait ExecutorSource {
         type Executor: super::ActorExecutor;
         /// What keeps the executor until the actor itself does.
         type Kept;
@@ -330,9 +330,9 @@ mod sealed {
     }
 }
 
-use sealed::Place;
+use sealed::ExecutorSource;
 
-impl Place for Current {
+impl ExecutorSource for Current {
     type Executor = Arc<Inner>;
     type Kept = ();
 
@@ -343,7 +343,7 @@ impl Place for Current {
     }
 }
 
-impl Place for &Runtime {
+impl ExecutorSource for &Runtime {
     type Executor = Arc<Inner>;
     type Kept = ();
 
@@ -353,7 +353,7 @@ impl Place for &Runtime {
     }
 }
 
-impl Place for &Pinned {
+impl ExecutorSource for &Pinned {
     type Executor = Arc<PinnedThread>;
     type Kept = ();
 
@@ -367,7 +367,7 @@ impl Place for &Pinned {
     }
 }
 
-impl Place for &Stage {
+impl ExecutorSource for &Stage {
     type Executor = Arc<PinnedThread>;
     type Kept = ();
 
@@ -381,7 +381,7 @@ impl Place for &Stage {
     }
 }
 
-impl Place for Detached {
+impl ExecutorSource for Detached {
     type Executor = Arc<PinnedThread>;
     type Kept = Pinned;
 

@@ -1,14 +1,14 @@
-//! An actor that any executor drives: the same cell, run by whoever polls its future.
+//! An actor that any executor drives: the same cell, run by the poll of its future.
 //!
-//! The cell's executor is a place for its one runnable. To schedule the cell means to put that there and
-//! to wake whoever polled last; to poll means to take it out and run it.
+//! The cell's executor has a slot for its one runnable. To schedule the cell means to put that there and
+//! to wake the task that polled last; to poll means to take it out and run it.
 //!
 //! # Invariants
-//! - L1: the cell is run, and its result taken or dropped, only through its one [`Split`], so
+//! - SPLIT-1: the cell is run, and its result taken or dropped, only through its one [`Split`], so
 //!   wherever that is; it may go to another thread only if the actor and its future may.
 #![expect(
     unsafe_code,
-    reason = "the cell's result is taken without a join; see L1 and A3 in cell.rs"
+    reason = "the cell's result is taken without a join; see SPLIT-1 and CELL-3 in cell.rs"
 )]
 
 use std::fmt;
@@ -22,11 +22,11 @@ use std::task::{Context, Poll, Waker};
 
 use super::address::Address;
 use super::cell;
-use super::held::Held;
+use super::core::Held;
 use super::spawn::{ActorBuilder, shown};
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
-use crate::mailbox::{Doom, Flags};
+use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, context, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo};
@@ -73,20 +73,20 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         }
         let show = self.shows();
         let (parts, options) = self.take_apart();
-        let outside = Arc::new(Outside {
-            place: Mutex::new(Place::default()),
+        let executor = Arc::new(SplitExecutor {
+            slot: Mutex::new(RunnableSlot::default()),
             runtime: context::runtime().filter(|runtime| runtime.is_simulated()),
         });
-        let Ok(core) = cell::new(outside.clone(), parts, options) else {
+        let Ok(core) = cell::new(executor.clone(), parts, options) else {
             unreachable!("nobody closes this executor")
         };
         let core = shown(core, show);
-        // SAFETY: a new cell comes with one address.
+        // SAFETY: (CELL-2) a new cell comes with one address.
         let address = unsafe { Address::from_core(core) };
         let split = Split {
             // SAFETY: the reference that comes with the right to join.
             core: Some(unsafe { Held::from_raw(core) }),
-            outside,
+            executor,
             _actor: PhantomData,
         };
         (address, split)
@@ -98,11 +98,11 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
 pub struct Split<M, A, Fut> {
     /// `None` once it was ready.
     core: Option<Held<M>>,
-    outside: Arc<Outside>,
+    executor: Arc<SplitExecutor>,
     _actor: PhantomData<(A, Fut)>,
 }
 
-// SAFETY: (L1) what is in the cell may go where this goes. The output need not be `Send`: it is made
+// SAFETY: (SPLIT-1) what is in the cell may go where this goes. The output need not be `Send`: it is made
 // and taken in one poll, and what a drop finds instead is a fault.
 unsafe impl<M: Send, A: Send, Fut: Send> Send for Split<M, A, Fut> {}
 // SAFETY: a shared `Split` gives no access.
@@ -125,16 +125,16 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
             .core
             .as_ref()
             .expect("an actor polled after it was ready");
-        if let Some(runnable) = this.outside.take(Some(cx.waker())) {
+        if let Some(runnable) = this.executor.take(Some(cx.waker())) {
             runnable.run();
         }
-        if !core.mailbox.peek().has(Flags::ENDED) {
+        if !core.mailbox.state.peek().has(Flags::ENDED) {
             return Poll::Pending;
         }
-        // SAFETY: (A3, L1) ended, and this has the one right to the result, of this type.
+        // SAFETY: (CELL-3, SPLIT-1) ended, and this has the one right to the result, of this type.
         let result = unsafe { core.at().take_result() };
         this.core = None;
-        this.outside.forget_waker();
+        this.executor.forget_waker();
         Poll::Ready(result)
     }
 }
@@ -144,19 +144,19 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
         let Some(core) = self.core.take() else {
             return;
         };
-        core.at().doom(Doom::Cancelled);
-        while !core.mailbox.peek().has(Flags::ENDED) {
-            match self.outside.take(None) {
+        core.at().terminate(Termination::Cancelled);
+        while !core.mailbox.state.peek().has(Flags::ENDED) {
+            match self.executor.take(None) {
                 Some(runnable) => drop(runnable),
                 None if mutant("a_dropped_split_looks_once") => return,
                 // Somebody has woken the actor and is about to bring its runnable.
                 None => yield_now(),
             }
         }
-        core.mailbox.unjoin();
-        // SAFETY: (A3, L1) ended, and nobody else can ask for the result.
+        core.mailbox.state.unjoin();
+        // SAFETY: (CELL-3, SPLIT-1) ended, and nobody else can ask for the result.
         unsafe { core.at().drop_result() };
-        self.outside.forget_waker();
+        self.executor.forget_waker();
     }
 }
 
@@ -169,47 +169,45 @@ impl<M, A, Fut> fmt::Debug for Split<M, A, Fut> {
 }
 
 /// The executor of a cell that somebody else's executor drives.
-struct Outside {
-    place: Mutex<Place>,
+struct SplitExecutor {
+    slot: Mutex<RunnableSlot>,
     /// The simulated runtime in which it was made, which is told of its messages.
     runtime: Option<Arc<Inner>>,
 }
 
 #[derive(Default)]
-struct Place {
+struct RunnableSlot {
     runnable: Option<Runnable>,
     /// Of the task that polled last.
     waker: Option<Waker>,
 }
 
-impl Outside {
+impl SplitExecutor {
     /// Takes the runnable, if it is there; otherwise `waker` is woken when it is.
     fn take(&self, waker: Option<&Waker>) -> Option<Runnable> {
         let mut waker = waker.cloned();
-        let mut place = self.place.lock();
-        std::mem::swap(&mut place.waker, &mut waker);
-        let runnable = place.runnable.take();
-        drop(place);
+        let mut slot = self.slot.lock();
+        std::mem::swap(&mut slot.waker, &mut waker);
+        let runnable = slot.runnable.take();
+        drop(slot);
         contain(|| drop(waker));
         runnable
     }
-}
 
-impl Outside {
     /// Nobody will poll again; addresses may live on, and keep this.
     fn forget_waker(&self) {
         self.take(None);
     }
 }
 
-impl Executor for Arc<Outside> {
+impl Executor for Arc<SplitExecutor> {
     fn schedule(&self, runnable: Runnable, _again: bool) {
-        let mut place = self.place.lock();
-        place.runnable = Some(runnable);
+        let mut slot = self.slot.lock();
+        slot.runnable = Some(runnable);
         // Taken, not cloned: that would be a call of the user's under the lock. The next poll leaves
         // another one.
-        let waker = place.waker.take();
-        drop(place);
+        let waker = slot.waker.take();
+        drop(slot);
         if let Some(waker) = waker {
             contain(|| waker.wake());
         }
@@ -219,7 +217,7 @@ impl Executor for Arc<Outside> {
         None
     }
 
-    fn untrack(&self, _ticket: LiveIndex) {}
+    fn untrack(&self, _live_index: LiveIndex) {}
 
     /// What becomes of the actor is the future's result, so only its sources are left to tell of.
     fn report(&self, unhandled: &UnhandledFault<'_>) {
@@ -233,7 +231,7 @@ impl Executor for Arc<Outside> {
     }
 }
 
-impl ActorExecutor for Arc<Outside> {
+impl ActorExecutor for Arc<SplitExecutor> {
     fn enter(&self, _cell: NonNull<Header>) -> bool {
         true
     }

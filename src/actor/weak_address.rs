@@ -1,9 +1,11 @@
 //! An actor's writing end that does not keep it open.
 #![expect(unsafe_code, reason = "an address that was counted is made")]
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use super::address::Address;
+use super::address::{Address, identified};
 use super::lead::{Lead, Way};
 use super::reply::{Ask, Reply};
 use super::sending::SendFuture;
@@ -107,17 +109,17 @@ impl<M> WeakAddress<M> {
 
     /// Returns what [`Address::id`] does.
     pub fn id(&self) -> u64 {
-        self.lead().live().id()
+        self.lead().view().id()
     }
 
     /// Returns what [`Address::name`] does.
     pub fn name(&self) -> Option<&str> {
-        self.lead().live().name()
+        self.lead().view().name()
     }
 
     /// Returns what [`Address::is_closed`] does.
     pub fn is_closed(&self) -> bool {
-        self.lead().live().is_closed()
+        self.lead().view().is_closed()
     }
 }
 
@@ -126,3 +128,12 @@ impl<M> Clone for WeakAddress<M> {
         WeakAddress(Way::from(self.lead()))
     }
 }
+
+impl<M> Address<M> {
+    /// Returns an address that does not keep the actor open.
+    pub fn downgrade(&self) -> WeakAddress<M> {
+        WeakAddress::new(Way::from(self.lead()))
+    }
+}
+
+identified!(WeakAddress);

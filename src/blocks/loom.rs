@@ -15,7 +15,7 @@ type Content = UnsafeCell<usize>;
 fn give() {
     for _ in 0..3 {
         let block = from_allocator(layout_of(CLASS));
-        // SAFETY: (B1) new memory for a block, which is larger.
+        // SAFETY: (MEMORY-1) new memory for a block, which is larger.
         unsafe { block.cast::<Content>().write(Content::new(0)) };
         write_to(block);
         assert!(keep(CLASS, block), "the thread goes on");
@@ -27,16 +27,16 @@ fn take_one() -> bool {
     let taken = take(CLASS);
     taken.inspect(|&block| {
         write_to(block);
-        // SAFETY: (B1, B2) a block of this class, taken by this caller.
+        // SAFETY: (MEMORY-1, MEMORY-2) a block of this class, taken by this caller.
         unsafe { to_allocator(block, layout_of(CLASS)) };
     });
     taken.is_some()
 }
 
 fn write_to(block: NonNull<()>) {
-    // SAFETY: (B1) the caller's; `give` has put that into it.
+    // SAFETY: (MEMORY-1) the caller's; `give` has put that into it.
     let content = unsafe { block.cast::<Content>().as_ref() };
-    // SAFETY: (B1) as above.
+    // SAFETY: (MEMORY-1) as above.
     content.with_mut(|count| unsafe { *count += 1 });
 }
 

@@ -14,13 +14,13 @@ mod body {
     }
 
     pub(crate) fn hide(block: NonNull<()>, bytes: usize) {
-        // SAFETY: (B1) the block is the caller's, who does not use it while it is hidden. Only notes about it
+        // SAFETY: (MEMORY-1) the block is the caller's, who does not use it while it is hidden. Only notes about it
         // are written, which are not memory of the program's.
         unsafe { __asan_poison_memory_region(block.as_ptr().cast(), bytes) }
     }
 
     pub(crate) fn show(block: NonNull<()>, bytes: usize) {
-        // SAFETY: (B1) as above.
+        // SAFETY: (MEMORY-1) the block is the caller's; only notes about it are written.
         unsafe { __asan_unpoison_memory_region(block.as_ptr().cast(), bytes) }
     }
 }

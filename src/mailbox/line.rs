@@ -4,51 +4,51 @@
 //! room. So a sender that is never polled again holds up nobody, and nothing granted can be lost.
 //!
 //! # Invariants
-//! - W1: a place is touched only under the lock of its mailbox, but for `new` and `free`.
-//! - W2: places in the list are linked both ways and in state `Waiting`; a place that is freed is
-//!   not in the list.
+//! - LINE-1: a `WaitingSender` is touched only under the lock of its mailbox, except in `new` and `free`.
+//! - LINE-2: those in the list are linked both ways and in state `Waiting`; one that is freed is not in the
+//!   list.
 #![expect(
     unsafe_code,
-    reason = "an intrusive list under the mailbox's lock; see W1 and W2"
+    reason = "an intrusive list under the mailbox's lock; see LINE-1 and LINE-2"
 )]
 
 use std::ptr::NonNull;
 use std::task::Waker;
 
-/// One sender's place in the line.
-pub(crate) struct Place<M> {
-    previous: Option<NonNull<Place<M>>>,
-    next: Option<NonNull<Place<M>>>,
+/// A sender in the line, with its message.
+pub(crate) struct WaitingSender<M> {
+    previous: Option<NonNull<WaitingSender<M>>>,
+    next: Option<NonNull<WaitingSender<M>>>,
     message: Option<M>,
     waker: Option<Waker>,
-    state: State,
+    state: SenderState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SenderState {
     Waiting,
     Accepted,
     Refused,
 }
 
-/// The sender's hold on its place; it frees it.
-pub(crate) struct Ticket<M>(NonNull<Place<M>>);
+/// A sender's right to its place in the line, which frees the memory of that.
+pub(crate) struct PlaceInLine<M>(NonNull<WaitingSender<M>>);
 
-// SAFETY: (W1) the place is only touched under the lock; its message and waker are `Send`.
-unsafe impl<M: Send> Send for Ticket<M> {}
-// SAFETY: (W1) as above; a shared ticket gives no access.
-unsafe impl<M: Send> Sync for Ticket<M> {}
+// SAFETY: (LINE-1) what it points to is only touched under the lock; its message and waker are `Send`.
+unsafe impl<M: Send> Send for PlaceInLine<M> {}
+// SAFETY: (LINE-1) as for `Send`; a shared reference gives no access.
+unsafe impl<M: Send> Sync for PlaceInLine<M> {}
 
 /// The line itself; belongs to the mailbox.
 pub(crate) struct Line<M> {
-    first: Option<NonNull<Place<M>>>,
-    last: Option<NonNull<Place<M>>>,
+    first: Option<NonNull<WaitingSender<M>>>,
+    last: Option<NonNull<WaitingSender<M>>>,
 }
 
-// SAFETY: (W1) as for `Ticket`.
+// SAFETY: (LINE-1) as for `PlaceInLine`.
 unsafe impl<M: Send> Send for Line<M> {}
 
-impl<M> Ticket<M> {
+impl<M> PlaceInLine<M> {
     /// What tells it from all others that wait.
     pub(crate) fn key(&self) -> usize {
         self.0.addr().get()
@@ -56,21 +56,21 @@ impl<M> Ticket<M> {
 
     /// `None`: a place in the queue is waited for, and the message comes later.
     pub(crate) fn new(message: Option<M>, waker: Waker) -> Self {
-        let place = Place {
+        let sender = WaitingSender {
             previous: None,
             next: None,
             message,
             waker: Some(waker),
-            state: State::Waiting,
+            state: SenderState::Waiting,
         };
-        Ticket(NonNull::from(Box::leak(Box::new(place))))
+        PlaceInLine(NonNull::from(Box::leak(Box::new(sender))))
     }
 
     /// Frees the place and gives its message back, if the mailbox did not take it.
     pub(crate) fn free(self) -> Option<M> {
-        // SAFETY: (W2) the caller has left the line or was taken out of it, so the box is ours.
-        let place = unsafe { Box::from_raw(self.0.as_ptr()) };
-        place.message
+        // SAFETY: (LINE-2) the caller has left the line or was taken out of it, so the box is ours.
+        let sender = unsafe { Box::from_raw(self.0.as_ptr()) };
+        sender.message
     }
 }
 
@@ -87,60 +87,64 @@ impl<M> Line<M> {
     }
 
     /// Goes to the end of the line.
-    pub(crate) fn join(&mut self, ticket: &Ticket<M>) {
-        // SAFETY: (W1) under the lock; (W2) a new place is in no list yet.
+    pub(crate) fn join(&mut self, place: &PlaceInLine<M>) {
+        // SAFETY: (LINE-1) under the lock; (LINE-2) a new place is in no list yet.
         unsafe {
-            (*ticket.0.as_ptr()).previous = self.last;
+            (*place.0.as_ptr()).previous = self.last;
             match self.last {
-                Some(last) => (*last.as_ptr()).next = Some(ticket.0),
-                None => self.first = Some(ticket.0),
+                Some(last) => (*last.as_ptr()).next = Some(place.0),
+                None => self.first = Some(place.0),
             }
         }
-        self.last = Some(ticket.0);
+        self.last = Some(place.0);
     }
 
-    /// Gives up the place, if it still waits; says how it stood.
-    pub(crate) fn leave(&mut self, ticket: &Ticket<M>) -> State {
-        // SAFETY: (W1) under the lock.
-        let state = unsafe { (*ticket.0.as_ptr()).state };
-        if state == State::Waiting {
-            self.unlink(ticket.0);
+    /// Takes the sender out of the line, if it still waits; returns how it stood.
+    pub(crate) fn leave(&mut self, place: &PlaceInLine<M>) -> SenderState {
+        // SAFETY: (LINE-1) under the lock.
+        let state = unsafe { (*place.0.as_ptr()).state };
+        if state == SenderState::Waiting {
+            self.unlink(place.0);
         }
         state
     }
 
     /// Where the sender stands; while it waits, `waker` takes the place of the one it left, which
     /// is handed back to be dropped outside the lock.
-    pub(crate) fn look(&mut self, ticket: &Ticket<M>, waker: &mut Option<Waker>) -> State {
-        // SAFETY: (W1) under the lock.
-        let place = unsafe { &mut *ticket.0.as_ptr() };
-        if place.state == State::Waiting {
-            std::mem::swap(&mut place.waker, waker);
+    pub(crate) fn look(
+        &mut self,
+        place: &PlaceInLine<M>,
+        waker: &mut Option<Waker>,
+    ) -> SenderState {
+        // SAFETY: (LINE-1) under the lock.
+        let sender = unsafe { &mut *place.0.as_ptr() };
+        if sender.state == SenderState::Waiting {
+            std::mem::swap(&mut sender.waker, waker);
         }
-        place.state
+        sender.state
     }
 
     /// The first one's message, to be taken; then call [`Line::settle_first`].
     pub(crate) fn first_message(&mut self) -> Option<&mut Option<M>> {
-        // SAFETY: (W1) under the lock; (W2) a place in the list is alive.
+        // SAFETY: (LINE-1) under the lock; (LINE-2) a place in the list is alive.
         self.first
-            .map(|place| unsafe { &mut (*place.as_ptr()).message })
+            .map(|sender| unsafe { &mut (*sender.as_ptr()).message })
     }
 
-    /// Takes the first one out of the line in its final state; gives its waker.
-    pub(crate) fn settle_first(&mut self, state: State) -> Option<Waker> {
+    /// Takes the first sender out of the line in its final state; returns its waker.
+    pub(crate) fn settle_first(&mut self, state: SenderState) -> Option<Waker> {
         let first = self.first?;
         self.unlink(first);
-        // SAFETY: (W1) under the lock; its owner frees it only under or after this section.
-        let place = unsafe { &mut *first.as_ptr() };
-        place.state = state;
-        place.waker.take()
+        // SAFETY: (LINE-1) under the lock; its owner frees it only under or after this section.
+        let sender = unsafe { &mut *first.as_ptr() };
+        sender.state = state;
+        sender.waker.take()
     }
 
-    fn unlink(&mut self, place: NonNull<Place<M>>) {
-        // SAFETY: (W1) under the lock; (W2) neighbours are alive.
+    fn unlink(&mut self, sender: NonNull<WaitingSender<M>>) {
+        // SAFETY: (LINE-1) under the lock; (LINE-2) neighbours are alive.
         unsafe {
-            let (previous, next) = ((*place.as_ptr()).previous, (*place.as_ptr()).next);
+            let (previous, next) = ((*sender.as_ptr()).previous, (*sender.as_ptr()).next);
             match previous {
                 Some(previous) => (*previous.as_ptr()).next = next,
                 None => self.first = next,

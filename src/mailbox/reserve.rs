@@ -5,10 +5,11 @@
 
 use std::task::{Context, Poll};
 
-use super::annex::Rare;
-use super::line::{State, Ticket};
+use super::contents::Mailbox;
+use super::extras::MailboxExtras;
+use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
-use super::{Flags, Mailbox, Wake};
+use super::state::{Flags, Wake};
 use crate::sync::mutant;
 
 /// Why there is no place.
@@ -19,7 +20,7 @@ pub(crate) enum Refused {
 }
 
 /// What became of the wish for a place.
-enum Place {
+enum Reservation {
     Reserved,
     Waiting,
     Refused(Refused),
@@ -29,44 +30,44 @@ impl<M> Mailbox<M> {
     /// Reserves a place, if there is room now.
     pub(crate) fn reserve(&self) -> Result<(), Refused> {
         match self.reserve_or(&None) {
-            Place::Reserved => Ok(()),
-            Place::Refused(why) => Err(why),
-            Place::Waiting => unreachable!("no ticket was given"),
+            Reservation::Reserved => Ok(()),
+            Reservation::Refused(why) => Err(why),
+            Reservation::Waiting => unreachable!("nothing was given to wait in line"),
         }
     }
 
-    /// Reserves a place, or lets the ticket wait for one.
-    fn reserve_or(&self, ticket: &Option<Ticket<M>>) -> Place {
-        self.lock_rare(|flags, _, rare| {
+    /// Reserves a place in the queue, or joins the line with `place`.
+    fn reserve_or(&self, place: &Option<PlaceInLine<M>>) -> Reservation {
+        self.lock_extras(|flags, _, extras| {
             if flags.has(Flags::CLOSED) {
-                return Place::Refused(Refused::Closed);
+                return Reservation::Refused(Refused::Closed);
             }
-            if let Some(bound) = &mut rare.bound {
-                match ticket {
+            if let Some(bound) = &mut extras.bound {
+                match place {
                     _ if bound.has_room() => bound.len += 1,
-                    Some(ticket) => {
-                        bound.line.join(ticket);
+                    Some(place) => {
+                        bound.line.join(place);
                         flags.set(Flags::WAITED_FOR);
-                        return Place::Waiting;
+                        return Reservation::Waiting;
                     }
-                    None => return Place::Refused(Refused::Full),
+                    None => return Reservation::Refused(Refused::Full),
                 }
             }
-            rare.reserved += 1;
+            extras.reserved += 1;
             flags.set(Flags::RESERVED);
-            Place::Reserved
+            Reservation::Reserved
         })
     }
 
     /// Reserves a place, waiting in line until there is room; the error is that it is closed.
     pub(crate) fn poll_reserve(
         &self,
-        ticket: &mut Option<Ticket<M>>,
+        place: &mut Option<PlaceInLine<M>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>> {
-        if ticket.is_some() {
-            return self.poll_line(ticket, cx).map(|(state, _)| match state {
-                State::Accepted => Ok(()),
+        if place.is_some() {
+            return self.poll_line(place, cx).map(|(state, _)| match state {
+                SenderState::Accepted => Ok(()),
                 _ => Err(Refused::Closed),
             });
         }
@@ -74,22 +75,22 @@ impl<M> Mailbox<M> {
         if reserved != Err(Refused::Full) {
             return Poll::Ready(reserved);
         }
-        *ticket = Some(Ticket::new(None, cx.waker().clone()));
-        let place = self.reserve_or(ticket);
-        if let Place::Waiting = place {
+        *place = Some(PlaceInLine::new(None, cx.waker().clone()));
+        let reservation = self.reserve_or(place);
+        if let Reservation::Waiting = reservation {
             return Poll::Pending;
         }
-        ticket.take().and_then(Ticket::free);
-        Poll::Ready(match place {
-            Place::Refused(why) => Err(why),
+        place.take().and_then(PlaceInLine::free);
+        Poll::Ready(match reservation {
+            Reservation::Refused(why) => Err(why),
             _ => Ok(()),
         })
     }
 
     /// Gives up a place in the line, or the place that it came to.
-    pub(crate) fn leave_line(&self, ticket: Ticket<M>) -> Wake {
-        match self.leave(ticket) {
-            (State::Accepted, _) => self.give_up_place(),
+    pub(crate) fn leave_line(&self, place: PlaceInLine<M>) -> Wake {
+        match self.leave(place) {
+            (SenderState::Accepted, _) => self.give_up_place(),
             _ => Wake::Nobody,
         }
     }
@@ -98,16 +99,16 @@ impl<M> Mailbox<M> {
     pub(crate) fn fill(&self, message: M) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
-        spare.provide(self.peek().has(Flags::FILLED));
-        let wake = self.lock(|flags, shared| {
-            if flags.has(Flags::DEAF) || !shared.queue.push(&mut message, &mut spare) {
+        spare.provide(self.state.peek().has(Flags::FILLED));
+        let wake = self.lock(|flags, contents| {
+            if flags.has(Flags::DEAF) || !contents.queue.push(&mut message, &mut spare) {
                 return Wake::Nobody;
             }
-            if let Some(rare) = shared.rare() {
-                rare.give_back(flags);
+            if let Some(extras) = contents.extras() {
+                extras.give_back(flags);
             }
             flags.set(Flags::FILLED);
-            shared.arrived(flags)
+            contents.arrived(flags)
         });
         let Some(refused) = message else {
             return Ok(wake);
@@ -119,10 +120,10 @@ impl<M> Mailbox<M> {
 
     /// There will be no message for the place: somebody else may have it.
     pub(crate) fn give_up_place(&self) -> Wake {
-        let waited_for = self.lock(|flags, shared| {
-            if let Some(rare) = shared.rare() {
-                rare.give_back(flags);
-                if let Some(bound) = &mut rare.bound {
+        let waited_for = self.lock(|flags, contents| {
+            if let Some(extras) = contents.extras() {
+                extras.give_back(flags);
+                if let Some(bound) = &mut extras.bound {
                     bound.len -= 1;
                 }
             }
@@ -132,14 +133,14 @@ impl<M> Mailbox<M> {
             self.promote();
         }
         // The reader hears of what was promoted, or that nothing is to come.
-        self.lock(|flags, shared| match flags.has_news() {
-            true if !mutant("given_up_place_wakes_nobody") => shared.arrived(flags),
+        self.lock(|flags, contents| match flags.has_news() {
+            true if !mutant("given_up_place_wakes_nobody") => contents.arrived(flags),
             _ => Wake::Nobody,
         })
     }
 }
 
-impl<M> Rare<M> {
+impl<M> MailboxExtras<M> {
     /// One reserved place less.
     fn give_back(&mut self, flags: &mut Flags) {
         self.reserved -= 1;

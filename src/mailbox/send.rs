@@ -5,10 +5,11 @@
 
 use std::task::{Context, Poll, Waker};
 
-use super::annex::{Bound, Rare};
-use super::line::{State, Ticket};
+use super::contents::Mailbox;
+use super::extras::{Bound, MailboxExtras};
+use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
-use super::{Flags, Mailbox, Wake};
+use super::state::{Flags, Wake};
 use crate::error::{SendError, TellError};
 use crate::sync::mutant;
 
@@ -21,7 +22,7 @@ enum Accept {
     NeedsBlock,
 }
 
-enum Step {
+enum Promotion {
     Enough,
     NeedsBlock,
     Settled(Option<Waker>),
@@ -42,23 +43,23 @@ impl<M> Mailbox<M> {
 
     /// Puts the message at the end, or waits in line until there is room.
     ///
-    /// Pending leaves the message in the line, and a ticket for it.
+    /// If it waits, `place` is its place in the line, and the message is there.
     pub(crate) fn poll_send(
         &self,
         message: &mut Option<M>,
-        ticket: &mut Option<Ticket<M>>,
+        place: &mut Option<PlaceInLine<M>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, SendError<M>>> {
-        if ticket.is_some() {
-            return self.poll_line(ticket, cx).map(|(_, left)| match left {
+        if place.is_some() {
+            return self.poll_line(place, cx).map(|(_, left)| match left {
                 None => Ok(Wake::Nobody),
                 Some(message) => Err(SendError(message)),
             });
         }
         loop {
-            let accepted = self.accept(message, |bound| match ticket.as_ref() {
-                Some(ticket) => {
-                    bound.line.join(ticket);
+            let accepted = self.accept(message, |bound| match place.as_ref() {
+                Some(place) => {
+                    bound.line.join(place);
                     Accept::Waiting
                 }
                 None => Accept::Full,
@@ -66,20 +67,20 @@ impl<M> Mailbox<M> {
             match accepted {
                 Accept::Waiting => return Poll::Pending,
                 // To wait takes a place, which is made outside the lock; meanwhile there may be room.
-                Accept::Full => match ticket.take() {
+                Accept::Full => match place.take() {
                     Some(unneeded) => *message = unneeded.free(),
                     None => {
                         let waits = message
                             .take()
-                            .map(|m| Ticket::new(Some(m), cx.waker().clone()));
-                        *ticket = waits;
+                            .map(|m| PlaceInLine::new(Some(m), cx.waker().clone()));
+                        *place = waits;
                     }
                 },
                 done_or_closed => {
                     // A place that was made and is not needed gives the message back.
-                    let kept = ticket
+                    let kept = place
                         .take()
-                        .and_then(Ticket::free)
+                        .and_then(PlaceInLine::free)
                         .or_else(|| message.take());
                     return Poll::Ready(match (done_or_closed, kept) {
                         (Accept::Done(wake), _) => Ok(wake),
@@ -94,37 +95,37 @@ impl<M> Mailbox<M> {
     /// How whoever waits in line stands; once that is settled, with the message that is left.
     pub(super) fn poll_line(
         &self,
-        ticket: &mut Option<Ticket<M>>,
+        place: &mut Option<PlaceInLine<M>>,
         cx: &mut Context<'_>,
-    ) -> Poll<(State, Option<M>)> {
+    ) -> Poll<(SenderState, Option<M>)> {
         let mut waker = Some(cx.waker().clone());
-        let found = self.lock(|_, shared| match (shared.bound(), ticket.as_ref()) {
-            (Some(bound), Some(ticket)) => bound.line.look(ticket, &mut waker),
-            _ => State::Refused,
+        let found = self.lock(|_, contents| match (contents.bound(), place.as_ref()) {
+            (Some(bound), Some(place)) => bound.line.look(place, &mut waker),
+            _ => SenderState::Refused,
         });
         match found {
-            State::Waiting => Poll::Pending,
-            settled => Poll::Ready((settled, ticket.take().and_then(Ticket::free))),
+            SenderState::Waiting => Poll::Pending,
+            settled => Poll::Ready((settled, place.take().and_then(PlaceInLine::free))),
         }
     }
 
     /// Gives up a place in the line; the message is given back unless the mailbox took it.
-    pub(crate) fn give_up(&self, ticket: Ticket<M>) -> Option<M> {
-        self.leave(ticket).1
+    pub(crate) fn give_up(&self, place: PlaceInLine<M>) -> Option<M> {
+        self.leave(place).1
     }
 
-    pub(super) fn leave(&self, ticket: Ticket<M>) -> (State, Option<M>) {
-        let state = self.lock(|flags, shared| {
-            let Some(bound) = shared.bound() else {
-                return State::Refused;
+    pub(super) fn leave(&self, place: PlaceInLine<M>) -> (SenderState, Option<M>) {
+        let state = self.lock(|flags, contents| {
+            let Some(bound) = contents.bound() else {
+                return SenderState::Refused;
             };
-            let state = bound.line.leave(&ticket);
+            let state = bound.line.leave(&place);
             if bound.line.is_empty() {
                 flags.clear(Flags::WAITED_FOR);
             }
             state
         });
-        (state, ticket.free())
+        (state, place.free())
     }
 
     /// Puts `message` (or the one that waits first, if that is `None`) into the queue.
@@ -132,16 +133,16 @@ impl<M> Mailbox<M> {
     /// A block is allocated outside the lock, so the section may be run twice.
     fn accept(&self, message: &mut Option<M>, full: impl Fn(&mut Bound<M>) -> Accept) -> Accept {
         let mut spare = Spare::NONE;
-        if !self.word.peek().has(Flags::FILLED) {
+        if !self.state.peek().has(Flags::FILLED) {
             spare.provide(false);
         }
         loop {
-            let accepted = self.lock(|flags, shared| {
+            let accepted = self.lock(|flags, contents| {
                 if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
                     return Accept::Closed;
                 }
                 if flags.has(Flags::BOUNDED)
-                    && let Some(bound) = shared.bound()
+                    && let Some(bound) = contents.bound()
                     && !bound.has_room()
                 {
                     let accept = full(bound);
@@ -153,16 +154,16 @@ impl<M> Mailbox<M> {
                 if message.is_none() {
                     return Accept::Full;
                 }
-                if !shared.queue.push(message, &mut spare) {
+                if !contents.queue.push(message, &mut spare) {
                     return Accept::NeedsBlock;
                 }
                 if flags.has(Flags::BOUNDED)
-                    && let Some(bound) = shared.bound()
+                    && let Some(bound) = contents.bound()
                 {
                     bound.len += 1;
                 }
                 flags.set(Flags::FILLED);
-                Accept::Done(shared.arrived(flags))
+                Accept::Done(contents.arrived(flags))
             });
             match accepted {
                 Accept::NeedsBlock => spare.provide(true),
@@ -175,47 +176,47 @@ impl<M> Mailbox<M> {
     pub(super) fn promote(&self) {
         let mut spare = Spare::NONE;
         loop {
-            let step = self.lock(|flags, shared| {
+            let step = self.lock(|flags, contents| {
                 let (
                     queue,
-                    Some(Rare {
+                    Some(MailboxExtras {
                         bound: Some(bound),
                         reserved,
                         ..
                     }),
-                ) = shared.parts()
+                ) = contents.parts()
                 else {
-                    return Step::Enough;
+                    return Promotion::Enough;
                 };
                 if bound.len >= bound.capacity || flags.has(Flags::CLOSED) {
-                    return Step::Enough;
+                    return Promotion::Enough;
                 }
                 match bound.line.first_message() {
-                    None => return Step::Enough,
+                    None => return Promotion::Enough,
                     Some(None) => {
                         *reserved += 1;
                         flags.set(Flags::RESERVED);
                     }
                     Some(message) => {
                         if !queue.push(message, &mut spare) {
-                            return Step::NeedsBlock;
+                            return Promotion::NeedsBlock;
                         }
                         flags.set(Flags::FILLED);
                     }
                 }
                 bound.len += 1;
-                let waker = bound.line.settle_first(State::Accepted);
+                let waker = bound.line.settle_first(SenderState::Accepted);
                 if bound.line.is_empty() {
                     flags.clear(Flags::WAITED_FOR);
                 }
-                Step::Settled(waker)
+                Promotion::Settled(waker)
             });
             match step {
-                Step::Enough => return,
-                Step::NeedsBlock => spare.provide(true),
-                Step::Settled(_) if mutant("accepted_sender_is_not_woken") => {}
-                Step::Settled(Some(waker)) => wake_foreign(waker),
-                Step::Settled(None) => {}
+                Promotion::Enough => return,
+                Promotion::NeedsBlock => spare.provide(true),
+                Promotion::Settled(_) if mutant("accepted_sender_is_not_woken") => {}
+                Promotion::Settled(Some(waker)) => wake_foreign(waker),
+                Promotion::Settled(None) => {}
             }
         }
     }
@@ -223,16 +224,16 @@ impl<M> Mailbox<M> {
     /// Gives all waiting senders their message back. The mailbox is closed.
     pub(crate) fn refuse_line(&self) {
         // The line grows no more.
-        if !self.peek().has(Flags::WAITED_FOR) {
+        if !self.state.peek().has(Flags::WAITED_FOR) {
             return;
         }
-        while let Some(waker) = self.lock(|flags, shared| {
-            let bound = shared.bound()?;
+        while let Some(waker) = self.lock(|flags, contents| {
+            let bound = contents.bound()?;
             flags.clear(Flags::WAITED_FOR);
             if mutant("close_forgets_the_line") {
                 return None;
             }
-            bound.line.settle_first(State::Refused)
+            bound.line.settle_first(SenderState::Refused)
         }) {
             wake_foreign(waker);
         }

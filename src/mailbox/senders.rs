@@ -4,7 +4,8 @@
 //! reader decides whether to close; so an address that was made anew is never one of a mailbox closed for
 //! want of addresses.
 
-use super::{Flags, Mailbox, Wake};
+use super::contents::Mailbox;
+use super::state::{Flags, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::{COUNT_MAX, mutant};
 
@@ -20,7 +21,7 @@ impl<M> Mailbox<M> {
     /// Counts one sender more where there may be none; says whether there was none. `None` if the mailbox is
     /// closed and `even_closed` is false.
     pub(crate) fn revive_sender(&self, even_closed: bool) -> Option<bool> {
-        if !even_closed && self.peek().has(Flags::CLOSED) {
+        if !even_closed && self.state.peek().has(Flags::CLOSED) {
             return None;
         }
         let raise = |senders: u32| (0 < senders && senders < COUNT_MAX).then(|| senders + 1);
@@ -57,10 +58,10 @@ impl<M> Mailbox<M> {
     /// Leaves it to the reader to close when it finds nothing, unless there is a sender again.
     pub(crate) fn abandon(&self) -> Wake {
         // The close is final.
-        if self.peek().has(Flags::CLOSED) {
+        if self.state.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
-        self.lock(|flags, shared| {
+        self.lock(|flags, contents| {
             // Relaxed: ordered by the lock, under which the count leaves zero.
             let revived = self.senders.load(Ordering::Relaxed) > 0;
             if revived && !mutant("abandoned_without_a_second_look") {
@@ -68,7 +69,7 @@ impl<M> Mailbox<M> {
             }
             flags.set(Flags::ABANDONED);
             match flags.has_news() {
-                true => shared.arrived(flags),
+                true => contents.arrived(flags),
                 false => Wake::Nobody,
             }
         })

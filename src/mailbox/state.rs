@@ -33,7 +33,7 @@ impl Flags {
     pub(crate) const RECEIVING: Flags = Flags(1 << 3);
     /// `recv` waits in another task: a message wakes the waker that was left.
     pub(crate) const FOREIGN: Flags = Flags(1 << 4);
-    /// Messages are in the shared queue.
+    /// Messages are in the mailbox's queue.
     pub(crate) const FILLED: Flags = Flags(1 << 5);
     /// Senders wait for room.
     pub(crate) const WAITED_FOR: Flags = Flags(1 << 6);
@@ -106,9 +106,37 @@ impl Flags {
         ended
     }
 
+    /// Returns why the actor is to be dropped, if it is.
+    pub(crate) fn termination(self) -> Option<Termination> {
+        if self.has(Flags::KILLED) {
+            Some(Termination::Killed)
+        } else if self.has(Flags::CANCELLED) {
+            Some(Termination::Cancelled)
+        } else {
+            None
+        }
+    }
+
     pub(crate) const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
+}
+
+/// Why an actor is dropped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Termination {
+    Killed,
+    Cancelled,
+}
+
+/// What a run that is over leads to.
+#[must_use]
+pub(crate) enum RunOutcome {
+    Asleep,
+    /// Woken meanwhile: it is scheduled again and the caller has the runnable.
+    Again,
+    /// To be dropped now; the run is not over.
+    Drop,
 }
 
 /// Whom a step has woken: to be done after the lock is given back.
@@ -124,17 +152,91 @@ pub(crate) enum Wake {
 }
 
 /// The word itself.
-pub(crate) struct Word(AtomicU32);
+pub(crate) struct MailboxState(AtomicU32);
 
-impl Word {
+impl MailboxState {
     pub(crate) fn new(flags: Flags) -> Self {
-        Word(AtomicU32::new(flags.0))
+        MailboxState(AtomicU32::new(flags.0))
     }
 
     /// The flags as they were a moment ago: a hint. For [`Flags::ENDED`], which is final, Acquire
     /// pairs with the Release of `unlock`: what was done before is seen.
     pub(crate) fn peek(&self) -> Flags {
         Flags(self.0.load(Ordering::Acquire))
+    }
+
+    /// Returns why the actor is to be dropped, if it is.
+    pub(crate) fn termination(&self) -> Option<Termination> {
+        self.peek().termination()
+    }
+
+    // -- the actor's runs ---------------------------------------------------------------------
+
+    /// Wakes the actor for anything but a message.
+    #[inline]
+    pub(crate) fn wake(&self) -> Wake {
+        if mutant("wake_looks_without_the_lock") && self.peek().has(Flags::ACTIVE) {
+            return Wake::Nobody;
+        }
+        self.with(|flags| flags.wake())
+    }
+
+    /// Begins a scheduled run; returns why it is to drop the actor instead, if it is.
+    #[inline]
+    pub(crate) fn begin(&self) -> Option<Termination> {
+        let news = Flags::NOTIFIED.or(Flags::KILLED).or(Flags::CANCELLED);
+        if !self.peek().has(news) {
+            return None;
+        }
+        self.with(|flags| {
+            flags.clear(Flags::NOTIFIED);
+            flags.termination()
+        })
+    }
+
+    /// Ends a run; `receiving` says that `recv` found nothing and waits in this actor's own task, `woken`
+    /// that the run itself has woken it.
+    #[inline]
+    pub(crate) fn rest(&self, receiving: bool, woken: bool) -> RunOutcome {
+        if woken && !receiving && self.termination().is_none() {
+            // It stays active, and what came meanwhile is seen by the next run, or by the one after.
+            return RunOutcome::Again;
+        }
+        self.with(|flags| {
+            if flags.termination().is_some() {
+                return RunOutcome::Drop;
+            }
+            let missed = receiving && flags.has_news() && !mutant("rest_without_a_look");
+            if receiving && !missed {
+                // Also if it goes on: the next run need not poll that `recv` again.
+                flags.set(Flags::RECEIVING);
+            }
+            if flags.has(Flags::NOTIFIED) || woken || missed {
+                flags.clear(Flags::NOTIFIED);
+                return RunOutcome::Again;
+            }
+            flags.clear(Flags::ACTIVE);
+            RunOutcome::Asleep
+        })
+    }
+
+    /// Gives up the right to the result; returns whether that is there already, to be dropped.
+    pub(crate) fn unjoin(&self) -> bool {
+        self.with(|flags| {
+            flags.clear(Flags::JOINABLE);
+            flags.has(Flags::ENDED)
+        })
+    }
+
+    // -- the lock -----------------------------------------------------------------------------
+
+    /// Runs a critical section that concerns the flags alone.
+    #[inline]
+    fn with<R>(&self, section: impl FnOnce(&mut Flags) -> R) -> R {
+        let mut flags = self.lock();
+        let result = section(&mut flags);
+        self.unlock(flags);
+        result
     }
 
     #[inline]

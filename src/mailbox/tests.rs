@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::queue::{Batch, Queue, Spare};
+use super::queue::{Batch, MessageQueue, Spare};
 use super::{Mailbox, Received};
 
 /// A message that can be told from another, whatever its size and alignment.
@@ -38,14 +38,14 @@ macro_rules! message {
 
 message!(Nothing, 0);
 message!(Byte, 1);
-message!(Word, 8);
+message!(MailboxState, 8);
 message!(AlmostABlock, 48);
 message!(MoreThanSmall, 49);
 message!(AllOfLarge, 1008);
 message!(MoreThanLarge, 1009);
 message!(Aligned, 64, repr(align(64)));
 
-fn push<M: Message>(queue: &mut Queue<M>, number: u64) {
+fn push<M: Message>(queue: &mut MessageQueue<M>, number: u64) {
     let mut message = Some(M::new(number));
     let mut spare = Spare::NONE;
     while !queue.push(&mut message, &mut spare) {
@@ -56,7 +56,7 @@ fn push<M: Message>(queue: &mut Queue<M>, number: u64) {
 /// Pushes and pops at random, in bursts, and compares with the model after each step.
 fn same_as_a_deque<M: Message>() {
     let mut random = fastrand::Rng::with_seed(42);
-    let mut queue = Queue::<M>::EMPTY;
+    let mut queue = MessageQueue::<M>::EMPTY;
     let mut model = VecDeque::new();
     for burst in 0..400 {
         for number in 0..random.u64(0..200) {
@@ -81,7 +81,7 @@ fn same_as_a_deque<M: Message>() {
 fn messages_of_any_size_and_alignment_come_out_in_order() {
     same_as_a_deque::<Nothing>();
     same_as_a_deque::<Byte>();
-    same_as_a_deque::<Word>();
+    same_as_a_deque::<MailboxState>();
     same_as_a_deque::<AlmostABlock>();
     same_as_a_deque::<MoreThanSmall>();
     same_as_a_deque::<AllOfLarge>();
@@ -91,7 +91,7 @@ fn messages_of_any_size_and_alignment_come_out_in_order() {
 
 #[test]
 fn a_push_without_room_leaves_the_message_where_it_is() {
-    let mut queue = Queue::EMPTY;
+    let mut queue = MessageQueue::EMPTY;
     let mut message = Some(7_u64);
     let mut none = Spare::NONE;
     assert!(!queue.push(&mut message, &mut none));
@@ -100,7 +100,7 @@ fn a_push_without_room_leaves_the_message_where_it_is() {
     assert_eq!(queue.pop(), Some(7));
 }
 
-fn push_one(queue: &mut Queue<u64>, number: u64) {
+fn push_one(queue: &mut MessageQueue<u64>, number: u64) {
     let mut spare = Spare::NONE;
     spare.provide(false);
     assert!(queue.push(&mut Some(number), &mut spare));

@@ -16,7 +16,7 @@ use crate::runtime::context;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Process, mutant};
 use crate::task::{
-    ActorExecutor, Executor, Header, Key, LiveIndex, MessageEvent, Runnable, TaskInfo,
+    ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
 use crate::timers::{Clock, Timers};
 
@@ -79,7 +79,7 @@ impl Executor for Arc<PinnedThread> {
         }
     }
 
-    fn looked_at(&self, task: Key, has_ended: bool) {
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
         self.runtime().looked_at(task, has_ended);
     }
 }

@@ -11,7 +11,7 @@ use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::{HostPhase, HostThread};
 use crate::sync::atomic::Ordering;
 use crate::sync::{mutant, yield_now};
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 use crate::timers::Pace;
 
 /// A queue that has grown beyond this gives its memory back when it is empty.
@@ -112,7 +112,7 @@ impl PinnedThread {
 
     /// Cancels and drops all but what is exempt, whose runnables are given back. If nothing is,
     /// the inbox is closed.
-    fn clear(&self, local: &PinnedLocal, exempt: &[Key]) -> Vec<Runnable> {
+    fn clear(&self, local: &PinnedLocal, exempt: &[TaskKey]) -> Vec<Runnable> {
         let mut spared = Vec::new();
         loop {
             let left = self.live.cancel_cells(exempt) + self.live.wake_tasks(exempt);

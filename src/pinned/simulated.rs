@@ -10,7 +10,7 @@ use super::thread::PinnedThread;
 use crate::contain::contain;
 use crate::runtime::RunsOn;
 use crate::runtime::context::{Role, ThreadContext};
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 
 std::thread_local! {
     /// What is local to the pinned threads of the simulations that this thread drives, by their
@@ -58,7 +58,7 @@ impl PinnedThread {
     }
 
     /// Cancels all that lives here but what is exempt, and drops what is hosted; returns how much is left.
-    pub(super) fn clear_here(self: &Arc<Self>, exempt: &[Key]) -> usize {
+    pub(super) fn clear_here(self: &Arc<Self>, exempt: &[TaskKey]) -> usize {
         self.live.cancel_cells(exempt);
         self.live.wake_tasks(exempt);
         self.visit(|local, _| {

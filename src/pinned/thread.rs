@@ -25,7 +25,7 @@ use crate::park::{self, Parker};
 use crate::runtime::{HostPhase, HostThread, Inner, LiveCells};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Apart, Mutex, mutant};
-use crate::task::{Job, Key, Runnable, Task, spawn_unchecked};
+use crate::task::{Job, Runnable, Task, TaskKey, spawn_unchecked};
 use crate::timers::Timers;
 
 pub struct PinnedThread {
@@ -272,7 +272,7 @@ impl HostThread for PinnedThread {
         self.drop_here(runnable);
     }
 
-    fn clear_simulated(self: Arc<Self>, exempt: &[Key]) -> usize {
+    fn clear_simulated(self: Arc<Self>, exempt: &[TaskKey]) -> usize {
         self.clear_here(exempt)
     }
 }

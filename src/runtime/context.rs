@@ -22,7 +22,7 @@ use super::host::HostContext;
 use super::inner::Inner;
 use crate::scheduler::{self, WorkerLocal};
 use crate::sync::{InChildren, mutant};
-use crate::task::Key;
+use crate::task::TaskKey;
 use crate::timers::{Clock, Kind};
 
 /// What a thread is, while it drives something.
@@ -31,7 +31,7 @@ pub(crate) struct ThreadContext<'a> {
     pub(crate) runtime: &'a Arc<Inner>,
     pub(crate) role: Cell<Role<'a>>,
     /// The runnable under way.
-    pub(crate) running: Cell<Option<Key>>,
+    pub(crate) running: Cell<Option<TaskKey>>,
     /// The context that this one was entered from, or null.
     outer: Cell<*const ThreadContext<'static>>,
 }
@@ -100,7 +100,7 @@ impl<'a> ThreadContext<'a> {
 }
 
 impl scheduler::TurnContext for ThreadContext<'_> {
-    fn set_running(&self, key: Option<Key>) {
+    fn set_running(&self, key: Option<TaskKey>) {
         self.running.set(key);
     }
 

@@ -14,7 +14,7 @@ use crate::scheduler::{self, Entry, PolicyImpl};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Process, mutant};
 use crate::task::{
-    ActorExecutor, Executor, Header, Key, LiveIndex, MessageEvent, Runnable, TaskInfo,
+    ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
 use crate::timers::{Clock, Timers};
 
@@ -64,12 +64,12 @@ impl Executor for Arc<Inner> {
     }
 
     fn task_dropped(&self) {
-        if Key::dropped().is_some() {
+        if TaskKey::dropped().is_some() {
             self.policy_dropped();
         }
     }
 
-    fn looked_at(&self, task: Key, has_ended: bool) {
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let task = TaskInfo::of_task(task);
         if has_ended {
             self.engine().settle(self, Done::ByTask(&task));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::inner::Inner;
 use super::live_cells::LiveCells;
 use crate::sync::Mutex;
-use crate::task::{Key, Look, Runnable, TaskInfo};
+use crate::task::{Look, Runnable, TaskInfo, TaskKey};
 use crate::timers::Clock;
 
 /// How far the thread of a host is.
@@ -51,7 +51,7 @@ pub(crate) trait HostThread: Send + Sync {
     fn drop_simulated(self: Arc<Self>, runnable: Runnable);
 
     /// Cancels all that lives there but what is exempt, on the thread of the simulation; returns how much is left.
-    fn clear_simulated(self: Arc<Self>, exempt: &[Key]) -> usize;
+    fn clear_simulated(self: Arc<Self>, exempt: &[TaskKey]) -> usize;
 }
 
 /// Returns what tells a host from all others that live.
@@ -164,7 +164,7 @@ impl HostThreads {
     }
 
     /// In a simulation: cancels all that lives here but what is exempt; says how much is left.
-    pub(crate) fn clear_simulated(&self, exempt: &[Key]) -> usize {
+    pub(crate) fn clear_simulated(&self, exempt: &[TaskKey]) -> usize {
         let hosts = self.all().into_iter();
         hosts.map(|host| host.clear_simulated(exempt)).sum()
     }

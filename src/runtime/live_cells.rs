@@ -22,7 +22,7 @@ use table::CellTable;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Apart, Mutex, MutexGuard, mutant};
-use crate::task::{Header, Key, LiveIndex, Look, TaskInfo};
+use crate::task::{Header, LiveIndex, Look, TaskInfo, TaskKey};
 
 pub(crate) struct LiveCells {
     shards: Box<[Apart<Mutex<Shard>>]>,
@@ -126,10 +126,10 @@ impl LiveCells {
     }
 
     /// Has every cell but those to `spare` cancelled; says how many that are.
-    pub(crate) fn cancel_cells(&self, spare: &[Key]) -> usize {
+    pub(crate) fn cancel_cells(&self, spare: &[TaskKey]) -> usize {
         let mut cancelled = 0;
         self.for_each_cell(|cell| {
-            if !spare.contains(&Key::of_cell(cell)) {
+            if !spare.contains(&TaskKey::of_cell(cell)) {
                 cancelled += 1;
                 // SAFETY: `for_each_cell` holds a reference meanwhile.
                 unsafe { (cell.as_ref().vtable.cancel)(cell) }
@@ -139,9 +139,9 @@ impl LiveCells {
     }
 
     /// Drops what the cells were sent that are cancelled and have not ended.
-    pub(crate) fn refuse_cells(&self, spare: &[Key]) {
+    pub(crate) fn refuse_cells(&self, spare: &[TaskKey]) {
         self.for_each_cell(|cell| {
-            if !spare.contains(&Key::of_cell(cell)) {
+            if !spare.contains(&TaskKey::of_cell(cell)) {
                 // SAFETY: `for_each_cell` holds a reference meanwhile.
                 unsafe { (cell.as_ref().vtable.refuse)(cell) }
             }
@@ -149,25 +149,31 @@ impl LiveCells {
     }
 
     /// Whether any of these is here.
-    pub(crate) fn holds(&self, keys: &[Key]) -> bool {
+    pub(crate) fn holds(&self, keys: &[TaskKey]) -> bool {
         !keys.is_empty()
             && self.shards.iter().any(|shard| {
                 let shard = shard.lock();
-                let mut tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
+                let mut tasks = shard
+                    .wakers
+                    .iter()
+                    .map(|(_, waker)| TaskKey::of_task(waker));
                 tasks.any(|key| keys.contains(&key))
                     || shard
                         .cells
                         .iter()
-                        .any(|cell| keys.contains(&Key::of_cell(cell)))
+                        .any(|cell| keys.contains(&TaskKey::of_cell(cell)))
             })
     }
 
     /// How much is here besides these.
-    pub(crate) fn others(&self, keys: &[Key]) -> usize {
+    pub(crate) fn others(&self, keys: &[TaskKey]) -> usize {
         let others = |shard: &Apart<Mutex<Shard>>| {
             let shard = shard.lock();
-            let tasks = shard.wakers.iter().map(|(_, waker)| Key::of_task(waker));
-            let all = tasks.chain(shard.cells.iter().map(Key::of_cell));
+            let tasks = shard
+                .wakers
+                .iter()
+                .map(|(_, waker)| TaskKey::of_task(waker));
+            let all = tasks.chain(shard.cells.iter().map(TaskKey::of_cell));
             all.filter(|key| !keys.contains(key)).count()
         };
         self.shards.iter().map(others).sum()
@@ -230,7 +236,7 @@ impl LiveCells {
     }
 
     /// Wakes every task that is here, but for those to `spare`; says how many these are.
-    pub(crate) fn wake_tasks(&self, spare: &[Key]) -> usize {
+    pub(crate) fn wake_tasks(&self, spare: &[TaskKey]) -> usize {
         let mut woken = 0;
         for shard in &self.shards {
             let wakers: Vec<Waker> = shard
@@ -241,7 +247,7 @@ impl LiveCells {
                 .collect();
             for waker in wakers
                 .into_iter()
-                .filter(|waker| !spare.contains(&Key::of_task(waker)))
+                .filter(|waker| !spare.contains(&TaskKey::of_task(waker)))
             {
                 woken += 1;
                 waker.wake();

@@ -239,7 +239,7 @@ pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
         fate: fate.clone(),
     });
     let cell = NonNull::from(Box::leak(token)).cast();
-    // SAFETY: (R1) the only runnable of this token, which (R3) frees it.
+    // SAFETY: (RUNNABLE-1) the only runnable of this token, which (RUNNABLE-3) frees it.
     (unsafe { Runnable::from_cell(cell) }, fate)
 }
 
@@ -252,7 +252,7 @@ fn take(cell: NonNull<Header>) -> (Box<dyn FnOnce()>, Arc<Fate>) {
     const KEPT: usize = 64;
     // SAFETY: it was made by `token`, and is kept.
     let token = unsafe { cell.cast::<Token>().as_ref() };
-    // SAFETY: (R1) called by the one runnable of the token.
+    // SAFETY: (RUNNABLE-1) called by the one runnable of the token.
     let body = token.body.with_mut(|body| unsafe { (*body).take() });
     let taken = (body.expect("a token is run once"), token.fate.clone());
     // SAFETY: it was made by `Box` in `token`, and comes here once.

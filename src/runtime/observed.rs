@@ -5,7 +5,7 @@ use super::inner::Inner;
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::scheduler::WorkerLocal;
-use crate::task::{Key, Runnable, TaskInfo};
+use crate::task::{Runnable, TaskInfo, TaskKey};
 
 impl Inner {
     /// Runs it, between the calls of those who are told of that.
@@ -58,7 +58,7 @@ impl Inner {
     /// The plain task that this thread runs or drops has come to its end.
     pub(crate) fn task_completed(&self) {
         // One that is dropped may be so in the run of another.
-        let key = Key::dropped().or_else(|| context::with(|context| context?.running.get()));
+        let key = TaskKey::dropped().or_else(|| context::with(|context| context?.running.get()));
         if let Some(key) = key.filter(|key| !key.is_cell()) {
             self.completed(&TaskInfo::of_task(key));
         }

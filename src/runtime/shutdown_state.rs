@@ -11,7 +11,7 @@ use super::shutdown_report::ShutdownReport;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use crate::sync::{Condvar, Mutex};
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 use crate::waiters::{Ticket, Waiters};
 
 /// How far the shutdown of a runtime is (SHUTDOWN-1).
@@ -48,7 +48,7 @@ pub(crate) struct Progress {
     out: usize,
     /// The tasks that await the shutdown, once for each call: they are not cancelled before they
     /// have its report.
-    exempt: Vec<Key>,
+    exempt: Vec<TaskKey>,
     /// Those of them that were woken when nothing else ran any more.
     spared: Vec<Runnable>,
     /// A worker stays for them.
@@ -256,12 +256,12 @@ impl ShutdownState {
 
     // -- tasks that await the shutdown --------------------------------------------------------
 
-    pub(crate) fn exempt(&self, key: Key) {
+    pub(crate) fn exempt(&self, key: TaskKey) {
         self.state.lock().exempt.push(key);
     }
 
     /// One of its calls is over.
-    pub(crate) fn exempt_no_more(&self, key: Key) {
+    pub(crate) fn exempt_no_more(&self, key: TaskKey) {
         let mut state = self.state.lock();
         if let Some(at) = state.exempt.iter().position(|&exempt| exempt == key) {
             state.exempt.swap_remove(at);
@@ -271,12 +271,12 @@ impl ShutdownState {
     }
 
     /// It has had its last turn.
-    pub(crate) fn had_its_turn(&self, key: Key) {
+    pub(crate) fn had_its_turn(&self, key: TaskKey) {
         self.state.lock().exempt.retain(|&exempt| exempt != key);
         self.changed.notify_all();
     }
 
-    pub(crate) fn exempted(&self) -> Vec<Key> {
+    pub(crate) fn exempted(&self) -> Vec<TaskKey> {
         self.state.lock().exempt.clone()
     }
 

@@ -8,7 +8,7 @@ use super::shared::Scheduler;
 use crate::contain::contain;
 use crate::instant::Instant;
 use crate::sync::mutant;
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 use crate::timers::{Pace, Timers};
 
 /// Why a thread is no worker any more.
@@ -63,7 +63,7 @@ pub(crate) trait Employer: Owner {
 /// Where a worker notes what it runs.
 pub(crate) trait TurnContext {
     /// Notes what is run from now on.
-    fn set_running(&self, key: Option<Key>);
+    fn set_running(&self, key: Option<TaskKey>);
 
     /// Returns whether another thread goes on as this worker.
     fn is_displaced(&self) -> bool;

@@ -3,24 +3,24 @@
 //! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
 //!
 //! # Invariants
-//! - O1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer once its
-//!   runnable is given away. So until `schedule` returns, what the executor is of is kept by the thread, if none but
-//!   threads that keep it run its tasks, or else by a clone.
+//! - EXECUTOR-1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer
+//!   once its runnable is given away. So until `schedule` returns, what the executor is of is kept by the thread, if
+//!   none but threads that keep it run its tasks, or else by a clone.
 
-use std::any::type_name;
-use std::num::NonZeroU32;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
+use super::key::TaskKey;
+use super::live_index::LiveIndex;
+use super::message_event::MessageEvent;
 use super::run::BATCH;
-use super::runnable::{Key, Runnable};
+use super::runnable::Runnable;
 use crate::error::UnhandledFault;
 use crate::sync::Process;
 
-/// An executor, as its tasks see it. Clones are cheap and mean the same executor; see O1 for copies.
+/// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1 for copies.
 pub trait Executor: Clone + Send + Sync + 'static {
     /// The process that has its threads; by default it has none.
     fn process(&self) -> Process {
@@ -47,7 +47,7 @@ pub trait Executor: Clone + Send + Sync + 'static {
     fn task_dropped(&self) {}
 
     /// Notes in a simulation whether this thread sees the end of a plain task of the executor, or waits for it.
-    fn looked_at(&self, task: Key, has_ended: bool) {
+    fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let _ = (task, has_ended);
     }
 }
@@ -100,61 +100,5 @@ pub trait ActorExecutor: Executor {
     /// A cell has come to its end; its future is still there.
     fn completed(&self, task: &TaskInfo) {
         let _ = task;
-    }
-}
-
-/// What a trace says of a message.
-#[derive(Clone)]
-pub struct MessageInfo {
-    /// The name of its type.
-    pub(crate) name: &'static str,
-    /// What it is shown as instead.
-    pub(crate) text: Option<Arc<str>>,
-}
-
-impl MessageInfo {
-    pub(crate) fn of<M>() -> Self {
-        MessageInfo {
-            name: type_name::<M>(),
-            text: None,
-        }
-    }
-}
-
-/// What becomes of a message, for an executor that keeps a trace.
-pub enum MessageEvent {
-    /// It was accepted at once.
-    Sent(MessageInfo),
-    /// One that was sent before has come into the mailbox.
-    Arrived,
-    /// Its sender waits for room; by this key it is told from all others that do.
-    AwaitsRoom(MessageInfo, usize),
-    /// There was room for the one with this key.
-    Accepted(usize),
-    /// A place was reserved for the one with this key; it is sent when it is made.
-    HasPlace(usize),
-    /// The one with this key is given up by its sender, or refused.
-    GivenUp(usize),
-    /// The actor has got it from its mailbox.
-    Received,
-    /// The actor has got it from a source of its own.
-    FromSource(&'static str),
-}
-
-/// Where an executor keeps a cell, or the waker of a plain task; small, since each has one.
-pub struct LiveIndex(NonZeroU32);
-
-impl LiveIndex {
-    /// How many there are.
-    pub(crate) const COUNT: usize = u32::MAX as usize;
-
-    pub(crate) fn new(index: usize) -> Self {
-        let number = u32::try_from(index).ok().and_then(|n| n.checked_add(1));
-        let number = number.and_then(NonZeroU32::new);
-        LiveIndex(number.expect("fewer than four thousand million tasks fit into memory"))
-    }
-
-    pub(crate) fn index(&self) -> usize {
-        self.0.get() as usize - 1
     }
 }

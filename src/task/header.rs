@@ -2,12 +2,19 @@
 //!
 //! A cell is one allocation that holds a future and whatever belongs to it. The executor runs it
 //! through this table and keeps a list of live cells; it never learns what the cell is for.
+//!
+//! # Invariants
+//! - HEADER-1: the data of a cell's waker is the pointer to its header, with a reference of the waker's.
+#![expect(unsafe_code, reason = "a waker is a counted pointer; see HEADER-1")]
 
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::executor::{LiveIndex, MessageEvent};
 use super::info::TaskInfo;
+use super::live_index::LiveIndex;
+use super::message_event::MessageEvent;
 use crate::error::Fault;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, Process};
@@ -66,6 +73,55 @@ impl Header {
             std::process::abort();
         }
     }
+
+    /// Returns the cell's waker without a reference of its own.
+    ///
+    /// # Safety
+    /// It is used only while the cell is held, and never dropped.
+    pub(crate) unsafe fn waker(cell: NonNull<Header>) -> ManuallyDrop<Waker> {
+        let raw = RawWaker::new(cell.as_ptr().cast(), &WAKER);
+        // SAFETY: the table keeps the waker contract; by the caller's promise no reference is needed.
+        ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
+    }
+
+    /// Returns whether the waker is one of this cell.
+    #[inline]
+    pub(crate) fn is_woken_by(cell: NonNull<Header>, waker: &Waker) -> bool {
+        std::ptr::eq(waker.data(), cell.as_ptr().cast()) && std::ptr::eq(waker.vtable(), &WAKER)
+    }
+}
+
+/// The table of every cell's waker. A static, since wakers are told by its address: a constant may
+/// have several.
+static WAKER: RawWakerVTable = RawWakerVTable::new(
+    |data| {
+        // SAFETY: (HEADER-1) the reference is the waker's.
+        unsafe { header_of(data).as_ref() }.retain();
+        RawWaker::new(data, &WAKER)
+    },
+    // SAFETY: (HEADER-1) the reference goes with the waker.
+    |data| unsafe {
+        let header = header_of(data);
+        (header.as_ref().vtable.wake)(header);
+        (header.as_ref().vtable.release)(header);
+    },
+    // SAFETY: (HEADER-1) the reference is the waker's.
+    |data| unsafe {
+        let header = header_of(data);
+        (header.as_ref().vtable.wake)(header);
+    },
+    // SAFETY: (HEADER-1) the reference goes with the waker.
+    |data| unsafe {
+        let header = header_of(data);
+        (header.as_ref().vtable.release)(header);
+    },
+);
+
+/// # Safety
+/// (HEADER-1) The data are those of a cell's waker.
+unsafe fn header_of(data: *const ()) -> NonNull<Header> {
+    // SAFETY: by the caller's promise, so it is not null.
+    unsafe { NonNull::new_unchecked(data.cast_mut()) }.cast()
 }
 
 /// What a sender does to an actor, to be done later.

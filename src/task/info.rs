@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::runnable::Key;
+use super::key::TaskKey;
 
 /// What a policy or an observer is told of a task or an actor: a copy, which outlives it.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ impl TaskInfo {
         }
     }
 
-    pub(crate) fn of_task(key: Key) -> Self {
+    pub(crate) fn of_task(key: TaskKey) -> Self {
         TaskInfo {
             id: key.number(),
             name: None,

@@ -3,9 +3,12 @@
 //! It never waits, so it has no waker of its own. Whichever way it ends its caller hears of it, once.
 //!
 //! # Invariants
-//! - B1: a runnable of a job is one reference of its `Arc`, and the only one that runs it (R1 in
+//! - JOB-1: a runnable of a job is one reference of its `Arc`, and the only one that runs it (RUNNABLE-1 in
 //!   runnable.rs).
-#![expect(unsafe_code, reason = "a runnable is an `Arc` in its raw form; see B1")]
+#![expect(
+    unsafe_code,
+    reason = "a runnable is an `Arc` in its raw form; see JOB-1"
+)]
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -17,20 +20,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::executor::Executor;
-use super::runnable::{Key, Runnable, Table};
+use super::key::TaskKey;
+use super::runnable::{RunVTable, Runnable};
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::Lock;
 use crate::sync::mutant;
 
 #[repr(C)]
-struct Shared<H, F, R> {
-    table: &'static Table,
-    slot: Lock<Slot<F, R>>,
+struct JobCell<H, F, R> {
+    vtable: &'static RunVTable,
+    state: Lock<JobState<F, R>>,
     /// The executor, if that wants to know of the end.
     watcher: Option<H>,
 }
 
-enum Slot<F, R> {
+enum JobState<F, R> {
     Waits(F, Waker),
     Runs(Waker),
     Done(Result<R, Panic>),
@@ -40,50 +44,50 @@ enum Slot<F, R> {
     Unwanted,
 }
 
-impl<H: Executor, F: FnOnce() -> R, R> Shared<H, F, R> {
-    const TABLE: &'static Table = &Table {
+impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
+    const VTABLE: &'static RunVTable = &RunVTable {
         run: Self::run,
         discard: Self::discard,
     };
 
     /// # Safety
-    /// As for [`Table::run`].
+    /// As for [`RunVTable::run`].
     unsafe fn run(job: NonNull<()>) {
-        // SAFETY: (B1) it is what `into_raw` gave.
+        // SAFETY: (JOB-1) it is what `into_raw` gave.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         let job = this
-            .slot
-            .with(|slot| match std::mem::replace(slot, Slot::Unwanted) {
-                Slot::Waits(job, waker) => {
-                    *slot = Slot::Runs(waker);
+            .state
+            .with(|state| match std::mem::replace(state, JobState::Unwanted) {
+                JobState::Waits(job, waker) => {
+                    *state = JobState::Runs(waker);
                     Some(job)
                 }
                 _ => None,
             });
-        let end = job.map(|job| Slot::Done(attempt(job)));
-        this.end(end.unwrap_or(Slot::Unwanted));
+        let end = job.map(|job| JobState::Done(attempt(job)));
+        this.end(end.unwrap_or(JobState::Unwanted));
     }
 
     /// # Safety
-    /// As for [`Table::discard`].
+    /// As for [`RunVTable::discard`].
     unsafe fn discard(job: NonNull<()>) {
-        // SAFETY: (B1) as in `run`.
+        // SAFETY: (JOB-1) it is what `into_raw` gave.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
-        this.end(Slot::Lost);
+        this.end(JobState::Lost);
     }
 
     /// Tells the executor, then leaves what it came to for the caller, if that still wants it.
-    fn end(&self, end: Slot<F, R>) {
+    fn end(&self, end: JobState<F, R>) {
         if let Some(watcher) = &self.watcher {
             watcher.task_completed();
         }
-        let previous = self.slot.with(|slot| match slot {
-            Slot::Unwanted => end,
-            _ => std::mem::replace(slot, end),
+        let previous = self.state.with(|state| match state {
+            JobState::Unwanted => end,
+            _ => std::mem::replace(state, end),
         });
         match previous {
-            Slot::Runs(waker) if !mutant("caller_is_not_woken") => contain(|| waker.wake()),
-            Slot::Waits(job, waker) => {
+            JobState::Runs(waker) if !mutant("caller_is_not_woken") => contain(|| waker.wake()),
+            JobState::Waits(job, waker) => {
                 contain(|| drop(job));
                 contain(|| waker.wake());
             }
@@ -92,11 +96,11 @@ impl<H: Executor, F: FnOnce() -> R, R> Shared<H, F, R> {
     }
 }
 
-impl<F, R> Slot<F, R> {
+impl<F, R> JobState<F, R> {
     /// Drops what nobody wants; several drops that panic do so one after the other.
     fn give_up(self) {
         match self {
-            Slot::Waits(job, waker) => {
+            JobState::Waits(job, waker) => {
                 contain(|| drop(job));
                 contain(|| drop(waker));
             }
@@ -105,21 +109,21 @@ impl<F, R> Slot<F, R> {
     }
 }
 
-impl<H, F, R> Shared<H, F, R> {
+impl<H, F, R> JobCell<H, F, R> {
     /// What it came to; if it has not ended, `waits` gets the waker that is left.
-    fn take(&self, waits: impl FnOnce(&mut Waker)) -> Option<Slot<F, R>> {
-        self.slot.with(|slot| match slot {
-            Slot::Waits(_, waker) | Slot::Runs(waker) => {
+    fn take(&self, waits: impl FnOnce(&mut Waker)) -> Option<JobState<F, R>> {
+        self.state.with(|state| match state {
+            JobState::Waits(_, waker) | JobState::Runs(waker) => {
                 waits(waker);
                 None
             }
-            _ => Some(std::mem::replace(slot, Slot::Unwanted)),
+            _ => Some(std::mem::replace(state, JobState::Unwanted)),
         })
     }
 }
 
 /// A job on its way, as its caller sees it; dropped before it has begun, it does not begin.
-pub(crate) struct Job<H, F, R>(Arc<Shared<H, F, R>>);
+pub(crate) struct Job<H, F, R>(Arc<JobCell<H, F, R>>);
 
 /// What became of a job.
 pub(crate) enum JobEnd<R> {
@@ -139,16 +143,16 @@ where
     ///
     /// `is_watching`: the executor wants to know of the end.
     pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: Waker) -> Self {
-        let shared = Arc::new(Shared {
-            table: Shared::<H, F, R>::TABLE,
-            slot: Lock::new(Slot::Waits(job, waker)),
+        let cell = Arc::new(JobCell {
+            vtable: JobCell::<H, F, R>::VTABLE,
+            state: Lock::new(JobState::Waits(job, waker)),
             watcher: is_watching.then(|| executor.clone()),
         });
-        let raw = Arc::into_raw(shared.clone()).cast_mut().cast();
-        // SAFETY: (B1) the reference is given to the runnable, which is the only one.
-        let runnable = unsafe { Runnable::from_table(NonNull::new_unchecked(raw)) };
+        let raw = Arc::into_raw(cell.clone()).cast_mut().cast();
+        // SAFETY: (JOB-1) the reference is given to the runnable, which is the only one.
+        let runnable = unsafe { Runnable::from_vtable(NonNull::new_unchecked(raw)) };
         executor.schedule(runnable, false);
-        Job(shared)
+        Job(cell)
     }
 }
 
@@ -162,12 +166,12 @@ impl<H: Executor, F, R> Future for Job<H, F, R> {
             self.0.take(|left| std::mem::swap(left, &mut waker))
         });
         if let (Some(_), Some(watcher)) = (&end, &self.0.watcher) {
-            watcher.looked_at(Key::at(Arc::as_ptr(&self.0).cast()), true);
+            watcher.looked_at(TaskKey::at(Arc::as_ptr(&self.0).cast()), true);
         }
         match end {
             None => Poll::Pending,
-            Some(Slot::Done(Ok(value))) => Poll::Ready(JobEnd::Done(value)),
-            Some(Slot::Done(Err(panic))) => Poll::Ready(JobEnd::Panicked(panic)),
+            Some(JobState::Done(Ok(value))) => Poll::Ready(JobEnd::Done(value)),
+            Some(JobState::Done(Err(panic))) => Poll::Ready(JobEnd::Panicked(panic)),
             Some(_) => Poll::Ready(JobEnd::Lost),
         }
     }
@@ -177,8 +181,8 @@ impl<H, F, R> Drop for Job<H, F, R> {
     fn drop(&mut self) {
         let unneeded = self
             .0
-            .slot
-            .with(|slot| std::mem::replace(slot, Slot::Unwanted));
+            .state
+            .with(|state| std::mem::replace(state, JobState::Unwanted));
         unneeded.give_up();
     }
 }

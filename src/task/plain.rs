@@ -1,6 +1,6 @@
 //! A plain task: any future on an executor, with a handle that smol's users know.
 //!
-//! A task that nobody can wake lives until its executor is shut down; a panic in the drop of a future or of a
+//! A task whose wakers are all gone lives until its executor is shut down; a panic in the drop of a future or of a
 //! value goes no further.
 
 #![expect(unsafe_code, reason = "futures that need not be `Send`")]
@@ -11,8 +11,9 @@ use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use super::cell;
 use super::executor::Executor;
-use super::frame::{self, Handle};
+use super::handle::TaskHandle;
 use super::outcome::Outcome;
 
 /// A spawned future: await it for its value, drop it to cancel, or let it go with `detach`.
@@ -28,7 +29,7 @@ use super::outcome::Outcome;
 /// });
 /// ```
 #[must_use = "a task that is dropped is cancelled; use `detach` to let it go on"]
-pub struct Task<T>(Handle<T>);
+pub struct Task<T>(TaskHandle<T>);
 
 impl<T> Task<T> {
     /// Lets the task go on by itself; its value is dropped.
@@ -86,7 +87,7 @@ impl<T> fmt::Debug for Task<T> {
 
 /// A [`Task`] that gives `None` if it was cancelled.
 #[must_use = "a task that is dropped is cancelled; use `detach` to let it go on"]
-pub struct FallibleTask<T>(Handle<T>);
+pub struct FallibleTask<T>(TaskHandle<T>);
 
 impl<T> FallibleTask<T> {
     /// As [`Task::detach`].
@@ -155,10 +156,10 @@ where
     Fut::Output: Send + 'static,
 {
     // SAFETY: by the caller's promise.
-    Task(unsafe { frame::new(executor, future) })
+    Task(unsafe { cell::new(executor, future) })
 }
 
 /// A task that was cancelled before it began.
 pub(crate) fn cancelled<T>() -> Task<T> {
-    Task(Handle::CANCELLED)
+    Task(TaskHandle::CANCELLED)
 }

@@ -4,7 +4,7 @@
 //! those that handle a whole batch is; and each turn of an actor that was found slow is, as it is long anyway.
 //!
 //! # Invariants
-//! - Q1: a quota is one byte, so that it fits beside the tag of a stage.
+//! - QUOTA-1: a quota is one byte, so that it fits beside the tag of a lifecycle.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;

@@ -6,11 +6,11 @@
 //! user code drives another executor inside one.
 //!
 //! # Invariants
-//! - U1: what is run does not end before its run has.
-//! - U2: a run is the innermost of its thread from when it begins to when it ends, but for those inside, so the
+//! - RUN-1: what is run does not end before its run has.
+//! - RUN-2: a run is the innermost of its thread from when it begins to when it ends, but for those inside, so the
 //!   innermost one is on the stack.
-//! - U3: a cell's run has the cell's reader; a task's has none, and is of nothing that a context belongs to.
-#![expect(unsafe_code, reason = "a pointer to what is run; see U1")]
+//! - RUN-3: a cell's run has the cell's reader; a task's has none, and is of nothing that a context belongs to.
+#![expect(unsafe_code, reason = "a pointer to what is run; see RUN-1")]
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -35,13 +35,13 @@ pub(crate) const RECEIVING: u8 = 2;
 pub(crate) const SPENT: u8 = 4;
 
 /// A run under way, on the stack of its thread.
-pub(crate) struct Run {
+pub(crate) struct CurrentRun {
     /// As a runnable has it.
     of: NonNull<()>,
-    /// What its context reads from (U3).
+    /// What its context reads from (RUN-3).
     reader: NonNull<()>,
-    /// How many [`dooms`] there were when it began, or `u64::MAX`.
-    dooms: u64,
+    /// How many [`terminations`] there were when it began, or `u64::MAX`.
+    terminations: u64,
     /// How many messages it may handle.
     batch: u32,
     /// How many more it may handle then, if nothing else waits.
@@ -54,42 +54,47 @@ pub(crate) struct Run {
 
 crate::sync::thread_local! {
     /// The innermost one.
-    static RUN: Cell<Option<NonNull<Run>>> = const { Cell::new(None) };
+    static RUN: Cell<Option<NonNull<CurrentRun>>> = const { Cell::new(None) };
 }
 crate::sync::thread_local! {
     /// What is left to a thread that has no run.
     static LEFT: Cell<u32> = const { Cell::new(BATCH) };
 }
 
-impl Run {
+impl CurrentRun {
     /// Of a task, as a runnable has it.
     #[inline]
     pub(crate) fn of_task(of: NonNull<()>) -> Self {
-        Run::new(of, NonNull::dangling(), (BATCH, 0), 0)
+        CurrentRun::new(of, NonNull::dangling(), (BATCH, 0), 0)
     }
 
     /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle and
-    /// how many more if nothing else waits then, and how many [`dooms`] there were when it was known not to be
-    /// doomed. `None`: each message is looked at.
+    /// how many more if nothing else waits then, and how many [`terminations`] there were when it was known not to be
+    /// terminated. `None`: each message is looked at.
     ///
     /// # Safety
-    /// (U3) `reader` is that of the cell.
+    /// (RUN-3) `reader` is that of the cell.
     #[inline]
     pub(crate) unsafe fn of_actor(
         of: NonNull<()>,
         reader: NonNull<()>,
         batches: (u32, u32),
-        dooms: Option<u64>,
+        terminations: Option<u64>,
     ) -> Self {
-        Run::new(of, reader, batches, dooms.unwrap_or(u64::MAX))
+        CurrentRun::new(of, reader, batches, terminations.unwrap_or(u64::MAX))
     }
 
     #[inline]
-    fn new(of: NonNull<()>, reader: NonNull<()>, (batch, more): (u32, u32), dooms: u64) -> Self {
-        Run {
+    fn new(
+        of: NonNull<()>,
+        reader: NonNull<()>,
+        (batch, more): (u32, u32),
+        terminations: u64,
+    ) -> Self {
+        CurrentRun {
             of,
             reader,
-            dooms,
+            terminations,
             batch,
             more: Cell::new(more),
             left: Cell::new(batch),
@@ -100,11 +105,11 @@ impl Run {
     /// Runs this; gives what was noted, too.
     ///
     /// # Safety
-    /// (U1) What is run does not end before `f` has returned.
+    /// (RUN-1) What is run does not end before `f` has returned.
     #[inline(always)]
     pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
         /// Makes the outer run the innermost again, also if `f` panics.
-        struct Outer(Option<NonNull<Run>>);
+        struct Outer(Option<NonNull<CurrentRun>>);
         impl Drop for Outer {
             #[inline]
             fn drop(&mut self) {
@@ -129,7 +134,7 @@ impl Run {
 
     #[inline]
     fn is_undisturbed(&self) -> bool {
-        self.dooms == dooms()
+        self.terminations == terminations()
     }
 
     /// Whether another message may be handled, as far as it is known without a look at the actor.
@@ -148,24 +153,24 @@ impl Run {
 crate::sync::own_static! {
     /// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
     /// look at the word of its actor, which senders write.
-    static DOOMS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
+    static TERMINATIONS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
 }
 
 #[inline]
-pub(crate) fn dooms() -> u64 {
-    // Acquire pairs with the Release in `tell_of_doom`: what is doomed by then is seen to be.
-    DOOMS.0.load(Ordering::Acquire)
+pub(crate) fn terminations() -> u64 {
+    // Acquire pairs with the Release in `count_termination`: what is terminated by then is seen to be.
+    TERMINATIONS.0.load(Ordering::Acquire)
 }
 
-/// Called when an actor was doomed.
-pub(crate) fn tell_of_doom() {
-    let order = if mutant("doom_told_relaxed") {
+/// Called when an actor was terminated.
+pub(crate) fn count_termination() {
+    let order = if mutant("termination_counted_relaxed") {
         Ordering::Relaxed
     } else {
         Ordering::Release
     };
-    // Release pairs with the Acquire in `dooms`.
-    DOOMS.0.fetch_add(1, order);
+    // Release pairs with the Acquire in `terminations`.
+    TERMINATIONS.0.fetch_add(1, order);
 }
 
 /// Has the run note this, if it is of `of` and under way on this thread; says whether it is.
@@ -183,13 +188,13 @@ pub(crate) fn unnote(of: NonNull<()>, note: u8) {
 /// What the context of the actor `of` reads from, if this thread runs that.
 #[inline]
 pub(crate) fn reader_of(of: NonNull<()>) -> Option<NonNull<()>> {
-    with_own(of, Run::reader)
+    with_own(of, CurrentRun::reader)
 }
 
-/// Whether this thread runs `of`, and no actor at all was doomed meanwhile.
+/// Whether this thread runs `of`, and no actor at all was terminated meanwhile.
 #[inline]
 pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
-    with_own(of, Run::is_undisturbed) == Some(true)
+    with_own(of, CurrentRun::is_undisturbed) == Some(true)
 }
 
 /// Whether all that this thread may handle at a time is handled; then it may handle as many again. `is_alone` says
@@ -241,21 +246,21 @@ fn with_left<R>(f: impl FnOnce(&Cell<u32>, u32) -> R) -> Option<R> {
 
 /// With the run of `of`, if it is this thread's innermost.
 #[inline(always)]
-pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&Run) -> R) -> Option<R> {
+pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&CurrentRun) -> R) -> Option<R> {
     innermost().filter(|run| run.of == of).map(f)
 }
 
 /// It is used no longer than the call that asked for it takes, which the run does not end in.
 #[inline(always)]
-fn innermost<'a>() -> Option<&'a Run> {
+fn innermost<'a>() -> Option<&'a CurrentRun> {
     let run = RUN.try_with(Cell::get).ok().flatten();
-    // SAFETY: (U2) it is under way, below on this stack.
+    // SAFETY: (RUN-2) it is under way, below on this stack.
     run.map(|run| unsafe { run.as_ref() })
 }
 
 /// Which actor this thread runs.
 pub(crate) fn actor() -> Option<TaskInfo> {
     let cell = cell_of(innermost()?.of)?;
-    // SAFETY: (U1) this is its run.
+    // SAFETY: (RUN-1) this is its run.
     Some(unsafe { (cell.as_ref().vtable.info)(cell) })
 }

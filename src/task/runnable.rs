@@ -1,33 +1,30 @@
 //! One pointer to something that can be run once: all that an executor ever handles.
 //!
 //! There are two kinds: a *cell*, anything that has a [`Header`], such as an actor; and whatever begins with a
-//! [`Table`], a plain task or a job. The pointer's lowest bit tells them apart.
+//! pointer to a [`RunVTable`], a plain task or a job. The pointer's lowest bit tells them apart.
 //!
 //! # Invariants
-//! - R1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
-//! - R2: a header, and what begins with a table, is aligned as a pointer is, so bit 0 is free.
-//! - R3: what it points to stays allocated while a runnable of it exists.
+//! - RUNNABLE-1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
+//! - RUNNABLE-2: a header, and what begins with a table, is aligned as a pointer is, so bit 0 is free.
+//! - RUNNABLE-3: what it points to stays allocated while a runnable of it exists.
 #![expect(
     unsafe_code,
-    reason = "the kind is packed into the pointer; see R1 to R3"
+    reason = "the kind is packed into the pointer; see RUNNABLE-1 to RUNNABLE-3"
 )]
 
-use std::cell::Cell;
 use std::ptr::NonNull;
-use std::task::Waker;
 
 use super::header::Header;
 use super::info::TaskInfo;
+use super::key::{CELL, TaskKey, dropping};
 use crate::sync::LEFT_BEHIND;
-
-const CELL: usize = 1;
 
 /// What can be done to a task or a job that is ready; behind the pointer that either begins with.
 ///
 /// # Safety
 /// The pointer is a runnable's, which is given up.
 #[repr(C)]
-pub(super) struct Table {
+pub(super) struct RunVTable {
     /// Runs it once.
     pub(super) run: unsafe fn(NonNull<()>),
     /// Cancels it.
@@ -40,20 +37,20 @@ pub(super) struct Table {
 /// thread, and even if its runtime is over.
 pub struct Runnable(NonNull<()>);
 
-// SAFETY: (R1) the one owner of the right to run. A task or cell whose future is `!Send` is given
+// SAFETY: (RUNNABLE-1) the one owner of the right to run. A task or cell whose future is `!Send` is given
 // only to executors that keep it on its thread; a job is `Send`.
 unsafe impl Send for Runnable {}
 
 impl Runnable {
     /// # Safety
-    /// The caller owns the one right to run the cell (R1) and the cell lives until then (R3).
+    /// The caller owns the one right to run the cell (RUNNABLE-1) and the cell lives until then (RUNNABLE-3).
     pub(crate) unsafe fn from_cell(cell: NonNull<Header>) -> Self {
         Runnable(as_run(cell))
     }
 
     /// # Safety
-    /// The caller owns the one right to run it (R1), and it lives until then (R3).
-    pub(super) unsafe fn from_table(task: NonNull<&'static Table>) -> Self {
+    /// The caller owns the one right to run it (RUNNABLE-1), and it lives until then (RUNNABLE-3).
+    pub(super) unsafe fn from_vtable(task: NonNull<&'static RunVTable>) -> Self {
         Runnable(task.cast())
     }
 
@@ -61,10 +58,10 @@ impl Runnable {
     pub(crate) fn run(self) {
         let raw = self.into_raw();
         match cell_of(raw) {
-            // SAFETY: (R1) `self` is consumed; (R3) the cell is alive.
+            // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
-            // SAFETY: as above.
-            None => unsafe { (table_of(raw).run)(raw) },
+            // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the cell is alive.
+            None => unsafe { (vtable_of(raw).run)(raw) },
         }
     }
 
@@ -72,14 +69,14 @@ impl Runnable {
     pub fn info(&self) -> TaskInfo {
         match cell_of(self.0) {
             None => TaskInfo::of_task(self.key()),
-            // SAFETY: (R3) the cell is alive.
+            // SAFETY: (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.info)(cell) },
         }
     }
 
     /// The priority that an actor was given; 0, the lowest, by default and for a plain task.
     pub fn priority(&self) -> u8 {
-        // SAFETY: (R3) the cell is alive.
+        // SAFETY: (RUNNABLE-3) the cell is alive.
         cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority())
     }
 
@@ -94,8 +91,8 @@ impl Runnable {
         assert!(std::thread::panicking(), "{LEFT_BEHIND}");
     }
 
-    pub(crate) fn key(&self) -> Key {
-        Key(self.0.addr().get())
+    pub(crate) fn key(&self) -> TaskKey {
+        TaskKey::at(self.0.as_ptr())
     }
 
     pub(crate) fn into_raw(self) -> NonNull<()> {
@@ -119,53 +116,15 @@ pub(super) fn cell_of(raw: NonNull<()>) -> Option<NonNull<Header>> {
     if raw.addr().get() & CELL == 0 {
         return None;
     }
-    // (R2) The bit was added to it.
+    // (RUNNABLE-2) The bit was added to it.
     NonNull::new(raw.as_ptr().map_addr(|addr| addr & !CELL).cast())
 }
 
 /// # Safety
 /// It is alive and no cell.
-unsafe fn table_of(raw: NonNull<()>) -> &'static Table {
-    // SAFETY: (R2) by the caller's promise it begins with its table.
-    unsafe { raw.cast::<&'static Table>().read() }
-}
-
-/// What identifies a task or cell while it lives.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key(usize);
-
-impl Key {
-    pub(crate) fn of_cell(cell: NonNull<Header>) -> Self {
-        Key(cell.addr().get() | CELL)
-    }
-
-    /// Of the task that this waker, its own, would wake.
-    pub(crate) fn of_task(waker: &Waker) -> Self {
-        Key(waker.data().addr())
-    }
-
-    /// Of the task or job that begins there.
-    pub(super) fn at(start: *const ()) -> Self {
-        Key(start.addr())
-    }
-
-    /// It tells what it names from all of its kind that live at the same time.
-    pub(crate) fn number(self) -> u64 {
-        self.0 as u64
-    }
-
-    /// Of the plain task that is dropped on this thread instead of being run, if any.
-    pub(crate) fn dropped() -> Option<Key> {
-        DROPPED.try_with(Cell::get).ok().flatten()
-    }
-
-    pub(crate) fn is_cell(self) -> bool {
-        self.0 & CELL != 0
-    }
-}
-
-crate::sync::thread_local! {
-    static DROPPED: Cell<Option<Key>> = const { Cell::new(None) };
+unsafe fn vtable_of(raw: NonNull<()>) -> &'static RunVTable {
+    // SAFETY: (RUNNABLE-2) by the caller's promise it begins with its table.
+    unsafe { raw.cast::<&'static RunVTable>().read() }
 }
 
 impl std::fmt::Debug for Runnable {
@@ -177,12 +136,12 @@ impl std::fmt::Debug for Runnable {
 impl Drop for Runnable {
     fn drop(&mut self) {
         if let Some(cell) = cell_of(self.0) {
-            // SAFETY: (R1) dropped once; (R3) the cell is alive.
+            // SAFETY: (RUNNABLE-1) dropped once; (RUNNABLE-3) the cell is alive.
             return unsafe { (cell.as_ref().vtable.discard)(cell) };
         }
-        let outer = DROPPED.try_with(|dropped| dropped.replace(Some(self.key())));
         // SAFETY: as for a cell.
-        unsafe { (table_of(self.0).discard)(self.0) };
-        let _ = DROPPED.try_with(|dropped| dropped.set(outer.ok().flatten()));
+        dropping(self.key(), || unsafe {
+            (vtable_of(self.0).discard)(self.0)
+        });
     }
 }

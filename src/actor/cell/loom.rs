@@ -1,5 +1,5 @@
 //! Model 48: the last reference to a cell is given up on another thread than the one that has run it.
-#![expect(unsafe_code, reason = "references are given up by hand; see A2")]
+#![expect(unsafe_code, reason = "references are given up by hand; see CELL-2")]
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::task::Waker;
 use ::loom::thread::spawn;
 
 use super::super::address::Address;
-use super::super::core::Options;
-use super::super::held::Held;
+use super::super::core::ActorOptions;
+use super::super::core::Held;
 use super::new;
 use crate::error::UnhandledFault;
 use crate::sync::{Mutex, UnsafeCell};
@@ -29,7 +29,7 @@ impl Nest {
     }
 }
 
-// SAFETY: (A2, A3) it is written to by the end of its cell, and by the one that frees the cell.
+// SAFETY: (CELL-2, CELL-3) it is written to by the end of its cell, and by the one that frees the cell.
 unsafe impl Sync for Nest {}
 
 impl Clone for Nest {
@@ -56,7 +56,7 @@ impl Executor for Nest {
         None
     }
 
-    fn untrack(&self, _ticket: LiveIndex) {}
+    fn untrack(&self, _live_index: LiveIndex) {}
 
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
@@ -89,7 +89,7 @@ fn model_48_who_frees_a_cell_sees_its_end() {
             desk: desk.clone(),
             written: UnsafeCell::new(()),
         };
-        let options = Options {
+        let options = ActorOptions {
             name: None,
             capacity: None,
             priority: 0,
@@ -98,7 +98,7 @@ fn model_48_who_frees_a_cell_sees_its_end() {
         let Ok(core) = new(nest, ((), begin as _), options) else {
             unreachable!("nobody closes this executor")
         };
-        // SAFETY: (A1, A2) a new cell comes with one address, and with the reference of a handle.
+        // SAFETY: (CELL-1, CELL-2) a new cell comes with one address, and with the reference of a handle.
         let (address, handle) = unsafe { (Address::from_core(core), Held::from_raw(core)) };
         let runnable = desk.lock().take().expect("a new cell is scheduled");
         let runs = spawn(move || runnable.run());

@@ -6,9 +6,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
-use super::{Answer, Reply, Slot};
+use super::{Answer, AskState, Reply};
 use crate::error::AskError;
-use crate::lock::Half;
+use crate::lock::OneshotEnd;
 use crate::park::Parker;
 use crate::runtime::deadlock::{self, Asks};
 use crate::sync::Process;
@@ -24,11 +24,11 @@ impl Wake for Asker {
 }
 
 fn question() -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
-    with_slot(Slot::Open(None))
+    with_slot(AskState::Open(None))
 }
 
-fn with_slot(slot: Slot<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
-    let (theirs, ours) = Half::pair(slot);
+fn with_slot(slot: AskState<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize>>) {
+    let (theirs, ours) = OneshotEnd::pair(slot);
     (Reply::new(theirs), Answer::new(ours, Process::current()))
 }
 
@@ -42,7 +42,7 @@ fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
         question: None,
     };
     let listing = listed.list(edge, false);
-    let (reply, answer) = with_slot(Slot::Listed(listing));
+    let (reply, answer) = with_slot(AskState::Listed(listing));
     (listed, reply, answer)
 }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, Received, Ticket, Wake, wake_foreign};
+use super::super::{Batch, Flags, Mailbox, PlaceInLine, Received, Wake, wake_foreign};
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
@@ -34,27 +34,27 @@ pub(super) fn pass_on(wake: Wake) {
     }
 }
 
-/// Polls once; gives the ticket of a sender that waits.
+/// Polls once; gives the place of a sender that waits.
 pub(super) fn begin(
     mailbox: &Mailbox<Letter>,
     letter: Letter,
     waker: &Waker,
-) -> Option<Ticket<Letter>> {
-    let (mut letter, mut ticket) = (Some(letter), None);
-    match mailbox.poll_send(&mut letter, &mut ticket, &mut Context::from_waker(waker)) {
+) -> Option<PlaceInLine<Letter>> {
+    let (mut letter, mut place) = (Some(letter), None);
+    match mailbox.poll_send(&mut letter, &mut place, &mut Context::from_waker(waker)) {
         Poll::Ready(Ok(wake)) => pass_on(wake),
         Poll::Ready(Err(_)) => panic!("it is open"),
         Poll::Pending => {}
     }
-    ticket
+    place
 }
 
 /// Waits until the letter is accepted; false if it is given back.
 fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
     let (bell, waker) = Bell::new();
-    let (mut letter, mut ticket) = (Some(letter), None);
+    let (mut letter, mut place) = (Some(letter), None);
     loop {
-        match mailbox.poll_send(&mut letter, &mut ticket, &mut Context::from_waker(&waker)) {
+        match mailbox.poll_send(&mut letter, &mut place, &mut Context::from_waker(&waker)) {
             Poll::Ready(Ok(wake)) => {
                 pass_on(wake);
                 return true;
@@ -83,18 +83,21 @@ pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
 
 /// What holds whenever the lock is free.
 fn audit(mailbox: &Mailbox<Letter>) {
-    mailbox.lock(|flags, shared| {
-        let filled = !shared.queue.is_empty();
-        assert_eq!(flags.has(Flags::FILLED), filled, "M2");
-        let bound = shared.bound().expect("it is bounded");
+    mailbox.lock(|flags, contents| {
+        let filled = !contents.queue.is_empty();
+        assert_eq!(flags.has(Flags::FILLED), filled, "MAILBOX-2");
+        let bound = contents.bound().expect("it is bounded");
         assert_eq!(bound.len > 0, filled, "the count is the queue's");
-        assert!(bound.len <= bound.capacity, "M3");
-        assert!(bound.line.is_empty() || flags.has(Flags::WAITED_FOR), "M2");
+        assert!(bound.len <= bound.capacity, "MAILBOX-3");
+        assert!(
+            bound.line.is_empty() || flags.has(Flags::WAITED_FOR),
+            "MAILBOX-2"
+        );
     });
 }
 
 /// A mailbox of one place, in which letter 0 is, and the waiting senders of the next letters.
-fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<Ticket<Letter>>) {
+fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine<Letter>>) {
     let (mailbox, post) = (
         Rc::new(Mailbox::new(Some(1), None)),
         Rc::new(Post::default()),
@@ -102,16 +105,16 @@ fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<Ticket<Lett
     let first = begin(&mailbox, post.letter(0, 0), Waker::noop());
     assert!(first.is_none(), "there is room");
     let wait = |(at, waker): (usize, &&Waker)| begin(&mailbox, post.letter(at + 1, 0), waker);
-    let waits = |ticket: Option<_>| ticket.expect("there is no room");
-    let tickets = waiting.iter().enumerate().map(wait).map(waits).collect();
-    (mailbox, post, tickets)
+    let waits = |place: Option<_>| place.expect("there is no room");
+    let places = waiting.iter().enumerate().map(wait).map(waits).collect();
+    (mailbox, post, places)
 }
 
 /// Whether the letter of a sender that was woken, and so waits no more, was accepted.
-pub(super) fn hears(mailbox: &Mailbox<Letter>, ticket: Ticket<Letter>, bell: &Bell) -> bool {
+pub(super) fn hears(mailbox: &Mailbox<Letter>, place: PlaceInLine<Letter>, bell: &Bell) -> bool {
     bell.0.park(None);
     let mut context = Context::from_waker(Waker::noop());
-    match mailbox.poll_send(&mut None, &mut Some(ticket), &mut context) {
+    match mailbox.poll_send(&mut None, &mut Some(place), &mut context) {
         Poll::Ready(sent) => sent.is_ok(),
         Poll::Pending => panic!("woken for nothing"),
     }
@@ -141,8 +144,8 @@ fn model_08_a_sender_that_waits_gets_the_place_that_is_freed() {
 fn model_08_a_sender_that_gives_up_passes_its_place_on() {
     ::loom::model(|| {
         let (bell, waker) = Bell::new();
-        let (mailbox, post, tickets) = filled(&[Waker::noop(), &waker]);
-        let [first, second] = tickets
+        let (mailbox, post, places) = filled(&[Waker::noop(), &waker]);
+        let [first, second] = places
             .try_into()
             .unwrap_or_else(|_| unreachable!("two wait"));
         let impatient = spawn({
@@ -181,8 +184,8 @@ fn model_08_a_sender_that_forgets_holds_up_nobody() {
         patient.join().unwrap();
         assert_in_order(&read, &[1, 1, 1]);
         assert_eq!(post.under_way(), 0, "each is dropped by its reader");
-        for ticket in forgotten {
-            assert!(mailbox.give_up(ticket).is_none(), "the mailbox took it");
+        for place in forgotten {
+            assert!(mailbox.give_up(place).is_none(), "the mailbox took it");
         }
     });
 }
@@ -192,7 +195,7 @@ fn model_08_a_sender_that_forgets_holds_up_nobody() {
 fn model_08_a_close_is_heard_by_a_sender_that_waits() {
     ::loom::model(|| {
         let (bell, waker) = Bell::new();
-        let (mailbox, post, tickets) = filled(&[&waker]);
+        let (mailbox, post, places) = filled(&[&waker]);
         let closer = spawn({
             let mailbox = mailbox.clone();
             move || pass_on(mailbox.close())
@@ -200,9 +203,9 @@ fn model_08_a_close_is_heard_by_a_sender_that_waits() {
         let mut batch = Batch::EMPTY;
         let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
         read.extend(take(&mailbox, &mut batch));
-        let accepted = tickets
+        let accepted = places
             .into_iter()
-            .all(|ticket| hears(&mailbox, ticket, &bell));
+            .all(|place| hears(&mailbox, place, &bell));
         closer.join().unwrap();
         read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
         audit(&mailbox);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ::loom::thread::spawn;
 
-use super::super::{Batch, Flags, Mailbox, Rest, Wake};
+use super::super::{Batch, Flags, Mailbox, RunOutcome, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,10 +34,10 @@ impl Actor {
     /// Its runnable is run, if there is one; gives what it found.
     fn run(&self) -> Option<Vec<(usize, usize)>> {
         self.scheduled.swap(false, Ordering::AcqRel).then(|| {
-            assert!(self.mailbox.begin().is_none(), "nobody kills it");
+            assert!(self.mailbox.state.begin().is_none(), "nobody kills it");
             let mut batch = Batch::EMPTY;
             let found = std::iter::from_fn(|| take(&self.mailbox, &mut batch)).collect();
-            if let Rest::Again = self.mailbox.rest(true, false) {
+            if let RunOutcome::Again = self.mailbox.state.rest(true, false) {
                 self.schedule();
             }
             found
@@ -89,7 +89,7 @@ fn misses_nothing(new: bool) {
             read.extend(found);
         }
         assert_in_order(&read, &[1, 1]);
-        let flags = actor.mailbox.peek();
+        let flags = actor.mailbox.state.peek();
         let awake = Flags::ACTIVE.or(Flags::NOTIFIED).or(Flags::FILLED);
         assert!(
             flags.has(Flags::RECEIVING) && !flags.has(awake),

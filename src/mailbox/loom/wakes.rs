@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread::{spawn, yield_now};
 
-use super::super::{Mailbox, Rest, Wake};
+use super::super::{Mailbox, RunOutcome, Wake};
 
 /// An actor that looks at what its wakers wrote, each time it is run.
 struct Looker {
@@ -30,7 +30,7 @@ impl Looker {
     }
 
     fn wake(&self) {
-        if let Wake::Actor = self.mailbox.wake() {
+        if let Wake::Actor = self.mailbox.state.wake() {
             assert!(!self.scheduled.replace(true), "scheduled twice");
         }
     }
@@ -39,11 +39,11 @@ impl Looker {
     fn run(&self, woken: bool) -> bool {
         let scheduled = self.scheduled.replace(false);
         if scheduled {
-            assert!(self.mailbox.begin().is_none(), "nobody kills it");
+            assert!(self.mailbox.state.begin().is_none(), "nobody kills it");
             // Relaxed: only the wake-ups order it.
             let seen = [0, 1].map(|at| self.written[at].load(Ordering::Relaxed));
             self.seen.set(seen);
-            if let Rest::Again = self.mailbox.rest(false, woken) {
+            if let RunOutcome::Again = self.mailbox.state.rest(false, woken) {
                 assert!(!self.scheduled.replace(true), "scheduled twice");
             }
         }
@@ -107,7 +107,7 @@ fn model_15_a_wake_that_comes_too_late_schedules_nothing() {
         yield_now();
         let ended = looker.scheduled.replace(false);
         if ended {
-            assert!(looker.mailbox.begin().is_none(), "nobody kills it");
+            assert!(looker.mailbox.state.begin().is_none(), "nobody kills it");
             looker.mailbox.end();
         }
         waker.join().unwrap();

@@ -9,7 +9,7 @@ use crate::runtime::context;
 use crate::runtime::handle::Runtime;
 use crate::runtime::inner::Inner;
 use crate::runtime::shutdown_report::ShutdownReport;
-use crate::task::Key;
+use crate::task::TaskKey;
 use crate::waiters::Ticket;
 
 impl Runtime {
@@ -44,7 +44,7 @@ pub(super) struct Closed {
     pub(super) runtime: Arc<Inner>,
     pub(super) begun: bool,
     /// The task that polled this last, if it is one of the runtime's.
-    pub(super) exempt: Option<Key>,
+    pub(super) exempt: Option<TaskKey>,
     pub(super) ticket: Ticket,
 }
 

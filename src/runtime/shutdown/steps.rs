@@ -12,7 +12,7 @@ use crate::runtime::host::{HostContext, HostThread};
 use crate::runtime::inner::Inner;
 use crate::runtime::shutdown_state::Progress;
 use crate::sync::{mutant, yield_now};
-use crate::task::Key;
+use crate::task::TaskKey;
 use crate::waiters::Ticket;
 
 /// How long a thread may take to come back from the turn that it is in, beyond the grace: to run what
@@ -222,11 +222,11 @@ impl Inner {
     }
 
     /// The tasks that await the shutdown.
-    pub(crate) fn exempted(&self) -> Vec<Key> {
+    pub(crate) fn exempted(&self) -> Vec<TaskKey> {
         self.shutdown.exempted()
     }
 
-    pub(crate) fn had_its_turn(&self, key: Key) {
+    pub(crate) fn had_its_turn(&self, key: TaskKey) {
         self.shutdown.had_its_turn(key);
     }
 

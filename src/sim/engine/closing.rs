@@ -13,7 +13,7 @@ use crate::instant;
 use crate::runtime::context::{Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{Inner, RunsOn};
-use crate::task::{Key, Runnable};
+use crate::task::{Runnable, TaskKey};
 
 impl Simulation {
     /// Shuts down; on another thread than its own without running anything.
@@ -143,7 +143,7 @@ impl Simulation {
     }
 
     /// A task that awaited the shutdown has had its turn with the report, and is over.
-    pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: Key) {
+    pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: TaskKey) {
         inner.had_its_turn(key);
         self.cancel_all(inner);
         self.let_seats_go(inner);
@@ -230,7 +230,7 @@ impl State {
         }
     }
 
-    fn take_unneeded(&mut self, exempt: &[Key]) -> Vec<(Runnable, RunsOn)> {
+    fn take_unneeded(&mut self, exempt: &[TaskKey]) -> Vec<(Runnable, RunsOn)> {
         let (mut unneeded, mut kept) = (Vec::new(), Vec::new());
         for entry in self.ready.take_all() {
             let (due, seat) = match entry {

@@ -5,8 +5,8 @@ use super::*;
 /// How many messages a run handles until it is spent, and whether that is noted.
 fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
     let of = NonNull::dangling();
-    // SAFETY: (U3) nothing reads.
-    let run = unsafe { Run::of_actor(of, of, (batch, more), None) };
+    // SAFETY: (RUN-3) nothing reads.
+    let run = unsafe { CurrentRun::of_actor(of, of, (batch, more), None) };
     let poll = || {
         let mut handled = 0;
         while !is_spent(|| is_alone) {
@@ -15,7 +15,7 @@ fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
         }
         handled
     };
-    // SAFETY: (U1) nothing is run but this.
+    // SAFETY: (RUN-1) nothing is run but this.
     let (handled, notes) = unsafe { run.during(poll) };
     (handled, notes & SPENT != 0)
 }

@@ -1,13 +1,13 @@
-//! The word of a plain task: how often it was woken, how many hold it, how far it is.
+//! The state of a plain task, in one word: how often it was woken, how many hold it, how far it is.
 //!
 //! A wake-up adds one to what is there; the first schedules the task, and what comes before its run
 //! begins is made one with that. What the run ends with is that one, and what came meanwhile. So a wake-up
 //! costs one exchange, and a run one at most.
 //!
 //! # Invariants
-//! - W1: it counts at least one wake-up while a runnable of the task exists, while it is run, and when it
-//!   has ended. So whoever adds the first one makes the one runnable.
-//! - W2: the handle and each waker count as one reference, and so does the task until it has ended.
+//! - TASK-STATE-1: it counts at least one wake-up while a runnable of the task exists, while it is run, and when it
+//!   has ended. So the thread that adds the first one makes the one runnable.
+//! - TASK-STATE-2: the handle and each waker count as one reference, and so does the task until it has ended.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{acquire, mutant};
@@ -29,10 +29,10 @@ const WAKES: u64 = REF - WAKE;
 /// One reference, in the upper half.
 const REF: u64 = 1 << 32;
 
-pub(super) struct Word(AtomicU64);
+pub(super) struct TaskState(AtomicU64);
 
 /// What a run that came to nothing leaves behind.
-pub(super) enum Rest {
+pub(super) enum PollOutcome {
     Asleep,
     /// It was woken meanwhile: the caller has its runnable.
     Again,
@@ -71,10 +71,10 @@ fn wakes(word: u64) -> u64 {
     word & WAKES
 }
 
-impl Word {
+impl TaskState {
     /// Of a task that has a handle and is woken for the first time.
     pub(super) fn new() -> Self {
-        Word(AtomicU64::new(WANTED | WAKE | (2 * REF)))
+        TaskState(AtomicU64::new(WANTED | WAKE | (2 * REF)))
     }
 
     // -- runs ---------------------------------------------------------------------------------
@@ -119,19 +119,19 @@ impl Word {
 
     /// After a run that came to nothing. `woken`: it has woken itself.
     #[inline]
-    pub(super) fn rest(&self, woken: bool) -> Rest {
+    pub(super) fn rest(&self, woken: bool) -> PollOutcome {
         // Relaxed: who closes it wakes it, too.
         let word = self.0.load(Ordering::Relaxed);
         if word & CLOSED != 0 {
-            return Rest::Closed;
+            return PollOutcome::Closed;
         }
-        // (W1) The one wake-up stays, for the runnable.
+        // (TASK-STATE-1) The one wake-up stays, for the runnable.
         if woken || wakes(word) > WAKE {
-            return Rest::Again;
+            return PollOutcome::Again;
         }
         if mutant("rest_without_exchange") {
             self.0.store(word - WAKE, Ordering::Release);
-            return Rest::Asleep;
+            return PollOutcome::Asleep;
         }
         let order = if mutant("rested_relaxed") {
             Ordering::Relaxed
@@ -140,9 +140,9 @@ impl Word {
         };
         // Release pairs with the Acquire of the next `wake`: what the run did is seen by the next one.
         if wakes(self.0.fetch_sub(WAKE, order)) > WAKE {
-            Rest::Again
+            PollOutcome::Again
         } else {
-            Rest::Asleep
+            PollOutcome::Asleep
         }
     }
 

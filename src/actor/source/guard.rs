@@ -15,7 +15,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// What a source is to its actor.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(in crate::actor) enum Standing {
     /// It keeps the actor open.
     Foreground,
     Background,
@@ -24,13 +24,13 @@ pub(super) enum Standing {
 }
 
 /// What a source and its guard share.
-pub(super) struct Switch {
+pub(in crate::actor) struct Switch {
     standing: AtomicU32,
     source: AtomicWaker,
 }
 
 impl Switch {
-    pub(super) fn new() -> Arc<Self> {
+    pub(in crate::actor) fn new() -> Arc<Self> {
         Arc::new(Switch {
             standing: AtomicU32::new(Standing::Foreground as u32),
             source: AtomicWaker::new(),
@@ -38,7 +38,7 @@ impl Switch {
     }
 
     /// Returns how the source stands; a change from now on wakes `waker`.
-    pub(super) fn look(&self, waker: &Waker) -> Standing {
+    pub(in crate::actor) fn look(&self, waker: &Waker) -> Standing {
         self.source.register(waker);
         // Acquire pairs with the Release in `set`; `register` and `wake` order the two looks.
         match self.standing.load(Ordering::Acquire) {
@@ -67,7 +67,7 @@ impl UnwindSafe for SourceGuard {}
 impl RefUnwindSafe for SourceGuard {}
 
 impl SourceGuard {
-    pub(super) fn new(switch: Arc<Switch>) -> Self {
+    pub(in crate::actor) fn new(switch: Arc<Switch>) -> Self {
         SourceGuard(Some(switch))
     }
 

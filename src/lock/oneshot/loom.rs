@@ -1,15 +1,15 @@
-//! Model 38, of a lock that two own: each sees what the other wrote, and the one that is done last frees it.
+//! Model 38, of a slot that two ends own: each sees what the other wrote, and the one that is done last frees it.
 
 use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
-use super::Half;
+use super::OneshotEnd;
 
 /// Two count in one cell, which only the lock protects, and loom counts what is left in it.
 #[test]
-fn model_38_each_half_sees_what_the_other_wrote() {
+fn model_38_each_end_sees_what_the_other_wrote() {
     ::loom::model(|| {
-        let (mut ours, mut theirs) = Half::pair((0, None));
+        let (mut ours, mut theirs) = OneshotEnd::pair((0, None));
         let other = spawn(move || {
             theirs.with(|(count, _)| *count += 1);
             theirs.finish(|(count, left)| {
@@ -29,11 +29,11 @@ fn model_38_each_half_sees_what_the_other_wrote() {
     });
 }
 
-/// A half that is shared looks only while there is a lock.
+/// An end that is shared looks only while there is a lock.
 #[test]
-fn model_38_two_that_share_a_half_look_one_at_a_time() {
+fn model_38_two_that_share_an_end_look_one_at_a_time() {
     ::loom::model(|| {
-        let (ours, theirs) = Half::pair(0);
+        let (ours, theirs) = OneshotEnd::pair(0);
         let ours = std::sync::Arc::new(ours);
         let other = spawn({
             let ours = ours.clone();
@@ -43,6 +43,6 @@ fn model_38_two_that_share_a_half_look_one_at_a_time() {
         theirs.finish(|_| ());
         let looked = ours.look(|count| *count += 1);
         other.join().unwrap();
-        assert!(looked.is_none(), "the other half is done");
+        assert!(looked.is_none(), "the other end is done");
     });
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use ::loom::sync::Arc;
 use ::loom::thread::{spawn, yield_now};
 
-use super::Handle;
+use super::super::handle::TaskHandle;
 use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::sync::Mutex;
@@ -57,7 +57,7 @@ impl Executor for Desk {
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 
-fn new<Fut: Future + 'static>(desk: &Desk, future: Fut) -> Handle<Fut::Output> {
+fn new<Fut: Future + 'static>(desk: &Desk, future: Fut) -> TaskHandle<Fut::Output> {
     #[expect(unsafe_code, reason = "the futures here are `Send`")]
     // SAFETY: as they are.
     unsafe {
@@ -67,7 +67,7 @@ fn new<Fut: Future + 'static>(desk: &Desk, future: Fut) -> Handle<Fut::Output> {
 
 /// A task that waits until it has been told `times`, each time by a wake-up; with its waker and where to
 /// tell it.
-fn told(desk: &Desk, times: usize) -> (Handle<()>, Waker, Arc<AtomicUsize>) {
+fn told(desk: &Desk, times: usize) -> (TaskHandle<()>, Waker, Arc<AtomicUsize>) {
     let tells = Arc::new(AtomicUsize::new(0));
     let (waker, heard) = (StdArc::new(std::sync::Mutex::new(None)), tells.clone());
     let left = waker.clone();
@@ -201,12 +201,12 @@ impl Wake for Caller {
     }
 }
 
-fn poll<T>(handle: &mut Handle<T>, waker: &Waker) -> Poll<Option<Outcome<T>>> {
+fn poll<T>(handle: &mut TaskHandle<T>, waker: &Waker) -> Poll<Option<Outcome<T>>> {
     handle.poll(&mut Context::from_waker(waker))
 }
 
 /// A task that gives a seven which loom counts, and its runnable.
-fn seven(desk: &Desk) -> (Handle<Arc<usize>>, Runnable) {
+fn seven(desk: &Desk) -> (TaskHandle<Arc<usize>>, Runnable) {
     let kept = Arc::new(7);
     let handle = new(desk, async move { kept });
     (handle, desk.take().expect("a new task is scheduled"))
@@ -219,13 +219,13 @@ fn model_37_the_end_is_heard() {
         let desk = Desk::new();
         let (mut handle, runnable) = seven(&desk);
         let runs = spawn(move || runnable.run());
-        let own = StdArc::new(Caller(Parker::new()));
+        let run_part = StdArc::new(Caller(Parker::new()));
         let mut heard = poll(&mut handle, Waker::noop());
         if heard.is_pending() {
-            heard = poll(&mut handle, &Waker::from(own.clone()));
+            heard = poll(&mut handle, &Waker::from(run_part.clone()));
         }
         if heard.is_pending() {
-            own.0.park(None);
+            run_part.0.park(None);
             heard = poll(&mut handle, Waker::noop());
         }
         let Poll::Ready(Some(Ok(seven))) = heard else {
@@ -243,10 +243,10 @@ fn model_37_a_task_that_is_dropped_is_heard_of() {
         let desk = Desk::new();
         let (mut handle, runnable) = seven(&desk);
         let drops = spawn(move || drop(runnable));
-        let own = StdArc::new(Caller(Parker::new()));
-        let mut heard = poll(&mut handle, &Waker::from(own.clone()));
+        let run_part = StdArc::new(Caller(Parker::new()));
+        let mut heard = poll(&mut handle, &Waker::from(run_part.clone()));
         if heard.is_pending() {
-            own.0.park(None);
+            run_part.0.park(None);
             heard = poll(&mut handle, Waker::noop());
         }
         assert!(matches!(heard, Poll::Ready(None)), "there is nothing else");

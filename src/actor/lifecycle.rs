@@ -1,9 +1,12 @@
 //! What a cell holds in the course of its life: the actor, then its future, then its result.
 //!
 //! # Invariants
-//! - S1: once `Running`, the future is not moved until it is dropped in place.
-//! - S2: user code (the call, the poll, the drops) may panic; none of its panics gets out of here.
-#![expect(unsafe_code, reason = "the future is pinned inside the cell; see S1")]
+//! - LIFECYCLE-1: once `Running`, the future is not moved until it is dropped in place.
+//! - LIFECYCLE-2: user code (the call, the poll, the drops) may panic; none of its panics gets out of here.
+#![expect(
+    unsafe_code,
+    reason = "the future is pinned inside the cell; see LIFECYCLE-1"
+)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +16,7 @@ use crate::contain::{attempt_on, contain};
 use crate::error::Fault;
 use crate::task::quota::Quota;
 
-pub(super) enum Stage<F, Fut, T> {
+pub(super) enum Lifecycle<F, Fut, T> {
     /// Not polled yet: the function or closure that makes the future.
     Waiting(F),
     /// With how many messages its next turn may handle; the byte lies beside the tag.
@@ -22,7 +25,7 @@ pub(super) enum Stage<F, Fut, T> {
     Gone,
 }
 
-impl<F, Fut, T> Stage<F, Fut, T>
+impl<F, Fut, T> Lifecycle<F, Fut, T>
 where
     Fut: Future<Output = T>,
 {
@@ -30,29 +33,30 @@ where
     /// unwinds, after a call of `panicked`.
     ///
     /// # Safety
-    /// The stage stays where it is for the rest of its life (S1).
+    /// The lifecycle stays where it is for the rest of its life (LIFECYCLE-1).
     pub(super) unsafe fn poll(
         &mut self,
         begin: impl FnOnce(F) -> Fut,
         panicked: impl Fn(),
         cx: &mut Context<'_>,
     ) -> Poll<Result<T, Fault>> {
-        let poll = |stage: &mut Self| {
-            if let Stage::Waiting(_) = stage {
-                let Stage::Waiting(actor) = std::mem::replace(stage, Stage::Gone) else {
+        let poll = |lifecycle: &mut Self| {
+            if let Lifecycle::Waiting(_) = lifecycle {
+                let Lifecycle::Waiting(actor) = std::mem::replace(lifecycle, Lifecycle::Gone)
+                else {
                     unreachable!("looked at just now")
                 };
-                *stage = Stage::Running(begin(actor), Quota::WHOLE);
+                *lifecycle = Lifecycle::Running(begin(actor), Quota::WHOLE);
             }
-            match stage {
-                // SAFETY: (S1) the caller's promise.
-                Stage::Running(future, _) => unsafe { Pin::new_unchecked(future) }.poll(cx),
+            match lifecycle {
+                // SAFETY: (LIFECYCLE-1) the caller's promise.
+                Lifecycle::Running(future, _) => unsafe { Pin::new_unchecked(future) }.poll(cx),
                 _ => unreachable!("an actor is polled only while it has a future"),
             }
         };
-        let clear = |stage: &mut Self| {
+        let clear = |lifecycle: &mut Self| {
             panicked();
-            stage.clear();
+            lifecycle.clear();
         };
         match attempt_on(self, poll, clear) {
             Ok(Poll::Pending) => Poll::Pending,
@@ -64,40 +68,40 @@ where
     #[inline]
     pub(super) fn quota(&mut self) -> Quota {
         match self {
-            Stage::Running(_, quota) => *quota,
+            Lifecycle::Running(_, quota) => *quota,
             _ => Quota::WHOLE,
         }
     }
 
     pub(super) fn set_quota(&mut self, next: Quota) {
-        if let Stage::Running(_, quota) = self {
+        if let Lifecycle::Running(_, quota) = self {
             *quota = next;
         }
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        !matches!(self, Stage::Waiting(_))
+        !matches!(self, Lifecycle::Waiting(_))
     }
 
     /// Drops what is there.
     pub(super) fn clear(&mut self) {
         let this: *mut Self = self;
-        // SAFETY: (S1) dropped in place, then overwritten without another drop, panic or not.
+        // SAFETY: (LIFECYCLE-1) dropped in place, then overwritten without another drop, panic or not.
         unsafe {
             contain(|| this.drop_in_place());
-            this.write(Stage::Gone);
+            this.write(Lifecycle::Gone);
         }
     }
 
     /// Keeps the result; what was there is gone.
     pub(super) fn keep(&mut self, result: Result<T, Fault>) {
-        debug_assert!(matches!(self, Stage::Gone));
-        *self = Stage::Ended(result);
+        debug_assert!(matches!(self, Lifecycle::Gone));
+        *self = Lifecycle::Ended(result);
     }
 
     pub(super) fn take_result(&mut self) -> Option<Result<T, Fault>> {
-        match std::mem::replace(self, Stage::Gone) {
-            Stage::Ended(result) => Some(result),
+        match std::mem::replace(self, Lifecycle::Gone) {
+            Lifecycle::Ended(result) => Some(result),
             _ => None,
         }
     }

@@ -1,0 +1,101 @@
+//! The way out: what the reader does.
+//!
+//! The reader of an unbounded mailbox takes the whole queue in one section and reads on without the lock. That
+//! of a bounded one takes message by message, and gives the room to those who wait.
+
+use std::task::Waker;
+
+use super::contents::Mailbox;
+use super::queue::Batch;
+use super::state::Flags;
+use crate::sync::mutant;
+
+/// What the reader finds.
+pub(crate) enum Received<M> {
+    Message(M),
+    /// Nothing, and nothing will come.
+    Closed,
+    /// Nothing now, as far as a look without the lock can say; see [`MailboxState::rest`](super::state::MailboxState::rest).
+    Empty,
+}
+
+impl<M> Mailbox<M> {
+    /// The next message, from `batch` (what the reader took before) or from the mailbox's queue.
+    #[inline(always)]
+    pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
+        if batch.is_empty() {
+            let look = Flags::FILLED.or(Flags::CLOSED).or(Flags::ABANDONED);
+            let seen = self.state.peek();
+            if !seen.has(look) {
+                return Received::Empty;
+            }
+            if seen.has(Flags::BOUNDED) {
+                return self.receive_one();
+            }
+            let ended = self.lock(|flags, contents| {
+                // What it was is empty, so there is nothing to drop.
+                std::mem::forget(std::mem::replace(batch, contents.queue.take()));
+                flags.clear(Flags::FILLED);
+                batch.is_empty() && flags.reach_the_end()
+            });
+            if batch.is_empty() {
+                return match ended {
+                    true => Received::Closed,
+                    false => Received::Empty,
+                };
+            }
+        }
+        Received::Message(batch.pop().expect("it is not empty"))
+    }
+
+    /// The next message of a bounded mailbox.
+    #[inline(never)]
+    fn receive_one(&self) -> Received<M> {
+        let (message, waited_for, ended) = self.lock(|flags, contents| {
+            let message = contents.queue.pop();
+            if message.is_some()
+                && let Some(bound) = contents.bound()
+            {
+                bound.len -= 1;
+            }
+            if contents.queue.is_empty() {
+                flags.clear(Flags::FILLED);
+            }
+            let ended = message.is_none() && flags.reach_the_end();
+            (message, flags.has(Flags::WAITED_FOR), ended)
+        });
+        if waited_for && !mutant("room_is_not_passed_on") {
+            self.promote();
+        }
+        match message {
+            Some(message) => Received::Message(message),
+            None if ended => Received::Closed,
+            None => Received::Empty,
+        }
+    }
+
+    /// Lets `waker` be woken by the next message or the close; false if there is one already.
+    #[cold]
+    pub(crate) fn wait(&self, waker: &Waker) -> bool {
+        let mut fresh = Some(waker.clone());
+        // `fresh` then holds the waker left before; it is dropped outside the lock.
+        self.lock_extras(|flags, _, extras| {
+            if flags.has_news() {
+                return false;
+            }
+            std::mem::swap(&mut extras.receiver, &mut fresh);
+            flags.set(Flags::FOREIGN);
+            true
+        })
+    }
+
+    /// The reader no longer waits: a message wakes nobody for it.
+    #[cold]
+    pub(crate) fn wait_no_more(&self) {
+        let receiver = self.lock(|flags, contents| {
+            flags.clear(Flags::RECEIVING.or(Flags::FOREIGN));
+            contents.extras().and_then(|extras| extras.receiver.take())
+        });
+        drop(receiver);
+    }
+}

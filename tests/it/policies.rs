@@ -18,8 +18,6 @@ mod wakes;
 mod waking;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-#[cfg(target_os = "linux")]
-use std::time::Duration;
 
 use greenroom::policy::{Polling, Prioritized, Sharing, Simulated, Stealing};
 use greenroom::{Builder, Runtime};
@@ -27,7 +25,7 @@ use greenroom::{Builder, Runtime};
 #[cfg(target_os = "linux")]
 use crate::origins::{asleep, naps};
 #[cfg(target_os = "linux")]
-use crate::support::until;
+use crate::support::{MANY_HAND_OVERS, hand_over, until};
 use crate::support::{Home, WATCH, simulated, within};
 
 /// A policy, and on how many workers it is to run.
@@ -234,10 +232,6 @@ mod ca17 {
     }
 }
 
-/// Time enough for whoever would run without need to do it a few times.
-#[cfg(target_os = "linux")]
-const A_WHILE: Duration = Duration::from_millis(200);
-
 /// Waits until the threads whose names begin so, which are that many, have not run for a while.
 /// Who polls, never has.
 #[cfg(target_os = "linux")]
@@ -245,7 +239,7 @@ fn sleep_on(prefix: &str, threads: usize) {
     until(|| {
         let before = asleep(prefix);
         assert_eq!(before.len(), threads);
-        std::thread::sleep(A_WHILE);
+        hand_over(4 * MANY_HAND_OVERS);
         naps(prefix) == before
     });
 }

@@ -340,6 +340,32 @@ pub fn until(is_so: impl Fn() -> bool) {
     }
 }
 
+/// Keeps this thread busy for so long: for turns that are to be long.
+pub fn burn(time: Duration) {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// So many handings-over as whoever runs without need would run in, too, a few times.
+pub const MANY_HAND_OVERS: usize = 2_000;
+
+/// Has two threads hand over to each other so many times: meanwhile every other thread may run, and those that
+/// are ready do. It is for what must not happen, which nobody can wait for.
+pub fn hand_over(times: usize) {
+    let (there, comes) = mpsc::sync_channel(0);
+    let (back, returns) = mpsc::sync_channel(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || comes.iter().try_for_each(|()| back.send(())));
+        for _ in 0..times {
+            there.send(()).unwrap();
+            returns.recv().unwrap();
+        }
+        drop(there);
+    });
+}
+
 /// Waits for what comes next.
 pub fn received<T>(from: &mpsc::Receiver<T>) -> T {
     let next = RefCell::new(None);

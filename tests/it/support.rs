@@ -4,10 +4,12 @@
 //! hang is watched by [`within`], which turns a hang into a failure.
 
 mod home;
+pub mod matrix;
 pub mod simulated;
 
 pub use home::Home;
 pub(crate) use home::{in_every_home, on_threads};
+pub use matrix::Homes;
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -27,6 +29,19 @@ pub const WATCH: Duration = Duration::from_secs(60);
 
 /// Runs `test` on a thread of its own and fails if that is not done in time.
 pub fn within<R: Send + 'static>(limit: Duration, test: impl FnOnce() -> R + Send + 'static) -> R {
+    let given = Arc::new(Mutex::new(None));
+    let gives = given.clone();
+    let body = move || {
+        let value = test();
+        *gives.lock().unwrap() = Some(value);
+    };
+    watched(limit, Box::new(body));
+    let value = given.lock().unwrap().take();
+    value.expect("it has come to its end")
+}
+
+/// Not generic, since hundreds of tests would each have it compiled.
+fn watched(limit: Duration, test: Box<dyn FnOnce() + Send>) {
     keep_bombs_quiet();
     let (done, outcome) = mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name("watched".into());
@@ -224,7 +239,7 @@ impl CountingWaker {
 
     /// Blocks the thread until it was woken.
     pub fn pass(&self) {
-        if simulated::until(|| self.count() > 0) {
+        if simulated::until(&|| self.count() > 0) {
             return;
         }
         let mut count = self.count.lock().unwrap();
@@ -257,6 +272,11 @@ pub async fn poll_here<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 
 /// Drives a future on this thread without any runtime, but for a simulation.
 pub fn drive<F: Future>(future: F) -> F::Output {
+    let future: Pin<Box<dyn Future<Output = F::Output> + '_>> = Box::pin(future);
+    drive_boxed(future)
+}
+
+fn drive_boxed<T>(future: Pin<Box<dyn Future<Output = T> + '_>>) -> T {
     let future = match simulated::drive(future) {
         Ok(value) => return value,
         Err(future) => future,
@@ -373,7 +393,7 @@ pub fn received<T>(from: &mpsc::Receiver<T>) -> T {
         *next.borrow_mut() = from.try_recv().ok();
         next.borrow().is_some()
     };
-    if simulated::until(has_come) {
+    if simulated::until(&has_come) {
         return next.take().expect("it has come");
     }
     from.recv().unwrap()

@@ -114,10 +114,10 @@ package() {
     local listed paper
     listed=$(cargo package --locked --allow-dirty --list)
     echo "$listed"
-    for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT; do
+    for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|benches/peers|examples/sdl)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -132,8 +132,8 @@ readonly SLOW_MODELS='
     model_17_what_is_pushed_by_a_drop
 '
 
-# Every model, those that are slow with one preemption. That each finds its faults is in `loom_all`: it runs models a
-# hundred times, and what it would find has changed a model or a fault.
+# Every model, those that are slow with one preemption. That each finds its faults is in `loom_all`: there are a hundred
+# of these, each a model anew.
 loom() {
     local skipped=(--skip loom_mutants_are_caught) name
     for name in $SLOW_MODELS; do skipped+=(--skip "$name"); done

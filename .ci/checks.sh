@@ -157,7 +157,8 @@ models() {
 # Two threads at a few instructions each, and the fences without which that must fail. x86 hides the others: there a
 # locked instruction stands beside each.
 litmus() {
-    export RUSTFLAGS='--cfg greenroom_mutants' GREENROOM_LITMUS_ROUNDS=5000000
+    # One at a time: each has two threads, which are to have a core each.
+    export RUSTFLAGS='--cfg greenroom_mutants' GREENROOM_LITMUS_ROUNDS=2000000 RUST_TEST_THREADS=1
     local run=(cargo test --locked --release --lib --target-dir target/mutants)
     "${run[@]}" litmus
     must_find notify_without_fence 'a wake-up was lost' "${run[@]}" litmus_a_push_is_not_missed

@@ -12,10 +12,33 @@ use std::sync::OnceLock;
 use crate::sync::Mutex;
 
 /// Runs user code whose panic must go no further; the panic hook has told of it.
+#[cfg(not(debug_assertions))]
 pub(crate) fn contain(user_code: impl FnOnce()) {
-    let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) else {
-        return;
-    };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
+        drop_payload(payload);
+    }
+}
+
+/// The same behind a pointer: without optimization each closure would have the catching compiled once more,
+/// which is a quarter of what there is to compile in a program of many actors.
+#[cfg(debug_assertions)]
+pub(crate) fn contain(user_code: impl FnOnce()) {
+    fn contain_dyn(user_code: &mut dyn FnMut()) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
+            drop_payload(payload);
+        }
+    }
+    let mut user_code = Some(user_code);
+    contain_dyn(&mut || {
+        if let Some(user_code) = user_code.take() {
+            user_code();
+        }
+    });
+}
+
+/// Not a closure in [`contain`], which would be another one for each that `contain` runs.
+#[inline(always)]
+fn drop_payload(payload: Box<dyn Any + Send>) {
     // The payload's own drop may panic again, and so may that one's.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);
@@ -65,26 +88,37 @@ pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
     let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
     if depth >= REFUSED_DEPTH_MAX {
         keep(value);
-        // Not `eprintln!`, which panics where stderr is closed.
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stderr(),
-            format_args!(
-                "greenroom: {depth} futures were refused in each other's drops during a shutdown; \
-                 the last one is not dropped\n"
-            ),
-        );
+        tell_of_refused(depth);
         return;
     }
-    let _ = REFUSED_DEPTH.try_with(|cell| cell.set(depth + 1));
+    set_refused_depth(depth + 1);
     contain(|| drop(value));
+    set_refused_depth(depth);
+}
+
+fn tell_of_refused(depth: u32) {
+    // Not `eprintln!`, which panics where stderr is closed.
+    let _ = std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!(
+            "greenroom: {depth} futures were refused in each other's drops during a shutdown; \
+             the last one is not dropped\n"
+        ),
+    );
+}
+
+fn set_refused_depth(depth: u32) {
     let _ = REFUSED_DEPTH.try_with(|cell| cell.set(depth));
 }
 
 /// Keeps what can't be dropped for as long as the process lives.
 pub(crate) fn keep(value: impl Send + 'static) {
-    static KEPT: OnceLock<Mutex<Vec<Box<dyn Any + Send>>>> = OnceLock::new();
-    let kept = KEPT.get_or_init(|| Mutex::new(Vec::new()));
-    kept.lock().push(Box::new(value));
+    fn keep_boxed(value: Box<dyn Any + Send>) {
+        static KEPT: OnceLock<Mutex<Vec<Box<dyn Any + Send>>>> = OnceLock::new();
+        let kept = KEPT.get_or_init(|| Mutex::new(Vec::new()));
+        kept.lock().push(value);
+    }
+    keep_boxed(Box::new(value));
 }
 
 /// What a panic carried: the payload of [`std::panic::catch_unwind`], with its text.

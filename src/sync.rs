@@ -4,6 +4,15 @@
 //! `--cfg greenroom_loom` every structure that goes through here is explored by the model checker.
 //! A mutex never reports poison: what a panic leaves behind is decided where user code is called.
 
+#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
+compile_error!(
+    "greenroom needs threads, which a WebAssembly target has only with the feature `atomics`"
+);
+#[cfg(not(all(target_has_atomic = "ptr", target_has_atomic = "64")))]
+compile_error!(
+    "greenroom needs atomic operations on pointers and on 64 bits, which this target does not have"
+);
+
 mod fences;
 mod fork;
 #[cfg(greenroom_tsan)]

@@ -13,6 +13,11 @@
 //! own. Each actor ends when those before it have ended: a Ctrl-C stops the walker, and the rest
 //! follows in order. Try it: `cargo run --release --example code_search -- src Context`.
 
+#[cfg(not(unix))]
+compile_error!(
+    "this example needs Unix: its files have names of bytes, and are told apart by inode"
+);
+
 mod entry;
 mod error;
 mod index;

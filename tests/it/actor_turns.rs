@@ -11,7 +11,7 @@ use greenroom::time::{Instant, sleep};
 use greenroom::{ActorBuilder, Address, Context, Runtime, Task, actor};
 
 use crate::support::{
-    Gate, Home, Log, WATCH, counted, in_every_home, open_when_pending, received, within,
+    Gate, Home, Log, WATCH, burn, counted, in_every_home, open_when_pending, received, within,
 };
 
 /// How many messages an actor handles in one poll by default.
@@ -432,7 +432,7 @@ fn polls_for_slow(runtime: &Runtime, messages: usize) -> usize {
     let counter = Arc::default();
     let slow = counting(&counter, async |mut cx: Context<()>| {
         while cx.recv().await.is_some() {
-            std::thread::sleep(Duration::from_micros(50));
+            burn(Duration::from_micros(50));
         }
     });
     let slow = runtime.block_on(runtime.spawn(async move {

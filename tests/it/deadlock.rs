@@ -7,7 +7,7 @@ use greenroom::{
     Address, AskError, Builder, Context, Deadlock, Handle, Reply, Runtime, actor, spawn, unblock,
 };
 
-use crate::support::{Dropped, Drops, Home, WATCH, drive, on_threads, received, within};
+use crate::support::{Dropped, Drops, Home, Homes, WATCH, drive, on_threads, received, within};
 
 enum Message {
     /// Whom to ask from now on.
@@ -63,32 +63,21 @@ fn detecting() -> Builder {
     Runtime::builder().on_fault(|_| {}).detect_deadlocks(true)
 }
 
-/// As [`in_every_home`], on runtimes that detect deadlocks.
+/// On runtimes that detect deadlocks, as simulations do anyway.
+fn homes() -> Homes {
+    Homes::built(detecting)
+}
+
+/// As [`in_every_home`](crate::support::in_every_home), in [`homes`].
 macro_rules! where_deadlocks_are_detected {
     ($($scenario:ident),+ $(,)?) => {$(
         mod $scenario {
-            where_deadlocks_are_detected!(@threads $scenario);
-            crate::support::in_every_home!(@simulated $scenario);
+            #[test]
+            fn in_its_homes() {
+                super::homes().watch(module_path!(), super::$scenario);
+            }
         }
     )+};
-    (@threads $scenario:ident) => {
-        use crate::support::Home;
-
-        #[test]
-        fn one_worker() {
-            Home::watch(|| Home::built(1, super::detecting()), super::$scenario);
-        }
-
-        #[test]
-        fn two_workers() {
-            Home::watch(|| Home::built(2, super::detecting()), super::$scenario);
-        }
-
-        #[test]
-        fn pinned() {
-            Home::watch(|| Home::pinned_built(super::detecting()), super::$scenario);
-        }
-    };
 }
 
 mod timers;

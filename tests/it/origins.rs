@@ -6,14 +6,16 @@ mod sophie_actors;
 mod sophie_rest;
 mod sophie_workers;
 
+#[cfg(target_os = "linux")]
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
 
 use greenroom::{Runtime, Task};
 
 use crate::support::drive;
+#[cfg(target_os = "linux")]
+use crate::support::{MANY_HAND_OVERS, hand_over};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
@@ -47,6 +49,7 @@ fn join<T>(tasks: Vec<Task<T>>) -> Vec<T> {
 
 /// How often each thread whose name begins so has gone to sleep of its own accord, and whether it
 /// sleeps now.
+#[cfg(target_os = "linux")]
 pub fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let status =
@@ -66,10 +69,11 @@ pub fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
 }
 
 /// Waits until all threads whose names begin so have gone to sleep.
+#[cfg(target_os = "linux")]
 pub fn asleep(prefix: &str) -> BTreeMap<String, (u64, bool)> {
     loop {
         let before = naps(prefix);
-        std::thread::sleep(Duration::from_millis(10));
+        hand_over(MANY_HAND_OVERS / 4);
         let after = naps(prefix);
         if before == after && after.values().all(|&(_, sleeps)| sleeps) {
             return after;

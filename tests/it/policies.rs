@@ -1,7 +1,7 @@
 //! One suite that every scheduling policy passes: those of greenroom, and users' own.
 //!
 //! A scenario is a function of a [`Case`]; each policy makes a test of each scenario, which runs it
-//! on 1, 2 and 4 workers.
+//! on the numbers of workers that the matrix has.
 
 mod ending;
 mod errors;
@@ -18,17 +18,15 @@ mod wakes;
 mod waking;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-#[cfg(target_os = "linux")]
-use std::time::Duration;
 
 use greenroom::policy::{Polling, Prioritized, Sharing, Simulated, Stealing};
 use greenroom::{Builder, Runtime};
 
 #[cfg(target_os = "linux")]
 use crate::origins::{asleep, naps};
+use crate::support::{Home, WATCH, matrix, simulated, within};
 #[cfg(target_os = "linux")]
-use crate::support::until;
-use crate::support::{Home, WATCH, simulated, within};
+use crate::support::{MANY_HAND_OVERS, hand_over, until};
 
 /// A policy, and on how many workers it is to run.
 struct Case {
@@ -79,10 +77,10 @@ impl Case {
     }
 }
 
-/// Runs the scenario with this policy, on one worker and on more.
-fn holds(builder: fn() -> Builder, scenario: fn(&Case)) {
-    for workers in [1, 2, 4] {
-        eprintln!("on {workers} workers");
+/// Runs the scenario with this policy, on each number of workers that the matrix has, from this one on.
+fn holds(builder: fn() -> Builder, at_least: usize, scenario: fn(&Case)) {
+    for workers in matrix::workers(at_least) {
+        let _named = matrix::Named(format!("{workers} workers"));
         holds_once(Kind::Of(builder), workers, scenario);
     }
 }
@@ -90,8 +88,8 @@ fn holds(builder: fn() -> Builder, scenario: fn(&Case)) {
 /// Runs the scenario in simulations. The number of workers, which makes no difference, is to some
 /// scenarios how much they do.
 fn holds_simulated(scenario: fn(&Case)) {
-    for seed in simulated::SEEDS {
-        eprintln!("with seed {seed}");
+    for &seed in matrix::seeds() {
+        let _named = matrix::Named(format!("seed {seed}"));
         holds_once(Kind::Simulated(seed), 2, scenario);
     }
 }
@@ -112,20 +110,26 @@ fn holds_once(policy: Kind, workers: usize, scenario: fn(&Case)) {
 }
 
 /// Makes the suite: a module for each policy, with a test of each scenario; and one for simulations,
-/// but for those scenarios that need threads.
+/// but for those scenarios that need threads. Those of `several` need two workers or more.
 macro_rules! suite {
     ($policies:tt: $(
-        $file:ident::{ $($scenario:ident,)* }$(, threads: { $($threaded:ident,)* })?
+        $file:ident::{ $($scenario:ident,)* }
+        $(, threads: { $($threaded:ident,)* })?
+        $(, several: { $($several:ident,)* })?
+        $(, several threads: { $($several_threads:ident,)* })?
     )+) => {
         $(pub mod $file {
-            suite!(@policies $policies $file { $($scenario,)* $($($threaded,)*)? });
-            suite!(@simulated $file { $($scenario,)* });
+            suite!(@policies $policies $file {
+                $($scenario 1,)* $($($threaded 1,)*)?
+                $($($several 2,)*)? $($($several_threads 2,)*)?
+            });
+            suite!(@simulated $file { $($scenario,)* $($($several,)*)? });
         })+
     };
     (@policies { $($policy:ident => $make:expr,)+ } $file:ident $scenarios:tt) => {
         $(suite!(@policy $policy $make, $file, $scenarios);)+
     };
-    (@policy $policy:ident $make:expr, $file:ident, { $($scenario:ident,)+ }) => {
+    (@policy $policy:ident $make:expr, $file:ident, { $($scenario:ident $at_least:literal,)+ }) => {
         pub mod $policy {
             use super::super::super::*;
 
@@ -136,7 +140,7 @@ macro_rules! suite {
             $(
                 #[test]
                 fn $scenario() {
-                    holds(builder, super::super::super::$file::$scenario);
+                    holds(builder, $at_least, super::super::super::$file::$scenario);
                 }
             )+
         }
@@ -189,13 +193,15 @@ mod so23 {
             no_wake_up_from_a_pinned_thread_is_lost,
             no_wake_up_between_workers_is_lost,
             many_wake_ups_at_once_are_all_heard,
-            what_a_worker_that_blocks_has_woken_is_run_by_another,
             a_timer_fires_though_all_are_idle,
             a_timer_fires_though_all_workers_are_busy,
             a_deadline_from_outside_is_kept_though_all_are_idle,
             a_nearer_deadline_from_outside_is_kept,
+        }, several: {
+            // A worker blocks, and another one goes on.
+            what_a_worker_that_blocks_has_woken_is_run_by_another,
             a_deadline_is_kept_though_the_worker_that_armed_it_blocks,
-        }, threads: {
+        }, several threads: {
             // A worker blocks until the test goes on.
             a_timer_fires_though_another_worker_is_busy,
         }
@@ -234,10 +240,6 @@ mod ca17 {
     }
 }
 
-/// Time enough for whoever would run without need to do it a few times.
-#[cfg(target_os = "linux")]
-const A_WHILE: Duration = Duration::from_millis(200);
-
 /// Waits until the threads whose names begin so, which are that many, have not run for a while.
 /// Who polls, never has.
 #[cfg(target_os = "linux")]
@@ -245,7 +247,7 @@ fn sleep_on(prefix: &str, threads: usize) {
     until(|| {
         let before = asleep(prefix);
         assert_eq!(before.len(), threads);
-        std::thread::sleep(A_WHILE);
+        hand_over(4 * MANY_HAND_OVERS);
         naps(prefix) == before
     });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use greenroom::{Context, Fault, Reply, Runtime, SpawnProblem, actor, spawn};
 
 use crate::support::{
-    Gate, Home, Log, WATCH, drive, in_every_home, on_threads, poll_once, until, within,
+    Gate, Home, Log, WATCH, burn, drive, in_every_home, on_threads, poll_once, until, within,
 };
 
 // The threads of another runtime.
@@ -257,9 +257,9 @@ fn what_was_queued_before_has_its_run_however_long_that_takes() {
         let runs = Arc::new(AtomicUsize::new(0));
         for _ in 0..40 {
             let runs = runs.clone();
-            // Each blocks for a while, and all together for more than a thread is waited for.
+            // All together they take longer than a thread is waited for.
             let turn = move || {
-                std::thread::sleep(Duration::from_millis(50));
+                burn(Duration::from_millis(50));
                 runs.fetch_add(1, Ordering::SeqCst)
             };
             runtime.spawn(async move { turn() }).detach();

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use greenroom::policy::{Duties, Policy, Polling, Prioritized, Runnable, Sharing, Stealing};
 use greenroom::{ActorStats, Builder, Context, Observer, Reply, Runtime, Stats, actor};
 
-use crate::support::{Gate, Home, WATCH, drive, in_every_home, until, within};
+use crate::support::{
+    Gate, Home, MANY_HAND_OVERS, WATCH, drive, hand_over, in_every_home, until, within,
+};
 
 in_every_home!(
     actors_are_listed_with_their_names_and_what_waits_in_their_mailboxes,
@@ -196,8 +198,7 @@ fn the_numbers_of_an_idle_runtime_come_to_rest() {
         drive(ran);
         until(|| {
             let before = runtime.stats();
-            // Longer than anybody sleeps who is not idle.
-            std::thread::sleep(Duration::from_millis(20));
+            hand_over(MANY_HAND_OVERS);
             all_parked(&before) && before.workers == runtime.stats().workers
         });
     });

@@ -4,10 +4,12 @@
 //! hang is watched by [`within`], which turns a hang into a failure.
 
 mod home;
+pub mod matrix;
 pub mod simulated;
 
 pub use home::Home;
 pub(crate) use home::{in_every_home, on_threads};
+pub use matrix::Homes;
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -27,6 +29,19 @@ pub const WATCH: Duration = Duration::from_secs(60);
 
 /// Runs `test` on a thread of its own and fails if that is not done in time.
 pub fn within<R: Send + 'static>(limit: Duration, test: impl FnOnce() -> R + Send + 'static) -> R {
+    let given = Arc::new(Mutex::new(None));
+    let gives = given.clone();
+    let body = move || {
+        let value = test();
+        *gives.lock().unwrap() = Some(value);
+    };
+    watched(limit, Box::new(body));
+    let value = given.lock().unwrap().take();
+    value.expect("it has come to its end")
+}
+
+/// Not generic, since hundreds of tests would each have it compiled.
+fn watched(limit: Duration, test: Box<dyn FnOnce() + Send>) {
     keep_bombs_quiet();
     let (done, outcome) = mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name("watched".into());
@@ -224,7 +239,7 @@ impl CountingWaker {
 
     /// Blocks the thread until it was woken.
     pub fn pass(&self) {
-        if simulated::until(|| self.count() > 0) {
+        if simulated::until(&|| self.count() > 0) {
             return;
         }
         let mut count = self.count.lock().unwrap();
@@ -257,6 +272,11 @@ pub async fn poll_here<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 
 /// Drives a future on this thread without any runtime, but for a simulation.
 pub fn drive<F: Future>(future: F) -> F::Output {
+    let future: Pin<Box<dyn Future<Output = F::Output> + '_>> = Box::pin(future);
+    drive_boxed(future)
+}
+
+fn drive_boxed<T>(future: Pin<Box<dyn Future<Output = T> + '_>>) -> T {
     let future = match simulated::drive(future) {
         Ok(value) => return value,
         Err(future) => future,
@@ -340,6 +360,32 @@ pub fn until(is_so: impl Fn() -> bool) {
     }
 }
 
+/// Keeps this thread busy for so long: for turns that are to be long.
+pub fn burn(time: Duration) {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// So many handings-over as whoever runs without need would run in, too, a few times.
+pub const MANY_HAND_OVERS: usize = 2_000;
+
+/// Has two threads hand over to each other so many times: meanwhile every other thread may run, and those that
+/// are ready do. It is for what must not happen, which nobody can wait for.
+pub fn hand_over(times: usize) {
+    let (there, comes) = mpsc::sync_channel(0);
+    let (back, returns) = mpsc::sync_channel(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || comes.iter().try_for_each(|()| back.send(())));
+        for _ in 0..times {
+            there.send(()).unwrap();
+            returns.recv().unwrap();
+        }
+        drop(there);
+    });
+}
+
 /// Waits for what comes next.
 pub fn received<T>(from: &mpsc::Receiver<T>) -> T {
     let next = RefCell::new(None);
@@ -347,7 +393,7 @@ pub fn received<T>(from: &mpsc::Receiver<T>) -> T {
         *next.borrow_mut() = from.try_recv().ok();
         next.borrow().is_some()
     };
-    if simulated::until(has_come) {
+    if simulated::until(&has_come) {
         return next.take().expect("it has come");
     }
     from.recv().unwrap()

@@ -14,11 +14,15 @@ const SHORT: Duration = Duration::from_millis(20);
 const LATE: &str = "no answer came in time";
 
 macro_rules! on_threads_that_detect {
-    ($($scenario:ident),+ $(,)?) => {
-        $(mod $scenario {
-            where_deadlocks_are_detected!(@threads $scenario);
-        })+
-    };
+    ($($scenario:ident),+ $(,)?) => {$(
+        mod $scenario {
+            #[test]
+            fn in_its_homes() {
+                let homes = super::homes().without_simulations();
+                homes.watch(module_path!(), super::$scenario);
+            }
+        }
+    )+};
 }
 
 on_threads_that_detect!(
@@ -37,9 +41,14 @@ on_threads_that_detect!(
 );
 
 mod in_a_simulation_a_ring_waits_for_its_time_outs {
-    use crate::support::Home;
-
-    crate::support::in_every_home!(@simulated in_a_simulation_a_ring_waits_for_its_time_outs);
+    #[test]
+    fn in_its_homes() {
+        let homes = super::homes().without_threads();
+        homes.watch(
+            module_path!(),
+            super::in_a_simulation_a_ring_waits_for_its_time_outs,
+        );
+    }
 }
 
 /// An actor that asks on with a time-out.

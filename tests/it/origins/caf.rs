@@ -9,6 +9,7 @@ use greenroom::policy::Stealing;
 use greenroom::{Context, Runtime, actor, spawn};
 
 use super::{join, on_each_worker, runtime};
+#[cfg(target_os = "linux")]
 use crate::child::threads_named;
 use crate::support::{Home, Log, WATCH, counted, drive, on_workers, within};
 
@@ -27,6 +28,7 @@ fn ca1_many_actors_run_on_as_many_threads_as_there_are_workers() {
     assert!((1..=3).contains(&threads.len()), "{threads:?}");
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn ca1_by_default_there_is_a_worker_for_each_core_that_may_be_used() {
     within(WATCH, || {
@@ -120,6 +122,7 @@ fn ca8_an_actor_that_has_used_up_its_messages_is_resumed_later() {
     );
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn ca10_the_coordinator_is_no_thread_of_its_own() {
     within(WATCH, || {

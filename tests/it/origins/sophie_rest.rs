@@ -8,7 +8,9 @@ use std::time::Duration;
 use greenroom::policy::{Polling, Prioritized, Sharing, Stealing};
 use greenroom::{Address, Builder, Context, Handle, Runtime, spawn};
 
-use super::{asleep, join, on_each_worker, runtime};
+#[cfg(target_os = "linux")]
+use super::asleep;
+use super::{join, on_each_worker, runtime};
 use crate::stats::Plain;
 use crate::support::{Gate, WATCH, drive, open_when_pending, within};
 
@@ -239,6 +241,7 @@ fn so22_rings_that_keep_to_themselves_get_no_more_than_those_in_the_crowd() {
     nobody_gets_much_more_than_the_others(100, Share::ring);
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn so24_from_idle_to_full_load_and_back_a_runtime_without_work_does_not_run() {
     within(WATCH, || {

@@ -3,13 +3,17 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use std::thread;
 
 use greenroom::{Context, Reply, Runtime, actor, spawn};
 
-use super::{asleep, join, naps, on_each_worker, runtime};
+#[cfg(target_os = "linux")]
+use super::{asleep, naps};
+use super::{join, on_each_worker, runtime};
+#[cfg(target_os = "linux")]
 use crate::child::threads_named;
 use crate::support::{Gate, Home, Log, WATCH, drive, poll_here, until, within};
+#[cfg(target_os = "linux")]
+use crate::support::{MANY_HAND_OVERS, hand_over};
 
 #[test]
 fn so8_ca5_closures_and_actors_from_outside_run_in_the_order_of_one_queue() {
@@ -33,6 +37,7 @@ fn so8_ca5_closures_and_actors_from_outside_run_in_the_order_of_one_queue() {
     );
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn so9_workers_without_work_do_not_run() {
     within(WATCH, || {
@@ -47,11 +52,12 @@ fn so9_workers_without_work_do_not_run() {
         }));
         let before = asleep("so9a");
         assert_eq!(before.len(), 3);
-        thread::sleep(std::time::Duration::from_millis(300));
+        hand_over(4 * MANY_HAND_OVERS);
         assert_eq!(naps("so9a"), before);
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn so9_one_sleeper_is_woken_for_one_task_the_last_one_to_lie_down() {
     within(WATCH, || {
@@ -104,6 +110,7 @@ fn so11_at_the_shutdown_every_worker_quits_and_what_was_queued_still_runs() {
         });
         assert_eq!(ran.load(Ordering::SeqCst), 500);
         join(holders);
+        #[cfg(target_os = "linux")]
         until(|| threads_named("so11") == 0);
     });
 }

@@ -102,8 +102,8 @@ fn ca14_by_default_the_phases_are_those_of_the_document() {
 mod naps {
     use super::*;
     use crate::origins::naps;
-    use crate::policies::{A_WHILE, sleep_on};
-    use crate::support::until;
+    use crate::policies::sleep_on;
+    use crate::support::{MANY_HAND_OVERS, hand_over, until};
 
     fn nap(name: &str) -> (u64, bool) {
         *naps(name).values().next().expect("there is one worker")
@@ -115,7 +115,7 @@ mod naps {
             let runtime = polling(1, "ca14a", AGGRESSIVE);
             drive(runtime.spawn(async {}));
             let awake = |before| {
-                std::thread::sleep(A_WHILE / 20);
+                hand_over(MANY_HAND_OVERS / 5);
                 nap("ca14a") == (before, false)
             };
             until(|| {

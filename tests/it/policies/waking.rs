@@ -69,9 +69,6 @@ pub fn many_wake_ups_at_once_are_all_heard(case: &Case) {
 }
 
 pub fn what_a_worker_that_blocks_has_woken_is_run_by_another(case: &Case) {
-    if case.workers == 1 {
-        return;
-    }
     let home = case.home();
     for count in (1..5).cycle().take(40) {
         let blocks = home.spawn_task(async move {
@@ -130,9 +127,6 @@ fn busy(home: &Home, workers: usize) -> OpenOnDrop {
 }
 
 pub fn a_timer_fires_though_another_worker_is_busy(case: &Case) {
-    if case.workers == 1 {
-        return;
-    }
     let home = case.home();
     for _ in 0..10 {
         // Armed before, and after.
@@ -187,9 +181,6 @@ pub fn a_nearer_deadline_from_outside_is_kept(case: &Case) {
 }
 
 pub fn a_deadline_is_kept_though_the_worker_that_armed_it_blocks(case: &Case) {
-    if case.workers == 1 {
-        return;
-    }
     let home = case.home();
     for _ in 0..20 {
         let (armed, fired) = (Gate::default(), Gate::default());

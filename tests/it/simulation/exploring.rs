@@ -1,6 +1,7 @@
 //! Many seeds: which are run, which twice, and how a failing run is made shorter.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+#[cfg(target_os = "linux")]
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use greenroom::policy::Simulated;
 use greenroom::{Address, Context, Reply, sim, spawn, time};
 
+#[cfg(target_os = "linux")]
 use crate::child::{command, is_for};
 use crate::support::panic_of;
 
@@ -171,6 +173,7 @@ fn a_shorter_run_draws_the_same_numbers_as_the_whole_one() {
     assert_eq!(drawn(&text).unwrap(), drawn(&whole).unwrap());
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_variable_replays_one_seed() {
     const TEST: &str = "simulation::exploring::a_variable_replays_one_seed";

@@ -3,49 +3,24 @@
 //! A scenario is a function of a [`Home`], and does not know which kind it has.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
 use greenroom::{ActorBuilder, Handle, Pinned, Runtime};
 
-use super::{Gate, OpenOnDrop, WATCH, drive, simulated, within};
+use super::{Gate, OpenOnDrop, WATCH, drive_boxed, matrix, simulated, within};
 
-/// Makes a test of a scenario (a function of a [`Home`]) for each kind of home.
+/// Makes a test of each scenario (a function of a [`Home`]), which runs it in its homes.
 macro_rules! in_every_home {
     ($($scenario:ident),+ $(,)?) => {
         $(mod $scenario {
-            crate::support::in_every_home!(@threads $scenario);
-            crate::support::in_every_home!(@simulated $scenario);
+            #[test]
+            fn in_its_homes() {
+                use crate::support::Homes;
+                Homes::plain().watch(module_path!(), super::$scenario);
+            }
         })+
-    };
-    (@simulated $scenario:ident) => {
-        #[test]
-        fn simulated() {
-            Home::watch_seeds(Home::simulated, super::$scenario);
-        }
-
-        #[test]
-        fn simulated_pinned() {
-            Home::watch_seeds(Home::simulated_pinned, super::$scenario);
-        }
-    };
-    (@threads $scenario:ident) => {
-        use crate::support::Home;
-
-        #[test]
-        fn one_worker() {
-            Home::watch(|| Home::workers(1), super::$scenario);
-        }
-
-        #[test]
-        fn two_workers() {
-            Home::watch(|| Home::workers(2), super::$scenario);
-        }
-
-        #[test]
-        fn pinned() {
-            Home::watch(Home::pinned, super::$scenario);
-        }
     };
 }
 pub(crate) use in_every_home;
@@ -54,7 +29,11 @@ pub(crate) use in_every_home;
 macro_rules! on_threads {
     ($($scenario:ident),+ $(,)?) => {
         $(mod $scenario {
-            crate::support::in_every_home!(@threads $scenario);
+            #[test]
+            fn in_its_homes() {
+                use crate::support::Homes;
+                Homes::plain().without_simulations().watch(module_path!(), super::$scenario);
+            }
         })+
     };
 }
@@ -118,8 +97,8 @@ impl Home {
     /// Runs a scenario in a simulation of each seed, as [`Home::watch`] does.
     pub fn watch_seeds(make: fn(u64) -> Home, scenario: fn(&Home)) {
         within(WATCH, move || {
-            for seed in simulated::SEEDS {
-                eprintln!("with seed {seed}");
+            for &seed in matrix::seeds() {
+                let _named = matrix::Named(format!("seed {seed}"));
                 let home = make(seed);
                 scenario(&home);
                 drop(home);
@@ -131,8 +110,8 @@ impl Home {
     /// Runs a test of a simulated runtime with each of the seeds, as [`Home::watch_seeds`] does.
     pub fn simulate(test: impl Fn(&Runtime) + Send + 'static) {
         within(WATCH, move || {
-            for seed in simulated::SEEDS {
-                eprintln!("with seed {seed}");
+            for &seed in matrix::seeds() {
+                let _named = matrix::Named(format!("seed {seed}"));
                 let home = Home::simulated(seed);
                 test(&home.runtime);
                 drop(home);
@@ -161,9 +140,11 @@ impl Home {
         }
     }
 
+    // Boxed, as below: hundreds of futures would each have all of the waiting compiled.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let future: Pin<Box<dyn Future<Output = F::Output> + '_>> = Box::pin(future);
         match simulated::is_held() {
-            true => drive(future),
+            true => drive_boxed(future),
             false => self.runtime.block_on(future),
         }
     }
@@ -191,7 +172,10 @@ impl Home {
     {
         match &self.pinned {
             None => self.runtime.spawn(future),
-            Some(pinned) => pinned.spawn(move || future),
+            Some(pinned) => {
+                let future: Pin<Box<dyn Future<Output = F::Output> + Send>> = Box::pin(future);
+                spawn_boxed(pinned, future)
+            }
         }
     }
 
@@ -234,6 +218,13 @@ impl Home {
         }
         self.block_on(self.spawn_task(greenroom::yield_now()));
     }
+}
+
+fn spawn_boxed<T: Send + 'static>(
+    pinned: &Pinned,
+    future: Pin<Box<dyn Future<Output = T> + Send>>,
+) -> greenroom::Task<T> {
+    pinned.spawn(move || future)
 }
 
 /// While it lives the threads of a home are held.

@@ -238,9 +238,9 @@ pub(crate) const COUNT_MAX: u32 = i32::MAX as u32;
 /// On cache lines of its own: whoever writes to it disturbs nobody who reads what lies beside. 128 bytes,
 /// since processors fetch lines of 64 in pairs.
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
-impl<T> std::ops::Deref for Apart<T> {
+impl<T> std::ops::Deref for CachePadded<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

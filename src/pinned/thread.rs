@@ -24,7 +24,7 @@ use super::call::Call;
 use crate::park::{self, Parker};
 use crate::runtime::{HostPhase, HostThread, Inner, LiveCells};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use crate::sync::{Apart, Mutex, mutant};
+use crate::sync::{CachePadded, Mutex, mutant};
 use crate::task::{Job, Runnable, Task, TaskKey, spawn_unchecked};
 use crate::timers::Timers;
 
@@ -32,9 +32,9 @@ pub struct PinnedThread {
     name: String,
     pub(super) kind: ThreadKind,
     runtime: Arc<Inner>,
-    pub(super) inbox: Apart<Mutex<Inbox>>,
+    pub(super) inbox: CachePadded<Mutex<Inbox>>,
     /// How many have been taken to be run; its thread alone adds to it.
-    taken: Apart<AtomicUsize>,
+    taken: CachePadded<AtomicUsize>,
     pub(super) parker: Arc<Parker>,
     pub(super) timers: Timers,
     pub(crate) live: LiveCells,
@@ -82,14 +82,14 @@ impl PinnedThread {
             },
             kind,
             runtime: runtime.clone(),
-            inbox: Apart(Mutex::new(Inbox {
+            inbox: CachePadded(Mutex::new(Inbox {
                 queue: VecDeque::new(),
                 idle: false,
                 pushed: 0,
                 before: 0,
                 closed: false,
             })),
-            taken: Apart(AtomicUsize::new(0)),
+            taken: CachePadded(AtomicUsize::new(0)),
             timers: Timers::new(),
             live: LiveCells::new(1),
             keeps: AtomicUsize::new(1),

@@ -100,7 +100,7 @@ impl Runtime {
 #[track_caller]
 fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
     let mut future = pin!(Some(future));
-    let mut call = Call {
+    let mut call = WaitingCall {
         future: future.as_mut(),
         outcome: None,
     };
@@ -118,12 +118,12 @@ fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
 struct Stopped;
 
 /// A call in a simulation.
-struct Call<'a, F: Future> {
+struct WaitingCall<'a, F: Future> {
     future: Pin<&'a mut Option<F>>,
     outcome: Option<Result<F::Output, Panic>>,
 }
 
-impl<F: Future> BlockingCall for Call<'_, F> {
+impl<F: Future> BlockingCall for WaitingCall<'_, F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         // Another call's loop may be the one that polls: the panic is not for that.
         let polled = attempt_on(

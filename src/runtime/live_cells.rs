@@ -21,11 +21,11 @@ use slab::Slab;
 use table::CellTable;
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Apart, Mutex, MutexGuard, mutant};
+use crate::sync::{CachePadded, Mutex, MutexGuard, mutant};
 use crate::task::{Header, LiveIndex, Look, TaskInfo, TaskKey};
 
 pub(crate) struct LiveCells {
-    shards: Box<[Apart<Mutex<Shard>>]>,
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
     /// Deals shards out to threads that are no workers.
     next: AtomicUsize,
     /// How many cells a shard may have, and how many wakers: as there are indices.
@@ -46,7 +46,7 @@ impl LiveCells {
     pub(crate) fn new(shards: usize) -> Self {
         LiveCells {
             shards: (0..shards)
-                .map(|_| Apart(Mutex::new(Shard::default())))
+                .map(|_| CachePadded(Mutex::new(Shard::default())))
                 .collect(),
             next: AtomicUsize::new(0),
             most: LiveIndex::COUNT / shards,
@@ -167,7 +167,7 @@ impl LiveCells {
 
     /// How much is here besides these.
     pub(crate) fn others(&self, keys: &[TaskKey]) -> usize {
-        let others = |shard: &Apart<Mutex<Shard>>| {
+        let others = |shard: &CachePadded<Mutex<Shard>>| {
             let shard = shard.lock();
             let tasks = shard
                 .wakers
@@ -231,7 +231,7 @@ impl LiveCells {
     }
 
     pub(crate) fn tasks(&self) -> usize {
-        let count = |shard: &Apart<Mutex<Shard>>| shard.lock().wakers.len();
+        let count = |shard: &CachePadded<Mutex<Shard>>| shard.lock().wakers.len();
         self.shards.iter().map(count).sum()
     }
 

@@ -17,13 +17,13 @@ use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex, Process, mutant};
 
 pub(crate) struct ThreadSet {
-    state: Mutex<Threads>,
+    state: Mutex<ThreadLists>,
     /// A thread is gone.
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Threads {
+struct ThreadLists {
     threads: Vec<JoinHandle<()>>,
     /// Those of them that run nothing any more, and drop their thread-locals.
     leaving: Vec<ThreadId>,
@@ -65,7 +65,7 @@ impl Drop for Member {
 impl ThreadSet {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(ThreadSet {
-            state: Mutex::new(Threads::default()),
+            state: Mutex::new(ThreadLists::default()),
             changed: Condvar::new(),
         })
     }
@@ -138,9 +138,9 @@ impl ThreadSet {
     }
 }
 
-impl Threads {
+impl ThreadLists {
     fn extract_gone(&mut self) -> Vec<JoinHandle<()>> {
-        let Threads { threads, gone, .. } = self;
+        let ThreadLists { threads, gone, .. } = self;
         let mut extracted = Vec::new();
         gone.retain(|&id| {
             let at = threads.iter().position(|thread| thread.thread().id() == id);

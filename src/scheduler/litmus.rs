@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::slot::Slot;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use crate::sync::{Apart, yield_now};
+use crate::sync::{CachePadded, yield_now};
 
 /// Few, for a run beside other tests.
 const ROUNDS: usize = 2_000;
@@ -33,11 +33,11 @@ pub(super) trait Race: Send + Sync + 'static {
 }
 
 /// How far a thread is.
-struct Far(Apart<AtomicUsize>);
+struct Far(CachePadded<AtomicUsize>);
 
 impl Far {
     fn new() -> Arc<Self> {
-        Arc::new(Far(Apart(AtomicUsize::new(0))))
+        Arc::new(Far(CachePadded(AtomicUsize::new(0))))
     }
 
     fn tell(&self, round: usize) {
@@ -126,7 +126,7 @@ pub(super) fn race(race: impl Race) {
 struct Taken {
     slot: Slot,
     /// What either of them took.
-    taken: [Apart<AtomicPtr<()>>; 2],
+    taken: [CachePadded<AtomicPtr<()>>; 2],
 }
 
 impl Taken {
@@ -164,6 +164,6 @@ impl Race for Taken {
 fn litmus_what_is_in_a_slot_is_taken_once() {
     race(Taken {
         slot: Slot::new(),
-        taken: [(); 2].map(|()| Apart(AtomicPtr::new(std::ptr::null_mut()))),
+        taken: [(); 2].map(|()| CachePadded(AtomicPtr::new(std::ptr::null_mut()))),
     });
 }

@@ -12,7 +12,7 @@ use ::loom::thread::spawn;
 
 use super::queues::{LocalQueue, Queues};
 use super::ring::{CAPACITY, Entry, Ring};
-use super::sleep::Sleep;
+use super::sleep::WorkerSleep;
 use super::slot::Slot;
 use crate::sync::UnsafeCell;
 
@@ -78,7 +78,7 @@ fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
     ::loom::model(|| {
         const ENTRIES: usize = CAPACITY + 1;
         let (queues, cargo) = (
-            Arc::new(Queues::new(2, Sleep::new(2, None))),
+            Arc::new(Queues::new(2, WorkerSleep::new(2, None))),
             Cargo::new(ENTRIES),
         );
         let owner = LocalQueue::new(&queues, 0, 0, None);

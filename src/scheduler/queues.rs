@@ -8,8 +8,8 @@
 //!
 //! # Invariants
 //! - QUEUES-1: an entry is in one queue, or in the hands of one worker.
-//! - QUEUES-2: whatever comes to a ring, a backlog or the injector is followed by `Sleep::notify`, what comes to a
-//!   slot by `Sleep::notify_slot`; but for a task that woke itself, if at most the newest is before it.
+//! - QUEUES-2: whatever comes to a ring, a backlog or the injector is followed by `WorkerSleep::notify`, what comes to a
+//!   slot by `WorkerSleep::notify_slot`; but for a task that woke itself, if at most the newest is before it.
 //! - QUEUES-3: a ring has one owner at a time (RING-1): the first `LocalQueue` of its index, until that
 //!   is dropped or gives it up.
 
@@ -21,11 +21,11 @@ use super::counters::Counted;
 use super::duties::Duties;
 use super::injector::Injector;
 use super::ring::{CAPACITY, Entry, Ring};
-use super::sleep::Sleep;
+use super::sleep::WorkerSleep;
 use super::slot::Slot;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Apart, MODEL, mutant};
+use crate::sync::{CachePadded, MODEL, mutant};
 use crate::task::Runnable;
 
 /// How often in a row the newest goes first, while older entries wait, without a look at the clock.
@@ -42,8 +42,8 @@ const STIR_LOOKS: u32 = 64;
 pub(crate) struct Queues {
     workers: Box<[Arc<WorkerQueues>]>,
     /// What comes from outside.
-    injector: Apart<Injector>,
-    pub(crate) sleep: Sleep,
+    injector: CachePadded<Injector>,
+    pub(crate) sleep: WorkerSleep,
 }
 
 /// One worker's part, on cache lines of its own.
@@ -86,7 +86,7 @@ impl WorkerQueues {
 }
 
 impl Queues {
-    pub(crate) fn new(workers: usize, sleep: Sleep) -> Self {
+    pub(crate) fn new(workers: usize, sleep: WorkerSleep) -> Self {
         let worker = |_| {
             Arc::new(WorkerQueues {
                 is_owned: AtomicBool::new(false),
@@ -97,7 +97,7 @@ impl Queues {
         };
         Queues {
             workers: (0..workers).map(worker).collect(),
-            injector: Apart(Injector::new()),
+            injector: CachePadded(Injector::new()),
             sleep,
         }
     }

@@ -25,7 +25,7 @@ const SEARCHING: usize = 1;
 const WATCHED: usize = 2;
 const ONE_SLEEPER: usize = 4;
 
-pub(crate) struct Sleep {
+pub(crate) struct WorkerSleep {
     /// `sleepers * ONE_SLEEPER | WATCHED | SEARCHING`; all but SEARCHING changes under the lock.
     state: AtomicUsize,
     fences: Fences,
@@ -87,12 +87,12 @@ pub(crate) enum Woken {
     ByItself { watching: bool },
 }
 
-impl Sleep {
+impl WorkerSleep {
     pub(crate) fn new(workers: usize, activity: Option<Arc<ActivityCount>>) -> Self {
         for _ in 0..workers {
             activity.iter().for_each(|activity| activity.inc());
         }
-        Sleep {
+        WorkerSleep {
             state: AtomicUsize::new(0),
             fences: Fences::new(),
             sleepers: Mutex::new(Sleepers {
@@ -253,7 +253,7 @@ impl Sleep {
         self.park(me, view)
     }
 
-    /// Becomes a sleeper, which [`park`](Sleep::park) or [`poll`](Sleep::poll) is called for next.
+    /// Becomes a sleeper, which [`park`](WorkerSleep::park) or [`poll`](WorkerSleep::poll) is called for next.
     ///
     /// `searching`: it is the searching one, and stops being it. `moved`: it has just watched, and has
     /// seen others run, or not.

@@ -36,5 +36,5 @@ pub(super) use plan::Plan;
 pub use problem::Problem;
 pub(super) use problem::{Failed, Lines, Ran};
 pub(super) use ready::{Draw, Ready, Schedule};
-pub(super) use script::Script;
+pub(super) use script::TurnScript;
 pub(super) use simulation::Simulation;

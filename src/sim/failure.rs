@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::engine::Plan;
-use super::engine::{Failed, Problem, Script};
+use super::engine::{Failed, Problem, TurnScript};
 
 /// A run that was in order.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn script(&self) -> &Script {
+    pub(super) fn script(&self) -> &TurnScript {
         &self.failed.script
     }
 

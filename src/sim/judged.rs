@@ -4,7 +4,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::engine::Simulation;
-use super::engine::{Failed, Lines, Problem, Ran, Script};
+use super::engine::{Failed, Lines, Problem, Ran, TurnScript};
 use super::failure::{Failure, Run};
 use super::simulated::Simulated;
 use crate::contain::{Panic, contain};
@@ -44,7 +44,7 @@ impl Simulated {
     }
 
     /// Returns the same options, for a run in the order of this script.
-    pub(super) fn with_script(mut self, script: Script) -> Self {
+    pub(super) fn with_script(mut self, script: TurnScript) -> Self {
         self.script = Some(script);
         self
     }
@@ -60,7 +60,7 @@ impl Simulated {
             },
             trace: String::new(),
             waits: Lines::default(),
-            script: Script::default(),
+            script: TurnScript::default(),
         };
         Failure::new(failed, self.plan)
     }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::panic;
 use std::sync::Once;
 
-use super::engine::{Problem, Script};
+use super::engine::{Problem, TurnScript};
 use super::failure::{Failure, Run};
 use super::simulated::Simulated;
 
@@ -86,7 +86,7 @@ where
     F: FnMut(Simulated) -> Result<Run<()>, Failure>,
 {
     /// Runs this script; returns whether its failure is the best one now.
-    fn improves(&mut self, script: Script) -> bool {
+    fn improves(&mut self, script: TurnScript) -> bool {
         let most = self.best.length().steps.saturating_mul(2) + 100;
         let most = most.min(self.options.plan.steps);
         if self.tries == 0 || self.steps < most {

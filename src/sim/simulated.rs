@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
-use super::engine::{Draw, Plan, Ready, Schedule, Script, Simulation};
+use super::engine::{Draw, Plan, Ready, Schedule, Simulation, TurnScript};
 use crate::runtime::Engine;
 use crate::scheduler::policy::{Duties, Policy, Runnable};
 use crate::sync::Mutex;
@@ -48,7 +48,7 @@ use crate::sync::Mutex;
 pub struct Simulated {
     pub(crate) plan: Plan,
     /// In which order it runs, instead of a drawn one.
-    pub(crate) script: Option<Script>,
+    pub(crate) script: Option<TurnScript>,
     /// Used only inside a policy of the user's own.
     ready: Mutex<Ready<Runnable>>,
 }

@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 use super::info::TaskInfo;
 use super::runnable::cell_of;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Apart, mutant};
+use crate::sync::{CachePadded, mutant};
 
 /// How many messages are handled in one poll by default: long enough to be worth a turn, and so few
 /// that a crowd of messages does not come to rest in one actor.
@@ -153,7 +153,7 @@ impl CurrentRun {
 crate::sync::own_static! {
     /// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
     /// look at the word of its actor, which senders write.
-    static TERMINATIONS: Apart<AtomicU64> = Apart(AtomicU64::new(0));
+    static TERMINATIONS: CachePadded<AtomicU64> = CachePadded(AtomicU64::new(0));
 }
 
 #[inline]

@@ -62,8 +62,7 @@ async fn ping_pong(rounds: usize) -> HashSet<ThreadId> {
     let near = greenroom::spawn(bounce(near.unwrap(), true));
     far.await;
     near.await;
-    let threads = std::mem::take(&mut *threads.lock().unwrap());
-    threads
+    std::mem::take(&mut threads.lock().unwrap())
 }
 
 #[test]

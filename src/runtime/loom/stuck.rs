@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::loom::thread::spawn;
 
 use super::{Gate, end, join, push, queues, runtime, start};
-use crate::scheduler::sleep::{Sleep, View, WATCH, Woken};
+use crate::scheduler::sleep::{View, WATCH, Woken, WorkerSleep};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// An entry in the ring of a worker that user code blocks is taken by the other one.
@@ -59,14 +59,14 @@ fn model_12_what_a_blocked_handler_left_in_its_slot_is_run_by_the_watcher() {
 struct Slot(Arc<AtomicBool>);
 
 impl Slot {
-    fn fill(&self, sleep: &Sleep) {
+    fn fill(&self, sleep: &WorkerSleep) {
         // Relaxed, as the others: it is the fences that order it.
         self.0.store(true, Ordering::Relaxed);
         sleep.notify_slot();
     }
 
     /// One watch, as a worker that is asleep; whether it found something.
-    fn watch(&self, sleep: &Sleep, me: usize, moved: Option<bool>) -> bool {
+    fn watch(&self, sleep: &WorkerSleep, me: usize, moved: Option<bool>) -> bool {
         let woken = sleep.sleep(me, (false, moved), self);
         assert_eq!(woken, Woken::ByItself { watching: true });
         self.0.load(Ordering::Relaxed)
@@ -95,8 +95,8 @@ impl View for Slot {
     fn last_lies_down(&self) {}
 }
 
-fn sleep_for(workers: usize) -> Arc<Sleep> {
-    let sleep = Arc::new(Sleep::new(workers, None));
+fn sleep_for(workers: usize) -> Arc<WorkerSleep> {
+    let sleep = Arc::new(WorkerSleep::new(workers, None));
     // One park may end just when it hears of a new duty.
     sleep.let_time_pass(2, WATCH);
     sleep
@@ -106,7 +106,7 @@ fn sleep_for(workers: usize) -> Arc<Sleep> {
 #[test]
 fn model_45_a_push_from_outside_rouses_a_thief_that_holds_off() {
     ::loom::model(|| {
-        let (sleep, pushed) = (Arc::new(Sleep::new(1, None)), Slot::default());
+        let (sleep, pushed) = (Arc::new(WorkerSleep::new(1, None)), Slot::default());
         let pusher = spawn({
             let (sleep, pushed) = (sleep.clone(), pushed.clone());
             move || {

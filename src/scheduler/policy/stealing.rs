@@ -15,7 +15,7 @@ use crate::scheduler::counters::Counted;
 use crate::scheduler::loot::Loot;
 use crate::scheduler::queues::{LocalQueue, Queues, runnable};
 use crate::scheduler::ring::Entry;
-use crate::scheduler::sleep::{Sleep, View, Woken};
+use crate::scheduler::sleep::{View, Woken, WorkerSleep};
 use crate::sync::mutant;
 
 /// How often the tasks of unequal workers are mixed by default: seldom enough to cost nothing, often
@@ -244,7 +244,7 @@ fn steal_slot(worker: &StealingWorker, duties: &Duties<'_>, steals: bool) -> Res
 impl Default for Stealing {
     fn default() -> Self {
         Stealing {
-            queues: Arc::new(Queues::new(0, Sleep::new(0, None))),
+            queues: Arc::new(Queues::new(0, WorkerSleep::new(0, None))),
             polling: None,
             rebalance_interval: Some(STIR_EVERY),
         }
@@ -305,7 +305,7 @@ impl Policy for Stealing {
         if let Some(polling) = &self.polling {
             polling.judge()?;
         }
-        let sleep = Sleep::new(setup.workers, setup.activity.clone());
+        let sleep = WorkerSleep::new(setup.workers, setup.activity.clone());
         self.queues = Arc::new(Queues::new(setup.workers, sleep));
         Ok(())
     }

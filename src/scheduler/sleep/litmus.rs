@@ -2,16 +2,16 @@
 
 use super::super::litmus::{Race, race};
 use super::*;
-use crate::sync::Apart;
+use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicBool;
 
 /// What a pusher and worker 0 race with.
 struct Races {
-    sleep: Sleep,
+    sleep: WorkerSleep,
     /// Whether there is an entry.
-    entry: Apart<AtomicBool>,
+    entry: CachePadded<AtomicBool>,
     /// In which round worker 0 had come to its park, when it last did.
-    parked: Apart<AtomicUsize>,
+    parked: CachePadded<AtomicUsize>,
     round: AtomicUsize,
     /// Worker 0 is not to sleep on.
     must_rise: AtomicBool,
@@ -29,9 +29,9 @@ enum Work {
 impl Races {
     fn new(workers: usize, of: Work) -> Self {
         Races {
-            sleep: Sleep::new(workers, None),
-            entry: Apart(AtomicBool::new(false)),
-            parked: Apart(AtomicUsize::new(0)),
+            sleep: WorkerSleep::new(workers, None),
+            entry: CachePadded(AtomicBool::new(false)),
+            parked: CachePadded(AtomicUsize::new(0)),
             round: AtomicUsize::new(0),
             must_rise: AtomicBool::new(false),
             of,

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::trace::Message;
+use super::trace::TracedMessage;
 use crate::runtime::deadlock::Who;
 use crate::task::TaskInfo;
 
@@ -21,7 +21,7 @@ pub(super) struct Lane {
 
 #[derive(Clone)]
 pub(super) struct Sent {
-    pub(super) message: Message,
+    pub(super) message: TracedMessage,
     pub(super) from: Who,
     /// If it has waited: the key of its place.
     pub(super) key: Option<usize>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::lane::{Lane, Sent};
 use super::simulation::Simulation;
 use super::state::State;
-use super::trace::{Message, What};
+use super::trace::{TracedMessage, What};
 use crate::runtime::deadlock::{Edge, Who};
 use crate::task::{MessageEvent, MessageInfo, TaskInfo};
 
@@ -40,7 +40,7 @@ impl State {
         let lane = lane.or_insert_with(|| Lane::new(label.clone()));
         let to = Who::Task(label);
         let born = |info, key| Sent {
-            message: Message { number, info },
+            message: TracedMessage { number, info },
             from: running,
             key,
         };
@@ -102,7 +102,7 @@ impl State {
     /// A message to this actor is sent, which is to come into its mailbox later.
     pub(super) fn sent(&mut self, actor: TaskInfo, info: MessageInfo) -> Sent {
         self.messages_born += 1;
-        let message = Message {
+        let message = TracedMessage {
             number: self.messages_born,
             info,
         };

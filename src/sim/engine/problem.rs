@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::script::Script;
+use super::script::TurnScript;
 use crate::runtime::deadlock::Who;
 
 /// Why a simulated run has failed.
@@ -58,7 +58,7 @@ pub(crate) struct Failed {
     pub(crate) trace: String,
     /// Who waits for what, a line each.
     pub(crate) waits: Lines,
-    pub(crate) script: Script,
+    pub(crate) script: TurnScript,
 }
 
 /// How far a run has come.

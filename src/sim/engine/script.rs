@@ -38,14 +38,14 @@ impl Origin {
 
 /// The turns of a run in their order, and which of them were split.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Script {
+pub(crate) struct TurnScript {
     /// The keys. An effect that takes place has the key of its turn, and is a step as well.
     pub(crate) steps: Vec<u64>,
     /// The key and the number of each turn that is split.
     pub(crate) splits: HashSet<(u64, u64)>,
 }
 
-impl Script {
+impl TurnScript {
     /// Counts the steps whose task did not have the step before.
     pub(crate) fn switches(&self) -> usize {
         self.steps
@@ -56,7 +56,7 @@ impl Script {
 
     /// Returns the same with the first steps only.
     pub(crate) fn prefix(&self, steps: usize) -> Self {
-        Script {
+        TurnScript {
             steps: self.steps[..steps.min(self.steps.len())].to_vec(),
             splits: self.splits.clone(),
         }
@@ -84,13 +84,13 @@ impl Script {
 
 /// A script that is being followed.
 pub(super) struct Reading {
-    script: Script,
+    script: TurnScript,
     /// How many of its steps were taken.
     at: usize,
 }
 
 impl Reading {
-    pub(super) fn new(script: Script) -> Self {
+    pub(super) fn new(script: TurnScript) -> Self {
         Reading { script, at: 0 }
     }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::thread::ThreadId;
 
 use super::plan::Plan;
-use super::script::Script;
+use super::script::TurnScript;
 use super::state::State;
 use super::trace::What;
 use crate::instant::Instant;
@@ -20,7 +20,7 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
-    pub(crate) fn new(plan: Plan, script: Option<Script>) -> Self {
+    pub(crate) fn new(plan: Plan, script: Option<TurnScript>) -> Self {
         Simulation {
             plan,
             thread: std::thread::current().id(),

@@ -13,7 +13,7 @@ use super::lane::{Lane, Sent};
 use super::plan::Plan;
 use super::problem::Failed;
 use super::ready::{Draw, Ready, Schedule, below};
-use super::script::{Origin, Reading, Script};
+use super::script::{Origin, Reading, TurnScript};
 use super::trace::{Trace, What};
 use crate::instant::{self, Instant};
 use crate::runtime::deadlock::Who;
@@ -57,7 +57,7 @@ pub(super) struct State {
     /// What draws and spawns in no turn.
     pub(super) outside: Origin,
     /// Who had turns until now.
-    pub(super) record: Script,
+    pub(super) record: TurnScript,
     /// Who is to have them, if that is not drawn.
     pub(super) reading: Option<Reading>,
     /// When the timers fire that are armed.
@@ -132,7 +132,7 @@ pub(super) enum Next {
 }
 
 impl State {
-    pub(super) fn new(plan: &Plan, script: Option<Script>) -> Self {
+    pub(super) fn new(plan: &Plan, script: Option<TurnScript>) -> Self {
         let (mut draw, drawn) = plan.begin();
         let schedule = match script {
             Some(_) => Schedule::Random,
@@ -143,7 +143,7 @@ impl State {
             ready: Ready::new(schedule, of_order),
             splits: plan.splits(&mut draw),
             outside: Origin::new(draw.next()),
-            record: Script::default(),
+            record: TurnScript::default(),
             reading: script.map(Reading::new),
             fires: BTreeSet::new(),
             now: Instant::ZERO,

@@ -35,12 +35,12 @@ pub(crate) enum What {
     Runs,
     Spawns(Who),
     Wakes(Who),
-    Sends(Message, Who),
+    Sends(TracedMessage, Who),
     /// It was sent before, and comes into the mailbox now.
-    Arrives(Message, Who),
-    AwaitsRoom(Message, Who),
+    Arrives(TracedMessage, Who),
+    AwaitsRoom(TracedMessage, Who),
     GivesUp(Who),
-    Receives(Message, Who),
+    Receives(TracedMessage, Who),
     FromSource(&'static str),
     Ends(Who),
     Notes(String),
@@ -48,7 +48,7 @@ pub(crate) enum What {
 
 /// A message: its number among all of the run, and what is shown of it.
 #[derive(Clone)]
-pub(crate) struct Message {
+pub(crate) struct TracedMessage {
     pub(crate) number: u64,
     pub(crate) info: MessageInfo,
 }
@@ -182,7 +182,7 @@ impl fmt::Display for What {
     }
 }
 
-impl fmt::Display for Message {
+impl fmt::Display for TracedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.info.text {
             Some(text) => write!(f, "#{} {text}", self.number),

@@ -3,7 +3,7 @@
 //! By the default policy each worker has a local queue, and what comes from outside comes through the injector. A
 //! worker whose own queue is empty steals half of another's, one thief at a time, and sleeps when there is nothing.
 //! The scheduler handles runnables. It knows neither actors nor runtimes, but for the two small interfaces
-//! [`Owner`](owner::Owner) and [`Employer`](worker::Employer). Behaviour comes from document 1 (Sophie's scheduler),
+//! [`Owner`] and [`Employer`]. Behaviour comes from document 1 (Sophie's scheduler),
 //! with its tasks that are whole actors and its kinder stealing, and from document 3 (CAF), with its policies.
 
 mod activity;

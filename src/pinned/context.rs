@@ -31,7 +31,7 @@ impl HostContext for PinnedLocal {
         matches!(self.thread.kind, ThreadKind::Stage(_))
     }
 
-    /// As [`Stage::run_ready`], which is called for first.
+    /// As [`Stage::run_ready`](super::stage::Stage::run_ready), which is called for first.
     fn run_ready(&self) -> usize {
         let mut ready = None;
         // Asked when the timers were fired: what those have woken is ready as well.

@@ -103,7 +103,7 @@ use crate::task::{ActorExecutor, Task, cancelled};
 /// ```
 ///
 /// A COM apartment is initialized on a thread before the first of its objects is made, and uninitialized after
-/// the last is dropped; meanwhile the thread pumps messages. So it is a [`Stage`], and the apartment a local
+/// the last is dropped; meanwhile the thread pumps messages. So it is a [`Stage`](crate::Stage), and the apartment a local
 /// above that:
 ///
 /// ```

@@ -24,7 +24,7 @@ impl Runtime {
     /// future does.
     ///
     /// It works in a task, too: there the worker first gives its queues and its place to a spare
-    /// thread, one of those of [`unblock`] or a new one, and then simply waits. The task goes on on
+    /// thread, one of those of [`unblock`](crate::unblock()) or a new one, and then simply waits. The task goes on on
     /// its thread until its turn ends; then the thread joins those of `unblock`. So each task that
     /// waits like this holds a thread, where one that awaits holds none. A shutdown leaves such a
     /// thread behind if it does not come back in time. A [`Detached`](crate::Detached) actor has its
@@ -34,7 +34,7 @@ impl Runtime {
     /// - In a task of a pinned thread, whose other tasks could run nowhere else meanwhile.
     /// - In a task, if no spare thread can be started: with the system's error, before the future is
     ///   polled. The worker goes on.
-    /// - In a [simulated](policy::Simulated) runtime on another thread than its own, at a deadlock, and
+    /// - In a [simulated](crate::policy::Simulated) runtime on another thread than its own, at a deadlock, and
     ///   after too many steps.
     ///
     /// A panic of the future goes through.

@@ -16,7 +16,7 @@ use crate::task::{Task, cancelled, spawn as spawn_on};
 /// [`Runtime::block_on`] does.
 ///
 /// # Panics
-/// If the runtime can't be built (see [`Builder::build`]), and as [`Runtime::block_on`].
+/// If the runtime can't be built (see [`Builder::build`](crate::Builder::build)), and as [`Runtime::block_on`].
 ///
 /// ```
 /// assert_eq!(greenroom::run(async { 40 + 2 }), 42);

@@ -9,7 +9,8 @@ use super::failure::Failure;
 use super::shrink::shrink;
 use super::simulated::Simulated;
 
-/// So many runs are repeated: each of this many, and the last.
+/// One run in this many is repeated, and the last: often enough to find what is not deterministic, seldom enough to
+/// cost an eighth.
 const REPEATED: usize = 8;
 /// Says which seed alone is to be run.
 const VARIABLE: &str = "GREENROOM_SEED";

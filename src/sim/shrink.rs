@@ -12,9 +12,9 @@ use super::engine::{Problem, TurnScript};
 use super::failure::{Failure, Run};
 use super::simulated::Simulated;
 
-/// How many runs are tried at most.
+/// How many runs are tried at most: half a second for most programs.
 const TRIES: usize = 500;
-/// How many steps these take at most, in all.
+/// How many steps these take at most, in all: a few seconds for a program that takes long.
 const STEPS: u64 = 2_000_000;
 
 struct Shrink<F> {

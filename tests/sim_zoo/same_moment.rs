@@ -9,18 +9,11 @@ use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn, time};
 
 use crate::hunt::{Version, hunts};
+use crate::two_leaders::referee;
 
 enum Node {
     Begin(Address<Node>),
     OtherLeads,
-}
-
-/// Gives `true` to the first who asks.
-async fn referee(mut cx: Context<Reply<bool>>) {
-    let mut is_first = true;
-    while let Some(reply) = cx.recv().await {
-        reply.send(std::mem::replace(&mut is_first, false));
-    }
 }
 
 /// Passes on what it is told, so that a message takes a step.

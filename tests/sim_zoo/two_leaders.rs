@@ -14,7 +14,7 @@ enum Candidate {
 }
 
 /// Gives `true` to the first who asks.
-async fn referee(mut cx: Context<Reply<bool>>) {
+pub async fn referee(mut cx: Context<Reply<bool>>) {
     let mut is_first = true;
     while let Some(reply) = cx.recv().await {
         reply.send(std::mem::replace(&mut is_first, false));

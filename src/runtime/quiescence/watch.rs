@@ -17,7 +17,7 @@ impl Runtime {
     ///
     /// What keeps it alive: tasks and actors that are ready to run or run, the future of a
     /// [`block_on`](Runtime::block_on) among them; its timers, also on its pinned threads; jobs of
-    /// [`unblock`] that were begun where it is current; and each [`KeepAlive`]. What does not: actors and tasks that wait, for a message, for
+    /// [`unblock`](crate::unblock()) that were begun where it is current; and each [`KeepAlive`]. What does not: actors and tasks that wait, for a message, for
     /// I/O, for another thread; an idle pinned thread. Whoever brings it work from elsewhere holds
     /// a [`KeepAlive`], or the moment may come just before.
     ///

@@ -16,7 +16,7 @@ impl Runtime {
     /// Stops every actor, waits for them, cancels what is left, and ends the threads.
     ///
     /// Nothing new is accepted from the first poll on. For the time of
-    /// [`grace`](Builder::grace) actors may finish what they accepted, and plain tasks run on. When
+    /// [`grace`](crate::Builder::grace) actors may finish what they accepted, and plain tasks run on. When
     /// the last actor has ended or the time is over, and whatever was queued before the call has
     /// had that run, all that is left is cancelled. A thread that user code does not give back
     /// within the grace and a second more is left behind, and counted in the report. So is one that

@@ -87,7 +87,7 @@ impl State {
             is_ready: false,
         });
         if pending.effects.is_empty() {
-            pending.turn = turn;
+            (pending.turn, pending.rank) = (turn, rank);
             pending.closes.clear();
         }
         if let EffectKind::Close(actor, _) = kind {

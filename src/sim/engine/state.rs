@@ -24,7 +24,8 @@ use crate::task::{Runnable, TaskInfo};
 /// that whoever waits for a time by yielding sees it come.
 const STEP: Duration = Duration::from_micros(1);
 
-/// Of how many timers that fire soon after another one may fire with one.
+/// A timer may fire with one of this many that fire soon after it. More would cost time for each timer, and few
+/// programs have more that matter to each other.
 const NEAR: usize = 16;
 
 pub(super) struct State {
@@ -52,7 +53,7 @@ pub(super) struct State {
     pub(super) frames: Vec<Frame>,
     /// The innermost turn under way, if none of its effects takes place just now.
     pub(super) turn: Option<Turn>,
-    /// How many of [`TURNS`](crate::sim::simulated::TURNS) turns are split.
+    /// How many of [`TURNS`](super::plan::TURNS) turns are split.
     pub(super) splits: u64,
     /// What draws and spawns in no turn.
     pub(super) outside: Origin,

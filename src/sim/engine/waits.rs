@@ -11,7 +11,7 @@ use crate::runtime::Inner;
 use crate::runtime::deadlock::{Edge, Who};
 use crate::task::TaskInfo;
 
-/// How many lines there are at most.
+/// How many lines there are at most: as many as a screen shows beside the trace.
 const LINES: usize = 20;
 
 impl Simulation {

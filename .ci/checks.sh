@@ -385,7 +385,7 @@ example_code_search() {
     # shellcheck disable=SC2064 # as it is now
     trap "rm -rf '$scratch'" EXIT
     timeout 60 "$1" --index "$scratch/index" src 'pub struct Runtime' | tee "$scratch/hits"
-    grep -q 'runtime\.rs:[0-9]*: pub struct Runtime {$' "$scratch/hits"
+    grep -q 'runtime/handle\.rs:[0-9]*: pub struct Runtime {$' "$scratch/hits"
     timeout 60 "$1" --index "$scratch/index" src 'no such words in these sources' || status=$?
     echo "status $status where nothing is found"
     [ "$status" = 1 ]

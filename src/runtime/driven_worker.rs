@@ -17,6 +17,7 @@ use crate::park::Parker;
 use crate::scheduler::{Driven, Worker, WorkerEnd};
 
 /// Runs the loop of a worker in a driver, until it is over.
+#[inline(never)]
 pub(super) fn drive<'c>(
     driver: &dyn Driver,
     worker: &mut Worker<'_, Inner, ThreadContext<'c>>,

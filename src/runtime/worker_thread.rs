@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::blocking;
 use super::context::{Role, ThreadContext};
 use super::driven_worker::drive;
+use super::driver::Driver;
 use super::inner::Inner;
 use crate::contain::contain;
-use crate::scheduler::{Worker, WorkerEnd, WorkerLocal};
+use crate::scheduler::{Driven, Worker, WorkerEnd, WorkerLocal};
 
 /// The body of a worker's thread.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
@@ -34,13 +35,38 @@ pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> WorkerEnd {
 }
 
 fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> WorkerEnd {
+    if let (Some(driver), Some(driven)) = (&inner.options.driver, local.driven()) {
+        return hold_driven(inner, local, &**driver, driven);
+    }
     let context = ThreadContext::new(inner, Role::Worker(local));
     let _entered = context.enter();
     let mut worker = Worker::new(&**inner, local, &context);
-    let left = match (&inner.options.driver, local.driven()) {
-        (Some(driver), Some(driven)) => drive(&**driver, &mut worker, &context, driven),
-        _ => worker.run_until_over(),
-    };
+    let left = worker.run_until_over();
+    leave(inner, &worker, left)
+}
+
+// Not a part of `hold`: a worker that is lent to a driver is in memory, and not in registers.
+#[inline(never)]
+fn hold_driven(
+    inner: &Arc<Inner>,
+    local: &WorkerLocal<'_>,
+    driver: &dyn Driver,
+    driven: &Driven,
+) -> WorkerEnd {
+    let context = ThreadContext::new(inner, Role::Worker(local));
+    let _entered = context.enter();
+    let mut worker = Worker::new(&**inner, local, &context);
+    let left = drive(driver, &mut worker, &context, driven);
+    leave(inner, &worker, left)
+}
+
+/// Sees to what is left when a thread is no worker any more.
+#[inline(always)]
+fn leave(
+    inner: &Arc<Inner>,
+    worker: &Worker<'_, Inner, ThreadContext<'_>>,
+    left: WorkerEnd,
+) -> WorkerEnd {
     inner.process().end_copy();
     if left == WorkerEnd::Displaced {
         if inner.shutdown.is_settled() {

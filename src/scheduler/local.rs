@@ -105,6 +105,19 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
+    /// The same for a driven worker, which waits in its driver. A second place where [`dequeue`](WorkerLocal::dequeue)
+    /// is part of the loop would cost the first one.
+    #[inline(never)]
+    pub(super) fn dequeue_driven(&self, duties: &Duties<'_>) -> Option<Runnable> {
+        match &self.side {
+            Side::Stealing(stealing, worker) => Policy::dequeue(*stealing, worker, duties),
+            Side::Erased(side) => {
+                let (other, worker) = side.as_ref()?;
+                other.dequeue_or_rest(self.index, &**worker, duties)
+            }
+        }
+    }
+
     /// Goes on with a wait in the driver (DRIVEN-1); gives what was found when that is over.
     pub(super) fn resume(&self, duties: &Duties<'_>) -> Option<Runnable> {
         match &self.side {

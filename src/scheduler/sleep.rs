@@ -170,6 +170,8 @@ impl WorkerSleep {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn rouse(&self) {
         let mut sleepers = self.sleepers.lock();
         if sleepers.stack.is_empty() {

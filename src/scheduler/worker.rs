@@ -107,7 +107,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         let duties = self.local.duties();
         if driven.waits().is_some() {
             if let Some(runnable) = self.local.resume(&duties) {
-                self.run_one(runnable);
+                self.run_aside(runnable);
             }
             if driven.waits().is_some() {
                 return None;
@@ -136,7 +136,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
                 {
                     ShutdownStep::End => return Some(WorkerEnd::Over),
                     ShutdownStep::Run(runnable) => {
-                        self.run_one(runnable);
+                        self.run_aside(runnable);
                         continue;
                     }
                     ShutdownStep::GoOn => {}
@@ -151,7 +151,12 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
                 // A waker has waited in `block_on`.
                 return Some(WorkerEnd::Displaced);
             }
-            match self.local.dequeue(&duties) {
+            let next = match DRIVEN {
+                true => self.local.dequeue_driven(&duties),
+                false => self.local.dequeue(&duties),
+            };
+            match next {
+                Some(runnable) if DRIVEN => self.run_aside(runnable),
                 Some(runnable) => self.run_one(runnable),
                 None if DRIVEN && duties.is_waiting() => return None,
                 None => self.see_to_duties(),
@@ -176,11 +181,19 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         self.employer.tell_what_is_declared();
     }
 
+    // Forced: it is what the loop does at each turn.
+    #[inline(always)]
     fn run_one(&mut self, runnable: Runnable) {
         self.turn(runnable);
         if self.is_observed {
             self.employer.turn_ended();
         }
+    }
+
+    /// Does the same where that is seldom.
+    #[inline(never)]
+    fn run_aside(&mut self, runnable: Runnable) {
+        self.run_one(runnable);
     }
 
     /// Drops what is left in this worker's queues, but for what is exempt.

@@ -1,7 +1,7 @@
 //! Who is woken, and who waits no more.
 
 use std::future::Future;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
@@ -117,9 +117,10 @@ impl Wake for Deed {
 #[test]
 fn a_waker_may_drop_the_future_that_it_wakes() {
     let (told, heard) = mpsc::channel();
+    static WAITERS: OnceLock<Waiters> = OnceLock::new();
     // On a thread that is not joined, since it would hang.
     thread::spawn(move || {
-        let waiters: &Waiters = Box::leak(Box::new(Waiters::new()));
+        let waiters = WAITERS.get_or_init(Waiters::new);
         let mut future = Box::pin(waiters.until(|| false));
         let deed = Deed::new();
         let waker = Waker::from(deed.clone());

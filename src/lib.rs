@@ -101,7 +101,10 @@ pub mod sim;
 #[cfg(all(test, greenroom_loom))]
 mod mutants;
 
-/// Scheduling policies: see [`policy::Policy`].
+/// Policies: where a runnable goes when its task is woken, and which one a worker runs next.
+///
+/// Document 3 describes a scheduler as two structures of data and eight functions, and [`Policy`](policy::Policy) is
+/// these. The runtime does all else: threads, timers, shutdown, pinned threads, what keeps it alive.
 pub mod policy {
     pub use crate::scheduler::policy::*;
     pub use crate::sim::Simulated;

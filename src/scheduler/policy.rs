@@ -1,9 +1,9 @@
 //! Policies: where a runnable goes when its task is woken, and which one a worker runs next.
 //!
-//! Document 3 describes a scheduler as two structures of data and eight functions, and [`Policy`] is
-//! these. The runtime does all else: threads, timers, shutdown, pinned threads, what keeps it alive.
+//! What users see of this is the module `policy` of the crate, with the simulation beside it.
 
 mod central;
+mod polling;
 mod prioritized;
 mod sharing;
 mod stealing;
@@ -11,9 +11,10 @@ mod stealing;
 use std::any::Any;
 use std::sync::Arc;
 
+pub use polling::Polling;
 pub use prioritized::Prioritized;
 pub use sharing::Sharing;
-pub use stealing::{Polling, Stealing};
+pub use stealing::Stealing;
 pub(super) use stealing::{Seen, StealingWorker};
 
 use super::activity::ActivityCount;

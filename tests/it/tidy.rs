@@ -431,6 +431,17 @@ fn the_systems_clock_is_read_in_one_place() {
 }
 
 #[test]
+fn no_file_is_longer_than_a_reader_can_hold() {
+    const LINES_MAX: usize = 500;
+    let long = sources().into_iter().filter(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().count() > LINES_MAX
+    });
+    let long: Vec<_> = long.collect();
+    assert!(long.is_empty(), "longer than {LINES_MAX} lines: {long:?}");
+}
+
+#[test]
 fn the_files_that_the_architecture_names_exist() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(package.join("ARCHITECTURE.md")).unwrap();

@@ -4,12 +4,12 @@
 //! leaving puts it back, so runtimes may be nested and interleaved on one thread.
 //!
 //! # Invariants
-//! - CONTEXT-1: the pointer is null, or to the context of the innermost [`Entered`] of this thread, which is
+//! - THREAD-CONTEXT-1: the pointer is null, or to the context of the innermost [`Entered`] of this thread, which is
 //!   alive, as is each context's `outer` while it is entered. Contexts are entered and left in the
 //!   order of the stack.
 #![expect(
     unsafe_code,
-    reason = "a thread-local pointer to the stack; see CONTEXT-1"
+    reason = "a thread-local pointer to the stack; see THREAD-CONTEXT-1"
 )]
 
 use std::cell::{Cell, RefCell};
@@ -128,7 +128,7 @@ impl Drop for Entered<'_> {
 /// Calls `look` with the thread's context, if it has one.
 pub(crate) fn with<R>(look: impl FnOnce(Option<&ThreadContext<'_>>) -> R) -> R {
     let context = CONTEXT.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: (CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
+    // SAFETY: (THREAD-CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
     look(unsafe { context.as_ref() })
 }
 
@@ -137,10 +137,10 @@ pub(crate) fn outward<R>(
     look: impl FnOnce(&mut dyn Iterator<Item = &ThreadContext<'_>>) -> R,
 ) -> R {
     let context = CONTEXT.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: (CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
+    // SAFETY: (THREAD-CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
     let innermost = unsafe { context.as_ref() };
     look(&mut std::iter::successors(innermost, |context| {
-        // SAFETY: (CONTEXT-1) what an entered context was entered from is alive.
+        // SAFETY: (THREAD-CONTEXT-1) what an entered context was entered from is alive.
         unsafe { context.outer.get().as_ref() }
     }))
 }

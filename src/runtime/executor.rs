@@ -160,7 +160,7 @@ impl Inner {
         }
     }
 
-    /// The same where a policy may have given the task to another runtime, whose worker runs it (O1 in executor.rs).
+    /// The same where a policy may have given the task to another runtime, whose worker runs it (EXECUTOR-1).
     #[inline(never)]
     fn push_kept(self: &Arc<Self>, entry: Entry) {
         self.clone().push(entry);

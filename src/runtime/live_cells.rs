@@ -80,7 +80,7 @@ impl LiveCells {
 
     // -- cells --------------------------------------------------------------------------------
 
-    /// Adds a new cell; false if the registry is closed.
+    /// Adds a new cell; false if the table is closed.
     pub(crate) fn enter(&self, cell: NonNull<Header>, worker: Option<usize>) -> bool {
         let (index, mut shard) = self.deal(worker, |shard| shard.cells.len());
         if shard.closed {

@@ -430,6 +430,51 @@ fn the_systems_clock_is_read_in_one_place() {
     );
 }
 
+/// The labels in a text, such as `RING-1`.
+fn labels(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words.filter(|word| {
+        let Some((name, number)) = word.rsplit_once('-') else {
+            return false;
+        };
+        let is_name = |c: char| c.is_ascii_uppercase() || c == '-';
+        let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+        name.len() > 2 && name.chars().all(is_name) && is_number
+    })
+}
+
+#[test]
+fn each_invariant_has_one_name_and_each_name_an_invariant() {
+    let (mut defined, mut cited) = (BTreeMap::new(), BTreeSet::new());
+    let mut twice = Vec::new();
+    for path in sources() {
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let definition = line
+                .strip_prefix("//! - ")
+                .and_then(|rest| rest.split_once(':'));
+            let definition = definition.filter(|(label, _)| labels(label).next() == Some(label));
+            if let Some((label, _)) = definition {
+                twice.extend(
+                    defined
+                        .insert(label.to_owned(), path.clone())
+                        .map(|_| label.to_owned()),
+                );
+            } else if line.trim_start().starts_with("//") || line.contains("reason = ") {
+                cited.extend(labels(line).map(str::to_owned));
+            }
+        }
+    }
+    assert!(defined.len() > 50, "these are not all: {defined:?}");
+    assert_eq!(twice, [""; 0], "defined twice");
+    // The fences of `sleep.md`, names of threads, and an encoding.
+    let others = ["SLEEP-", "NAME-", "UTF-"];
+    let is_known = |label: &&String| {
+        defined.contains_key(*label) || others.iter().any(|other| label.starts_with(other))
+    };
+    let unknown: Vec<_> = cited.iter().filter(|label| !is_known(label)).collect();
+    assert_eq!(unknown, [&""; 0], "cited and defined nowhere");
+}
+
 #[test]
 fn no_file_is_longer_than_a_reader_can_hold() {
     const LINES_MAX: usize = 500;

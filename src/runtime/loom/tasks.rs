@@ -1,4 +1,4 @@
-//! Model 49: plain tasks of a runtime, in the real registry, while a shutdown cancels all.
+//! Model 49: plain tasks of a runtime, in the real table of live cells, while a shutdown cancels all.
 
 use std::future::{pending, poll_fn};
 use std::sync::Arc;

@@ -233,9 +233,9 @@ impl State {
     fn take_unneeded(&mut self, exempt: &[TaskKey]) -> Vec<(Runnable, RunsOn)> {
         let (mut unneeded, mut kept) = (Vec::new(), Vec::new());
         for entry in self.ready.take_all() {
-            let (due, seat) = match entry {
+            let (due, host) = match entry {
                 Entry::Task(due) => (due, None),
-                Entry::Seat(key) => (self.take_first(key), Some(key)),
+                Entry::Host(key) => (self.take_first(key), Some(key)),
                 Entry::Frame(_) | Entry::Effect(_) => {
                     let rank = self.ready.rank();
                     self.ready.push(entry, rank);
@@ -250,7 +250,7 @@ impl State {
                 continue;
             }
             let rank = self.ready.rank();
-            match seat {
+            match host {
                 None => self.ready.push(Entry::Task(due), rank),
                 Some(key) => kept.push((due, key)),
             }
@@ -258,8 +258,8 @@ impl State {
         // Only now, since the others were taken from the same lines.
         for (due, key) in kept {
             let rank = self.ready.rank();
-            self.seats.entry(key).or_default().push_back(due);
-            self.ready.push(Entry::Seat(key), rank);
+            self.hosts.entry(key).or_default().push_back(due);
+            self.ready.push(Entry::Host(key), rank);
         }
         unneeded
     }

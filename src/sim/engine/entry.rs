@@ -5,9 +5,9 @@ use crate::task::{Runnable, TaskInfo};
 /// Something that is ready.
 pub(super) enum Entry {
     Task(Due),
-    /// The oldest of what is due on the seat with this key: a pinned thread takes turns in order. There
+    /// The oldest of what is due on the host with this key: a pinned thread takes turns in order. There
     /// are as many of these as are due there.
-    Seat(usize),
+    Host(usize),
     Frame(u64),
     /// The next effect of a turn that is over.
     Effect(Runner),

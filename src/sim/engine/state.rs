@@ -73,8 +73,8 @@ pub(super) struct State {
     pub(super) waits: BTreeMap<Runner, Vec<PendingWait>>,
     /// The message that comes into its mailbox just now.
     pub(super) arriving: Option<Sent>,
-    /// What is due on each pinned thread, by the key of its seat.
-    pub(super) seats: HashMap<usize, VecDeque<Due>>,
+    /// What is due on each pinned thread, by the key of its host.
+    pub(super) hosts: HashMap<usize, VecDeque<Due>>,
     /// Who does what happens now.
     pub(super) running: Who,
     pub(super) trace: Trace,
@@ -86,7 +86,7 @@ pub(super) struct State {
     pub(super) has_closed: bool,
     /// Turns are recorded.
     records: bool,
-    /// Which turn each pinned thread had last, by the key of its seat.
+    /// Which turn each pinned thread had last, by the key of its host.
     pub(super) last_turns: HashMap<usize, Runner>,
 }
 
@@ -165,7 +165,7 @@ impl State {
             ended: HashMap::new(),
             waits: BTreeMap::new(),
             arriving: None,
-            seats: HashMap::new(),
+            hosts: HashMap::new(),
             running: Who::Other("outside"),
             trace: Trace::new(plan.trace),
             closing: None,
@@ -234,8 +234,8 @@ impl State {
         let entry = match runs_on {
             RunsOn::Host(host) => {
                 let key = key_of(host);
-                self.seats.entry(key).or_default().push_back(due);
-                Entry::Seat(key)
+                self.hosts.entry(key).or_default().push_back(due);
+                Entry::Host(key)
             }
             RunsOn::Workers | RunsOn::Blocking => Entry::Task(due),
         };
@@ -254,7 +254,7 @@ impl State {
                             tracked.rank = rank;
                         }
                     }
-                    Entry::Seat(_) => {}
+                    Entry::Host(_) => {}
                     Entry::Effect(runner) => self.lower_pending(*runner, rank),
                     Entry::Frame(id) => {
                         if let Some(frame) = self.frame(*id) {
@@ -283,7 +283,7 @@ impl State {
                     None => continue,
                 },
                 Entry::Task(due) => due,
-                Entry::Seat(key) => self.take_first(key),
+                Entry::Host(key) => self.take_first(key),
             };
             let runner = self.runner_of(due.identity);
             let tracked = self.tasks.get(&due.identity);
@@ -318,8 +318,8 @@ impl State {
         let task = |identity| self.tasks.get(&identity).map(|tracked| tracked.origin.key);
         let key = match entry {
             Entry::Task(due) => task(due.identity),
-            Entry::Seat(seat) => {
-                let first = self.seats.get(seat).and_then(VecDeque::front);
+            Entry::Host(host) => {
+                let first = self.hosts.get(host).and_then(VecDeque::front);
                 first.and_then(|due| task(due.identity))
             }
             Entry::Frame(id) => {
@@ -370,15 +370,15 @@ impl State {
         of_turn.unwrap_or(outside)
     }
 
-    /// The oldest of what is due on a seat.
-    pub(super) fn take_first(&mut self, seat: usize) -> Due {
-        let due = self.seats.get_mut(&seat);
+    /// The oldest of what is due on a host.
+    pub(super) fn take_first(&mut self, host: usize) -> Due {
+        let due = self.hosts.get_mut(&host);
         let (first, is_last) = match due {
             Some(due) => (due.pop_front(), due.is_empty()),
             None => (None, false),
         };
         if is_last {
-            self.seats.remove(&seat);
+            self.hosts.remove(&host);
         }
         first.expect("as many are due as there are entries")
     }

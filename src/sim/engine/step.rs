@@ -79,10 +79,10 @@ impl Simulation {
     }
 
     /// What the last turn of a pinned thread did takes effect before the next one there.
-    fn settle_last(&self, inner: &Inner, seat: usize) {
+    fn settle_last(&self, inner: &Inner, host: usize) {
         let mut state = self.state.lock();
         let runner = state.turn.map(|turn| turn.runner);
-        let last = runner.and_then(|runner| state.last_turns.insert(seat, runner));
+        let last = runner.and_then(|runner| state.last_turns.insert(host, runner));
         drop(state);
         if let Some(last) = last {
             self.settle(inner, last, |_| true);

@@ -270,6 +270,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("what_has_no_room_is_lost", "model_51_what", "leaked"),
     ("a_seat_parks_without_a_second_look", "model_52", DEADLOCK),
     ("unpark_wakes_no_driver", "model_53_a_push", DEADLOCK),
+    (
+        "a_keeper_leaves_no_heir",
+        "model_53_a_keeper",
+        "nobody keeps the deadline",
+    ),
 ];
 
 #[test]

@@ -170,10 +170,10 @@ impl Parker {
 
     /// Takes the token. If there is none, leaves `waker` for the next one, until [`stop_waiting`](Parker::stop_waiting):
     /// the thread waits elsewhere.
-    pub(crate) fn poll(&self, waker: &Waker) -> bool {
+    pub(crate) fn poll(&self, waker: Waker) -> bool {
         let mut place = self.place.lock();
         // (PARK-1) Before the exchange: who replaces PARKED finds it.
-        let before = place.waker.replace(waker.clone());
+        let before = place.waker.replace(waker);
         // AcqRel: as in `take`, if there is a token.
         let parks =
             self.state

@@ -26,6 +26,7 @@ pub(crate) mod queues;
 pub(crate) mod ring;
 mod shared;
 pub(crate) mod sleep;
+mod sleepers;
 pub(crate) mod slot;
 mod worker;
 

@@ -87,8 +87,8 @@ impl Builder {
     /// a switch to another one. Pinned threads, those of [`unblock`](crate::unblock()) and those that wait in
     /// [`block_on`](Runtime::block_on) park as they do without.
     ///
-    /// A [`Policy`] of one's own is told by [`must_return`](crate::policy::Duties::must_return) that it must not park,
-    /// and the naps of [`Polling`](crate::policy::Polling) are spent outside the reactor.
+    /// A [`Policy`] of one's own is told by [`must_return`](crate::policy::Duties::must_return) that it must not park. In
+    /// the moderate phase of [`Polling`](crate::policy::Polling) a worker waits in the reactor, as in the relaxed one.
     ///
     /// A [simulated](crate::policy::Simulated) runtime can't have a driver.
     pub fn driver(mut self, driver: impl Driver) -> Self {

@@ -47,7 +47,7 @@ pub(crate) enum Role<'a> {
     /// A worker that has given its place away, until its turn ends: it was this one.
     Displaced(&'a WorkerLocal<'a>),
     Worker(&'a WorkerLocal<'a>),
-    /// A worker that waits in its driver.
+    /// A thread that runs a driver for a worker, which waits.
     Reacting,
     Pinned(&'a dyn HostContext),
 }

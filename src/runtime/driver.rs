@@ -37,6 +37,9 @@ pub trait Driver: Send + Sync + 'static {
     ///
     /// Each worker thread calls it once. What the reactor wakes on this thread is run by this worker, if that has
     /// nothing else to do. If this panics, or returns before `worker` is ready, the worker goes on without it.
+    ///
+    /// A waker that the reactor calls here must not wait in [`block_on`](crate::Runtime::block_on), which panics there:
+    /// the thread would wait for itself.
     fn drive(&self, worker: Pin<&mut dyn Future<Output = ()>>);
 
     /// Returns a future that is ready at that time.

@@ -6,6 +6,7 @@
 //!   wakes then comes "from outside".
 //! - PLACE-2: a place that is given away is taken by exactly one thread, also during a shutdown.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::blocking;
@@ -17,6 +18,7 @@ use crate::timers::Clock;
 /// Makes this thread one that may wait, and gives the timers that nobody else looks at meanwhile;
 /// or says why it must not wait.
 pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
+    let is_displaced = Cell::new(false);
     let made = context::outward(|contexts| {
         let contexts = contexts.filter(|context| context.runtime.is_here());
         let mut judged = contexts.filter_map(|context| match context.role.get() {
@@ -27,11 +29,17 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
                  nowhere else meanwhile: await the future instead"
                     .into(),
             )),
-            Role::Outside
-            | Role::Reacting
-            | Role::Blocking
-            | Role::Closing
-            | Role::Displaced(_) => None,
+            // Not so if it drives what has given its place away.
+            Role::Reacting if !is_displaced.get() => Some(Err(
+                "`block_on` was called by what a reactor woke on the thread of a worker, which would \
+                 wait for itself"
+                    .into(),
+            )),
+            Role::Displaced(_) => {
+                is_displaced.set(true);
+                None
+            }
+            Role::Reacting | Role::Outside | Role::Blocking | Role::Closing => None,
         });
         judged.next()
     });

@@ -54,9 +54,9 @@ fn hold_driven(
     driven: &Driven,
 ) -> WorkerEnd {
     let context = ThreadContext::new(inner, Role::Worker(local));
-    let _entered = context.enter();
     let mut worker = Worker::new(&**inner, local, &context);
     let left = drive(driver, &mut worker, &context, driven);
+    let _entered = context.enter();
     leave(inner, &worker, left)
 }
 

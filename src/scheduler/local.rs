@@ -125,7 +125,9 @@ impl<'a> WorkerLocal<'a> {
             Side::Erased(side) => {
                 let (other, _) = side.as_ref()?;
                 other.parking.resume(self.index, duties);
-                duties.wakes_up();
+                if !duties.is_waiting() {
+                    duties.wakes_up();
+                }
                 None
             }
         }

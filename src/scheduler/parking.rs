@@ -6,13 +6,14 @@
 //! - PARKING-2: a worker that was woken and has found something else passes the wake-up on.
 
 use super::duties::Duties;
+use super::sleepers::SleeperStack;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Mutex, mutant};
 use crate::task::Runnable;
 
 pub(crate) struct Parking {
-    resting: Mutex<Vec<usize>>,
+    resting: Mutex<SleeperStack>,
     /// How many that are; written under the lock.
     count: AtomicUsize,
     parkers: Box<[Parker]>,
@@ -21,7 +22,7 @@ pub(crate) struct Parking {
 impl Parking {
     pub(crate) fn new(workers: usize) -> Self {
         Parking {
-            resting: Mutex::new(Vec::with_capacity(workers)),
+            resting: Mutex::new(SleeperStack::new(workers)),
             count: AtomicUsize::new(0),
             parkers: (0..workers).map(|_| Parker::new()).collect(),
         }
@@ -87,24 +88,19 @@ impl Parking {
     /// `has_found`: this worker has something to do, also if it was woken for something else.
     fn get_up(&self, me: usize, has_found: bool) {
         let mut resting = self.resting.lock();
-        match resting.iter().position(|&worker| worker == me) {
-            Some(at) => {
-                resting.remove(at);
-                // Relaxed: ordered by the fence.
-                self.count.store(resting.len(), Ordering::Relaxed);
-            }
-            None if has_found && !mutant("a_wake_up_is_not_passed_on") => {
-                drop(resting);
-                self.notify();
-            }
-            None => {}
+        if resting.remove(me) {
+            // Relaxed: ordered by the fence.
+            self.count.store(resting.len(), Ordering::Relaxed);
+        } else if has_found && !mutant("a_wake_up_is_not_passed_on") {
+            drop(resting);
+            self.notify();
         }
     }
 
     /// Waits; returns false if the worker waits in its driver.
     fn park(&self, me: usize, duties: &Duties<'_>) -> bool {
         let parker = &self.parkers[me];
-        while self.resting.lock().contains(&me) && !duties.must_rise() {
+        while self.resting.lock().contains(me) && !duties.must_rise() {
             let wait = duties.until_next();
             if wait.is_some_and(|wait| wait.is_zero()) {
                 break;
@@ -116,17 +112,20 @@ impl Parking {
             };
             if driven.waits().is_none() {
                 duties.parks();
+                self.resting.lock().waits_here(me);
             }
+            // First, so that a panic of the waker leaves a worker that knows that it rests.
+            driven.set_waits(Some(wait));
             if driven.take_over() {
                 break;
             }
-            if !parker.poll(&driven.waker()) {
-                driven.set_waits(Some(wait));
+            if !parker.poll(driven.waker()) {
                 return false;
             }
         }
         if let Some(driven) = duties.driver() {
             driven.set_waits(None);
+            self.resting.lock().woken(me);
             parker.stop_waiting();
         }
         true

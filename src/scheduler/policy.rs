@@ -53,7 +53,7 @@ pub use crate::task::{Runnable, TaskInfo};
 ///   runtime then parks the worker until the next enqueue, for which it wakes one, any one. So what
 ///   is enqueued must be there for every worker. Or `dequeue` parks by itself: then it wakes for
 ///   what is enqueued by its own means, comes back by [`Duties::until_next`], and looks at
-///   [`Duties::must_return`] after each wake-up; and [`interrupt`](Policy::interrupt) wakes all that
+///   [`Duties::must_return`] before it parks and after each wake-up; and [`interrupt`](Policy::interrupt) wakes all that
 ///   are parked.
 /// - **One value serves one runtime**, and gives that its own runnables; see below for others.
 /// - Functions do not wait for tasks, and none is called under a lock of the runtime's. A panic in

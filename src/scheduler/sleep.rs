@@ -5,10 +5,10 @@ mod litmus;
 
 use std::sync::Arc;
 use std::task::Waker;
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use super::activity::ActivityCount;
+use super::sleepers::SleeperStack;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Fences, MODEL, Mutex, mutant};
@@ -39,25 +39,10 @@ pub(crate) struct WorkerSleep {
 
 struct Sleepers {
     /// Who sleeps, the last to lie down last.
-    stack: Vec<usize>,
-    /// The sleeper that wakes by itself, for deadlines and to watch. It lies at the bottom.
+    stack: SleeperStack,
+    /// The sleeper that wakes by itself, for deadlines and to watch. It lies at the bottom, and is woken for work
+    /// before others only for its thread.
     keeper: Option<usize>,
-    /// Where each sleeper waits that waits in a driver: what that wakes is best run there.
-    threads: Vec<Option<ThreadId>>,
-}
-
-impl Sleepers {
-    /// Takes the sleeper that is woken next: one whose driver runs on this thread, or else the last to lie down.
-    fn pop(&mut self) -> Option<usize> {
-        if !self.threads.is_empty() {
-            let here = Some(std::thread::current().id());
-            let own = self.stack.iter().position(|&me| self.threads[me] == here);
-            if let Some(own) = own {
-                return Some(self.stack.remove(own));
-            }
-        }
-        self.stack.pop()
-    }
 }
 
 /// What a worker that is about to sleep can see of the queues.
@@ -96,9 +81,8 @@ impl WorkerSleep {
             state: AtomicUsize::new(0),
             fences: Fences::new(),
             sleepers: Mutex::new(Sleepers {
-                stack: Vec::with_capacity(workers),
+                stack: SleeperStack::new(workers),
                 keeper: None,
-                threads: Vec::new(),
             }),
             parkers: (0..workers).map(|_| Parker::new()).collect(),
             napper: AtomicUsize::new(0),
@@ -110,7 +94,7 @@ impl WorkerSleep {
     /// searches already.
     pub(crate) fn notify(&self) {
         if !mutant("notify_without_fence") {
-            // SeqCst pairs with the fence in `sleep`: either we see the sleeper in `state`, or it
+            // SeqCst pairs with the fence in `lie_down`: either we see the sleeper in `state`, or it
             // sees our push. (SLEEP-1)
             fence(Ordering::SeqCst);
         }
@@ -123,7 +107,7 @@ impl WorkerSleep {
 
     /// After a push to the owner's slot: sees to it that somebody watches it.
     pub(crate) fn notify_slot(&self) {
-        // Pairs with the heavy fence in `sleep`. (SLEEP-3)
+        // Pairs with the heavy fence in `must_watch_on`. (SLEEP-3)
         self.fences.light();
         // Relaxed: ordered by the fence.
         let state = self.state.load(Ordering::Relaxed);
@@ -150,7 +134,7 @@ impl WorkerSleep {
     pub(crate) fn appoint(&self, watch: bool) {
         let mut sleepers = self.sleepers.lock();
         if sleepers.keeper.is_none() {
-            sleepers.keeper = sleepers.stack.first().copied();
+            sleepers.keeper = sleepers.stack.bottom();
         }
         let Some(keeper) = sleepers.keeper else {
             return;
@@ -174,7 +158,7 @@ impl WorkerSleep {
     #[inline(never)]
     fn rouse(&self) {
         let mut sleepers = self.sleepers.lock();
-        if sleepers.stack.is_empty() {
+        if sleepers.stack.len() == 0 {
             return;
         }
         // The woken one is the searching one from now on; if there is one, it will look.
@@ -182,13 +166,30 @@ impl WorkerSleep {
         if self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING != 0 {
             return;
         }
-        let Some(woken) = sleepers.pop() else {
+        let Some(woken) = sleepers.stack.pop() else {
             return;
         };
         self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
-        self.dismiss(&mut sleepers, woken);
+        let was_keeper = sleepers.keeper == Some(woken);
+        let watched = self.dismiss(&mut sleepers, woken);
+        // One that is woken for its thread may be the keeper while others sleep: one of these keeps what it kept.
+        let heir = if was_keeper && !mutant("a_keeper_leaves_no_heir") {
+            sleepers.stack.bottom()
+        } else {
+            None
+        };
+        if let Some(heir) = heir {
+            self.keep(&mut sleepers, heir, false);
+            if watched {
+                // Relaxed: under the lock; who reads it without has fenced.
+                self.state.fetch_or(WATCHED, Ordering::Relaxed);
+            }
+        }
         drop(sleepers);
         self.parkers[woken].unpark();
+        if let Some(heir) = heir {
+            self.parkers[heir].unpark();
+        }
     }
 
     /// A sleeper is awake from now on, and counted before it takes anything.
@@ -297,7 +298,7 @@ impl WorkerSleep {
         let watch = others_run && watch_ends && self.must_watch_on(me, view);
         if watch || view.until_deadline().is_some() {
             let mut sleepers = self.sleepers.lock();
-            if sleepers.stack.contains(&me) {
+            if sleepers.stack.contains(me) {
                 self.keep(&mut sleepers, me, watch);
             }
         }
@@ -355,8 +356,7 @@ impl WorkerSleep {
         if sleepers.keeper.is_none() {
             sleepers.keeper = Some(me);
             // At the bottom: the keeper is the last to be woken for work.
-            sleepers.stack.retain(|&sleeper| sleeper != me);
-            sleepers.stack.insert(0, me);
+            sleepers.stack.push_to_bottom(me);
         }
         if watch {
             // Relaxed: under the lock; who reads it without has fenced.
@@ -387,20 +387,17 @@ impl WorkerSleep {
         waker: &Waker,
         is_over: bool,
     ) -> Result<Woken, Option<Duration>> {
-        let mut sleepers = self.sleepers.lock();
-        sleepers.threads.resize(self.parkers.len(), None);
-        sleepers.threads[me] = Some(std::thread::current().id());
-        drop(sleepers);
+        self.sleepers.lock().stack.waits_here(me);
         loop {
             let wait = self.wait_of(me, view);
             let is_over = is_over || wait == Some(Duration::ZERO);
-            let had_token = self.parkers[me].poll(waker);
+            let had_token = self.parkers[me].poll(waker.clone());
             if !had_token && !is_over {
                 return Err(wait);
             }
             if let Some(woken) = self.get_up(me, view, is_over) {
                 self.parkers[me].stop_waiting();
-                self.sleepers.lock().threads[me] = None;
+                self.sleepers.lock().stack.woken(me);
                 return Ok(woken);
             }
         }
@@ -409,17 +406,17 @@ impl WorkerSleep {
     /// Gets up, if this sleeper was woken for work, has something to see to, or its time is over.
     fn get_up(&self, me: usize, view: &impl View, is_over: bool) -> Option<Woken> {
         let mut sleepers = self.sleepers.lock();
-        let Some(at) = sleepers.stack.iter().position(|&sleeper| sleeper == me) else {
+        if !sleepers.stack.contains(me) {
             if !mutant("counted_only_after_the_take") {
                 self.rise();
             }
             return Some(Woken::ByWork);
-        };
+        }
         if !is_over && !view.must_rise() {
             // Told of a new duty or deadline: sleeps on, by another clock.
             return None;
         }
-        sleepers.stack.remove(at);
+        sleepers.stack.remove(me);
         self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
         self.rise();
         let watching = self.dismiss(&mut sleepers, me);
@@ -488,7 +485,7 @@ impl WorkerSleep {
         );
         let keeper = sleepers.keeper;
         assert!(
-            keeper.is_none_or(|keeper| sleepers.stack.contains(&keeper)),
+            keeper.is_none_or(|keeper| sleepers.stack.contains(keeper)),
             "the keeper is awake"
         );
         assert!(keeper.is_some() || state & WATCHED == 0, "nobody watches");

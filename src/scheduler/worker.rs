@@ -106,11 +106,13 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
     pub(crate) fn poll(&mut self, driven: &Driven) -> Option<WorkerEnd> {
         let duties = self.local.duties();
         if driven.waits().is_some() {
-            if let Some(runnable) = self.local.resume(&duties) {
-                self.run_aside(runnable);
-            }
+            let found = self.local.resume(&duties);
             if driven.waits().is_some() {
                 return None;
+            }
+            match found {
+                Some(runnable) => self.run_aside(runnable),
+                None => self.see_to_duties(),
             }
         }
         self.run::<true>()
@@ -144,8 +146,8 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
             }
             if DRIVEN && let Some(now) = self.pace.is_time() {
                 self.employer.fire(now);
-                // The reactor has its turn, and the loop goes on above.
-                return None;
+                // A waker may have waited in `block_on`. Otherwise the reactor has its turn.
+                return self.context.is_displaced().then_some(WorkerEnd::Displaced);
             }
             if !DRIVEN && self.fires_at_pace() && self.context.is_displaced() {
                 // A waker has waited in `block_on`.

@@ -15,7 +15,7 @@ use futures::io::{AsyncReadExt, AsyncWriteExt};
 use greenroom::policy::{Policy, Prioritized, Sharing, Simulated, Stealing};
 use greenroom::{BuildError, Builder, Driver, Runtime};
 
-use crate::support::{WATCH, within};
+use crate::support::{WATCH, drive, within};
 
 /// The reactor of `async-io`.
 pub struct AsyncIo;
@@ -302,4 +302,250 @@ fn a_simulated_runtime_has_no_driver() {
     };
     assert_eq!(option, "driver");
     assert_eq!(reason, "was set, but nothing waits in a simulation");
+}
+
+/// A reactor whose events are closures, which run on the thread of the worker while that waits.
+#[derive(Default)]
+struct Manual {
+    events: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    thread: Mutex<Option<thread::Thread>>,
+    /// It polls the worker also where nothing has woken it.
+    polls_for_nothing: bool,
+}
+
+impl Manual {
+    fn send(&self, event: impl FnOnce() + Send + 'static) {
+        self.events.lock().unwrap().push(Box::new(event));
+        self.thread
+            .lock()
+            .unwrap()
+            .iter()
+            .for_each(thread::Thread::unpark);
+    }
+}
+
+struct ManualDriver(Arc<Manual>);
+
+impl Driver for ManualDriver {
+    fn drive(&self, mut worker: Pin<&mut dyn Future<Output = ()>>) {
+        struct Unparks(thread::Thread, AtomicUsize);
+        impl futures::task::ArcWake for Unparks {
+            fn wake_by_ref(this: &Arc<Self>) {
+                this.1.fetch_add(1, Ordering::SeqCst);
+                this.0.unpark();
+            }
+        }
+        *self.0.thread.lock().unwrap() = Some(thread::current());
+        let woken = Arc::new(Unparks(thread::current(), AtomicUsize::new(1)));
+        let waker = futures::task::waker(woken.clone());
+        loop {
+            let is_wanted = woken.1.swap(0, Ordering::SeqCst) > 0 || self.0.polls_for_nothing;
+            if is_wanted
+                && worker
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_ready()
+            {
+                return;
+            }
+            let events = std::mem::take(&mut *self.0.events.lock().unwrap());
+            events.into_iter().for_each(|event| event());
+            if woken.1.load(Ordering::SeqCst) == 0 && !self.0.polls_for_nothing {
+                thread::park();
+            }
+        }
+    }
+
+    fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        AsyncIo.sleep_until(at)
+    }
+}
+
+#[test]
+fn what_an_event_wakes_runs_where_the_event_came_also_with_other_policies() {
+    fn with(policy: impl Policy) {
+        let manual = Arc::<Manual>::default();
+        let builder = Runtime::builder().workers(1).policy(policy);
+        let runtime = builder
+            .driver(ManualDriver(manual.clone()))
+            .build()
+            .unwrap();
+        for _ in 0..20 {
+            let (sender, receiver) = futures::channel::oneshot::channel();
+            let task = runtime.spawn(async move {
+                let from: ThreadId = receiver.await.unwrap();
+                (from, thread::current().id())
+            });
+            manual.send(move || sender.send(thread::current().id()).unwrap());
+            let (from, ran) = runtime.block_on(task);
+            assert_eq!(from, ran);
+        }
+    }
+    within(WATCH, || {
+        with(Stealing::default());
+        with(Sharing::default());
+        with(Prioritized::default());
+    });
+}
+
+#[test]
+fn a_deadline_is_kept_while_what_a_socket_woke_blocks_its_worker() {
+    within(WATCH, || {
+        let runtime = driven(2).build().unwrap();
+        for _ in 0..10 {
+            let (late, is_late) = channel();
+            let timer = runtime.spawn(async move {
+                greenroom::time::sleep(Duration::from_millis(5)).await;
+                late.send(()).unwrap();
+            });
+            let (mut near, far) = drive(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let address = listener.local_addr().unwrap();
+                let (near, far) = futures::join!(TcpStream::connect(address), listener.accept());
+                (near.unwrap(), far.unwrap().0)
+            });
+            let blocks = runtime.spawn(async move {
+                let mut far = far;
+                far.read_exact(&mut [0]).await.unwrap();
+                is_late.recv().unwrap();
+            });
+            drive(async { near.write_all(&[1]).await.unwrap() });
+            drive(timer);
+            drive(blocks);
+        }
+    });
+}
+
+#[test]
+fn a_waker_of_a_deadline_may_wait_in_block_on() {
+    struct Waits(Runtime, std::sync::mpsc::Sender<u32>);
+    impl futures::task::ArcWake for Waits {
+        fn wake_by_ref(this: &Arc<Self>) {
+            let answer = this
+                .0
+                .block_on(async { greenroom::spawn(async { 42 }).await });
+            this.1.send(answer).unwrap();
+        }
+    }
+    within(WATCH, || {
+        let runtime = driven(1).build().unwrap();
+        let (told, heard) = channel();
+        let uncounted = runtime.block_on(async { Runtime::current() });
+        let waker = futures::task::waker(Arc::new(Waits(uncounted, told)));
+        let stop = Arc::new(AtomicUsize::new(0));
+        let stopped = stop.clone();
+        // Busy, so that the deadline is seen to between two turns.
+        let busy = runtime.spawn(async move {
+            let mut sleep = Box::pin(greenroom::time::sleep(Duration::from_millis(2)));
+            assert!(
+                sleep
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+            while stopped.load(Ordering::SeqCst) == 0 {
+                greenroom::yield_now().await;
+            }
+        });
+        assert_eq!(heard.recv(), Ok(42));
+        stop.store(1, Ordering::SeqCst);
+        drive(busy);
+        runtime.run_until_quiescent();
+        assert_eq!(drive(runtime.shutdown()).left_behind, 0);
+    });
+}
+
+#[test]
+fn block_on_panics_in_what_a_reactor_calls() {
+    within(WATCH, || {
+        let manual = Arc::<Manual>::default();
+        let builder = Runtime::builder().workers(1);
+        let runtime = builder
+            .driver(ManualDriver(manual.clone()))
+            .build()
+            .unwrap();
+        assert_eq!(runtime.block_on(runtime.spawn(async { 1 })), 1);
+        let (told, heard) = channel();
+        let uncounted = runtime.block_on(async { Runtime::current() });
+        manual.send(move || {
+            let waits = std::panic::AssertUnwindSafe(|| uncounted.block_on(async {}));
+            let panic = std::panic::catch_unwind(waits).unwrap_err();
+            told.send(*panic.downcast::<String>().unwrap()).unwrap();
+        });
+        let text = heard.recv().unwrap();
+        assert!(text.contains("would wait for itself"), "{text}");
+        assert_eq!(runtime.block_on(runtime.spawn(async { 2 })), 2);
+    });
+}
+
+#[test]
+fn workers_that_wait_are_counted_as_parked_also_after_they_looked_for_nothing() {
+    fn asleep(runtime: &Runtime) {
+        let sleeps = |worker: &greenroom::WorkerStats| worker.parks == worker.wake_ups + 1;
+        while !runtime.stats().workers.iter().all(sleeps) {
+            thread::yield_now();
+        }
+    }
+    fn with(policy: impl Policy) {
+        let runtime = driven(2).policy(policy).build().unwrap();
+        asleep(&runtime);
+        // Each is the earliest deadline, of which the workers are told.
+        for hours in (1..5).rev() {
+            let mut sleep = Box::pin(greenroom::time::sleep(Duration::from_secs(3600 * hours)));
+            runtime.block_on(poll_fn(|cx| {
+                assert!(sleep.as_mut().poll(cx).is_pending());
+                Poll::Ready(())
+            }));
+            asleep(&runtime);
+        }
+    }
+    within(WATCH, || {
+        with(Stealing::default());
+        with(Sharing::default());
+        with(Prioritized::default());
+    });
+}
+
+/// The loop of another runtime.
+struct Nested(Runtime);
+
+impl Driver for Nested {
+    fn drive(&self, worker: Pin<&mut dyn Future<Output = ()>>) {
+        self.0.block_on(worker);
+    }
+
+    fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        AsyncIo.sleep_until(at)
+    }
+}
+
+#[test]
+fn a_driver_may_be_the_block_on_of_another_runtime() {
+    within(WATCH, || {
+        let outer = Runtime::builder().workers(1).thread_name("outer");
+        let driver = Nested(outer.build().unwrap());
+        let builder = Runtime::builder().workers(1).thread_name("inner");
+        let runtime = builder.driver(driver).build().unwrap();
+        let name = runtime.spawn(async {
+            let own = greenroom::spawn(async { thread::current().name().unwrap().to_owned() });
+            own.await
+        });
+        assert_eq!(
+            drive(name),
+            "inner-0",
+            "the worker's runtime is the current one"
+        );
+    });
+}
+
+#[test]
+fn a_driver_that_polls_for_nothing_changes_nothing() {
+    within(WATCH, || {
+        let manual = Arc::new(Manual {
+            polls_for_nothing: true,
+            ..Manual::default()
+        });
+        let builder = Runtime::builder().workers(1);
+        does_all_that_a_runtime_does(builder.driver(ManualDriver(manual)));
+    });
 }

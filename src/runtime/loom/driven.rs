@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
 
 use ::loom::thread::spawn;
 
@@ -12,6 +14,7 @@ use super::{Uncounted, end, join, push, queues, runtime_driven, start};
 use crate::instant::SystemInstant;
 use crate::scheduler::choose;
 use crate::scheduler::policy::Sharing;
+use crate::scheduler::sleep::{View, Woken, WorkerSleep};
 
 /// Leaves the worker to the loop that it has without a driver, which waits for its waker and for nothing else.
 struct Absent;
@@ -55,5 +58,55 @@ fn model_53_an_enqueue_is_not_missed_by_a_driven_worker_that_rests() {
         let policy = choose(Sharing::default());
         let inner = runtime_driven(1, policy, Some(Arc::new(Absent)));
         is_run_by_a_worker_that_lies_down(inner);
+    });
+}
+
+/// Nothing to do, and a deadline in a while.
+struct Later;
+
+const LATER: Duration = Duration::from_secs(1);
+
+impl View for Later {
+    fn has_work(&self) -> bool {
+        false
+    }
+
+    fn has_any(&self, _me: usize) -> bool {
+        false
+    }
+
+    fn has_outside(&self) -> bool {
+        false
+    }
+
+    fn until_deadline(&self) -> Option<Duration> {
+        Some(LATER)
+    }
+
+    fn must_rise(&self) -> bool {
+        false
+    }
+
+    fn longest_sleep(&self) -> Option<Duration> {
+        None
+    }
+
+    fn last_lies_down(&self) {}
+}
+
+/// The keeper is woken for its thread while another one sleeps, which keeps the deadline from then on. Here all
+/// threads are one to `std`, so that the first to lie down is the one whose driver is here.
+#[test]
+fn model_53_a_keeper_that_is_woken_for_its_thread_leaves_the_deadline_to_another() {
+    ::loom::model(|| {
+        let sleep = WorkerSleep::new(2, None);
+        let poll = |me| sleep.poll(me, &Later, Waker::noop(), false);
+        sleep.lie_down(0, (false, None), &Later);
+        assert_eq!(poll(0), Err(Some(LATER)), "it keeps the deadline");
+        sleep.lie_down(1, (false, None), &Later);
+        assert_eq!(poll(1), Err(None), "another one does");
+        sleep.notify();
+        assert_eq!(poll(0), Ok(Woken::ByWork));
+        assert_eq!(poll(1), Err(Some(LATER)), "nobody keeps the deadline");
     });
 }

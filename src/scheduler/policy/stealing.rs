@@ -156,6 +156,8 @@ impl Stealing {
         let woken = match duties.driver() {
             None => sleep.park(me, view),
             Some(driven) => {
+                // First, so that a panic of the waker leaves a worker that knows that it has lain down.
+                driven.set_waits(Some(Some(Duration::ZERO)));
                 let woken = sleep.poll(me, view, &driven.waker(), driven.take_over());
                 driven.set_waits(woken.err());
                 woken.ok()?
@@ -212,18 +214,21 @@ impl Stealing {
                 std::hint::spin_loop();
                 steal_slot(worker, duties, steals)
             }
-            Some((Phase::Moderate { steals }, polling)) => {
+            // A nap would keep the thread from its driver.
+            Some((Phase::Moderate { steals }, polling)) if duties.driver().is_none() => {
                 self.look_no_more(worker, &Seen::new(self, duties));
                 let until_next = duties.until_next().unwrap_or(Duration::MAX);
                 let wait = polling.moderate_sleep.min(until_next);
                 self.queues.sleep.nap(worker.local.index(), wait);
                 steal_slot(worker, duties, steals)
             }
-            Some((Phase::Relaxed { steals }, _)) => match self.rest(worker, duties) {
-                // It was woken for something, wherever that is.
-                None => Ok(steals || worker.searching.get()),
-                Some(entry) => Err(entry),
-            },
+            Some((Phase::Moderate { steals } | Phase::Relaxed { steals }, _)) => {
+                match self.rest(worker, duties) {
+                    // It was woken for something, wherever that is.
+                    None => Ok(steals || worker.searching.get()),
+                    Some(entry) => Err(entry),
+                }
+            }
             None => self.rest(worker, duties).map_or(Ok(true), Err),
         }
     }
@@ -360,7 +365,11 @@ impl Policy for Stealing {
 impl Stealing {
     /// Goes on with the wait of a driven worker that has lain down.
     pub(crate) fn resume(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Runnable> {
-        let entry = self.wait(worker, duties, &Seen::new(self, duties))?;
+        let found = self.wait(worker, duties, &Seen::new(self, duties));
+        if duties.is_waiting() {
+            return None;
+        }
+        let entry = found.or_else(|| self.dequeue_elsewhere(worker, duties))?;
         if worker.unsettled.get() {
             self.settle(worker, duties);
         }

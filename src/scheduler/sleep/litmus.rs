@@ -115,7 +115,7 @@ impl Race for LiesDown {
 
     fn watch(&self, round: usize) {
         if self.0.is_parked(round) {
-            let is_asleep = !self.0.sleep.sleepers.lock().stack.is_empty();
+            let is_asleep = self.0.sleep.sleepers.lock().stack.len() > 0;
             assert!(!is_asleep, "a wake-up was lost in round {round}");
         }
     }
@@ -164,7 +164,7 @@ impl Race for EndsSearch {
     fn prepare(&self, round: usize) {
         self.0.reset(round);
         let sleep = &self.0.sleep;
-        sleep.sleepers.lock().stack = vec![1];
+        sleep.sleepers.lock().stack.push(1);
         sleep.state.store(ONE_SLEEPER, Ordering::Relaxed);
         assert!(sleep.try_search());
     }
@@ -179,7 +179,7 @@ impl Race for EndsSearch {
     }
 
     fn judge(&self, round: usize) {
-        let is_asleep = !self.0.sleep.sleepers.lock().stack.is_empty();
+        let is_asleep = self.0.sleep.sleepers.lock().stack.len() > 0;
         assert!(!is_asleep, "a wake-up was lost in round {round}");
     }
 }
@@ -212,7 +212,7 @@ impl Race for EndsWatch {
             let sleepers = self.0.sleep.sleepers.lock();
             // Relaxed: it changes under the lock.
             let is_watched = self.0.sleep.state.load(Ordering::Relaxed) & WATCHED != 0;
-            let is_asleep = !sleepers.stack.is_empty();
+            let is_asleep = sleepers.stack.len() > 0;
             assert!(
                 is_watched || !is_asleep,
                 "nobody watches the slot that was filled in round {round}"

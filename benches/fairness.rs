@@ -132,7 +132,7 @@ fn main() -> ExitCode {
     type Policies = [(&'static str, fn(Builder) -> Builder); 5];
     let policies: Policies = [
         ("Stealing", |builder| builder),
-        ("Stealing, never stirred", |builder| {
+        ("Stealing, never evened out", |builder| {
             builder.policy(Stealing::default().rebalance_interval(None))
         }),
         ("Stealing, polling", |builder| {

@@ -85,7 +85,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("watch_is_not_left_to_another", "model_36", DEADLOCK),
     ("watcher_takes_nothing", "model_12", DEADLOCK),
     ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),
-    ("seat_is_not_unparked", "model_13_what_a_worker", DEADLOCK),
+    (
+        "pinned_thread_is_not_unparked",
+        "model_13_what_a_worker",
+        DEADLOCK,
+    ),
     ("unpark_without_the_lock", "model_33", DEADLOCK),
     ("woken_relaxed", "model_37_wake_ups", LOST),
     ("rest_without_exchange", "model_37_a_wake_up", LOST),
@@ -172,11 +176,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     (
-        "rest_is_notified_without_fence",
+        "parking_is_notified_without_fence",
         "model_31_a_push",
         DEADLOCK,
     ),
-    ("rest_without_a_last_look", "model_31_a_push", DEADLOCK),
+    ("parking_without_a_last_look", "model_31_a_push", DEADLOCK),
     ("a_wake_up_is_not_passed_on", "model_31_a_wake_up", DEADLOCK),
     ("counted_after_the_enqueue", "model_31_the_end", FLIGHT),
     (
@@ -268,7 +272,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "somebody else took what there was",
     ),
     ("what_has_no_room_is_lost", "model_51_what", "leaked"),
-    ("a_seat_parks_without_a_second_look", "model_52", DEADLOCK),
+    (
+        "a_pinned_thread_parks_without_a_second_look",
+        "model_52",
+        DEADLOCK,
+    ),
     ("unpark_wakes_no_driver", "model_53_a_push", DEADLOCK),
     (
         "a_keeper_leaves_no_heir",

@@ -52,7 +52,7 @@ impl Executor for Arc<PinnedThread> {
             let local = context.and_then(PinnedLocal::of);
             local.is_some_and(|local| Arc::ptr_eq(&local.thread, self))
         });
-        if !own_thread && !mutant("seat_is_not_unparked") {
+        if !own_thread && !mutant("pinned_thread_is_not_unparked") {
             self.notify();
         }
     }

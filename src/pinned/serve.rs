@@ -83,7 +83,7 @@ impl PinnedThread {
         if idle {
             self.runtime().dec_activity();
             // That may have told of the end, and so have woken something on this very thread.
-            if mutant("a_seat_parks_without_a_second_look") || self.inbox.lock().idle {
+            if mutant("a_pinned_thread_parks_without_a_second_look") || self.inbox.lock().idle {
                 self.parker.park_eagerly(None);
             }
             self.becomes_busy(&mut self.inbox.lock());

@@ -212,5 +212,5 @@ impl Executor for BlockingExecutor {
         None
     }
 
-    fn untrack(&self, _ticket: LiveIndex) {}
+    fn untrack(&self, _live_index: LiveIndex) {}
 }

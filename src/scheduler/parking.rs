@@ -30,7 +30,7 @@ impl Parking {
 
     /// After an enqueue: wakes one of those who rest, the last to lie down first.
     pub(crate) fn notify(&self) {
-        if !mutant("rest_is_notified_without_fence") {
+        if !mutant("parking_is_notified_without_fence") {
             // SeqCst pairs with the fence in `rest` (PARKING-1).
             fence(Ordering::SeqCst);
         }
@@ -67,7 +67,7 @@ impl Parking {
         drop(resting);
         // SeqCst pairs with the fence in `notify` (PARKING-1).
         fence(Ordering::SeqCst);
-        let found = if mutant("rest_without_a_last_look") {
+        let found = if mutant("parking_without_a_last_look") {
             None
         } else {
             dequeue()

@@ -37,7 +37,7 @@ const NEWEST_TIME: Duration = Duration::from_micros(16);
 const NEWEST_LOOKS: u32 = 16;
 
 /// A worker looks at the clock once in so many turns, to know whether to even the queues out.
-const STIR_LOOKS: u32 = 64;
+const REBALANCE_LOOKS: u32 = 64;
 
 pub(crate) struct Queues {
     workers: Box<[Arc<WorkerQueues>]>,
@@ -190,7 +190,7 @@ pub struct LocalQueue {
     pub(super) is_fed: Cell<bool>,
     /// How often it evens the queues out, and when it does so next.
     rebalance_interval: Option<Duration>,
-    stir_at: Cell<Instant>,
+    rebalance_at: Cell<Instant>,
     /// The turns of the others at the last watch.
     seen: Box<[Cell<u64>]>,
 }
@@ -206,7 +206,7 @@ impl LocalQueue {
             mine: queues.workers[index].clone(),
             owns: Cell::new(false),
             rebalance_interval: rebalance_interval.filter(|_| queues.workers() > 1),
-            stir_at: Cell::new(Instant::now()),
+            rebalance_at: Cell::new(Instant::now()),
             index,
             newest_left: Cell::new(NEWEST_UNTIMED),
             newest_step: Cell::new(0),
@@ -306,8 +306,8 @@ impl LocalQueue {
         // At every other turn, so that nothing from outside waits for a busy ring, nor a ring for
         // what floods in from outside.
         if look.is_multiple_of(2) {
-            if look.is_multiple_of(STIR_LOOKS) && self.rebalance_interval.is_some() {
-                self.stir_in_time(duties);
+            if look.is_multiple_of(REBALANCE_LOOKS) && self.rebalance_interval.is_some() {
+                self.rebalance_in_time(duties);
             }
             // The look is here, since a call of `pop` costs more.
             if self.queues.injector.len() > 0
@@ -415,13 +415,13 @@ impl LocalQueue {
 
     /// Evens the queues out, if it is time to.
     #[cold]
-    fn stir_in_time(&self, duties: &Duties<'_>) {
+    fn rebalance_in_time(&self, duties: &Duties<'_>) {
         let now = Instant::now();
         if let Some(every) = self.rebalance_interval
-            && now >= self.stir_at.get()
+            && now >= self.rebalance_at.get()
         {
-            self.stir_at.set(now + every);
-            if self.stir() > 0 {
+            self.rebalance_at.set(now + every);
+            if self.rebalance() > 0 {
                 duties.count(Counted::Steal);
             }
         }
@@ -429,7 +429,7 @@ impl LocalQueue {
 
     /// Takes of the oldest of whoever has most, half of what that has more than this worker, so
     /// that tasks that keep to themselves do not share a worker with fewer others than the rest.
-    fn stir(&self) -> usize {
+    fn rebalance(&self) -> usize {
         let lens = self.queues.workers.iter().map(|s| (s.len_in_all(), s));
         let Some((most, longest)) = lens.max_by_key(|(len, _)| *len) else {
             return 0;

@@ -101,7 +101,8 @@ fn model_53_a_keeper_that_is_woken_for_its_thread_leaves_the_deadline_to_another
     ::loom::model(|| {
         let sleep = WorkerSleep::new(2, None);
         let poll = |me| sleep.poll(me, &Later, Waker::noop(), false);
-        sleep.lie_down(0, (false, None), &Later);
+        // The first looked after the slots before, and need not again.
+        sleep.lie_down(0, (false, Some(false)), &Later);
         assert_eq!(poll(0), Err(Some(LATER)), "it keeps the deadline");
         sleep.lie_down(1, (false, None), &Later);
         assert_eq!(poll(1), Err(None), "another one does");

@@ -18,7 +18,7 @@ use crate::sync::mutant;
 
 /// How often the tasks of unequal workers are mixed by default: seldom enough to cost nothing, often
 /// enough that nobody has to wait long.
-const STIR_EVERY: Duration = Duration::from_millis(5);
+const REBALANCE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Work stealing: each worker has a queue, and takes half of another's when its own is empty.
 ///
@@ -249,7 +249,7 @@ impl Default for Stealing {
         Stealing {
             queues: Arc::new(Queues::new(0, WorkerSleep::new(0, None))),
             polling: None,
-            rebalance_interval: Some(STIR_EVERY),
+            rebalance_interval: Some(REBALANCE_INTERVAL),
         }
     }
 }

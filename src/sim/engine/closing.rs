@@ -128,12 +128,12 @@ impl Simulation {
         self.drain(inner);
         let left = inner.cells();
         inner.shutdown.set_report(closing.alive, left, 0);
-        self.let_seats_go(inner);
+        self.let_hosts_go(inner);
         self.state.lock().running = running;
     }
 
     /// Lets go of the pinned threads, which hold the runtime, once nothing can live there any more.
-    fn let_seats_go(&self, inner: &Inner) {
+    fn let_hosts_go(&self, inner: &Inner) {
         if !self.is_here() {
             // (SIM-1) What lives there is not dropped here, and nowhere else.
             keep(inner.hosts.take());
@@ -146,7 +146,7 @@ impl Simulation {
     pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: TaskKey) {
         inner.had_its_turn(key);
         self.cancel_all(inner);
-        self.let_seats_go(inner);
+        self.let_hosts_go(inner);
     }
 
     /// Drops all but what is exempt; elsewhere than on its thread, also but for what is bound to that.

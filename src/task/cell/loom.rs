@@ -52,7 +52,7 @@ impl Executor for Desk {
         Some(LiveIndex::new(0))
     }
 
-    fn untrack(&self, _ticket: LiveIndex) {}
+    fn untrack(&self, _live_index: LiveIndex) {}
 
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }

@@ -24,7 +24,7 @@ impl Executor for Hand {
         unreachable!("a job never waits")
     }
 
-    fn untrack(&self, _ticket: LiveIndex) {}
+    fn untrack(&self, _live_index: LiveIndex) {}
 
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }

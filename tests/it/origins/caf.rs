@@ -162,7 +162,7 @@ fn ca12_actors_stay_on_their_worker_while_nobody_idles() {
     const ACTORS: usize = 10;
     const MESSAGES: usize = 2000;
     within(WATCH, || {
-        // Nobody stirs the pot: what is taken of a busy worker is taken for that alone.
+        // Queues are not evened out: what is taken of a busy worker is taken for that alone.
         let without_rebalance = Stealing::default().rebalance_interval(None);
         let builder = Runtime::builder().workers(2).policy(without_rebalance);
         let runtime = builder.build().unwrap();

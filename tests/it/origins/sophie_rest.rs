@@ -134,9 +134,9 @@ struct Share {
 }
 
 impl Share {
-    /// So many that a worker which the system keeps from its core for a while does not count. With
-    /// AddressSanitizer a turn takes so much longer that fewer do.
-    const ENOUGH: usize = if cfg!(greenroom_uncached) {
+    /// So many that a worker which the system keeps from its core for a while does not count. Where a turn takes much
+    /// longer fewer do: with AddressSanitizer, and without optimization.
+    const ENOUGH: usize = if cfg!(any(greenroom_uncached, debug_assertions)) {
         2_000
     } else {
         10_000

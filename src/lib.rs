@@ -71,6 +71,17 @@
 //! A panic of a future goes to the one that joins its actor or awaits its task, or to
 //! [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a [`Mutex`](std::sync::Mutex)
 //! that it has locked is poisoned.
+//!
+//! # Platforms
+//!
+//! greenroom needs threads, and atomic operations on 64 bits: other targets are refused by a compile error. These parts
+//! depend on the system:
+//!
+//! | what | where | elsewhere |
+//! |---|---|---|
+//! | [`ctrl_c`] | Unix | gives an error |
+//! | a child of `fork`, as [`Runtime`] says | Unix | there is none |
+//! | `membarrier`, which makes a wake-up cheaper | Linux | each wake-up has a fence |
 
 mod blocks;
 mod contain;

@@ -154,9 +154,16 @@ impl Parker {
 
     pub(crate) fn unpark(&self) {
         // AcqRel: what was done before is seen by whoever takes the token.
-        if self.state.swap(TOKEN, Ordering::AcqRel) != PARKED {
-            return;
+        if self.state.swap(TOKEN, Ordering::AcqRel) == PARKED {
+            self.rouse();
         }
+    }
+
+    /// Wakes the thread, which has to be roused for the token.
+    // A part of each wake-up otherwise, since nearly all of them end before this.
+    #[cold]
+    #[inline(never)]
+    fn rouse(&self) {
         let mut waker = None;
         if !mutant("unpark_without_the_lock") {
             // (PARK-1) It waits from here on.

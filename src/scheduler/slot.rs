@@ -85,6 +85,7 @@ impl Slot {
 
     /// Waits until nobody claims the slot any more.
     #[cold]
+    #[inline(never)]
     fn give_way(&self) {
         self.is_taken.store(false, Ordering::Release);
         let mut attempt = 0;

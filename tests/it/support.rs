@@ -343,6 +343,10 @@ impl<T> Log<T> {
             .push(entry);
     }
 
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
     pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

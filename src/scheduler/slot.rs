@@ -37,8 +37,23 @@ impl Slot {
 
     /// Puts the entry in; the one displaced is given back.
     #[inline(always)]
+    // What is seldom is a call with all that there is to do after it, so that nothing need be kept for then.
+    #[inline(always)]
     pub(crate) fn put(&self, entry: Entry) -> Option<Entry> {
-        let displaced = self.take();
+        let mut displaced = None;
+        // Relaxed: we filled it, and what is not ours any more is seen to be so below.
+        if !self.entry.load(Ordering::Relaxed).is_null() {
+            if !self.try_begin() {
+                return self.put_after_claim(entry);
+            }
+            displaced = self.finish();
+        }
+        self.fill(entry);
+        displaced
+    }
+
+    #[inline(always)]
+    fn fill(&self, entry: Entry) {
         let order = if mutant("slot_filled_relaxed") {
             Ordering::Relaxed
         } else {
@@ -46,16 +61,36 @@ impl Slot {
         };
         // Release pairs with the Acquire of `claim`. (SLOT-1)
         self.entry.store(entry.as_ptr(), order);
-        displaced
     }
 
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<Entry> {
-        // Relaxed: we filled it, and what is not ours any more is seen to be so below.
+        // Relaxed: as in `put`.
         if self.entry.load(Ordering::Relaxed).is_null() {
             return None;
         }
-        self.begin_to_take();
+        match self.try_begin() {
+            true => self.finish(),
+            false => self.take_after_claim(),
+        }
+    }
+
+    /// Begins to take, unless the slot is claimed.
+    #[inline(always)]
+    fn try_begin(&self) -> bool {
+        // Relaxed: ordered by the fence.
+        self.is_taken.store(true, Ordering::Relaxed);
+        if !mutant("slot_taken_without_fence") {
+            // Pairs with the heavy one in `claim`. (SLOT-2)
+            self.fences.light();
+        }
+        // Acquire pairs with the Release in `claim`: what was claimed before is seen to be gone.
+        !self.is_claimed.load(Ordering::Acquire)
+    }
+
+    /// Takes what is there yet, and ends what `try_begin` began.
+    #[inline(always)]
+    fn finish(&self) -> Option<Entry> {
         // Relaxed: only we filled it, and nobody else empties it now. (SLOT-2)
         let entry = self.entry.load(Ordering::Relaxed);
         // Release pairs with the Acquire of `is_filled`: whoever finds the slot empty sees what was
@@ -66,32 +101,28 @@ impl Slot {
         NonNull::new(entry)
     }
 
-    #[inline(always)]
-    fn begin_to_take(&self) {
-        loop {
-            // Relaxed: ordered by the fence.
-            self.is_taken.store(true, Ordering::Relaxed);
-            if !mutant("slot_taken_without_fence") {
-                // Pairs with the heavy one in `claim`. (SLOT-2)
-                self.fences.light();
-            }
-            // Acquire pairs with the Release in `claim`: what was claimed before is seen to be gone.
-            if !self.is_claimed.load(Ordering::Acquire) {
-                return;
-            }
-            self.give_way();
-        }
-    }
-
-    /// Waits until nobody claims the slot any more.
     #[cold]
     #[inline(never)]
-    fn give_way(&self) {
-        self.is_taken.store(false, Ordering::Release);
-        let mut attempt = 0;
-        // Relaxed: `begin_to_take` looks again.
-        while self.is_claimed.load(Ordering::Relaxed) {
-            relax(&mut attempt);
+    fn put_after_claim(&self, entry: Entry) -> Option<Entry> {
+        let displaced = self.take_after_claim();
+        self.fill(entry);
+        displaced
+    }
+
+    /// Takes when nobody claims the slot any more.
+    #[cold]
+    #[inline(never)]
+    fn take_after_claim(&self) -> Option<Entry> {
+        loop {
+            self.is_taken.store(false, Ordering::Release);
+            let mut attempt = 0;
+            // Relaxed: `try_begin` looks again.
+            while self.is_claimed.load(Ordering::Relaxed) {
+                relax(&mut attempt);
+            }
+            if self.try_begin() {
+                return self.finish();
+            }
         }
     }
 

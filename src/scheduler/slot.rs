@@ -36,7 +36,6 @@ impl Slot {
     }
 
     /// Puts the entry in; the one displaced is given back.
-    #[inline(always)]
     // What is seldom is a call with all that there is to do after it, so that nothing need be kept for then.
     #[inline(always)]
     pub(crate) fn put(&self, entry: Entry) -> Option<Entry> {

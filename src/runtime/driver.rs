@@ -1,5 +1,5 @@
 //! Reactors of other crates that workers wait in, instead of parking.
-//!
+
 use std::future::Future;
 use std::pin::Pin;
 

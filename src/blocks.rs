@@ -1,17 +1,19 @@
-//! Blocks of raw memory, reused through a small cache of each thread.
+//! A cache of raw memory blocks, with a part for each thread and a shared part.
 //!
-//! An allocator has one lock, or takes a detour, when one thread frees what another one allocated; for
-//! messages, answers, tasks and actors that is the rule. So a thread keeps what it frees for what it needs next, and what it
-//! has too much of goes, a magazine at a time, to a depot from which threads that lack it take.
+//! An allocator takes a lock or a slow path when one thread frees what another one allocated. That
+//! is the rule for messages, replies, tasks and actors. So a thread caches the blocks that it
+//! frees. It passes its surplus, one magazine at a time, to a depot, from which threads without
+//! blocks take.
 //!
-//! What is kept is bounded: of each size two magazines in each thread, 16 KiB at most, and eight in the depot,
-//! 64 KiB at most. The rest goes back to the allocator.
+//! The cache is bounded. Of each size class a thread has at most two magazines, of 16 KiB together,
+//! and the depot at most eight, of 64 KiB together. All other blocks go back to the allocator.
 //!
 //! # Invariants
 //! - MEMORY-1: a block is owned by exactly one user, magazine or caller at a time.
-//! - MEMORY-2: blocks of a class were allocated with the layout of that class, others with their own.
-//! - MEMORY-3: a `MagazineCell` owns the magazine it points to; nothing that is called while that is borrowed uses
-//!   the cell.
+//! - MEMORY-2: blocks of a class were allocated with the layout of that class, others with their
+//!   own layout.
+//! - MEMORY-3: a `MagazineCell` owns the magazine that it points to. No function that is called
+//!   while the magazine is borrowed uses the cell.
 #![expect(unsafe_code, reason = "raw allocations; see MEMORY-1 to MEMORY-3")]
 
 #[cfg(all(test, greenroom_loom))]
@@ -28,25 +30,27 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::memory::{alloc, dealloc};
 use crate::sync::{MODEL, Mutex, MutexGuard, Process, mutant};
 
-/// How many bytes of blocks a magazine may have: enough that the depot's lock is taken seldom, once for
-/// seven blocks of the largest class.
+/// The maximum number of bytes in a magazine. It is large enough that the depot's lock is seldom
+/// taken: once for seven blocks of the largest class.
 const MAGAZINE_BYTES_MAX: usize = if MODEL { 1032 } else { 8 * 1024 };
-/// How many magazines of each class the depot may hold: one that is given and one that is taken for each of
-/// a few threads. More would only be memory that nobody uses.
+/// The maximum number of magazines of each class in the depot: one to pass on and one to take, for
+/// a few threads. More would only be unused memory.
 const DEPOT_MAX: usize = if MODEL { 1 } else { 8 };
 
-/// Blocks are aligned to this; what needs more is not cached.
+/// The alignment of blocks. Values that need more are not cached.
 const ALIGN: usize = 16;
-/// Sizes go up in these steps. With eight bytes of an allocator's own a block is a multiple of it.
+/// The step between sizes. With an allocator's overhead of eight bytes, a block takes a multiple of
+/// the step.
 const STEP: usize = 16;
-/// How many sizes there are: the largest has blocks of 1032 bytes, as messages in a burst have.
+/// The number of size classes. The largest has blocks of 1032 bytes, as message queues use in a
+/// burst.
 const CLASSES: usize = 65;
 
-/// A model keeps nothing: its allocator misses each block that is lost. Nor does a build whose tools look
-/// for what is used after it was freed.
+/// Whether blocks are cached. A model caches none, so that its allocator finds each lost block. Nor
+/// does a build for tools that detect uses after free.
 const KEEPS: bool = !MODEL && !cfg!(any(miri, greenroom_uncached));
 
-/// The class of the smallest blocks that hold such a value, if there is one.
+/// Returns the class of the smallest blocks that fit the layout, if there is one.
 const fn class_of(layout: Layout) -> Option<usize> {
     let class = layout.size().saturating_sub(STEP / 2).div_ceil(STEP);
     if class < CLASSES && layout.align() <= ALIGN {
@@ -67,17 +71,17 @@ const fn layout_of(class: usize) -> Layout {
     }
 }
 
-/// Memory for a value of this layout, which has a size; whoever gets it owns it.
+/// Allocates memory for a value of this layout, whose size is not zero. The caller owns the memory.
 #[inline]
 pub(crate) fn allocate(layout: Layout) -> NonNull<()> {
     let kept = class_of(layout).filter(|_| KEEPS).and_then(take);
     kept.unwrap_or_else(|| from_allocator(layout))
 }
 
-/// Gives the memory up.
+/// Frees the memory.
 ///
 /// # Safety
-/// It is of [`allocate`] with this layout, and the caller owns it (MEMORY-1).
+/// It comes from [`allocate`] with this layout, and the caller owns it (MEMORY-1).
 #[inline]
 pub(crate) unsafe fn free(block: NonNull<()>, layout: Layout) {
     let is_kept = class_of(layout).is_some_and(|class| KEEPS && keep(class, block));
@@ -87,44 +91,45 @@ pub(crate) unsafe fn free(block: NonNull<()>, layout: Layout) {
     }
 }
 
-/// Memory for a value, which is still to be written.
+/// Allocates memory for a value, which the caller has to write.
 #[inline]
 pub(crate) fn room<T>() -> NonNull<T> {
-    const { assert!(size_of::<T>() > 0, "what has no size needs no memory") }
+    const { assert!(size_of::<T>() > 0, "a value of size zero needs no memory") }
     allocate(Layout::new::<T>()).cast()
 }
 
-/// Takes the value out and gives its memory up.
+/// Moves the value out and frees its memory.
 ///
 /// # Safety
-/// It lies in memory of [`room`], and the caller owns it.
+/// The memory comes from [`room`], and the caller owns it and the value.
 pub(crate) unsafe fn take_out<T>(value: NonNull<T>) -> T {
-    // SAFETY: a value that is the caller's alone; it is not used in its old place again.
+    // SAFETY: the caller owns the value, which is not used in its old place again.
     let taken = unsafe { value.read() };
-    // SAFETY: (MEMORY-1) `room` allocated it with this layout.
+    // SAFETY: (MEMORY-1) `room` allocated the memory with this layout.
     unsafe { free(value.cast(), Layout::new::<T>()) };
     taken
 }
 
-/// Drops the value where it is, and gives its memory up.
+/// Drops the value in place and frees its memory.
 ///
 /// # Safety
-/// It lies in memory of [`room`], and the caller owns it.
+/// The memory comes from [`room`], and the caller owns it and the value.
 pub(crate) unsafe fn discard<T>(value: NonNull<T>) {
-    /// Frees the memory also if the drop of the value panics.
+    /// Frees the memory, also if the drop of the value panics.
     struct Memory<T>(NonNull<T>);
     impl<T> Drop for Memory<T> {
         fn drop(&mut self) {
-            // SAFETY: (MEMORY-1) `room` allocated it with this layout, and its value is gone.
+            // SAFETY: (MEMORY-1) `room` allocated the memory with this layout; its value was
+            // dropped.
             unsafe { free(self.0.cast(), Layout::new::<T>()) };
         }
     }
     let memory = Memory(value);
-    // SAFETY: a value that is the caller's alone, dropped once.
+    // SAFETY: the caller owns the value, which is dropped once.
     unsafe { memory.0.drop_in_place() };
 }
 
-/// What is asked of the allocator for a value of this layout.
+/// Returns the layout that is requested from the allocator for a value of this layout.
 fn rounded(layout: Layout) -> Layout {
     class_of(layout).map_or(layout, layout_of)
 }
@@ -133,13 +138,16 @@ fn rounded(layout: Layout) -> Layout {
 #[inline(never)]
 fn from_allocator(layout: Layout) -> NonNull<()> {
     let layout = rounded(layout);
-    // SAFETY: the layouts of values and classes have a size.
+    // SAFETY: the layouts of values and classes have a non-zero size.
     let memory = unsafe { alloc(layout) };
     NonNull::new(memory.cast()).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
+/// Frees a block to the allocator.
+///
 /// # Safety
-/// The block is of [`allocate`] with this layout (MEMORY-2), and is the caller's (MEMORY-1).
+/// The block comes from [`allocate`] with this layout (MEMORY-2), and the caller owns it
+/// (MEMORY-1).
 #[cold]
 #[inline(never)]
 unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
@@ -149,20 +157,20 @@ unsafe fn to_allocator(block: NonNull<()>, layout: Layout) {
     unsafe { dealloc(block.as_ptr().cast(), layout) };
 }
 
-/// A stack of blocks of one class. An array, not a list through the blocks: those may lie in the
-/// cache of another core, and need not be fetched to be handed on.
+/// A stack of blocks of one class. It is an array, not a list through the blocks: they may be in
+/// the cache of another core, and need not be fetched to be passed on.
 struct Magazine {
     len: usize,
-    /// With so many it is full; kept here, so that a free does not divide.
+    /// The number of blocks of a full magazine; stored, so that a free does not divide.
     full: usize,
     blocks: [NonNull<()>; Magazine::LEN_MAX],
 }
 
 impl Magazine {
-    /// How many blocks of any class: the pointers to them take four cache lines.
+    /// The maximum number of blocks of any class: the pointers to them take four cache lines.
     const LEN_MAX: usize = 32;
 
-    /// How many blocks of a class make a full one: few of the large ones.
+    /// Returns the number of blocks of a class in a full magazine, which is small for large blocks.
     const fn full(class: usize) -> usize {
         let count = MAGAZINE_BYTES_MAX / bytes_of(class);
         if count < Self::LEN_MAX {
@@ -178,7 +186,7 @@ impl Magazine {
         Some(self.blocks[self.len])
     }
 
-    /// False if it is full.
+    /// Adds a block. Returns false if the magazine is full.
     #[inline]
     fn push(&mut self, block: NonNull<()>) -> bool {
         let has_room = self.len < self.full;
@@ -189,10 +197,10 @@ impl Magazine {
         has_room
     }
 
-    /// Gives its blocks to the allocator.
+    /// Frees the blocks to the allocator.
     fn give_back(mut self, class: usize) {
         while let Some(block) = self.pop() {
-            // SAFETY: (MEMORY-1, MEMORY-2) a block of this class, which was the magazine's.
+            // SAFETY: (MEMORY-1, MEMORY-2) a block of this class, owned by the magazine.
             unsafe { to_allocator(block, layout_of(class)) };
         }
     }
@@ -206,10 +214,10 @@ impl Magazine {
     }
 }
 
-// SAFETY: (MEMORY-1) whoever has the magazine owns its blocks, which nobody reads or writes.
+// SAFETY: (MEMORY-1) the owner of the magazine owns its blocks, which no thread reads or writes.
 unsafe impl Send for Magazine {}
 
-/// Where one thread has a magazine.
+/// A place for a magazine of one thread.
 struct MagazineCell(Cell<Option<NonNull<Magazine>>>);
 
 impl MagazineCell {
@@ -217,17 +225,17 @@ impl MagazineCell {
         MagazineCell(Cell::new(None))
     }
 
-    /// With the magazine that is there, if one is.
+    /// Calls `f` with the magazine, if there is one.
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Magazine) -> R) -> Option<R> {
-        // SAFETY: (MEMORY-3) the cell's own, borrowed meanwhile.
+        // SAFETY: (MEMORY-3) the cell owns the magazine, which is borrowed for this call.
         self.0.get().map(|mut there| f(unsafe { there.as_mut() }))
     }
 
     fn replace(&self, magazine: Option<Box<Magazine>>) -> Option<Box<Magazine>> {
         let magazine = magazine.map(|magazine| NonNull::from(Box::leak(magazine)));
         let before = self.0.replace(magazine)?;
-        // SAFETY: (MEMORY-3) of a box that was leaked here, and no more the cell's.
+        // SAFETY: (MEMORY-3) a box that was leaked here, and that the cell no longer owns.
         Some(unsafe { Box::from_raw(before.as_ptr()) })
     }
 
@@ -236,8 +244,9 @@ impl MagazineCell {
     }
 }
 
-/// What one thread keeps of one class: a magazine that it pops from and pushes to, and a full or empty one,
-/// so that whoever goes to and fro at the end of one does not go to the depot each time.
+/// A thread's blocks of one class: a magazine to pop from and push to, and a full or an empty one.
+/// With the spare one, a thread that alternates at the end of a magazine does not use the depot
+/// each time.
 struct Shelf {
     loaded: MagazineCell,
     spare: MagazineCell,
@@ -257,7 +266,8 @@ impl Shelf {
         }
     }
 
-    /// The loaded one is empty: takes from the spare one, or from one of the depot's.
+    /// Takes a block from the spare magazine or from one of the depot's, because the loaded one is
+    /// empty.
     #[cold]
     #[inline(never)]
     fn reload(&self, class: usize) -> Option<NonNull<()>> {
@@ -268,7 +278,7 @@ impl Shelf {
         block
     }
 
-    /// The loaded one is full, or there is none: keeps the block in another one.
+    /// Stores a block in another magazine, because the loaded one is full or missing.
     #[cold]
     #[inline(never)]
     fn unload(&self, class: usize, block: NonNull<()>) {
@@ -303,11 +313,14 @@ impl Drop for Cache {
 
 crate::sync::thread_local! {
     static CACHE: Cache = const {
-        Cache([const { Shelf { loaded: MagazineCell::new(), spare: MagazineCell::new() } }; CLASSES])
+        Cache(
+            [const { Shelf { loaded: MagazineCell::new(), spare: MagazineCell::new() } }; CLASSES],
+        )
     };
 }
 
-/// `None` also while the thread is being torn down: then the allocator serves.
+/// Takes a cached block. Also returns `None` while the thread is being torn down; then the
+/// allocator is used.
 #[inline]
 fn take(class: usize) -> Option<NonNull<()>> {
     let taken = CACHE.try_with(|cache| cache.0[class].take(class));
@@ -324,10 +337,10 @@ fn keep(class: usize, block: NonNull<()>) -> bool {
         .is_ok()
 }
 
-/// Full magazines of one class, for any thread.
+/// Full magazines of one class, for all threads.
 #[repr(align(64))]
 struct Depot {
-    /// How many there are; a hint.
+    /// The number of magazines, as a hint.
     len: AtomicUsize,
     magazines: Mutex<[Option<Box<Magazine>>; DEPOT_MAX]>,
 }
@@ -343,14 +356,14 @@ crate::sync::own_static! {
 
 impl Depot {
     fn take(&self) -> Option<Box<Magazine>> {
-        // Relaxed, as all of it: it spares the lock where there is nothing.
+        // Relaxed, as all accesses: the hint saves taking the lock of an empty depot.
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let mut magazines = self.magazines()?;
         let taken = magazines.iter_mut().rev().find_map(Option::take);
         if mutant("a_hint_is_believed") {
-            assert!(taken.is_some(), "somebody else took what there was");
+            assert!(taken.is_some(), "another thread took the last magazine");
         }
         let taken = taken?;
         self.len.fetch_sub(1, Ordering::Relaxed);
@@ -370,7 +383,8 @@ impl Depot {
         }
     }
 
-    /// `None` in a child of a `fork` if they are locked: perhaps by a thread of the parent's, and so for ever.
+    /// Locks the magazines. In a child of `fork`, returns `None` if they are locked: perhaps by a
+    /// thread of the parent, which would hold the lock forever.
     fn magazines(&self) -> Option<MutexGuard<'_, [Option<Box<Magazine>>; DEPOT_MAX]>> {
         if Process::is_first() {
             Some(self.magazines.lock())

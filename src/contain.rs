@@ -1,6 +1,6 @@
-//! Where panics of user code end: caught, carried as a value, or reported.
+//! The places where panics of user code end: caught, and returned as a value or reported.
 //!
-//! Every call into user code that must not unwind further goes through here: drops of futures,
+//! Every call of user code whose panic must not unwind further goes through here: drops of futures,
 //! messages and results, and polls of tasks and actors.
 
 use std::any::Any;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use crate::sync::Mutex;
 
-/// Runs user code whose panic must go no further; the panic hook has told of it.
+/// Calls user code and contains its panic, which the panic hook has reported.
 #[cfg(not(debug_assertions))]
 pub(crate) fn contain(user_code: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(user_code)) {
@@ -19,8 +19,9 @@ pub(crate) fn contain(user_code: impl FnOnce()) {
     }
 }
 
-/// The same behind a pointer: without optimization each closure would have the catching compiled once more,
-/// which is a quarter of what there is to compile in a program of many actors.
+/// Calls user code and contains its panic, behind a pointer. Without optimization, each closure
+/// would otherwise have its own copy of the catching code: a quarter of what is compiled in a
+/// program of many actors.
 #[cfg(debug_assertions)]
 pub(crate) fn contain(user_code: impl FnOnce()) {
     fn contain_dyn(user_code: &mut dyn FnMut()) {
@@ -36,22 +37,24 @@ pub(crate) fn contain(user_code: impl FnOnce()) {
     });
 }
 
-/// Not a closure in [`contain`], which would be another one for each that `contain` runs.
+/// Drops a panic's payload. This is not a closure in [`contain`], of which each instance of
+/// `contain` would have its own copy.
 #[inline(always)]
 fn drop_payload(payload: Box<dyn Any + Send>) {
-    // The payload's own drop may panic again, and so may that one's.
+    // The drop of the payload may panic again, and so may the drop of that payload.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);
     }
 }
 
-/// Runs user code and gives its panic back as a value.
+/// Calls user code and returns its panic as a value.
 pub(crate) fn attempt<R>(user_code: impl FnOnce() -> R) -> Result<R, Panic> {
     catch_unwind(AssertUnwindSafe(user_code)).map_err(Panic::new)
 }
 
-/// The same for user code that works on `what`, which `clear` drops while a panic unwinds: then a guard of a
-/// mutex poisons that, for one. A panic of `clear` goes no further.
+/// Calls user code with `what`, and returns its panic as a value. While a panic unwinds, `clear`
+/// drops `what`, so that a mutex guard in it poisons its mutex, for example. A panic of `clear` is
+/// contained.
 #[inline(always)]
 pub(crate) fn attempt_on<T, R>(
     what: &mut T,
@@ -72,19 +75,19 @@ pub(crate) fn attempt_on<T, R>(
     })
 }
 
-/// How deep values that a shutdown refuses may lie in each other's drops: far more than anybody
-/// means, and far less than a stack holds.
+/// The maximum depth of refused values in each other's drops: far more than a program intends, and
+/// far less than a stack has room for.
 const REFUSED_DEPTH_MAX: u32 = 100;
 
 crate::sync::thread_local! {
-    /// How deep this thread is in drops of refused values.
+    /// The number of drops of refused values that are in progress on this thread.
     static REFUSED_DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Drops what a shutdown refused to take. Its drop may bring something that is refused as well, and
-/// so on for ever: then one is kept for as long as the process lives, and that is told.
+/// Drops a value that a shutdown refused. The drop may create another refused value, and so on
+/// without end: from a depth of 100 on, values are leaked, which is reported on stderr.
 pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
-    // Without the thread-local the thread ends, and brings nothing for ever.
+    // Without the thread-local, the thread is ending, so the recursion is not endless.
     let depth = REFUSED_DEPTH.try_with(Cell::get).unwrap_or(0);
     if depth >= REFUSED_DEPTH_MAX {
         keep(value);
@@ -97,12 +100,12 @@ pub(crate) fn drop_refused<T: Send + 'static>(value: T) {
 }
 
 fn tell_of_refused(depth: u32) {
-    // Not `eprintln!`, which panics where stderr is closed.
+    // Not `eprintln!`, which panics if stderr is closed.
     let _ = std::io::Write::write_fmt(
         &mut std::io::stderr(),
         format_args!(
-            "greenroom: {depth} futures were refused in each other's drops during a shutdown; \
-             the last one is not dropped\n"
+            "greenroom: a shutdown refused futures nested {depth} deep in each other's drops; \
+             the last one is leaked\n"
         ),
     );
 }
@@ -111,7 +114,7 @@ fn set_refused_depth(depth: u32) {
     let _ = REFUSED_DEPTH.try_with(|cell| cell.set(depth));
 }
 
-/// Keeps what can't be dropped for as long as the process lives.
+/// Keeps a value that cannot be dropped until the process ends.
 pub(crate) fn keep(value: impl Send + 'static) {
     fn keep_boxed(value: Box<dyn Any + Send>) {
         static KEPT: OnceLock<Mutex<Vec<Box<dyn Any + Send>>>> = OnceLock::new();
@@ -121,9 +124,9 @@ pub(crate) fn keep(value: impl Send + 'static) {
     keep_boxed(Box::new(value));
 }
 
-/// What a panic carried: the payload of [`std::panic::catch_unwind`], with its text.
+/// A caught panic: the payload, as [`std::panic::catch_unwind`] returns it, and its text.
 ///
-/// It comes with [`Fault::Panicked`](crate::Fault::Panicked).
+/// [`Fault::Panicked`](crate::Fault::Panicked) contains it.
 pub struct Panic(Box<Carried>);
 
 struct Carried {
@@ -148,12 +151,13 @@ impl Panic {
         }))
     }
 
-    /// The text of the panic, if it had one (`panic!` gives one, `panic_any` need not).
+    /// Returns the text of the panic, or `None` if the payload is neither a `&str` nor a `String`.
+    /// `panic!` always has a text, [`panic_any`](std::panic::panic_any) may not.
     pub fn text(&self) -> Option<&str> {
         self.0.text.as_deref()
     }
 
-    /// The payload itself, for `downcast` or [`std::panic::resume_unwind`].
+    /// Returns the payload, for `downcast` or [`std::panic::resume_unwind`].
     pub fn into_payload(mut self) -> Box<dyn Any + Send> {
         let payload = self.0.payload.take().expect("the payload is taken once");
         payload

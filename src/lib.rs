@@ -28,60 +28,74 @@
 //! });
 //! ```
 //!
-//! An actor is an async task. Its [`Context`] owns the reading end of its mailbox; an [`Address`] is
-//! a cheap, cloneable writing end. Nothing else is needed to begin.
+//! An actor is an async task. Its [`Context`] owns the reading side of a mailbox; an [`Address`]
+//! sends to it and is cheap to clone. A [`Handle`] is an address that can also be joined.
+//!
+//! # Where to read on
+//!
+//! - [The guide](docs::guide): asking, back-pressure, sources, ending, panics, pinned threads,
+//!   foreign loops, tests, policies.
+//! - [With tokio in the same program](docs::with_tokio), [coming from tokio](docs::from_tokio),
+//!   [coming from actix, kameo or ractor](docs::from_actors).
+//! - [Guarantees](docs::guarantees), [limits](docs::limits), [performance](docs::performance).
 //!
 //! # Sending
 //!
-//! | call | waits | gives |
+//! | call | waits | returns |
 //! |---|---|---|
-//! | [`tell`](Address::tell) | never | the message back if the mailbox is full or closed |
-//! | [`send`](Address::send) | for room, in order of arrival | the message back if it is closed |
+//! | [`tell`](Address::tell) | never | the message if the mailbox is full or closed |
+//! | [`send`](Address::send) | for room, in order of arrival | the message if the mailbox is closed |
 //! | [`ask`](Address::ask) | for room, then for the answer | the answer, or why there is none |
 //!
-//! Inside, a [`Context`] also has sources: timers ([`send_after`](Context::send_after),
-//! [`send_every`](Context::send_every)), streams ([`attach`](Context::attach)) and what others
-//! return ([`on_return`](Context::on_return)) arrive as messages.
+//! An actor can also receive from sources: timers ([`send_after`](Context::send_after),
+//! [`send_every`](Context::send_every)), streams ([`attach`](Context::attach)) and results of futures
+//! ([`on_return`](Context::on_return)) arrive as messages.
 //!
 //! # Where an actor or a task runs
 //!
 //! | where | how | choose it for |
 //! |---|---|---|
 //! | the workers of a [`Runtime`] | `spawn!(f(_))`, [`spawn()`] | nearly everything; the future is `Send` |
-//! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | what must not leave its thread |
-//! | the calling thread | `spawn!(f(_), on = &stage)`, [`Runtime::pinned_here`] | a loop of somebody else's is there |
-//! | a thread of its own | `spawn!(f(_), on = greenroom::Detached)`, [`Detached`] | an actor that blocks |
+//! | a [`Pinned`] thread | `spawn!(f(_), on = &pinned)`, [`Pinned::spawn`] | values that must not leave their thread |
+//! | the calling thread | `spawn!(f(_), on = &stage)`, [`Runtime::pinned_here`] | programs with a main loop of a GUI or a game |
+//! | a thread of its own | `spawn!(f(_), on = greenroom::Detached)`, [`Detached`] | actors that block |
 //! | another executor | [`ActorBuilder::split`] | programs that have one, tests |
-//! | a blocking thread | [`unblock`] | a call that blocks |
+//! | a blocking thread | [`unblock`] | a single blocking call |
 //!
-//! How the workers share their work is a [`policy`]: greenroom's own, or one that you write.
-//! [`Runtime::quiescent`] waits until there is no work left.
+//! A [`policy`] decides how the workers share their work. It can be replaced.
 //!
-//! Tests run the same program under many schedules, in virtual time, with [`sim`].
+//! # Modules
 //!
-//! What is guaranteed, with the tests that show it, and what is only a habit of this version, is
-//! listed in the README.
+//! - [`policy`]: the scheduling policies, and the trait for custom ones.
+//! - [`sim`]: runs a program under many schedules, in virtual time, for tests.
+//! - [`time`]: sleep, timeout, interval.
+//! - [`docs`]: the guides.
 //!
 //! # Panics and errors
 //!
-//! What returns a `Result` does not panic. [`spawn!`] and [`spawn()`] panic where no runtime is
-//! current, an option is impossible or the system starts no thread; [`ActorBuilder::try_spawn`] gives an error. Each operation
-//! has an error type of its own, and gives back what it did not take.
+//! A function that returns a `Result` does not panic. [`spawn!`] and [`spawn()`] panic if no runtime
+//! is current, an option is out of range or the system starts no thread;
+//! [`ActorBuilder::try_spawn`] returns an error instead. Each operation has an error type of its own,
+//! which returns the value that was not accepted.
 //!
-//! A panic of a future goes to the one that joins its actor or awaits its task, or to
-//! [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a [`Mutex`](std::sync::Mutex)
-//! that it has locked is poisoned.
+//! A panic of a future reaches the caller that joins its actor or awaits its task; without one it
+//! reaches [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a
+//! [`Mutex`](std::sync::Mutex) guard in it poisons its mutex.
 //!
 //! # Platforms
 //!
-//! greenroom needs threads, and atomic operations on 64 bits: other targets are refused by a compile error. These parts
-//! depend on the system:
+//! greenroom needs threads and 64-bit atomic operations. Other targets are refused with a compile
+//! error. These parts depend on the system:
 //!
 //! | what | where | elsewhere |
 //! |---|---|---|
-//! | [`ctrl_c`] | Unix | gives an error |
-//! | a child of `fork`, as [`Runtime`] says | Unix | there is none |
-//! | `membarrier`, which makes a wake-up cheaper | Linux | each wake-up has a fence |
+//! | [`ctrl_c`] | Unix | returns an error |
+//! | the rules for a child of `fork`, see [`Runtime`] | Unix | no `fork` exists |
+//! | `membarrier`, which makes wake-ups cheaper | Linux | each wake-up has a fence |
+//!
+//! # Features
+//!
+//! None yet.
 
 mod blocks;
 mod contain;
@@ -112,14 +126,18 @@ pub mod sim;
 #[cfg(all(test, greenroom_loom))]
 mod mutants;
 
-/// Policies: where a runnable goes when its task is woken, and which one a worker runs next.
+/// Scheduling policies: where a runnable goes when its task is woken, and which one runs next.
 ///
-/// Document 3 describes a scheduler as two structures of data and eight functions, and [`Policy`](policy::Policy) is
-/// these. The runtime does all else: threads, timers, shutdown, pinned threads, what keeps it alive.
+/// A [`Policy`](policy::Policy) is the scheduler of a runtime: data that all workers share, data of
+/// each worker, and functions on both. Its functions are those of the policy-based scheduler of CAF,
+/// the C++ Actor Framework. Threads, timers, shutdown and pinned threads are the runtime's part.
 pub mod policy {
     pub use crate::scheduler::policy::*;
     pub use crate::sim::Simulated;
 }
+
+#[cfg(any(doc, doctest))]
+pub mod docs;
 
 #[doc(hidden)]
 pub use actor::into_actor;
@@ -140,7 +158,7 @@ pub use scheduler::WorkerStats;
 pub use signal::ctrl_c;
 pub use task::{FallibleTask, Task};
 
-/// Compiles and runs the README's programs.
+/// Compiles and runs the programs of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

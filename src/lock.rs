@@ -1,11 +1,11 @@
-//! A spin lock of one byte for critical sections of a few instructions.
+//! A one-byte spin lock for critical sections of a few instructions.
 //!
-//! No user code (wakers, drops, clones, hooks) and no blocking call runs inside; the closure form
-//! makes the section visible. One read-modify-write to take it, a plain store to give it back: a
-//! `std` mutex needs two (see ARCHITECTURE.md for the figures).
+//! No user code (wakers, drops, clones, hooks) and no blocking call runs inside; the closure makes
+//! the critical section visible. Taking the lock costs one read-modify-write, and releasing it a
+//! plain store. A `std` mutex needs two read-modify-writes (see ARCHITECTURE.md for the figures).
 //!
 //! # Invariants
-//! - LOCK-1: `value` is touched only by the thread that moved `held` from false to true.
+//! - LOCK-1: `value` is accessed only by the thread that changed `held` from false to true.
 #![expect(
     unsafe_code,
     reason = "shared mutable access is what a lock is for; see LOCK-1"
@@ -26,9 +26,10 @@ pub(crate) struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: (LOCK-1) at most one thread at a time reaches the value, so it is only ever sent.
+// SAFETY: (LOCK-1) at most one thread at a time accesses the value, so sharing the lock only sends
+// the value.
 unsafe impl<T: Send> Send for Lock<T> {}
-// SAFETY: (LOCK-1) a shared lock hands out exclusive access only.
+// SAFETY: (LOCK-1) a shared lock grants exclusive access only.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
@@ -39,10 +40,11 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Runs `section` with the value. `section` must not panic and must not call user code.
+    /// Calls `section` with the value. `section` must not panic and must not call user code.
     pub(crate) fn with<R>(&self, section: impl FnOnce(&mut T) -> R) -> R {
         let mut attempt = 0;
-        // Acquire pairs with the Release store below: the section sees what the last one wrote.
+        // Acquire pairs with the Release store below: the section sees the writes of the previous
+        // one.
         while self
             .held
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -50,14 +52,14 @@ impl<T> Lock<T> {
         {
             relax(&mut attempt);
         }
-        // SAFETY: (LOCK-1) the exchange above moved `held` from false to true.
+        // SAFETY: (LOCK-1) the exchange above changed `held` from false to true.
         let result = self.value.with_mut(|value| section(unsafe { &mut *value }));
         let order = if mutant("lock_release") {
             Ordering::Relaxed
         } else {
             Ordering::Release
         };
-        // Release pairs with the Acquire above, of the next holder.
+        // Release pairs with the Acquire above, in the next holder.
         self.held.store(false, order);
         result
     }

@@ -1,7 +1,8 @@
-//! A mailbox: many senders, one reader, first in first out; unbounded, or bounded with a line.
+//! A mailbox: a FIFO queue with many senders and one reader, unbounded or bounded.
 //!
-//! A mailbox that is empty owns no buffer. It knows nothing of executors: a step says whom it has woken
-//! ([`Wake`]) and the caller passes that on.
+//! In a bounded mailbox, senders wait for room in a line, in order of arrival. An empty mailbox
+//! owns no buffer. The mailbox knows nothing of executors: an operation returns which task it has
+//! woken ([`Wake`]), and the caller schedules that task.
 
 mod closing;
 mod contents;

@@ -1,7 +1,7 @@
-//! Tasks: anything that an executor can run, and the handle of a plain one.
+//! Tasks: everything that an executor can run, and the handle of a plain task.
 //!
-//! An executor handles [`Runnable`]s and nothing else. An actor is a cell with a [`Header`], a plain task a smaller
-//! cell without one; a call of a hosted value is a [`Job`].
+//! An executor handles [`Runnable`]s and nothing else. An actor is a cell with a [`Header`]. A
+//! plain task is a smaller cell without one. A call of a hosted value is a [`Job`].
 
 mod cell;
 mod executor;

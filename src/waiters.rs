@@ -1,8 +1,8 @@
-//! Tasks that wait for something to happen to somebody else: the end of an actor, a signal.
+//! Tasks that wait for an event elsewhere: the end of an actor, a signal.
 //!
-//! What is waited for is known elsewhere; whoever makes it true calls [`Waiters::wake_all`] after
-//! that. Wakers are taken out before they are called, each call contained, so a waker may do
-//! anything, even drop its own future.
+//! The event itself is recorded elsewhere. The thread that makes it happen then calls
+//! [`Waiters::wake_all`]. Wakers are removed from the list before they are called, and each call is
+//! contained. So a waker may do anything, even drop the future that waits.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -22,9 +22,9 @@ pub(crate) struct Waiters(Mutex<List>);
 
 #[derive(Default)]
 struct List {
-    /// How often all were woken: the places of an earlier round are gone.
+    /// The number of calls of `wake_all`. The places of an earlier round are invalid.
     round: u32,
-    /// Most lists never have a second one.
+    /// The first waker; most lists never have a second one.
     first: Option<Waker>,
     others: Slab<Waker>,
 }
@@ -36,12 +36,13 @@ pub(crate) struct Ticket(Option<Place>);
 #[derive(Clone, Copy)]
 struct Place {
     round: u32,
-    /// 1 for the first, or the key of another and 2. Small, since many futures have a ticket.
+    /// 1 for the first place, otherwise the slab key plus 2. Small, since many futures have a
+    /// ticket.
     number: NonZeroU32,
 }
 
 impl Ticket {
-    /// Whether there may be a place to leave.
+    /// Returns whether there may be a place to leave.
     pub(crate) fn is_used(&self) -> bool {
         self.0.is_some()
     }
@@ -53,19 +54,19 @@ impl Place {
         let number = number.and_then(NonZeroU32::new);
         Place {
             round,
-            number: number.expect("fewer than four thousand million futures fit into memory"),
+            number: number.expect("fewer than 2^32 futures fit into memory"),
         }
     }
 
-    /// `None` for the first.
+    /// Returns the slab key, or `None` for the first place.
     fn key(self) -> Option<usize> {
         (self.number.get() as usize).checked_sub(2)
     }
 }
 
 impl List {
-    /// Puts the waker where the ticket says, or in a place that this says from now on; gives back what
-    /// was there.
+    /// Stores the waker in the ticket's place, or in a new place that the ticket then has. Returns
+    /// the waker that was there.
     fn put(&mut self, ticket: &mut Ticket, waker: Waker) -> Option<Waker> {
         let place = ticket.0.filter(|place| place.round == self.round);
         let before = place.and_then(|place| match place.key() {
@@ -100,7 +101,7 @@ impl Waiters {
         Waiters(Mutex::new(List::default()))
     }
 
-    /// Ready if `happened`; otherwise the task is woken by the next `wake_all`.
+    /// Returns `Ready` if `happened` returns true. Otherwise the next `wake_all` wakes the task.
     pub(crate) fn poll(
         &self,
         ticket: &mut Ticket,
@@ -113,7 +114,8 @@ impl Waiters {
             let left = list.put(ticket, waker);
             drop(list);
             drop(left);
-            // Only now: whoever made it true before has not seen us, whoever does later wakes us.
+            // Check again, now that the waker is in the list. A thread that made it true before the
+            // waker was stored has not seen it, and one that does so later wakes it.
             if mutant("waits_without_a_second_look") || !happened() {
                 return Poll::Pending;
             }
@@ -122,7 +124,7 @@ impl Waiters {
         Poll::Ready(())
     }
 
-    /// The same as a future.
+    /// Returns a future that waits until `happened` returns true, as `poll` does.
     pub(crate) fn until<F: Fn() -> bool>(&self, happened: F) -> Until<'_, F> {
         Until {
             waiters: self,
@@ -131,7 +133,7 @@ impl Waiters {
         }
     }
 
-    /// Waits no more.
+    /// Gives up the ticket's place.
     pub(crate) fn leave(&self, ticket: &mut Ticket) {
         let Some(place) = ticket.0.take() else { return };
         let mut list = self.0.lock();
@@ -140,7 +142,7 @@ impl Waiters {
         drop(left);
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiting tasks.
     pub(crate) fn wake_all(&self) {
         let mut list = self.0.lock();
         list.round = list.round.wrapping_add(1);

@@ -1,7 +1,24 @@
-//! `spawn!`: a thin front of the builders.
+//! `spawn!`, a thin front of [`ActorBuilder`](crate::ActorBuilder).
 
-/// Spawns an actor: a call of an `async fn` in which `_` stands for the context, a closure, or a
-/// value whose type implements [`Actor`](crate::Actor); or any expression that gives one of the last two.
+/// Spawns an actor and returns its [`Handle`](crate::Handle).
+///
+/// What it spawns is one of three forms:
+///
+/// | form | the actor |
+/// |---|---|
+/// | `spawn!(tally(_, 40))` | a call of an `async fn`; `_` stands for the [`Context`](crate::Context) |
+/// | `spawn!(\|mut cx: Context<u32>\| async move { .. })` | a closure, or an expression that returns one |
+/// | `spawn!(Counter { total: 0 })` | a value whose type implements [`Actor`](crate::Actor) |
+///
+/// Options follow in any order. Each is a method of [`ActorBuilder`](crate::ActorBuilder):
+///
+/// | option | value | default |
+/// |---|---|---|
+/// | [`name = ".."`](crate::ActorBuilder::name) | the name in errors, statistics and traces | none |
+/// | [`capacity = 100`](crate::ActorBuilder::capacity) | the bound of the mailbox, in messages | unbounded |
+/// | [`priority = 1`](crate::ActorBuilder::priority) | 0 up to [`Builder::priorities`](crate::Builder::priorities) | 0 |
+/// | [`on = &pinned`](crate::ActorBuilder::on) | a runtime, a pinned thread or [`Detached`](crate::Detached) | the current runtime |
+/// | [`show`](crate::ActorBuilder::show) | none; traces of [`sim`](crate::sim) show the messages | hidden |
 ///
 /// ```
 /// use greenroom::{Context, spawn};
@@ -23,13 +40,14 @@
 /// });
 /// ```
 ///
-/// Arguments are evaluated at the call, in order, before anything is spawned; so a closure among
-/// them needs its parameter types. What is called is not: it moves into the actor, so give a
-/// receiver as an argument, `Store::serve(store.clone(), _)` rather than `store.clone().serve(_)`.
-/// Options, in any order, are the methods of [`ActorBuilder`](crate::ActorBuilder): `name`,
-/// `capacity`, `priority`, `on`; one that takes nothing, `show`, stands alone.
+/// # Evaluation
 ///
-/// A closure that a block or a variable gives needs the type of its parameter:
+/// The arguments of a call are evaluated where `spawn!` stands, in order, before the actor is
+/// spawned. A closure among them needs its parameter types. The callee itself moves into the
+/// actor. So pass a receiver as an argument: `Store::serve(store.clone(), _)`, not
+/// `store.clone().serve(_)`.
+///
+/// A closure that a block or a variable provides needs the type of its parameter:
 ///
 /// ```
 /// # use greenroom::{Context, spawn};
@@ -48,32 +66,42 @@
 /// # });
 /// ```
 ///
-/// It gives a [`Handle`](crate::Handle). An expression of more than about a hundred tokens runs into
-/// the compiler's recursion limit: bind it to a name first.
+/// An expression of more than about a hundred tokens exceeds the compiler's recursion limit. Bind
+/// it to a variable first.
 ///
 /// # Panics
-/// As [`ActorBuilder::spawn`](crate::ActorBuilder::spawn): where no runtime is current, an
-/// option is impossible, or the system starts no thread for a [`Detached`](crate::Detached) actor.
+///
+/// As [`ActorBuilder::spawn`](crate::ActorBuilder::spawn): if no runtime is current, if an option
+/// is out of range, or if the system starts no thread for a [`Detached`](crate::Detached) actor.
 #[macro_export]
 macro_rules! spawn {
+    ($($actor_then_options:tt)*) => {
+        $crate::__spawn!($($actor_then_options)*)
+    };
+}
+
+/// Parses what `spawn!` is given: the arms with `@` are its steps.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __spawn {
     // A closure, then options.
-    (| $($rest:tt)*) => { $crate::spawn!(@closure | $($rest)*) };
-    (move $($rest:tt)*) => { $crate::spawn!(@closure move $($rest)*) };
-    (async $($rest:tt)*) => { $crate::spawn!(@closure async $($rest)*) };
+    (| $($rest:tt)*) => { $crate::__spawn!(@closure | $($rest)*) };
+    (move $($rest:tt)*) => { $crate::__spawn!(@closure move $($rest)*) };
+    (async $($rest:tt)*) => { $crate::__spawn!(@closure async $($rest)*) };
     (@closure $closure:expr $(, $option:ident $(= $value:expr)?)* $(,)?) => {
         $crate::actor($closure)$(.$option($($value)?))*.spawn()
     };
 
-    // A call: everything up to the last parentheses is what is called.
+    // A call: all tokens before the last parentheses are the callee.
     (@actor [$($callee:tt)+] ($($args:tt)*) $(, $option:ident $(= $value:expr)?)* $(,)?) => {
-        $crate::spawn!(@first [$($args)*] [$($callee)+] [$($args)*] [$(.$option($($value)?))*])
+        $crate::__spawn!(@first [$($args)*] [$($callee)+] [$($args)*] [$(.$option($($value)?))*])
     };
     // Any other value.
     (@actor [$($actor:tt)+] $(, $option:ident $(= $value:expr)?)* $(,)?) => {
         $crate::into_actor($($actor)+)$(.$option($($value)?))*.spawn()
     };
     (@actor [$($actor:tt)*] $next:tt $($rest:tt)*) => {
-        $crate::spawn!(@actor [$($actor)* $next] $($rest)*)
+        $crate::__spawn!(@actor [$($actor)* $next] $($rest)*)
     };
     (@actor $($rest:tt)*) => {
         ::core::compile_error!(
@@ -83,31 +111,31 @@ macro_rules! spawn {
         )
     };
 
-    // Is one of the arguments `_`? If none is, the call makes a value.
+    // Looks for `_` among the arguments. Without one the call returns a value.
     (@first [_ $(, $($left:tt)*)?] $callee:tt $args:tt $opts:tt) => {
-        $crate::spawn!(@args context $callee [] [] $args $opts)
+        $crate::__spawn!(@args context $callee [] [] $args $opts)
     };
     (@first $left:tt $callee:tt $args:tt $opts:tt) => {
-        $crate::spawn!(@later $left $callee $args $opts)
+        $crate::__spawn!(@later $left $callee $args $opts)
     };
     (@later [, _ $(, $($left:tt)*)?] $callee:tt $args:tt $opts:tt) => {
-        $crate::spawn!(@args context $callee [] [] $args $opts)
+        $crate::__spawn!(@args context $callee [] [] $args $opts)
     };
     (@later [$next:tt $($left:tt)*] $callee:tt $args:tt $opts:tt) => {
-        $crate::spawn!(@later [$($left)*] $callee $args $opts)
+        $crate::__spawn!(@later [$($left)*] $callee $args $opts)
     };
     (@later [] [$($callee:tt)+] [$($args:tt)*] [$($opts:tt)*]) => {
         $crate::into_actor($($callee)+($($args)*))$($opts)*.spawn()
     };
 
-    // The arguments, one at a time: context, callee, bound, in the call, left, options. All names
-    // are handed on, since a name made by one step is not seen by the next.
+    // One argument a step: context, callee, bound, in the call, left, options. Each step passes
+    // all names on, since macro hygiene hides a name of one step from the next.
     (@args $cx:ident $callee:tt [$($bound:tt)*] [$($call:tt)*] [_ $(, $($left:tt)*)?] $opts:tt) => {
-        $crate::spawn!(@args $cx $callee [$($bound)*] [$($call)* $cx] [$($($left)*)?] $opts)
+        $crate::__spawn!(@args $cx $callee [$($bound)*] [$($call)* $cx] [$($($left)*)?] $opts)
     };
     (@args $cx:ident $callee:tt [$($bound:tt)*] [$($call:tt)*]
         [$arg:expr $(, $($left:tt)*)?] $opts:tt) => {
-        $crate::spawn!(
+        $crate::__spawn!(
             @args $cx $callee [$($bound)* (argument $arg)] [$($call)* argument]
             [$($($left)*)?] $opts
         )
@@ -118,5 +146,5 @@ macro_rules! spawn {
         $crate::actor(move |$cx| $($callee)*($($call),*)) $($opts)* .spawn()
     }};
 
-    ($($actor:tt)+) => { $crate::spawn!(@actor [] $($actor)+) };
+    ($($actor:tt)*) => { $crate::__spawn!(@actor [] $($actor)*) };
 }

@@ -1,28 +1,30 @@
-//! Model 51: blocks that threads hand on through the depot.
+//! Model 51: blocks that threads pass on through the depot.
 
 use ::loom::thread::spawn;
 
 use super::*;
 use crate::sync::UnsafeCell;
 
-/// Blocks of this class come one in a magazine here, and the depot has room for one magazine.
+/// A class of which a magazine has one block in a model; the depot has room for one magazine.
 const CLASS: usize = CLASSES - 1;
 
-/// What lies in a block: fails the model if two write there at once, or one after the other without an order.
+/// The content of a block: fails the model if two writes to it are concurrent or unordered.
 type Content = UnsafeCell<usize>;
 
-/// Frees as many blocks as bring one to the depot: the thread keeps two, and gives them back at its end.
+/// Frees as many blocks as needed for one to reach the depot. The thread caches two, which it frees
+/// when it ends.
 fn give() {
     for _ in 0..3 {
         let block = from_allocator(layout_of(CLASS));
-        // SAFETY: (MEMORY-1) new memory for a block, which is larger.
+        // SAFETY: (MEMORY-1) new memory for a block, which is larger than the content.
         unsafe { block.cast::<Content>().write(Content::new(0)) };
         write_to(block);
-        assert!(keep(CLASS, block), "the thread goes on");
+        assert!(keep(CLASS, block), "the thread does not end");
     }
 }
 
-/// Takes a block that was handed on, if there is one, and writes to it.
+/// Takes a block that was passed on, if there is one, and writes to it. Returns whether there was
+/// one.
 fn take_one() -> bool {
     let taken = take(CLASS);
     taken.inspect(|&block| {
@@ -34,20 +36,21 @@ fn take_one() -> bool {
 }
 
 fn write_to(block: NonNull<()>) {
-    // SAFETY: (MEMORY-1) the caller's; `give` has put that into it.
+    // SAFETY: (MEMORY-1) the caller owns the block, in which `give` has stored the content.
     let content = unsafe { block.cast::<Content>().as_ref() };
     // SAFETY: (MEMORY-1) as above.
     content.with_mut(|count| unsafe { *count += 1 });
 }
 
-/// Gives what the depot has to the allocator, which is asked whether anything is missing.
+/// Frees the depot's magazine to loom's allocator, which detects leaks.
 fn clear() {
     if let Some(magazine) = DEPOT[CLASS].take() {
         magazine.give_back(CLASS);
     }
 }
 
-/// A thread frees a block that others lack: at most one of them gets it, and what was done with it is over then.
+/// Checks that at most one of two threads gets a freed block, and that its uses by the two owners
+/// are ordered.
 #[test]
 fn model_51_a_block_in_the_depot_is_taken_once() {
     ::loom::model(|| {
@@ -59,7 +62,8 @@ fn model_51_a_block_in_the_depot_is_taken_once() {
     });
 }
 
-/// Two threads bring more than the depot has room for: no block is lost, and none freed twice.
+/// Checks that no block is lost or freed twice if two threads pass on more than the depot has room
+/// for.
 #[test]
 fn model_51_what_the_depot_has_no_room_for_is_not_lost() {
     ::loom::model(|| {

@@ -1,5 +1,6 @@
-//! Kept blocks in builds for AddressSanitizer (`--cfg greenroom_poisoned`): whoever uses one ends the process with
-//! "use-after-poison". To the allocator a kept block is in use, so without this nobody would see it.
+//! Cached blocks in AddressSanitizer builds (`--cfg greenroom_poisoned`): a use ends the process
+//! with "use-after-poison". To the allocator a cached block is in use, so without this the bug
+//! would not be found.
 
 #[cfg(greenroom_poisoned)]
 mod body {
@@ -14,13 +15,13 @@ mod body {
     }
 
     pub(crate) fn hide(block: NonNull<()>, bytes: usize) {
-        // SAFETY: (MEMORY-1) the block is the caller's, who does not use it while it is hidden. Only notes about it
-        // are written, which are not memory of the program's.
+        // SAFETY: (MEMORY-1) the caller owns the block and does not use it while it is hidden. This
+        // writes only AddressSanitizer's notes, which are no memory of the program.
         unsafe { __asan_poison_memory_region(block.as_ptr().cast(), bytes) }
     }
 
     pub(crate) fn show(block: NonNull<()>, bytes: usize) {
-        // SAFETY: (MEMORY-1) the block is the caller's; only notes about it are written.
+        // SAFETY: (MEMORY-1) the caller owns the block; this writes only AddressSanitizer's notes.
         unsafe { __asan_unpoison_memory_region(block.as_ptr().cast(), bytes) }
     }
 }

@@ -1,4 +1,5 @@
-//! Whose memory a block is, and how much is kept. Each test has a size of its own, since the depot is common.
+//! The owners of blocks, and the bounds of the cache. Each test uses a size of its own, since the
+//! depot is shared.
 
 use std::alloc::Layout;
 use std::collections::BTreeSet;
@@ -12,12 +13,12 @@ fn layout(bytes: usize) -> Layout {
 
 fn take_some(count: usize, layout: Layout) -> BTreeSet<NonNull<()>> {
     let taken: BTreeSet<_> = (0..count).map(|_| allocate(layout)).collect();
-    assert_eq!(taken.len(), count, "each is taken once");
+    assert_eq!(taken.len(), count, "each block is taken once");
     taken
 }
 
 fn free_all(blocks: BTreeSet<NonNull<()>>, layout: Layout) {
-    // SAFETY: each is of `take_some`, with this layout, and in one set alone.
+    // SAFETY: each block comes from `take_some`, with this layout, and is in one set only.
     blocks
         .into_iter()
         .for_each(|block| unsafe { free(block, layout) });
@@ -66,7 +67,7 @@ fn what_one_thread_frees_another_one_gets() {
     let freed = other.join().unwrap();
     let blocks = take_some(COUNT, layout);
     let same = places(&blocks).intersection(&freed).count();
-    // Two magazines stayed with the thread, and were given back when it ended.
+    // Two magazines stayed with the thread, which freed them to the allocator when it ended.
     let lost = 2 * Magazine::full(class_of(layout).unwrap());
     assert!(!KEEPS || same >= COUNT - lost, "{same} of {COUNT}");
     free_all(blocks, layout);
@@ -96,7 +97,7 @@ fn a_thread_and_the_depot_keep_so_much_and_no_more() {
 #[test]
 fn what_is_written_in_one_block_is_not_seen_in_another() {
     write_and_take_out();
-    // Now in blocks that were kept, as far as they go.
+    // Now with cached blocks, as far as there are any.
     write_and_take_out();
 }
 
@@ -104,7 +105,7 @@ fn write_and_take_out() {
     let values: Vec<_> = (0..1000_u64)
         .map(|n| {
             let room = room::<[u64; 41]>();
-            // SAFETY: memory for it.
+            // SAFETY: memory for the value.
             unsafe { room.write([n; 41]) };
             room
         })
@@ -116,7 +117,7 @@ fn write_and_take_out() {
     }
 }
 
-/// In a build for that, in a process of its own: whoever reads a block that is kept ends it.
+/// Checks, in a process of its own, that AddressSanitizer reports a read of a cached block.
 #[cfg(greenroom_poisoned)]
 #[test]
 fn whoever_uses_a_kept_block_is_caught() {
@@ -125,12 +126,12 @@ fn whoever_uses_a_kept_block_is_caught() {
     if std::env::var_os(ALONE).is_some() {
         let layout = layout(800);
         let block = allocate(layout).cast::<u8>();
-        // SAFETY: memory for it, allocated with this layout.
+        // SAFETY: memory for the byte, allocated with this layout.
         unsafe {
             block.write(1);
             free(block.cast(), layout);
         }
-        // SAFETY: none. It is the fault that is to be found.
+        // SAFETY: none; this is the fault to be found.
         let read = unsafe { block.read_volatile() };
         unreachable!("{read} was read");
     }

@@ -1,4 +1,5 @@
-//! Model 9, of the lock below the reply slot: one at a time, each sees what the last one wrote.
+//! Model 9, of the lock below the reply slot: it excludes, and each section sees the previous one's
+//! writes.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use ::loom::thread::spawn;
 
 use super::Lock;
 
-/// Three threads count in one cell, which only the lock protects.
+/// Checks that three threads can count in one cell, which only the lock protects.
 #[test]
 fn model_09_the_lock_is_held_by_one_at_a_time() {
     ::loom::model(|| {

@@ -1,12 +1,15 @@
-//! A slot for one value that two ends own: the end that is done last frees it, without a count.
+//! A slot for one value with two ends, of which the last one to finish frees it, without a
+//! reference count.
 //!
-//! An end that is alone needs no lock any more, and an end that is done leaves with a plain store. So two threads
-//! that tell each other one thing pay for one exchange each, where a lock in an `Arc` takes six.
+//! An end that is alone needs no lock any more, and an end finishes with a plain store. So two
+//! threads that tell each other one thing pay one read-modify-write each, where a lock in an `Arc`
+//! takes six.
 //!
 //! # Invariants
-//! - ONESHOT-1: `value` is touched by the end that has moved the state from open to held; or by an end that is not
-//!   shared, if that finds the other one done.
-//! - ONESHOT-2: an end that is done touches nothing any more; the second that is done frees the memory.
+//! - ONESHOT-1: `value` is accessed by the end that has changed the state from open to held, or by
+//!   an end that is not shared and finds the other one done.
+//! - ONESHOT-2: an end that is done accesses nothing any more. The second end to finish frees the
+//!   memory.
 #![expect(
     unsafe_code,
     reason = "one allocation with two owners; see ONESHOT-1 and ONESHOT-2"
@@ -24,11 +27,11 @@ use crate::blocks;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};
 
-/// Both ends are there.
+/// Both ends exist, and neither holds the value.
 const OPEN: u32 = 0;
-/// One of them has the value.
+/// One of the ends holds the value.
 const HELD: u32 = 1;
-/// One of them is done.
+/// One of the ends is done.
 const DONE: u32 = 2;
 
 struct OneshotSlot<T> {
@@ -36,15 +39,15 @@ struct OneshotSlot<T> {
     value: UnsafeCell<T>,
 }
 
-/// The right of one of two threads to the value in a slot.
+/// One of the two ends of a slot, with access to its value.
 pub(crate) struct OneshotEnd<T> {
     slot: NonNull<OneshotSlot<T>>,
     _value: PhantomData<T>,
 }
 
-// SAFETY: (ONESHOT-1) one end at a time reaches the value, so it is only ever sent.
+// SAFETY: (ONESHOT-1) one end at a time accesses the value, so the value is only ever sent.
 unsafe impl<T: Send> Send for OneshotEnd<T> {}
-// SAFETY: (ONESHOT-1) an end that is shared gives access only by way of the lock.
+// SAFETY: (ONESHOT-1) a shared end grants access only under the lock.
 unsafe impl<T: Send> Sync for OneshotEnd<T> {}
 
 // No user code runs while the value is held, so no panic leaves it half changed.
@@ -54,7 +57,7 @@ impl<T> RefUnwindSafe for OneshotEnd<T> {}
 impl<T> OneshotEnd<T> {
     pub(crate) fn pair(value: T) -> (Self, Self) {
         let slot = blocks::room::<OneshotSlot<T>>();
-        // SAFETY: memory for just that.
+        // SAFETY: the memory has room for the slot.
         unsafe {
             slot.write(OneshotSlot {
                 state: AtomicU32::new(OPEN),
@@ -73,20 +76,21 @@ impl<T> OneshotEnd<T> {
         unsafe { self.slot.as_ref() }
     }
 
-    /// Whether the other end is done.
+    /// Returns whether the other end is done.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
-        // Acquire pairs with the Release in `leave`: what the other one did is seen.
+        // Acquire pairs with the Release in `leave`: this end sees what the other one did.
         self.slot().state.load(Ordering::Acquire) == DONE
     }
 
-    /// Takes the value, if need be from the other end; says whether that is done.
+    /// Waits until the other end does not hold the value, and takes it. Returns whether the other
+    /// end is done.
     #[inline]
     fn enter(&self) -> bool {
         let state = &self.slot().state;
         let mut attempt = 0;
         while !self.is_alone() {
-            // Acquire pairs with the Release in `leave`: as above.
+            // Acquire pairs with the Release in `leave`, as above.
             let entered = state.compare_exchange(OPEN, HELD, Ordering::Acquire, Ordering::Relaxed);
             match entered {
                 Ok(_) => return false,
@@ -108,8 +112,10 @@ impl<T> OneshotEnd<T> {
         self.slot().state.store(state, order);
     }
 
+    /// Calls `section` with the value.
+    ///
     /// # Safety
-    /// (ONESHOT-1) The value is this end's: it has entered.
+    /// (ONESHOT-1) This end has entered, so it holds the value.
     #[inline]
     unsafe fn touch<R>(&self, section: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: by the caller's promise.
@@ -117,11 +123,11 @@ impl<T> OneshotEnd<T> {
         self.slot().value.with_mut(touched)
     }
 
-    /// Runs `section` with the value. `section` must not panic and must not call user code.
+    /// Calls `section` with the value. `section` must not panic and must not call user code.
     #[inline]
     pub(crate) fn with<R>(&mut self, section: impl FnOnce(&mut T) -> R) -> R {
         let is_alone = self.enter();
-        // SAFETY: (ONESHOT-1) entered, and nobody shares this end.
+        // SAFETY: (ONESHOT-1) this end has entered, and is not shared.
         let result = unsafe { self.touch(section) };
         if !is_alone {
             self.leave(OPEN);
@@ -129,29 +135,30 @@ impl<T> OneshotEnd<T> {
         result
     }
 
-    /// The same for one that may be shared; `None` if the other end is done, since then there is no lock.
+    /// Calls `section` as `with` does, for an end that may be shared. Returns `None` if the other
+    /// end is done, since there is no lock then.
     pub(crate) fn look<R>(&self, section: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.enter() && !mutant("a_shared_end_looks_without_lock") {
             return None;
         }
-        // SAFETY: (ONESHOT-1) entered, by an exchange.
+        // SAFETY: (ONESHOT-1) this end has entered, by an exchange.
         let result = unsafe { self.touch(section) };
         self.leave(OPEN);
         Some(result)
     }
 
-    /// The same as the last that this end does. The value is left to the other end or, if that is done,
-    /// dropped.
+    /// Calls `section` as `with` does, as the last access of this end. The value is left to the
+    /// other end or, if that is done, dropped.
     #[inline]
     pub(crate) fn finish<R>(self, section: impl FnOnce(&mut T) -> R) -> R {
         let this = ManuallyDrop::new(self);
         let is_alone = this.enter();
-        // SAFETY: (ONESHOT-1) entered, and nobody shares what is given up.
+        // SAFETY: (ONESHOT-1) this end has entered, and is not shared.
         let result = unsafe { this.touch(section) };
         if !is_alone {
             this.leave(DONE);
         } else if !mutant("the_last_end_frees_nothing") {
-            // SAFETY: (ONESHOT-2) the second that is done; it is of `room`.
+            // SAFETY: (ONESHOT-2) the second end to finish; the slot was allocated with `room`.
             unsafe { blocks::discard(this.slot) };
         }
         result
@@ -161,7 +168,7 @@ impl<T> OneshotEnd<T> {
 // The value is never pinned.
 impl<T> Unpin for OneshotEnd<T> {}
 
-/// As one that has nothing to say.
+/// Finishes this end without another access.
 impl<T> Drop for OneshotEnd<T> {
     fn drop(&mut self) {
         let this = OneshotEnd {

@@ -1,6 +1,7 @@
-//! The end of a mailbox: it is closed, drained, and told that its actor has ended.
+//! Closing, draining and terminating a mailbox, and recording that its actor has ended.
 //!
-//! A close is final. What was accepted before it stays until it is received or drained.
+//! A close is final. Messages accepted before it stay in the queue until they are received or
+//! drained.
 
 use super::contents::Mailbox;
 use super::queue::Batch;
@@ -9,9 +10,9 @@ use crate::sync::mutant;
 use crate::waiters::Waiters;
 
 impl<M> Mailbox<M> {
-    /// Refuses all that comes from now on; what was accepted stays.
+    /// Closes the mailbox: later messages are refused, accepted ones stay.
     pub(crate) fn close(&self) -> Wake {
-        // The close is final, and the call that closed sees to what belongs to it.
+        // A close is final, and the call that closed first also refuses the line.
         if self.state.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }
@@ -28,17 +29,20 @@ impl<M> Mailbox<M> {
         wake
     }
 
-    /// Takes what was accepted and not taken, once it is closed.
+    /// Takes the accepted messages that the reader has not taken. The mailbox must be closed.
     pub(crate) fn drain(&self) -> Batch<M> {
-        // What was accepted was so before the close, so it is seen.
+        // Every message was accepted before the close, so this load sees its flag.
         if !self.state.peek().has(Flags::FILLED.or(Flags::RESERVED)) {
             return Batch::EMPTY;
         }
         self.lock(|flags, contents| contents.drain(flags))
     }
 
-    /// Closes and has the actor dropped at its next suspension; takes what was accepted, if that is to be killed.
-    /// What waits in line is still to be given back, what else was accepted to be drained.
+    /// Closes the mailbox and marks the actor to be dropped at its next suspension. Returns the
+    /// accepted messages if the actor is killed.
+    ///
+    /// The caller still has to refuse the line and, if the actor is cancelled, to drain the
+    /// mailbox.
     pub(crate) fn terminate(&self, termination: Termination) -> (Wake, Batch<M>) {
         self.lock(|flags, contents| {
             flags.set(Flags::CLOSED);
@@ -57,7 +61,8 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// The actor is over; says whether somebody may ask for its result, and who waits for the end.
+    /// Records that the actor has ended. Returns whether its result may still be requested, and the
+    /// waiters for its end.
     pub(crate) fn end(&self) -> (bool, Option<&Waiters>) {
         let early = mutant("extras_looked_for_before_the_end").then(|| self.ended());
         let (is_joinable, extras) = self.lock_actor_extras(|flags| {

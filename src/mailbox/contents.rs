@@ -1,18 +1,20 @@
-//! A mailbox: its word, and behind the lock in that word its contents.
+//! The mailbox itself: its state word, and its contents behind the lock in that word.
 //!
-//! The lowest bit of the word is the lock (see [`state`](super::state)). A critical section is a few
-//! instructions long, does not panic and calls no user code.
+//! The lowest bit of the word is the lock (see [`state`](super::state)). A critical section takes a
+//! few instructions, does not panic and calls no user code.
 //!
 //! # Invariants
-//! - MAILBOX-1: `contents` is touched only between `MailboxState::lock` and `MailboxState::unlock`.
-//! - MAILBOX-2: `FILLED` says that the queue is not empty, `WAITED_FOR` that the line is not, `FOREIGN`
-//!   that a receiver's waker is stored, `RESERVED` that places are reserved, `BOUNDED` and
-//!   `NAMED` that there is a bound and a name.
-//! - MAILBOX-3: a bounded queue holds at most `capacity` messages and reserved places; the line is empty
-//!   unless it is full.
+//! - MAILBOX-1: `contents` is accessed only between `MailboxState::lock` and
+//!   `MailboxState::unlock`.
+//! - MAILBOX-2: `FILLED` is set exactly if the queue is not empty, `FOREIGN` if a receiver's waker
+//!   is stored, `RESERVED` if places are reserved, `BOUNDED` if there is a bound, and `NAMED` if
+//!   there is a name. `WAITED_FOR` is set if the line is not empty, until `refuse_line` begins.
+//! - MAILBOX-3: a bounded queue holds at most `capacity` messages and reserved places. The line is
+//!   empty unless the queue is full. After an operation that frees room, `promote` restores this;
+//!   after a close, `refuse_line` does.
 #![expect(
     unsafe_code,
-    reason = "state behind a lock bit of our own; see MAILBOX-1"
+    reason = "state behind a lock bit in the state word; see MAILBOX-1"
 )]
 
 use std::sync::Arc;
@@ -24,29 +26,31 @@ use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
 use crate::waiters::Waiters;
 
-/// The reading and the writing end share one of these. What all senders write comes first.
+/// The state that the reader and the senders share. The fields that every sender writes come first.
 #[repr(C)]
 pub(crate) struct Mailbox<M> {
     pub(crate) state: MailboxState,
-    /// How many can send; as busy as the word.
+    /// The number of senders; as contended as the state word.
     pub(super) senders: AtomicU32,
     contents: UnsafeCell<Contents<M>>,
 }
 
 pub(super) struct Contents<M> {
     pub(super) queue: MessageQueue<M>,
-    /// What most mailboxes never have.
+    /// State that most mailboxes never need.
     extras: Option<ExtrasBox<M>>,
 }
 
-// SAFETY: (MAILBOX-1) the lock bit hands the contents from thread to thread; messages and wakers are `Send`.
+// SAFETY: (MAILBOX-1) the lock bit passes the contents between threads; messages and wakers are
+// `Send`.
 unsafe impl<M: Send> Send for Mailbox<M> {}
-// SAFETY: (MAILBOX-1) the lock bit hands the contents from thread to thread; messages and wakers are `Send`.
+// SAFETY: (MAILBOX-1) the lock bit passes the contents between threads; messages and wakers are
+// `Send`.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
 
 impl<M> Mailbox<M> {
-    /// An open mailbox of an actor that is scheduled for its first run and can be joined; with the name of
-    /// the actor, to be kept.
+    /// Creates an open mailbox with one sender. Its actor is scheduled for its first turn and has a
+    /// handle. `name` is the actor's name.
     pub(crate) fn new(capacity: Option<usize>, name: Option<Box<str>>) -> Self {
         let has_extras = capacity.is_some() || name.is_some();
         let mut flags = Flags::ACTIVE.or(Flags::JOINABLE);
@@ -66,15 +70,15 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// What it was made with; nobody has seen it.
+    /// Returns the capacity and the name that `new` was called with. The mailbox was never shared.
     pub(crate) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
         self.contents.into_inner().into_options()
     }
 
-    /// How many messages were accepted and are still in the queue. What the reader has taken as a
-    /// [`Batch`] is not counted, nor are places whose messages are still to be made.
+    /// Returns the number of accepted messages in the queue. Messages that the reader has taken as
+    /// a [`Batch`] are not counted, nor are reserved places that are not filled yet.
     ///
-    /// The blocks are counted under the lock, so this is for those who ask now and then.
+    /// This counts block by block under the lock, so it is not meant for frequent calls.
     pub(crate) fn len(&self) -> usize {
         if !self.state.peek().has(Flags::FILLED) {
             return 0;
@@ -82,7 +86,8 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.queue.len())
     }
 
-    /// How many messages and reserved places it has room for; `None` if it is unbounded.
+    /// Returns how many messages and reserved places fit at most, or `None` if the mailbox is
+    /// unbounded.
     pub(crate) fn capacity(&self) -> Option<usize> {
         if !self.state.peek().has(Flags::BOUNDED) {
             return None;
@@ -90,7 +95,7 @@ impl<M> Mailbox<M> {
         self.lock(|_, contents| contents.bound().map(|bound| bound.capacity))
     }
 
-    /// Runs a critical section; it must not panic and must not call user code.
+    /// Runs a critical section, which must not panic and must not call user code.
     #[inline]
     pub(super) fn lock<R>(&self, section: impl FnOnce(&mut Flags, &mut Contents<M>) -> R) -> R {
         let mut flags = self.state.lock();
@@ -102,7 +107,8 @@ impl<M> Mailbox<M> {
         result
     }
 
-    /// Runs a critical section with the mailbox's extras, which are made outside the lock.
+    /// Runs a critical section with the mailbox's extras, which are allocated outside the lock if
+    /// they are missing.
     pub(super) fn lock_extras<R>(
         &self,
         mut section: impl FnMut(&mut Flags, &mut MessageQueue<M>, &mut MailboxExtras<M>) -> R,
@@ -123,18 +129,18 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Has messages shown like this in traces.
+    /// Sets how traces show the messages.
     #[cold]
     pub(crate) fn show_with(&self, show: fn(&M) -> String) {
         self.lock_extras(|_, _, extras| extras.show = Some(show));
     }
 
-    /// How a message is shown in a trace, if that is wanted.
+    /// Returns how a trace shows a message, if that was set.
     pub(crate) fn show(&self) -> Option<fn(&M) -> String> {
         self.lock(|_, contents| contents.extras()?.show)
     }
 
-    /// The name of the actor.
+    /// Returns the name of the actor, if it has one.
     pub(crate) fn name(&self) -> Option<&Arc<Box<str>>> {
         if !self.state.peek().has(Flags::NAMED) {
             return None;
@@ -142,12 +148,12 @@ impl<M> Mailbox<M> {
         self.actor_extras()?.name.as_ref()
     }
 
-    /// Who waits for the end of the actor, if somebody has.
+    /// Returns the waiters for the end of the actor, if the extras exist.
     pub(crate) fn ended(&self) -> Option<&Waiters> {
         self.actor_extras().map(|extras| &extras.ended)
     }
 
-    /// The same, for those who are to wait.
+    /// Returns the waiters for the end of the actor, and creates them if necessary.
     pub(crate) fn ended_made(&self) -> &Waiters {
         self.ended().unwrap_or_else(|| {
             self.lock_extras(|_, _, _| ());
@@ -159,7 +165,7 @@ impl<M> Mailbox<M> {
         self.lock_actor_extras(|_| ()).1
     }
 
-    /// Runs a critical section; gives the actor's extras as well, if there are any by then.
+    /// Runs a critical section on the flags. Also returns the actor's extras if they exist by then.
     pub(super) fn lock_actor_extras<R>(
         &self,
         section: impl FnOnce(&mut Flags) -> R,
@@ -170,7 +176,8 @@ impl<M> Mailbox<M> {
                 contents.extras.as_ref().map(ExtrasBox::pointer),
             )
         });
-        // SAFETY: (EXTRAS-1) they are the extras of this mailbox, which keeps them.
+        // SAFETY: (EXTRAS-1) these extras belong to this mailbox, which keeps them as long as it
+        // lives.
         (
             result,
             extras.map(|extras| unsafe { Extras::actor(extras) }),
@@ -179,12 +186,12 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> Contents<M> {
-    /// What it was made with; nobody has seen it.
+    /// Returns the capacity and the name that `Mailbox::new` was called with.
     pub(super) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
         self.extras.map_or((None, None), ExtrasBox::into_options)
     }
 
-    /// Returns the queue, and the mailbox's extras if there are any.
+    /// Returns the queue, and the mailbox's extras if they exist.
     pub(super) fn parts(&mut self) -> (&mut MessageQueue<M>, Option<&mut MailboxExtras<M>>) {
         let extras = self.extras.as_mut().map(ExtrasBox::mailbox);
         (&mut self.queue, extras)
@@ -198,7 +205,7 @@ impl<M> Contents<M> {
         self.extras()?.bound.as_mut()
     }
 
-    /// Takes all messages; what is put in reserved places from now on is given back.
+    /// Takes all messages. From now on, a message for a reserved place is returned to its sender.
     pub(super) fn drain(&mut self, flags: &mut Flags) -> Batch<M> {
         flags.clear(Flags::FILLED);
         flags.set(Flags::DEAF);
@@ -213,7 +220,8 @@ impl<M> Contents<M> {
         self.queue.take()
     }
 
-    /// There is something for the reader: whom that wakes.
+    /// Wakes the reader if it waits, and returns which task to wake. There is a message or a final
+    /// state for it to see.
     pub(super) fn arrived(&mut self, flags: &mut Flags) -> Wake {
         if !flags.has(Flags::RECEIVING.or(Flags::FOREIGN)) {
             return Wake::Nobody;
@@ -223,11 +231,11 @@ impl<M> Contents<M> {
             flags.clear(Flags::RECEIVING);
             wake = flags.wake();
         }
-        // One `recv` may have been polled in both tasks, and only the later one polls it again.
+        // A `recv` may have been polled in both tasks, of which only the later one polls it again.
         self.and_receiver(flags, wake)
     }
 
-    /// Wakes the task in which `recv` waits as well, if it is another one.
+    /// Extends `wake` by the other task in which `recv` waits, if there is one.
     pub(super) fn and_receiver(&mut self, flags: &mut Flags, wake: Wake) -> Wake {
         if !flags.has(Flags::FOREIGN) {
             return wake;

@@ -1,10 +1,10 @@
-//! The extras of a mailbox and of its actor, which most never need: made at first use.
+//! Rarely needed state of a mailbox and of its actor, allocated on first use.
 //!
-//! They are behind one pointer, and once made stay until the mailbox is gone.
+//! The extras are behind one pointer. Once allocated, they live as long as the mailbox.
 //!
 //! # Invariants
-//! - EXTRAS-1: the part `mailbox` is touched only under the lock of the mailbox; `actor` is only ever contents,
-//!   and stays as long as the mailbox.
+//! - EXTRAS-1: the part `mailbox` is accessed only under the mailbox's lock. The part `actor` is
+//!   never borrowed mutably after creation, and lives as long as the mailbox.
 #![expect(unsafe_code, reason = "two halves with different rights; see EXTRAS-1")]
 
 use std::mem::ManuallyDrop;
@@ -21,34 +21,34 @@ pub(super) struct Extras<M> {
     actor: ActorExtras,
 }
 
-/// The mailbox's part.
+/// The part that belongs to the mailbox.
 pub(super) struct MailboxExtras<M> {
-    /// `None`: unbounded.
+    /// The bound; `None` if the mailbox is unbounded.
     pub(super) bound: Option<Bound<M>>,
-    /// Whom a message wakes if `recv` waits in a task that is not the actor's own.
+    /// The waker for a message if `recv` waits in a task other than the actor's own.
     pub(super) receiver: Option<Waker>,
-    /// How many messages were accepted that are still to come.
+    /// The number of reserved places, which are not filled yet.
     pub(super) reserved: usize,
-    /// How a message is shown in a trace.
+    /// The function that shows a message in a trace.
     pub(super) show: Option<fn(&M) -> String>,
 }
 
 pub(super) struct Bound<M> {
     pub(super) capacity: usize,
-    /// Messages and reserved places.
+    /// The number of messages and reserved places.
     pub(super) len: usize,
     pub(super) line: Line<M>,
 }
 
-/// The actor's part, which the mailbox only keeps.
+/// The part that belongs to the actor; the mailbox only stores it.
 pub(super) struct ActorExtras {
-    /// One word; who is told of the actor shares it.
+    /// The actor's name, one word in size; each `TaskInfo` of the actor shares it.
     pub(super) name: Option<Arc<Box<str>>>,
-    /// Who waits for the end of the actor.
+    /// The tasks that wait for the end of the actor.
     pub(super) ended: Waiters,
 }
 
-/// Extras in memory that threads keep, since a join needs some.
+/// Owner of the extras. Their memory comes from the block cache, since a join needs extras.
 pub(super) struct ExtrasBox<M>(NonNull<Extras<M>>);
 
 impl<M> ExtrasBox<M> {
@@ -69,14 +69,14 @@ impl<M> ExtrasBox<M> {
             name: name.map(Arc::new),
             ended: Waiters::new(),
         };
-        // SAFETY: memory for it.
+        // SAFETY: the block has room for the extras.
         unsafe { extras.write(Extras { mailbox, actor }) };
         ExtrasBox(extras)
     }
 
-    /// What it was made with; nobody has seen it.
+    /// Returns the capacity and the name that `new` was called with. The extras were never shared.
     pub(super) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
-        // SAFETY: made by `new`, and not dropped after this.
+        // SAFETY: allocated by `new`, and not dropped afterwards.
         let Extras { mailbox, actor } = unsafe { blocks::take_out(ManuallyDrop::new(self).0) };
         let capacity = mailbox.bound.map(|bound| bound.capacity);
         (capacity, actor.name.and_then(Arc::into_inner))
@@ -86,7 +86,7 @@ impl<M> ExtrasBox<M> {
 impl<M> ExtrasBox<M> {
     /// Returns the mailbox's part.
     pub(super) fn mailbox(&mut self) -> &mut MailboxExtras<M> {
-        // SAFETY: (EXTRAS-1) whoever has the box to itself has the lock.
+        // SAFETY: (EXTRAS-1) a caller with exclusive access to the box holds the lock.
         unsafe { &mut (*self.0.as_ptr()).mailbox }
     }
 
@@ -99,22 +99,24 @@ impl<M> Extras<M> {
     /// Returns the actor's part.
     ///
     /// # Safety
-    /// The mailbox to which the extras belong is there for as long as `'a`.
+    /// The mailbox that owns the extras outlives `'a`.
     pub(super) unsafe fn actor<'a>(extras: NonNull<Self>) -> &'a ActorExtras {
-        // SAFETY: by the caller's promise they are not freed; (EXTRAS-1) this part is only contents.
+        // SAFETY: by the caller's promise they are not freed; (EXTRAS-1) this part is never
+        // borrowed mutably.
         unsafe { &(*extras.as_ptr()).actor }
     }
 }
 
 impl<M> Drop for ExtrasBox<M> {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and it was never in a mailbox, or that is gone.
+        // SAFETY: allocated by `new`; the box was never part of a mailbox, or its mailbox is being
+        // dropped.
         unsafe { blocks::discard(self.0) };
     }
 }
 
 impl<M> Bound<M> {
-    /// Whether there is room, and nobody was here before.
+    /// Returns whether there is room and no sender waits in the line.
     pub(super) fn has_room(&self) -> bool {
         self.len < self.capacity && self.line.is_empty()
     }

@@ -1,12 +1,14 @@
-//! Senders that wait for room in a bounded mailbox, in order of arrival.
+//! The line of a bounded mailbox: senders that wait for room, in order of arrival.
 //!
-//! A waiting sender leaves its message in the line, and the mailbox itself takes it when there is
-//! room. So a sender that is never polled again holds up nobody, and nothing granted can be lost.
+//! A waiting sender stores its message in the line, and the mailbox itself takes the message when
+//! there is room. So a sender that is never polled again delays no other sender, and no granted
+//! place is lost.
 //!
 //! # Invariants
-//! - LINE-1: a `WaitingSender` is touched only under the lock of its mailbox, except in `new` and `free`.
-//! - LINE-2: those in the list are linked both ways and in state `Waiting`; one that is freed is not in the
-//!   list.
+//! - LINE-1: a `WaitingSender` is accessed only under the lock of its mailbox, except in `new` and
+//!   `free`.
+//! - LINE-2: senders in the list are linked both ways and are in state `Waiting`. A sender is freed
+//!   only when it is not in the list.
 #![expect(
     unsafe_code,
     reason = "an intrusive list under the mailbox's lock; see LINE-1 and LINE-2"
@@ -31,15 +33,15 @@ pub(crate) enum SenderState {
     Refused,
 }
 
-/// A sender's right to its place in the line, which frees the memory of that.
+/// A sender's ownership of its entry in the line, whose memory it frees.
 pub(crate) struct PlaceInLine<M>(NonNull<WaitingSender<M>>);
 
-// SAFETY: (LINE-1) what it points to is only touched under the lock; its message and waker are `Send`.
+// SAFETY: (LINE-1) the entry is only accessed under the lock; its message and waker are `Send`.
 unsafe impl<M: Send> Send for PlaceInLine<M> {}
 // SAFETY: (LINE-1) as for `Send`; a shared reference gives no access.
 unsafe impl<M: Send> Sync for PlaceInLine<M> {}
 
-/// The line itself; belongs to the mailbox.
+/// The line itself; owned by the mailbox.
 pub(crate) struct Line<M> {
     first: Option<NonNull<WaitingSender<M>>>,
     last: Option<NonNull<WaitingSender<M>>>,
@@ -49,12 +51,13 @@ pub(crate) struct Line<M> {
 unsafe impl<M: Send> Send for Line<M> {}
 
 impl<M> PlaceInLine<M> {
-    /// What tells it from all others that wait.
+    /// Returns a key that no other waiting sender has.
     pub(crate) fn key(&self) -> usize {
         self.0.addr().get()
     }
 
-    /// `None`: a place in the queue is waited for, and the message comes later.
+    /// Creates a sender that is not in the line yet. `message` is `None` if it waits for a reserved
+    /// place, which it fills later.
     pub(crate) fn new(message: Option<M>, waker: Waker) -> Self {
         let sender = WaitingSender {
             previous: None,
@@ -66,9 +69,9 @@ impl<M> PlaceInLine<M> {
         PlaceInLine(NonNull::from(Box::leak(Box::new(sender))))
     }
 
-    /// Frees the place and gives its message back, if the mailbox did not take it.
+    /// Frees the entry and returns its message if the mailbox did not take it.
     pub(crate) fn free(self) -> Option<M> {
-        // SAFETY: (LINE-2) the caller has left the line or was taken out of it, so the box is ours.
+        // SAFETY: (LINE-2) the caller has left the line or was removed from it, so it owns the box.
         let sender = unsafe { Box::from_raw(self.0.as_ptr()) };
         sender.message
     }
@@ -86,9 +89,9 @@ impl<M> Line<M> {
         self.first.is_none()
     }
 
-    /// Goes to the end of the line.
+    /// Appends the sender to the line.
     pub(crate) fn join(&mut self, place: &PlaceInLine<M>) {
-        // SAFETY: (LINE-1) under the lock; (LINE-2) a new place is in no list yet.
+        // SAFETY: (LINE-1) under the lock; (LINE-2) a new entry is in no list yet.
         unsafe {
             (*place.0.as_ptr()).previous = self.last;
             match self.last {
@@ -99,7 +102,7 @@ impl<M> Line<M> {
         self.last = Some(place.0);
     }
 
-    /// Takes the sender out of the line, if it still waits; returns how it stood.
+    /// Removes the sender from the line if it still waits. Returns its state before that.
     pub(crate) fn leave(&mut self, place: &PlaceInLine<M>) -> SenderState {
         // SAFETY: (LINE-1) under the lock.
         let state = unsafe { (*place.0.as_ptr()).state };
@@ -109,8 +112,8 @@ impl<M> Line<M> {
         state
     }
 
-    /// Where the sender stands; while it waits, `waker` takes the place of the one it left, which
-    /// is handed back to be dropped outside the lock.
+    /// Returns the state of the sender. While it waits, swaps `waker` with the stored one, so that
+    /// the caller can drop the old waker outside the lock.
     pub(crate) fn look(
         &mut self,
         place: &PlaceInLine<M>,
@@ -124,25 +127,27 @@ impl<M> Line<M> {
         sender.state
     }
 
-    /// The first one's message, to be taken; then call [`Line::settle_first`].
+    /// Returns the message of the first sender, for the caller to take. [`Line::settle_first`] must
+    /// follow.
     pub(crate) fn first_message(&mut self) -> Option<&mut Option<M>> {
-        // SAFETY: (LINE-1) under the lock; (LINE-2) a place in the list is alive.
+        // SAFETY: (LINE-1) under the lock; (LINE-2) an entry in the list is alive.
         self.first
             .map(|sender| unsafe { &mut (*sender.as_ptr()).message })
     }
 
-    /// Takes the first sender out of the line in its final state; returns its waker.
+    /// Removes the first sender from the line, sets its final state and returns its waker.
     pub(crate) fn settle_first(&mut self, state: SenderState) -> Option<Waker> {
         let first = self.first?;
         self.unlink(first);
-        // SAFETY: (LINE-1) under the lock; its owner frees it only under or after this section.
+        // SAFETY: (LINE-1) under the lock; the owner frees the entry only after a critical section
+        // of its own.
         let sender = unsafe { &mut *first.as_ptr() };
         sender.state = state;
         sender.waker.take()
     }
 
     fn unlink(&mut self, sender: NonNull<WaitingSender<M>>) {
-        // SAFETY: (LINE-1) under the lock; (LINE-2) neighbours are alive.
+        // SAFETY: (LINE-1) under the lock; (LINE-2) the neighbours are alive.
         unsafe {
             let (previous, next) = ((*sender.as_ptr()).previous, (*sender.as_ptr()).next);
             match previous {

@@ -1,4 +1,4 @@
-//! Models of the mailbox: many senders, one reader, and the run of the actor that it belongs to.
+//! Loom models of the mailbox: many senders, one reader, and the turns of its actor.
 
 mod bounded;
 mod reserved;
@@ -12,16 +12,17 @@ use std::rc::Rc;
 use super::{Batch, Mailbox, Received};
 use crate::sync::UnsafeCell;
 
-/// A message that knows who sent it, and of which every copy is missed and no second drop allowed.
+/// A message that records its sender. The models count letters, so a lost one or a second drop is
+/// found.
 struct Letter {
     from: usize,
     number: usize,
-    /// Fails the model if the one who reads it does not see what the one who wrote it did.
+    /// Fails the model if the read of a letter is not ordered after its write.
     text: UnsafeCell<usize>,
     post: Rc<Post>,
 }
 
-/// How many letters there are.
+/// The counts of letters written and dropped.
 #[derive(Default)]
 struct Post {
     written: Cell<usize>,
@@ -39,7 +40,7 @@ impl Post {
         }
     }
 
-    /// How many letters are neither lost nor dropped.
+    /// Returns how many letters were written and not dropped yet.
     fn under_way(&self) -> usize {
         let under_way = self.written.get().checked_sub(self.dropped.get());
         under_way.expect("a letter was dropped twice")
@@ -47,10 +48,10 @@ impl Post {
 }
 
 impl Letter {
-    /// Who sent it, and which of theirs it is.
+    /// Returns the sender and the letter's number among those of that sender.
     #[expect(unsafe_code, reason = "the cell is the letter's own")]
     fn read(self) -> (usize, usize) {
-        // SAFETY: whoever has the letter has its text.
+        // SAFETY: the owner of the letter owns its text.
         let number = self.text.with_mut(|text| unsafe { *text });
         assert_eq!(number, self.number, "the letter is as it was written");
         (self.from, number)
@@ -71,7 +72,7 @@ fn take(mailbox: &Mailbox<Letter>, batch: &mut Batch<Letter>) -> Option<(usize, 
     }
 }
 
-/// Each of these senders' letters was read once, in the order in which they were sent.
+/// Asserts that each of these letters was read once, and those of one sender in the order sent.
 fn assert_in_order(read: &[(usize, usize)], letters_of: &[usize]) {
     for (sender, &letters) in letters_of.iter().enumerate() {
         let of_sender = read.iter().filter(|(from, _)| *from == sender);

@@ -1,18 +1,21 @@
-//! Messages in order of arrival: a list of blocks, written at the end, read at the front.
+//! A FIFO queue of messages: a list of blocks, written at the end and read at the front.
 //!
-//! A [`MessageQueue`] is a plain value: its exclusive owner may use it. A mailbox keeps one behind
-//! its lock for the senders; the reader takes it whole, as a [`Batch`], and reads on without a lock.
+//! A [`MessageQueue`] is a plain value, used by its exclusive owner. The mailbox keeps one behind
+//! its lock for the senders. The reader takes the whole queue as a [`Batch`] and reads that without
+//! a lock.
 //!
-//! What a burst took is given back as it is read. Blocks are never built on the stack.
+//! The memory of a burst is freed as the burst is read. Blocks are never built on the stack.
 //!
 //! # Invariants
 //! - BLOCK-1: a block is owned by exactly one queue or batch.
-//! - BLOCK-2: `class` tells the layout that the block was allocated with.
-//! - QUEUE-1: the queue owns its blocks; messages `read..written` of each are initialised, in order.
-//! - QUEUE-2: no block but the last has room, and no block is empty, except a spare handed in by `push`.
+//! - BLOCK-2: `class` identifies the layout with which the block was allocated.
+//! - QUEUE-1: the queue owns its blocks; messages `read..written` of each are initialised, in
+//!   order.
+//! - QUEUE-2: only the last block has room, and no block in the list is empty, except a spare that
+//!   `push` has just added.
 #![expect(
     unsafe_code,
-    reason = "messages lie in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 and QUEUE-2"
+    reason = "messages are stored in raw blocks; see BLOCK-1, BLOCK-2, QUEUE-1 and QUEUE-2"
 )]
 
 use std::alloc::Layout;
@@ -26,7 +29,7 @@ use crate::sync::mutant;
 
 /// A first-in first-out queue of messages.
 pub(crate) struct MessageQueue<M> {
-    /// The last block, whose `next` is the first: the list is a ring.
+    /// The last block. Its `next` is the first block: the list is circular.
     last: Option<NonNull<Block<M>>>,
 }
 
@@ -39,7 +42,8 @@ pub(crate) struct Spare<M>(Option<NonNull<Block<M>>>);
 impl<M> Spare<M> {
     pub(crate) const NONE: Self = Spare(None);
 
-    /// Makes sure there is a block; `burst`: the queue is not empty, so more will follow.
+    /// Allocates a block if there is none. `burst`: the queue is not empty, so more messages will
+    /// follow.
     pub(crate) fn provide(&mut self, burst: bool) {
         self.0.get_or_insert_with(|| Block::allocate(burst));
     }
@@ -48,7 +52,7 @@ impl<M> Spare<M> {
 impl<M> Drop for Spare<M> {
     fn drop(&mut self) {
         if let Some(block) = self.0 {
-            // SAFETY: an unused spare is ours alone (BLOCK-1).
+            // SAFETY: (BLOCK-1) an unused spare block is owned by this value alone.
             unsafe { Block::free(block) };
         }
     }
@@ -61,11 +65,12 @@ impl<M> MessageQueue<M> {
         self.last.is_none()
     }
 
-    /// Moves the message to the end. Leaves it where it is if a spare block is needed and missing.
+    /// Moves the message to the end of the queue. Returns false and leaves the message in place if
+    /// a block is needed and `spare` has none.
     #[must_use]
     pub(crate) fn push(&mut self, message: &mut Option<M>, spare: &mut Spare<M>) -> bool {
         let last = match self.last {
-            // SAFETY: (QUEUE-1) our block.
+            // SAFETY: (QUEUE-1) the block is the queue's.
             Some(last) if unsafe { has_room(last) } => last,
             last => {
                 let Some(block) = spare.0.take() else {
@@ -74,9 +79,11 @@ impl<M> MessageQueue<M> {
                 if let Some(last) = last
                     && !mutant("block_is_not_linked")
                 {
-                    // SAFETY: (QUEUE-1) our blocks; a new one is a ring of its own.
+                    // SAFETY: (QUEUE-1) both blocks are the queue's; a new block is a circular list
+                    // by itself.
                     unsafe { (*block.as_ptr()).next = (*last.as_ptr()).next };
-                    // SAFETY: (QUEUE-1) our blocks; a new one is a ring of its own.
+                    // SAFETY: (QUEUE-1) both blocks are the queue's; a new block is a circular list
+                    // by itself.
                     unsafe { (*last.as_ptr()).next = block };
                 }
                 self.last = Some(block);
@@ -84,7 +91,7 @@ impl<M> MessageQueue<M> {
             }
         };
         let message = message.take().expect("a push has a message");
-        // SAFETY: (QUEUE-1, QUEUE-2) `last` is ours and has room at `written`.
+        // SAFETY: (QUEUE-1, QUEUE-2) `last` is the queue's and has room at `written`.
         unsafe {
             let block = &mut *last.as_ptr();
             Block::slot(last, block.written).write(message);
@@ -96,7 +103,7 @@ impl<M> MessageQueue<M> {
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
         let last = self.last?;
-        // SAFETY: (QUEUE-1, QUEUE-2) the first block is ours and has a message.
+        // SAFETY: (QUEUE-1, QUEUE-2) the first block is the queue's and contains a message.
         let (first, (message, emptied)) = unsafe {
             let first = last.as_ref().next;
             (first, read(first))
@@ -105,18 +112,18 @@ impl<M> MessageQueue<M> {
             if first == last {
                 self.last = None;
             } else {
-                // SAFETY: (QUEUE-1) our blocks.
+                // SAFETY: (QUEUE-1) the blocks are the queue's.
                 unsafe { (*last.as_ptr()).next = first.as_ref().next };
             }
-            // SAFETY: (BLOCK-1) unlinked just now.
+            // SAFETY: (BLOCK-1) the block was unlinked above.
             unsafe { Block::free(first) };
         }
         Some(message)
     }
 
-    /// How many messages there are, counted block by block.
+    /// Returns the number of messages, which it counts block by block.
     pub(crate) fn len(&self) -> usize {
-        // SAFETY: (QUEUE-1) our blocks, from the first of the ring to the last.
+        // SAFETY: (QUEUE-1) the blocks are the queue's, from the first of the list to the last.
         self.last
             .map_or(0, |last| unsafe { count(last.as_ref().next, last) })
     }
@@ -124,16 +131,17 @@ impl<M> MessageQueue<M> {
     /// Takes all messages at once.
     pub(crate) fn take(&mut self) -> Batch<M> {
         let first = self.last.take().map(|mut last| {
-            // SAFETY: (QUEUE-1) our block; its own successor, it is the end of the list.
+            // SAFETY: (QUEUE-1) the block is the queue's; as its own successor it becomes the end
+            // of the list.
             unsafe { std::mem::replace(&mut last.as_mut().next, last) }
         });
         Batch { first }
     }
 }
 
-/// Messages that were taken from a queue, to be read on one thread: only the front of it.
+/// Messages taken from a queue, to be read by one thread. Only the front of the list is kept.
 pub(crate) struct Batch<M> {
-    /// The first block; the last one is its own `next`.
+    /// The first block. The last block is its own `next`.
     first: Option<NonNull<Block<M>>>,
 }
 
@@ -143,14 +151,18 @@ unsafe impl<M: Send> Send for Batch<M> {}
 impl<M> Batch<M> {
     pub(crate) const EMPTY: Self = Batch { first: None };
 
-    /// As a pointer, aligned as one is; null if it is empty.
+    /// Converts the batch into a pointer to its first block, or null if it is empty. The pointer
+    /// has at least the alignment of a pointer.
     pub(crate) fn into_raw(self) -> *mut () {
         let first = ManuallyDrop::new(self).first;
         first.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast())
     }
 
+    /// Converts a pointer back into a batch.
+    ///
     /// # Safety
-    /// It is of [`into_raw`](Batch::into_raw), of the same type, and turned back once.
+    /// The pointer comes from [`into_raw`](Batch::into_raw) of a batch of the same type and is
+    /// converted back once.
     pub(crate) unsafe fn from_raw(raw: *mut ()) -> Self {
         Batch {
             first: NonNull::new(raw.cast()),
@@ -161,9 +173,9 @@ impl<M> Batch<M> {
         self.first.is_none()
     }
 
-    /// How many messages there are, counted block by block.
+    /// Returns the number of messages, which it counts block by block.
     pub(crate) fn len(&self) -> usize {
-        // SAFETY: (QUEUE-1) our blocks; the last one is its own successor.
+        // SAFETY: (QUEUE-1) the blocks are the batch's; the last one is its own successor.
         self.first
             .map_or(0, |first| unsafe { count(first, NonNull::dangling()) })
     }
@@ -171,19 +183,19 @@ impl<M> Batch<M> {
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<M> {
         let first = self.first?;
-        // SAFETY: (QUEUE-1, QUEUE-2) the first block is ours and has a message.
+        // SAFETY: (QUEUE-1, QUEUE-2) the first block is the batch's and contains a message.
         let (message, emptied) = unsafe { read(first) };
         if emptied {
-            // SAFETY: (QUEUE-1) our block.
+            // SAFETY: (QUEUE-1) the block is the batch's.
             let next = unsafe { first.as_ref() }.next;
             self.first = (next != first).then_some(next);
-            // SAFETY: (BLOCK-1) unlinked just now.
+            // SAFETY: (BLOCK-1) the block was unlinked above.
             unsafe { Block::free(first) };
         }
         Some(message)
     }
 
-    /// Drops all messages, one after another, whatever their `Drop` does; returns how many.
+    /// Drops all messages one by one, also if a drop panics. Returns their number.
     pub(crate) fn clear(&mut self) -> usize {
         let mut dropped = 0;
         while let Some(message) = self.pop() {
@@ -200,14 +212,11 @@ impl<M> Drop for Batch<M> {
     }
 }
 
-/// How many messages are in the blocks from this one to `last`, or to the one that is its own successor.
-///
-/// # Safety
-/// The blocks are alive, and no other thread uses them.
+/// Counts the messages from block `first` to block `last`, or to a block that is its own successor.
 unsafe fn count<M>(first: NonNull<Block<M>>, last: NonNull<Block<M>>) -> usize {
     let (mut block, mut len) = (first, 0);
     loop {
-        // SAFETY: the caller's duty.
+        // SAFETY: by the caller's promise.
         let here = unsafe { block.as_ref() };
         len += usize::from(here.written - here.read);
         if block == last || here.next == block {
@@ -217,12 +226,12 @@ unsafe fn count<M>(first: NonNull<Block<M>>, last: NonNull<Block<M>>) -> usize {
     }
 }
 
-/// Takes the next message of a block; says also if that was the last one.
+/// Takes the next message of a block. Also returns whether that was the last one in it.
 ///
 /// # Safety
-/// `block` is alive, nobody else uses it, and it has a message.
+/// `block` is alive, no other code uses it, and it contains a message.
 unsafe fn read<M>(block: NonNull<Block<M>>) -> (M, bool) {
-    // SAFETY: (QUEUE-1) there is a message at `read`; the caller's duty.
+    // SAFETY: (QUEUE-1) there is a message at `read`, by the caller's promise.
     unsafe {
         let front = &mut *block.as_ptr();
         let message = Block::slot(block, front.read).read();
@@ -231,10 +240,12 @@ unsafe fn read<M>(block: NonNull<Block<M>>) -> (M, bool) {
     }
 }
 
+/// Returns whether the block has room for a message.
+///
 /// # Safety
-/// `block` is alive and nobody else uses it.
+/// `block` is alive and no other code uses it.
 unsafe fn has_room<M>(block: NonNull<Block<M>>) -> bool {
-    // SAFETY: the caller's duty.
+    // SAFETY: by the caller's promise.
     let block = unsafe { block.as_ref() };
     block.written < block.capacity
 }
@@ -247,27 +258,27 @@ impl<M> Drop for MessageQueue<M> {
 
 // -- blocks -------------------------------------------------------------------------------------
 
-/// The first block of an empty mailbox, for the message or two of a quiet actor. As the other one, it is of
-/// the size of a class of blocks.
+/// The bytes of the first block of an empty mailbox, enough for a quiet actor. As `LARGE_BYTES`,
+/// this is a size class of the block cache.
 const SMALL_BYTES: usize = 72;
-/// The blocks that follow in a burst: the cost of a block is shared by dozens of messages.
+/// The bytes of the blocks that follow in a burst: dozens of messages share the cost of one block.
 const LARGE_BYTES: usize = 1032;
 
-/// The alignment of shared blocks; messages that need more get a block of their own.
+/// The alignment of shared blocks. Messages that need more get a block each.
 const ALIGN: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Small,
     Large,
-    /// Exactly one message, too large or too aligned for the others.
+    /// One message, too large or with too large an alignment for the other classes.
     Single,
 }
 
-/// What stands before the messages of a block.
+/// The header of a block, before its messages.
 #[repr(C)]
 struct Block<M> {
-    /// The block itself, until it is put in a list.
+    /// The block itself, until it is added to a list.
     next: NonNull<Block<M>>,
     /// Messages `read..written` are in the block.
     read: u16,
@@ -285,7 +296,7 @@ impl<M> Block<M> {
         Ok((layout, offset)) => (layout.pad_to_align(), offset),
         Err(_) => panic!("a message is larger than the address space"),
     };
-    /// Where the first message stands.
+    /// The offset of the first message.
     const OFFSET: usize = if Self::SHARES {
         HEADER_BYTES
     } else {
@@ -301,7 +312,7 @@ impl<M> Block<M> {
         ((bytes - HEADER_BYTES) / size) as u16
     }
 
-    /// An empty block; `burst` asks for one of the larger kind.
+    /// Allocates an empty block; a large one if `burst` is set.
     // Not inlined: most sends need none, and would pay for its registers.
     #[inline(never)]
     fn allocate(burst: bool) -> NonNull<Block<M>> {
@@ -321,17 +332,17 @@ impl<M> Block<M> {
             class,
             _messages: PhantomData::<M>,
         };
-        // SAFETY: (BLOCK-1) fresh memory with room and alignment for the header.
+        // SAFETY: (BLOCK-1) new memory with the size and alignment for the header.
         unsafe { block.write(header) };
         block
     }
 
-    /// Gives the block up; messages still in it are forgotten.
+    /// Frees the block. Messages that are still in it are leaked.
     ///
     /// # Safety
     /// The caller owns the block (BLOCK-1).
     unsafe fn free(block: NonNull<Block<M>>) {
-        // SAFETY: (BLOCK-1) ours, with a valid header.
+        // SAFETY: (BLOCK-1) the caller owns the block, whose header is valid.
         let class = unsafe { block.as_ref() }.class;
         // SAFETY: (BLOCK-1, BLOCK-2) allocated with this layout.
         unsafe { blocks::free(block.cast(), Self::layout(class)) };
@@ -345,10 +356,10 @@ impl<M> Block<M> {
         }
     }
 
-    /// The place of message `index`.
+    /// Returns the address of message `index`.
     ///
     /// # Safety
-    /// `block` is alive and `index` below its capacity.
+    /// `block` is alive and `index` is below its capacity.
     unsafe fn slot(block: NonNull<Block<M>>, index: u16) -> *mut M {
         // SAFETY: the layout of the class has room for `capacity` messages from `OFFSET` on.
         unsafe {

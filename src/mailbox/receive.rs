@@ -1,7 +1,8 @@
-//! The way out: what the reader does.
+//! The operations of the reader.
 //!
-//! The reader of an unbounded mailbox takes the whole queue in one section and reads on without the lock. That
-//! of a bounded one takes message by message, and gives the room to those who wait.
+//! The reader of an unbounded mailbox takes the whole queue in one critical section and reads it
+//! without the lock. The reader of a bounded mailbox takes one message at a time and grants the
+//! freed room to the waiting senders.
 
 use std::task::Waker;
 
@@ -10,17 +11,19 @@ use super::queue::Batch;
 use super::state::Flags;
 use crate::sync::mutant;
 
-/// What the reader finds.
+/// The result of [`Mailbox::receive`].
 pub(crate) enum Received<M> {
     Message(M),
-    /// Nothing, and nothing will come.
+    /// There is no message, and none will come.
     Closed,
-    /// Nothing now, as far as a look without the lock can say; see [`MailboxState::rest`](super::state::MailboxState::rest).
+    /// There is no message now, as far as a read without the lock can tell. The check under the
+    /// lock is in [`MailboxState::rest`](super::state::MailboxState::rest).
     Empty,
 }
 
 impl<M> Mailbox<M> {
-    /// The next message, from `batch` (what the reader took before) or from the mailbox's queue.
+    /// Takes the next message from `batch`, which the reader took before, or from the mailbox's
+    /// queue.
     #[inline(always)]
     pub(crate) fn receive(&self, batch: &mut Batch<M>) -> Received<M> {
         if batch.is_empty() {
@@ -33,7 +36,7 @@ impl<M> Mailbox<M> {
                 return self.receive_one();
             }
             let ended = self.lock(|flags, contents| {
-                // What it was is empty, so there is nothing to drop.
+                // The old batch is empty, so there is nothing to drop.
                 std::mem::forget(std::mem::replace(batch, contents.queue.take()));
                 flags.clear(Flags::FILLED);
                 batch.is_empty() && flags.reach_the_end()
@@ -48,7 +51,7 @@ impl<M> Mailbox<M> {
         Received::Message(batch.pop().expect("it is not empty"))
     }
 
-    /// The next message of a bounded mailbox.
+    /// Takes the next message of a bounded mailbox.
     #[inline(never)]
     fn receive_one(&self) -> Received<M> {
         let (message, waited_for, ended) = self.lock(|flags, contents| {
@@ -74,11 +77,12 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Lets `waker` be woken by the next message or the close; false if there is one already.
+    /// Stores `waker`, to be woken by the next message or by the close. Returns false if there is a
+    /// message or the mailbox has reached its end.
     #[cold]
     pub(crate) fn wait(&self, waker: &Waker) -> bool {
         let mut fresh = Some(waker.clone());
-        // `fresh` then holds the waker left before; it is dropped outside the lock.
+        // `fresh` then holds the previous waker, which is dropped outside the lock.
         self.lock_extras(|flags, _, extras| {
             if flags.has_news() {
                 return false;
@@ -89,7 +93,7 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// The reader no longer waits: a message wakes nobody for it.
+    /// Records that the reader no longer waits, so messages do not wake it.
     #[cold]
     pub(crate) fn wait_no_more(&self) {
         let receiver = self.lock(|flags, contents| {

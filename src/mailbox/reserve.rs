@@ -1,7 +1,7 @@
-//! Places in a mailbox whose messages are still to be made.
+//! Reserved places: accepted messages that are not made yet.
 //!
-//! Room and closing are judged when a place is reserved; from then on it counts as accepted. It is
-//! filled once, or given up once. `recv` does not give `None` before that.
+//! Capacity and close are checked when a place is reserved; from then on it counts as accepted. A
+//! place is filled once or given up once, and `recv` does not return `None` before that.
 
 use std::task::{Context, Poll};
 
@@ -12,14 +12,14 @@ use super::queue::Spare;
 use super::state::{Flags, Wake};
 use crate::sync::mutant;
 
-/// Why there is no place.
+/// The reason why no place was reserved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     Full,
     Closed,
 }
 
-/// What became of the wish for a place.
+/// The result of a request for a place.
 enum Reservation {
     Reserved,
     Waiting,
@@ -27,7 +27,7 @@ enum Reservation {
 }
 
 impl<M> Mailbox<M> {
-    /// Reserves a place, if there is room now.
+    /// Reserves a place if there is room now.
     pub(crate) fn reserve(&self) -> Result<(), Refused> {
         match self.reserve_or(&None) {
             Reservation::Reserved => Ok(()),
@@ -36,7 +36,7 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Reserves a place in the queue, or joins the line with `place`.
+    /// Reserves a place in the queue, or joins the line with `place` if there is no room.
     fn reserve_or(&self, place: &Option<PlaceInLine<M>>) -> Reservation {
         self.lock_extras(|flags, _, extras| {
             if flags.has(Flags::CLOSED) {
@@ -59,7 +59,7 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Reserves a place, waiting in line until there is room; the error is that it is closed.
+    /// Waits in line until a place is reserved. Fails only if the mailbox is closed.
     pub(crate) fn poll_reserve(
         &self,
         place: &mut Option<PlaceInLine<M>>,
@@ -87,7 +87,7 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Gives up a place in the line, or the place that it came to.
+    /// Leaves the line, and gives up the place if it was granted already.
     pub(crate) fn leave_line(&self, place: PlaceInLine<M>) -> Wake {
         match self.leave(place) {
             (SenderState::Accepted, _) => self.give_up_place(),
@@ -95,7 +95,8 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Puts the message where the place was reserved; given back if nobody will receive it.
+    /// Puts the message into a reserved place. Returns the message if the mailbox was drained, so
+    /// that no reader will receive it.
     pub(crate) fn fill(&self, message: M) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
@@ -113,12 +114,12 @@ impl<M> Mailbox<M> {
         let Some(refused) = message else {
             return Ok(wake);
         };
-        // Nobody receives any more, so this wakes nobody.
+        // The mailbox was drained, so there is no reader to wake.
         let _ = self.give_up_place();
         Err(refused)
     }
 
-    /// There will be no message for the place: somebody else may have it.
+    /// Gives up a reserved place, which the next sender in the line may have.
     pub(crate) fn give_up_place(&self) -> Wake {
         let waited_for = self.lock(|flags, contents| {
             if let Some(extras) = contents.extras() {
@@ -132,7 +133,7 @@ impl<M> Mailbox<M> {
         if waited_for && !mutant("given_up_place_is_not_passed_on") {
             self.promote();
         }
-        // The reader hears of what was promoted, or that nothing is to come.
+        // The reader receives a promoted message, or learns that no message will come.
         self.lock(|flags, contents| match flags.has_news() {
             true if !mutant("given_up_place_wakes_nobody") => contents.arrived(flags),
             _ => Wake::Nobody,
@@ -141,7 +142,7 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> MailboxExtras<M> {
-    /// One reserved place less.
+    /// Subtracts one reserved place.
     fn give_back(&mut self, flags: &mut Flags) {
         self.reserved -= 1;
         if self.reserved == 0 {

@@ -1,7 +1,8 @@
-//! The way in: what senders do, and what becomes of those who wait in line for room.
+//! The operations of senders, and of the line in which they wait for room.
 //!
-//! A message is in one place at a time: with its sender, in the line, or in the queue; a step that
-//! refuses it leaves it where it was. Blocks are allocated and wakers woken outside the lock.
+//! A message is in one place at a time: with its sender, in the line, or in the queue. An operation
+//! that refuses a message leaves it where it was. Blocks are allocated and wakers woken outside the
+//! lock.
 
 use std::task::{Context, Poll, Waker};
 
@@ -13,7 +14,7 @@ use super::state::{Flags, Wake};
 use crate::error::{SendError, TellError};
 use crate::sync::mutant;
 
-/// What became of a message, or of the wish to send it.
+/// The result of an attempt to put a message into the queue.
 enum Accept {
     Done(Wake),
     Full,
@@ -29,7 +30,7 @@ enum Promotion {
 }
 
 impl<M> Mailbox<M> {
-    /// Puts the message at the end, if there is room now.
+    /// Appends the message if there is room now.
     pub(crate) fn tell(&self, message: M) -> Result<Wake, TellError<M>> {
         let mut message = Some(message);
         match self.accept(&mut message, |_| Accept::Full) {
@@ -41,9 +42,9 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Puts the message at the end, or waits in line until there is room.
+    /// Appends the message, or waits in line until there is room.
     ///
-    /// If it waits, `place` is its place in the line, and the message is there.
+    /// While the sender waits, `place` is its entry in the line and contains the message.
     pub(crate) fn poll_send(
         &self,
         message: &mut Option<M>,
@@ -66,7 +67,8 @@ impl<M> Mailbox<M> {
             });
             match accepted {
                 Accept::Waiting => return Poll::Pending,
-                // To wait takes a place, which is made outside the lock; meanwhile there may be room.
+                // Waiting needs an entry in the line, which is allocated outside the lock;
+                // meanwhile a place may be freed.
                 Accept::Full => match place.take() {
                     Some(unneeded) => *message = unneeded.free(),
                     None => {
@@ -77,7 +79,7 @@ impl<M> Mailbox<M> {
                     }
                 },
                 done_or_closed => {
-                    // A place that was made and is not needed gives the message back.
+                    // An entry that was allocated and is not needed returns the message.
                     let kept = place
                         .take()
                         .and_then(PlaceInLine::free)
@@ -92,7 +94,8 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// How whoever waits in line stands; once that is settled, with the message that is left.
+    /// Polls the state of a waiting sender. Once it is final, also returns the message if the
+    /// mailbox did not take it.
     pub(super) fn poll_line(
         &self,
         place: &mut Option<PlaceInLine<M>>,
@@ -109,7 +112,7 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Gives up a place in the line; the message is given back unless the mailbox took it.
+    /// Leaves the line. Returns the message unless the mailbox took it.
     pub(crate) fn give_up(&self, place: PlaceInLine<M>) -> Option<M> {
         self.leave(place).1
     }
@@ -128,9 +131,11 @@ impl<M> Mailbox<M> {
         (state, place.free())
     }
 
-    /// Puts `message` (or the one that waits first, if that is `None`) into the queue.
+    /// Puts `message` into the queue, or calls `full` if there is no room. A `message` of `None` is
+    /// in an entry for the line: if there is room now, returns [`Accept::Full`], and the caller
+    /// takes it out again.
     ///
-    /// A block is allocated outside the lock, so the section may be run twice.
+    /// A block is allocated outside the lock, so the critical section may be run twice.
     fn accept(&self, message: &mut Option<M>, full: impl Fn(&mut Bound<M>) -> Accept) -> Accept {
         let mut spare = Spare::NONE;
         if !self.state.peek().has(Flags::FILLED) {
@@ -221,9 +226,9 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Gives all waiting senders their message back. The mailbox is closed.
+    /// Returns the messages of all waiting senders to them. The mailbox must be closed.
     pub(crate) fn refuse_line(&self) {
-        // The line grows no more.
+        // The mailbox is closed, so no sender joins the line any more.
         if !self.state.peek().has(Flags::WAITED_FOR) {
             return;
         }
@@ -240,7 +245,7 @@ impl<M> Mailbox<M> {
     }
 }
 
-/// Wakes a task that is not the actor's own; a panic of its waker stays here.
+/// Wakes a task other than the actor's own, and contains a panic of its waker.
 #[cold]
 pub(crate) fn wake_foreign(waker: Waker) {
     crate::contain::contain(|| waker.wake());

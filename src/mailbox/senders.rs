@@ -1,8 +1,8 @@
-//! How many can send, and what happens when none is left.
+//! The number of senders, and what happens when the last one is dropped.
 //!
-//! The count rises without the lock as long as it is not zero. It leaves zero only under the lock, where the
-//! reader decides whether to close; so an address that was made anew is never one of a mailbox closed for
-//! want of addresses.
+//! Above zero, the count is incremented without the lock. It leaves zero only under the lock, where
+//! the reader decides whether to close the mailbox. So a new address never belongs to a mailbox
+//! that was closed because it had no address.
 
 use super::contents::Mailbox;
 use super::state::{Flags, Wake};
@@ -10,22 +10,22 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{COUNT_MAX, mutant};
 
 impl<M> Mailbox<M> {
-    /// Counts one sender more. The caller is one.
+    /// Adds a sender. The caller is a sender itself.
     pub(crate) fn add_sender(&self) {
-        // Relaxed: the sender that the new one comes from is counted meanwhile.
+        // Relaxed: the sender from which the new one is cloned stays counted meanwhile.
         if self.senders.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
             std::process::abort();
         }
     }
 
-    /// Counts one sender more where there may be none; says whether there was none. `None` if the mailbox is
-    /// closed and `even_closed` is false.
+    /// Adds a sender where there may be none. Returns whether there was none, or `None` if the
+    /// mailbox is closed and `even_closed` is false.
     pub(crate) fn revive_sender(&self, even_closed: bool) -> Option<bool> {
         if !even_closed && self.state.peek().has(Flags::CLOSED) {
             return None;
         }
         let raise = |senders: u32| (0 < senders && senders < COUNT_MAX).then(|| senders + 1);
-        // Relaxed: the count itself decides, and publishes nothing.
+        // Relaxed: only the count itself matters; it publishes no other data.
         let raised = self
             .senders
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
@@ -39,7 +39,7 @@ impl<M> Mailbox<M> {
             if !mutant("revived_and_still_abandoned") {
                 flags.clear(Flags::ABANDONED);
             }
-            // Relaxed: from zero it rises under the lock alone.
+            // Relaxed: the count leaves zero only under the lock.
             let before = self.senders.fetch_add(1, Ordering::Relaxed);
             if before > COUNT_MAX {
                 std::process::abort();
@@ -48,16 +48,18 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Counts one sender less; says whether it was the last one, of which the mailbox is to be
-    /// [abandoned](Mailbox::abandon).
+    /// Removes a sender. Returns whether it was the last one, in which case the caller must
+    /// [abandon](Mailbox::abandon) the mailbox.
     pub(crate) fn remove_sender(&self) -> bool {
-        // AcqRel: what the other senders did is done before the reader hears of the last one.
+        // AcqRel pairs with itself: the last sender sees what the other senders did, and so does
+        // the reader.
         self.senders.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Leaves it to the reader to close when it finds nothing, unless there is a sender again.
+    /// Marks the mailbox as abandoned, unless it has a sender again. The reader of an abandoned
+    /// mailbox closes it when it finds no message.
     pub(crate) fn abandon(&self) -> Wake {
-        // The close is final.
+        // A close is final.
         if self.state.peek().has(Flags::CLOSED) {
             return Wake::Nobody;
         }

@@ -1,62 +1,63 @@
-//! The mailbox's word: one lock bit, and what everybody must know about the actor behind it.
+//! The state word of a mailbox: a lock bit, and the flags of the actor that it belongs to.
 //!
-//! The flags change only while the lock bit is held, so every move below is a step of a critical
-//! section and the word never shows a half-made one. Reading it without the lock gives a hint.
+//! The flags change only while the lock bit is held. So each transition below is part of a critical
+//! section, and a read of the word never sees half of one. A read without the lock is a hint.
 //!
 //! ```text
 //!              schedule             wake
 //!   dormant ─────────────> ACTIVE ─────────> ACTIVE|NOTIFIED
 //!      ^                     │ ^                │
-//!      └──────── rest ───────┘ └─ begin, rest ──┘     end: ENDED, whatever it was
+//!      └──────── rest ───────┘ └─ begin, rest ──┘     end: ENDED, from any state
 //! ```
 //!
-//! An actor is active from when it is scheduled until its run rests. A run that begins without having
-//! been notified meanwhile changes nothing, so it only looks: a wake-up that it does not see, its rest
-//! does.
+//! An actor is active from its scheduling until its turn ends in `rest`. If no wake-up came since
+//! the scheduling, `begin` changes nothing and only reads the word. `rest` sees a wake-up that
+//! `begin` missed.
 
 use std::task::Waker;
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{mutant, relax};
 
-/// What is known about an actor, as a set of bits.
+/// The flags of a mailbox and of its actor, as a set of bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Flags(u32);
 
 impl Flags {
     const LOCKED: Flags = Flags(1);
-    /// Its one runnable exists, or its future is being polled.
+    /// The actor's one runnable exists, or its future is being polled.
     pub(crate) const ACTIVE: Flags = Flags(1 << 1);
-    /// Woken since its run was scheduled: to be looked at by that run, or to be scheduled again.
+    /// The actor was woken since it was scheduled. The coming turn looks for the cause, or the
+    /// actor is scheduled again.
     pub(crate) const NOTIFIED: Flags = Flags(1 << 2);
-    /// `recv` waits: a message wakes the actor. Not set while a handler awaits something else.
+    /// `recv` waits, so a message wakes the actor. Not set while the actor awaits something else.
     pub(crate) const RECEIVING: Flags = Flags(1 << 3);
-    /// `recv` waits in another task: a message wakes the waker that was left.
+    /// `recv` waits in another task, so a message wakes the stored waker.
     pub(crate) const FOREIGN: Flags = Flags(1 << 4);
-    /// Messages are in the mailbox's queue.
+    /// The mailbox's queue contains messages.
     pub(crate) const FILLED: Flags = Flags(1 << 5);
     /// Senders wait for room.
     pub(crate) const WAITED_FOR: Flags = Flags(1 << 6);
-    /// Nothing is accepted any more.
+    /// No message is accepted any more.
     pub(crate) const CLOSED: Flags = Flags(1 << 7);
-    /// To be dropped at its next suspension, by `kill`.
+    /// The actor is to be dropped at its next suspension, because of `kill`.
     pub(crate) const KILLED: Flags = Flags(1 << 8);
-    /// To be dropped at its next suspension, by the end of its executor.
+    /// The actor is to be dropped at its next suspension, because its executor is shutting down.
     pub(crate) const CANCELLED: Flags = Flags(1 << 9);
-    /// The future is gone.
+    /// The actor has ended: its future was dropped.
     pub(crate) const ENDED: Flags = Flags(1 << 10);
-    /// Somebody may still ask for the result.
+    /// The result may still be requested.
     pub(crate) const JOINABLE: Flags = Flags(1 << 11);
-    /// No address is left: the reader closes when it finds nothing.
+    /// There is no address: the reader closes the mailbox when it finds no message.
     pub(crate) const ABANDONED: Flags = Flags(1 << 12);
-    /// Places are reserved whose messages are still to come.
+    /// Places are reserved and not filled yet.
     pub(crate) const RESERVED: Flags = Flags(1 << 13);
-    /// Nobody will receive what is put in a reserved place.
+    /// The queue was drained: no message for a reserved place will be received.
     pub(crate) const DEAF: Flags = Flags(1 << 14);
 
-    /// It is bounded, from the beginning on.
+    /// The mailbox is bounded; constant from its creation.
     pub(crate) const BOUNDED: Flags = Flags(1 << 15);
-    /// A name is kept, from the beginning on.
+    /// The actor has a name; constant from its creation.
     pub(crate) const NAMED: Flags = Flags(1 << 16);
 
     pub(crate) const fn has(self, other: Flags) -> bool {
@@ -71,7 +72,7 @@ impl Flags {
         self.0 &= !other.0;
     }
 
-    /// Something happened that the actor must look at; says whether to schedule it.
+    /// Records a wake-up, and returns whether to schedule the actor.
     pub(crate) fn wake(&mut self) -> Wake {
         if self.has(Flags::ACTIVE) {
             self.set(Flags::NOTIFIED);
@@ -84,20 +85,23 @@ impl Flags {
         }
     }
 
-    /// Whether `recv` would find something: a message, or that there will be none.
+    /// Returns whether `recv` would find something: a message, or the end of the messages.
     pub(crate) fn has_news(self) -> bool {
         self.has(Flags::FILLED) || self.is_at_its_end()
     }
 
-    /// Whether nothing will come after what is in the queue: the mailbox is closed or abandoned, and nothing
-    /// that was accepted is still to be made. An abandoned one may have a line, of senders by weak addresses.
+    /// Returns whether no message will follow those in the queue. That is so if the mailbox is
+    /// closed or abandoned and no place is reserved.
+    ///
+    /// The line of an abandoned mailbox may be non-empty: weak addresses can send, too.
     fn is_at_its_end(self) -> bool {
         let reserved = self.has(Flags::RESERVED) && !mutant("reserved_is_not_waited_for");
         let abandoned = self.has(Flags::ABANDONED) && !self.has(Flags::WAITED_FOR);
         (self.has(Flags::CLOSED) || abandoned) && !reserved
     }
 
-    /// The reader has found no message: says whether none will come, and then closes for good.
+    /// Returns whether no message will come, and if so closes the mailbox. The reader has found the
+    /// queue empty.
     pub(crate) fn reach_the_end(&mut self) -> bool {
         let ended = self.is_at_its_end();
         if ended {
@@ -106,7 +110,7 @@ impl Flags {
         ended
     }
 
-    /// Returns why the actor is to be dropped, if it is.
+    /// Returns why the actor is to be dropped, or `None` if it is not.
     pub(crate) fn termination(self) -> Option<Termination> {
         if self.has(Flags::KILLED) {
             Some(Termination::Killed)
@@ -122,36 +126,37 @@ impl Flags {
     }
 }
 
-/// Why an actor is dropped.
+/// The reason why an actor is dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Termination {
     Killed,
     Cancelled,
 }
 
-/// What a run that is over leads to.
+/// The result of a turn that did not complete the future.
 #[must_use]
 pub(crate) enum RunOutcome {
     Asleep,
-    /// Woken meanwhile: it is scheduled again and the caller has the runnable.
+    /// The actor was woken meanwhile: it is scheduled again, and the caller creates its runnable.
     Again,
-    /// To be dropped now; the run is not over.
+    /// The actor is to be dropped now, as part of this turn.
     Drop,
 }
 
-/// Whom a step has woken: to be done after the lock is given back.
+/// The tasks that an operation has woken, for the caller to schedule after it has released the
+/// lock.
 #[must_use = "a wake-up that is not passed on is lost"]
 pub(crate) enum Wake {
     Nobody,
-    /// The actor became scheduled: put it on its executor's queue.
+    /// The actor was made active: put it on its executor's queue.
     Actor,
-    /// `recv` waits in another task.
+    /// `recv` waits in another task, which this wakes.
     Foreign(Waker),
-    /// Both: the one that `recv` was last polled in is among them.
+    /// The actor and the other task: `recv` was last polled in one of them.
     Both(Waker),
 }
 
-/// The word itself.
+/// The state word.
 pub(crate) struct MailboxState(AtomicU32);
 
 impl MailboxState {
@@ -159,20 +164,20 @@ impl MailboxState {
         MailboxState(AtomicU32::new(flags.0))
     }
 
-    /// The flags as they were a moment ago: a hint. For [`Flags::ENDED`], which is final, Acquire
-    /// pairs with the Release of `unlock`: what was done before is seen.
+    /// Returns the current flags, as a hint. [`Flags::ENDED`] is final: Acquire pairs with the
+    /// Release of `unlock`, so all that happened before the end is seen.
     pub(crate) fn peek(&self) -> Flags {
         Flags(self.0.load(Ordering::Acquire))
     }
 
-    /// Returns why the actor is to be dropped, if it is.
+    /// Returns why the actor is to be dropped, or `None` if it is not.
     pub(crate) fn termination(&self) -> Option<Termination> {
         self.peek().termination()
     }
 
-    // -- the actor's runs ---------------------------------------------------------------------
+    // -- the actor's turns --------------------------------------------------------------------
 
-    /// Wakes the actor for anything but a message.
+    /// Wakes the actor for any reason but a message.
     #[inline]
     pub(crate) fn wake(&self) -> Wake {
         if mutant("wake_looks_without_the_lock") && self.peek().has(Flags::ACTIVE) {
@@ -181,7 +186,7 @@ impl MailboxState {
         self.with(|flags| flags.wake())
     }
 
-    /// Begins a scheduled run; returns why it is to drop the actor instead, if it is.
+    /// Begins a scheduled turn. Returns why the turn is to drop the actor instead, if it is.
     #[inline]
     pub(crate) fn begin(&self) -> Option<Termination> {
         let news = Flags::NOTIFIED.or(Flags::KILLED).or(Flags::CANCELLED);
@@ -194,12 +199,13 @@ impl MailboxState {
         })
     }
 
-    /// Ends a run; `receiving` says that `recv` found nothing and waits in this actor's own task, `woken`
-    /// that the run itself has woken it.
+    /// Ends a turn. `receiving`: `recv` found nothing and waits in the actor's own task. `woken`:
+    /// the turn has woken its own actor.
     #[inline]
     pub(crate) fn rest(&self, receiving: bool, woken: bool) -> RunOutcome {
         if woken && !receiving && self.termination().is_none() {
-            // It stays active, and what came meanwhile is seen by the next run, or by the one after.
+            // The actor stays active; the next turn, or the one after it, sees the wake-ups that
+            // came meanwhile.
             return RunOutcome::Again;
         }
         self.with(|flags| {
@@ -208,7 +214,7 @@ impl MailboxState {
             }
             let missed = receiving && flags.has_news() && !mutant("rest_without_a_look");
             if receiving && !missed {
-                // Also if it goes on: the next run need not poll that `recv` again.
+                // Set even if the actor runs again: its next turn may not poll that `recv`.
                 flags.set(Flags::RECEIVING);
             }
             if flags.has(Flags::NOTIFIED) || woken || missed {
@@ -220,7 +226,8 @@ impl MailboxState {
         })
     }
 
-    /// Gives up the right to the result; returns whether that is there already, to be dropped.
+    /// Gives up the right to the result. Returns whether the result exists already, and is to be
+    /// dropped.
     pub(crate) fn unjoin(&self) -> bool {
         self.with(|flags| {
             flags.clear(Flags::JOINABLE);
@@ -230,7 +237,7 @@ impl MailboxState {
 
     // -- the lock -----------------------------------------------------------------------------
 
-    /// Runs a critical section that concerns the flags alone.
+    /// Runs a critical section that uses only the flags.
     #[inline]
     fn with<R>(&self, section: impl FnOnce(&mut Flags) -> R) -> R {
         let mut flags = self.lock();
@@ -259,9 +266,10 @@ impl MailboxState {
             self.0.store(locked, Ordering::Release);
             return Some(Flags(seen));
         }
-        // Acquire pairs with the Release store of `unlock`: the section sees the last one's writes.
-        // It is a read-modify-write even if nothing will change, so whoever wakes an actor that is
-        // scheduled already still publishes to its run what it wrote before.
+        // Acquire pairs with the Release store of `unlock`: the section sees the writes of the
+        // previous one. This is a read-modify-write even if no flag changes. So a thread that wakes
+        // an actor which is already scheduled still publishes its earlier writes to the actor's
+        // turn.
         let taken =
             self.0
                 .compare_exchange_weak(seen, locked, Ordering::Acquire, Ordering::Relaxed);
@@ -285,7 +293,7 @@ impl MailboxState {
         } else {
             Ordering::Release
         };
-        // Release pairs with the Acquire in `lock`.
+        // Release pairs with the Acquire in `try_lock`.
         self.0.store(flags.0 & !Flags::LOCKED.0, order);
     }
 }

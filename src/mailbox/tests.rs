@@ -1,11 +1,11 @@
-//! The queue of messages against a `VecDeque`, for every class of block; what a mailbox counts.
+//! The message queue against a `VecDeque`, for every class of block; the count of queued messages.
 
 use std::collections::VecDeque;
 
 use super::queue::{Batch, MessageQueue, Spare};
 use super::{Mailbox, Received};
 
-/// A message that can be told from another, whatever its size and alignment.
+/// A message with a number, of any size and alignment.
 trait Message: Sized {
     fn new(number: u64) -> Self;
     fn number(&self) -> u64;
@@ -53,7 +53,7 @@ fn push<M: Message>(queue: &mut MessageQueue<M>, number: u64) {
     }
 }
 
-/// Pushes and pops at random, in bursts, and compares with the model after each step.
+/// Pushes and pops in random bursts, and compares the queue with the model after each step.
 fn same_as_a_deque<M: Message>() {
     let mut random = fastrand::Rng::with_seed(42);
     let mut queue = MessageQueue::<M>::EMPTY;
@@ -117,7 +117,7 @@ fn a_mailbox_counts_what_was_accepted_and_is_not_taken() {
         }
         let mut batch = Batch::EMPTY;
         assert!(matches!(mailbox.receive(&mut batch), Received::Message(1)));
-        // The reader of an unbounded mailbox takes all at once.
+        // The reader of an unbounded mailbox takes the whole queue.
         let left = if capacity.is_some() { 99 } else { 0 };
         assert_eq!(mailbox.len(), left);
         let _ = mailbox.close();

@@ -1,18 +1,22 @@
-//! A plain task's cell: one allocation with its state, its executor and its future, or the outcome of that.
+//! The cell of a plain task: one allocation with its state, its executor, and its future or
+//! outcome.
 //!
-//! The front, [`TaskHeader`], is what wakers and the handle see; they do not know the future. What is behind it is
-//! reached through the header's table. Each holder of a pointer is counted in the state.
+//! Wakers and the handle see only the front, [`TaskHeader`], and do not know the type of the
+//! future. They reach the rest through the header's table. The state counts the references to the
+//! cell.
 //!
 //! # Invariants
-//! - TASK-1: a pointer to the header is a pointer to the cell, and to what a runnable begins with (`repr(C)`).
-//! - TASK-2: the holder of a reference may use the header; the last one frees the cell. A task that has not ended
-//!   holds one, so its runnable needs none.
-//! - TASK-3: `run_part` is the run's, from `begin` to `rest` or `end`; after `end` what it came to
-//!   is the handle's, or, if there is none, the end's.
-//! - TASK-4: the place of the waker is the end's while it is armed, otherwise the handle's; the last one's of all.
+//! - TASK-1: a pointer to the header is a pointer to the cell and to the table pointer with which a
+//!   runnable begins (`repr(C)`).
+//! - TASK-2: the holder of a reference may use the header, and the last reference to be released
+//!   frees the cell. A task that has not ended holds one itself, so its runnable needs none.
+//! - TASK-3: `run_part` belongs to the turn, from `begin` to `rest` or `end`. After `end` the
+//!   outcome belongs to the handle or, if there is none, to the thread that ended the task.
+//! - TASK-4: `awaiter` belongs to the thread that ends the task while it is armed, otherwise to the
+//!   handle. When the last reference is released, it belongs to that thread.
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see TASK-1 to TASK-4"
+    reason = "one allocation accessed through several types; see TASK-1 to TASK-4"
 )]
 
 #[cfg(all(test, greenroom_loom))]
@@ -44,22 +48,23 @@ struct TaskCell<H, Fut: Future> {
     run_part: UnsafeCell<RunPart<Fut>>,
 }
 
-/// The part of a cell that is the run's.
+/// The part of a cell that belongs to the turn.
 struct RunPart<Fut: Future> {
     live_index: Option<LiveIndex>,
     content: FutureOrOutcome<Fut>,
 }
 
-/// The state says which it is.
+/// The future or the outcome; the state tells which.
 union FutureOrOutcome<Fut: Future> {
     future: ManuallyDrop<Fut>,
     outcome: ManuallyDrop<Outcome<Fut::Output>>,
 }
 
-/// A new task, scheduled, with the reference that its handle has.
+/// Creates and schedules a task. The returned handle owns one reference.
 ///
 /// # Safety
-/// From its first poll on, the executor polls and drops the future on one thread only if it is not `Send`.
+/// If the future is not `Send`, the executor polls and drops it on one thread only, from its first
+/// poll on.
 pub(super) unsafe fn new<H, Fut>(executor: H, future: Fut) -> TaskHandle<Fut::Output>
 where
     H: Executor,
@@ -70,7 +75,7 @@ where
         future: ManuallyDrop::new(future),
     };
     let place = cell.as_ptr();
-    // SAFETY: memory for a cell, of which each field is written.
+    // SAFETY: memory for a cell, each field of which is written.
     unsafe {
         (&raw mut (*place).header).write(TaskHeader::new(TaskCell::<H, Fut>::VTABLE));
         (&raw mut (*place).executor).write(executor);
@@ -81,9 +86,10 @@ where
         }));
     }
     let header = cell.cast::<TaskHeader>();
-    // SAFETY: (TASK-2) the handle's reference; (TASK-STATE-1) a new word has one wake-up.
+    // SAFETY: (TASK-2) the handle's reference; (TASK-STATE-1) a new word counts one wake-up.
     unsafe { (header.as_ref().vtable.schedule)(header) };
-    // SAFETY: (TASK-2, TASK-3) the reference and the right that a new task comes with, to a value of this type.
+    // SAFETY: (TASK-2, TASK-3) a new task comes with a reference and the right to an outcome of
+    // this type.
     unsafe { TaskHandle::new(header) }
 }
 
@@ -96,7 +102,7 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         schedule: Self::schedule,
         take: Self::take,
         forget: Self::forget,
-        // SAFETY: (TASK-2) the last reference; it is of `room`, in `new`.
+        // SAFETY: (TASK-2) the last reference; `new` allocated the cell with `room`.
         free: |header| unsafe { blocks::discard(header.cast::<Self>()) },
         // SAFETY: (TASK-1, TASK-2) the caller's reference.
         process: |header| unsafe { header.cast::<Self>().as_ref() }.executor.process(),
@@ -111,59 +117,61 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     /// As [`RunVTable::run`].
     unsafe fn run(header: NonNull<()>) {
         let header = header.cast::<TaskHeader>();
-        // SAFETY: (TASK-1, TASK-2) it has not ended.
+        // SAFETY: (TASK-1, TASK-2) the task has not ended.
         let cell = unsafe { header.cast::<Self>().as_ref() };
         let state = &cell.header.state;
         if !state.begin() {
-            // SAFETY: (TASK-3) instead of a run.
+            // SAFETY: (TASK-3) in place of a turn.
             return unsafe { Self::end(header, None) };
         }
-        // SAFETY: (TASK-2) the run is what keeps the cell.
+        // SAFETY: (TASK-2) the task does not end during its turn, which keeps the cell.
         let waker = unsafe { task_header::waker(header) };
         let poll = || {
             cell.run_part.with_mut(|run_part| {
                 let poll = |run_part: &mut RunPart<Fut>| {
-                    // SAFETY: (TASK-3) this is the run, so it is the future; a cell is never moved.
+                    // SAFETY: (TASK-3) this is the turn, so the content is the future; a cell is
+                    // never moved.
                     let future = unsafe { Pin::new_unchecked(&mut *run_part.content.future) };
                     future.poll(&mut Context::from_waker(&waker))
                 };
-                // SAFETY: (TASK-3) this is the run, so it is the future; a cell is never moved.
+                // SAFETY: (TASK-3) this is the turn, so the content is the future; a cell is never
+                // moved.
                 unsafe { attempt_on(&mut *run_part, poll, |run_part| cell.drop_future(run_part)) }
             })
         };
-        // SAFETY: (TASK-2) it does not end before it was polled.
+        // SAFETY: (TASK-2) the task does not end before the poll has returned.
         let (polled, notes) = unsafe { CurrentRun::of_task(header.cast()).during(poll) };
         let mut woken = notes & run::WOKEN != 0;
         match polled {
             Ok(Poll::Pending) => {}
-            // SAFETY: (TASK-3) this is the run.
+            // SAFETY: (TASK-3) this is the turn.
             Ok(Poll::Ready(value)) => return unsafe { Self::end(header, Some(Ok(value))) },
             Err(panic) => {
                 let unheard = Unheard::new(panic, &cell.executor);
-                // SAFETY: (TASK-3) the future was dropped while that unwound.
+                // SAFETY: (TASK-3) the future was dropped while the panic unwound.
                 return unsafe { Self::finish(header, Some(Err(unheard))) };
             }
         }
         cell.run_part.with_mut(|run_part| {
-            // SAFETY: (TASK-3) this is the run.
+            // SAFETY: (TASK-3) this is the turn.
             let live_index = unsafe { &mut (*run_part).live_index };
             if live_index.is_none() {
                 *live_index = cell.executor.track(&waker);
-                // Without one it wakes itself, to be dropped.
+                // The executor is cancelling all tasks: this one wakes itself, to be dropped.
                 woken |= live_index.is_none();
             }
         });
         match state.rest(woken) {
             PollOutcome::Asleep => {}
             PollOutcome::Again => {
-                // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the cell before
-                // `schedule` returns.
+                // SAFETY: (EXECUTOR-1) a copy that is not dropped: another thread may free the cell
+                // before `schedule` returns.
                 let executor =
                     ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });
-                // SAFETY: (TASK-STATE-1) this is its runnable; (TASK-2) it has not ended.
+                // SAFETY: (TASK-STATE-1) this is the task's runnable; (TASK-2) it has not ended.
                 executor.schedule(unsafe { Runnable::from_vtable(header.cast()) }, true);
             }
-            // SAFETY: (TASK-3) this is the run.
+            // SAFETY: (TASK-3) this is the turn.
             PollOutcome::Closed => unsafe { Self::end(header, None) },
         }
     }
@@ -171,14 +179,15 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
     /// # Safety
     /// As [`RunVTable::discard`].
     unsafe fn discard(header: NonNull<()>) {
-        // SAFETY: (TASK-3) in place of a run.
+        // SAFETY: (TASK-3) in place of a turn.
         unsafe { Self::end(header.cast(), None) };
     }
 
     /// # Safety
     /// As [`TaskVTable::schedule`].
     unsafe fn schedule(header: NonNull<TaskHeader>) {
-        // SAFETY: (TASK-2) the caller's reference keeps it meanwhile; (TASK-STATE-1) this is its runnable.
+        // SAFETY: (TASK-2) the caller's reference keeps the cell; (TASK-STATE-1) this is its
+        // runnable.
         unsafe {
             let cell = header.cast::<Self>().as_ref();
             let runnable = Runnable::from_vtable(header.cast());
@@ -186,12 +195,13 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         }
     }
 
-    /// The end of the task: its future is dropped on this thread, and what it came to is left.
+    /// Ends the task: drops the future on this thread and stores the outcome.
     ///
     /// # Safety
-    /// Called by the run (TASK-3), as its last step.
+    /// Called by the turn (TASK-3), as its last step.
     unsafe fn end(header: NonNull<TaskHeader>, outcome: Option<Outcome<Fut::Output>>) {
-        // SAFETY: (TASK-1, TASK-2) it has not ended before the last line; (TASK-3) this is the run.
+        // SAFETY: (TASK-1, TASK-2) the task has not ended before the last line; (TASK-3) this is
+        // the turn.
         unsafe {
             let cell = header.cast::<Self>().as_ref();
             cell.run_part
@@ -200,26 +210,26 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         }
     }
 
-    /// Drops the future in place, and tells of the end before.
+    /// Drops the future in place, after it has notified the executor.
     ///
     /// # Safety
     /// As [`end`](Self::end).
     unsafe fn drop_future(&self, run_part: &mut RunPart<Fut>) {
         self.executor.task_completed();
-        // SAFETY: (TASK-3) it is the future.
+        // SAFETY: (TASK-3) the content is the future.
         contain(|| unsafe { ManuallyDrop::drop(&mut run_part.content.future) });
     }
 
-    /// The same when the future is dropped.
+    /// Ends a task whose future was dropped already.
     ///
     /// # Safety
     /// As [`end`](Self::end).
     unsafe fn finish(header: NonNull<TaskHeader>, outcome: Option<Outcome<Fut::Output>>) {
-        // SAFETY: (TASK-1, TASK-2) it has not ended before the last line.
+        // SAFETY: (TASK-1, TASK-2) the task has not ended before the last line.
         let cell = unsafe { header.cast::<Self>().as_ref() };
         let has_value = outcome.is_some();
         let live_index = cell.run_part.with_mut(|run_part| {
-            // SAFETY: (TASK-3) the future has given way to what it came to.
+            // SAFETY: (TASK-3) the future was dropped, so the outcome may take its place.
             unsafe {
                 if let Some(outcome) = outcome {
                     (*run_part).content.outcome = ManuallyDrop::new(outcome);
@@ -233,18 +243,18 @@ impl<H: Executor, Fut: Future + 'static> TaskCell<H, Fut> {
         }
         let before = cell.header.state.end(has_value);
         if has_value && !before.is_wanted {
-            // SAFETY: (TASK-3) it has ended, and there is no handle.
+            // SAFETY: (TASK-3) the task has ended, and there is no handle.
             unsafe { Self::forget(header) };
         }
         if before.is_awaited {
-            // (TASK-4) It was armed.
+            // (TASK-4) The awaiter was armed.
             let awaiter = cell.header.change_awaiter(None);
             contain(|| match awaiter {
                 Some(waker) if before.is_wanted => waker.wake(),
                 unneeded => drop(unneeded),
             });
         }
-        // SAFETY: (TASK-2) the task's own reference, given up last.
+        // SAFETY: (TASK-2) the task's own reference, released last.
         unsafe { task_header::release(header) };
     }
 

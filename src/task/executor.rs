@@ -1,11 +1,13 @@
-//! Where a task or cell lives: what it may ask of the executor that runs it.
+//! The executor as its tasks and cells see it.
 //!
-//! This is all that actors know of executors, and `Runnable` is all that executors know of actors.
+//! These traits are all that actors know of executors, and `Runnable` is all that executors know of
+//! actors.
 //!
 //! # Invariants
-//! - EXECUTOR-1: `schedule` may be called on a bitwise copy of a task's executor, which the task keeps no longer
-//!   once its runnable is given away. So until `schedule` returns, what the executor is of is kept by the thread, if
-//!   none but threads that keep it run its tasks, or else by a clone.
+//! - EXECUTOR-1: `schedule` may be called on a bitwise copy of a task's executor. The original may
+//!   be dropped as soon as the runnable is handed over. So until `schedule` returns, another owner
+//!   keeps the executor alive: the calling thread, if only threads that own it run its tasks, or
+//!   else a clone.
 
 use std::ptr::NonNull;
 use std::task::Waker;
@@ -20,84 +22,89 @@ use super::runnable::Runnable;
 use crate::error::UnhandledFault;
 use crate::sync::Process;
 
-/// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1 for copies.
+/// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1
+/// for bitwise copies.
 pub trait Executor: Clone + Send + Sync + 'static {
-    /// The process that has its threads; by default it has none.
+    /// Returns the process that has the executor's threads: by default the current one, for an
+    /// executor without threads.
     fn process(&self) -> Process {
         Process::current()
     }
 
-    /// Takes the runnable to be run. `again`: it was woken during its own run and goes to the back.
+    /// Accepts a runnable to be run. `again`: the task was woken during its own turn and goes to
+    /// the back of the queue.
     fn schedule(&self, runnable: Runnable, again: bool);
 
-    /// Keeps the waker of a plain task that has gone pending, to wake it when all is cancelled.
-    /// `None` if that is happening: the task wakes itself, to be dropped.
+    /// Stores the waker of a pending plain task, to wake it when all tasks are cancelled. Returns
+    /// `None` if that is in progress: the task then wakes itself, to be dropped.
     fn track(&self, waker: &Waker) -> Option<LiveIndex>;
 
-    /// Gives the waker up again; called once for each live index.
+    /// Removes a stored waker; called once for each live index.
     fn untrack(&self, live_index: LiveIndex);
 
-    /// Tells whoever wants to know of a fault that nobody joined.
+    /// Reports a fault that no join or await has observed.
     fn report(&self, unhandled: &UnhandledFault<'_>);
 
-    /// The plain task that this thread runs or drops has come to its end; its future is still there.
+    /// Observes the end of the plain task or job that this thread runs or drops. A task's future is
+    /// not dropped yet.
     fn task_completed(&self) {}
 
-    /// Its future is dropped, perhaps without having been run.
+    /// Observes that the future of a plain task was dropped, perhaps without having been polled.
     fn task_dropped(&self) {}
 
-    /// Notes in a simulation whether this thread sees the end of a plain task of the executor, or waits for it.
+    /// Tells a simulation whether this thread has observed the end of a plain task of this
+    /// executor, or waits for it.
     fn looked_at(&self, task: TaskKey, has_ended: bool) {
         let _ = (task, has_ended);
     }
 }
 
-/// An executor on which cells may live.
+/// An executor that can run cells, too.
 pub trait ActorExecutor: Executor {
-    /// Puts a new cell on the list of live ones; false if the executor is shutting down.
+    /// Adds a new cell to the list of live ones. Returns false if the executor is shutting down.
     fn enter(&self, cell: NonNull<Header>) -> bool;
 
-    /// Takes the cell off that list again; called once by each cell that entered.
+    /// Removes the cell from that list; called once by each cell that entered.
     fn leave(&self, cell: NonNull<Header>);
 
-    /// Whether what has not begun will not begin any more.
+    /// Returns whether the executor is shutting down, so that actors that have not begun will not.
     fn is_closing(&self) -> bool;
 
-    /// Counts a cell that did not end by itself, but because the executor is shut down.
+    /// Counts a cell that did not end by itself, but because the executor shut down.
     fn cancelled(&self);
 
     /// Counts messages that were accepted and never handled.
     fn undelivered(&self, messages: usize);
 
-    /// How many messages are handled in one poll at most.
+    /// Returns the maximum number of messages that an actor handles in one turn.
     fn batch(&self) -> u32 {
         BATCH
     }
 
-    /// Whether the user has chosen that, so that it is exact.
+    /// Returns whether the user has set the batch, which is exact then.
     fn is_batch_chosen(&self) -> bool {
         false
     }
 
-    /// Whether anybody wants to hear of what is completed.
+    /// Returns whether an observer wants to receive the ends of cells.
     fn is_observed(&self) -> bool {
         false
     }
 
-    /// Whether it keeps a trace of the messages of its cells.
+    /// Returns whether the executor traces the messages of its cells.
     fn is_traced(&self) -> bool {
         false
     }
 
-    /// What becomes of a message of this cell, if that is traced.
+    /// Traces an event of a message of this cell.
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         let _ = (cell, event);
     }
 
-    /// The runnable of a cell is dropped instead of being run.
+    /// Observes that the runnable of a cell was dropped instead of run.
     fn discarded(&self) {}
 
-    /// A cell has come to its end; its future is still there.
+    /// Observes that a cell has ended. Its future is not dropped yet.
     fn completed(&self, task: &TaskInfo) {
         let _ = task;
     }

@@ -1,9 +1,9 @@
-//! The one handle of a plain task: the right to what it comes to, and to end it.
+//! The one handle of a plain task: the right to its outcome, and to cancel it.
 //!
-//! A handle that goes away cancels its task, unless it lets the task go on.
+//! Dropping the handle cancels the task; detaching it lets the task continue.
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see TASK-1 to TASK-4 in cell.rs"
+    reason = "one allocation accessed through several types; see TASK-1 to TASK-4 in cell.rs"
 )]
 
 use std::future::poll_fn;
@@ -18,16 +18,17 @@ use super::task_header::{TaskHeader, release, wake};
 use crate::instant;
 use crate::sync::Process;
 
-/// The one handle of a task: a reference (TASK-2), and the right to what it came to (TASK-3).
+/// The one handle of a task: a reference (TASK-2), and the right to its outcome (TASK-3).
 pub(super) struct TaskHandle<T> {
-    /// `None` once it has given that.
+    /// `None` once the handle has returned the outcome.
     header: Option<NonNull<TaskHeader>>,
     _outcome: PhantomData<T>,
 }
 
-// SAFETY: it hands out an outcome, once, and nothing else of the task's but wake-ups.
+// SAFETY: the handle sends one outcome and wake-ups to another thread, and nothing else of the
+// task.
 unsafe impl<T: Send> Send for TaskHandle<T> {}
-// SAFETY: a shared one only looks at the word.
+// SAFETY: a shared handle only reads the state word.
 unsafe impl<T> Sync for TaskHandle<T> {}
 
 impl<T> Unpin for TaskHandle<T> {}
@@ -35,14 +36,16 @@ impl<T> UnwindSafe for TaskHandle<T> {}
 impl<T> RefUnwindSafe for TaskHandle<T> {}
 
 impl<T> TaskHandle<T> {
-    /// Of a task that was cancelled before it began.
+    /// The handle of a task that was cancelled before it began.
     pub(super) const CANCELLED: Self = TaskHandle {
         header: None,
         _outcome: PhantomData,
     };
 
+    /// Creates the handle of a task.
+    ///
     /// # Safety
-    /// The reference (TASK-2) and the right to the outcome (TASK-3) are the caller's to give away; the outcome is of
+    /// The caller transfers a reference (TASK-2) and the right to the outcome (TASK-3), which is of
     /// this type.
     pub(super) unsafe fn new(header: NonNull<TaskHeader>) -> Self {
         TaskHandle {
@@ -51,12 +54,12 @@ impl<T> TaskHandle<T> {
         }
     }
 
-    /// Whether it has given what it came to, or never began.
+    /// Returns whether the handle has returned the outcome, or its task never began.
     pub(super) fn is_over(&self) -> bool {
         self.header.is_none()
     }
 
-    /// Whether the future is gone.
+    /// Returns whether the task has ended, so that its future was dropped.
     pub(super) fn is_finished(&self) -> bool {
         let Some(header) = self.header else {
             return true;
@@ -69,7 +72,7 @@ impl<T> TaskHandle<T> {
         has_ended
     }
 
-    /// Tells a simulation whether this thread sees the end of the task, or waits for it.
+    /// Tells a simulation whether this thread has observed the end of the task, or waits for it.
     #[inline]
     fn look_at(header: NonNull<TaskHeader>, has_ended: bool) {
         if instant::is_simulated() {
@@ -78,16 +81,16 @@ impl<T> TaskHandle<T> {
         }
     }
 
-    /// The process that has the threads of its executor.
+    /// Returns the process that has the threads of the task's executor.
     fn process(header: NonNull<TaskHeader>) -> Process {
         // SAFETY: (TASK-2) the handle's reference.
         Process::of(|| unsafe { (header.as_ref().vtable.process)(header) })
     }
 
-    /// Waits for the end; gives what it came to, once.
+    /// Waits for the end of the task. Returns the outcome once; `None` if there is none.
     ///
     /// # Panics
-    /// If it would wait for another process.
+    /// If it would wait for a task of another process.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outcome<T>>> {
         let Some(header) = self.header else {
             return Poll::Ready(None);
@@ -102,8 +105,8 @@ impl<T> TaskHandle<T> {
         Self::look_at(header, true);
         self.header = None;
         let mut outcome = None;
-        // SAFETY: (TASK-3) it has ended and this is the handle, which has nothing afterwards; `outcome`
-        // is of the type that it came with.
+        // SAFETY: (TASK-3) the task has ended, and this is the handle, which has no header
+        // afterwards. `outcome` has the type that the handle was created with.
         unsafe {
             if has_value {
                 (header.as_ref().vtable.take)(header, (&raw mut outcome).cast());
@@ -113,13 +116,14 @@ impl<T> TaskHandle<T> {
         Poll::Ready(outcome)
     }
 
-    /// Has it end at its next suspension, and waits until it has; gives what it came to if it did.
+    /// Cancels the task at its next suspension and waits until it has ended. Returns the outcome if
+    /// there is one.
     pub(super) async fn cancel(mut self) -> Option<Outcome<T>> {
         self.close();
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// Has it end at its next suspension.
+    /// Cancels the task at its next suspension.
     fn close(&self) {
         let Some(header) = self.header else {
             return;
@@ -133,7 +137,7 @@ impl<T> TaskHandle<T> {
         }
     }
 
-    /// Lets it go on, and drops what it comes to.
+    /// Lets the task continue and drops its outcome.
     pub(super) fn detach(mut self) {
         self.leave();
     }
@@ -142,7 +146,8 @@ impl<T> TaskHandle<T> {
         let Some(header) = self.header.take() else {
             return;
         };
-        // SAFETY: (TASK-2, TASK-3) the handle's reference and its right to the outcome, both given up.
+        // SAFETY: (TASK-2, TASK-3) this gives up the handle's reference and its right to the
+        // outcome.
         unsafe {
             if let Found::Ended { has_value } = header.as_ref().state.detach() {
                 if has_value {
@@ -154,7 +159,7 @@ impl<T> TaskHandle<T> {
     }
 }
 
-/// As a cancelled task's is dropped.
+/// Cancels the task and does not wait for its end.
 impl<T> Drop for TaskHandle<T> {
     fn drop(&mut self) {
         self.close();

@@ -1,10 +1,12 @@
-//! What every cell has: the table of what can be done to it without knowing its types.
+//! The header of every cell: its reference count, and the table of operations that do not know its
+//! types.
 //!
-//! A cell is one allocation that holds a future and whatever belongs to it. The executor runs it
-//! through this table and keeps a list of live cells; it never learns what the cell is for.
+//! A cell is one allocation with a future and everything that belongs to it. The executor runs a
+//! cell through this table and keeps a list of live cells. It never learns what a cell is for.
 //!
 //! # Invariants
-//! - HEADER-1: the data of a cell's waker is the pointer to its header, with a reference of the waker's.
+//! - HEADER-1: the data of a cell's waker is the pointer to its header. The waker owns one
+//!   reference.
 #![expect(unsafe_code, reason = "a waker is a counted pointer; see HEADER-1")]
 
 use std::cell::Cell;
@@ -19,20 +21,20 @@ use crate::error::Fault;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, Process};
 
-/// What stands for a cell wherever its types are not known.
+/// The part of a cell that code without its types uses.
 #[repr(C)]
 pub struct Header {
-    /// First, beside the word of the mailbox: each sender looks at it.
+    /// The first field, next to the mailbox's state word: every sender reads it.
     label: Label,
     pub(crate) vtable: &'static VTable,
-    /// How many hold the cell; whoever gives up the last reference frees it.
+    /// The number of references; the thread that releases the last one frees the cell.
     pub(crate) refs: AtomicU32,
-    /// Where the list of live cells has it; written once, before the cell can be run.
+    /// The cell's index in the list of live cells; written once, before the cell can be run.
     pub(crate) live_index: Cell<Option<LiveIndex>>,
 }
 
-/// A number that no other cell of this process has, a priority, and whether the executor is told of each
-/// message: 55, 8 and 1 bits.
+/// A number that no other cell of this process has, a priority, and whether the executor traces
+/// each message: 55, 8 and 1 bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Label(u64);
 
@@ -56,7 +58,7 @@ impl Header {
         self.label.0 >> 9
     }
 
-    /// For the scheduling policy: 0 is the lowest.
+    /// Returns the priority for the scheduling policy; 0 is the lowest.
     pub(crate) fn priority(&self) -> u8 {
         self.label.0 as u8
     }
@@ -66,129 +68,138 @@ impl Header {
         self.label.0 & 1 << 8 != 0
     }
 
-    /// Adds a reference. The caller holds one, or the lock of the list that the cell is in.
+    /// Adds a reference. The caller holds one, or the lock of the list that contains the cell.
     pub(crate) fn retain(&self) {
-        // Relaxed: the reference or list that this comes from keeps the cell.
+        // Relaxed: the caller's reference, or the list, keeps the cell alive.
         if self.refs.fetch_add(1, Ordering::Relaxed) > COUNT_MAX {
             std::process::abort();
         }
     }
 
-    /// Returns the cell's waker without a reference of its own.
+    /// Returns a waker of the cell that owns no reference.
     ///
     /// # Safety
-    /// It is used only while the cell is held, and never dropped.
+    /// It is used only while the cell is alive, and never dropped.
     pub(crate) unsafe fn waker(cell: NonNull<Header>) -> ManuallyDrop<Waker> {
         let raw = RawWaker::new(cell.as_ptr().cast(), &WAKER);
-        // SAFETY: the table keeps the waker contract; by the caller's promise no reference is needed.
+        // SAFETY: the table keeps the waker contract; by the caller's promise no reference is
+        // needed.
         ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
     }
 
-    /// Returns whether the waker is one of this cell.
+    /// Returns whether the waker belongs to this cell.
     #[inline]
     pub(crate) fn is_woken_by(cell: NonNull<Header>, waker: &Waker) -> bool {
         std::ptr::eq(waker.data(), cell.as_ptr().cast()) && std::ptr::eq(waker.vtable(), &WAKER)
     }
 }
 
-/// The table of every cell's waker. A static, since wakers are told by its address: a constant may
-/// have several.
+/// The table of every cell's waker. A static, since wakers are compared by its address: a constant
+/// may have several.
 static WAKER: RawWakerVTable = RawWakerVTable::new(
     |data| {
-        // SAFETY: (HEADER-1) the reference is the waker's.
+        // SAFETY: (HEADER-1) the waker's reference.
         unsafe { header_of(data).as_ref() }.retain();
         RawWaker::new(data, &WAKER)
     },
-    // SAFETY: (HEADER-1) the reference goes with the waker.
+    // SAFETY: (HEADER-1) the waker's reference, which is released with the waker.
     |data| unsafe {
         let header = header_of(data);
         (header.as_ref().vtable.wake)(header);
         (header.as_ref().vtable.release)(header);
     },
-    // SAFETY: (HEADER-1) the reference is the waker's.
+    // SAFETY: (HEADER-1) the waker's reference.
     |data| unsafe {
         let header = header_of(data);
         (header.as_ref().vtable.wake)(header);
     },
-    // SAFETY: (HEADER-1) the reference goes with the waker.
+    // SAFETY: (HEADER-1) the waker's reference, which is released with the waker.
     |data| unsafe {
         let header = header_of(data);
         (header.as_ref().vtable.release)(header);
     },
 );
 
+/// Returns the header that a waker's data points to.
+///
 /// # Safety
-/// (HEADER-1) The data are those of a cell's waker.
+/// (HEADER-1) `data` is the data of a cell's waker.
 unsafe fn header_of(data: *const ()) -> NonNull<Header> {
     // SAFETY: by the caller's promise, so it is not null.
     unsafe { NonNull::new_unchecked(data.cast_mut()) }.cast()
 }
 
-/// What a sender does to an actor, to be done later.
+/// A deferred operation of a sender on an actor.
 #[derive(Clone, Copy)]
 pub(crate) enum Deed {
-    /// The message there, of the cell's type, comes into the place that was reserved for it.
+    /// Puts the message behind the pointer, of the cell's message type, into the place reserved for
+    /// it.
     Message(NonNull<()>),
-    /// The mailbox is closed.
+    /// Closes the mailbox.
     Close,
-    /// An address is given up.
+    /// Drops an address.
     Leave,
 }
 
-/// Does it.
+/// A closure that carries out a [`Deed`].
 pub(crate) type Delivery = Box<dyn FnOnce() + Send>;
 
-/// What can be seen of a cell at a moment.
+/// A snapshot of a cell.
 pub(crate) struct Look {
-    /// How many messages wait in its mailbox.
+    /// The number of messages in the mailbox.
     pub(crate) mailbox: usize,
-    /// It is neither run nor scheduled.
+    /// The cell neither runs nor is scheduled.
     pub(crate) is_dormant: bool,
-    /// Its result may still be asked for.
+    /// The result may still be requested.
     pub(crate) has_handle: bool,
 }
 
-/// What can be done to a cell.
+/// The operations on a cell.
 ///
 /// # Safety
-/// The pointer is to a cell with this table that is not freed yet, and the caller has what the entry
+/// The pointer is to a cell with this table that was not freed. The caller owns what the entry
 /// names: a reference, the one runnable, or the right to the result.
 pub(crate) struct VTable {
-    /// Runs the cell once. The caller owns its one runnable, and keeps what its executor is of.
+    /// Runs one turn of the cell. The caller owns its one runnable, and keeps the executor alive
+    /// (EXECUTOR-1).
     pub(crate) run: unsafe fn(NonNull<Header>),
-    /// Gives up the cell's one runnable: what is in the cell is cancelled on this thread.
+    /// Gives up the cell's one runnable: cancels the cell on this thread.
     pub(crate) discard: unsafe fn(NonNull<Header>),
-    /// Puts the cell on the queue of its executor. The caller has just made it scheduled and holds a
-    /// reference.
+    /// Puts the cell on the queue of its executor. The caller has just made it scheduled and holds
+    /// a reference.
     pub(crate) schedule: unsafe fn(NonNull<Header>),
-    /// Wakes it, for anything but a message. The caller holds a reference.
+    /// Wakes the cell for any reason but a message. The caller holds a reference.
     pub(crate) wake: unsafe fn(NonNull<Header>),
-    /// Asks it to end by itself. The caller holds a reference.
+    /// Asks the cell to end by itself. The caller holds a reference.
     pub(crate) stop: unsafe fn(NonNull<Header>),
-    /// Has it cancelled at its next suspension. The caller holds a reference.
+    /// Cancels the cell at its next suspension. The caller holds a reference.
     pub(crate) cancel: unsafe fn(NonNull<Header>),
-    /// Drops what it was sent, after `cancel`. The caller holds a reference.
+    /// Drops the messages of the cell, after `cancel`. The caller holds a reference.
     pub(crate) refuse: unsafe fn(NonNull<Header>),
-    /// Gives up a reference; the last one frees the memory.
+    /// Releases a reference; the last one frees the cell.
     pub(crate) release: unsafe fn(NonNull<Header>),
-    /// Moves the result to `*out` (of the cell's result type). The cell has ended; called once.
+    /// Moves the result to `*out`, of the cell's result type. The cell has ended; called once.
     pub(crate) take_result: unsafe fn(NonNull<Header>, out: *mut ()),
-    /// Drops the result that nobody wants any more. The cell has ended; called once.
+    /// Drops a result that will not be requested. The cell has ended; called once.
     pub(crate) drop_result: unsafe fn(NonNull<Header>),
-    /// What may be known of it. The caller holds a reference, or its one runnable.
+    /// Returns the cell's identity. The caller holds a reference, or its one runnable.
     pub(crate) info: unsafe fn(NonNull<Header>) -> TaskInfo,
-    /// Tells its executor something that nobody else is there to hear of.
+    /// Tells the executor how many accepted messages are never handled. The caller holds a
+    /// reference.
     pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
-    /// Tells its executor of a fault beside its future. The caller holds a reference.
+    /// Reports a fault that is not the future's, such as a source's, to the executor. The caller
+    /// holds a reference.
     pub(crate) report: unsafe fn(NonNull<Header>, &Fault),
-    /// Tells its executor what becomes of a message, if it is traced. The caller holds a reference.
+    /// Traces an event of a message, if the executor traces. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, MessageEvent),
-    /// Returns what does this later. The caller holds a reference, and has given away what it is done with.
+    /// Returns a closure that carries out the deed later. The caller holds a reference, and has
+    /// given up what the deed consumes.
     pub(crate) delivery: unsafe fn(NonNull<Header>, Deed) -> Delivery,
-    /// What can be seen of it at a moment. The caller holds a reference.
+    /// Returns a snapshot of the cell. The caller holds a reference.
     pub(crate) look: unsafe fn(NonNull<Header>) -> Look,
-    /// The process that has the threads of its executor. The caller holds a reference.
+    /// Returns the process that has the threads of the cell's executor. The caller holds a
+    /// reference.
     pub(crate) process: unsafe fn(NonNull<Header>) -> Process,
-    /// What its context reads from, of the cell's type. The caller is that context.
+    /// Returns the reader of the cell's context, of the cell's type. The caller is that context.
     pub(crate) reader: unsafe fn(NonNull<Header>) -> NonNull<()>,
 }

@@ -1,11 +1,12 @@
-//! What may be known of a task without running it: its number, its name, its priority.
+//! The identity of a task: its number, its name and its priority.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::key::TaskKey;
 
-/// What a policy or an observer is told of a task or an actor: a copy, which outlives it.
+/// The identity of a task or an actor, as policies and observers receive it. A copy, which outlives
+/// the task.
 #[derive(Clone)]
 pub struct TaskInfo {
     id: u64,
@@ -33,34 +34,36 @@ impl TaskInfo {
         }
     }
 
-    /// The same under another number, for texts.
+    /// Replaces the number, for texts.
     pub(crate) fn numbered(self, number: u64) -> Self {
         TaskInfo { id: number, ..self }
     }
 
-    /// An actor's is the [`id`](crate::Address::id) of its addresses, which no other actor ever has.
-    /// A plain task's tells it from all plain tasks that live at the same time.
+    /// Returns the number of the task or actor.
+    ///
+    /// An actor has the [`id`](crate::Address::id) of its addresses, which no other actor ever has.
+    /// A plain task has a number that no other plain task has while it lives.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The name that an actor was given; a plain task has none.
+    /// Returns the name of the actor, or `None` if it has no name or this is a plain task.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref().map(|name| &**name)
     }
 
-    /// The priority that an actor was given, 0 by default; a plain task has 0, the lowest.
+    /// Returns the priority of the actor: 0, the lowest, unless set. A plain task has priority 0.
     pub fn priority(&self) -> u8 {
         self.priority
     }
 
-    /// Whether this is an actor; otherwise it is a plain task.
+    /// Returns whether this is an actor, not a plain task.
     pub fn is_actor(&self) -> bool {
         self.actor
     }
 }
 
-/// Its name or, without one, its number.
+/// Displays the name or, without one, `actor #` or `task #` and the number.
 impl fmt::Display for TaskInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.name(), self.actor) {

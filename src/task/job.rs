@@ -1,13 +1,13 @@
-//! A closure that is run once, elsewhere, and what it gives on the way back: one allocation for both.
+//! A job: a closure that runs once, elsewhere, and its result for the caller, in one allocation.
 //!
-//! It never waits, so it has no waker of its own. Whichever way it ends its caller hears of it, once.
+//! A job never waits, so it has no waker of its own. However it ends, its caller is woken once.
 //!
 //! # Invariants
-//! - JOB-1: a runnable of a job is one reference of its `Arc`, and the only one that runs it (RUNNABLE-1 in
-//!   runnable.rs).
+//! - JOB-1: the runnable of a job is one reference of its `Arc`, and the only one that runs it
+//!   (RUNNABLE-1 in runnable.rs).
 #![expect(
     unsafe_code,
-    reason = "a runnable is an `Arc` in its raw form; see JOB-1"
+    reason = "a runnable is an `Arc` as a raw pointer; see JOB-1"
 )]
 
 #[cfg(all(test, greenroom_loom))]
@@ -30,7 +30,7 @@ use crate::sync::mutant;
 struct JobCell<H, F, R> {
     vtable: &'static RunVTable,
     state: Lock<JobState<F, R>>,
-    /// The executor, if that wants to know of the end.
+    /// The executor, if it is to observe the end.
     watcher: Option<H>,
 }
 
@@ -38,9 +38,9 @@ enum JobState<F, R> {
     Waits(F, Waker),
     Runs(Waker),
     Done(Result<R, Panic>),
-    /// It was dropped without being run.
+    /// The job was dropped without having run.
     Lost,
-    /// The caller has what it came to, or wants nothing any more.
+    /// The caller has taken the result or dropped the job.
     Unwanted,
 }
 
@@ -51,9 +51,9 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
     };
 
     /// # Safety
-    /// As for [`RunVTable::run`].
+    /// As [`RunVTable::run`].
     unsafe fn run(job: NonNull<()>) {
-        // SAFETY: (JOB-1) it is what `into_raw` gave.
+        // SAFETY: (JOB-1) the pointer comes from `into_raw`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         let job = this
             .state
@@ -69,14 +69,15 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
     }
 
     /// # Safety
-    /// As for [`RunVTable::discard`].
+    /// As [`RunVTable::discard`].
     unsafe fn discard(job: NonNull<()>) {
-        // SAFETY: (JOB-1) it is what `into_raw` gave.
+        // SAFETY: (JOB-1) the pointer comes from `into_raw`.
         let this = unsafe { Arc::from_raw(job.cast::<Self>().as_ptr()) };
         this.end(JobState::Lost);
     }
 
-    /// Tells the executor, then leaves what it came to for the caller, if that still wants it.
+    /// Notifies the executor, then stores the result and wakes the caller, unless it dropped the
+    /// job.
     fn end(&self, end: JobState<F, R>) {
         if let Some(watcher) = &self.watcher {
             watcher.task_completed();
@@ -97,7 +98,8 @@ impl<H: Executor, F: FnOnce() -> R, R> JobCell<H, F, R> {
 }
 
 impl<F, R> JobState<F, R> {
-    /// Drops what nobody wants; several drops that panic do so one after the other.
+    /// Drops the state. The closure and the waker are dropped separately, so that both drops may
+    /// panic.
     fn give_up(self) {
         match self {
             JobState::Waits(job, waker) => {
@@ -110,7 +112,7 @@ impl<F, R> JobState<F, R> {
 }
 
 impl<H, F, R> JobCell<H, F, R> {
-    /// What it came to; if it has not ended, `waits` gets the waker that is left.
+    /// Takes the final state, or calls `waits` with the stored waker if the job has not ended.
     fn take(&self, waits: impl FnOnce(&mut Waker)) -> Option<JobState<F, R>> {
         self.state.with(|state| match state {
             JobState::Waits(_, waker) | JobState::Runs(waker) => {
@@ -122,14 +124,15 @@ impl<H, F, R> JobCell<H, F, R> {
     }
 }
 
-/// A job on its way, as its caller sees it; dropped before it has begun, it does not begin.
+/// A job in progress, as its caller sees it. If it is dropped before the closure starts, the
+/// closure does not run.
 pub(crate) struct Job<H, F, R>(Arc<JobCell<H, F, R>>);
 
-/// What became of a job.
+/// The end of a job.
 pub(crate) enum JobEnd<R> {
     Done(R),
     Panicked(Panic),
-    /// It was dropped without being run.
+    /// The job was dropped without having run.
     Lost,
 }
 
@@ -139,9 +142,10 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    /// Has `job` called where `executor` runs things; `waker` is that of whoever polls this next.
+    /// Schedules `job` on `executor`. `waker` is that of the task that polls the returned future
+    /// next.
     ///
-    /// `is_watching`: the executor wants to know of the end.
+    /// `is_watching`: the executor observes the end of the job.
     pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: Waker) -> Self {
         let cell = Arc::new(JobCell {
             vtable: JobCell::<H, F, R>::VTABLE,
@@ -149,7 +153,7 @@ where
             watcher: is_watching.then(|| executor.clone()),
         });
         let raw = Arc::into_raw(cell.clone()).cast_mut().cast();
-        // SAFETY: (JOB-1) the reference is given to the runnable, which is the only one.
+        // SAFETY: (JOB-1) this reference belongs to the runnable, which is the only one.
         let runnable = unsafe { Runnable::from_vtable(NonNull::new_unchecked(raw)) };
         executor.schedule(runnable, false);
         Job(cell)
@@ -160,7 +164,8 @@ impl<H: Executor, F, R> Future for Job<H, F, R> {
     type Output = JobEnd<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<JobEnd<R>> {
-        // Whoever polls again has been woken, most likely by the end: no waker will be needed.
+        // A task that polls again was most likely woken by the end, so the first attempt clones no
+        // waker.
         let end = self.0.take(|_| {}).or_else(|| {
             let mut waker = cx.waker().clone();
             self.0.take(|left| std::mem::swap(left, &mut waker))

@@ -1,15 +1,15 @@
-//! A number that tells a task or a cell from all others that live at the same time.
+//! Keys that identify tasks and cells while they live.
 //!
-//! It is the address of the task or cell, with the bit that a runnable's pointer has for a cell.
+//! A key is the address of the task or cell, with the tag bit that a cell's runnable has, too.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::task::Waker;
 
-/// Bit 0 of the number of a cell, and of the pointer in its runnable.
+/// Bit 0 of the key of a cell, and of the pointer in its runnable.
 pub(super) const CELL: usize = 1;
 
-/// What identifies a task or cell while it lives.
+/// The identity of a task or cell while it lives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TaskKey(usize);
 
@@ -19,17 +19,17 @@ impl TaskKey {
         TaskKey(cell.addr().get() | CELL)
     }
 
-    /// Returns the key of the task that this waker, its own, would wake.
+    /// Returns the key of the task that this waker belongs to.
     pub(crate) fn of_task(waker: &Waker) -> Self {
         TaskKey(waker.data().addr())
     }
 
-    /// Returns the key of the task or job that begins there, or of the runnable in its raw form.
+    /// Returns the key of the task or job at this address, or of a runnable's raw pointer.
     pub(super) fn at(start: *const ()) -> Self {
         TaskKey(start.addr())
     }
 
-    /// Returns the number, which tells it from all of its kind that live at the same time.
+    /// Returns the key as a number. No other live task, or no other live cell, has the same.
     pub(crate) fn number(self) -> u64 {
         self.0 as u64
     }
@@ -48,7 +48,7 @@ crate::sync::thread_local! {
     static DROPPED: Cell<Option<TaskKey>> = const { Cell::new(None) };
 }
 
-/// Runs `discard`, which drops the plain task `key` instead of running it.
+/// Calls `discard`, which drops the plain task `key` instead of running it.
 pub(super) fn dropping(key: TaskKey, discard: impl FnOnce()) {
     let outer = DROPPED.try_with(|dropped| dropped.replace(Some(key)));
     discard();

@@ -1,16 +1,16 @@
-//! What becomes of one message, for an executor that keeps a trace.
+//! Events in the life of a message, for executors that trace messages.
 //!
-//! A message is told of by its type's name or its text, never by its value.
+//! A trace has the type name or the text of a message, never its value.
 
 use std::any::type_name;
 use std::sync::Arc;
 
-/// What a trace says of a message.
+/// The description of a message in a trace.
 #[derive(Clone)]
 pub struct MessageInfo {
-    /// The name of its type.
+    /// The name of the message's type.
     pub(crate) name: &'static str,
-    /// What it is shown as instead.
+    /// The text that is shown instead of the name.
     pub(crate) text: Option<Arc<str>>,
 }
 
@@ -23,22 +23,22 @@ impl MessageInfo {
     }
 }
 
-/// What becomes of a message, for an executor that keeps a trace.
+/// An event in the life of a message, for executors that trace messages.
 pub enum MessageEvent {
-    /// It was accepted at once.
+    /// The message was accepted at once.
     Sent(MessageInfo),
-    /// One that was sent before has come into the mailbox.
+    /// A message that was sent before has arrived in the mailbox.
     Arrived,
-    /// Its sender waits for room; by this key it is told from all others that do.
+    /// The sender waits for room. The key identifies the message among the waiting ones.
     AwaitsRoom(MessageInfo, usize),
-    /// There was room for the one with this key.
+    /// There was room for the message with this key.
     Accepted(usize),
-    /// A place was reserved for the one with this key; it is sent when it is made.
+    /// A place was reserved for the message with this key, which is sent once it is made.
     HasPlace(usize),
-    /// The one with this key is given up by its sender, or refused.
+    /// The message with this key was given up by its sender, or refused.
     GivenUp(usize),
-    /// The actor has got it from its mailbox.
+    /// The actor has received the message from its mailbox.
     Received,
-    /// The actor has got it from a source of its own.
+    /// The actor has received the message from one of its own sources.
     FromSource(&'static str),
 }

@@ -1,13 +1,13 @@
-//! What a plain task comes to: its value, or a panic that is reported if nobody awaits it.
+//! The outcome of a plain task: its value, or a panic that is reported if the task is not awaited.
 
 use super::executor::Executor;
 use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 
-/// What a plain task comes to; a panic in a box, so that a task that waits has no room for it.
+/// The outcome of a plain task. The panic is boxed, so that it does not enlarge every task.
 pub(super) type Outcome<T> = Result<T, Box<Unheard>>;
 
-/// A panic that is reported to the executor unless somebody awaits the task.
+/// A panic that is reported to the executor unless the task is awaited.
 pub(super) struct Unheard {
     panic: Option<Panic>,
     report: Box<dyn Fn(&UnhandledFault<'_>) + Send + Sync>,
@@ -23,7 +23,7 @@ impl Unheard {
     }
 
     pub(super) fn hear(mut self) -> Panic {
-        self.panic.take().expect("a panic is heard of once")
+        self.panic.take().expect("a panic is taken once")
     }
 }
 

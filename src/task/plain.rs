@@ -1,7 +1,7 @@
-//! A plain task: any future on an executor, with a handle that smol's users know.
+//! A plain task: any future on an executor, with a handle as in smol.
 //!
-//! A task whose wakers are all gone lives until its executor is shut down; a panic in the drop of a future or of a
-//! value goes no further.
+//! A task whose wakers were all dropped lives until its executor shuts down. A panic in the drop of
+//! a future or of a value is contained.
 
 #![expect(unsafe_code, reason = "futures that need not be `Send`")]
 
@@ -16,44 +16,61 @@ use super::executor::Executor;
 use super::handle::TaskHandle;
 use super::outcome::Outcome;
 
-/// A spawned future: await it for its value, drop it to cancel, or let it go with `detach`.
+/// The handle of a spawned future.
 ///
-/// Awaiting resumes the panic of a future that panicked. If the runtime was shut down first,
-/// awaiting panics with a text that says so; [`fallible`](Task::fallible) gives `None` then.
-/// A panic that nobody awaits goes to [`on_fault`](crate::Builder::on_fault).
+/// - Awaiting it waits until the future completes, and returns the value.
+/// - Dropping it cancels the task, without waiting: the future is dropped at its next suspension.
+/// - [`detach`](Task::detach) lets the task continue without a handle.
 ///
+/// # Panics
+/// Awaiting resumes the panic of the future. It also panics if the runtime or pinned thread of the
+/// task was shut down first; [`fallible`](Task::fallible) returns `None` then. If the task is not
+/// awaited, a panic of the future goes to [`on_fault`](crate::Builder::on_fault).
+///
+/// # Cancel safety
+/// A `&mut Task` can be awaited, too. If that await is dropped, the task continues and can be
+/// awaited again.
+///
+/// # Examples
 /// ```
 /// greenroom::run(async {
 ///     let task = greenroom::spawn(async { 40 + 2 });
 ///     assert_eq!(task.await, 42);
 /// });
 /// ```
-#[must_use = "a task that is dropped is cancelled; use `detach` to let it go on"]
+#[must_use = "dropping a task cancels it; use `detach` to let it continue"]
 pub struct Task<T>(TaskHandle<T>);
 
 impl<T> Task<T> {
-    /// Lets the task go on by itself; its value is dropped.
+    /// Lets the task continue without a handle. Its value is dropped.
     ///
-    /// It lives until its future is done or its runtime or pinned thread is shut down, which cancels it. So does
-    /// one that waits for what can't come any more, and whose wakers are all gone: nothing else drops it.
+    /// The task lives until its future completes, or until its runtime or pinned thread is shut
+    /// down, which cancels it. A task that waits for something that cannot happen any more, and
+    /// whose wakers were all dropped, is not dropped earlier.
     pub fn detach(self) {
         self.0.detach();
     }
 
-    /// Cancels the task and waits until its future is dropped; gives the value if it was ready.
+    /// Cancels the task and waits until its future is dropped. Returns the value if the future had
+    /// completed.
     ///
     /// # Panics
-    /// Resumes the panic of a future that had panicked.
+    /// Resumes the panic of a future that had panicked. Panics in a child of `fork` if it would
+    /// wait for a task of the parent.
+    ///
+    /// # Cancel safety
+    /// If this future is dropped, the task is cancelled all the same; a value is dropped.
     pub async fn cancel(self) -> Option<T> {
         self.0.cancel().await.map(open)
     }
 
-    /// A task that, awaited, gives `None` where this one would panic for being cancelled.
+    /// Converts this into a handle that returns `None`, when awaited, if the task was cancelled.
     pub fn fallible(self) -> FallibleTask<T> {
         FallibleTask(self.0)
     }
 
-    /// Whether the future is done or cancelled.
+    /// Returns whether the task has ended: its future has completed or panicked, or was dropped by
+    /// a cancellation.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
@@ -62,15 +79,21 @@ impl<T> Task<T> {
 impl<T> Future for Task<T> {
     type Output = T;
 
+    /// Polls the task for the value of its future.
+    ///
     /// # Panics
-    /// Resumes the panic of a future that panicked. If the task was cancelled by the shutdown of its
-    /// runtime, if it is polled again after it was ready, and in a child of `fork` if it would wait for the parent.
+    /// Resumes the panic of the future. Also panics
+    ///
+    /// - if the task was cancelled by the shutdown of its runtime or pinned thread,
+    /// - if it is polled again after it was ready,
+    /// - in a child of `fork`, if it would wait for a task of the parent.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let is_over = self.0.is_over();
         match ready!(self.0.poll(cx)) {
             Some(outcome) => Poll::Ready(open(outcome)),
             None if is_over => panic!(
-                "the task was cancelled by the shutdown of its runtime before it began, or polled after it was ready"
+                "the task was cancelled by the shutdown of its runtime before it began, \
+                 or polled after it was ready"
             ),
             None => panic!("the task was cancelled by the shutdown of its runtime"),
         }
@@ -85,25 +108,27 @@ impl<T> fmt::Debug for Task<T> {
     }
 }
 
-/// A [`Task`] that gives `None` if it was cancelled.
-#[must_use = "a task that is dropped is cancelled; use `detach` to let it go on"]
+/// A [`Task`] that returns `None`, when awaited, if it was cancelled.
+///
+/// [`Task::fallible`] creates it.
+#[must_use = "dropping a task cancels it; use `detach` to let it continue"]
 pub struct FallibleTask<T>(TaskHandle<T>);
 
 impl<T> FallibleTask<T> {
-    /// As [`Task::detach`].
+    /// Lets the task continue without a handle, as [`Task::detach`] does.
     pub fn detach(self) {
         self.0.detach();
     }
 
-    /// As [`Task::cancel`].
+    /// Cancels the task and waits until its future is dropped, as [`Task::cancel`] does.
     ///
     /// # Panics
-    /// Resumes the panic of a future that had panicked.
+    /// As [`Task::cancel`].
     pub async fn cancel(self) -> Option<T> {
         self.0.cancel().await.map(open)
     }
 
-    /// As [`Task::is_finished`].
+    /// Returns whether the task has ended, as [`Task::is_finished`] does.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
@@ -112,10 +137,12 @@ impl<T> FallibleTask<T> {
 impl<T> Future for FallibleTask<T> {
     type Output = Option<T>;
 
-    /// Polled again after it was ready it gives `None`.
+    /// Polls the task. Returns `None` if it was cancelled, or if it is polled again after it was
+    /// ready.
     ///
     /// # Panics
-    /// Resumes the panic of a future that panicked.
+    /// Resumes the panic of the future. Panics in a child of `fork` if it would wait for a task of
+    /// the parent.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.0.poll(cx).map(|outcome| outcome.map(open))
     }
@@ -140,15 +167,15 @@ where
     Fut: Future + Send + 'static,
     Fut::Output: Send + 'static,
 {
-    // SAFETY: the future is `Send`, so it may be polled and dropped anywhere.
+    // SAFETY: the future is `Send`, so it may be polled and dropped on any thread.
     unsafe { spawn_unchecked(executor, future) }
 }
 
 /// Spawns a future that need not be `Send`.
 ///
 /// # Safety
-/// From its first poll on, the executor polls and drops the future on one thread only; before, it may
-/// be dropped on any.
+/// From its first poll on, the executor polls and drops the future on one thread only. Before that,
+/// it may be dropped on any thread.
 pub(crate) unsafe fn spawn_unchecked<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
 where
     H: Executor,
@@ -159,7 +186,7 @@ where
     Task(unsafe { cell::new(executor, future) })
 }
 
-/// A task that was cancelled before it began.
+/// Returns the handle of a task that was cancelled before it began.
 pub(crate) fn cancelled<T>() -> Task<T> {
     Task(TaskHandle::CANCELLED)
 }

@@ -1,16 +1,19 @@
-//! The run that is under way on this thread, if any: of which task or actor, what it may do and what it notes.
+//! The current turn of this thread, if any: of which task or actor, what it may handle, and its
+//! notes.
 //!
-//! A note in a thread-local costs no exchange, and touches no line that senders write. A run notes that it has
-//! woken itself; an actor's, too, that `recv` waits, so that the end of the run puts it to rest in one step.
-//! How many messages are handled is counted here as well, from whichever context they come. Runs nest where
-//! user code drives another executor inside one.
+//! A note is in a thread-local, so it costs no read-modify-write and touches no cache line that
+//! senders write. A turn notes that it has woken its own task. An actor's turn also notes that
+//! `recv` waits, so that its end makes the actor dormant in one step. Handled messages are counted
+//! here as well, from whichever context they come. Turns nest where user code drives another
+//! executor.
 //!
 //! # Invariants
-//! - RUN-1: what is run does not end before its run has.
-//! - RUN-2: a run is the innermost of its thread from when it begins to when it ends, but for those inside, so the
-//!   innermost one is on the stack.
-//! - RUN-3: a cell's run has the cell's reader; a task's has none, and is of nothing that a context belongs to.
-#![expect(unsafe_code, reason = "a pointer to what is run; see RUN-1")]
+//! - RUN-1: a task or actor does not end before its turn does.
+//! - RUN-2: a turn is the innermost of its thread from its start to its end, except for turns
+//!   nested in it. So the innermost turn is on the stack.
+//! - RUN-3: an actor's turn has the reader of its cell. A task's turn has none, and no context
+//!   belongs to it.
+#![expect(unsafe_code, reason = "pointers to the current turn; see RUN-1")]
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -23,57 +26,61 @@ use super::runnable::cell_of;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, mutant};
 
-/// How many messages are handled in one poll by default: long enough to be worth a turn, and so few
-/// that a crowd of messages does not come to rest in one actor.
+/// The default number of messages in a turn. It is large enough to be worth a turn, and small
+/// enough that a burst of messages does not accumulate in one actor.
 pub(crate) const BATCH: u32 = 32;
 
-/// It has woken itself.
+/// The note that the turn has woken its own task or actor.
 pub(crate) const WOKEN: u8 = 1;
-/// `recv` waits in it.
+/// The note that `recv` waits in this turn.
 pub(crate) const RECEIVING: u8 = 2;
-/// It has handled a batch.
+/// The note that the turn has handled a batch.
 pub(crate) const SPENT: u8 = 4;
 
-/// A run under way, on the stack of its thread.
+/// A turn in progress, on the stack of its thread.
 pub(crate) struct CurrentRun {
-    /// As a runnable has it.
+    /// The task or actor, as its runnable's raw pointer.
     of: NonNull<()>,
-    /// What its context reads from (RUN-3).
+    /// The reader of the actor's context (RUN-3).
     reader: NonNull<()>,
-    /// How many [`terminations`] there were when it began, or `u64::MAX`.
+    /// The number of [`terminations`] at the beginning of the turn, or `u64::MAX`.
     terminations: u64,
-    /// How many messages it may handle.
+    /// The number of messages that the turn may handle.
     batch: u32,
-    /// How many more it may handle then, if nothing else waits.
+    /// The number of additional messages that it may handle then, if nothing else waits.
     more: Cell<u32>,
-    /// How many of them are left.
+    /// The number of messages left.
     left: Cell<u32>,
-    /// A byte, as notes are set in one: to load more than was just stored waits for the store.
+    /// A byte, since each note is stored as one: a wider load just after the store would have to
+    /// wait for it.
     notes: Cell<u8>,
 }
 
 crate::sync::thread_local! {
-    /// The innermost one.
+    /// The innermost turn.
     static RUN: Cell<Option<NonNull<CurrentRun>>> = const { Cell::new(None) };
 }
 crate::sync::thread_local! {
-    /// What is left to a thread that has no run.
+    /// The number of messages left to a thread that has no turn.
     static LEFT: Cell<u32> = const { Cell::new(BATCH) };
 }
 
 impl CurrentRun {
-    /// Of a task, as a runnable has it.
+    /// Creates the turn of a task, given its runnable's raw pointer.
     #[inline]
     pub(crate) fn of_task(of: NonNull<()>) -> Self {
         CurrentRun::new(of, NonNull::dangling(), (BATCH, 0), 0)
     }
 
-    /// Of an actor, as a runnable has it; with what its context reads from, how many messages it may handle and
-    /// how many more if nothing else waits then, and how many [`terminations`] there were when it was known not to be
-    /// terminated. `None`: each message is looked at.
+    /// Creates the turn of an actor, given its runnable's raw pointer and the reader of its
+    /// context.
+    ///
+    /// `batches` are the number of messages that the turn may handle, and of additional ones if
+    /// nothing else waits then. `terminations` is their number when the actor was known not to be
+    /// terminated; if it is `None`, the actor's flags are checked before each message.
     ///
     /// # Safety
-    /// (RUN-3) `reader` is that of the cell.
+    /// (RUN-3) `reader` is the reader of the cell.
     #[inline]
     pub(crate) unsafe fn of_actor(
         of: NonNull<()>,
@@ -102,13 +109,13 @@ impl CurrentRun {
         }
     }
 
-    /// Runs this; gives what was noted, too.
+    /// Calls `f` as this turn. Also returns the notes.
     ///
     /// # Safety
-    /// (RUN-1) What is run does not end before `f` has returned.
+    /// (RUN-1) The task or actor of the turn does not end before `f` has returned.
     #[inline(always)]
     pub(crate) unsafe fn during<R>(self, f: impl FnOnce() -> R) -> (R, u8) {
-        /// Makes the outer run the innermost again, also if `f` panics.
+        /// Restores the outer turn as the innermost, also if `f` panics.
         struct Outer(Option<NonNull<CurrentRun>>);
         impl Drop for Outer {
             #[inline]
@@ -137,13 +144,14 @@ impl CurrentRun {
         self.terminations == terminations()
     }
 
-    /// Whether another message may be handled, as far as it is known without a look at the actor.
+    /// Returns whether another message may be handled, as far as that is known without a read of
+    /// the actor's flags.
     #[inline]
     pub(crate) fn may_handle(&self) -> bool {
         self.left.get() > 0 && self.is_undisturbed()
     }
 
-    /// One message is handled.
+    /// Counts a handled message.
     #[inline]
     pub(crate) fn spend(&self) {
         spend_of(&self.left);
@@ -151,18 +159,19 @@ impl CurrentRun {
 }
 
 crate::sync::own_static! {
-    /// How often an actor of this process was killed or cancelled: as long as that does not change, a run need not
-    /// look at the word of its actor, which senders write.
+    /// The number of times that an actor of this process was killed or cancelled. While it does not
+    /// change, a turn need not read the state word of its actor, which senders write.
     static TERMINATIONS: CachePadded<AtomicU64> = CachePadded(AtomicU64::new(0));
 }
 
 #[inline]
 pub(crate) fn terminations() -> u64 {
-    // Acquire pairs with the Release in `count_termination`: what is terminated by then is seen to be.
+    // Acquire pairs with the Release in `count_termination`: a termination that was counted is
+    // seen.
     TERMINATIONS.0.load(Ordering::Acquire)
 }
 
-/// Called when an actor was terminated.
+/// Counts the termination of an actor.
 pub(crate) fn count_termination() {
     let order = if mutant("termination_counted_relaxed") {
         Ordering::Relaxed
@@ -173,32 +182,37 @@ pub(crate) fn count_termination() {
     TERMINATIONS.0.fetch_add(1, order);
 }
 
-/// Has the run note this, if it is of `of` and under way on this thread; says whether it is.
+/// Sets a note in this thread's innermost turn if that is the turn of `of`. Returns whether it is.
 #[inline]
 pub(crate) fn note(of: NonNull<()>, note: u8) -> bool {
     with_own(of, |run| run.note(note)).is_some()
 }
 
-/// The same for what is so no more.
+/// Clears a note in this thread's innermost turn if that is the turn of `of`.
 #[inline]
 pub(crate) fn unnote(of: NonNull<()>, note: u8) {
     with_own(of, |run| run.notes.set(run.notes.get() & !note));
 }
 
-/// What the context of the actor `of` reads from, if this thread runs that.
+/// Returns the reader of the context of the actor `of`, if this thread's innermost turn is that
+/// actor's.
 #[inline]
 pub(crate) fn reader_of(of: NonNull<()>) -> Option<NonNull<()>> {
     with_own(of, CurrentRun::reader)
 }
 
-/// Whether this thread runs `of`, and no actor at all was terminated meanwhile.
+/// Returns whether this thread's innermost turn is that of `of`, and no actor was terminated since
+/// it began.
 #[inline]
 pub(crate) fn is_undisturbed(of: NonNull<()>) -> bool {
     with_own(of, CurrentRun::is_undisturbed) == Some(true)
 }
 
-/// Whether all that this thread may handle at a time is handled; then it may handle as many again. `is_alone` says
-/// whether nothing else waits for the thread.
+/// Returns whether this thread has handled as many messages as it may at a time. The count then
+/// starts again.
+///
+/// `is_alone` returns whether nothing else waits for the thread: if so, a turn may be extended
+/// once.
 #[inline]
 pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
     let is_spent = with_left(|left, batch| {
@@ -223,19 +237,19 @@ pub(crate) fn is_spent(is_alone: impl FnOnce() -> bool) -> bool {
     !goes_on
 }
 
-/// One message is handled.
+/// Counts a handled message.
 #[inline]
 pub(crate) fn spend() {
     with_left(|left, _| spend_of(left));
 }
 
-/// What a sender's waker did meanwhile may have spent it.
+/// Subtracts one message. Saturates, since a sender's waker may have handled messages meanwhile.
 #[inline]
 fn spend_of(left: &Cell<u32>) {
     left.set(left.get().saturating_sub(1));
 }
 
-/// With how many messages are left, of how many.
+/// Calls `f` with the number of messages left, and the number that were allowed.
 #[inline(always)]
 fn with_left<R>(f: impl FnOnce(&Cell<u32>, u32) -> R) -> Option<R> {
     match innermost() {
@@ -244,23 +258,24 @@ fn with_left<R>(f: impl FnOnce(&Cell<u32>, u32) -> R) -> Option<R> {
     }
 }
 
-/// With the run of `of`, if it is this thread's innermost.
+/// Calls `f` with this thread's innermost turn, if that is the turn of `of`.
 #[inline(always)]
 pub(crate) fn with_own<R>(of: NonNull<()>, f: impl FnOnce(&CurrentRun) -> R) -> Option<R> {
     innermost().filter(|run| run.of == of).map(f)
 }
 
-/// It is used no longer than the call that asked for it takes, which the run does not end in.
+/// Returns the innermost turn. The caller uses it only within its own call, in which the turn does
+/// not end.
 #[inline(always)]
 fn innermost<'a>() -> Option<&'a CurrentRun> {
     let run = RUN.try_with(Cell::get).ok().flatten();
-    // SAFETY: (RUN-2) it is under way, below on this stack.
+    // SAFETY: (RUN-2) the turn is in progress, further down this stack.
     run.map(|run| unsafe { run.as_ref() })
 }
 
-/// Which actor this thread runs.
+/// Returns the actor that this thread runs, if any.
 pub(crate) fn actor() -> Option<TaskInfo> {
     let cell = cell_of(innermost()?.of)?;
-    // SAFETY: (RUN-1) this is its run.
+    // SAFETY: (RUN-1) this is its turn.
     Some(unsafe { (cell.as_ref().vtable.info)(cell) })
 }

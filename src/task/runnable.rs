@@ -1,12 +1,13 @@
-//! One pointer to something that can be run once: all that an executor ever handles.
+//! A pointer to a task, cell or job that can be run once: all that an executor handles.
 //!
-//! There are two kinds: a *cell*, anything that has a [`Header`], such as an actor; and whatever begins with a
-//! pointer to a [`RunVTable`], a plain task or a job. The pointer's lowest bit tells them apart.
+//! There are two kinds. A *cell*, such as an actor, begins with a [`Header`]. A plain task or a job
+//! begins with a pointer to a [`RunVTable`]. The lowest bit of the pointer distinguishes them.
 //!
 //! # Invariants
-//! - RUNNABLE-1: a `Runnable` is the only one of its task, cell or job; it is run or discarded exactly once.
-//! - RUNNABLE-2: a header, and what begins with a table, is aligned as a pointer is, so bit 0 is free.
-//! - RUNNABLE-3: what it points to stays allocated while a runnable of it exists.
+//! - RUNNABLE-1: a `Runnable` is the only one of its task, cell or job; it is run or discarded
+//!   exactly once.
+//! - RUNNABLE-2: headers and table pointers are aligned as pointers are, so bit 0 is free.
+//! - RUNNABLE-3: the task, cell or job stays allocated while its runnable exists.
 #![expect(
     unsafe_code,
     reason = "the kind is packed into the pointer; see RUNNABLE-1 to RUNNABLE-3"
@@ -19,53 +20,59 @@ use super::info::TaskInfo;
 use super::key::{CELL, TaskKey, dropping};
 use crate::sync::LEFT_BEHIND;
 
-/// What can be done to a task or a job that is ready; behind the pointer that either begins with.
+/// The operations on a task or a job that is ready. The task or job begins with a pointer to this
+/// table.
 ///
 /// # Safety
-/// The pointer is a runnable's, which is given up.
+/// The pointer is that of a runnable, which the caller gives up.
 #[repr(C)]
 pub(super) struct RunVTable {
-    /// Runs it once.
+    /// Runs the task or job once.
     pub(super) run: unsafe fn(NonNull<()>),
-    /// Cancels it.
+    /// Cancels the task or job.
     pub(super) discard: unsafe fn(NonNull<()>),
 }
 
-/// A task or actor that is ready to run, once: what a [policy](crate::policy::Policy) handles.
+/// A task or actor that is ready to run once, as a [policy](crate::policy::Policy) handles it.
 ///
-/// A call of a [`Hosted`](crate::Hosted) value is a task, too. Dropping it cancels the task or actor instead, on any
-/// thread, and even if its runtime is over.
+/// A call of a [`Hosted`](crate::Hosted) value is a task, too. Dropping a `Runnable` cancels the
+/// task or actor, on any thread, even after its runtime was shut down.
 pub struct Runnable(NonNull<()>);
 
-// SAFETY: (RUNNABLE-1) the one owner of the right to run. A task or cell whose future is `!Send` is given
-// only to executors that keep it on its thread; a job is `Send`.
+// SAFETY: (RUNNABLE-1) the runnable is the only right to run. Executors that accept a `!Send`
+// future keep its runnables on one thread; a job is `Send`.
 unsafe impl Send for Runnable {}
 
 impl Runnable {
+    /// Creates the runnable of a cell.
+    ///
     /// # Safety
-    /// The caller owns the one right to run the cell (RUNNABLE-1) and the cell lives until then (RUNNABLE-3).
+    /// The caller owns the one right to run the cell (RUNNABLE-1), and the cell lives until then
+    /// (RUNNABLE-3).
     pub(crate) unsafe fn from_cell(cell: NonNull<Header>) -> Self {
         Runnable(as_run(cell))
     }
 
+    /// Creates the runnable of a task or a job.
+    ///
     /// # Safety
     /// The caller owns the one right to run it (RUNNABLE-1), and it lives until then (RUNNABLE-3).
     pub(super) unsafe fn from_vtable(task: NonNull<&'static RunVTable>) -> Self {
         Runnable(task.cast())
     }
 
-    /// Runs it once: the future is polled on this thread.
+    /// Runs the task, cell or job once: polls its future, or calls its closure, on this thread.
     pub(crate) fn run(self) {
         let raw = self.into_raw();
         match cell_of(raw) {
             // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.run)(cell) },
-            // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the cell is alive.
+            // SAFETY: (RUNNABLE-1) `self` is consumed; (RUNNABLE-3) the task or job is alive.
             None => unsafe { (vtable_of(raw).run)(raw) },
         }
     }
 
-    /// Which task or actor it is.
+    /// Returns the identity of the task or actor.
     pub fn info(&self) -> TaskInfo {
         match cell_of(self.0) {
             None => TaskInfo::of_task(self.key()),
@@ -74,16 +81,17 @@ impl Runnable {
         }
     }
 
-    /// The priority that an actor was given; 0, the lowest, by default and for a plain task.
+    /// Returns the priority of an actor: 0, the lowest, unless set. A plain task has priority 0.
     pub fn priority(&self) -> u8 {
         // SAFETY: (RUNNABLE-3) the cell is alive.
         cell_of(self.0).map_or(0, |cell| unsafe { cell.as_ref() }.priority())
     }
 
-    /// Forgets it, as its executor has no threads in this process.
+    /// Leaks the runnable, because its executor has no threads in this process.
     ///
     /// # Panics
-    /// With the reason; but not where a panic is under way, whose drops may come here.
+    /// Always, with the reason, unless the thread is panicking already: drops that a panic runs may
+    /// call this.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave_behind(self) {
@@ -99,31 +107,36 @@ impl Runnable {
         std::mem::ManuallyDrop::new(self).0
     }
 
+    /// Converts a raw pointer back into a runnable.
+    ///
     /// # Safety
-    /// `raw` came from [`Runnable::into_raw`] and is turned back once.
+    /// `raw` came from [`Runnable::into_raw`] and is converted back once.
     pub(crate) unsafe fn from_raw(raw: NonNull<()>) -> Self {
         Runnable(raw)
     }
 }
 
-/// A cell's runnable in its raw form, which tells it from all others; the cell is not used.
+/// Returns the raw pointer of a cell's runnable, which identifies the cell. The cell is not
+/// accessed.
 pub(crate) fn as_run(cell: NonNull<Header>) -> NonNull<()> {
     cell.cast::<()>().map_addr(|addr| addr | CELL)
 }
 
-/// The cell, if it is one whose runnable this is.
+/// Returns the cell to which a runnable's raw pointer belongs, if it belongs to one.
 pub(super) fn cell_of(raw: NonNull<()>) -> Option<NonNull<Header>> {
     if raw.addr().get() & CELL == 0 {
         return None;
     }
-    // (RUNNABLE-2) The bit was added to it.
+    // (RUNNABLE-2) `as_run` added the bit.
     NonNull::new(raw.as_ptr().map_addr(|addr| addr & !CELL).cast())
 }
 
+/// Returns the table of a task or job.
+///
 /// # Safety
-/// It is alive and no cell.
+/// `raw` is the raw pointer of a runnable that is alive and belongs to no cell.
 unsafe fn vtable_of(raw: NonNull<()>) -> &'static RunVTable {
-    // SAFETY: (RUNNABLE-2) by the caller's promise it begins with its table.
+    // SAFETY: (RUNNABLE-2) by the caller's promise, the pointer is to a table pointer.
     unsafe { raw.cast::<&'static RunVTable>().read() }
 }
 
@@ -139,7 +152,7 @@ impl Drop for Runnable {
             // SAFETY: (RUNNABLE-1) dropped once; (RUNNABLE-3) the cell is alive.
             return unsafe { (cell.as_ref().vtable.discard)(cell) };
         }
-        // SAFETY: as for a cell.
+        // SAFETY: (RUNNABLE-1) dropped once; (RUNNABLE-3) the task or job is alive.
         dropping(self.key(), || unsafe {
             (vtable_of(self.0).discard)(self.0)
         });

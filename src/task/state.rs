@@ -1,55 +1,59 @@
-//! The state of a plain task, in one word: how often it was woken, how many hold it, how far it is.
+//! The state word of a plain task: a counter of wake-ups, a counter of references, and flags.
 //!
-//! A wake-up adds one to what is there; the first schedules the task, and what comes before its run
-//! begins is made one with that. What the run ends with is that one, and what came meanwhile. So a wake-up
-//! costs one exchange, and a run one at most.
+//! A wake-up adds one to the first counter, and the first wake-up schedules the task. `begin`
+//! merges the wake-ups that came before the turn into one. At the end of the turn, `rest` finds
+//! that one and those that came meanwhile. So a wake-up usually costs one read-modify-write, and so
+//! does a turn.
 //!
 //! # Invariants
-//! - TASK-STATE-1: it counts at least one wake-up while a runnable of the task exists, while it is run, and when it
-//!   has ended. So the thread that adds the first one makes the one runnable.
-//! - TASK-STATE-2: the handle and each waker count as one reference, and so does the task until it has ended.
+//! - TASK-STATE-1: the word counts at least one wake-up while a runnable of the task exists, while
+//!   the task is run, and after it has ended. So a thread that adds the first wake-up creates the
+//!   one runnable.
+//! - TASK-STATE-2: the handle and each waker count as one reference, and so does the task until it
+//!   has ended.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{acquire, mutant};
 
-/// Its future is gone, and what it came to, if anything, is there instead.
+/// The task has ended: its future was dropped, and its outcome, if any, is stored.
 const ENDED: u64 = 1;
-/// It is to end at its next suspension.
+/// The task is to end at its next suspension.
 const CLOSED: u64 = 1 << 1;
-/// Somebody has the handle.
+/// The handle exists.
 const WANTED: u64 = 1 << 2;
-/// There is a waker for the end; otherwise its place is the handle's.
+/// The awaiter is armed: the end wakes it. Otherwise the awaiter belongs to the handle.
 const AWAITED: u64 = 1 << 3;
-/// It came to something.
+/// There is an outcome.
 const VALUE: u64 = 1 << 4;
 
-/// One wake-up. They are counted in 24 bits, of which they need few: who finds two adds none.
+/// One wake-up. The counter has 24 bits and needs few of them: a thread that finds two wake-ups
+/// adds none.
 const WAKE: u64 = 1 << 8;
 const WAKES: u64 = REF - WAKE;
-/// One reference, in the upper half.
+/// One reference, counted in the upper half.
 const REF: u64 = 1 << 32;
 
 pub(super) struct TaskState(AtomicU64);
 
-/// What a run that came to nothing leaves behind.
+/// The result of a turn in which the future did not complete.
 pub(super) enum PollOutcome {
     Asleep,
-    /// It was woken meanwhile: the caller has its runnable.
+    /// The task was woken meanwhile: the caller creates its runnable.
     Again,
-    /// It is to end: the run goes on to do that.
+    /// The task is to end: the turn continues with that.
     Closed,
 }
 
-/// What was there before the end.
+/// The flags before the end.
 pub(super) struct Before {
     pub(super) is_wanted: bool,
     pub(super) is_awaited: bool,
 }
 
-/// What the handle finds.
+/// The state that the handle finds.
 #[derive(PartialEq, Eq)]
 pub(super) enum Found {
-    /// It has not ended yet.
+    /// The task has not ended yet.
     Alive,
     Ended {
         has_value: bool,
@@ -72,23 +76,23 @@ fn wakes(word: u64) -> u64 {
 }
 
 impl TaskState {
-    /// Of a task that has a handle and is woken for the first time.
+    /// Creates the state of a new task, which has a handle and one wake-up.
     pub(super) fn new() -> Self {
         TaskState(AtomicU64::new(WANTED | WAKE | (2 * REF)))
     }
 
-    // -- runs ---------------------------------------------------------------------------------
+    // -- turns --------------------------------------------------------------------------------
 
-    /// Whether the caller makes the runnable.
+    /// Adds a wake-up. Returns whether the caller creates the runnable.
     #[inline]
     pub(super) fn wake(&self) -> bool {
-        // Release pairs with the Acquire of `begin`: what was done before is seen by the run.
+        // Release pairs with the Acquire of `begin`: the turn sees what this thread did before.
         let order = if mutant("woken_relaxed") {
             Ordering::Relaxed
         } else {
             Ordering::AcqRel
         };
-        // Relaxed: looked at again, with the order that a wake-up needs.
+        // Relaxed: read again below, with the ordering that a wake-up needs.
         let seen = self.0.load(Ordering::Relaxed);
         if wakes(seen) > WAKE {
             let exchanges = !mutant("third_wake_without_exchange");
@@ -99,11 +103,12 @@ impl TaskState {
         wakes(self.0.fetch_add(WAKE, order)) == 0
     }
 
-    /// Makes all wake-ups one and says whether there is to be a run; otherwise it is to end.
+    /// Merges all wake-ups into one. Returns whether to poll the future; otherwise the task is to
+    /// end.
     #[inline]
     pub(super) fn begin(&self) -> bool {
-        // Relaxed: the first wake-up is ordered by the queue that the runnable comes from. One that is not
-        // seen here is seen by `rest`, or by the next `begin`.
+        // Relaxed: the executor's queue orders the first wake-up before its turn. A wake-up that is
+        // not seen here is seen by `rest` or by the next `begin`.
         let mut word = self.0.load(Ordering::Relaxed);
         if wakes(word) > WAKE {
             let order = if mutant("begun_relaxed") {
@@ -117,15 +122,15 @@ impl TaskState {
         word & CLOSED == 0
     }
 
-    /// After a run that came to nothing. `woken`: it has woken itself.
+    /// Ends a turn in which the future did not complete. `woken`: the turn has woken its own task.
     #[inline]
     pub(super) fn rest(&self, woken: bool) -> PollOutcome {
-        // Relaxed: who closes it wakes it, too.
+        // Relaxed: a thread that closes the task also wakes it.
         let word = self.0.load(Ordering::Relaxed);
         if word & CLOSED != 0 {
             return PollOutcome::Closed;
         }
-        // (TASK-STATE-1) The one wake-up stays, for the runnable.
+        // (TASK-STATE-1) One wake-up stays, for the runnable.
         if woken || wakes(word) > WAKE {
             return PollOutcome::Again;
         }
@@ -138,7 +143,7 @@ impl TaskState {
         } else {
             Ordering::AcqRel
         };
-        // Release pairs with the Acquire of the next `wake`: what the run did is seen by the next one.
+        // Release pairs with the Acquire of the next `wake`: the next turn sees what this turn did.
         if wakes(self.0.fetch_sub(WAKE, order)) > WAKE {
             PollOutcome::Again
         } else {
@@ -146,11 +151,11 @@ impl TaskState {
         }
     }
 
-    /// The future is gone.
+    /// Marks the task as ended, after its future was dropped.
     pub(super) fn end(&self, has_value: bool) -> Before {
         let value = if has_value { VALUE } else { 0 };
-        // Release pairs with the Acquires of the handle: what it came to is there. Acquire pairs with the
-        // Release in `arm`: so is the waker.
+        // Release pairs with the Acquires of the handle, which sees the outcome. Acquire pairs with
+        // the Release in `arm`, so this thread sees the waker.
         let word = self.0.fetch_or(ENDED | value, Ordering::AcqRel);
         Before {
             is_wanted: word & WANTED != 0,
@@ -165,13 +170,13 @@ impl TaskState {
         Found::of(self.0.load(Ordering::Acquire))
     }
 
-    /// It is to end; says whether the caller is to wake it.
+    /// Marks the task to end. Returns whether the caller is to wake it.
     pub(super) fn close(&self) -> bool {
-        // Relaxed: the wake-up that follows is seen by who has to end it.
+        // Relaxed: the wake-up that follows makes this visible to the turn that ends the task.
         self.0.fetch_or(CLOSED, Ordering::Relaxed) & (ENDED | CLOSED) == 0
     }
 
-    /// Has the place of the waker for the handle, unless it has ended.
+    /// Claims the awaiter for the handle, unless the task has ended.
     pub(super) fn disarm(&self) -> Found {
         // Relaxed: only the handle arms.
         if self.0.load(Ordering::Relaxed) & AWAITED == 0 {
@@ -184,13 +189,13 @@ impl TaskState {
         Found::of(self.0.fetch_and(!AWAITED, Ordering::Acquire))
     }
 
-    /// Leaves the place of the waker to the end, unless that has been.
+    /// Leaves the awaiter to the thread that ends the task, unless the task has ended.
     pub(super) fn arm(&self) -> Found {
         // Release pairs with the Acquire in `end`, Acquire with its Release.
         Found::of(self.0.fetch_or(AWAITED, Ordering::AcqRel))
     }
 
-    /// The handle goes away with its reference, unless the task has ended.
+    /// Gives up the handle and its reference, unless the task has ended.
     pub(super) fn detach(&self) -> Found {
         let leave = |word: u64| (word & ENDED == 0).then(|| (word & !WANTED) - REF);
         // Acquire pairs with the Release in `end`. Release: as in `release`.
@@ -202,23 +207,24 @@ impl TaskState {
 
     // -- references ---------------------------------------------------------------------------
 
-    /// The caller has one already.
+    /// Adds a reference. The caller holds one.
     pub(super) fn retain(&self) {
-        // Relaxed: that one keeps it.
+        // Relaxed: the caller's reference keeps the task alive.
         let word = self.0.fetch_add(REF, Ordering::Relaxed);
         if word / REF > u64::from(crate::sync::COUNT_MAX) {
             std::process::abort();
         }
     }
 
-    /// Gives one up; whether it was the last.
+    /// Releases a reference. Returns whether it was the last one.
     pub(super) fn release(&self) -> bool {
         let order = if mutant("released_relaxed") {
             Ordering::Relaxed
         } else {
             Ordering::Release
         };
-        // Release pairs with the fence below: what was done under any reference is done before.
+        // Release pairs with the fence below: all uses of the task under any reference happen
+        // before it is freed.
         let was_last = self.0.fetch_sub(REF, order) / REF == 1;
         if was_last {
             acquire(|order| self.0.load(order));

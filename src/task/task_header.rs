@@ -1,10 +1,10 @@
-//! The front of a plain task's cell: what wakers, the handle and a runnable see of it.
+//! The front of a plain task's cell, as wakers, the handle and a runnable see it.
 //!
-//! It does not know the future; what is behind it is reached through its table. The invariants are those of
-//! [`cell`](super::cell).
+//! It does not know the type of the future and reaches the rest of the cell through its table. The
+//! invariants are those of [`cell`](super::cell).
 #![expect(
     unsafe_code,
-    reason = "one allocation seen through several types; see TASK-1 to TASK-4 in cell.rs"
+    reason = "one allocation accessed through several types; see TASK-1 to TASK-4 in cell.rs"
 )]
 
 use std::mem::ManuallyDrop;
@@ -17,7 +17,7 @@ use super::state::{Found, TaskState};
 use crate::contain::contain;
 use crate::sync::{Process, UnsafeCell};
 
-/// What the handle and wakers see of a cell.
+/// The part of a cell that the handle and wakers use.
 #[repr(C)]
 pub(super) struct TaskHeader {
     pub(super) vtable: &'static TaskVTable,
@@ -25,34 +25,34 @@ pub(super) struct TaskHeader {
     awaiter: UnsafeCell<Option<Waker>>,
 }
 
-/// What can be done to a cell without knowing its types.
+/// The operations on a cell of unknown type.
 ///
 /// # Safety
-/// The pointer is to a cell with this table, and the caller holds a reference, or what the entry names.
+/// The pointer is to a cell with this table. The caller holds a reference, or what the entry names.
 #[repr(C)]
 pub(super) struct TaskVTable {
-    /// The caller owns its runnable.
+    /// Runs or discards the task. The caller owns its runnable.
     pub(super) run: RunVTable,
-    /// The caller has just made its runnable.
+    /// Passes the runnable, which the caller has just created, to the executor.
     pub(super) schedule: unsafe fn(NonNull<TaskHeader>),
-    /// Moves what it came to, an `Outcome` of its type, to `out`; once.
+    /// Moves the outcome, of the cell's `Outcome` type, to `out`; called once.
     pub(super) take: unsafe fn(NonNull<TaskHeader>, out: *mut ()),
-    /// Drops what it came to; once.
+    /// Drops the outcome; called once.
     pub(super) forget: unsafe fn(NonNull<TaskHeader>),
-    /// The caller gives up its reference, and there is no other one.
+    /// Frees the cell. The caller gives up the last reference.
     pub(super) free: unsafe fn(NonNull<TaskHeader>),
-    /// The process that has the threads of its executor.
+    /// Returns the process that has the threads of the executor.
     pub(super) process: unsafe fn(NonNull<TaskHeader>) -> Process,
-    /// Tells its executor whether this thread sees its end, or waits for it.
+    /// Tells the executor whether this thread has observed the end of the task, or waits for it.
     pub(super) looked_at: unsafe fn(NonNull<TaskHeader>, has_ended: bool),
 }
 
-/// Gives a reference up; the last one frees the cell.
+/// Releases a reference; the last one frees the cell.
 ///
 /// # Safety
-/// The reference is the caller's.
+/// The caller owns the reference.
 pub(super) unsafe fn release(header: NonNull<TaskHeader>) {
-    // SAFETY: (TASK-2) by that reference, or as the last one.
+    // SAFETY: (TASK-2) the caller's reference, which may be the last one.
     unsafe {
         if header.as_ref().state.release() {
             (header.as_ref().vtable.free)(header);
@@ -69,7 +69,7 @@ impl TaskHeader {
         }
     }
 
-    /// What the handle does when it is polled: whether the task has ended, of which `waker` will tell.
+    /// Returns whether the task has ended. If it has not, its end will wake `waker`.
     pub(super) fn await_end(&self, waker: &Waker) -> Found {
         let found = match self.state.look() {
             Found::Alive => self.state.disarm(),
@@ -79,7 +79,7 @@ impl TaskHeader {
             return found;
         }
         let new = self.awaiter.with_mut(|awaiter| {
-            // SAFETY: (TASK-4) disarmed, and it has not ended.
+            // SAFETY: (TASK-4) the awaiter is disarmed, and the task has not ended.
             let old = unsafe { &*awaiter };
             let same = old.as_ref().is_some_and(|old| old.will_wake(waker));
             (!same).then(|| waker.clone())
@@ -88,16 +88,16 @@ impl TaskHeader {
         contain(|| drop(old));
         let found = self.state.arm();
         if found != Found::Alive {
-            // It ended before, so it told nobody.
+            // The task ended before `arm`, so its end woke nothing.
             let unneeded = self.change_awaiter(None);
             contain(|| drop(unneeded));
         }
         found
     }
 
-    /// Called by whose the place is (TASK-4).
+    /// Replaces the awaiter. The caller is the awaiter's owner (TASK-4).
     pub(super) fn change_awaiter(&self, new: Option<Waker>) -> Option<Waker> {
-        // SAFETY: (TASK-4) by the caller's promise; nothing of the user's is called.
+        // SAFETY: (TASK-4) by the caller's promise; this calls no user code.
         self.awaiter
             .with_mut(|awaiter| unsafe { std::mem::replace(&mut *awaiter, new) })
     }
@@ -105,7 +105,7 @@ impl TaskHeader {
 
 impl Drop for TaskHeader {
     fn drop(&mut self) {
-        // SAFETY: (TASK-4) the last one's.
+        // SAFETY: (TASK-4) the last reference was released.
         let awaiter = self
             .awaiter
             .with_mut(|awaiter| unsafe { (*awaiter).take() });
@@ -113,7 +113,7 @@ impl Drop for TaskHeader {
     }
 }
 
-/// Wakes the task; for its own run that costs nothing.
+/// Wakes the task. In its own turn, this only sets a note.
 ///
 /// # Safety
 /// The caller holds a reference.
@@ -121,7 +121,7 @@ pub(super) unsafe fn wake(header: NonNull<TaskHeader>) {
     if run::note(header.cast(), run::WOKEN) {
         return;
     }
-    // SAFETY: (TASK-2) the caller's reference; (TASK-STATE-1) the runnable is ours.
+    // SAFETY: (TASK-2) the caller's reference; (TASK-STATE-1) this call creates the runnable.
     unsafe {
         if header.as_ref().state.wake() {
             (header.as_ref().vtable.schedule)(header);
@@ -129,12 +129,13 @@ pub(super) unsafe fn wake(header: NonNull<TaskHeader>) {
     }
 }
 
-/// The task's waker without a reference of its own.
+/// Returns a waker of the task that owns no reference.
 ///
 /// # Safety
 /// It is used only while the task has not ended.
 pub(super) unsafe fn waker(header: NonNull<TaskHeader>) -> ManuallyDrop<Waker> {
-    // SAFETY: it is never dropped, and so holds no reference; by the caller's promise none is needed.
+    // SAFETY: the waker is never dropped, so it releases no reference; by the caller's promise none
+    // is needed.
     ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(header)) })
 }
 
@@ -142,27 +143,30 @@ fn raw_waker(header: NonNull<TaskHeader>) -> RawWaker {
     RawWaker::new(header.as_ptr().cast(), &WAKER)
 }
 
+/// Returns the header that a waker's data points to.
+///
 /// # Safety
-/// The data are of a waker made by `raw_waker`.
+/// `data` comes from a waker made of `raw_waker`.
 unsafe fn header_of(data: *const ()) -> NonNull<TaskHeader> {
     // SAFETY: by the caller's promise, so it is not null.
     unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
 }
 
-/// Of every task: a waker is a reference (TASK-2). A static, since wakers are told by its address.
+/// The table of every task's waker, which owns a reference (TASK-2). A static, since wakers are
+/// compared by its address.
 static WAKER: RawWakerVTable = RawWakerVTable::new(
-    // SAFETY: (TASK-2) the data are of `raw_waker`, with the waker's reference.
+    // SAFETY: (TASK-2) the data comes from `raw_waker`, and the waker owns a reference.
     |data| unsafe {
         header_of(data).as_ref().state.retain();
         raw_waker(header_of(data))
     },
-    // SAFETY: (TASK-2) the reference goes with the waker.
+    // SAFETY: (TASK-2) the waker's reference, which is released with the waker.
     |data| unsafe {
         wake(header_of(data));
         release(header_of(data));
     },
-    // SAFETY: (TASK-2) the reference stays the waker's.
+    // SAFETY: (TASK-2) the waker keeps its reference.
     |data| unsafe { wake(header_of(data)) },
-    // SAFETY: (TASK-2) the reference goes with the waker.
+    // SAFETY: (TASK-2) the waker's reference, which is released with the waker.
     |data| unsafe { release(header_of(data)) },
 );

@@ -1,4 +1,4 @@
-//! Who is woken, and who waits no more.
+//! The tasks that are woken, and those that have left.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock, mpsc};
@@ -19,7 +19,7 @@ impl Wake for Bell {
     }
 }
 
-/// Somebody who waits, and how often they were woken.
+/// A waiting task, with a counter of its wake-ups.
 #[derive(Default)]
 struct Waiting {
     ticket: Ticket,
@@ -92,7 +92,7 @@ fn who_waits_again_after_a_wake_is_woken_again() {
     assert_eq!(all.map(|waiting| waiting.wakes()), [3; 3]);
 }
 
-/// Does something, once, when it is woken.
+/// A waker that calls a closure once.
 struct Deed(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Deed {
@@ -118,7 +118,7 @@ impl Wake for Deed {
 fn a_waker_may_drop_the_future_that_it_wakes() {
     let (told, heard) = mpsc::channel();
     static WAITERS: OnceLock<Waiters> = OnceLock::new();
-    // On a thread that is not joined, since it would hang.
+    // On a thread that is not joined, since it would hang on failure.
     thread::spawn(move || {
         let waiters = WAITERS.get_or_init(Waiters::new);
         let mut future = Box::pin(waiters.until(|| false));
@@ -131,7 +131,7 @@ fn a_waker_may_drop_the_future_that_it_wakes() {
         told.send(()).expect("the test waits");
     });
     let heard = heard.recv_timeout(Duration::from_secs(20));
-    assert_eq!(heard, Ok(()), "the waker hangs");
+    assert_eq!(heard, Ok(()), "the waker must not hang");
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! Model 38, of a slot that two ends own: each sees what the other wrote, and the one that is done last frees it.
+//! Model 38, of a slot with two ends: each sees the other's writes, and the last one to finish
+//! frees it.
 
 use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
 use super::OneshotEnd;
 
-/// Two count in one cell, which only the lock protects, and loom counts what is left in it.
+/// Checks that two threads can count in one cell, which only the lock protects. Loom detects a leak
+/// of its content.
 #[test]
 fn model_38_each_end_sees_what_the_other_wrote() {
     ::loom::model(|| {
@@ -29,7 +31,8 @@ fn model_38_each_end_sees_what_the_other_wrote() {
     });
 }
 
-/// An end that is shared looks only while there is a lock.
+/// Checks that two threads that share an end exclude each other, and look only while there is a
+/// lock.
 #[test]
 fn model_38_two_that_share_an_end_look_one_at_a_time() {
     ::loom::model(|| {

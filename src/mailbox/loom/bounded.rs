@@ -1,4 +1,4 @@
-//! Model 8: senders that wait for room, against the reader, the close, and their own impatience.
+//! Model 8: senders that wait for room, against the reader, a close, and senders that give up.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::super::{Batch, Flags, Mailbox, PlaceInLine, Received, Wake, wake_fore
 use super::{Letter, Post, assert_in_order, take};
 use crate::park::Parker;
 
-/// Wakes a thread of the model.
+/// Unparks a thread of the model when woken.
 pub(super) struct Bell(Parker);
 
 impl std::task::Wake for Bell {
@@ -34,7 +34,7 @@ pub(super) fn pass_on(wake: Wake) {
     }
 }
 
-/// Polls once; gives the place of a sender that waits.
+/// Polls a send once. Returns the sender's place if it has to wait.
 pub(super) fn begin(
     mailbox: &Mailbox<Letter>,
     letter: Letter,
@@ -43,13 +43,13 @@ pub(super) fn begin(
     let (mut letter, mut place) = (Some(letter), None);
     match mailbox.poll_send(&mut letter, &mut place, &mut Context::from_waker(waker)) {
         Poll::Ready(Ok(wake)) => pass_on(wake),
-        Poll::Ready(Err(_)) => panic!("it is open"),
+        Poll::Ready(Err(_)) => panic!("the mailbox is open"),
         Poll::Pending => {}
     }
     place
 }
 
-/// Waits until the letter is accepted; false if it is given back.
+/// Blocks until the letter is accepted, or returns false if it is refused.
 fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
     let (bell, waker) = Bell::new();
     let (mut letter, mut place) = (Some(letter), None);
@@ -65,7 +65,7 @@ fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
     }
 }
 
-/// Waits for the next letter.
+/// Blocks until the next letter, or returns `None` if the mailbox is closed.
 pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
     let (bell, waker) = Bell::new();
     let mut batch = Batch::EMPTY;
@@ -81,7 +81,7 @@ pub(super) fn receive(mailbox: &Mailbox<Letter>) -> Option<(usize, usize)> {
     }
 }
 
-/// What holds whenever the lock is free.
+/// Checks the invariants that hold whenever the lock is free.
 fn audit(mailbox: &Mailbox<Letter>) {
     mailbox.lock(|flags, contents| {
         let filled = !contents.queue.is_empty();
@@ -96,7 +96,8 @@ fn audit(mailbox: &Mailbox<Letter>) {
     });
 }
 
-/// A mailbox of one place, in which letter 0 is, and the waiting senders of the next letters.
+/// Creates a mailbox of capacity 1 that contains letter 0, with waiting senders of the next
+/// letters.
 fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine<Letter>>) {
     let (mailbox, post) = (
         Rc::new(Mailbox::new(Some(1), None)),
@@ -110,7 +111,7 @@ fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine
     (mailbox, post, places)
 }
 
-/// Whether the letter of a sender that was woken, and so waits no more, was accepted.
+/// Waits until the sender is woken, and returns whether its letter was accepted.
 pub(super) fn hears(mailbox: &Mailbox<Letter>, place: PlaceInLine<Letter>, bell: &Bell) -> bool {
     bell.0.park(None);
     let mut context = Context::from_waker(Waker::noop());
@@ -120,26 +121,27 @@ pub(super) fn hears(mailbox: &Mailbox<Letter>, place: PlaceInLine<Letter>, bell:
     }
 }
 
-/// A sender that comes to a full mailbox gets the place that the reader frees meanwhile.
+/// Checks that a sender that finds the mailbox full gets the place that the reader frees meanwhile.
 #[test]
 fn model_08_a_sender_that_waits_gets_the_place_that_is_freed() {
     ::loom::model(|| {
         let (mailbox, post, _) = filled(&[]);
         let sender = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
-            move || assert!(send(&mailbox, post.letter(1, 0)), "it is open")
+            move || assert!(send(&mailbox, post.letter(1, 0)), "the mailbox is open")
         });
-        let first = receive(&mailbox).expect("it is open");
+        let first = receive(&mailbox).expect("the mailbox is open");
         audit(&mailbox);
-        let read = [first, receive(&mailbox).expect("it is open")];
+        let read = [first, receive(&mailbox).expect("the mailbox is open")];
         sender.join().unwrap();
         audit(&mailbox);
         assert_in_order(&read, &[1, 1]);
-        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+        assert_eq!(post.under_way(), 0, "each letter is dropped by its reader");
     });
 }
 
-/// A sender that gives up, before or after the place is its own, holds up nobody behind it.
+/// Checks that a sender that gives up, before or after the grant, does not delay the senders behind
+/// it.
 #[test]
 fn model_08_a_sender_that_gives_up_passes_its_place_on() {
     ::loom::model(|| {
@@ -153,44 +155,45 @@ fn model_08_a_sender_that_gives_up_passes_its_place_on() {
             move || mailbox.give_up(first).is_none()
         });
         let mut batch = Batch::EMPTY;
-        let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
+        let mut read = vec![take(&mailbox, &mut batch).expect("the mailbox is filled")];
         audit(&mailbox);
         let accepted = impatient.join().unwrap();
         read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
-        assert!(hears(&mailbox, second, &bell), "it is open");
+        assert!(hears(&mailbox, second, &bell), "the mailbox is open");
         audit(&mailbox);
         assert_in_order(&read, &[1, usize::from(accepted), 1]);
         assert_eq!(
             post.under_way(),
             0,
-            "each is dropped by its reader or sender"
+            "each letter is dropped by its reader or sender"
         );
     });
 }
 
-/// A sender that is neither polled again nor dropped holds up nobody, and its letter is delivered.
+/// Checks that a sender that is neither polled again nor dropped delays no other sender. Its letter
+/// is delivered.
 #[test]
 fn model_08_a_sender_that_forgets_holds_up_nobody() {
     ::loom::model(|| {
         let (mailbox, post, forgotten) = filled(&[Waker::noop()]);
         let patient = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
-            move || assert!(send(&mailbox, post.letter(2, 0)), "it is open")
+            move || assert!(send(&mailbox, post.letter(2, 0)), "the mailbox is open")
         });
         let mut batch = Batch::EMPTY;
-        let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
+        let mut read = vec![take(&mailbox, &mut batch).expect("the mailbox is filled")];
         read.push(take(&mailbox, &mut batch).expect("the next one's letter was taken"));
-        read.push(receive(&mailbox).expect("it is open"));
+        read.push(receive(&mailbox).expect("the mailbox is open"));
         patient.join().unwrap();
         assert_in_order(&read, &[1, 1, 1]);
-        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+        assert_eq!(post.under_way(), 0, "each letter is dropped by its reader");
         for place in forgotten {
             assert!(mailbox.give_up(place).is_none(), "the mailbox took it");
         }
     });
 }
 
-/// A close is heard by a sender that waits: it gets its letter back, unless it was accepted.
+/// Checks that a close wakes a waiting sender, which gets its letter back unless that was accepted.
 #[test]
 fn model_08_a_close_is_heard_by_a_sender_that_waits() {
     ::loom::model(|| {
@@ -201,7 +204,7 @@ fn model_08_a_close_is_heard_by_a_sender_that_waits() {
             move || pass_on(mailbox.close())
         });
         let mut batch = Batch::EMPTY;
-        let mut read = vec![take(&mailbox, &mut batch).expect("it is filled")];
+        let mut read = vec![take(&mailbox, &mut batch).expect("the mailbox is filled")];
         read.extend(take(&mailbox, &mut batch));
         let accepted = places
             .into_iter()
@@ -213,12 +216,12 @@ fn model_08_a_close_is_heard_by_a_sender_that_waits() {
         assert_eq!(
             post.under_way(),
             0,
-            "each is dropped by its reader or sender"
+            "each letter is dropped by its reader or sender"
         );
     });
 }
 
-/// So is it by one that is about to wait.
+/// Checks that a close also refuses a sender that is about to wait.
 #[test]
 fn model_08_a_close_is_heard_by_a_sender_that_is_about_to_wait() {
     ::loom::model(|| {
@@ -230,11 +233,11 @@ fn model_08_a_close_is_heard_by_a_sender_that_is_about_to_wait() {
         pass_on(mailbox.close());
         assert!(!patient.join().unwrap(), "there was no room");
         audit(&mailbox);
-        assert_eq!(mailbox.drain().clear(), 1, "what was accepted is there");
+        assert_eq!(mailbox.drain().clear(), 1, "the accepted letter is drained");
         assert_eq!(
             post.under_way(),
             0,
-            "each is dropped by its reader or sender"
+            "each letter is dropped by its reader or sender"
         );
     });
 }

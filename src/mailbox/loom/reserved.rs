@@ -1,4 +1,4 @@
-//! Model 3, and more of 8: places that are reserved, among messages, against the close and the line.
+//! Model 3, and more of model 8: reserved places among messages, against a close and the line.
 
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -9,8 +9,8 @@ use super::super::Mailbox;
 use super::bounded::{begin, hears, pass_on, receive};
 use super::{Letter, Post, assert_in_order};
 
-/// There is one lane: what one sender tells, and what it puts in a place that it reserved, stays in
-/// order, whatever another one sends meanwhile.
+/// Checks that the messages of one sender stay in order, in reserved places or not, whatever
+/// another sender does at the same time.
 #[test]
 fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
     ::loom::model(|| {
@@ -30,7 +30,7 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
                     mailbox
                         .fill(post.letter(0, 0))
                         .ok()
-                        .expect("it is not over"),
+                        .expect("the mailbox was not drained"),
                 );
                 pass_on(mailbox.tell(post.letter(0, 1)).expect("it is open"));
             }
@@ -39,11 +39,11 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
         sender.join().unwrap();
         other.join().unwrap();
         assert_in_order(&read, &[2, 1]);
-        assert_eq!(post.under_way(), 0, "dropped once each");
+        assert_eq!(post.under_way(), 0, "each letter is dropped once");
     });
 }
 
-/// A closed mailbox ends when its last place was filled, and not before.
+/// Checks that a closed mailbox ends once its last reserved place is filled, and not before.
 #[test]
 fn model_08_a_closed_reader_waits_for_a_place_that_is_filled() {
     ::loom::model(|| {
@@ -56,20 +56,20 @@ fn model_08_a_closed_reader_waits_for_a_place_that_is_filled() {
                     mailbox
                         .fill(post.letter(0, 0))
                         .ok()
-                        .expect("it is not over"),
+                        .expect("the mailbox was not drained"),
                 )
             }
         });
         pass_on(mailbox.close());
         let read = receive(&mailbox).expect("a place was reserved before the close");
-        assert!(receive(&mailbox).is_none(), "nothing else is to come");
+        assert!(receive(&mailbox).is_none(), "no other message comes");
         sender.join().unwrap();
         assert_in_order(&[read], &[1]);
-        assert_eq!(post.under_way(), 0, "dropped once");
+        assert_eq!(post.under_way(), 0, "the letter is dropped once");
     });
 }
 
-/// The same with a place that is given up: the reader hears that nothing is to come.
+/// Checks that a closed mailbox also ends once its last reserved place is given up.
 #[test]
 fn model_08_a_closed_reader_hears_that_a_place_is_given_up() {
     ::loom::model(|| {
@@ -80,12 +80,13 @@ fn model_08_a_closed_reader_hears_that_a_place_is_given_up() {
             move || pass_on(mailbox.give_up_place())
         });
         pass_on(mailbox.close());
-        assert!(receive(&mailbox).is_none(), "nothing came");
+        assert!(receive(&mailbox).is_none(), "no message came");
         sender.join().unwrap();
     });
 }
 
-/// Whoever waits for a place and gives up, before or after it is granted, holds up nobody.
+/// Checks that a sender that gives up its place, before or after the grant, does not delay the next
+/// one.
 #[test]
 fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
     ::loom::model(|| {
@@ -108,10 +109,10 @@ fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
                 granted.expect("it is open");
                 pass_on(mailbox.give_up_place());
             }
-            Poll::Pending => pass_on(mailbox.leave_line(place.take().expect("it waits"))),
+            Poll::Pending => pass_on(mailbox.leave_line(place.take().expect("the sender waits"))),
         }
-        assert!(hears(&mailbox, next, &bell), "it is the next");
+        assert!(hears(&mailbox, next, &bell), "the next sender is accepted");
         assert_in_order(&reader.join().unwrap(), &[1, 1]);
-        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+        assert_eq!(post.under_way(), 0, "each letter is dropped by its reader");
     });
 }

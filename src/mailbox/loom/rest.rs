@@ -1,4 +1,4 @@
-//! Model 4: an actor that goes to rest, against those who send to it.
+//! Model 4: an actor that goes dormant, against threads that send to it.
 
 use std::rc::Rc;
 
@@ -8,14 +8,14 @@ use super::super::{Batch, Flags, Mailbox, RunOutcome, Wake};
 use super::{Letter, Post, assert_in_order, take};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// An actor and the one runnable that it has while it is scheduled.
+/// An actor, and whether its one runnable exists.
 struct Actor {
     mailbox: Mailbox<Letter>,
     scheduled: AtomicBool,
 }
 
 impl Actor {
-    /// Its runnable comes into being.
+    /// Creates the actor's runnable.
     fn schedule(&self) {
         assert!(
             !self.scheduled.swap(true, Ordering::AcqRel),
@@ -27,14 +27,17 @@ impl Actor {
         match self.mailbox.tell(letter) {
             Ok(Wake::Actor) => self.schedule(),
             Ok(Wake::Nobody) => {}
-            _ => panic!("it is open, and nobody else waits"),
+            _ => panic!("the mailbox is open, and `recv` waits in no other task"),
         }
     }
 
-    /// Its runnable is run, if there is one; gives what it found.
+    /// Runs the actor if it has a runnable, and returns the letters that it found.
     fn run(&self) -> Option<Vec<(usize, usize)>> {
         self.scheduled.swap(false, Ordering::AcqRel).then(|| {
-            assert!(self.mailbox.state.begin().is_none(), "nobody kills it");
+            assert!(
+                self.mailbox.state.begin().is_none(),
+                "no thread kills the actor"
+            );
             let mut batch = Batch::EMPTY;
             let found = std::iter::from_fn(|| take(&self.mailbox, &mut batch)).collect();
             if let RunOutcome::Again = self.mailbox.state.rest(true, false) {
@@ -44,18 +47,18 @@ impl Actor {
         })
     }
 
-    /// As `run`, for a run that it was not made with.
+    /// Runs the actor as `run` does, and asserts that it found something. Not for its first turn.
     fn run_for_something(&self) -> Option<Vec<(usize, usize)>> {
         let found = self.run();
         assert!(
             found.as_ref().is_none_or(|found| !found.is_empty()),
-            "run for nothing"
+            "run without a message"
         );
         found
     }
 }
 
-/// Two senders and the runs of an actor, which it begins with, or of one that is at rest.
+/// Runs two senders against the turns of a new actor, or of a dormant one.
 fn misses_nothing(new: bool) {
     ::loom::model(move || {
         let (mailbox, post) = (Mailbox::new(None, None), Rc::new(Post::default()));
@@ -64,7 +67,7 @@ fn misses_nothing(new: bool) {
             scheduled: AtomicBool::new(true),
         });
         if !new {
-            assert_eq!(actor.run(), Some(Vec::new()), "there is nothing yet");
+            assert_eq!(actor.run(), Some(Vec::new()), "there is no message yet");
         }
         let senders = [0, 1].map(|from| {
             let (actor, post) = (actor.clone(), post.clone());
@@ -93,18 +96,18 @@ fn misses_nothing(new: bool) {
         let awake = Flags::ACTIVE.or(Flags::NOTIFIED).or(Flags::FILLED);
         assert!(
             flags.has(Flags::RECEIVING) && !flags.has(awake),
-            "it is at rest"
+            "the actor is dormant"
         );
     });
 }
 
-/// It is never at rest with a message and without a runnable, and never has two.
+/// Checks that the actor is never dormant while it has a message, and never has two runnables.
 #[test]
 fn model_04_a_send_is_never_lost_by_an_actor_going_to_rest() {
     misses_nothing(true);
 }
 
-/// An actor at rest is scheduled once for what is sent meanwhile, and not run for nothing then.
+/// Checks that a dormant actor is scheduled once for several messages, and never runs without one.
 #[test]
 fn model_04_a_send_to_an_actor_that_is_awake_wakes_nobody() {
     misses_nothing(false);

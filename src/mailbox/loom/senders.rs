@@ -1,4 +1,4 @@
-//! Models 1, 2, 6 and 7: what senders put in is read once, in order, or given back, or dropped.
+//! Models 1, 2, 6 and 7: each message is read once and in order, or refused, or dropped.
 
 use std::rc::Rc;
 
@@ -7,7 +7,8 @@ use ::loom::thread::spawn;
 use super::super::{Batch, Mailbox, Received};
 use super::{Post, assert_in_order, take};
 
-/// Senders of so many letters each, against a reader who looks so often meanwhile.
+/// Runs one sender for each element, which sends that many letters, against a reader that polls
+/// `looks` times before they have finished.
 fn reads_all_in_order(letters_of: &'static [usize], looks: usize) {
     ::loom::model(move || {
         let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
@@ -17,7 +18,7 @@ fn reads_all_in_order(letters_of: &'static [usize], looks: usize) {
                 for number in 0..letters {
                     assert!(
                         mailbox.tell(post.letter(from, number)).is_ok(),
-                        "it is open"
+                        "the mailbox is open"
                     );
                 }
             })
@@ -37,30 +38,30 @@ fn reads_all_in_order(letters_of: &'static [usize], looks: usize) {
         let (mut read, mut batch) = reader.join().unwrap();
         read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
         assert_in_order(&read, letters_of);
-        assert_eq!(post.under_way(), 0, "each is dropped by its reader");
+        assert_eq!(post.under_way(), 0, "each letter is dropped by its reader");
     });
 }
 
-/// The letters of two senders are all read.
+/// Checks that the letters of two senders are all read.
 #[test]
 fn model_01_two_senders_of_one_message_are_both_read() {
     reads_all_in_order(&[1, 1], 2);
 }
 
-/// The letters of three senders are all read, though nobody looks meanwhile.
+/// Checks that the letters of three senders are all read, if the reader starts after them.
 #[test]
 fn model_01_three_senders_of_one_message_are_all_read() {
     reads_all_in_order(&[1, 1, 1], 0);
 }
 
-/// The letters of each of two senders are read in the order in which they were sent.
+/// Checks that the letters of each sender are read in the order sent.
 #[test]
 fn model_02_two_senders_of_two_messages_are_read_in_order() {
     reads_all_in_order(&[2, 2], 1);
 }
 
-/// What is accepted is read before the reader is told that the mailbox is closed, and nothing is
-/// accepted after that; what is refused is given back.
+/// Checks that the reader receives every accepted message before it sees the close. No message is
+/// accepted after the close, and a refused one is returned.
 #[test]
 fn model_06_a_close_loses_no_message_that_was_accepted() {
     ::loom::model(|| {
@@ -91,24 +92,24 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
         if !closed {
             read.extend(std::iter::from_fn(|| take(&mailbox, &mut batch)));
         }
-        assert!(accepted[0] || !accepted[1], "closed for ever");
+        assert!(accepted[0] || !accepted[1], "a close is final");
         assert_in_order(&read, &[accepted.map(usize::from).iter().sum()]);
         assert_eq!(
             post.under_way(),
             0,
-            "each is dropped by its reader or sender"
+            "each letter is dropped by its reader or sender"
         );
     });
 }
 
-/// What is left when the actor ends is dropped there and then; what comes later is given back,
-/// though its senders still hold the mailbox.
+/// Checks that a drain after the close takes every accepted message. Later ones are refused,
+/// although their sender still has the mailbox.
 #[test]
 fn model_07_a_filled_mailbox_that_is_dropped_keeps_no_late_message() {
     ::loom::model(|| {
         let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
         let send = |number| mailbox.tell(post.letter(0, number));
-        assert!(send(0).is_ok(), "it is open");
+        assert!(send(0).is_ok(), "the mailbox is open");
         let late = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || {
@@ -120,8 +121,8 @@ fn model_07_a_filled_mailbox_that_is_dropped_keeps_no_late_message() {
         let dropped = mailbox.drain().clear();
         let accepted = 1 + late.join().unwrap();
         assert_eq!(dropped, accepted, "what was accepted is drained");
-        assert_eq!(post.under_way(), 0, "dropped once each");
+        assert_eq!(post.under_way(), 0, "each letter is dropped once");
         drop(mailbox);
-        assert_eq!(post.under_way(), 0, "dropped once each");
+        assert_eq!(post.under_way(), 0, "each letter is dropped once");
     });
 }

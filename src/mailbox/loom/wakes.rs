@@ -1,4 +1,4 @@
-//! Model 15: wake-ups that are not messages, while the actor runs, one on another, and too late.
+//! Model 15: wake-ups without a message, during a turn, several at once, and after the end.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use ::loom::thread::{spawn, yield_now};
 
 use super::super::{Mailbox, RunOutcome, Wake};
 
-/// An actor that looks at what its wakers wrote, each time it is run.
+/// An actor that reads in each turn what its wakers wrote.
 struct Looker {
     mailbox: Mailbox<()>,
     scheduled: Cell<bool>,
@@ -17,7 +17,7 @@ struct Looker {
 }
 
 impl Looker {
-    /// At rest after its first run.
+    /// Creates an actor that is dormant after its first turn.
     fn new() -> Rc<Self> {
         let looker = Rc::new(Looker {
             mailbox: Mailbox::new(None, None),
@@ -35,12 +35,15 @@ impl Looker {
         }
     }
 
-    /// Its runnable is run, if there is one; `woken`: that wakes itself.
+    /// Runs the actor if it has a runnable, and returns whether it did. `woken`: it wakes itself.
     fn run(&self, woken: bool) -> bool {
         let scheduled = self.scheduled.replace(false);
         if scheduled {
-            assert!(self.mailbox.state.begin().is_none(), "nobody kills it");
-            // Relaxed: only the wake-ups order it.
+            assert!(
+                self.mailbox.state.begin().is_none(),
+                "no thread kills the actor"
+            );
+            // Relaxed: only the wake-ups order these writes and reads.
             let seen = [0, 1].map(|at| self.written[at].load(Ordering::Relaxed));
             self.seen.set(seen);
             if let RunOutcome::Again = self.mailbox.state.rest(false, woken) {
@@ -51,13 +54,14 @@ impl Looker {
     }
 }
 
-/// Two wake-ups may become one run, but the last run has seen what was written before either.
+/// Checks that two wake-ups may lead to one turn, but the last turn sees what was written before
+/// either.
 #[test]
 fn model_15_what_was_written_before_a_wake_is_seen_by_a_run_after_it() {
     is_seen(false);
 }
 
-/// Also where the first of the runs wakes itself, and so looks at nothing when it ends.
+/// Checks the same if the first turn wakes itself, so that its end does not change the state word.
 #[test]
 fn model_15_what_was_written_before_a_wake_is_seen_after_a_run_that_wakes_itself() {
     is_seen(true);
@@ -77,7 +81,8 @@ fn is_seen(woken: bool) {
             yield_now();
             looker.run(woken && run == 0);
         }
-        // Joining would order what the wake-ups must: what ran before it has to have seen it.
+        // Joining would establish the order that the wake-ups have to: a turn before it must have
+        // seen all.
         let seen_before = looker.seen.get();
         let rested = !looker.scheduled.get();
         for waker in wakers {
@@ -92,7 +97,7 @@ fn is_seen(woken: bool) {
     });
 }
 
-/// Who wakes an actor that has ended wakes nobody.
+/// Checks that a wake-up of an ended actor schedules nothing.
 #[test]
 fn model_15_a_wake_that_comes_too_late_schedules_nothing() {
     ::loom::model(|| {
@@ -107,7 +112,10 @@ fn model_15_a_wake_that_comes_too_late_schedules_nothing() {
         yield_now();
         let ended = looker.scheduled.replace(false);
         if ended {
-            assert!(looker.mailbox.state.begin().is_none(), "nobody kills it");
+            assert!(
+                looker.mailbox.state.begin().is_none(),
+                "no thread kills the actor"
+            );
             looker.mailbox.end();
         }
         waker.join().unwrap();

@@ -1,4 +1,5 @@
-//! Model 37, of a plain task: no wake-up is lost, its end is heard, and what it came to is dropped once.
+//! Model 37, of a plain task: wake-ups are not lost, its end wakes the handle, its outcome is
+//! dropped once.
 
 use std::future::poll_fn;
 use std::sync::Arc as StdArc;
@@ -15,14 +16,15 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::task::outcome::Outcome;
 use crate::task::{Executor, LiveIndex, Runnable};
 
-/// With one preemption more than other models, which some of these orders need.
+/// Checks a model with a preemption bound of 3, one more than other models, which some of these
+/// orders need.
 fn model(f: impl Fn() + Send + Sync + 'static) {
     let mut builder = ::loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(f);
 }
 
-/// An executor whose runnables lie here until somebody runs them.
+/// An executor that keeps its runnables until the model runs them.
 #[derive(Clone)]
 struct Desk(Arc<Mutex<Vec<Runnable>>>);
 
@@ -35,7 +37,7 @@ impl Desk {
         self.0.lock().pop()
     }
 
-    /// Runs what is here until there is nothing.
+    /// Runs runnables until there is none.
     fn run(&self) {
         while let Some(runnable) = self.take() {
             runnable.run();
@@ -59,14 +61,14 @@ impl Executor for Desk {
 
 fn new<Fut: Future + 'static>(desk: &Desk, future: Fut) -> TaskHandle<Fut::Output> {
     #[expect(unsafe_code, reason = "the futures here are `Send`")]
-    // SAFETY: as they are.
+    // SAFETY: the futures in these models are `Send`.
     unsafe {
         super::new(desk.clone(), future)
     }
 }
 
-/// A task that waits until it has been told `times`, each time by a wake-up; with its waker and where to
-/// tell it.
+/// Creates a task that waits until a counter reaches `times`. Returns its handle, its waker and the
+/// counter.
 fn told(desk: &Desk, times: usize) -> (TaskHandle<()>, Waker, Arc<AtomicUsize>) {
     let tells = Arc::new(AtomicUsize::new(0));
     let (waker, heard) = (StdArc::new(std::sync::Mutex::new(None)), tells.clone());
@@ -77,7 +79,7 @@ fn told(desk: &Desk, times: usize) -> (TaskHandle<()>, Waker, Arc<AtomicUsize>) 
             left.lock()
                 .unwrap()
                 .get_or_insert_with(|| cx.waker().clone());
-            // Relaxed: that a wake-up came after it is what orders it.
+            // Relaxed: the wake-up that follows each increment orders it.
             if heard.load(Ordering::Relaxed) < times {
                 return Poll::Pending;
             }
@@ -89,7 +91,7 @@ fn told(desk: &Desk, times: usize) -> (TaskHandle<()>, Waker, Arc<AtomicUsize>) 
     (handle, waker, tells)
 }
 
-/// Each run ends while somebody wakes the task again, and whoever finds it runs it.
+/// Checks that a wake-up during a turn leads to another one, which sees the reason of the wake-up.
 #[test]
 fn model_37_a_wake_up_is_followed_by_a_run_that_sees_why() {
     model(|| {
@@ -111,7 +113,8 @@ fn model_37_a_wake_up_is_followed_by_a_run_that_sees_why() {
     });
 }
 
-/// Two that find it scheduled, and so bring nothing to its queue, which would order what they wrote.
+/// Checks that two wake-ups of a scheduled task are both seen. Neither pushes a runnable, which
+/// would order their writes.
 #[test]
 fn model_37_wake_ups_that_become_one_are_all_seen() {
     model(|| {
@@ -129,7 +132,8 @@ fn model_37_wake_ups_that_become_one_are_all_seen() {
             yield_now();
             desk.run();
         }
-        // Joining would order what the wake-ups must: what ran before it has to have seen it.
+        // Joining would establish the order that the wake-ups have to: a turn before it must have
+        // seen all.
         let rested = handle.is_finished();
         for other in others {
             other.join().unwrap();
@@ -141,7 +145,8 @@ fn model_37_wake_ups_that_become_one_are_all_seen() {
     });
 }
 
-/// A run on one thread, and the next one on another, with nothing between them but the word.
+/// Checks that two turns on different threads are ordered, although only the state word is between
+/// them.
 #[test]
 fn model_37_a_run_sees_what_the_one_before_did() {
     model(|| {
@@ -161,7 +166,7 @@ fn model_37_a_run_sees_what_the_one_before_did() {
     });
 }
 
-/// A task that wakes itself, while somebody else does, too.
+/// Checks a task that wakes itself while another thread wakes it, too.
 #[test]
 fn model_37_a_task_that_wakes_itself_runs_again() {
     model(|| {
@@ -192,7 +197,7 @@ fn model_37_a_task_that_wakes_itself_runs_again() {
     });
 }
 
-/// Wakes the thread that calls.
+/// Unparks the thread that waits for the task.
 struct Caller(Parker);
 
 impl Wake for Caller {
@@ -205,14 +210,15 @@ fn poll<T>(handle: &mut TaskHandle<T>, waker: &Waker) -> Poll<Option<Outcome<T>>
     handle.poll(&mut Context::from_waker(waker))
 }
 
-/// A task that gives a seven which loom counts, and its runnable.
+/// Creates a task that returns a seven, whose leak loom detects. Returns its handle and its
+/// runnable.
 fn seven(desk: &Desk) -> (TaskHandle<Arc<usize>>, Runnable) {
     let kept = Arc::new(7);
     let handle = new(desk, async move { kept });
     (handle, desk.take().expect("a new task is scheduled"))
 }
 
-/// By the waker that was left last, whenever that is.
+/// Checks that the end wakes the waker of the last poll, whenever that was.
 #[test]
 fn model_37_the_end_is_heard() {
     model(|| {
@@ -236,7 +242,7 @@ fn model_37_the_end_is_heard() {
     });
 }
 
-/// That it is dropped instead of being run is heard, too.
+/// Checks that a task that is dropped instead of run also wakes its handle.
 #[test]
 fn model_37_a_task_that_is_dropped_is_heard_of() {
     model(|| {
@@ -254,7 +260,7 @@ fn model_37_a_task_that_is_dropped_is_heard_of() {
     });
 }
 
-/// Whether its handle goes away before, meanwhile or after: loom counts the sevens.
+/// Checks that no seven leaks, whether the handle is dropped before, during or after the turn.
 #[test]
 fn model_37_a_handle_that_goes_away_keeps_nothing() {
     for detached in [false, true] {
@@ -273,7 +279,8 @@ fn model_37_a_handle_that_goes_away_keeps_nothing() {
     }
 }
 
-/// A task that is cancelled while it is woken ends, and its waker may outlive it.
+/// Checks that a task that is cancelled and woken at once ends once, and that its waker may outlive
+/// it.
 #[test]
 fn model_37_a_cancelled_task_is_ended_once() {
     model(|| {

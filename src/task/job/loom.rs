@@ -1,4 +1,4 @@
-//! Model 35, of a job: whichever way it ends its caller hears of it once, and nothing of it is kept.
+//! Model 35, of a job: however it ends, its caller is woken once, and nothing of the job leaks.
 
 use std::sync::{Arc as StdArc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -11,7 +11,7 @@ use crate::error::UnhandledFault;
 use crate::park::Parker;
 use crate::task::{Executor, LiveIndex, Runnable};
 
-/// An executor whose runnable is run by the model.
+/// An executor that keeps its one runnable until the model runs it.
 #[derive(Clone, Default)]
 struct Hand(StdArc<Mutex<Option<Runnable>>>);
 
@@ -29,7 +29,7 @@ impl Executor for Hand {
     fn report(&self, _unjoined: &UnhandledFault<'_>) {}
 }
 
-/// Wakes the thread that calls.
+/// Unparks the thread that waits for the job.
 struct Caller(Parker);
 
 impl Wake for Caller {
@@ -45,7 +45,7 @@ fn caller() -> (StdArc<Caller>, Waker) {
 
 type Seven<F> = Job<Hand, F, Arc<usize>>;
 
-/// A job that gives a seven which loom counts, and its runnable.
+/// Creates a job that returns a seven, whose leak loom detects. Also returns its runnable.
 fn job(
     waker: Waker,
 ) -> (
@@ -63,7 +63,7 @@ fn poll<F>(job: &mut Seven<F>, waker: &Waker) -> Poll<JobEnd<Arc<usize>>> {
     Future::poll(std::pin::Pin::new(job), &mut Context::from_waker(waker))
 }
 
-/// What it gives is heard, by the waker that was there from the beginning.
+/// Checks that the result wakes the waker that the job was created with.
 #[test]
 fn model_35_what_a_job_gives_is_heard() {
     ::loom::model(|| {
@@ -79,7 +79,7 @@ fn model_35_what_a_job_gives_is_heard() {
     });
 }
 
-/// And by another one that is left later, whenever that is.
+/// Checks that the result wakes a waker that is stored later, whenever that is.
 #[test]
 fn model_35_the_waker_that_was_left_last_is_woken() {
     ::loom::model(|| {
@@ -98,7 +98,7 @@ fn model_35_the_waker_that_was_left_last_is_woken() {
     });
 }
 
-/// That it is dropped instead of being run is heard, too.
+/// Checks that a job that is dropped instead of run also wakes its caller.
 #[test]
 fn model_35_a_lost_job_is_heard_of() {
     ::loom::model(|| {
@@ -115,7 +115,7 @@ fn model_35_a_lost_job_is_heard_of() {
     });
 }
 
-/// A caller that goes away meanwhile leaves nothing behind: loom counts the sevens.
+/// Checks that nothing leaks if the caller drops the job meanwhile.
 #[test]
 fn model_35_a_caller_that_goes_away_keeps_nothing() {
     ::loom::model(|| {

@@ -1,8 +1,8 @@
-//! Turns of so many messages that took so long.
+//! The quota after turns of various lengths.
 
 use super::*;
 
-/// The quota after turns that use all of theirs, at so many nanoseconds a message.
+/// Returns the quota after `turns` full turns at `nanos` nanoseconds a message.
 fn learnt(mut quota: Quota, turns: u32, nanos: u64) -> Quota {
     for _ in 0..turns {
         let took = Duration::from_nanos(nanos * u64::from(quota.messages()));

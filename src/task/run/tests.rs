@@ -1,11 +1,11 @@
-//! How many messages a run handles.
+//! The number of messages that a turn handles.
 
 use super::*;
 
-/// How many messages a run handles until it is spent, and whether that is noted.
+/// Returns the number of messages that a turn handles until it is spent, and whether that is noted.
 fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
     let of = NonNull::dangling();
-    // SAFETY: (RUN-3) nothing reads.
+    // SAFETY: (RUN-3) nothing uses the reader.
     let run = unsafe { CurrentRun::of_actor(of, of, (batch, more), None) };
     let poll = || {
         let mut handled = 0;
@@ -15,7 +15,7 @@ fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
         }
         handled
     };
-    // SAFETY: (RUN-1) nothing is run but this.
+    // SAFETY: (RUN-1) the turn belongs to no task or actor.
     let (handled, notes) = unsafe { run.during(poll) };
     (handled, notes & SPENT != 0)
 }

@@ -1,7 +1,7 @@
 //! Actors: async tasks with a mailbox, one cell each.
 //!
-//! An actor is spawned on an executor, is run whenever it is woken, and ends when its future does. It is
-//! woken by a message only while it waits in `recv`. Whoever has an address can send to it.
+//! An actor is spawned on an executor, is run whenever it is woken, and ends when its future does.
+//! A message wakes it only while it waits in `recv`. Every holder of an address can send to it.
 
 mod address;
 mod cell;

@@ -1,7 +1,7 @@
-//! The public errors, one type an operation; each gives back what it was not able to take.
+//! The public errors, one type for each operation. An error holds the value that was not accepted.
 //!
-//! No text ends with a dot, none repeats the name of the operation, and `Debug` asks nothing of the
-//! value that is given back.
+//! Error texts have no full stop and do not repeat the name of the operation. `Debug` needs no
+//! bounds on the value in the error.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use std::sync::Arc;
 pub use crate::contain::Panic;
 use crate::sync::LEFT_BEHIND;
 
-/// Why [`tell`](crate::Address::tell) refused a message; it holds the message.
+/// An error of [`tell`](crate::Address::tell), which holds the refused message.
 pub enum TellError<M> {
-    /// The mailbox is bounded and has no room, or others wait for room already.
+    /// The mailbox is bounded and has no room, or other senders wait for room.
     Full(M),
-    /// The actor was stopped, was killed, or has ended.
+    /// The mailbox is closed: the actor was stopped or killed, or has ended.
     Closed(M),
 }
 
 impl<M> TellError<M> {
-    /// The message that was refused.
+    /// Returns the refused message.
     pub fn into_inner(self) -> M {
         let (TellError::Full(message) | TellError::Closed(message)) = self;
         message
     }
 
-    /// Whether it was refused for want of room.
+    /// Returns whether the mailbox had no room.
     pub fn is_full(&self) -> bool {
         matches!(self, TellError::Full(_))
     }
 
-    /// Whether it was refused because the mailbox is closed, which is final.
+    /// Returns whether the mailbox was closed, which is final.
     pub fn is_closed(&self) -> bool {
         matches!(self, TellError::Closed(_))
     }
@@ -57,11 +57,11 @@ impl<M> fmt::Display for TellError<M> {
 
 impl<M> std::error::Error for TellError<M> {}
 
-/// [`send`](crate::Address::send) found the mailbox closed; it holds the message.
+/// An error of [`send`](crate::Address::send): the mailbox is closed. It holds the refused message.
 pub struct SendError<M>(pub M);
 
 impl<M> SendError<M> {
-    /// The message that was refused.
+    /// Returns the refused message.
     pub fn into_inner(self) -> M {
         self.0
     }
@@ -81,18 +81,19 @@ impl<M> fmt::Display for SendError<M> {
 
 impl<M> std::error::Error for SendError<M> {}
 
-/// Why [`ask`](crate::Address::ask) has no answer.
+/// The reason why an [`ask`](crate::Address::ask) has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The mailbox was closed; the question was not delivered.
+    /// The mailbox was closed, so the question was not delivered.
     Closed,
-    /// The question was delivered and its [`Reply`](crate::Reply) dropped without an answer.
+    /// The [`Reply`](crate::Reply) was dropped without an answer.
     NoReply,
-    /// The time given with [`timeout`](crate::Ask::timeout) was over first.
+    /// The [`timeout`](crate::Ask::timeout) elapsed first.
     TimedOut,
-    /// Everybody waits and nothing is left that could wake anybody, but time-outs of asks that lead to
-    /// a cycle; only where [`detect_deadlocks`](crate::Builder::detect_deadlocks) is on.
+    /// No task can run, and nothing is left that could wake one, except timeouts of asks that lead
+    /// to a cycle. Only a runtime that [detects deadlocks](crate::Builder::detect_deadlocks)
+    /// returns this.
     Deadlock(Deadlock),
 }
 
@@ -100,13 +101,13 @@ impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             AskError::Closed => "the mailbox is closed",
-            AskError::NoReply => "the question was dropped without an answer",
+            AskError::NoReply => "the reply was dropped without an answer",
             AskError::TimedOut => "no answer came in time",
             AskError::Deadlock(deadlock) if deadlock.0.is_cycle => {
                 return write!(f, "the actors wait for each other: {deadlock}");
             }
             AskError::Deadlock(deadlock) => {
-                return write!(f, "nobody is left to answer: {deadlock}");
+                return write!(f, "no answer can come: {deadlock}");
             }
         })
     }
@@ -114,16 +115,17 @@ impl fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-/// Who waits for whom, in an [`AskError::Deadlock`]: `a → b → a`.
+/// The actors that wait in an [`AskError::Deadlock`], such as `a → b → a`.
 ///
-/// It is the cycle that the walk from the asker along the asks comes to; without one it is the
-/// chain from the asker to an actor that waits for something else. An actor is shown by its name,
-/// or as `actor ` and its [`id`](crate::Address::id) with a `#`, in a simulation its number there; of
-/// many the most are left out and counted. A clone is cheap.
+/// They are the cycle that the asks lead to from the asker. Without a cycle, they are the chain
+/// from the asker to an actor that waits for something else.
+///
+/// An actor is shown by its name, or as `actor #` and its [`id`](crate::Address::id); a simulation
+/// uses numbers of its own. A long text leaves out most names and counts them. A clone is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock(Arc<Waits>);
 
-/// Behind one pointer, so that no error is larger for it.
+/// Behind one pointer, so that it does not enlarge the error.
 #[derive(Debug, PartialEq, Eq)]
 struct Waits {
     names: String,
@@ -139,7 +141,7 @@ impl Deadlock {
         self.0.is_cycle
     }
 
-    /// The names, with ` → ` between them.
+    /// Returns the names, separated by ` → `.
     pub fn as_str(&self) -> &str {
         &self.0.names
     }
@@ -151,16 +153,17 @@ impl fmt::Display for Deadlock {
     }
 }
 
-/// Why an actor has no result.
+/// The reason why an actor has no result.
 #[derive(Debug)]
 pub enum Fault {
-    /// It panicked; the panic is kept.
+    /// The actor panicked. The payload of the panic is kept.
     Panicked(Panic),
-    /// It was dropped by [`kill`](crate::Address::kill).
+    /// The actor was dropped by [`kill`](crate::Address::kill).
     Killed,
-    /// It had begun, and was dropped by the shutdown of its runtime or pinned thread.
+    /// The actor had started, and was dropped by the shutdown of its runtime or pinned thread.
     Cancelled,
-    /// It was never polled, because its runtime or pinned thread was shutting down.
+    /// The actor was never polled, because its runtime or pinned thread was shutting down or had
+    /// ended.
     NotStarted,
 }
 
@@ -177,18 +180,18 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A fault that no join receives, as [`on_fault`](crate::Builder::on_fault) is told of it.
+/// A fault that no join receives, as reported to [`on_fault`](crate::Builder::on_fault).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UnhandledFault<'a> {
-    /// The name of the actor; `None` for one without a name and for a plain task.
+    /// The name of the actor; `None` if it has no name, or for a plain task.
     pub name: Option<&'a str>,
     /// The [`id`](crate::Address::id) of the actor; `None` for a plain task.
     pub id: Option<u64>,
-    /// What happened.
+    /// The fault.
     pub fault: &'a Fault,
-    /// Whether a source of the actor panicked, such as an [attached](crate::Context::attach) stream: the source
-    /// has ended, and the actor goes on.
+    /// Whether a source of the actor panicked, such as an [attached](crate::Context::attach)
+    /// stream. Then the source has ended, and the actor continues.
     pub is_source: bool,
 }
 
@@ -205,33 +208,35 @@ impl fmt::Display for UnhandledFault<'_> {
     }
 }
 
-/// Why an actor could not be spawned; it holds the actor.
+/// An error of [`try_spawn`](crate::ActorBuilder::try_spawn), which holds the actor.
 pub struct SpawnError<A> {
     actor: A,
     problem: SpawnProblem,
 }
 
-/// What was wrong, in a [`SpawnError`].
+/// The reason for a [`SpawnError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnProblem {
-    /// No runtime is current on this thread, and none was given with `on`.
+    /// No runtime is current on this thread, and none was set with [`on`](crate::ActorBuilder::on).
     NoRuntime,
-    /// The runtime or pinned thread is shutting down or was shut down.
+    /// The runtime or pinned thread is shutting down or has ended.
     ShutDown,
-    /// `capacity` was 0; a bounded mailbox has room for at least one message.
+    /// The [`capacity`](crate::ActorBuilder::capacity) is 0, but must be at least 1.
     ZeroCapacity,
-    /// `priority` was higher than the runtime's [`priorities`](crate::Builder::priorities).
+    /// The [`priority`](crate::ActorBuilder::priority) exceeds the runtime's
+    /// [`priorities`](crate::Builder::priorities).
     Priority {
-        /// What was asked for.
+        /// The requested priority.
         priority: u8,
-        /// The highest that there is.
+        /// The highest priority of the runtime.
         highest: u8,
     },
-    /// The system did not start the thread of a [`Detached`](crate::Detached) actor; this is what it
-    /// said.
+    /// The operating system did not start the thread of a [`Detached`](crate::Detached) actor, with
+    /// this kind of error.
     Thread(std::io::ErrorKind),
-    /// The runtime belongs to the parent process: this one was forked from it after the runtime was built.
+    /// The runtime belongs to the parent process: this process was forked after the runtime was
+    /// built.
     Forked,
 }
 
@@ -240,12 +245,12 @@ impl<A> SpawnError<A> {
         SpawnError { actor, problem }
     }
 
-    /// The actor, unharmed.
+    /// Returns the actor, unchanged.
     pub fn into_inner(self) -> A {
         self.actor
     }
 
-    /// What was wrong.
+    /// Returns the reason why the actor was not spawned.
     pub fn problem(&self) -> SpawnProblem {
         self.problem
     }
@@ -289,24 +294,24 @@ impl<A> fmt::Display for SpawnError<A> {
 
 impl<A> std::error::Error for SpawnError<A> {}
 
-/// Why a [`Runtime`](crate::Runtime) could not be built.
+/// The reason why a [`Runtime`](crate::Runtime) could not be built.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// An option has a value that cannot be; the text says option, value and limit.
+    /// The value of an option is out of range. The text names the option, the value and the limit.
     Impossible {
         /// The name of the option.
         option: &'static str,
-        /// Its value, and the limit that the value is beyond.
+        /// The value, and the limit that it violates.
         reason: String,
     },
-    /// The system did not start a thread.
+    /// The operating system did not start a thread.
     Thread {
-        /// How many workers were asked for.
+        /// The requested number of workers.
         workers: usize,
-        /// How many had been started; they were ended again.
+        /// The number of workers that had started. They have been ended again.
         started: usize,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
@@ -338,13 +343,13 @@ impl std::error::Error for BuildError {
     }
 }
 
-/// Why a call to a hosted value has no result.
+/// The reason why a call to a hosted value has no result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HostFault {
-    /// The pinned thread has ended, or is ending; or this is a child of `fork`, and the thread its parent's.
+    /// The pinned thread has ended or is ending, or it belongs to the parent process of a `fork`.
     Gone,
-    /// The closure panicked; the host goes on.
+    /// The closure panicked. The host continues.
     Panicked(Panic),
 }
 
@@ -359,12 +364,12 @@ impl fmt::Display for HostFault {
 
 impl std::error::Error for HostFault {}
 
-/// Why [`try_host`](crate::Pinned::try_host) gave no hosted value.
+/// An error of [`try_host`](crate::Pinned::try_host).
 #[derive(Debug)]
 pub enum TryHostError<E> {
-    /// The closure that makes the value gave this error.
+    /// The closure that creates the value returned this error.
     Failed(E),
-    /// The pinned thread is gone, or the closure panicked.
+    /// The pinned thread has ended, or the closure panicked.
     Host(HostFault),
 }
 

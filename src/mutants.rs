@@ -1,7 +1,7 @@
-//! Proof that the models find what they look for: each fault is switched on, and must be found.
+//! Checks that the models find faults: each fault is enabled in turn, and a model must fail.
 //!
-//! A fault is a line in the sources behind `sync::mutant("name")`. Each runs in a process of its
-//! own, since loom's report of a deadlock may abort it.
+//! A fault is a line of the sources behind `sync::mutant("name")`. Each model runs in its own
+//! process, since loom may abort when it reports a deadlock.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,8 +15,8 @@ const FLIGHT: &str = "something is in flight";
 const LOST: &str = "a wake-up was lost";
 const SETTLED: &str = "run or dropped, once";
 
-/// The fault, the model that finds it, and what that says: its own assertion, loom's report of a
-/// lost wake-up, or of an access that nothing orders.
+/// The fault, the model that finds it, and the text that the model prints: its own assertion, or
+/// loom's report of a lost wake-up or of an unordered access.
 const MUTANTS: &[(&str, &str, &str)] = &[
     ("word_taken_without_exchange", "model_01_two", RACE),
     ("block_is_not_linked", "model_02", ORDER),
@@ -103,14 +103,14 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     (
         "revived_and_still_abandoned",
         "model_43",
-        "an address that was made is good",
+        "an upgraded address is open",
     ),
     ("dropped_before_the_wake_up", "model_44", DEADLOCK),
     ("caller_is_not_woken", "model_35_what", DEADLOCK),
     (
         "taken_without_fence",
         "model_34",
-        "nobody tells the shutdown",
+        "the shutdown is not notified",
     ),
     (
         "a_call_is_not_taken_back",
@@ -196,7 +196,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     (
         "abandoned_without_a_second_look",
         "model_30",
-        "the source was there before the end",
+        "the source was attached before the actor closed",
     ),
     (
         "fired_stays_in_the_table",
@@ -249,27 +249,27 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     (
         "settled_without_a_last_look",
         "model_49_a_task_of_a_late",
-        "nobody drops the task",
+        "the task was not dropped",
     ),
     (
         "tracked_without_a_look",
         "model_49_a_task_that_another",
-        "nobody drops the task",
+        "the task was not dropped",
     ),
     (
         "late_push_stays",
         "model_49_a_task_that_is_woken",
-        "nobody drops the task",
+        "the task was not dropped",
     ),
     (
         "a_dropped_split_looks_once",
         "model_50",
-        "the actor is still there",
+        "the actor was not dropped",
     ),
     (
         "a_hint_is_believed",
         "model_51_a_block",
-        "somebody else took what there was",
+        "another thread took the last magazine",
     ),
     ("what_has_no_room_is_lost", "model_51_what", "leaked"),
     (
@@ -281,7 +281,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     (
         "a_keeper_leaves_no_heir",
         "model_53_a_keeper",
-        "nobody keeps the deadline",
+        "no sleeper keeps the deadline",
     ),
 ];
 
@@ -320,7 +320,7 @@ fn loom_every_fault_has_its_model_and_every_model_its_fault() {
     assert_eq!(models, MUTANTS.iter().filter_map(number).collect());
 }
 
-/// All sources below `folder` but this one.
+/// Reads all sources in `folder`, except this one.
 fn sources(folder: &Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,7 +1,7 @@
-//! The life of a runtime: how it is built, what lives in it, and how it ends.
+//! The life of a runtime: how it is built, what it consists of, and how it shuts down.
 //!
-//! A runtime owns a scheduler, whose workers run its tasks. It knows its pinned threads and its simulation by small
-//! traits alone, and nothing of actors.
+//! A runtime owns a scheduler, whose workers run its tasks. It knows its pinned threads and its
+//! simulation only through small traits, and does not know actors at all.
 
 mod block_on;
 mod blocking;

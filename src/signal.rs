@@ -1,22 +1,27 @@
 //! Ctrl-C as a future.
 
-/// Waits for the next Ctrl-C (SIGINT) after the first poll.
+/// Waits for the next Ctrl-C (SIGINT) that arrives after the first poll.
 ///
-/// From the first call on, SIGINT no longer ends the process by itself: every waiting call is
-/// completed by it, and one that comes while nobody waits is dropped. One thread of the process
-/// waits for the signal, and is started by the first call; a child of a `fork` has its own.
+/// From the first poll of the first call on, SIGINT no longer ends the process. Each signal
+/// completes every call that waits. A signal is discarded if no call waits. That first poll also
+/// starts a thread, which waits for signals as long as the process lives. A child of `fork` starts
+/// its own.
 ///
-/// That is so too in a process that was started to ignore SIGINT, as a shell without job control starts its
-/// background jobs. It ignores the signal until the first call, and has it caught from then on. So a program
-/// that should go on ignoring it looks at the signal's disposition first, and does not call this.
+/// This also applies to a process that was started with SIGINT ignored, as shells without job
+/// control start background jobs. The process ignores the signal until the first poll, and catches
+/// it from then on. A program that should keep ignoring SIGINT must check the signal's disposition
+/// before it calls this function.
 ///
 /// # Errors
-/// What the system said when the handler could not be installed or the thread not be started; one that says
-/// so if it is polled in a child of a `fork`, and was begun before that;
-/// [`Unsupported`](std::io::ErrorKind::Unsupported) where there are no Unix signals.
+/// - The error of the operating system, if the handler cannot be installed or the thread cannot be
+///   started.
+/// - An error that names the `fork`, if the future was first polled before a `fork` and is polled
+///   in the child.
+/// - [`Unsupported`](std::io::ErrorKind::Unsupported) on systems without Unix signals.
 ///
 /// # Cancel safety
-/// Nothing is lost.
+/// Dropping the future has no effect on other calls. A signal that arrives before the next call is
+/// first polled is discarded.
 ///
 /// ```no_run
 /// greenroom::run(async {
@@ -39,10 +44,13 @@ pub async fn ctrl_c() -> std::io::Result<()> {
     }
 }
 
-/// Waits for the next Ctrl-C; not to be had on this system.
+/// Returns an error, since this system has no Unix signals.
 ///
 /// # Errors
-/// [`Unsupported`](std::io::ErrorKind::Unsupported), always.
+/// Always [`Unsupported`](std::io::ErrorKind::Unsupported).
+///
+/// # Cancel safety
+/// Cancel safe: the future completes in its first poll.
 #[cfg(not(unix))]
 pub async fn ctrl_c() -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
@@ -59,7 +67,7 @@ mod unix {
     use crate::sync::{Mutex, PerProcess};
     use crate::waiters::Waiters;
 
-    /// The SIGINTs that the process got since the first call.
+    /// The SIGINTs that the process has received since the first call was polled.
     pub(super) struct Interrupts {
         count: AtomicU64,
         pub(super) raised: Waiters,
@@ -92,7 +100,7 @@ mod unix {
         }
 
         pub(super) fn count(&self) -> u64 {
-            // Acquire pairs with the Release above.
+            // Acquire pairs with the Release of `fetch_add`.
             self.count.load(Ordering::Acquire)
         }
     }

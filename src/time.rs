@@ -1,9 +1,9 @@
-//! Waiting for time to pass, on the timers of wherever the waiting happens.
+//! Timers: [`sleep`], [`timeout`] and [`interval()`].
 //!
-//! [`sleep`], [`timeout`] and [`interval()`] use the timers of the runtime or pinned thread on which
-//! they are first polled. Polled anywhere else (another executor, a bare thread) they use one timer thread for the
-//! process, which is started then and sleeps while nothing is due. They are never early; how late
-//! they are depends on whether a worker is free to look.
+//! A timer belongs to the runtime or pinned thread on which it is first polled. Elsewhere, on
+//! another executor or a bare thread, it uses one timer thread of the process. That thread starts
+//! on first use, and sleeps while no deadline is due. Timers never fire early. How late they fire
+//! depends on when a worker is free to check them.
 
 mod interval;
 
@@ -25,15 +25,16 @@ use crate::runtime::context;
 use crate::sync::PerProcess;
 use crate::timers::{Armed, Clock, Kind, Timers};
 
-/// Waits until `duration` has passed since this call.
+/// Waits until `duration` has elapsed, measured from this call.
 ///
-/// A duration beyond the end of the clock, such as [`Duration::MAX`], never passes.
+/// A duration that exceeds the range of the clock, such as [`Duration::MAX`], never elapses.
 ///
 /// # Panics
-/// Awaited outside any runtime, if the system does not start the process's timer thread.
+/// The future panics outside any runtime, if the operating system does not start the process's
+/// timer thread.
 ///
 /// # Cancel safety
-/// Nothing is lost.
+/// Cancel safe: dropping the future removes the timer.
 ///
 /// ```
 /// use greenroom::time::{Instant, sleep};
@@ -53,15 +54,15 @@ pub fn sleep(duration: Duration) -> Sleep {
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     until: Instant,
-    /// How long that was from the beginning, in nanoseconds, or [`NEVER`].
+    /// The duration in nanoseconds, or [`NEVER`].
     length: u64,
     armed: Option<Armed>,
 }
 
-/// It does not end.
+/// The length of a sleep that never ends.
 const NEVER: u64 = u64::MAX;
 
-// No user code runs in the middle of a change of timers, so no panic leaves one half made.
+// No user code runs during a change of timers, so a panic cannot leave them inconsistent.
 impl UnwindSafe for Sleep {}
 impl RefUnwindSafe for Sleep {}
 
@@ -75,7 +76,7 @@ impl Sleep {
         }
     }
 
-    /// `None`: never.
+    /// Creates a sleep until this instant, or one that never ends.
     fn until(until: Option<Instant>) -> Self {
         match until {
             Some(until) => Sleep::after(until, Duration::ZERO),
@@ -83,12 +84,12 @@ impl Sleep {
         }
     }
 
-    /// Whether it ends.
+    /// Returns whether the sleep ever ends.
     pub(crate) fn ends(&self) -> bool {
         self.length != NEVER
     }
 
-    /// Polls it; if it is armed by that, as a deadline of this kind.
+    /// Polls the sleep. If this arms a deadline, the deadline has this kind.
     pub(crate) fn poll_as(&mut self, kind: Kind, cx: &Context<'_>) -> Poll<()> {
         if !self.ends() {
             return Poll::Pending;
@@ -96,7 +97,8 @@ impl Sleep {
         loop {
             let now = Instant::now();
             if self.armed.is_none() && !now.is_comparable(self.until) {
-                // Made outside the simulation that it is polled in: it begins now.
+                // It was created on another clock (a simulation's or the system's), so it starts
+                // now.
                 self.until = now + Duration::from_nanos(self.length);
             }
             let until = self.until;
@@ -106,7 +108,7 @@ impl Sleep {
             }
             match &self.armed {
                 Some(armed) if armed.rearm(cx.waker()) => return Poll::Pending,
-                // Not yet time, but it was woken: its clock was closed, so it needs another.
+                // Woken early, because its clock was closed. It moves to another clock.
                 _ => self.armed = None,
             }
             let clock = context::clock(kind).unwrap_or_else(|| TimerThread::get());
@@ -134,16 +136,16 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// Waits for `future`, at most `duration` from this call.
+/// Waits for `future`, for at most `duration` from this call.
 ///
 /// # Errors
-/// [`TimedOut`] if the time is over first; the future is dropped with the [`Timeout`].
+/// [`TimedOut`] if the duration elapses first. `future` is dropped with the [`Timeout`].
 ///
 /// # Panics
 /// As [`sleep`].
 ///
 /// # Cancel safety
-/// That of `future`.
+/// As cancel safe as `future`, which is dropped with the [`Timeout`].
 ///
 /// ```
 /// use greenroom::time::{TimedOut, timeout};
@@ -186,19 +188,19 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// The time given to [`timeout`] was over first.
+/// An error of [`timeout`]: the duration elapsed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut;
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the time was over first")
+        f.write_str("the timeout elapsed")
     }
 }
 
 impl std::error::Error for TimedOut {}
 
-/// The timers of the process, for those who wait outside any runtime.
+/// The timers of the process, for futures that are polled outside any runtime.
 struct TimerThread {
     timers: Timers,
     parker: Parker,

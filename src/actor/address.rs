@@ -1,15 +1,16 @@
-//! An actor's writing end.
+//! The sending half of an actor's mailbox.
 //!
-//! Nearly always an address leads straight to the actor's core; one that was made by `map` leads to
-//! a function before it.
+//! An address usually points to the actor's core. An address that `map` has made points to a
+//! function in front of the core.
 //!
 //! # Invariants
-//! - ADDRESS-1: bit 0 of the pointer is clear for a core, of which the address is one of the senders, and
-//!   set for a box with the way to one, which the address owns and is a sender of as well.
+//! - ADDRESS-1: if bit 0 of the pointer is clear, it points to a core, and the address counts as
+//!   one of the core's senders. If bit 0 is set, it points to a box with the map. The address owns
+//!   that box, and counts as a sender of the actor behind the map.
 
 #![expect(
     unsafe_code,
-    reason = "counted pointers to the actor's core; see ADDRESS-1 and CELL-2 in cell.rs"
+    reason = "counted pointers to the actor's core; see ADDRESS-1, and CELL-2 in cell.rs"
 )]
 
 use std::fmt;
@@ -25,39 +26,45 @@ use super::reply::{Ask, Reply};
 use super::sending::SendFuture;
 use crate::error::TellError;
 
-/// Where to send messages to an actor; a clone is cheap.
+/// The sending half of an actor's mailbox.
 ///
-/// Messages of one sender arrive in the order in which they were sent. Two addresses are equal if they
-/// are of the same actor.
+/// An address is cheap to clone and works from any thread. Messages of one sender to one actor
+/// arrive in the order in which they were sent. Two addresses are equal if they refer to the same
+/// actor.
 ///
-/// An actor that receives and finds no message, and to which no address and no
-/// [source](crate::Context::attach) is left, is closed as by [`stop`](Address::stop). So an actor that keeps its
-/// own address does not end for want of senders; a [`WeakAddress`](crate::WeakAddress) keeps nothing open.
+/// An actor closes, as by [`stop`](Address::stop), when it receives and finds no message while no
+/// address and no [source](crate::Context::attach) of it is left. An actor that keeps its own
+/// address therefore never closes this way. A [`WeakAddress`](crate::WeakAddress) does not keep an
+/// actor open.
 pub struct Address<M> {
     lead: NonNull<Core<M>>,
 }
 
 const MAPPED: usize = 1;
 
-// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread; so is a map.
+// SAFETY: (CELL-2) the core is reference-counted and thread-safe; so is a map.
 unsafe impl<M: Send> Send for Address<M> {}
-// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread; so is a map.
+// SAFETY: (CELL-2) the core is reference-counted and thread-safe; so is a map.
 unsafe impl<M: Send> Sync for Address<M> {}
 
-// As for `Held`; the place is given up for which a function of `map` panics.
+// As for `Held`. If the function of a `map` panics, its reserved place is given up.
 impl<M> UnwindSafe for Address<M> {}
 impl<M> RefUnwindSafe for Address<M> {}
 
 impl<M> Address<M> {
+    /// Creates an address from a pointer to a core.
+    ///
     /// # Safety
-    /// (CELL-1) The pointer is good for the whole cell; the caller gives an address of its own (one of the senders
-    /// that the mailbox counts) away.
+    /// (CELL-1) The pointer is valid for the whole cell. The caller transfers one counted sender of
+    /// the mailbox.
     pub(super) unsafe fn from_core(core: NonNull<Core<M>>) -> Self {
         Address { lead: core }
     }
 
+    /// Creates an address that leads where `lead` does.
+    ///
     /// # Safety
-    /// As in `from_core`; the address is one of the actor behind the lead.
+    /// As in `from_core`: the caller transfers one counted sender of the actor behind the lead.
     pub(super) unsafe fn from_lead(lead: Lead<'_, M>) -> Self {
         match lead {
             Lead::Actor(core) => Address {
@@ -72,14 +79,15 @@ impl<M> Address<M> {
         }
     }
 
-    /// The actor's own, whether its mailbox is open or closed; called by the actor.
+    /// Creates an address for the actor itself, whether its mailbox is open or closed. The caller
+    /// is the actor.
     pub(super) fn own(core: At<'_, M>) -> Self {
         core.revive_sender(true);
-        // SAFETY: (CELL-1) as of any `At`; the address that was counted just now.
+        // SAFETY: (CELL-1) as of any `At`; the sender was counted just now.
         unsafe { Address::from_core(core.pointer()) }
     }
 
-    /// The box that a mapped address owns.
+    /// Returns the box that a mapped address owns.
     fn map_box(&self) -> Option<NonNull<Arc<dyn MessageMap<M>>>> {
         let addr = self.lead.addr().get();
         let untagged = std::num::NonZeroUsize::new(addr & !MAPPED)?;
@@ -88,24 +96,29 @@ impl<M> Address<M> {
 
     pub(super) fn lead(&self) -> Lead<'_, M> {
         match self.map_box() {
-            // SAFETY: (ADDRESS-1, CELL-2) all addresses hold a reference together.
+            // SAFETY: (ADDRESS-1, CELL-2) the addresses hold one reference together.
             None => Lead::Actor(unsafe { At::new(self.lead) }),
-            // SAFETY: (ADDRESS-1) the box is ours.
+            // SAFETY: (ADDRESS-1) this address owns the box.
             Some(map) => Lead::Map(unsafe { map.as_ref() }),
         }
     }
 
-    /// Puts the message in the mailbox at once; any thread may call this, async or not.
+    /// Puts the message in the mailbox without waiting.
     ///
-    /// It waits for nothing. The message of an accepted `tell` is handled before all that is sent
-    /// later.
+    /// Any thread may call this, inside or outside async code. An accepted message is handled
+    /// before every message that is sent to the actor later.
     ///
     /// # Errors
-    /// [`TellError::Full`] if the mailbox is bounded and has no room, or if others wait for room;
-    /// [`TellError::Closed`] if the actor was stopped or has ended. Both hold the message.
+    /// Both errors return the message.
+    ///
+    /// - [`TellError::Full`] if the mailbox is bounded and has no room, or if other senders wait
+    ///   for room.
+    /// - [`TellError::Closed`] if the mailbox is closed: the actor was stopped or killed, or has
+    ///   ended.
     ///
     /// # Panics
-    /// In a child of `fork`, if it wakes an actor whose [runtime](crate::Runtime) is the parent's.
+    /// In a child of `fork`, if the message wakes an actor whose [runtime](crate::Runtime) belongs
+    /// to the parent process.
     ///
     /// ```
     /// # use greenroom::{spawn, Context, TellError};
@@ -121,37 +134,55 @@ impl<M> Address<M> {
         self.lead().tell(message)
     }
 
-    /// Puts the message in the mailbox, waiting for room if it is bounded, in order of arrival.
+    /// Puts the message in the mailbox, and waits for room if the mailbox is bounded.
+    ///
+    /// Senders that wait are served in order of arrival.
     ///
     /// # Errors
-    /// [`SendError`](crate::SendError) with the message if the mailbox is closed, also while this waits.
+    /// [`SendError`](crate::SendError) with the message if the mailbox is closed, or closes while
+    /// this waits.
+    ///
+    /// # Panics
+    /// The future panics if it is polled again after completion. In a child of `fork` it also
+    /// panics if it would wake, or wait for, an actor whose [runtime](crate::Runtime) belongs to
+    /// the parent process.
     ///
     /// # Cancel safety
-    /// Dropped while it waits, it gives up its place and drops the message. Once the mailbox has
-    /// taken the message it will be delivered, even if the future is dropped before it says so. A
-    /// future that is neither polled nor dropped holds up nobody, unless the address was made by
-    /// [`map`](Address::map).
+    /// Dropping the future while it waits gives up its place in line and drops the message. Once
+    /// the mailbox has taken the message, it is delivered, even if the future is dropped before it
+    /// completes.
+    ///
+    /// A future that is neither polled nor dropped does not hold up other senders, unless the
+    /// address was made by [`map`](Address::map).
     pub fn send(&self, message: M) -> SendFuture<'_, M> {
         SendFuture::new(self.lead(), message)
     }
 
-    /// Sends the message that `question` makes of a [`Reply`], and waits for the answer.
+    /// Sends the message that `question` builds from a [`Reply`], and waits for the answer.
     ///
-    /// It is sent when first polled, and waits for room as [`send`](Address::send) does. Bound it
-    /// with [`Ask::timeout`].
+    /// The message is sent on the first poll, and waits for room as [`send`](Address::send) does.
+    /// [`Ask::timeout`] limits the whole wait.
     ///
     /// # Errors
-    /// [`AskError::Closed`](crate::AskError::Closed) if it was not delivered;
-    /// [`AskError::NoReply`](crate::AskError::NoReply) if the reply was dropped, for instance
-    /// because the actor panicked, was killed or ended first;
-    /// [`AskError::Deadlock`](crate::AskError::Deadlock) if nobody is left to answer, where the
-    /// runtime on which this is first polled
-    /// [detects deadlocks](crate::Builder::detect_deadlocks).
+    /// - [`AskError::Closed`](crate::AskError::Closed) if the message was not delivered, since the
+    ///   mailbox is closed.
+    /// - [`AskError::NoReply`](crate::AskError::NoReply) if the reply was dropped, for instance
+    ///   because the actor panicked, was killed or ended first.
+    /// - [`AskError::TimedOut`](crate::AskError::TimedOut) if a [`timeout`](Ask::timeout) was set
+    ///   and has elapsed.
+    /// - [`AskError::Deadlock`](crate::AskError::Deadlock) if no answer can come any more. Only a
+    ///   runtime that [detects deadlocks](crate::Builder::detect_deadlocks) returns it, for an ask
+    ///   that is first polled there.
+    ///
+    /// # Panics
+    /// The future panics if it is polled again after completion, and if `question` panics. In a
+    /// child of `fork` it also panics if the actor's [runtime](crate::Runtime) belongs to the
+    /// parent process.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the request: a question that waits for room is dropped. One that was
-    /// delivered is still handled, and its [`Reply::is_wanted`] is false. The same holds when this ends by
-    /// its time-out or as a deadlock.
+    /// Dropping the future cancels the request. A message that waits for room is dropped. A message
+    /// that was delivered is still handled, and its [`Reply::is_wanted`] returns false. The same
+    /// holds when the ask ends by its timeout or as a deadlock.
     ///
     /// ```
     /// use greenroom::{Context, Reply, spawn};
@@ -174,21 +205,22 @@ impl<M> Address<M> {
         Ask::new(self.lead(), question)
     }
 
-    /// Closes the mailbox: what was accepted is still delivered, then `recv` gives `None`.
+    /// Closes the mailbox: accepted messages are still delivered, then `recv` returns `None`.
     ///
-    /// Closing is final, and closing again does nothing.
+    /// Closing is final. Closing again does nothing.
     ///
     /// # Panics
-    /// In a child of `fork`, if it wakes an actor whose [runtime](crate::Runtime) is the parent's.
+    /// In a child of `fork`, if this wakes an actor whose [runtime](crate::Runtime) belongs to the
+    /// parent process.
     pub fn stop(&self) {
         self.lead().close();
     }
 
     /// Drops the actor at its next suspension, without handling another message.
     ///
-    /// The messages that the actor has not taken are dropped by this call, after the actor was told of its end.
-    /// Those that it has taken are dropped with the actor. Every `ask` among them gets
-    /// [`NoReply`](crate::AskError::NoReply).
+    /// The mailbox closes at once. This call first wakes the actor, then drops the messages that
+    /// the actor has not taken out of the mailbox. Messages that it has taken are dropped with it.
+    /// Every `ask` among them ends with [`NoReply`](crate::AskError::NoReply).
     ///
     /// # Panics
     /// As [`stop`](Address::stop).
@@ -196,76 +228,88 @@ impl<M> Address<M> {
         self.lead().kill();
     }
 
-    /// Waits until the actor has ended: its state is dropped, all but the result.
+    /// Waits until the actor has ended.
     ///
-    /// The address keeps the actor open meanwhile. So if it is the last one, this waits until the actor ends by
-    /// itself; [`WeakAddress::closed`](crate::WeakAddress::closed) keeps nothing open.
+    /// By then the actor's state has been dropped, except the result that its
+    /// [`Handle`](crate::Handle) receives.
+    ///
+    /// This address keeps the actor open meanwhile. If it is the last one, the wait lasts until the
+    /// actor ends by itself. [`WeakAddress::closed`](crate::WeakAddress::closed) does not keep the
+    /// actor open.
+    ///
+    /// # Panics
+    /// In a child of `fork`, if this would wait for an actor whose [runtime](crate::Runtime)
+    /// belongs to the parent process.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn closed(&self) {
         self.lead().closed().await;
     }
 
-    /// Returns whether the mailbox is closed, so that `tell` and `send` refuse.
+    /// Returns whether the mailbox is closed, so that `tell` and `send` refuse messages.
     pub fn is_closed(&self) -> bool {
         self.lead().view().is_closed()
     }
 
-    /// Returns a number that no other actor of this process has.
+    /// Returns the actor's id, which is unique within this process.
     pub fn id(&self) -> u64 {
         self.lead().view().id()
     }
 
-    /// Returns the name that the actor was given.
+    /// Returns the actor's [name](crate::ActorBuilder::name), if it has one.
     pub fn name(&self) -> Option<&str> {
         self.lead().view().name()
     }
 
-    /// Returns how many messages wait in the mailbox.
+    /// Returns the number of messages in the mailbox.
     ///
-    /// The actor takes the messages of an unbounded mailbox several at once; those that it has taken are
-    /// not counted. The number may be out of date when it is returned.
+    /// An actor takes the messages of an unbounded mailbox in batches; messages that it has taken
+    /// are not counted. The number may be out of date when it is returned.
     ///
     /// ```
     /// use greenroom::{Context, actor};
     ///
-    /// let (address, actor) = actor(async |mut cx: Context<u32>| cx.recv().await).capacity(10).split();
+    /// let (address, actor) = actor(async |mut cx: Context<u32>| cx.recv().await)
+    ///     .capacity(10)
+    ///     .split();
     /// address.tell(1).unwrap();
     /// address.tell(2).unwrap();
     /// assert_eq!((address.len(), address.capacity()), (2, Some(10)));
     /// assert_eq!(futures::executor::block_on(actor).unwrap(), Some(1));
-    /// assert!(address.is_empty()); // what an actor did not receive is dropped when it ends
+    /// assert!(address.is_empty()); // the second message was dropped with the actor
     /// ```
     pub fn len(&self) -> usize {
         self.lead().view().len()
     }
 
-    /// Returns whether no message waits in the mailbox, as [`len`](Address::len) counts them.
+    /// Returns whether the mailbox has no messages, as counted by [`len`](Address::len).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how many messages the mailbox has room for; `None` if it is unbounded.
+    /// Returns the capacity of the mailbox in messages, or `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         self.lead().view().capacity()
     }
 
-    /// Returns an address of the same actor for messages of another type, which `map` makes into its own.
+    /// Returns an address of the same actor for another message type, which `map` converts.
     ///
-    /// It serves senders that should know one kind of message out of several. A place in the
-    /// mailbox is reserved first, so a message that is refused is given back as it was; the place is filled
-    /// when `map` returns, on the sender's thread. If `map` panics, so does the `tell` or `send`,
-    /// and the place is given up.
+    /// It is meant for senders that should know only one kind of the actor's messages. `tell` and
+    /// `send` reserve a place in the mailbox first, so a refused message is returned as it was. The
+    /// place is filled when `map` returns, on the sender's thread. If `map` panics, the `tell` or
+    /// `send` panics too, and the place is given up.
     ///
-    /// An address may be mapped again, up to 1000 times: each map takes some of the sender's stack.
+    /// A mapped address may be mapped again, up to 1000 times. Each map uses some of the sender's
+    /// stack.
     ///
     /// # Panics
     /// If the address was mapped 1000 times already.
     ///
     /// # Cancel safety
-    /// A `send` through it that came to its place, but is neither polled nor dropped, keeps the
-    /// place, and a closed actor waits for it.
+    /// A `send` through a mapped address may get its place while it waits. If it is then neither
+    /// polled nor dropped, it keeps the place. A closed actor receives `None` only after that place
+    /// was filled or given up.
     ///
     /// ```
     /// use greenroom::{Address, Context, spawn};
@@ -305,7 +349,7 @@ impl<M> Address<M> {
     {
         let map = mapped(self.lead(), map);
         self.lead().view().add_sender();
-        // SAFETY: (ADDRESS-1) the address that was counted just now, of the actor behind.
+        // SAFETY: (ADDRESS-1) the sender was counted just now, at the actor behind the map.
         unsafe { Address::from_lead(Lead::Map(&map)) }
     }
 }
@@ -314,7 +358,7 @@ impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
         let lead = self.lead();
         lead.view().add_sender();
-        // SAFETY: (ADDRESS-1) the address that was counted just now, of the same actor.
+        // SAFETY: (ADDRESS-1) the sender was counted just now, at the same actor.
         unsafe { Address::from_lead(lead) }
     }
 }
@@ -322,19 +366,21 @@ impl<M> Clone for Address<M> {
 impl<M> Drop for Address<M> {
     fn drop(&mut self) {
         match self.map_box() {
-            // SAFETY: (ADDRESS-1, CELL-2) this address's count, and its part of the common reference, are given up.
+            // SAFETY: (ADDRESS-1, CELL-2) gives up this address's count, and its share of the
+            // common reference.
             None => unsafe { At::new(self.lead).remove_sender() },
             Some(map) => {
-                // SAFETY: (ADDRESS-1) the box is ours, made in `from_lead`; it holds the actor.
+                // SAFETY: (ADDRESS-1) this address owns the box, made in `from_lead`; the box keeps
+                // the actor.
                 let map = unsafe { Box::from_raw(map.as_ptr()) };
-                // SAFETY: (ADDRESS-1) this address's count is given up.
+                // SAFETY: (ADDRESS-1) gives up this address's count.
                 unsafe { map.actor().remove_sender() };
             }
         }
     }
 }
 
-/// Equality, hash and debug text go by the actor's id, whatever the message type.
+/// Implements equality, `Hash` and `Debug` by the actor's id, without bounds on the message type.
 macro_rules! identified {
     ($name:ident) => {
         impl<M> PartialEq for $name<M> {

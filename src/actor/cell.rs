@@ -1,17 +1,18 @@
-//! An actor's cell: one allocation with its header, its mailbox and its future.
+//! An actor's cell: one allocation for its header, its mailbox and its future.
 //!
-//! The front, [`Core`], is what addresses and the context see; it does not know the future. What is
-//! behind it is reached through the header's table. Every holder of a pointer counts in the header's
-//! `refs`; all addresses together count once.
+//! Addresses and the context see the front, [`Core`], which does not know the future. They reach
+//! the rest through the header's table. Every holder of a pointer counts in the header's `refs`;
+//! all addresses together count once.
 //!
 //! # Invariants
-//! - CELL-1: a pointer to the core is a pointer to the cell, and good for all of it; the header lies at the same
-//!   offset in it whatever the types are (`repr(C)`). No such pointer is made from a reference to a part.
-//! - CELL-2: the holder of a reference may use the core; the last one frees the cell.
-//! - CELL-3: the run of the cell, from `begin` to `rest` or `end`, has the lifecycle to itself; after
-//!   `end` the one who takes or drops the result has.
-//! - CELL-4: a cell that has not ended holds a reference of its own, given up as the last step of its
-//!   end. So a runnable needs none.
+//! - CELL-1: a pointer to the core is a pointer to the cell, and valid for all of it. The header
+//!   lies at the same offset whatever the types are (`repr(C)`). No such pointer is made from a
+//!   reference to a part.
+//! - CELL-2: a holder of a reference may use the core; the last one frees the cell.
+//! - CELL-3: a run of the cell, from `begin` to `rest` or `end`, has exclusive access to the
+//!   lifecycle. After `end`, the task that takes or drops the result has it.
+//! - CELL-4: a cell that has not ended holds a reference to itself, given up as the last step of
+//!   its end. So a runnable needs none.
 #![expect(
     unsafe_code,
     reason = "one allocation seen through several types; see CELL-1 to CELL-4"
@@ -47,16 +48,17 @@ struct Cell<M, H, A, Fut, T> {
     core: Core<M>,
     executor: H,
     lifecycle: UnsafeCell<Lifecycle<Parts<M, A, Fut>, Fut, T>>,
-    /// The context's.
+    /// Used by the context alone.
     reader: UnsafeCell<Reader<M>>,
 }
 
-/// What an actor is made of, and how it begins when it is given its context.
+/// An actor, and the function that turns it and its context into a future.
 pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 
-/// What a new cell comes with: one address and the right to join, each with its reference.
+/// Creates and schedules a cell, which comes with one address and the right to join, each with a
+/// reference. Returns the parts if the executor is shutting down.
 ///
-/// The executor keeps whatever is not `Send` on its thread.
+/// The executor keeps anything that is not `Send` on its thread.
 pub(super) fn new<M, H, A, Fut>(
     executor: H,
     parts: Parts<M, A, Fut>,
@@ -69,22 +71,22 @@ where
     Fut: Future + 'static,
 {
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, Lifecycle::Waiting(parts));
-    // SAFETY: (CELL-2) ours until it is scheduled.
+    // SAFETY: (CELL-2) this function owns the cell until it is scheduled.
     let cell = unsafe { raw.as_ref() };
-    // SAFETY: (CELL-2) ours until it is scheduled.
+    // SAFETY: (CELL-2) this function owns the cell until it is scheduled.
     let header = unsafe { Core::<M>::header_of(raw.cast()) };
     if !cell.executor.enter(header) {
-        // SAFETY: it was put there just now and nobody else has seen it.
+        // SAFETY: the cell was created just now and is not shared.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
-    // SAFETY: (RUNNABLE-1) a new cell is scheduled, this is its runnable; (RUNNABLE-3, CELL-4) it has not ended.
+    // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
-    // The references that go to the caller keep the cell meanwhile, however soon it ends.
+    // The caller's references keep the cell allocated, however soon it ends.
     cell.executor.schedule(runnable, false);
     Ok(raw.cast())
 }
 
-/// An actor that did not come to life: closed, ended, with `NotStarted` to be joined.
+/// Creates an actor that never starts: closed, ended, and joined with `NotStarted`.
 pub(super) fn stillborn<M, H, A, Fut>(
     executor: H,
     actor: A,
@@ -99,10 +101,10 @@ where
     drop_refused(actor);
     let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
-    // SAFETY: (CELL-2) ours, as nobody else has seen it.
+    // SAFETY: (CELL-2) the cell is not shared yet.
     let core = unsafe { &raw.as_ref().core };
     core.mailbox.end();
-    // It has ended, so it holds no reference of its own (CELL-4).
+    // An ended cell holds no reference to itself (CELL-4). Relaxed: it is not shared yet.
     core.header.refs.store(2, Ordering::Relaxed);
     raw.cast()
 }
@@ -114,7 +116,7 @@ where
     A: 'static,
     Fut: Future + 'static,
 {
-    /// A cell, written where it stays: most of a lifecycle that waits is room for the future.
+    /// Writes a cell in place: most of a waiting lifecycle is unused space for the future.
     fn put(
         executor: H,
         options: ActorOptions,
@@ -123,7 +125,7 @@ where
         let core = Core::new(Self::VTABLE, executor.is_traced(), options);
         let cell = blocks::room::<Self>();
         let place = cell.as_ptr();
-        // SAFETY: memory for a cell, of which each field is written.
+        // SAFETY: memory for a cell; every field is written.
         unsafe {
             (&raw mut (*place).core).write(core);
             (&raw mut (*place).executor).write(executor);
@@ -168,21 +170,21 @@ where
         reader: |cell| unsafe { Self::of(cell).as_ref() }.reader_pointer(),
     };
 
-    /// The cell whose header this is.
+    /// Returns the cell with this header.
     ///
     /// # Safety
     /// (CELL-1) It is the header of a cell with this table.
     unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { Core::<M>::of(header) }.cast()
     }
 
-    /// The core whose header this is.
+    /// Returns the core with this header.
     ///
     /// # Safety
-    /// As in `of`; a reference is held for as long as `'a`.
+    /// As in `of`; a reference is held during `'a`.
     unsafe fn at<'a>(header: NonNull<Header>) -> At<'a, M> {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { At::new(Core::of(header)) }
     }
 
@@ -190,7 +192,7 @@ where
         NonNull::from(&self.reader).cast()
     }
 
-    /// What a cell that nobody has seen was made of.
+    /// Takes apart a cell that was never shared.
     fn take_apart(self) -> (H, A, ActorOptions) {
         let Cell {
             core,
@@ -236,9 +238,9 @@ where
         if quota.is_known() {
             (batch, more, begun) = cell.pace(quota, batch);
         }
-        // What is traced is told of each message, so each is looked at.
+        // Tracing reports every message, so a traced run takes the slow path for each.
         let terminations = (!core.header.is_traced()).then_some(terminations);
-        // SAFETY: (RUN-3) it is this cell's; (CELL-4) the cell does not end before it was polled.
+        // SAFETY: (RUN-3) the reader is this cell's; (CELL-4) the cell ends only after the poll.
         let (polled, notes) = unsafe {
             CurrentRun::of_actor(as_run(header), reader, (batch, more), terminations).during(poll)
         };
@@ -257,7 +259,8 @@ where
                     // cell before `schedule` returns.
                     let executor =
                         ManuallyDrop::new(unsafe { std::ptr::read(&raw const cell.executor) });
-                    // SAFETY: (RUNNABLE-1) it was made scheduled again; (RUNNABLE-3, CELL-4) it has not ended.
+                    // SAFETY: (RUNNABLE-1) the cell was made scheduled again; (RUNNABLE-3, CELL-4)
+                    // it has not ended.
                     executor.schedule(unsafe { Runnable::from_cell(header) }, true);
                 }
                 RunOutcome::Drop => {
@@ -273,8 +276,8 @@ where
         }
     }
 
-    /// How many messages a turn of which something is known may handle, and how many more; and when it
-    /// begins, if that counts.
+    /// Returns how many messages this turn may handle, how many more if nothing else waits, and
+    /// when it began, if it is timed.
     #[cold]
     #[inline(never)]
     fn pace(&self, quota: Quota, batch: u32) -> (u32, u32, Instant) {
@@ -286,7 +289,7 @@ where
         (batch.min(quota.messages()), quota.more(), begun)
     }
 
-    /// Leaves to the next turn how many messages it may handle, after one that handled a batch of its own.
+    /// Sets the quota of the next turn, after a turn that used up its batch.
     ///
     /// # Safety
     /// (CELL-3) Called by the run.
@@ -301,7 +304,7 @@ where
         } else {
             quota.after_untimed()
         };
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         self.lifecycle
             .with_mut(|life| unsafe { (*life).set_quota(next) });
     }
@@ -318,12 +321,12 @@ where
             .state
             .begin()
             .unwrap_or(Termination::Cancelled);
-        // SAFETY: (CELL-3) in place of a run.
+        // SAFETY: (CELL-3) this replaces a run.
         unsafe { Self::end(header, Err(cell.fault(termination))) };
         executor.discarded();
     }
 
-    /// Wakes the actor; in its own run that is only noted.
+    /// Wakes the actor. During its own run this only sets a note.
     ///
     /// # Safety
     /// As [`VTable::wake`].
@@ -341,14 +344,14 @@ where
     /// # Safety
     /// As [`VTable::schedule`].
     unsafe fn schedule(header: NonNull<Header>) {
-        // SAFETY: (CELL-2) the caller's reference; (RUNNABLE-1) the cell was made scheduled by it.
+        // SAFETY: (CELL-2) the caller's reference; (RUNNABLE-1) the caller made the cell scheduled.
         unsafe {
             let cell = Self::of(header).as_ref();
             cell.executor.schedule(Runnable::from_cell(header), false);
         }
     }
 
-    /// Why the actor has no result.
+    /// Returns the fault of an actor that was terminated.
     fn fault(&self, termination: Termination) -> Fault {
         // SAFETY: (CELL-3) called by the run.
         let begun = self
@@ -362,23 +365,23 @@ where
         }
     }
 
-    /// Tells of the end, before the future is dropped.
+    /// Notifies the observer of the end, before the future is dropped.
     fn completed(&self) {
         if self.executor.is_observed() {
             self.executor.completed(&self.core.info());
         }
     }
 
-    /// The end of the actor: its state is dropped on this thread, its result kept or reported.
+    /// Ends the actor: drops its state on this thread, and keeps or reports its result.
     ///
     /// # Safety
-    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended; (CELL-3) the run calls this,
-    /// as its last step.
+    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended. (CELL-3) The
+    /// run calls this as its last step.
     unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
         // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
         let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
         let executor = &cell.executor;
-        // One that panicked was told of, and dropped, while that unwound.
+        // A panic has done this while it unwound.
         if !matches!(result, Err(Fault::Panicked(_))) {
             cell.completed();
         }
@@ -388,7 +391,7 @@ where
         core.mailbox.refuse_line();
         let mut messages = core.mailbox.drain();
         core.undelivered(messages.len());
-        // One that was sent to a terminated actor may wait, in its drop, for the end.
+        // A message to a terminated actor is dropped later: its drop may wait for the end.
         if core.mailbox.state.termination().is_none() {
             messages.clear();
         }
@@ -401,7 +404,7 @@ where
         executor.leave(header);
         let (is_joinable, waiters) = core.mailbox.end();
         if !is_joinable {
-            // SAFETY: (CELL-3) ended, and nobody else will ask.
+            // SAFETY: (CELL-3) the actor has ended, and no join is left.
             unsafe { Self::drop_result(header) };
         }
         if let Some(waiters) = waiters {
@@ -415,7 +418,7 @@ where
     /// # Safety
     /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
     unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
-        // SAFETY: (CELL-2) the caller's reference; (CELL-3) it alone asks for the result.
+        // SAFETY: (CELL-2) the caller's reference; (CELL-3) the caller alone takes the result.
         unsafe {
             let cell = Self::of(header).as_ref();
             let result = cell.lifecycle.with_mut(|life| (*life).take_result());
@@ -430,12 +433,12 @@ where
         let to = Held::from(unsafe { Self::at(header) });
         match deed {
             Deed::Message(message) => {
-                // SAFETY: by the caller's promise it is given to this.
+                // SAFETY: the caller has given the message away.
                 let message = unsafe { message.cast::<M>().read() };
                 Box::new(move || to.arrive(message))
             }
             Deed::Close => Box::new(move || to.at().close()),
-            // SAFETY: by the caller's promise the address is given to this.
+            // SAFETY: the caller has given the address away.
             Deed::Leave => Box::new(move || unsafe { to.at().remove_sender_now() }),
         }
     }
@@ -447,7 +450,7 @@ where
         unsafe { Self::of(header).as_ref() }.report_to_executor(fault, true);
     }
 
-    /// Tells the executor of a fault that no join receives.
+    /// Reports a fault that no join receives to the executor.
     fn report_to_executor(&self, fault: &Fault, is_source: bool) {
         let (name, id) = (self.core.name(), Some(self.core.header.id()));
         self.executor.report(&UnhandledFault {
@@ -463,7 +466,7 @@ where
     unsafe fn drop_result(header: NonNull<Header>) {
         // SAFETY: (CELL-1) and the caller's reference.
         let cell = unsafe { Self::of(header).as_ref() };
-        // SAFETY: (CELL-3) by the caller's promise it has ended, and the result is the caller's.
+        // SAFETY: (CELL-3) the caller guarantees that the cell has ended, and owns the result.
         let result = cell
             .lifecycle
             .with_mut(|life| unsafe { (*life).take_result() });
@@ -483,13 +486,12 @@ where
         } else {
             Ordering::Release
         };
-        // Release pairs with the fence below: what was done under any reference is done before
-        // the cell is freed.
+        // Release pairs with the fence below: every use of the cell happens before it is freed.
         if refs.fetch_sub(1, order) == 1 {
             if !mutant("cell_freed_without_fence") {
                 acquire(|order| refs.load(order));
             }
-            // SAFETY: (CELL-2) the last one; it is of `room`, in `put`.
+            // SAFETY: (CELL-2) the last reference; the memory is of `room`, in `put`.
             unsafe { blocks::discard(Self::of(header)) };
         }
     }

@@ -1,13 +1,15 @@
-//! The actor's side of its mailbox: what `recv` reads from.
+//! The receiving half of an actor's mailbox.
 //!
-//! A context belongs to one actor and usually lives in its future. Wherever it goes, it holds the
-//! reading end alone: dropping it closes the mailbox and drops what was not read.
+//! A context belongs to one actor and usually lives in the actor's future. It may be moved
+//! elsewhere. It is the only receiver, so dropping it closes the mailbox and drops the messages
+//! that were not received.
 //!
 //! # Invariants
-//! - CONTEXT-1: an actor has one context at most, and nothing else touches the reader of its cell.
+//! - CONTEXT-1: an actor has at most one context, and only the context touches the reader of its
+//!   cell.
 #![expect(
     unsafe_code,
-    reason = "a context is as `Send` as its messages, and has a part of the cell to itself; see CONTEXT-1"
+    reason = "a context is as `Send` as its messages, and owns the cell's reader; see CONTEXT-1"
 )]
 
 use std::fmt;
@@ -32,9 +34,10 @@ use crate::sync::UnsafeCell;
 use crate::task::MessageEvent;
 use crate::task::run::{self, CurrentRun};
 
-/// The reading end of an actor's mailbox, and what the actor can say of itself.
+/// The receiving half of an actor's mailbox, with access to the actor's own address and sources.
 ///
-/// An actor gets it as its argument. It takes messages in the order in which they were accepted.
+/// An actor gets its context as an argument. It receives messages in the order in which they were
+/// accepted. Dropping the context closes the mailbox.
 ///
 /// ```
 /// use greenroom::{Context, spawn};
@@ -51,7 +54,7 @@ use crate::task::run::{self, CurrentRun};
 ///     let sum = spawn!(sum(_));
 ///     sum.tell(1).unwrap();
 ///     sum.tell(2).unwrap();
-///     // `join` gives up the last address: what was told is read, and then the actor is closed.
+///     // `join` gives up the last address, so the actor closes after both messages.
 ///     assert_eq!(sum.join().await.unwrap(), 3);
 /// });
 /// ```
@@ -59,29 +62,29 @@ pub struct Context<M> {
     core: Held<M>,
 }
 
-// SAFETY: the core is made for sharing; messages and sources are `Send`.
+// SAFETY: the core is thread-safe; messages and sources are `Send`.
 unsafe impl<M: Send> Send for Context<M> {}
 // SAFETY: a shared context gives no access to the batch and the sources.
 unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
-    /// (CONTEXT-1) Made once for a core.
+    /// Creates the context of a core. (CONTEXT-1) It is called once for each core.
     pub(super) fn new(core: At<'_, M>) -> Self {
         Context {
             core: Held::from(core),
         }
     }
 
-    /// The front of the cell, and the part of it that is this context's alone.
+    /// Returns the core, and the reader, which belongs to this context.
     pub(super) fn parts(&mut self) -> (At<'_, M>, &mut Reader<M>) {
         let core = self.core.at();
-        // SAFETY: (CONTEXT-1) this is the one context, and borrowed for as long as the reader is.
+        // SAFETY: (CONTEXT-1) this is the one context, borrowed as long as the reader.
         let reader = unsafe { reader_of(core).as_ref() };
-        // SAFETY: (CONTEXT-1) this is the one context, and borrowed for as long as the reader is.
+        // SAFETY: (CONTEXT-1) this is the one context, borrowed as long as the reader.
         (core, reader.with_mut(|reader| unsafe { &mut *reader }))
     }
 
-    /// The same if this thread runs the actor, with its run.
+    /// Calls `f` with core, reader and run, if this thread runs the actor.
     #[inline(always)]
     fn in_run<R>(
         &mut self,
@@ -89,31 +92,36 @@ impl<M> Context<M> {
     ) -> Option<R> {
         let core = self.core.at();
         run::with_own(core.as_run(), |run| {
-            // SAFETY: (RUN-3) what this run reads from is the reader of this cell, and so of this type.
+            // SAFETY: (RUN-3) the run's reader is the reader of this cell, and so has this type.
             let reader = unsafe { run.reader().cast::<UnsafeCell<Reader<M>>>().as_ref() };
-            // SAFETY: (CONTEXT-1) this is the one context, and borrowed meanwhile.
+            // SAFETY: (CONTEXT-1) this is the one context, borrowed during the call.
             reader.with_mut(|reader| f(core, unsafe { &mut *reader }, run))
         })
     }
 
-    /// Waits for the next message; `None` once the mailbox is closed and all it had is read.
+    /// Receives the next message; returns `None` when the mailbox is closed and empty.
     ///
-    /// The mailbox is closed by [`stop`](crate::Address::stop), or by this when it finds no message, no
-    /// address and no [source](Context::attach). Once it has given `None` the actor stays closed. After
-    /// [`batch`](crate::Builder::batch) messages in one poll it lets others run first; polled elsewhere than by
-    /// its own actor after 32, with those of other contexts there.
+    /// The mailbox is closed by [`stop`](crate::Address::stop) and by a shutdown. `recv` itself
+    /// closes it when it finds no message, while no address and no [source](Context::attach) is
+    /// left. After it has returned `None`, the actor stays closed. A killed actor is dropped while
+    /// it waits here, instead of receiving `None`.
+    ///
+    /// `recv` yields after [`batch`](crate::Builder::batch) messages in one poll of the actor, so
+    /// that other tasks can run. If another task or thread polls it, it yields after 32 messages,
+    /// counted together with the other contexts that are polled there.
     ///
     /// # Cancel safety
-    /// A `recv` that is dropped before it is ready has taken no message.
+    /// Cancel safe: if the future is dropped before it completes, no message was taken.
     pub fn recv(&mut self) -> Recv<'_, M> {
         Recv { context: self }
     }
 
-    /// Returns the next message, if there is one now: it does not wait.
+    /// Receives the next message if there is one now, without waiting.
     ///
-    /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. As that does, it
-    /// closes an actor to which no address and no source is left. It does not count against the batch: a loop
-    /// over it alone holds the worker.
+    /// `None` does not tell an empty mailbox from a closed one; [`recv`](Context::recv) does. Like
+    /// `recv`, this closes an actor to which no address and no source is left. It does not count
+    /// against the [batch](crate::Builder::batch), so a loop over `try_recv` alone occupies the
+    /// worker.
     pub fn try_recv(&mut self) -> Option<M> {
         if self.core.header.is_traced() {
             settle();
@@ -139,14 +147,14 @@ impl<M> Context<M> {
         }
     }
 
-    /// Drops what was taken and not given out.
+    /// Drops the taken messages that were not received.
     fn drop_batch(&mut self) {
         let (core, reader) = self.parts();
         core.undelivered(reader.clear());
     }
 
-    /// Gives a message of a source, if one has any now. Otherwise that wakes `waker` or, if that is
-    /// `None`, the waker of the last poll.
+    /// Returns a message of a source that is ready. If none is, the sources wake `waker`, or the
+    /// waker of the last poll if that is `None`.
     fn poll_sources(&mut self, waker: Option<&Waker>) -> Option<M> {
         let (core, reader) = self.parts();
         match reader.sources()?.poll(core, waker) {
@@ -160,7 +168,7 @@ impl<M> Context<M> {
     }
 
     fn drop_sources(&mut self) {
-        // Their drop may do anything, but not reach this context.
+        // The drop of a source may run any code, but cannot reach this context.
         drop(self.parts().1.take_sources());
     }
 
@@ -170,11 +178,11 @@ impl<M> Context<M> {
         }
     }
 
-    /// Returns an address of the actor itself, to be given away.
+    /// Returns an address of this actor, for example to give it to another actor.
     ///
-    /// While the actor keeps it, the actor does not end for want of senders; keep a
-    /// [`downgrade`](Context::downgrade) instead. After [`stop`](Context::stop) the address refuses like any
-    /// other.
+    /// While the actor keeps this address, it does not close for lack of senders; keep a
+    /// [`downgrade`](Context::downgrade) instead. After [`stop`](Context::stop) the address refuses
+    /// messages like any other.
     ///
     /// ```
     /// use greenroom::{Address, Context, spawn};
@@ -196,14 +204,14 @@ impl<M> Context<M> {
         Address::own(self.core.at())
     }
 
-    /// Returns an address of the actor itself that does not keep it open.
+    /// Returns an address of this actor that does not keep it open.
     pub fn downgrade(&self) -> WeakAddress<M> {
         WeakAddress::new(Way::Actor(self.core.clone()))
     }
 
-    /// Closes the mailbox: what was accepted is still read, then `recv` gives `None`.
+    /// Closes the mailbox: accepted messages are still received, then `recv` returns `None`.
     ///
-    /// Its sources are dropped when the actor receives next.
+    /// The actor's sources are dropped when it receives next.
     pub fn stop(&self) {
         self.core.observe();
         self.core.at().close();
@@ -218,10 +226,10 @@ impl<M> Drop for Context<M> {
         self.core.at().close();
         let (core, reader) = self.parts();
         if reader.has_sources() {
-            // Their drop may do anything, but not reach this context.
+            // The drop of a source may run any code, but cannot reach this context.
             drop(reader.take_sources());
         }
-        // What was sent to a terminated actor is dropped by its end.
+        // The end of a terminated actor drops the messages that were sent to it.
         if core.mailbox.state.termination().is_none() {
             core.undelivered(core.mailbox.drain().clear());
         }
@@ -266,7 +274,7 @@ impl<M> fmt::Debug for Recv<'_, M> {
     }
 }
 
-/// The messages as a stream, which ends where [`recv`](Context::recv) gives `None`.
+/// A stream of the messages, which ends when [`recv`](Context::recv) returns `None`.
 ///
 /// ```
 /// use futures::StreamExt;
@@ -287,8 +295,9 @@ impl<M> Stream for Context<M> {
     type Item = M;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        // It may have been left waiting by the last poll, with nobody to say so; a `recv` that is dropped
-        // without having been polled leaves that as it is.
+        // The last poll of the stream may have left a wait in the mailbox, without a note here. The
+        // note lets this poll end that wait. It is cleared again while the stream is pending, so
+        // that dropping an unpolled `recv` does not end the stream's wait.
         self.parts().1.set_waits();
         let polled = self.poll_recv(cx.waker());
         if polled.is_pending() {
@@ -298,17 +307,17 @@ impl<M> Stream for Context<M> {
     }
 }
 
-/// What the context of this actor reads from; the caller is that context.
+/// Returns the reader of the actor. The caller is the actor's context.
 #[inline]
 fn reader_of<M>(core: At<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
     let reader = run::reader_of(core.as_run()).unwrap_or_else(|| {
-        // SAFETY: (CELL-2) a reference is held; the context calls.
+        // SAFETY: (CELL-2) a reference is held; the caller is the context.
         unsafe { (core.header.vtable.reader)(core.header()) }
     });
     reader.cast()
 }
 
-/// Nothing is waited for any more, so the next message need wake nobody.
+/// Ends the wait, so that the next message wakes no task.
 #[inline]
 fn done<M>(core: At<'_, M>, reader: &mut Reader<M>) {
     if reader.take_waits() {
@@ -346,7 +355,7 @@ impl<M> Context<M> {
             .unwrap_or_else(|| self.poll_recv_anyhow(waker))
     }
 
-    /// The same wherever this is, and with sources.
+    /// Polls in every other case: outside the actor's run, with sources, or at the end of a batch.
     #[cold]
     #[inline(never)]
     fn poll_recv_anyhow(&mut self, waker: &Waker) -> Poll<Option<M>> {
@@ -354,8 +363,9 @@ impl<M> Context<M> {
         if self.core.at().is_terminated() {
             return self.poll_terminated(waker);
         }
-        // What a turn did before takes effect before it sees what has come meanwhile: in its own time, unless this is
-        // only a look.
+        // In a simulation the earlier actions of a turn take effect before the turn sees newer
+        // messages. A poll in the actor's own task ends the turn for that; a single look settles
+        // them at once.
         let mut is_over = self.core.header.is_traced() && is_pending();
         if is_over && !self.core.at().is_own(waker) {
             settle();
@@ -401,14 +411,15 @@ impl<M> Context<M> {
         self.drop_sources();
         let (core, reader) = self.parts();
         done(core, reader);
-        // What it had may have been dropped, so this is no end of messages.
+        // A termination may have dropped messages, so `None` would be wrong.
         match core.mailbox.state.termination() {
             Some(_) => self.poll_terminated(waker),
             None => Poll::Ready(None),
         }
     }
 
-    /// A killed or cancelled actor is dropped when it next suspends, so that is what this does.
+    /// Stays pending in the actor's own run, at whose end a killed or cancelled actor is dropped.
+    /// Elsewhere it returns `None`.
     fn poll_terminated(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.drop_batch();
         if self.core.at().receive_in_run(waker) {

@@ -1,7 +1,7 @@
-//! The front of an actor's cell: what addresses and the context see of it.
+//! The front of an actor's cell: the part that addresses and the context see.
 //!
-//! It knows the messages, and neither the future nor the executor: what is behind it is reached through
-//! the header's table. The invariants are those of [`cell`](super::cell).
+//! It knows the message type, but neither the future nor the executor, which it reaches through the
+//! header's table. The invariants are those of [`cell`](super::cell).
 #![expect(
     unsafe_code,
     reason = "one allocation seen through several types; see CELL-1 to CELL-4 in cell.rs"
@@ -23,15 +23,16 @@ use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTab
 
 /// The front of a cell.
 ///
-/// What senders write, in the first bytes, is a cache line away from what the actor reads for every message: the
-/// end of the cell, and of its future what is not its arguments. Of what is here it reads nothing then.
+/// Senders write to its first bytes. While the actor receives a batch, it reads the end of the
+/// cell, and the parts of its future that are not arguments. Those are a cache line away from the
+/// bytes that senders write. It reads nothing of the core meanwhile.
 #[repr(C)]
 pub(crate) struct Core<M> {
     pub(super) mailbox: Mailbox<M>,
     pub(super) header: Header,
 }
 
-/// The options of an actor that the cell keeps.
+/// The options of an actor that its cell keeps.
 pub(super) struct ActorOptions {
     pub(super) name: Option<Box<str>>,
     pub(super) capacity: Option<usize>,
@@ -43,35 +44,35 @@ impl<M> Core<M> {
         let label = Label::new(id::next(), options.priority, traced);
         Core {
             mailbox: Mailbox::new(options.capacity, options.name),
-            // The addresses, the handle, and the cell's own (CELL-4).
+            // Held by the addresses, the handle, and the cell itself (CELL-4).
             header: Header::new(vtable, label, 3),
         }
     }
 
-    /// The core whose header this is.
+    /// Returns the core with this header.
     ///
     /// # Safety
-    /// (CELL-1) It is the header of a cell of an actor with such messages.
+    /// (CELL-1) It is the header of an actor's cell with this message type.
     pub(super) unsafe fn of(header: NonNull<Header>) -> NonNull<Self> {
-        // SAFETY: (CELL-1) the header is that far in it.
+        // SAFETY: (CELL-1) the header has this offset in the cell.
         unsafe { header.byte_sub(offset_of!(Self, header)).cast() }
     }
 
-    /// The header of a core.
+    /// Returns the header of a core.
     ///
     /// # Safety
-    /// It is alive.
+    /// The core is alive.
     pub(super) unsafe fn header_of(core: NonNull<Self>) -> NonNull<Header> {
-        // SAFETY: (CELL-1) the header is that far in it.
+        // SAFETY: (CELL-1) the header has this offset in the cell.
         unsafe { core.byte_add(offset_of!(Self, header)).cast() }
     }
 
-    /// Gives a reference up; the last one frees the cell.
+    /// Gives up a reference. The last one frees the cell.
     ///
     /// # Safety
-    /// The reference is the caller's, who does not use `core` afterwards.
+    /// The reference is the caller's, and the caller does not use `core` afterwards.
     pub(super) unsafe fn release(core: NonNull<Core<M>>) {
-        // SAFETY: (CELL-1, CELL-2) held until here.
+        // SAFETY: (CELL-1, CELL-2) the reference is held until here.
         unsafe { (core.as_ref().header.vtable.release)(Self::header_of(core)) };
     }
 
@@ -93,7 +94,7 @@ impl<M> Core<M> {
         }
     }
 
-    /// What it was made with; nobody has seen it.
+    /// Returns the options of a core that was not shared with anything yet.
     pub(super) fn into_options(self) -> ActorOptions {
         let (capacity, name) = self.mailbox.into_options();
         ActorOptions {
@@ -107,16 +108,16 @@ impl<M> Core<M> {
         self.header.retain();
     }
 
-    /// Whether `tell` and `send` refuse.
+    /// Returns whether `tell` and `send` refuse messages.
     pub(super) fn is_closed(&self) -> bool {
         self.mailbox.state.peek().has(Flags::CLOSED)
     }
 }
 
-/// A core that is held meanwhile, by a pointer that is good for the whole cell.
+/// A core that is borrowed from a counted reference, as a pointer that is valid for the whole cell.
 ///
-/// What reaches behind the core goes by way of this, and takes it by value: a reference to the core is good for
-/// the core alone (CELL-1), and no function may free what it was given a reference to.
+/// Functions that reach beyond the core take an `At` by value. A reference to the core is valid for
+/// the core alone (CELL-1), and no function may free the target of a reference argument.
 pub(super) struct At<'a, M> {
     core: NonNull<Core<M>>,
     _held: PhantomData<&'a Core<M>>,
@@ -138,14 +139,16 @@ impl<M> Deref for At<'_, M> {
     }
 }
 
-// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
+// SAFETY: (CELL-2) the core is reference-counted and thread-safe.
 unsafe impl<M: Send> Send for At<'_, M> {}
-// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
+// SAFETY: (CELL-2) the core is reference-counted and thread-safe.
 unsafe impl<M: Send> Sync for At<'_, M> {}
 
 impl<'a, M> At<'a, M> {
+    /// Creates an `At` from a pointer.
+    ///
     /// # Safety
-    /// (CELL-1) The pointer is good for the whole cell; (CELL-2) a reference is held for as long as `'a`.
+    /// (CELL-1) The pointer is valid for the whole cell; (CELL-2) a reference is held during `'a`.
     pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
         At {
             core,
@@ -158,12 +161,12 @@ impl<'a, M> At<'a, M> {
     }
 
     pub(super) fn core(self) -> &'a Core<M> {
-        // SAFETY: (CELL-2) by the promise in `new`.
+        // SAFETY: (CELL-2) as promised in `new`.
         unsafe { self.core.as_ref() }
     }
 
     pub(super) fn header(self) -> NonNull<Header> {
-        // SAFETY: (CELL-2) by the promise in `new`.
+        // SAFETY: (CELL-2) as promised in `new`.
         unsafe { Core::header_of(self.core) }
     }
 
@@ -171,19 +174,20 @@ impl<'a, M> At<'a, M> {
         as_run(self.header())
     }
 
-    /// Notes that `recv` waits for a message, if `waker` is this actor's own and it is this thread
-    /// that runs it: then the end of the run does the rest in one step. Otherwise says false.
+    /// Notes in the current run that `recv` waits, so that the end of the run records it in one
+    /// step. Returns false if `waker` is not this actor's, or if this thread does not run the
+    /// actor.
     pub(super) fn receive_in_run(self, waker: &Waker) -> bool {
         self.is_own(waker) && run::note(self.as_run(), run::RECEIVING)
     }
 
-    /// Whether it wakes this actor.
+    /// Returns whether the waker wakes this actor.
     #[inline]
     pub(super) fn is_own(self, waker: &Waker) -> bool {
         Header::is_woken_by(self.header(), waker)
     }
 
-    /// `recv` waits no more: the next message need wake nobody for it.
+    /// Ends the wait of `recv`, so that the next message wakes no task for it.
     #[inline]
     pub(super) fn stop_receiving(self) {
         run::unnote(self.as_run(), run::RECEIVING);
@@ -197,18 +201,18 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    /// Whether it is to be dropped and handles no more.
+    /// Returns whether the actor was killed or cancelled, and so handles no more messages.
     #[inline]
     pub(super) fn is_terminated(self) -> bool {
         !run::is_undisturbed(self.as_run()) && self.mailbox.state.termination().is_some()
     }
 
-    /// Passes on what a step of the mailbox has woken.
+    /// Wakes the tasks that a step of the mailbox has to wake.
     #[inline]
     pub(super) fn pass_on(self, wake: Wake) {
         match wake {
             Wake::Nobody => {}
-            // SAFETY: scheduled just now; (CELL-2) a reference is held.
+            // SAFETY: the actor was made scheduled just now; (CELL-2) a reference is held.
             Wake::Actor => unsafe { (self.header.vtable.schedule)(self.header()) },
             Wake::Foreign(waker) => wake_foreign(waker),
             Wake::Both(waker) => self.wake_both(waker),
@@ -230,7 +234,7 @@ impl<'a, M> At<'a, M> {
         Ok(())
     }
 
-    /// Tells the executor what becomes of a message, if it wants to know.
+    /// Reports an event of a message to the executor, if the executor traces messages.
     pub(super) fn trace(self, event: impl FnOnce() -> MessageEvent) {
         if self.header.is_traced() {
             // SAFETY: (CELL-2) a reference is held.
@@ -238,8 +242,8 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    /// The same for a `send` that was polled: `message` if for the first time, `before` is the key of its place if
-    /// it has waited, `now` if it waits.
+    /// Reports the outcome of a poll of `send`. `message` is set on the first poll. `before` is the
+    /// key of the place if the sender waited before this poll, `now` if it waits after it.
     pub(super) fn trace_send<E>(
         self,
         message: Option<MessageInfo>,
@@ -259,7 +263,7 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    /// The process that has the threads of its executor.
+    /// Returns the process that owns the threads of the actor's executor.
     pub(super) fn process(self) -> Process {
         // SAFETY: (CELL-2) a reference is held.
         Process::of(|| unsafe { (self.header.vtable.process)(self.header()) })
@@ -269,8 +273,10 @@ impl<'a, M> At<'a, M> {
         self.pass_on(self.mailbox.close());
     }
 
-    /// Has the actor dropped. What was sent to an actor that is killed is dropped now; else it is refused by the
-    /// end or, if that does not come, by [`refuse`](At::refuse).
+    /// Closes the mailbox, and drops the actor at its next suspension.
+    ///
+    /// A kill drops the queued messages now. After a cancellation the actor's end drops them or, if
+    /// that never comes, [`refuse`](At::refuse).
     pub(super) fn terminate(self, termination: Termination) {
         let told_first = mutant("termination_counted_before_it_is");
         if told_first {
@@ -285,42 +291,48 @@ impl<'a, M> At<'a, M> {
             messages.clear();
         }
         self.pass_on(wake);
-        // Only now: the drop of a message may wait for the end of the actor.
+        // Only after the wake-up: the drop of a message may wait for the actor's end.
         if termination == Termination::Killed {
             self.mailbox.refuse_line();
         }
         messages.clear();
     }
 
-    /// Kills it as a sender does, who may have sent something before.
+    /// Kills the actor. In a simulation the earlier actions of the sender and of the actor take
+    /// effect first.
     pub(super) fn kill(self) {
         self.observe();
         self.terminate(Termination::Killed);
     }
 
-    /// Gives back what waits in line, and drops what was sent and not taken; the mailbox is closed.
+    /// Returns the messages of waiting senders, and drops the queued ones. The mailbox is closed.
     pub(super) fn refuse(self) {
         self.mailbox.refuse_line();
         self.undelivered(self.mailbox.drain().clear());
     }
 
+    /// Takes the actor's result.
+    ///
     /// # Safety
-    /// The actor has ended, its result is of this type, and the caller alone may ask for it, once.
+    /// The actor has ended, its result has this type, and the caller alone may take the result,
+    /// once.
     pub(super) unsafe fn take_result<T>(self) -> Result<T, Fault> {
         let mut result: Option<Result<T, Fault>> = None;
-        // SAFETY: (CELL-3) the caller's duty.
+        // SAFETY: (CELL-3) guaranteed by the caller.
         unsafe { (self.header.vtable.take_result)(self.header(), (&raw mut result).cast()) };
-        result.expect("the result is kept for the one who may ask")
+        result.expect("the result is kept until it is taken")
     }
 
+    /// Drops the actor's result.
+    ///
     /// # Safety
     /// As in `take_result`.
     pub(super) unsafe fn drop_result(self) {
-        // SAFETY: (CELL-3) the caller's duty.
+        // SAFETY: (CELL-3) guaranteed by the caller.
         unsafe { (self.header.vtable.drop_result)(self.header()) };
     }
 
-    /// Tells the executor of messages that were accepted and are not handled.
+    /// Reports to the executor how many accepted messages were not handled.
     pub(super) fn undelivered(self, messages: usize) {
         if messages > 0 {
             // SAFETY: (CELL-2) a reference is held.
@@ -328,7 +340,7 @@ impl<'a, M> At<'a, M> {
         }
     }
 
-    /// Tells the executor of a panic beside the future of the actor, which goes on.
+    /// Reports a panic outside the actor's future to the executor. The actor continues.
     pub(super) fn report(self, panic: Panic) {
         // SAFETY: (CELL-2) a reference is held.
         unsafe { (self.header.vtable.report)(self.header(), &Fault::Panicked(panic)) };
@@ -336,29 +348,32 @@ impl<'a, M> At<'a, M> {
 
     // -- counts -------------------------------------------------------------------------------
 
-    /// Counts an address more, where there may be none; false if the mailbox is closed and `even_closed` is
-    /// false.
+    /// Counts another address, even if there was none. Returns false if the mailbox is closed and
+    /// `even_closed` is false.
     pub(super) fn revive_sender(self, even_closed: bool) -> bool {
         let revived = self.mailbox.revive_sender(even_closed);
         if revived == Some(true) {
-            // The addresses have a reference again.
+            // The addresses hold one reference together, from the first one on.
             self.retain();
         }
         revived.is_some()
     }
 
-    /// Counts an address less.
+    /// Uncounts an address. In a simulation this takes effect after the earlier actions of the
+    /// turn.
     ///
     /// # Safety
-    /// The caller gives that address up.
+    /// The caller gives up that address.
     pub(super) unsafe fn remove_sender(self) {
         if self.header.is_traced() && self.leaves_later() {
             return;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.remove_sender_now() };
     }
 
+    /// Uncounts an address now.
+    ///
     /// # Safety
     /// As in `remove_sender`.
     pub(super) unsafe fn remove_sender_now(self) {
@@ -366,36 +381,39 @@ impl<'a, M> At<'a, M> {
             if self.process().is_current() {
                 self.pass_on(self.mailbox.abandon());
             }
-            // SAFETY: (CELL-2) the addresses' common reference is given up.
+            // SAFETY: (CELL-2) gives up the addresses' common reference.
             unsafe { Core::release(self.core) };
         }
     }
 
-    /// The actor's waker without a reference of its own, for use while the cell is held.
+    /// Returns the actor's waker without a reference of its own, for use while the cell is held.
     pub(super) fn waker(self) -> ManuallyDrop<Waker> {
-        // SAFETY: (CELL-2) it is used while the cell is held, and never dropped.
+        // SAFETY: (CELL-2) the waker is used while the cell is held, and never dropped.
         unsafe { Header::waker(self.header()) }
     }
 }
 
-/// A counted reference to a core, which may belong to any thread.
+/// A counted reference to a core, which any thread may hold.
 ///
-/// It keeps the cell's memory and nothing else: not the mailbox open, nor the actor alive.
+/// It keeps the memory of the cell allocated. It keeps neither the mailbox open nor the actor
+/// alive.
 #[repr(transparent)]
 pub(super) struct Held<M>(NonNull<Core<M>>);
 
-// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
+// SAFETY: (CELL-2) the core is reference-counted and thread-safe.
 unsafe impl<M: Send> Send for Held<M> {}
-// SAFETY: (CELL-2) the core is shared by counting, and made for use from any thread.
+// SAFETY: (CELL-2) the core is reference-counted and thread-safe.
 unsafe impl<M: Send> Sync for Held<M> {}
 
-// No user code runs in the middle of a change of the core, so no panic leaves one half made.
+// No user code runs during a change of the core, so a panic cannot leave it inconsistent.
 impl<M> UnwindSafe for Held<M> {}
 impl<M> RefUnwindSafe for Held<M> {}
 
 impl<M> Held<M> {
+    /// Takes over a reference from a pointer.
+    ///
     /// # Safety
-    /// The pointer is good for the whole cell (CELL-1), and the caller has a reference, which this takes over.
+    /// The pointer is valid for the whole cell (CELL-1), and the caller transfers a reference.
     pub(super) unsafe fn from_raw(core: NonNull<Core<M>>) -> Self {
         Held(core)
     }
@@ -429,7 +447,7 @@ impl<M> Deref for Held<M> {
 
 impl<M> Drop for Held<M> {
     fn drop(&mut self) {
-        // SAFETY: (CELL-2) the reference is given up.
+        // SAFETY: (CELL-2) gives up the reference.
         unsafe { Core::release(self.0) };
     }
 }

@@ -1,8 +1,9 @@
-//! What is done to an actor that lives in a simulation, whose turns may be split.
+//! Operations on an actor in a simulation, where turns may be split.
 //!
-//! In a split turn a message is accepted at once: its place in the mailbox is reserved. It comes into the mailbox
-//! when that is drawn, in the order in which the turn did things. Before a turn looks at an actor, what both did
-//! takes effect.
+//! A split turn has its messages accepted at once, by reserving places in the mailboxes. Each
+//! message arrives when the simulation draws it, in the order of the turn's operations. Operations
+//! that have not taken effect yet are pending effects. Before a turn looks at an actor, the pending
+//! effects of both are applied.
 
 #![expect(
     unsafe_code,
@@ -19,12 +20,12 @@ use crate::mailbox::Refused;
 use crate::runtime::{Deferred, Done, context};
 use crate::task::{Deed, MessageEvent, MessageInfo};
 
-/// How many characters of a message a trace shows at most: a line or two of a terminal, so that a message with a
-/// long text does not hide the steps around it.
+/// The maximum number of characters of a message in a trace: one or two lines of a terminal, so
+/// that a long text does not hide the steps around it.
 const SHOWN: usize = 200;
 
 impl<M> Core<M> {
-    /// Returns what a trace says of a message.
+    /// Returns the description of a message for traces.
     pub(super) fn message_info(&self, message: &M) -> MessageInfo {
         let show = self.mailbox.show();
         let text = show.map(|show| {
@@ -41,7 +42,8 @@ impl<M> Core<M> {
         }
     }
 
-    /// Has all that the actor and this thread did take effect, before this thread looks at the actor.
+    /// Applies the pending effects of the actor and of this thread, before this thread looks at the
+    /// actor.
     #[inline]
     pub(super) fn observe(&self) {
         if self.header.is_traced() {
@@ -49,7 +51,7 @@ impl<M> Core<M> {
         }
     }
 
-    /// Notes that this thread waits for the end of the actor.
+    /// Notes that this thread waits for the actor's end.
     #[inline]
     pub(super) fn awaits_end(&self) {
         if self.header.is_traced() {
@@ -77,30 +79,30 @@ pub(super) fn await_message() {
     let _ = context::simulated(|engine, _| engine.awaits_message());
 }
 
-/// Has what this thread did before take effect, if it runs a split turn.
+/// Applies the pending effects of this thread, if it runs a split turn.
 #[cold]
 #[inline(never)]
 pub(super) fn settle() {
     let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::Own));
 }
 
-/// Has what this thread did before take effect, unless it runs this actor. What that did takes effect before anything of
-/// it is looked at.
+/// Applies the pending effects of this thread, unless it runs this actor. The actor's own effects
+/// are applied when another turn looks at the actor.
 #[cold]
 #[inline(never)]
 pub(super) fn settle_elsewhere(actor: u64) {
     let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::Elsewhere(actor)));
 }
 
-/// Has all that was done take effect: a mailbox that is full tells of those who have a place there, and a place in its
-/// line is one after all of that.
+/// Applies all pending effects. A full mailbox reveals the places of other senders, and a place in
+/// its line comes after them.
 #[cold]
 #[inline(never)]
 fn settle_all() {
     let _ = context::simulated(|engine, runtime| engine.settle(runtime, Done::All));
 }
 
-/// Returns whether something that this thread did is still to take effect.
+/// Returns whether this thread has pending effects.
 #[cold]
 #[inline(never)]
 pub(super) fn is_pending() -> bool {
@@ -108,7 +110,7 @@ pub(super) fn is_pending() -> bool {
 }
 
 impl<M> At<'_, M> {
-    /// Shows messages like this in traces, if there are any.
+    /// Sets the function that shows messages in traces, if the actor is traced.
     #[cold]
     pub(super) fn show_with(self, show: fn(&M) -> String) {
         if self.header.is_traced() {
@@ -116,14 +118,14 @@ impl<M> At<'_, M> {
         }
     }
 
-    /// Returns whether what this thread does to the actor takes effect later.
+    /// Returns whether this thread's operations on the actor take effect later.
     fn is_deferred(self) -> bool {
         let id = self.header.id();
         self.header.is_traced()
             && context::simulated(|engine, runtime| engine.defers_to(runtime, id)) == Some(true)
     }
 
-    /// Does what [`At::tell`] does.
+    /// Does what [`At::tell`] does, for a traced actor.
     #[cold]
     #[inline(never)]
     pub(super) fn tell_traced(self, message: M) -> Result<(), TellError<M>> {
@@ -149,7 +151,7 @@ impl<M> At<'_, M> {
         told
     }
 
-    /// Sends the message if that takes effect later; `None` if it is to be sent now, or has to wait.
+    /// Sends the message as a pending effect. Returns `None` if it must be sent now, or must wait.
     #[cold]
     #[inline(never)]
     pub(super) fn send_deferred(self, message: &mut Option<M>) -> Option<Result<(), SendError<M>>> {
@@ -174,7 +176,7 @@ impl<M> At<'_, M> {
         })
     }
 
-    /// Reserves a place for a message that is made after that.
+    /// Reserves a place for a message that is made afterwards.
     pub(super) fn reserve(self) -> Result<(), Refused> {
         self.is_deferred();
         let reserved = self.mailbox.reserve();
@@ -186,11 +188,11 @@ impl<M> At<'_, M> {
         reserved
     }
 
-    /// Has a message come later into the place that was reserved for it.
+    /// Defers the arrival of the message in the place that was reserved for it.
     fn defer(self, message: M) {
         let info = self.message_info(&message);
         let mut message = ManuallyDrop::new(message);
-        // SAFETY: (CELL-2) a reference is held; the message is of the cell's type, and given away.
+        // SAFETY: (CELL-2) a reference is held; the message has the cell's type and is given away.
         let deliver = unsafe {
             let message = Deed::Message(NonNull::from(&mut message).cast());
             (self.header.vtable.delivery)(self.header(), message)
@@ -201,7 +203,7 @@ impl<M> At<'_, M> {
         });
     }
 
-    /// Has an address given up after what this thread did before, if that is still to take effect.
+    /// Defers the end of an address, if this thread has pending effects. Returns whether it did.
     #[cold]
     #[inline(never)]
     pub(super) fn leaves_later(self) -> bool {
@@ -214,7 +216,7 @@ impl<M> At<'_, M> {
         true
     }
 
-    /// Closes the mailbox as a sender does, who may have sent something before.
+    /// Closes the mailbox for a sender, after the earlier operations of its turn.
     pub(super) fn stop(self) {
         if !self.is_deferred() {
             return self.close();
@@ -226,7 +228,7 @@ impl<M> At<'_, M> {
         });
     }
 
-    /// Fills a place that was reserved.
+    /// Fills a reserved place now.
     fn fill(self, message: M) {
         let traced = self.header.is_traced();
         let info = traced.then(|| self.message_info(&message));
@@ -250,7 +252,7 @@ impl<M> At<'_, M> {
 }
 
 impl<M> Held<M> {
-    /// Fills a place that was reserved, now or later.
+    /// Fills a reserved place, now or as a pending effect.
     pub(super) fn fill(&self, message: M) {
         if self.at().is_deferred() {
             return self.at().defer(message);
@@ -258,7 +260,7 @@ impl<M> Held<M> {
         self.at().fill(message);
     }
 
-    /// Fills a place with a message that was sent before.
+    /// Fills a reserved place with a message that was sent earlier.
     pub(super) fn arrive(&self, message: M) {
         self.at().put(message, || MessageEvent::Arrived);
     }

@@ -1,4 +1,4 @@
-//! An actor's address together with the right to its result.
+//! A spawned actor's address, together with the right to its result.
 
 #![expect(
     unsafe_code,
@@ -20,24 +20,29 @@ use crate::mailbox::Flags;
 use crate::sync::Mutex;
 use crate::waiters::Ticket;
 
-/// What `spawn!` gives: an [`Address`] of the actor, and its result when it has ended.
+/// A spawned actor's [`Address`], together with the right to its result.
 ///
-/// It dereferences to its address. Dropping it gives up that address and the result, and nothing
-/// else: the actor goes on as long as there are messages for it, an address or a source.
-/// [`detach`](Handle::detach) does the same and says that it is meant.
-#[must_use = "dropping a handle gives up its address and the actor's result; `detach` does so on purpose"]
+/// [`spawn!`](crate::spawn!) returns a handle. It dereferences to its address. Awaiting it is the
+/// same as [`join`](Handle::join).
+///
+/// Dropping a handle gives up its address and the actor's result. It does not end the actor, which
+/// continues while it has messages, an address or a source. [`detach`](Handle::detach) does the
+/// same explicitly.
+#[must_use = "dropping a handle gives up its address and the result; `detach` does so explicitly"]
 pub struct Handle<M, T> {
-    /// Dropped before the join, which is what `join` promises.
+    /// Dropped when `join` is called, before the wait.
     address: Address<M>,
     join: Join<M, T>,
 }
 
 impl<M, T> Handle<M, T> {
+    /// Creates the handle of a new cell.
+    ///
     /// # Safety
-    /// `core` is new: its address and its right to join are the caller's to give away, and `T` is
-    /// its result's type.
+    /// `core` is new, the caller transfers its address and its right to join, and its result has
+    /// type `T`.
     pub(super) unsafe fn new(core: NonNull<Core<M>>) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let address = unsafe { Address::from_core(core) };
         Handle {
             address,
@@ -50,9 +55,9 @@ impl<M, T> Handle<M, T> {
         }
     }
 
-    /// Gives up its address and the actor's result, as dropping it does.
+    /// Gives up the address and the actor's result, as dropping the handle does.
     ///
-    /// If the actor panics after that, [`on_fault`](crate::Builder::on_fault) is told.
+    /// If the actor panics later, the panic is reported to [`on_fault`](crate::Builder::on_fault).
     ///
     /// ```
     /// use greenroom::{Context, Reply, spawn};
@@ -79,18 +84,49 @@ impl<M, T> Handle<M, T> {
         self.address.clone()
     }
 
-    /// Gives up its address, then waits until the actor has ended, and gives its result.
+    /// Waits until the actor has ended, and returns its result.
     ///
-    /// If that was the last address, the actor is closed when it receives next and finds no message and no source.
-    /// Keep an [`address`](Handle::address) if it is to go on meanwhile.
+    /// This call gives up the handle's address. If that was the last one, the actor closes when it
+    /// receives next and finds no message and no source. Keep an [`address`](Handle::address) to
+    /// keep the actor open.
     ///
     /// # Errors
-    /// A [`Fault`] if the actor panicked, was killed, or was cancelled or never started because of
-    /// the shutdown of its runtime or pinned thread.
+    /// - [`Fault::Panicked`] if the actor panicked.
+    /// - [`Fault::Killed`] if it was [killed](Address::kill).
+    /// - [`Fault::Cancelled`] if it was dropped by the shutdown of its runtime or pinned thread.
+    /// - [`Fault::NotStarted`] if that shutdown came before its first poll.
+    ///
+    /// # Panics
+    /// The future panics if it is polled again after completion. In a child of `fork` it also
+    /// panics if it would wait for an actor whose [runtime](crate::Runtime) belongs to the parent
+    /// process.
     ///
     /// # Cancel safety
-    /// The future holds the right to the result: dropped, it gives that up, as dropping the handle
-    /// does.
+    /// The future holds the right to the result. Dropping it gives up that right, as dropping the
+    /// handle does. To wait without that risk, poll the same future by reference.
+    ///
+    /// ```
+    /// use greenroom::{Context, Fault, spawn};
+    ///
+    /// async fn sum(mut cx: Context<u32>) -> u32 {
+    ///     let mut sum = 0;
+    ///     while let Some(number) = cx.recv().await {
+    ///         sum += number;
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let handle = spawn!(sum(_));
+    ///     handle.tell(40).unwrap();
+    ///     handle.tell(2).unwrap();
+    ///     assert_eq!(handle.join().await.unwrap(), 42);
+    ///
+    ///     let handle = spawn!(sum(_));
+    ///     handle.kill();
+    ///     assert!(matches!(handle.join().await, Err(Fault::Killed)));
+    /// });
+    /// ```
     pub fn join(self) -> Join<M, T> {
         self.join
     }
@@ -108,7 +144,7 @@ impl<M, T> IntoFuture for Handle<M, T> {
     type Output = Result<T, Fault>;
     type IntoFuture = Join<M, T>;
 
-    /// As [`join`](Handle::join).
+    /// Does what [`join`](Handle::join) does.
     fn into_future(self) -> Join<M, T> {
         self.join()
     }
@@ -123,10 +159,10 @@ impl<M, T> fmt::Debug for Handle<M, T> {
 /// The future of [`Handle::join`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Join<M, T> {
-    /// `None` once it has given the result.
+    /// `None` after completion.
     core: Option<Held<M>>,
     ticket: Ticket,
-    /// As `Send` and `Sync` as a lock around the result.
+    /// Makes this `Send` and `Sync` as a lock around the result is.
     _result: PhantomData<Mutex<T>>,
 }
 
@@ -135,8 +171,11 @@ impl<M, T> Unpin for Join<M, T> {}
 impl<M, T> Future for Join<M, T> {
     type Output = Result<T, Fault>;
 
+    /// Waits for the actor's end.
+    ///
     /// # Panics
-    /// If it is polled again after it was ready, or would wait for the parent process after a `fork`.
+    /// If it is polled again after completion, or if it would wait for the parent process after a
+    /// `fork`.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let core = this
@@ -150,7 +189,8 @@ impl<M, T> Future for Join<M, T> {
             ready!(core.mailbox.ended_made().poll(&mut this.ticket, cx, ended));
         }
         core.observe();
-        // SAFETY: (CELL-3) ended, and this is the one right to the result, of this type.
+        // SAFETY: (CELL-3) the actor has ended; this holds the one right to its result, of this
+        // type.
         let result = unsafe { core.at().take_result() };
         this.core = None;
         Poll::Ready(result)
@@ -172,7 +212,7 @@ impl<M, T> Drop for Join<M, T> {
             ended.leave(&mut self.ticket);
         }
         if core.mailbox.state.unjoin() {
-            // SAFETY: (CELL-3) ended, and nobody else can ask for the result.
+            // SAFETY: (CELL-3) the actor has ended; this held the one right to its result.
             unsafe { core.at().drop_result() };
         }
     }

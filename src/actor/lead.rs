@@ -1,7 +1,7 @@
-//! Where an address leads: straight to an actor, or to a function before its mailbox.
+//! The target of an address: the actor itself, or a function in front of its mailbox.
 //!
-//! What is done through an address, strong or weak, is done by way of its lead. A lead is borrowed; a way has a
-//! reference of its own, and counts as no address.
+//! Every operation of a strong or weak address goes through its lead. A lead is borrowed. A way
+//! holds a reference of its own, and does not count as an address.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ impl<'a, M> Lead<'a, M> {
         }
     }
 
-    /// The process that has the threads of the actor's executor.
+    /// Returns the process that owns the threads of the actor's executor.
     ///
     /// # Panics
-    /// If that is another one.
+    /// If that is another process.
     #[inline(always)]
     pub(super) fn checked_process(self) -> Process {
         Process::of(|| {
@@ -51,7 +51,8 @@ impl<'a, M> Lead<'a, M> {
         })
     }
 
-    /// Whether that is this process. If not, no lock of the actor may be taken.
+    /// Returns whether the threads of the actor's executor are in this process. If not, no lock of
+    /// the actor may be taken.
     pub(super) fn is_here(self) -> bool {
         Process::is_first()
             || match self {
@@ -63,7 +64,8 @@ impl<'a, M> Lead<'a, M> {
     pub(super) fn tell(self, message: M) -> Result<(), TellError<M>> {
         match self {
             Lead::Actor(core) => core.tell(message),
-            // What is refused is not made into another message.
+            // The map is called only for a message that is accepted, so a refused one is returned
+            // unmapped.
             Lead::Map(map) => match map.actor().reserve() {
                 Ok(()) => {
                     map.fill(message);
@@ -89,7 +91,7 @@ impl<'a, M> Lead<'a, M> {
         }
     }
 
-    /// Counts an address more, where there may be none; false if the mailbox is closed.
+    /// Counts another address, even if there was none. Returns false if the mailbox is closed.
     pub(super) fn revive_sender(self) -> bool {
         self.view().observe();
         match self {
@@ -115,7 +117,7 @@ impl<'a, M> Lead<'a, M> {
     }
 }
 
-/// A lead with a reference of its own.
+/// A lead that holds a reference.
 pub(super) enum Way<M> {
     Actor(Held<M>),
     Map(Arc<dyn MessageMap<M>>),
@@ -139,7 +141,7 @@ impl<M> From<Lead<'_, M>> for Way<M> {
     }
 }
 
-/// An actor without the type of its messages: what it can be asked.
+/// A view of an actor that does not depend on its message type.
 pub(super) trait ActorView {
     fn id(&self) -> u64;
     fn name(&self) -> Option<&str>;
@@ -148,13 +150,13 @@ pub(super) trait ActorView {
     fn len(&self) -> usize;
     fn capacity(&self) -> Option<usize>;
     fn has_ended(&self) -> bool;
-    /// Returns the list of those who wait for its end.
+    /// Returns the list of tasks that wait for the actor's end.
     fn ended(&self) -> &Waiters;
-    /// Notes that this thread is about to look at it.
+    /// Notes in a simulation that this thread is about to look at the actor.
     fn observe(&self);
-    /// Notes that this thread waits for its end.
+    /// Notes in a simulation that this thread waits for the actor's end.
     fn awaits_end(&self);
-    /// Counts an address more. The caller has one.
+    /// Counts another address. The caller holds one.
     fn add_sender(&self);
 }
 
@@ -207,22 +209,22 @@ impl<M> ActorView for Core<M> {
     }
 }
 
-/// A wait for room: a `PlaceInLine`, of the type of the messages behind the map.
+/// A place in the line for room: a `PlaceInLine` for the message type behind the map.
 pub(super) type PlaceBehindMap = Option<Box<dyn Any + Send + Sync>>;
 
-/// The actor behind a map, without the type of its messages.
+/// The actor behind a map, without its message type.
 pub(super) trait MappedActor: Send + Sync {
     fn view(&self) -> &dyn ActorView;
-    /// The process that has the threads of its executor.
+    /// Returns the process that owns the threads of the actor's executor.
     fn process(&self) -> Process;
     fn close(&self);
     fn kill(&self);
-    /// Counts an address more, where there may be none; false if the mailbox is closed.
+    /// Counts another address, even if there was none. Returns false if the mailbox is closed.
     fn revive_sender(&self) -> bool;
-    /// Counts an address less.
+    /// Uncounts an address.
     ///
     /// # Safety
-    /// The caller gives that address up.
+    /// The caller gives up that address.
     #[expect(unsafe_code, reason = "a count that the caller owns")]
     unsafe fn remove_sender(&self);
     fn reserve(&self) -> Result<(), Refused>;
@@ -231,17 +233,18 @@ pub(super) trait MappedActor: Send + Sync {
         wait: &mut PlaceBehindMap,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refused>>;
-    /// Leaves the line, and gives up the place in the mailbox if it came to one.
+    /// Leaves the line, and gives up the place in the mailbox if one was granted.
     fn leave_line(&self, wait: PlaceBehindMap);
-    /// Gives up a place that was reserved.
+    /// Gives up a reserved place.
     fn give_up_place(&self);
 }
 
-/// Makes messages of type `M` into those of an actor, for places that were reserved at its [`MappedActor`].
+/// A conversion of messages of type `M` into an actor's messages, for places reserved at its
+/// [`MappedActor`].
 pub(super) trait MessageMap<M>: Send + Sync {
     fn actor(&self) -> &Arc<dyn MappedActor>;
-    /// How many maps there are from here to the actor.
+    /// Returns the number of maps between this address and the actor.
     fn steps(&self) -> usize;
-    /// Fills a place that was reserved.
+    /// Converts the message and fills a reserved place with it.
     fn fill(&self, message: M);
 }

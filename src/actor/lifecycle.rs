@@ -1,8 +1,8 @@
-//! What a cell holds in the course of its life: the actor, then its future, then its result.
+//! The contents of a cell over its life: the actor, then its future, then its result.
 //!
 //! # Invariants
 //! - LIFECYCLE-1: once `Running`, the future is not moved until it is dropped in place.
-//! - LIFECYCLE-2: user code (the call, the poll, the drops) may panic; none of its panics gets out of here.
+//! - LIFECYCLE-2: user code (the call, the poll, the drops) may panic; no panic leaves this module.
 #![expect(
     unsafe_code,
     reason = "the future is pinned inside the cell; see LIFECYCLE-1"
@@ -17,9 +17,10 @@ use crate::error::Fault;
 use crate::task::quota::Quota;
 
 pub(super) enum Lifecycle<F, Fut, T> {
-    /// Not polled yet: the function or closure that makes the future.
+    /// Not polled yet: the function or closure that returns the future.
     Waiting(F),
-    /// With how many messages its next turn may handle; the byte lies beside the tag.
+    /// The future, and the number of messages that its next turn may handle. The quota's byte lies
+    /// beside the tag.
     Running(Fut, Quota),
     Ended(Result<T, Fault>),
     Gone,
@@ -29,11 +30,11 @@ impl<F, Fut, T> Lifecycle<F, Fut, T>
 where
     Fut: Future<Output = T>,
 {
-    /// Polls the future, made by `begin` at the first time. If that panics, the future is dropped while that
-    /// unwinds, after a call of `panicked`.
+    /// Polls the future, which `begin` creates on the first call. While a panic unwinds, this calls
+    /// `panicked` and drops the future.
     ///
     /// # Safety
-    /// The lifecycle stays where it is for the rest of its life (LIFECYCLE-1).
+    /// The lifecycle is not moved any more (LIFECYCLE-1).
     pub(super) unsafe fn poll(
         &mut self,
         begin: impl FnOnce(F) -> Fut,
@@ -44,12 +45,12 @@ where
             if let Lifecycle::Waiting(_) = lifecycle {
                 let Lifecycle::Waiting(actor) = std::mem::replace(lifecycle, Lifecycle::Gone)
                 else {
-                    unreachable!("looked at just now")
+                    unreachable!("checked just now")
                 };
                 *lifecycle = Lifecycle::Running(begin(actor), Quota::WHOLE);
             }
             match lifecycle {
-                // SAFETY: (LIFECYCLE-1) the caller's promise.
+                // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
                 Lifecycle::Running(future, _) => unsafe { Pin::new_unchecked(future) }.poll(cx),
                 _ => unreachable!("an actor is polled only while it has a future"),
             }
@@ -83,17 +84,18 @@ where
         !matches!(self, Lifecycle::Waiting(_))
     }
 
-    /// Drops what is there.
+    /// Drops the contents.
     pub(super) fn clear(&mut self) {
         let this: *mut Self = self;
-        // SAFETY: (LIFECYCLE-1) dropped in place, then overwritten without another drop, panic or not.
+        // SAFETY: (LIFECYCLE-1) dropped in place, then overwritten without a second drop, even
+        // after a panic.
         unsafe {
             contain(|| this.drop_in_place());
             this.write(Lifecycle::Gone);
         }
     }
 
-    /// Keeps the result; what was there is gone.
+    /// Stores the result. The earlier contents were dropped before.
     pub(super) fn keep(&mut self, result: Result<T, Fault>) {
         debug_assert!(matches!(self, Lifecycle::Gone));
         *self = Lifecycle::Ended(result);

@@ -1,7 +1,11 @@
-//! Models of a whole actor: 30, the last address is dropped while it begins and gives itself a source; 39, it
-//! ends while another thread begins to wait for that; 43, an address is made while it finds no other left;
-//! 44, it is killed, and a message of its own waits for its end; 47, it is killed while it has messages in hand;
-//! 50, it is dropped while somebody wakes it.
+//! Models of a whole actor.
+//!
+//! - `model_30`: the last address is dropped while the actor starts and attaches a source.
+//! - `model_39`: the actor ends while another thread starts to wait for its end.
+//! - `model_43`: a weak address is upgraded while the actor finds no other address.
+//! - `model_44`: the actor is killed, and a message to it waits for its end.
+//! - `model_47`: the actor is killed while it holds taken messages.
+//! - `model_50`: the actor is dropped while another thread wakes it.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -14,7 +18,7 @@ use futures_util::stream;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Wakes the thread that polls.
+/// A waker that unparks the polling thread.
 struct Bell(Parker);
 
 impl std::task::Wake for Bell {
@@ -35,10 +39,11 @@ fn drive<F: Future + Unpin>(mut future: F) -> F::Output {
     }
 }
 
-/// Whenever the last address goes, the source is read to its end, and then the actor is closed.
+/// Checks that the source is read to its end before the actor closes, whenever the last address is
+/// dropped.
 #[test]
 fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
-    // The fault that it is to find takes more than others do.
+    // The bug that this model finds needs more preemptions than the others.
     crate::sync::follow_waits();
     let mut builder = ::loom::model::Builder::new();
     builder.preemption_bound = Some(4);
@@ -54,12 +59,13 @@ fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
         assert_eq!(
             received,
             [Some(7), Some(8), None],
-            "the source was there before the end"
+            "the source was attached before the actor closed"
         );
     });
 }
 
-/// Whoever waits for the end of an actor hears of it, though the place for those who wait is made meanwhile.
+/// Checks that a task that waits for the actor's end is woken, even if the list of waiters is
+/// created meanwhile.
 #[test]
 fn model_39_the_end_of_an_actor_is_heard() {
     ::loom::model(|| {
@@ -73,7 +79,8 @@ fn model_39_the_end_of_an_actor_is_heard() {
     });
 }
 
-/// An address that is made of a weak one is good, though the actor finds meanwhile that no other is left.
+/// Checks that an upgraded address keeps the actor open, even if the actor finds no other address
+/// meanwhile.
 #[test]
 fn model_43_an_address_that_was_made_anew_keeps_the_actor_open() {
     ::loom::model(|| {
@@ -84,7 +91,7 @@ fn model_43_an_address_that_was_made_anew_keeps_the_actor_open() {
         let weak = address.downgrade();
         let upgrading = spawn(move || {
             let upgraded = weak.upgrade()?;
-            upgraded.tell(7).expect("an address that was made is good");
+            upgraded.tell(7).expect("an upgraded address is open");
             Some(7)
         });
         drop(address);
@@ -97,7 +104,7 @@ fn model_43_an_address_that_was_made_anew_keeps_the_actor_open() {
     });
 }
 
-/// A message that waits for the end of the actor that it was sent to, when it is dropped.
+/// A message whose drop waits for the end of the actor that it was sent to.
 struct Waits(crate::WeakAddress<Waits>);
 
 impl Drop for Waits {
@@ -106,7 +113,7 @@ impl Drop for Waits {
     }
 }
 
-/// A kill ends though it drops a message that waits for the end of the actor.
+/// Checks that a kill returns although it drops a message that waits for the actor's end.
 #[test]
 fn model_44_a_message_that_waits_for_the_end_does_not_hold_it_up() {
     ::loom::model(|| {
@@ -122,15 +129,15 @@ fn model_44_a_message_that_waits_for_the_end_does_not_hold_it_up() {
     });
 }
 
-/// A kill that has returned is known to the run that is under way: it handles no further message, not even one
-/// that the actor had taken before.
+/// Checks that a run in progress observes a kill that has returned: it handles no further message,
+/// not even one that the actor has taken before.
 #[test]
 fn model_47_nothing_is_handled_after_a_kill() {
     ::loom::model(|| {
         let killed = Arc::new(AtomicBool::new(false));
         let own = killed.clone();
         let (address, mut actor) = crate::actor(|mut cx: crate::Context<()>| async move {
-            // It takes both messages, and has the second one in hand when its next run begins.
+            // This takes both messages. The second one is in the batch when the next run begins.
             cx.recv().await;
             pending_once().await;
             // Acquire pairs with the Release below.
@@ -145,17 +152,17 @@ fn model_47_nothing_is_handled_after_a_kill() {
             address.tell(()).expect("it is open");
         }
         let polled = Pin::new(&mut actor).poll(&mut Context::from_waker(Waker::noop()));
-        assert!(polled.is_pending(), "it goes on in its next run");
+        assert!(polled.is_pending(), "it continues in its next run");
         let polling = spawn(move || drive(&mut actor));
         address.kill();
-        // Release: as above.
+        // Release: pairs with the Acquire above.
         killed.store(true, Ordering::Release);
         let ended = polling.join().unwrap();
         assert!(ended.is_err(), "a message was handled after the kill");
     });
 }
 
-/// Wakes itself, and is ready in the next poll.
+/// Wakes its task once, and is ready in the second poll.
 async fn pending_once() {
     let mut was_polled = false;
     poll_fn(|cx| {
@@ -168,18 +175,18 @@ async fn pending_once() {
     .await;
 }
 
-/// Tells when it is dropped.
+/// A value that sets a flag when it is dropped.
 struct Tells(Arc<AtomicBool>);
 
 impl Drop for Tells {
     fn drop(&mut self) {
-        // Relaxed: whoever dropped it looks, on the same thread.
+        // Relaxed: the thread that drops it reads the flag.
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// When the future of an actor was dropped, what was in the actor is dropped too, though somebody who has just
-/// woken it has not brought its runnable yet.
+/// Checks that dropping a split actor drops its state, even if another thread has woken it and not
+/// stored its runnable yet.
 #[test]
 fn model_50_a_dropped_actor_is_gone_though_it_is_woken_meanwhile() {
     ::loom::model(|| {
@@ -194,8 +201,8 @@ fn model_50_a_dropped_actor_is_gone_though_it_is_woken_meanwhile() {
         assert!(polled.is_pending(), "nothing was told");
         let dropping = spawn(move || {
             drop(actor);
-            // Relaxed: as above.
-            assert!(gone.load(Ordering::Relaxed), "the actor is still there");
+            // Relaxed: written by this thread, in `drop`.
+            assert!(gone.load(Ordering::Relaxed), "the actor was not dropped");
         });
         drop(address.tell(()));
         dropping.join().unwrap();

@@ -1,7 +1,8 @@
-//! Addresses for one message type out of several: a function before an actor's mailbox.
+//! Mapped addresses: a function in front of an actor's mailbox, which converts another message
+//! type.
 //!
-//! A place is reserved before the function is called, so what is refused was not mapped; it is
-//! filled when the function returns, and given up if it panics.
+//! A place is reserved before the function is called, so a refused message was not converted. The
+//! place is filled when the function returns, and given up if it panics.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -34,11 +35,13 @@ impl<M: Send + 'static> MappedActor for Held<M> {
         self.at().revive_sender(false)
     }
 
+    /// Uncounts an address.
+    ///
     /// # Safety
     /// As in the trait.
     #[expect(unsafe_code, reason = "as in the trait")]
     unsafe fn remove_sender(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.at().remove_sender() };
     }
 
@@ -86,19 +89,19 @@ impl<M: Send + 'static> MappedActor for Held<M> {
     }
 }
 
-/// The place stays where it is while it is used, since a waker's clone may panic.
+/// Returns the place in line inside a wait. It is used in place, since a waker's clone may panic.
 fn place_in<M: Send + 'static>(
     wait: &mut Box<dyn Any + Send + Sync>,
 ) -> &mut Option<PlaceInLine<M>> {
     (**wait)
         .downcast_mut()
-        .expect("a wait goes back to where it began")
+        .expect("a wait belongs to the actor where it began")
 }
 
-/// How many maps there may be one behind the other: each takes some of the sender's stack.
+/// The maximum number of maps in a row. Each uses some of the sender's stack.
 const STEPS_MAX: usize = 1000;
 
-/// One function before an actor or before another map.
+/// A function in front of an actor or of another map.
 struct Mapped<M, F> {
     actor: Arc<dyn MappedActor>,
     steps: usize,
@@ -106,10 +109,10 @@ struct Mapped<M, F> {
     map: F,
 }
 
-/// Returns the map that makes messages into those of `lead`, by the function `map`.
+/// Creates a map that converts messages with `map` and passes them on to `lead`.
 ///
 /// # Panics
-/// If there are more than [`STEPS_MAX`] maps then.
+/// If `lead` already goes through [`STEPS_MAX`] maps.
 #[track_caller]
 pub(super) fn mapped<N, M, F>(lead: Lead<'_, M>, map: F) -> Arc<dyn MessageMap<N>>
 where
@@ -123,7 +126,7 @@ where
     };
     assert!(
         steps < STEPS_MAX,
-        "an address mapped {STEPS_MAX} times, the most that there may be, is mapped again"
+        "an address that was mapped {STEPS_MAX} times, the limit, cannot be mapped again"
     );
     Arc::new(Mapped {
         actor,

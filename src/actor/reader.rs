@@ -1,11 +1,11 @@
-//! What a context reads from, in one word: the messages taken and not yet given out, and what else has some.
+//! The reader of a context, in one word: the batch of taken messages, and the sources.
 //!
-//! Most actors have no sources, so the word is the batch itself; with sources it points to both. Its lowest bit
-//! says which, the next one whether `recv` waits.
+//! Most actors have no sources, so the word is the batch itself. With sources, it points to a box
+//! of both. Bit 0 tells which; bit 1 tells whether `recv` waits.
 //!
 //! # Invariants
-//! - READER-1: without `BOTH` the word is a batch in its raw form, with it a box of both; either is owned, and
-//!   aligned so that the bits are free.
+//! - READER-1: without `BOTH` the word is a batch in its raw form; with `BOTH` it is a box with
+//!   batch and sources. The reader owns either. Both are aligned so that the two bits are free.
 #![expect(unsafe_code, reason = "a tagged pointer; see READER-1")]
 
 use std::marker::PhantomData;
@@ -37,7 +37,7 @@ impl<M> Reader<M> {
         self.word.map_addr(|addr| addr & !(BOTH | WAITS))
     }
 
-    /// Puts in another pointer, with `BOTH` or without.
+    /// Replaces the pointer and the `BOTH` bit, and keeps the `WAITS` bit.
     #[inline(always)]
     fn point_to(&mut self, pointer: *mut (), both: usize) {
         let waits = self.word.addr() & WAITS;
@@ -45,12 +45,12 @@ impl<M> Reader<M> {
     }
 
     fn both(&mut self) -> Option<&mut Both<M>> {
-        // SAFETY: (READER-1) a box of both, borrowed as this is.
+        // SAFETY: (READER-1) the box of both, borrowed as long as `self`.
         self.has_sources()
             .then(|| unsafe { &mut *self.pointer().cast() })
     }
 
-    /// The next message of the mailbox, as [`Mailbox::receive`] finds it.
+    /// Returns the next message of the batch or the mailbox, as [`Mailbox::receive`] does.
     pub(super) fn receive(&mut self, mailbox: &Mailbox<M>) -> Received<M> {
         match self.both() {
             Some(both) => mailbox.receive(&mut both.batch),
@@ -58,7 +58,7 @@ impl<M> Reader<M> {
         }
     }
 
-    /// The same of a reader that has no sources.
+    /// Does the same for a reader without sources.
     #[inline(always)]
     pub(super) fn receive_alone(&mut self, mailbox: &Mailbox<M>) -> Received<M> {
         let mut batch = self.own_batch();
@@ -67,15 +67,15 @@ impl<M> Reader<M> {
         received
     }
 
-    /// The batch of a reader that has no sources, which is to be put back.
+    /// Returns the batch of a reader without sources. The caller puts it back.
     #[inline(always)]
     fn own_batch(&self) -> ManuallyDrop<Batch<M>> {
         debug_assert!(!self.has_sources());
-        // SAFETY: (READER-1) a batch; of two owners, this one is forgotten.
+        // SAFETY: (READER-1) a batch; this second owner is never dropped.
         ManuallyDrop::new(unsafe { Batch::from_raw(self.pointer()) })
     }
 
-    /// Drops what was taken and not given out; says how many messages that were.
+    /// Drops the taken messages that were not received, and returns their number.
     pub(super) fn clear(&mut self) -> usize {
         if self.pointer().is_null() {
             return 0;
@@ -88,12 +88,12 @@ impl<M> Reader<M> {
         batch.clear()
     }
 
-    /// `recv` waits, so that it is to be told when it does no more.
+    /// Notes that `recv` waits, so that its end is reported to the mailbox.
     pub(super) fn set_waits(&mut self) {
         self.word = self.word.map_addr(|addr| addr | WAITS);
     }
 
-    /// Whether it was so; it is so no more.
+    /// Clears that note, and returns whether it was set.
     #[inline]
     pub(super) fn take_waits(&mut self) -> bool {
         let waits = self.word.addr() & WAITS != 0;
@@ -111,7 +111,7 @@ impl<M> Reader<M> {
         self.both().map(|both| &mut both.sources)
     }
 
-    /// Gives the reader its sources, of which it has none.
+    /// Adds the sources to a reader that has none.
     pub(super) fn put_sources(&mut self, sources: Sources<M>) {
         let batch = ManuallyDrop::into_inner(self.own_batch());
         let both = Box::new(Both { batch, sources });
@@ -122,7 +122,7 @@ impl<M> Reader<M> {
         if !self.has_sources() {
             return None;
         }
-        // SAFETY: (READER-1) a box of both, which this does not keep.
+        // SAFETY: (READER-1) the box of both; the word is replaced in the next line.
         let both = unsafe { Box::from_raw(self.pointer().cast::<Both<M>>()) };
         self.point_to(both.batch.into_raw(), 0);
         Some(both.sources)

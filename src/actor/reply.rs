@@ -1,7 +1,7 @@
-//! A question and the right to answer it: `Ask` waits, `Reply` answers, once.
+//! A question and the right to answer it: an `Ask` waits, and a `Reply` answers once.
 //!
-//! Both share one slot, of which each has an end. Whichever way it ends, the asker hears of it exactly
-//! once: an answer, that the reply is gone, or that no actor is left to answer.
+//! Both share one slot, and each owns an end of it. The asker observes exactly one outcome: an
+//! answer, a dropped reply, or an end by deadlock.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -28,28 +28,61 @@ use crate::time::Sleep;
 use crate::timers::Kind;
 
 enum AskState<T> {
-    /// No answer yet; the asker may have left its waker.
+    /// Not answered yet; the asker may have left its waker.
     Open(Option<Waker>),
-    /// The same, where deadlocks are detected: the waker is left there, and the end by deadlock is
-    /// found there, which counts if it came first.
+    /// Not answered yet, on a runtime that detects deadlocks. The listing holds the waker, and the
+    /// end by deadlock if that came first.
     Listed(Listing),
     Answered(T),
-    /// The same, or that the reply was dropped, by a split turn of a simulation: it takes effect as that turn's
-    /// effect of this number.
+    /// Answered (`Some`) or dropped (`None`) in a split turn of a simulation. It takes effect as
+    /// that turn's effect with this number.
     Deferred(Option<T>, u32),
     /// The reply was dropped without an answer.
     Dropped,
-    /// The asker is gone, or has its answer.
+    /// The asker was dropped, or has its outcome.
     Unwanted,
 }
 
 /// The right to answer an [`ask`](crate::Address::ask), once.
 ///
-/// It can be sent to another actor, and be used later. Dropping it without an answer gives the
-/// asker [`AskError::NoReply`].
-#[must_use = "dropping a reply gives the asker an error"]
+/// A reply can be sent to another actor, stored, and answered later, from any thread. Dropping it
+/// without an answer ends the ask with [`AskError::NoReply`].
+///
+/// ```
+/// use greenroom::{Context, Reply, spawn};
+///
+/// enum Slot {
+///     Set(u32),
+///     Get(Reply<u32>),
+/// }
+///
+/// /// Keeps the replies until it has a value.
+/// async fn slot(mut cx: Context<Slot>) {
+///     let (mut value, mut waiting) = (None, Vec::new());
+///     while let Some(message) = cx.recv().await {
+///         match message {
+///             Slot::Set(number) => value = Some(number),
+///             Slot::Get(reply) => waiting.push(reply),
+///         }
+///         if let Some(value) = value {
+///             for reply in waiting.drain(..) {
+///                 reply.send(value);
+///             }
+///         }
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let slot = spawn!(slot(_));
+///     let set = async { slot.tell(Slot::Set(42)) };
+///     let (answer, told) = futures::join!(slot.ask(Slot::Get), set);
+///     assert_eq!(answer, Ok(42));
+///     told.unwrap();
+/// });
+/// ```
+#[must_use = "dropping a reply without an answer ends the ask with an error"]
 pub struct Reply<T> {
-    /// `None` once it has settled the slot.
+    /// `None` once the slot is settled.
     slot: Option<OneshotEnd<AskState<T>>>,
 }
 
@@ -58,12 +91,15 @@ impl<T> Reply<T> {
         Reply { slot: Some(slot) }
     }
 
-    /// Answers. If the asker is gone the answer is dropped.
+    /// Sends the answer to the asker, without waiting. If the asker is gone, the answer is dropped.
     pub fn send(mut self, answer: T) {
         self.settle(AskState::Answered(answer));
     }
 
-    /// Whether the asker still waits; an answer that is costly and unwanted need not be made.
+    /// Returns whether the asker still waits.
+    ///
+    /// It is false once the ask was dropped or has timed out. An actor can then skip the work for
+    /// the answer.
     pub fn is_wanted(&self) -> bool {
         let looked = self.slot.as_ref().and_then(|end| {
             end.look(|slot| match slot {
@@ -75,8 +111,9 @@ impl<T> Reply<T> {
         looked.unwrap_or(false)
     }
 
-    /// What is not needed is dropped when the slot is given back.
-    // Forced: the outcome is written where it stays.
+    /// Settles the slot and wakes the asker. Unneeded values are dropped after the lock is
+    /// released.
+    // Inlined by force, so that the outcome is written in place.
     #[inline(always)]
     fn settle(&mut self, outcome: AskState<T>) {
         let Some(end) = self.slot.take() else {
@@ -101,11 +138,11 @@ impl<T> Reply<T> {
     }
 }
 
-/// Who is to hear that a reply is settled.
+/// How the asker is woken after its reply was settled.
 enum Told {
     Nobody,
     Now(Waker),
-    /// Whoever waits, if somebody does, as an effect of a split turn.
+    /// As an effect of a split turn; the waker is there if the asker waits.
     Later(Option<Waker>),
 }
 
@@ -127,7 +164,7 @@ fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
     }
 }
 
-/// The same for one that is listed: an end by deadlock that was first counts.
+/// Settles a listed ask. An end by deadlock wins if it came first.
 #[cold]
 #[inline(never)]
 fn settle_listed<T>(
@@ -170,11 +207,11 @@ impl<T> fmt::Debug for Reply<T> {
 
 /// The asker's end of a slot.
 struct Answer<T> {
-    /// `None` once it has heard.
+    /// `None` once the outcome was taken.
     slot: Option<OneshotEnd<AskState<T>>>,
-    /// It was polled before.
+    /// Whether it was polled before.
     has_waited: bool,
-    /// That of the actor which is asked.
+    /// The process of the actor that is asked.
     process: Process,
 }
 
@@ -187,13 +224,13 @@ impl<T> Answer<T> {
         }
     }
 
-    // Forced: a call, and what it moves, costs 3 % of an ask.
+    // Inlined by force: a call and its moves cost 3 % of an ask.
     #[inline(always)]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
         let Some(end) = &mut self.slot else {
             return Poll::Ready(Err(AskError::NoReply));
         };
-        // Whoever polls again has been woken, most likely by the answer: no waker will be needed.
+        // A second poll usually follows the wake-up by the answer, so no waker is needed.
         if self.has_waited && end.is_alone() {
             return Poll::Ready(self.hear());
         }
@@ -214,7 +251,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// What it was settled with; the asker wants nothing more.
+    /// Takes the outcome and gives up the slot.
     #[inline(always)]
     fn hear(&mut self) -> Result<T, AskError> {
         let Some(end) = self.slot.take() else {
@@ -227,7 +264,7 @@ impl<T> Answer<T> {
         settled.or_else(hear_rare)
     }
 
-    /// The same for one that is listed, or was until now; with one that is not, nothing is done.
+    /// Polls an ask that is or was listed. It stays pending if the ask never was.
     #[cold]
     #[inline(never)]
     fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
@@ -246,7 +283,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// What an asker hears that is not told of a plain answer.
+/// Returns an outcome that is not a plain answer.
 #[cold]
 fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
     match settled {
@@ -269,8 +306,8 @@ impl<T> Drop for Answer<T> {
             return;
         };
         if self.process.is_current() {
-            // The reply is seen to be unwanted after what this turn did before. In a run that has failed the holder of
-            // the reply is still to be found.
+            // Earlier effects of this turn precede the drop, which makes the reply unwanted. In a
+            // failed run the listing stays, since the report still looks for the reply's holder.
             let stays = context::simulated(|engine, runtime| {
                 engine.settle(runtime, Done::Own);
                 engine.has_failed()
@@ -281,7 +318,7 @@ impl<T> Drop for Answer<T> {
             });
             wake_or_drop(left, Told::Nobody);
         } else {
-            // A thread of the parent process may have had it.
+            // A thread of the parent process may have held the slot at the fork.
             std::mem::forget(end);
         }
     }
@@ -293,7 +330,7 @@ pin_project! {
     pub struct Ask<'a, M, T, F> {
         phase: AskPhase<'a, M, T, F>,
         patience: Option<Duration>,
-        // Armed with the first poll.
+        // Armed by the first poll.
         #[pin]
         deadline: Option<Sleep>,
     }
@@ -301,12 +338,12 @@ pin_project! {
 
 enum AskPhase<'a, M, T, F> {
     Question(Lead<'a, M>, Option<F>),
-    /// The question waits for room, or was delivered (`None`).
+    /// The message waits for room (`Some`) or was delivered (`None`).
     Waiting(Option<SendFuture<'a, M>>, Answer<T>),
     Over,
 }
 
-// As for `Address`; the question is called once, and nothing is left of one that panics.
+// As for `Address`. The question is called once, and a panic of it leaves nothing behind.
 impl<M, T, F> UnwindSafe for Ask<'_, M, T, F> {}
 impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
 
@@ -319,17 +356,38 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
         }
     }
 
-    /// Gives up with [`AskError::TimedOut`] after `duration`, counted from the first poll.
+    /// Limits the ask to `duration`, measured from the first poll.
     ///
-    /// A second call replaces the first.
+    /// After that the ask ends with [`AskError::TimedOut`]. The limit covers the wait for room and
+    /// the wait for the answer. A second call replaces the first.
     ///
-    /// Where [deadlocks are detected](crate::Builder::detect_deadlocks), an ask that waits for actors which
-    /// wait for each other ends earlier, with [`AskError::Deadlock`]. With
-    /// [`time::timeout`](crate::time::timeout) around it, it does not: that is a timer like any other.
+    /// On a runtime that [detects deadlocks](crate::Builder::detect_deadlocks), an ask that leads
+    /// to a cycle of waiting actors ends earlier, with [`AskError::Deadlock`]. With
+    /// [`time::timeout`](crate::time::timeout) around the ask it does not, since that is an
+    /// ordinary timer.
     ///
     /// # Panics
-    /// As [`sleep`](crate::time::sleep): the future does, outside any runtime, if the process's timer
-    /// thread can't be started.
+    /// As [`sleep`](crate::time::sleep): the future panics outside any runtime, if the process's
+    /// timer thread cannot be started.
+    ///
+    /// ```
+    /// use greenroom::{AskError, Context, Reply, spawn};
+    /// use std::time::Duration;
+    ///
+    /// /// Keeps every reply and never answers.
+    /// async fn silent(mut cx: Context<Reply<u32>>) {
+    ///     let mut replies = Vec::new();
+    ///     while let Some(reply) = cx.recv().await {
+    ///         replies.push(reply);
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let silent = spawn!(silent(_));
+    ///     let ask = silent.ask(|reply| reply).timeout(Duration::from_millis(5));
+    ///     assert_eq!(ask.await, Err(AskError::TimedOut));
+    /// });
+    /// ```
     pub fn timeout(mut self, duration: Duration) -> Self {
         self.patience = Some(duration);
         self
@@ -339,8 +397,11 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
 impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     type Output = Result<T, AskError>;
 
+    /// Sends the message on the first poll, then waits for the answer.
+    ///
     /// # Panics
-    /// If it is polled again after it was ready; if the actor's runtime is the parent process's, after a `fork`.
+    /// If it is polled again after completion, or in a child of `fork` if the actor's runtime
+    /// belongs to the parent process.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let mut kind = Kind::Event;
@@ -355,7 +416,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             kind = listing.as_ref().map_or(kind, Listing::kind);
             let (theirs, ours) =
                 OneshotEnd::pair(listing.map_or(AskState::Open(None), AskState::Listed));
-            // First, so that the slot is left as it should be if the question panics.
+            // Set before the call, so that a panic of the question leaves a valid phase.
             *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
             match lead.tell(question(Reply::new(theirs))) {
                 Ok(()) => {}
@@ -382,7 +443,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                     contain(|| drop(refused));
                     polled = Poll::Ready(Err(AskError::Closed));
                 }
-                // It may be ended as a deadlock before there is room.
+                // The ask may end as a deadlock before there is room.
                 Poll::Pending => polled = answer.poll_listed(Some(cx.waker().clone())),
             }
         }

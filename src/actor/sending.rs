@@ -1,7 +1,7 @@
-//! A message on its way into a mailbox, which may have no room yet.
+//! The future of `send`: a message that may wait for room in a mailbox.
 //!
-//! While it waits the message is in the line of the mailbox, which takes it when there is room. Through a map a
-//! place is waited for instead, since the message is made only then.
+//! While it waits, the message is in the mailbox's line, and the mailbox takes it when there is
+//! room. Through a map only a place waits, since the message is made after the place was granted.
 
 use std::fmt;
 use std::future::Future;
@@ -21,7 +21,7 @@ pub struct SendFuture<'a, M> {
     lead: Lead<'a, M>,
     message: Option<M>,
     place: Option<PlaceInLine<M>>,
-    /// The same where the lead is a map.
+    /// The place in line, if the lead is a map.
     wait: PlaceBehindMap,
 }
 
@@ -55,18 +55,21 @@ impl<'a, M> SendFuture<'a, M> {
     }
 }
 
-// The message is never pinned: it is moved into the mailbox.
+// The message is never pinned, since it moves into the mailbox.
 impl<M> Unpin for SendFuture<'_, M> {}
 
-// As for `Address`; nothing but its drop is called of the message.
+// As for `Address`; of the message, only the drop is called.
 impl<M> UnwindSafe for SendFuture<'_, M> {}
 impl<M> RefUnwindSafe for SendFuture<'_, M> {}
 
 impl<M> Future for SendFuture<'_, M> {
     type Output = Result<(), SendError<M>>;
 
+    /// Sends the message, or waits for room.
+    ///
     /// # Panics
-    /// If it is polled again after it was ready; in a child of `fork`, if it would wait for the parent's runtime.
+    /// If it is polled again after completion, or in a child of `fork` if it would wake an actor of
+    /// the parent's runtime, or wait for one.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         assert!(
@@ -85,7 +88,7 @@ impl<M> Future for SendFuture<'_, M> {
                 .actor()
                 .poll_reserve(&mut this.wait, cx)
                 .map(|reserved| {
-                    let message = this.message.take().expect("looked at just now");
+                    let message = this.message.take().expect("checked above");
                     match reserved {
                         Ok(()) => {
                             map.fill(message);
@@ -105,7 +108,7 @@ impl<M> Future for SendFuture<'_, M> {
 impl<M> Drop for SendFuture<'_, M> {
     fn drop(&mut self) {
         if (self.place.is_some() || self.wait.is_some()) && !self.lead.is_here() {
-            // A thread of the parent process may have the lock.
+            // A thread of the parent process may have held the lock at the fork.
             std::mem::forget((self.place.take(), self.wait.take()));
             return;
         }

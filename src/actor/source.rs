@@ -1,6 +1,6 @@
-//! One source of an actor, and all that the actor has.
+//! One source of an actor, and the set of all sources of an actor.
 //!
-//! A source is polled by the `recv` of its actor alone. A panic ends it, and the executor is told of that.
+//! Only the actor's `recv` polls a source. A panic ends it and is reported to the executor.
 
 mod guard;
 
@@ -23,19 +23,20 @@ use crate::task::MessageEvent;
 /// All sources of one actor.
 pub(in crate::actor) struct Sources<M> {
     all: SelectAll<Source<M>>,
-    /// The mailbox had its turn, so `recv` begins with these.
+    /// Whether the next `recv` starts with the sources, since the last one started with the
+    /// mailbox.
     first: bool,
-    /// Whom they wake, since they were found pending.
+    /// The waker of the last poll that found the sources pending.
     waker: Waker,
 }
 
 /// One source.
 pub(in crate::actor) struct Source<M> {
-    /// `None` once it is over.
+    /// `None` once the source has ended.
     stream: Option<Pin<Box<dyn Stream<Item = M> + Send>>>,
-    /// What it shares with its guard, if there is one.
+    /// The state shared with the guard, if there is one.
     switch: Option<Arc<Switch>>,
-    /// Keeps the actor open.
+    /// An address that keeps the actor open.
     address: Option<Address<M>>,
 }
 
@@ -52,14 +53,15 @@ impl<M> Sources<M> {
         self.all.push(source);
     }
 
-    /// Returns whether `recv` begins with the sources; every second time it does.
+    /// Returns whether this `recv` starts with the sources, which every second one does.
     pub(in crate::actor) fn take_turn(&mut self) -> bool {
         self.first = !self.first;
         !self.first
     }
 
-    /// Gives a message of a source, if one has any now; `None` if all are over. Otherwise they wake `waker` or,
-    /// if that is `None`, the waker of the last poll.
+    /// Returns a message of a source that is ready, or `None` if all sources have ended.
+    ///
+    /// If none is ready, the sources wake `waker`, or the waker of the last poll if that is `None`.
     pub(in crate::actor) fn poll(
         &mut self,
         core: At<'_, M>,
@@ -96,7 +98,7 @@ impl<M> Source<M> {
         }
     }
 
-    /// Drops the stream; a panic of that stays here.
+    /// Drops the stream and contains a panic of that drop.
     fn end(&mut self) {
         contain(|| self.stream = None);
         self.address = None;

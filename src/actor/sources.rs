@@ -1,9 +1,10 @@
-//! What `recv` polls beside the mailbox: timers, streams, and what comes back from elsewhere.
+//! The sources that `recv` polls beside the mailbox: timers, streams, and results of other tasks.
 //!
-//! Sources belong to the context: they are polled by `recv` alone, on whatever executor that is, and
-//! dropped with it, or by the first `recv` after the mailbox was closed. One in the foreground has an address of
-//! its actor, so that is not closed for want of addresses. `recv` begins with the mailbox and with the sources in
-//! turn, so neither keeps the other waiting. A panic ends the source, and the executor is told of it.
+//! Sources belong to the context. Only `recv` polls them, on any executor. They are dropped with
+//! the context, or by the first `recv` after the mailbox was closed. A foreground source holds an
+//! address of its actor, so the actor does not close for lack of addresses. `recv` starts
+//! alternately with the mailbox and with the sources, so neither starves the other. A panic ends
+//! the source and is reported to the executor.
 
 mod returns;
 
@@ -47,29 +48,35 @@ impl<M> Context<M> {
     }
 }
 
-/// Sources: what [`recv`](Context::recv) gives beside what others send.
+/// Sources, which [`recv`](Context::recv) reads beside the messages that are sent.
 ///
-/// They take no room in the mailbox and work on any executor. `recv` alone polls them (and
-/// [`try_recv`](Context::try_recv)); they are dropped with the actor, and when it receives after its
-/// mailbox was closed. As long as one is left, the actor is not closed for want of addresses, unless that is a
-/// [background](SourceGuard::background) source. A source that is added after the close is dropped at once.
+/// Sources take no room in the mailbox and work on any executor. Only `recv` and
+/// [`try_recv`](Context::try_recv) poll them. They are dropped with the actor, and when the actor
+/// receives after its mailbox was closed. A source that is added after the close is dropped at
+/// once.
 ///
-/// A panic of a stream or of a closure ends that source and reaches
-/// [`on_fault`](crate::Builder::on_fault); a simulation takes it for a failure. The actor goes on.
+/// While a source is left, the actor does not close for lack of addresses. A
+/// [background](SourceGuard::background) source does not count.
+///
+/// A panic of a stream or of a closure ends that source and is reported to
+/// [`on_fault`](crate::Builder::on_fault); a simulation treats it as a failure. The actor
+/// continues.
 impl<M: Send + 'static> Context<M> {
-    /// Gives `message` after `duration`, counted from this call.
+    /// Delivers `message` to this actor after `duration`, measured from this call.
+    ///
+    /// The guard cancels the timer when dropped.
     ///
     /// ```
     /// use greenroom::{Context, spawn};
     /// use std::time::Duration;
     ///
     /// async fn patient(mut cx: Context<&'static str>) -> Option<&'static str> {
-    ///     let _timer = cx.send_after(Duration::from_millis(1), "nobody came");
+    ///     let _timer = cx.send_after(Duration::from_millis(1), "timed out");
     ///     cx.recv().await
     /// }
     ///
     /// greenroom::run(async {
-    ///     assert_eq!(spawn!(patient(_)).join().await.unwrap(), Some("nobody came"));
+    ///     assert_eq!(spawn!(patient(_)).join().await.unwrap(), Some("timed out"));
     /// });
     /// ```
     pub fn send_after(&mut self, duration: Duration, message: M) -> SourceGuard {
@@ -80,10 +87,10 @@ impl<M: Send + 'static> Context<M> {
         }))
     }
 
-    /// Gives a message of `make` every `period`, the first one after one period.
+    /// Delivers a message built by `make` every `period`, starting one period from now.
     ///
-    /// There is at most one that was not received: ticks that were missed meanwhile are skipped. A
-    /// period beyond the end of the clock never ends.
+    /// At most one tick is pending: ticks that the actor misses are skipped. The guard cancels the
+    /// timer when dropped. A period that exceeds the range of the clock never elapses.
     ///
     /// # Panics
     /// If the period is zero.
@@ -118,7 +125,7 @@ impl<M: Send + 'static> Context<M> {
         self.add_guarded(ticks.map(move |_| make()))
     }
 
-    /// Gives the items of a stream, until it ends or the guard is dropped.
+    /// Delivers the items of a stream as messages, until the stream ends or the guard is dropped.
     ///
     /// ```
     /// use greenroom::{Context, spawn};
@@ -140,15 +147,18 @@ impl<M: Send + 'static> Context<M> {
         self.add_guarded(stream)
     }
 
-    /// Gives what `make` makes of the result of an actor, a task or a future, when that is there.
+    /// Delivers the result of an actor, a task or a future as a message, which `make` builds.
     ///
-    /// Give it the [`Handle`](crate::Handle) itself: its `join` is a future like any other, whose
-    /// value is a result already.
+    /// The actor continues to receive meanwhile. The result is an `Err` if the actor, task or
+    /// future panicked, was killed or was cancelled. Such a panic is not reported to
+    /// [`on_fault`](crate::Builder::on_fault).
     ///
-    /// The actor reads on meanwhile. The result is an `Err` if the actor, task or future panicked, was killed
-    /// or was cancelled; such a panic does not reach [`on_fault`](crate::Builder::on_fault). When the source is
-    /// dropped first, a [`Task`](crate::Task) or future is cancelled, and a
-    /// [`Handle`](crate::Handle) gives up its address and its result.
+    /// A [`Handle`](crate::Handle) is passed as it is, without calling `join`, whose output is a
+    /// `Result` already. The handle gives up its address at once, as [`join`](crate::Handle::join)
+    /// does.
+    ///
+    /// If the source is dropped first, a [`Task`](crate::Task) or future is cancelled, while an
+    /// actor continues and its result is dropped.
     ///
     /// ```
     /// use greenroom::{Context, Fault, spawn};

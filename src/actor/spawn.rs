@@ -1,4 +1,4 @@
-//! How an actor comes to life: the builder, the places it can live, and the macro in front.
+//! Spawning an actor: the builder, and the places where an actor can run.
 
 #![expect(
     unsafe_code,
@@ -19,9 +19,9 @@ use crate::pinned::{Pinned, PinnedThread, Stage};
 use crate::runtime::{Inner, Runtime, context};
 use crate::task::ActorExecutor;
 
-/// An actor that is about to be spawned: the function or closure, and its options.
+/// A builder for an actor: the function, closure or value, and the actor's options.
 ///
-/// [`spawn!`](crate::spawn!) is a thin front of this.
+/// [`spawn!`](crate::spawn!) is a thin front end of this builder.
 ///
 /// ```
 /// use greenroom::Context;
@@ -41,7 +41,7 @@ use crate::task::ActorExecutor;
 ///     assert_eq!(echo.join().await.unwrap(), 1);
 /// });
 /// ```
-#[must_use = "an actor does nothing until `spawn`"]
+#[must_use = "an actor does nothing until it is spawned"]
 pub struct ActorBuilder<M, A, Fut, On = Current> {
     actor: A,
     begin: fn(A, Context<M>) -> Fut,
@@ -52,8 +52,10 @@ pub struct ActorBuilder<M, A, Fut, On = Current> {
     on: On,
 }
 
-/// Begins an actor: `actor` is called with its [`Context`], where the actor runs, at its first
-/// turn, and what it gives is the actor.
+/// Creates a builder for an actor.
+///
+/// The actor's first turn calls `actor` with the [`Context`], on the thread that runs that turn.
+/// The returned future is the actor.
 pub fn actor<M, F, Fut>(actor: F) -> ActorBuilder<M, F, Fut>
 where
     M: Send + 'static,
@@ -78,32 +80,38 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
 }
 
 impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
-    /// A name, for people: any text, and it need not be unique.
+    /// Sets a diagnostic name, which can be any text and need not be unique.
+    ///
+    /// By default the actor has no name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into());
         self
     }
 
-    /// Bounds the mailbox to this many messages, at least 1. By default it is unbounded.
+    /// Sets the capacity of the mailbox, in messages: at least 1. By default the mailbox is
+    /// unbounded.
     ///
-    /// Nothing is allocated for it in advance.
+    /// Nothing is allocated in advance.
     pub fn capacity(mut self, messages: usize) -> Self {
         self.capacity = Some(messages);
         self
     }
 
-    /// How urgent it is: from 0, the lowest and the default, to the runtime's
+    /// Sets the priority: from 0, the lowest and the default, up to the runtime's
     /// [`priorities`](crate::Builder::priorities).
     ///
-    /// What it means is the scheduling policy's business; the default policy does not look at it.
+    /// Its meaning depends on the scheduling [policy](crate::policy); the default policy ignores
+    /// it.
     pub fn priority(mut self, level: u8) -> Self {
         self.priority = level;
         self
     }
 
-    /// Shows its messages, by their `Debug`, in the [traces of simulations](crate::sim), up to 200 characters of each.
+    /// Shows the actor's messages in the [traces of simulations](crate::sim), using their `Debug`
+    /// output.
     ///
-    /// By default a trace shows the names of their types. Elsewhere this makes no difference.
+    /// Each message is cut after 200 characters. By default a trace shows the names of the message
+    /// types. Outside simulations this has no effect.
     ///
     /// ```
     /// use greenroom::{Context, policy::Simulated, spawn};
@@ -124,7 +132,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///     sum.tell(Increment(3)).unwrap();
     ///     sum.join().await.unwrap();
     /// });
-    /// assert!(run.unwrap_err().trace().contains("main: spawns sum, sends #1 Increment(3) to sum"));
+    /// let failure = run.unwrap_err();
+    /// assert!(failure.trace().contains("main: spawns sum, sends #1 Increment(3) to sum"));
     /// ```
     pub fn show(mut self) -> Self
     where
@@ -134,8 +143,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         self
     }
 
-    /// Where it lives: a [`Runtime`]; or a [`Pinned`] thread or, with [`Detached`], a thread of its
-    /// own, on which its future may be `!Send`. By default the current runtime.
+    /// Sets the place where the actor runs. The default is the current runtime.
+    ///
+    /// A place is a [`Runtime`], a [`Pinned`] thread, or a dedicated thread ([`Detached`]). On the
+    /// last two the actor's future need not be `Send`.
     pub fn on<Target>(self, target: Target) -> ActorBuilder<M, A, Fut, Target> {
         ActorBuilder {
             actor: self.actor,
@@ -150,12 +161,15 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     /// Spawns the actor.
     ///
-    /// On a runtime or pinned thread that is shutting down or gone, the handle is of an actor that
-    /// is closed, and joins with [`Fault::NotStarted`](crate::Fault::NotStarted).
+    /// If the runtime or pinned thread is shutting down or has ended, the actor does not start. The
+    /// returned handle is then closed, and joins with
+    /// [`Fault::NotStarted`](crate::Fault::NotStarted).
     ///
     /// # Panics
-    /// If no runtime is current and none was named, an option is impossible, or the system does not
-    /// start the thread of a [`Detached`] actor.
+    /// - If no runtime is current and none was set with [`on`](ActorBuilder::on).
+    /// - If an option is out of range.
+    /// - If the operating system does not start the thread of a [`Detached`] actor.
+    /// - In a child of `fork`, if the runtime belongs to the parent process.
     #[track_caller]
     pub fn spawn(self) -> Handle<M, Fut::Output>
     where
@@ -181,12 +195,17 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         unsafe { Handle::new(core) }
     }
 
-    /// Spawns the actor, or gives it back.
+    /// Spawns the actor, or returns it in the error.
     ///
     /// # Errors
-    /// [`SpawnError`] with the function, closure or value: no runtime is current, the place is
-    /// shutting down or gone, an option is impossible, or the system does not start the thread of a
-    /// [`Detached`] actor.
+    /// [`SpawnError`] with the function, closure or value. [`SpawnError::problem`] tells the
+    /// reason:
+    ///
+    /// - No runtime is current, and none was set with [`on`](ActorBuilder::on).
+    /// - The runtime or pinned thread is shutting down or has ended.
+    /// - An option is out of range.
+    /// - The operating system does not start the thread of a [`Detached`] actor.
+    /// - The runtime belongs to the parent process of a `fork`.
     pub fn try_spawn(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
     where
         M: Send + 'static,
@@ -223,7 +242,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         }
     }
 
-    /// How its messages are shown.
+    /// Returns the function that shows messages in traces, if one was set.
     pub(super) fn shows(&self) -> Option<fn(&M) -> String> {
         self.show
     }
@@ -245,11 +264,11 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     }
 }
 
-/// Has the messages of a new cell shown like this.
+/// Sets the function that shows the messages of a new cell, and returns the cell.
 #[inline]
 pub(super) fn shown<M>(core: NonNull<Core<M>>, show: Option<fn(&M) -> String>) -> NonNull<Core<M>> {
     if let Some(show) = show {
-        // SAFETY: (CELL-2) the caller has the references that come with a new cell.
+        // SAFETY: (CELL-2) the caller holds the references that come with a new cell.
         unsafe { At::new(core) }.show_with(show);
     }
     core
@@ -269,23 +288,24 @@ impl<M, A, Fut, On> std::fmt::Debug for ActorBuilder<M, A, Fut, On> {
 #[derive(Debug, Clone, Copy)]
 pub struct Current;
 
-/// A place for one actor: a thread of its own, for actors that block.
+/// A place for one actor: a dedicated thread, for actors that block.
 ///
-/// It is a thread of the current runtime, named after the actor (`greenroom-detached` if that has no
-/// name), started when the actor is spawned; it ends with the actor. The future may be `!Send`. What
-/// the actor itself spawns lives on the workers.
+/// The thread belongs to the current runtime. It starts when the actor is spawned, and ends with
+/// the actor. It is named after the actor, or `greenroom-detached` if the actor has no name. The
+/// actor's future need not be `Send`. Whatever the actor itself spawns runs on the workers.
 ///
-/// It may block, in a system call or in [`block_on`](Runtime::block_on), which simply waits there:
-/// that holds up nobody but those who wait for this actor. Nothing takes it out of a call, though: a
-/// `kill` takes effect afterwards, and a shutdown leaves the thread behind if the call does not
-/// return in time.
+/// # Blocking
+/// The actor may block in a system call, or in [`block_on`](Runtime::block_on), which simply waits
+/// there. That delays only code that waits for this actor. Nothing interrupts a blocking call: a
+/// `kill` takes effect after the call returns. If the call does not return in time, a shutdown
+/// leaves the thread behind.
 ///
 /// ```
 /// use greenroom::{Context, Detached, spawn};
 /// use std::sync::mpsc;
 ///
 /// async fn reader(_cx: Context<()>, lines: mpsc::Receiver<String>) -> usize {
-///     lines.iter().count() // blocks until there will be no more
+///     lines.iter().count() // blocks until the sender is dropped
 /// }
 ///
 /// greenroom::run(async {
@@ -299,15 +319,15 @@ pub struct Current;
 #[derive(Debug, Clone, Copy)]
 pub struct Detached;
 
-/// A place where actors with the future `Fut` may live; implemented for what
-/// [`on`](ActorBuilder::on) takes.
+/// A place where actors with the future `Fut` can run.
 ///
-/// A runtime asks that the future be `Send`, since any of its workers may poll it; a pinned thread,
-/// or one of the actor's own, does not.
+/// This trait is implemented for the places that [`on`](ActorBuilder::on) accepts. A runtime
+/// requires that the future is `Send`, since any of its workers may poll it. A pinned or dedicated
+/// thread does not.
 #[diagnostic::on_unimplemented(
-    message = "an actor with this future cannot live on `{Self}`",
+    message = "an actor with this future cannot run on `{Self}`",
     note = "the workers of a runtime need a future that is `Send`",
-    note = "one that is not can live on a pinned thread, `on = &pinned`, or on one of its own, \
+    note = "others can run on a pinned thread, `on = &pinned`, or on a thread of their own, \
             `on = greenroom::Detached`"
 )]
 pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
@@ -315,13 +335,13 @@ pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
 mod sealed {
     use crate::error::SpawnProblem;
 
-    /// Keeps the set of places ours to extend. Its types are public in name only.
+    /// Seals `SpawnTarget`. The types here are public in name only.
     pub trait ExecutorSource {
         type Executor: super::ActorExecutor;
-        /// What keeps the executor until the actor itself does.
+        /// A value that keeps the executor until the actor itself does.
         type Kept;
 
-        /// An executor for an actor with this name and priority.
+        /// Returns an executor for an actor with this name and priority.
         fn executor(
             &self,
             name: Option<&str>,
@@ -391,7 +411,7 @@ impl ExecutorSource for Detached {
         priority: u8,
     ) -> Result<(Arc<PinnedThread>, Pinned), SpawnProblem> {
         let runtime = context::runtime().ok_or(SpawnProblem::NoRuntime)?;
-        // Before there is a thread.
+        // Checked before a thread is started.
         judge(&runtime, priority)?;
         let own = Pinned::start_detached(&runtime, name)
             .map_err(|error| SpawnProblem::Thread(error.kind()))?;

@@ -1,11 +1,12 @@
-//! An actor that any executor drives: the same cell, run by the poll of its future.
+//! An actor that any executor can drive: polling its future runs the cell.
 //!
-//! The cell's executor has a slot for its one runnable. To schedule the cell means to put that there and
-//! to wake the task that polled last; to poll means to take it out and run it.
+//! The cell's executor is a slot for its one runnable. Scheduling the cell puts the runnable into
+//! the slot and wakes the task that polled last. Polling takes the runnable out and runs it.
 //!
 //! # Invariants
-//! - SPLIT-1: the cell is run, and its result taken or dropped, only through its one [`Split`], so
-//!   wherever that is; it may go to another thread only if the actor and its future may.
+//! - SPLIT-1: only the cell's one [`Split`] runs the cell, and takes or drops its result. So both
+//!   happen where the `Split` is. It moves to another thread only if the actor and its future are
+//!   `Send`.
 #![expect(
     unsafe_code,
     reason = "the cell's result is taken without a join; see SPLIT-1 and CELL-3 in cell.rs"
@@ -32,17 +33,22 @@ use crate::sync::{Mutex, mutant, yield_now};
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo};
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
-    /// Gives the actor as a future, for any executor to run, with its address.
+    /// Returns the actor as a future, which any executor can run, and its address.
     ///
-    /// It is the same actor as a spawned one: `tell`, `ask`, `stop`, `kill` and
-    /// [`closed`](Address::closed) do what they do there. The future is `Send` exactly if the actor
-    /// is. Dropping it cancels the actor. Nobody looks at its `priority`, which may be any.
+    /// The actor behaves as a spawned one: `tell`, `ask`, `stop`, `kill` and
+    /// [`closed`](Address::closed) work alike. The future is `Send` exactly if the actor and its
+    /// future are. Dropping the future cancels the actor. The `priority` option is ignored, and may
+    /// have any value.
     ///
     /// # Errors
-    /// The future gives the actor's result, or the [`Fault`] that ended it.
+    /// The future's output is the actor's result. It is a [`Fault`] if the actor panicked or was
+    /// killed.
     ///
     /// # Panics
-    /// If an option is impossible.
+    /// If the `capacity` is 0. The future panics if it is polled again after completion.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the actor and drops its state.
     ///
     /// ```
     /// use greenroom::Context;
@@ -78,7 +84,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             runtime: context::runtime().filter(|runtime| runtime.is_simulated()),
         });
         let Ok(core) = cell::new(executor.clone(), parts, options) else {
-            unreachable!("nobody closes this executor")
+            unreachable!("this executor is never closed")
         };
         let core = shown(core, show);
         // SAFETY: (CELL-2) a new cell comes with one address.
@@ -96,29 +102,31 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
 /// The future of [`ActorBuilder::split`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Split<M, A, Fut> {
-    /// `None` once it was ready.
+    /// `None` after completion.
     core: Option<Held<M>>,
     executor: Arc<SplitExecutor>,
     _actor: PhantomData<(A, Fut)>,
 }
 
-// SAFETY: (SPLIT-1) what is in the cell may go where this goes. The output need not be `Send`: it is made
-// and taken in one poll, and what a drop finds instead is a fault.
+// SAFETY: (SPLIT-1) the contents of the cell may move to the thread of the `Split`. The output need
+// not be `Send`: one poll produces and takes it, and a drop finds only a fault.
 unsafe impl<M: Send, A: Send, Fut: Send> Send for Split<M, A, Fut> {}
 // SAFETY: a shared `Split` gives no access.
 unsafe impl<M: Send, A, Fut> Sync for Split<M, A, Fut> {}
 
 impl<M, A, Fut> Unpin for Split<M, A, Fut> {}
 
-// An actor that panics is dropped, and its panic kept.
+// A panic drops the actor and becomes its result, so no broken state stays visible.
 impl<M, A, Fut> UnwindSafe for Split<M, A, Fut> {}
 impl<M, A, Fut> RefUnwindSafe for Split<M, A, Fut> {}
 
 impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
     type Output = Result<Fut::Output, Fault>;
 
+    /// Runs the actor if it is scheduled.
+    ///
     /// # Panics
-    /// If it is polled again after it was ready.
+    /// If it is polled again after completion.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let core = this
@@ -131,7 +139,8 @@ impl<M, A, Fut: Future> Future for Split<M, A, Fut> {
         if !core.mailbox.state.peek().has(Flags::ENDED) {
             return Poll::Pending;
         }
-        // SAFETY: (CELL-3, SPLIT-1) ended, and this has the one right to the result, of this type.
+        // SAFETY: (CELL-3, SPLIT-1) the actor has ended, and this `Split` alone may take the
+        // result, which has this type.
         let result = unsafe { core.at().take_result() };
         this.core = None;
         this.executor.forget_waker();
@@ -149,12 +158,13 @@ impl<M, A, Fut> Drop for Split<M, A, Fut> {
             match self.executor.take(None) {
                 Some(runnable) => drop(runnable),
                 None if mutant("a_dropped_split_looks_once") => return,
-                // Somebody has woken the actor and is about to bring its runnable.
+                // Another thread has woken the actor and will put the runnable into the slot soon.
                 None => yield_now(),
             }
         }
         core.mailbox.state.unjoin();
-        // SAFETY: (CELL-3, SPLIT-1) ended, and nobody else can ask for the result.
+        // SAFETY: (CELL-3, SPLIT-1) the actor has ended, and this `Split` alone has a right to the
+        // result.
         unsafe { core.at().drop_result() };
         self.executor.forget_waker();
     }
@@ -168,22 +178,22 @@ impl<M, A, Fut> fmt::Debug for Split<M, A, Fut> {
     }
 }
 
-/// The executor of a cell that somebody else's executor drives.
+/// The executor of a cell that its `Split` runs.
 struct SplitExecutor {
     slot: Mutex<RunnableSlot>,
-    /// The simulated runtime in which it was made, which is told of its messages.
+    /// The simulated runtime in which the actor was created, which traces its messages.
     runtime: Option<Arc<Inner>>,
 }
 
 #[derive(Default)]
 struct RunnableSlot {
     runnable: Option<Runnable>,
-    /// Of the task that polled last.
+    /// The waker of the task that polled last.
     waker: Option<Waker>,
 }
 
 impl SplitExecutor {
-    /// Takes the runnable, if it is there; otherwise `waker` is woken when it is.
+    /// Takes the runnable, if there is one, and replaces the waker by `waker`.
     fn take(&self, waker: Option<&Waker>) -> Option<Runnable> {
         let mut waker = waker.cloned();
         let mut slot = self.slot.lock();
@@ -194,7 +204,8 @@ impl SplitExecutor {
         runnable
     }
 
-    /// Nobody will poll again; addresses may live on, and keep this.
+    /// Drops the waker, since the future will not be polled again. Addresses may keep this executor
+    /// alive.
     fn forget_waker(&self) {
         self.take(None);
     }
@@ -204,8 +215,8 @@ impl Executor for Arc<SplitExecutor> {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         let mut slot = self.slot.lock();
         slot.runnable = Some(runnable);
-        // Taken, not cloned: that would be a call of the user's under the lock. The next poll leaves
-        // another one.
+        // Taken, not cloned: a clone would call user code under the lock. The next poll leaves
+        // another waker.
         let waker = slot.waker.take();
         drop(slot);
         if let Some(waker) = waker {
@@ -219,7 +230,7 @@ impl Executor for Arc<SplitExecutor> {
 
     fn untrack(&self, _live_index: LiveIndex) {}
 
-    /// What becomes of the actor is the future's result, so only its sources are left to tell of.
+    /// Reports panics of sources. Other faults are the future's output.
     fn report(&self, unhandled: &UnhandledFault<'_>) {
         if !unhandled.is_source {
             return;

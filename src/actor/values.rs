@@ -1,7 +1,7 @@
-//! Actors that are values: the trait, and how such a value is driven.
+//! Actors in struct form: the `Actor` trait, and the loop that drives such a value.
 //!
-//! A value is an actor like any other, whose future reads the mailbox and calls the value. What
-//! `join` gives back is the value.
+//! The value becomes an ordinary actor, whose future reads the mailbox and calls the value's
+//! methods. `join` returns the value.
 
 use std::future::{Future, ready};
 use std::marker::PhantomData;
@@ -11,9 +11,9 @@ use super::spawn::{ActorBuilder, actor};
 
 /// A value that handles messages: the struct form of an actor.
 ///
-/// It is spawned as a value, `spawn!(Counter::default())`, and [`join`](crate::Handle::join) gives it
-/// back. Implementations write `async fn handle`. What must not leave its thread uses the function
-/// form on a [`Pinned`](crate::Pinned) thread.
+/// The value is spawned with `spawn!(Counter::default())`, and [`join`](crate::Handle::join)
+/// returns it. Implementations write `async fn handle`. An actor that is not `Send` uses the
+/// function form on a [`Pinned`](crate::Pinned) thread.
 ///
 /// ```
 /// use greenroom::{Actor, Context, spawn};
@@ -42,33 +42,36 @@ use super::spawn::{ActorBuilder, actor};
     note = "a call of an async fn needs `_` where the context goes: `spawn!(tally(_, 40))`"
 )]
 pub trait Actor: Send + Sized {
-    /// What it is told.
+    /// The type of the messages.
     type Message: Send;
 
-    /// Handles one message; the next one is handled when this is done.
+    /// Handles one message. The next message is handled after the returned future completes.
     fn handle(
         &mut self,
         message: Self::Message,
         cx: &mut Context<Self::Message>,
     ) -> impl Future<Output = ()> + Send;
 
-    /// Comes before the first message.
+    /// Runs before the first message is received; does nothing by default.
     fn started(&mut self, cx: &mut Context<Self::Message>) -> impl Future<Output = ()> + Send {
         let _ = cx;
         ready(())
     }
 
-    /// Comes after the last message; not after [`kill`](crate::Address::kill), a panic, or the
-    /// shutdown's end, which drop it where it waits as they do with any handler.
+    /// Runs after the last message; does nothing by default.
+    ///
+    /// It does not run after a [`kill`](crate::Address::kill), a panic, or a shutdown whose grace
+    /// period is over. These drop it where it is suspended, like any handler.
     fn stopped(&mut self, cx: &mut Context<Self::Message>) -> impl Future<Output = ()> + Send {
         let _ = cx;
         ready(())
     }
 }
 
-/// What [`spawn!`](crate::spawn!) takes but a call: a function or closure, or a value that is an actor.
+/// An argument of [`spawn!`](crate::spawn!) that is not a call: a function or closure, or a value
+/// that implements `Actor`.
 ///
-/// `Kind` tells the two apart, and is found by the compiler: nothing is both.
+/// The compiler infers `Kind`, which tells the two forms apart. No type has both kinds.
 ///
 /// ```compile_fail,E0277
 /// greenroom::spawn!(42); // `{integer}` is not an actor
@@ -76,29 +79,30 @@ pub trait Actor: Send + Sized {
 ///
 /// ```compile_fail,E0277
 /// let count = 42;
-/// greenroom::spawn!({ move |n: u32| async move { count + n } }); // it takes no context
+/// greenroom::spawn!({ move |n: u32| async move { count + n } }); // takes no `Context`
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an actor",
-    label = "neither takes a `Context` and gives a future, nor implements `Actor`",
+    label = "neither takes a `Context` and returns a future, nor implements `Actor`",
     note = "a call of an async fn needs `_` where the context goes: `spawn!(tally(_, 40))`",
-    note = "a closure takes the context, and gives a future: `|mut cx: Context<u32>| async move {{ .. }}`",
+    note = "a closure takes the context and returns a future: \
+            `|mut cx: Context<u32>| async move {{ .. }}`",
     note = "any other value is an actor if its type implements `Actor`"
 )]
 pub trait IntoActor<Kind>: Sized {
-    /// What it is told.
+    /// The type of the messages.
     type Message;
-    /// What `join` gives.
+    /// The type of the result that `join` returns.
     type Output;
 
-    /// Begins it.
+    /// Turns this into a builder for the actor.
     fn into_actor(self) -> ActorBuilder<Self::Message, Self, impl Future<Output = Self::Output>>;
 }
 
-/// The kind of what is called with the context.
+/// The kind of functions and closures that take the context.
 pub struct Called<M>(PhantomData<M>);
 
-/// The kind of what implements [`Actor`].
+/// The kind of values that implement [`Actor`].
 pub struct Valued;
 
 impl<M, F, Fut> IntoActor<Called<M>> for F
@@ -124,14 +128,14 @@ impl<A: Actor> IntoActor<Valued> for A {
     }
 }
 
-/// Begins what `spawn!` was given, for that alone.
+/// Turns the argument of `spawn!` into a builder. Only the macro calls this.
 pub fn into_actor<Kind, A: IntoActor<Kind>>(
     actor: A,
 ) -> ActorBuilder<A::Message, A, impl Future<Output = A::Output>> {
     actor.into_actor()
 }
 
-/// Begins an actor that is a value, as [`actor`](crate::actor()) does for a function.
+/// Creates a builder for an actor in struct form, as [`actor`](crate::actor()) does for a function.
 ///
 /// ```
 /// # use greenroom::{Actor, Context};

@@ -1,5 +1,5 @@
-//! An actor's writing end that does not keep it open.
-#![expect(unsafe_code, reason = "an address that was counted is made")]
+//! An address that does not keep its actor open.
+#![expect(unsafe_code, reason = "creates an address that was counted before")]
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -13,9 +13,12 @@ use crate::error::TellError;
 
 /// An [`Address`] that does not keep its actor open.
 ///
-/// It sends and asks as an address does. An actor may keep one of itself, and so may those that only want to tell
-/// an actor something while others still keep it open. The actor is closed when it receives and finds no message,
-/// no [`Address`] and no [source](crate::Context::attach); until then a weak address sends and upgrades.
+/// It sends and asks as an address does. An actor may keep a weak address to itself. So may code
+/// that only uses the actor while other code keeps it open.
+///
+/// The actor closes when it receives and finds no message, while no [`Address`] and no
+/// [source](crate::Context::attach) of it is left. Until then a weak address sends and can be
+/// upgraded.
 ///
 /// ```
 /// use greenroom::{Context, spawn};
@@ -32,7 +35,7 @@ use crate::error::TellError;
 ///     let sum = spawn!(sum(_));
 ///     let weak = sum.downgrade();
 ///     weak.send(42).await.unwrap();
-///     assert_eq!(sum.join().await.unwrap(), 42); // `weak` has not kept it open
+///     assert_eq!(sum.join().await.unwrap(), 42); // `weak` did not keep it open
 ///     assert!(weak.upgrade().is_none());
 /// });
 /// ```
@@ -51,7 +54,7 @@ impl<M> WeakAddress<M> {
         self.0.lead()
     }
 
-    /// Puts the message in the mailbox at once, as [`Address::tell`] does.
+    /// Puts the message in the mailbox without waiting, as [`Address::tell`] does.
     ///
     /// # Errors
     /// As [`Address::tell`].
@@ -62,11 +65,15 @@ impl<M> WeakAddress<M> {
         self.lead().tell(message)
     }
 
-    /// Puts the message in the mailbox, waiting for room if it is bounded, as [`Address::send`] does.
+    /// Puts the message in the mailbox, and waits for room if it is bounded, as [`Address::send`]
+    /// does.
     ///
-    /// A message that waits for room counts as one that the actor finds.
+    /// A message that waits for room keeps the actor open.
     ///
     /// # Errors
+    /// As [`Address::send`].
+    ///
+    /// # Panics
     /// As [`Address::send`].
     ///
     /// # Cancel safety
@@ -77,9 +84,12 @@ impl<M> WeakAddress<M> {
 
     /// Sends a question and waits for the answer, as [`Address::ask`] does.
     ///
-    /// It keeps nothing open while it waits for the answer.
+    /// It does not keep the actor open while it waits for the answer.
     ///
     /// # Errors
+    /// As [`Address::ask`].
+    ///
+    /// # Panics
     /// As [`Address::ask`].
     ///
     /// # Cancel safety
@@ -91,33 +101,36 @@ impl<M> WeakAddress<M> {
         Ask::new(self.lead(), question)
     }
 
-    /// Waits until the actor has ended, as [`Address::closed`] does, and keeps nothing open meanwhile.
+    /// Waits until the actor has ended, as [`Address::closed`] does, but does not keep it open.
+    ///
+    /// # Panics
+    /// As [`Address::closed`].
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn closed(&self) {
         self.lead().closed().await;
     }
 
-    /// Returns a full address, unless the mailbox is closed.
+    /// Returns a strong address, or `None` if the mailbox is closed.
     pub fn upgrade(&self) -> Option<Address<M>> {
         let lead = self.lead();
-        // SAFETY: the address that was counted just now, of the actor behind the lead.
+        // SAFETY: the sender was counted just now, at the actor behind the lead.
         lead.revive_sender()
             .then(|| unsafe { Address::from_lead(lead) })
     }
 
-    /// Returns what [`Address::id`] does.
+    /// Returns the actor's id, as [`Address::id`] does.
     pub fn id(&self) -> u64 {
         self.lead().view().id()
     }
 
-    /// Returns what [`Address::name`] does.
+    /// Returns the actor's name, as [`Address::name`] does.
     pub fn name(&self) -> Option<&str> {
         self.lead().view().name()
     }
 
-    /// Returns what [`Address::is_closed`] does.
+    /// Returns whether the mailbox is closed, as [`Address::is_closed`] does.
     pub fn is_closed(&self) -> bool {
         self.lead().view().is_closed()
     }

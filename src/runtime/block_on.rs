@@ -1,4 +1,4 @@
-//! A thread that waits for a future, while the workers run everything else.
+//! `block_on`: a thread that waits for a future while the workers run all other tasks.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -18,33 +18,43 @@ use crate::contain::{Panic, attempt_on};
 use crate::instant::RealTime;
 
 impl Runtime {
-    /// Runs a future on this thread to its end, while the workers run everything else.
+    /// Runs a future to completion on the calling thread, while the workers run all other tasks.
     ///
-    /// Inside, this runtime is the [current](Runtime::current) one. It waits, parked, whenever the
-    /// future does.
+    /// Within the future this runtime is the [current](Runtime::current) one. The future need not
+    /// be `Send`. The thread parks whenever the future is pending.
     ///
-    /// It works in a task, too: there the worker first gives its queues and its place to a spare
-    /// thread, one of those of [`unblock`](crate::unblock()) or a new one, and then simply waits. The task goes on on
-    /// its thread until its turn ends; then the thread joins those of `unblock`. So each task that
-    /// waits like this holds a thread, where one that awaits holds none. A shutdown leaves such a
-    /// thread behind if it does not come back in time. A [`Detached`](crate::Detached) actor has its
-    /// thread to itself, and simply waits.
+    /// # In a task
+    ///
+    /// `block_on` may be called in a task of a worker. The worker then gives its queues and its
+    /// place to a spare thread, which is an idle thread of [`unblock`](crate::unblock()) or a new
+    /// one, and waits. The task continues on its thread until it suspends or completes; then that
+    /// thread joins the pool of `unblock`. Each task that waits like this occupies a thread,
+    /// whereas a task that awaits occupies none. A shutdown leaves such a thread behind if it does
+    /// not return in time.
+    ///
+    /// A [`Detached`](crate::Detached) actor has a thread to itself, and simply waits.
     ///
     /// # Panics
-    /// - In a task of a pinned thread, whose other tasks could run nowhere else meanwhile.
-    /// - In a task, if no spare thread can be started: with the system's error, before the future is
-    ///   polled. The worker goes on.
-    /// - In a [simulated](crate::policy::Simulated) runtime on another thread than its own, at a deadlock, and
-    ///   after too many steps.
+    /// - In a task of a pinned thread, because the other tasks of that thread could not run
+    ///   meanwhile.
+    /// - In a task, if no spare thread can be started. The text contains the system's error. The
+    ///   future has not been polled, and the worker continues.
+    /// - In a waker that a [`Driver`](crate::Driver) calls on a worker thread.
+    /// - In a [simulated](crate::policy::Simulated) runtime: on a thread other than its own, at a
+    ///   deadlock, and after too many steps.
+    /// - In a child of a `fork`, if the runtime belongs to the parent.
     ///
-    /// A panic of the future goes through.
+    /// A panic of the future is propagated.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use greenroom::Runtime;
     ///
     /// fn area(side: u32) -> u32 {
     ///     // Not `async`, and called in a task.
-    ///     Runtime::current().block_on(async move { greenroom::spawn(async move { side * side }).await })
+    ///     let area = greenroom::spawn(async move { side * side });
+    ///     Runtime::current().block_on(area)
     /// }
     ///
     /// greenroom::run(async {
@@ -56,7 +66,8 @@ impl Runtime {
         self.block_on_at(None, future)
     }
 
-    /// Does the same on the thread of this stage, which it need not find in a thread-local.
+    /// Waits as [`block_on`](Runtime::block_on) does, on the thread of `stage` if one is given. It
+    /// need not be found in a thread-local then.
     #[track_caller]
     pub(crate) fn block_on_at<F: Future>(
         &self,
@@ -64,7 +75,7 @@ impl Runtime {
         future: F,
     ) -> F::Output {
         self.inner.check_process();
-        // No closure: the panic is the caller's.
+        // No closure, so that the panic has the caller's location.
         let clock = match nested::make_way() {
             Ok(clock) => clock,
             Err(why) => panic!("{why}"),
@@ -96,7 +107,7 @@ impl Runtime {
     }
 }
 
-/// Has a simulation run the future.
+/// Runs the future in a simulation.
 #[track_caller]
 fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
     let mut future = pin!(Some(future));
@@ -105,7 +116,7 @@ fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
         outcome: None,
     };
     let stuck = runtime.engine().block_on(runtime, &mut call);
-    // No closure: the panic is the caller's.
+    // No closure, so that the panic has the caller's location.
     match (stuck, call.outcome) {
         (Ok(()), Some(Ok(value))) => value,
         (Ok(()), Some(Err(panic))) => resume_unwind(panic.into_payload()),
@@ -114,10 +125,10 @@ fn simulated<F: Future>(runtime: &Arc<Inner>, future: F) -> F::Output {
     }
 }
 
-/// The payload of a judged run that has failed; it is told elsewhere.
+/// The panic payload of a simulated run that has failed; the failure is reported elsewhere.
 struct Stopped;
 
-/// A call in a simulation.
+/// A `block_on` call in a simulation.
 struct WaitingCall<'a, F: Future> {
     future: Pin<&'a mut Option<F>>,
     outcome: Option<Result<F::Output, Panic>>,
@@ -125,7 +136,7 @@ struct WaitingCall<'a, F: Future> {
 
 impl<F: Future> BlockingCall for WaitingCall<'_, F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        // Another call's loop may be the one that polls: the panic is not for that.
+        // The loop of another call may be polling here, so a panic is kept for this call.
         let polled = attempt_on(
             &mut self.future,
             |future| Some(future.as_mut().as_pin_mut()?.poll(cx)),

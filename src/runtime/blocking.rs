@@ -1,6 +1,7 @@
-//! Threads for calls that block: as many as there are calls under way, up to a limit.
+//! Blocking calls: the pools of threads that run the jobs of `unblock`.
 //!
-//! The threads belong to the current runtime or, outside any, to the process.
+//! Each runtime has a pool. Jobs that are started outside any runtime run in the pool of the
+//! process.
 
 use std::io;
 use std::sync::Arc;
@@ -19,19 +20,27 @@ use crate::scheduler::WorkerEnd;
 use crate::sync::{PerProcess, Process};
 use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 
-/// Runs `job` on a thread that may block, and gives its value.
+/// Runs `job` on a thread that may block, and returns a task for its value.
 ///
-/// The threads are the current runtime's, or, outside any, the process's. Awaiting resumes a panic
-/// of `job`. Dropping the task before the job has begun cancels it; once begun, it runs to its end.
+/// The job starts without being awaited. It runs on a thread of the current runtime's pool or,
+/// outside any runtime, of the process's pool. The caller's current runtime is also the current one
+/// in the job. Awaiting the task resumes a panic of the job.
 ///
-/// There are 512 of these threads at most. When each of them has a job, further jobs wait in a line until one
-/// is free. So jobs should not wait for other jobs: if all threads have jobs that wait for some in the
-/// line, they wait for ever. A task that awaits them takes no thread.
+/// A pool has at most 512 threads. While all of them are busy, further jobs wait in a queue, first
+/// in first out. A job that blocks until another job has run can therefore deadlock: if every
+/// thread runs a job that waits for a queued job, none of them ever finishes. A task that awaits a
+/// job occupies no thread of the pool.
 ///
-/// If no thread can be started and there is none, the job runs on the calling thread.
+/// If no thread can be started and the pool has none, the job runs on the calling thread.
 ///
 /// # Panics
-/// In a child of a `fork`, if the current runtime is the parent's.
+/// In a child of a `fork`, if the current runtime belongs to the parent.
+///
+/// # Cancel safety
+/// Dropping the task before the job has begun cancels the job. A job that has begun runs to its
+/// end, and its value is dropped.
+///
+/// # Examples
 ///
 /// ```
 /// greenroom::run(async {
@@ -39,9 +48,6 @@ use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 ///     assert!(read.await.unwrap().contains("greenroom"));
 /// });
 /// ```
-///
-/// # Cancel safety
-/// Nothing is lost but the value.
 #[track_caller]
 pub fn unblock<T, F>(job: F) -> Task<T>
 where
@@ -55,27 +61,28 @@ where
     spawn(BlockingExecutor::of(runtime), async move { job() })
 }
 
-/// Runs a job, which keeps the runtime alive until its end.
+/// Runs a job, and then releases the count that the job holds as activity of the runtime.
 pub(super) fn run(runtime: Option<&Arc<Inner>>, job: Runnable) {
     contain(|| job.run());
     runtime.inspect(|runtime| runtime.dec_activity());
 }
 
-/// Has another thread go on as worker `index`. False if no thread goes on, since the pool is over.
+/// Makes another thread continue as worker `index`. Returns false if none does, because the pool is
+/// closed.
 pub(super) fn lend(runtime: &Arc<Inner>, index: usize) -> Result<bool, NoThread> {
     let own = Some(runtime.clone());
     let start = || BlockingExecutor::of(own).start(Some(index));
     runtime.blocking.lend(index, start)
 }
 
-/// Makes the calling thread, which was a worker, one of the pool's, until that is over.
+/// Makes the calling thread, which was a worker, a thread of the pool until the pool is closed.
 pub(super) fn come(runtime: &Arc<Inner>) {
     runtime.dec_activity_apart();
     runtime.blocking.come();
     serve(runtime);
 }
 
-/// The body of a thread of a runtime's pool.
+/// Runs the jobs of a runtime's pool on the calling thread until the pool is closed.
 pub(super) fn serve(runtime: &Arc<Inner>) {
     let context = ThreadContext::new(runtime, Role::Blocking);
     let _entered = context.enter();
@@ -86,7 +93,7 @@ pub(super) fn serve(runtime: &Arc<Inner>) {
     });
 }
 
-/// A thread of a pool.
+/// A thread of a pool, as the pool sees it.
 struct Serves<'a> {
     runtime: Option<&'a Arc<Inner>>,
     threads: &'a ThreadSet,
@@ -115,7 +122,7 @@ impl Turns for Serves<'_> {
     }
 }
 
-/// The pool of the process, for those outside any runtime.
+/// The pool of the process, for jobs outside any runtime.
 struct OfProcess {
     pool: BlockingPool,
     threads: Arc<ThreadSet>,
@@ -139,11 +146,11 @@ impl OfProcess {
     }
 }
 
-/// Where blocking jobs live: the pool of a runtime, or of the process.
+/// The executor of blocking jobs: the pool of a runtime, or the pool of the process.
 #[derive(Clone)]
 struct BlockingExecutor {
     runtime: Option<Arc<Inner>>,
-    /// The one that has its threads.
+    /// The process that has the pool's threads.
     process: Process,
 }
 
@@ -165,7 +172,7 @@ impl BlockingExecutor {
         }
     }
 
-    /// Starts a thread, which is first the worker of this index.
+    /// Starts a thread, which begins as the worker with index `worker` if there is one.
     fn start(&self, worker: Option<usize>) -> io::Result<()> {
         let (runtime, (pool, threads)) = (self.runtime.clone(), self.pool());
         let body = move || match (runtime, worker) {
@@ -206,7 +213,7 @@ impl Executor for BlockingExecutor {
         }
     }
 
-    // A job is one poll long, so it never goes pending.
+    // A job is a single poll, so it never goes pending.
 
     fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
         None

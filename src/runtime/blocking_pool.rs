@@ -1,8 +1,9 @@
-//! The jobs of a pool for blocking calls, and who comes to them.
+//! The pool of threads for blocking calls: its queue of jobs and its threads.
 //!
-//! A thread is started only when a job finds none idle, and stays, parked, for the next one. It does not wake by
-//! itself. One may also go on as a worker whose thread waits in `block_on`; that one comes here instead when it is
-//! given back.
+//! A thread is started only when a job finds no idle thread. It then stays in the pool, and parks
+//! until there is another job; it never wakes on a timeout. A thread of the pool may also take over
+//! the place of a worker whose thread waits in `block_on`. The former worker joins the pool when
+//! its turn ends.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,13 +13,13 @@ use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex, MutexGuard, mutant};
 use crate::task::Runnable;
 
-/// The most threads of one pool: far above what disks can serve at once, far below what a process
-/// may have. Jobs beyond it wait.
+/// The largest number of threads of one pool: far more than disks can serve at once, far fewer than
+/// a process may have. Further jobs wait.
 const THREADS_MAX: usize = 512;
 
-/// What a thread of a pool runs.
+/// The work of a thread of a pool.
 pub(super) trait Turns {
-    /// Goes on as the worker of this index; returns whether the thread comes back to the pool.
+    /// Continues as the worker with this index. Returns whether the thread comes back to the pool.
     fn hold_place(&self, index: usize) -> bool;
 
     fn run(&self, job: Runnable);
@@ -30,22 +31,23 @@ pub(super) trait Turns {
 pub(crate) struct BlockingPool {
     thread_name: String,
     state: Mutex<Jobs>,
-    /// There is a job, or the pool is over.
+    /// Signalled when there is a job or a place, or the pool is closed.
     changed: Condvar,
-    /// A thread has ended.
+    /// Signalled when a thread has ended.
     ended: Condvar,
 }
 
 #[derive(Default)]
 struct Jobs {
     jobs: VecDeque<Runnable>,
-    /// Workers whose thread waits in `block_on`: for each there is an idle thread to take over.
+    /// The places of workers whose threads wait in `block_on`. Each is covered by an idle thread.
     places: Vec<usize>,
-    /// How many threads there are, without those that are workers, with those that were.
+    /// The number of threads: without those that are workers, with those that were.
     threads: usize,
-    /// How many of them have given a worker's place away and have not come here yet.
+    /// How many of `threads` have given away a worker's place and have not joined the pool yet.
     displaced: usize,
-    /// Threads that wait for a job, also those that were told of one and have not taken it.
+    /// The number of waiting threads, including those that were notified and have not taken a job
+    /// yet.
     idle: usize,
     over: bool,
 }
@@ -60,12 +62,12 @@ impl BlockingPool {
         }
     }
 
-    /// Returns what its threads are called.
+    /// Returns the name of the pool's threads.
     pub(super) fn thread_name(&self) -> String {
         format!("{}-blocking", self.thread_name)
     }
 
-    /// Takes a job; gives those that the caller must run, since there is no thread to be had.
+    /// Queues a job. Returns the jobs that the caller must run, because the pool has no thread.
     pub(super) fn push(
         &self,
         job: Runnable,
@@ -92,10 +94,11 @@ impl BlockingPool {
         }
     }
 
-    /// Has another thread go on as worker `index`; the caller, which was it until now, is one of
-    /// the pool's from then on. False if nobody goes on, since the pool is over.
+    /// Makes another thread continue as worker `index`. The caller, which was that worker, counts
+    /// as a thread of the pool from then on. Returns false if no thread continues, because the pool
+    /// is closed.
     ///
-    /// [`THREADS_MAX`] does not hold here: whoever would wait for a place might wait for ever.
+    /// [`THREADS_MAX`] does not apply here: waiting for a free thread could deadlock.
     pub(super) fn lend(
         &self,
         index: usize,
@@ -116,7 +119,7 @@ impl BlockingPool {
         Ok(true)
     }
 
-    /// Starts one thread more, for a job, or in the place of one that is `displaced`.
+    /// Starts one more thread, for a job or to replace one that is `displaced`.
     fn grow(
         &self,
         mut state: MutexGuard<'_, Jobs>,
@@ -133,8 +136,8 @@ impl BlockingPool {
         state.threads -= 1;
         state.displaced -= displaced;
         self.ended.notify_all();
-        // Others will come to the jobs, or find that they cannot be started either: the last one of
-        // these runs the jobs of all.
+        // If threads remain, they run the jobs. If several starts fail at once, the last caller
+        // that fails takes all jobs.
         let jobs = if state.own() == 0 {
             std::mem::take(&mut state.jobs)
         } else {
@@ -143,15 +146,15 @@ impl BlockingPool {
         Err(NoThread { error, jobs })
     }
 
-    /// The body of a thread, which hosts `turns`. Ends when the pool is over, or when the thread has become a worker
-    /// of a runtime that is over: then it is none of the pool's.
+    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or when
+    /// the thread has become a worker of a runtime that is over and no longer belongs to the pool.
     pub(super) fn serve(&self, turns: &impl Turns) {
         let mut state = self.state.lock();
         loop {
             if state.over && mutant("a_place_is_lost_when_the_pool_is_over") {
                 break;
             }
-            // (PLACE-2) First, and also when the pool is over.
+            // (PLACE-2) Before any job, and also when the pool is closed.
             if let Some(index) = state.places.pop() {
                 drop(state);
                 if !turns.hold_place(index) {
@@ -177,13 +180,13 @@ impl BlockingPool {
         self.ended.notify_all();
     }
 
-    /// Counts a thread that was a worker and comes to the jobs from now on.
+    /// Counts a thread that was a worker as one that takes jobs from now on.
     pub(super) fn come(&self) {
         self.state.lock().displaced -= 1;
     }
 
-    /// Drops the jobs that have not begun and ends the threads; waits for those that are busy
-    /// until `deadline`, and says how many are left then.
+    /// Drops the jobs that have not begun and ends the idle threads. Waits for the busy threads
+    /// until `deadline`, and returns how many are left then.
     pub(crate) fn close(&self, deadline: Option<Instant>) -> usize {
         let mut state = self.state.lock();
         state.over = true;
@@ -215,20 +218,20 @@ impl BlockingPool {
 }
 
 impl Jobs {
-    /// How many threads there are that come to the jobs.
+    /// Returns the number of threads that take jobs.
     fn own(&self) -> usize {
         self.threads - self.displaced
     }
 
-    /// How many idle threads are, or will be, told of something.
+    /// Returns the number of idle threads that are, or will be, notified.
     fn wanted(&self) -> usize {
         self.jobs.len() + self.places.len()
     }
 }
 
-/// No thread was started.
+/// No thread could be started.
 pub(crate) struct NoThread {
     pub(crate) error: io::Error,
-    /// What the caller must run, since there is nobody else.
+    /// The jobs that the caller must run, because no thread is left to run them.
     pub(crate) jobs: VecDeque<Runnable>,
 }

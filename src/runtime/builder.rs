@@ -1,4 +1,4 @@
-//! Every option of a runtime: its unit, its default, its limit, and why.
+//! The options of a runtime: units, defaults, limits and their reasons.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,18 @@ use crate::scheduler::{self, Choice, Scheduler};
 use crate::sync::Process;
 use crate::task::run::BATCH;
 
-/// The most workers of one runtime: far more than machines have cores, so that a larger number is
-/// a mistake, and one that would cost hundreds of megabytes of stacks.
+/// The largest number of workers of one runtime. It exceeds the cores of any machine, so a larger
+/// number is a mistake, and one that would cost hundreds of megabytes of stacks.
 pub(crate) const WORKERS_MAX: usize = 1024;
-/// The highest priority of an actor by default: as many steps as anybody tells apart.
+/// The default highest priority of an actor: eight levels are as many as programs tell apart.
 const PRIORITIES: u8 = 7;
-/// How long `shutdown` waits for actors by default.
+/// The default time that `shutdown` waits for actors.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The options of a [`Runtime`]; all are judged by [`build`](Builder::build).
+/// The options of a [`Runtime`].
+///
+/// A builder is created by [`Runtime::builder`]. Setting an option never fails:
+/// [`build`](Builder::build) checks all options and starts the workers.
 ///
 /// ```
 /// use greenroom::Runtime;
@@ -67,120 +70,145 @@ impl Builder {
         }
     }
 
-    /// How workers share their work, by default [`policy::Stealing`](crate::policy::Stealing).
+    /// Sets the policy that distributes runnable tasks over the workers. The default is
+    /// [`policy::Stealing`](crate::policy::Stealing).
+    ///
     /// [`policy::Simulated`](crate::policy::Simulated) makes a runtime without workers, for tests.
+    /// A custom policy implements [`Policy`].
     pub fn policy(mut self, policy: impl Policy) -> Self {
         self.policy = scheduler::choose(policy);
         self
     }
 
-    /// Who is told of each run of each task and actor; nobody by default.
+    /// Sets an observer, which is called before and after every poll of every task and actor. By
+    /// default there is none, and polls are not measured.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Has the workers wait in a reactor, by default none.
+    /// Makes the workers wait in a reactor instead of parking. By default there is no driver.
     ///
-    /// With a [`Driver`] a worker that has nothing to do runs the reactor instead of parking, and one that is busy
-    /// lets it have a look about every 50 µs. So what a socket wakes is run by the thread that waited for it, without
-    /// a switch to another one. Pinned threads, those of [`unblock`](crate::unblock()) and those that wait in
-    /// [`block_on`](Runtime::block_on) park as they do without.
+    /// With a [`Driver`], an idle worker runs the reactor instead of parking. A busy worker yields
+    /// to the reactor about every 50 µs. A task that a socket wakes therefore runs on the thread
+    /// that waited for the socket, without a switch to another thread. Pinned threads, the threads
+    /// of [`unblock`](crate::unblock()) and threads that wait in [`block_on`](Runtime::block_on)
+    /// park as they do without a driver.
     ///
-    /// A [`Policy`] of one's own is told by [`must_return`](crate::policy::Duties::must_return) that it must not park. In
-    /// the moderate phase of [`Polling`](crate::policy::Polling) a worker waits in the reactor, as in the relaxed one.
+    /// A custom [`Policy`] learns from [`must_return`](crate::policy::Duties::must_return) that it
+    /// must not park. In the moderate phase of [`Polling`](crate::policy::Polling) a worker waits
+    /// in the reactor, as it does in the relaxed phase.
     ///
-    /// A [simulated](crate::policy::Simulated) runtime can't have a driver.
+    /// A [simulated](crate::policy::Simulated) runtime cannot have a driver.
     pub fn driver(mut self, driver: impl Driver) -> Self {
         self.driver = Some(Arc::new(driver));
         self
     }
 
-    /// How many worker threads run the tasks: 1 to 1024.
+    /// Sets the number of worker threads: 1 to 1024.
     ///
-    /// By default as many as the process may use cores
+    /// The default is the number of cores that the process may use
     /// ([`available_parallelism`](std::thread::available_parallelism)).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// How many messages an actor handles in one poll before others get their turn: 1 to 2³²−1,
-    /// by default 32.
+    /// Sets the number of messages that an actor handles in one poll before it yields: 1 to 2³²−1.
+    /// The default is 32, adapted to the cost of the messages.
     ///
-    /// By default an actor handles fewer if 32 of its messages took more than 40 µs. If 128 take less, it handles up
-    /// to 128 when nothing else waits for its worker. A batch that is set here is exact.
+    /// A batch that is set here is exact. With the default, an actor handles fewer messages if 32
+    /// of them took more than 40 µs. If 128 of them take less than that, the actor handles up to
+    /// 128 when no other task waits for its worker.
     ///
-    /// For a context that is read elsewhere than by its actor it is always 32.
+    /// Outside a turn of its own actor, a [`Context`](crate::Context) always yields after 32
+    /// messages.
     pub fn batch(mut self, messages: usize) -> Self {
         self.batch = Some(messages);
         self
     }
 
-    /// The highest [`priority`](crate::ActorBuilder::priority) that an actor may have: 0 to 255, by
-    /// default 7.
+    /// Sets the highest [`priority`](crate::ActorBuilder::priority) that an actor may have: 0 to
+    /// 255. The default is 7.
     pub fn priorities(mut self, highest: u8) -> Self {
         self.priorities = highest;
         self
     }
 
-    /// What the threads are called: `NAME-0`, `NAME-1` and so on, by default `greenroom-0`.
+    /// Sets the prefix of the names of the runtime's threads. The default is `greenroom`.
     ///
-    /// A name with a NUL in it cannot be. Linux shows the first 15 bytes.
+    /// The workers are named `PREFIX-0`, `PREFIX-1` and so on; the threads of
+    /// [`unblock`](crate::unblock()) are named `PREFIX-blocking`. The prefix must not contain a
+    /// NUL. Linux shows the first 15 bytes of a name.
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.thread_name = name.into();
         self
     }
 
-    /// How long [`shutdown`](Runtime::shutdown) waits for actors to finish what they accepted, by
-    /// default 5 s.
+    /// Sets how long [`shutdown`](Runtime::shutdown) waits for actors to handle the messages that
+    /// they accepted. The default is 5 s.
     ///
-    /// A thread that is in the middle of a turn then has one second more to come back from it,
-    /// also when the last clone is dropped, which is a grace of zero.
+    /// A thread that is still in the middle of a turn when the grace ends gets about one more
+    /// second to finish it. This also holds when the last clone of the runtime is dropped, which is
+    /// a shutdown with a grace of zero.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Sets what to do about a panic that no join receives; by default it prints one line on stderr.
+    /// Sets the function that receives panics that no join receives. By default the runtime prints
+    /// one line to stderr.
     ///
-    /// That is the panic of an actor or task that is not joined, and one of a source: of an
-    /// [attached](crate::Context::attach) stream, or of a closure given to
-    /// [`send_every`](crate::Context::send_every) or [`on_return`](crate::Context::on_return). The function is
-    /// called on the thread where the panic was dropped or, for a source, where it was polled; a panic of its
-    /// own is contained.
+    /// These are the panics of actors and tasks that are not joined, and the panics of sources: of
+    /// an [attached](crate::Context::attach) stream, or of a closure given to
+    /// [`send_every`](crate::Context::send_every) or [`on_return`](crate::Context::on_return).
+    ///
+    /// The function is called on the thread that drops the unjoined panic or, for a source, on the
+    /// thread that polled the source. A panic of the function itself is caught and dropped.
     pub fn on_fault(mut self, tell: impl Fn(&UnhandledFault<'_>) + Send + Sync + 'static) -> Self {
         self.on_fault = Arc::new(tell);
         self
     }
 
-    /// Whether an [`ask`](crate::Address::ask) that nobody is left to answer ends with
-    /// [`AskError::Deadlock`](crate::AskError::Deadlock), by default not; in a
-    /// [simulated](crate::policy::Simulated) runtime always.
+    /// Sets whether an [`ask`](crate::Address::ask) that can never be answered ends with
+    /// [`AskError::Deadlock`](crate::AskError::Deadlock). The default is `false`; a
+    /// [simulated](crate::policy::Simulated) runtime always detects deadlocks.
     ///
-    /// The moment for it is when nothing on this runtime and its pinned threads can run, no timer
-    /// is armed, no blocking call is under way and nobody holds a [`KeepAlive`](crate::KeepAlive), as
-    /// [`quiescent`](Runtime::quiescent) says: then every ask that waits ends, and says which actors
-    /// wait for each other. What waits for I/O, for a thread or an executor that is not greenroom's,
-    /// for a timer or a blocking call of none, or for another runtime is taken for dead, unless a
-    /// `KeepAlive` is held meanwhile.
+    /// Deadlocks are detected when the runtime is [quiescent](Runtime::quiescent): nothing can run
+    /// on its workers or pinned threads, no timer is armed, no blocking call is in progress, and no
+    /// [`KeepAlive`](crate::KeepAlive) exists. Every ask that is then waiting ends, with an error
+    /// that names the actors that wait for each other.
     ///
-    /// One timer does not count: the [`timeout`](crate::Ask::timeout) of an ask that leads to a cycle of
-    /// actors that wait for each other. If no other timer is armed, the asks that lead to a cycle end at
-    /// that moment, not when their time-outs are over. An actor that is to get out of a cycle by its
-    /// time-out needs a `KeepAlive`.
+    /// The runtime does not see what happens outside it. An actor that waits for I/O, for another
+    /// runtime, for a foreign thread or executor, or for a timer or blocking call outside any
+    /// runtime looks deadlocked. Hold a `KeepAlive` during such a wait.
     ///
-    /// Each other timer delays the detection until it is over: a sleep, an interval, a source,
-    /// [`time::timeout`](crate::time::timeout) also around an ask, and the time-out of an ask that leads to
-    /// no cycle, whose asker may answer others then. In a simulation every time-out does; to wait takes no
-    /// time there.
+    /// # Timeouts
     ///
-    /// A question that was delivered is still handled; [`is_wanted`](crate::Reply::is_wanted) tells
-    /// the handler that it need not ask others for it, and be in the same deadlock again.
+    /// The [`timeout`](crate::Ask::timeout) of an ask that leads to a cycle of actors that wait for
+    /// each other does not delay the detection. If no other timer is armed, the asks that lead to a
+    /// cycle end at once, and not when their timeouts expire. An actor that relies on its timeout
+    /// to leave a cycle needs a `KeepAlive`.
     ///
-    /// What it costs is that each ask that waits is written down, with who asks whom, in a list of
-    /// the runtime that all its threads share: about 200 ns, where an ask takes 240 ns without. While
-    /// only time-outs are armed, each rest of the runtime takes about 250 ns for each ask that waits.
+    /// Every other timer delays the detection until it expires: a sleep, an interval, a timer
+    /// source, and [`time::timeout`](crate::time::timeout), also around an ask. So does the timeout
+    /// of an ask that leads to no cycle, because its asker may then answer other actors. In a
+    /// simulation every timeout delays the detection, since waiting takes no time there.
+    ///
+    /// # Handlers
+    ///
+    /// A request that was delivered is still handled after its ask has ended.
+    /// [`is_wanted`](crate::Reply::is_wanted) tells the handler that the reply is no longer wanted.
+    /// It then need not ask other actors and run into the same deadlock again.
+    ///
+    /// # Cost
+    ///
+    /// Each ask that waits is recorded, with asker and actor, in a list that all threads of the
+    /// runtime share. This takes about 200 ns, where an ask takes 240 ns without it. While only
+    /// timeouts are armed, each time the runtime becomes idle costs about 250 ns for each waiting
+    /// ask.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use greenroom::{Address, AskError, Context, Reply, Runtime, spawn};
@@ -213,7 +241,7 @@ impl Builder {
     ///     a.tell(Friend::Is(b.address())).unwrap();
     ///     b.tell(Friend::Is(a.address())).unwrap();
     ///     match a.ask(Friend::Ask).await {
-    ///         Err(AskError::Deadlock(who)) => assert_eq!(who.as_str(), "a → b → a"),
+    ///         Err(AskError::Deadlock(path)) => assert_eq!(path.as_str(), "a → b → a"),
     ///         other => panic!("{other:?}"),
     ///     }
     /// });
@@ -224,15 +252,17 @@ impl Builder {
         self
     }
 
-    /// Starts the workers.
+    /// Checks the options and starts the workers.
     ///
     /// # Errors
-    /// [`BuildError::Impossible`] names an option, its value and its limit;
-    /// [`BuildError::Thread`] says that the system did not start a thread. Then no thread is left.
+    /// - [`BuildError::Impossible`] if an option has an invalid value. The text names the option,
+    ///   its value and the limit.
+    /// - [`BuildError::Thread`] if the system did not start a thread. The threads that had been
+    ///   started are ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         let inner = Arc::new(self.judge()?);
         let runtime = Runtime::counting(inner.clone());
-        // The thread that builds a simulated runtime is its only one.
+        // The thread that builds a simulated runtime is its only thread.
         let threads = if inner.is_simulated() {
             0
         } else {
@@ -257,16 +287,17 @@ impl Builder {
         Ok(runtime)
     }
 
-    /// A runtime that is nobody's, for a stage of none: without threads, and never the current one.
+    /// Creates the runtime behind a stage without a runtime. It has no threads and is never
+    /// current.
     pub(crate) fn hidden() -> Arc<Inner> {
         let Ok(mut inner) = Builder::new().workers(1).judge() else {
-            unreachable!("the defaults are possible")
+            unreachable!("the default options are valid")
         };
         inner.options.hidden = true;
         Arc::new(inner)
     }
 
-    /// Makes a runtime whose workers have yet to be started.
+    /// Checks the options and creates a runtime whose workers are not started yet.
     fn judge(mut self) -> Result<Inner, BuildError> {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or_else(|| cores().min(WORKERS_MAX));
@@ -286,12 +317,12 @@ impl Builder {
             }
         };
         if let Some(at) = self.thread_name.find('\0') {
-            let reason = format!("has a NUL at byte {at}, which a thread's name cannot have");
+            let reason = format!("contains a NUL at byte {at}, which thread names do not allow");
             return Err(impossible("thread_name", reason));
         }
         let engine = self.policy.elsewhere().map(|engine| {
             let engine = engine.downcast::<Box<dyn Engine>>();
-            *engine.expect("what runs everything elsewhere is an engine")
+            *engine.expect("a policy that runs elsewhere returns an engine")
         });
         let Builder {
             priorities,
@@ -305,7 +336,7 @@ impl Builder {
             ..
         } = self;
         if driver.is_some() && engine.is_some() {
-            let reason = "was set, but nothing waits in a simulation".into();
+            let reason = "was set, but a simulated runtime has no workers".into();
             return Err(impossible("driver", reason));
         }
         let scheduler = match engine {
@@ -314,7 +345,7 @@ impl Builder {
         };
         let scheduler = scheduler.map_err(|reason| impossible("policy", reason))?;
         let options = Options {
-            // Any number is one.
+            // A simulation has no workers, so any number would do.
             workers: if engine.is_some() { 1 } else { workers },
             batch,
             is_batch_chosen,
@@ -333,12 +364,12 @@ impl Builder {
 }
 
 impl Runtime {
-    /// The options of a new runtime.
+    /// Returns a builder with the default options.
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// A runtime with the default options.
+    /// Creates a runtime with the default options.
     ///
     /// # Errors
     /// As [`Builder::build`].

@@ -1,12 +1,12 @@
-//! Which runtime, worker or pinned thread this thread is at the moment.
+//! The context of the current thread: its runtime, and its role as worker or pinned thread.
 //!
-//! A context stands on the stack of whoever drives it; entering one puts the outer one aside and
-//! leaving puts it back, so runtimes may be nested and interleaved on one thread.
+//! A context lives on the stack of the function that drives it. Entering a context saves the outer
+//! one, and leaving restores it, so runtimes may be nested and interleaved on one thread.
 //!
 //! # Invariants
-//! - THREAD-CONTEXT-1: the pointer is null, or to the context of the innermost [`Entered`] of this thread, which is
-//!   alive, as is each context's `outer` while it is entered. Contexts are entered and left in the
-//!   order of the stack.
+//! - THREAD-CONTEXT-1: the pointer is null, or points to the context of the innermost [`Entered`]
+//!   of this thread. That context is alive, and so is the `outer` of each context while it is
+//!   entered. Contexts are entered and left in stack order.
 #![expect(
     unsafe_code,
     reason = "a thread-local pointer to the stack; see THREAD-CONTEXT-1"
@@ -25,12 +25,12 @@ use crate::sync::{InChildren, mutant};
 use crate::task::TaskKey;
 use crate::timers::{Clock, Kind};
 
-/// What a thread is, while it drives something.
+/// The runtime and the role of a thread while it drives something.
 pub(crate) struct ThreadContext<'a> {
     /// The current runtime.
     pub(crate) runtime: &'a Arc<Inner>,
     pub(crate) role: Cell<Role<'a>>,
-    /// The runnable under way.
+    /// The task that is being polled.
     pub(crate) running: Cell<Option<TaskKey>>,
     /// The context that this one was entered from, or null.
     outer: Cell<*const ThreadContext<'static>>,
@@ -44,10 +44,10 @@ pub(crate) enum Role<'a> {
     Closing,
     /// A thread for blocking calls.
     Blocking,
-    /// A worker that has given its place away, until its turn ends: it was this one.
+    /// A thread that was this worker and has given its place away, until its turn ends.
     Displaced(&'a WorkerLocal<'a>),
     Worker(&'a WorkerLocal<'a>),
-    /// A thread that runs a driver for a worker, which waits.
+    /// A worker's thread that runs the driver while the worker waits.
     Reacting,
     Pinned(&'a dyn HostContext),
 }
@@ -75,7 +75,7 @@ impl<'a> ThreadContext<'a> {
         }
     }
 
-    /// The worker's own queues, if this thread is a worker of `runtime`.
+    /// Returns the worker's own queues if this thread is a worker of `runtime`.
     pub(crate) fn local_of(&self, runtime: &Inner) -> Option<&'a WorkerLocal<'a>> {
         match self.role.get() {
             Role::Worker(local) if std::ptr::eq(&raw const **self.runtime, runtime) => Some(local),
@@ -83,7 +83,8 @@ impl<'a> ThreadContext<'a> {
         }
     }
 
-    /// The same, also if another thread goes on as that worker: whose run it is that is under way.
+    /// Returns the worker in whose run this thread is. Unlike `local_of`, it also does so if
+    /// another thread continues as that worker.
     pub(crate) fn run_of(&self, runtime: &Inner) -> Option<&'a WorkerLocal<'a>> {
         match self.role.get() {
             Role::Displaced(local) if std::ptr::eq(&raw const **self.runtime, runtime) => {
@@ -93,7 +94,7 @@ impl<'a> ThreadContext<'a> {
         }
     }
 
-    /// Whether another thread goes on as the worker that this one was.
+    /// Returns whether another thread continues as the worker that this thread was.
     pub(crate) fn is_displaced(&self) -> bool {
         matches!(self.role.get(), Role::Displaced(_))
     }
@@ -113,7 +114,7 @@ crate::sync::thread_local! {
     static CONTEXT: Cell<*const ThreadContext<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// A context that is entered; dropping it leaves.
+/// The guard of an entered context; dropping it leaves the context.
 pub(crate) struct Entered<'a> {
     outer: *const ThreadContext<'static>,
     _place: PhantomData<&'a ()>,
@@ -128,7 +129,8 @@ impl Drop for Entered<'_> {
 /// Calls `look` with the thread's context, if it has one.
 pub(crate) fn with<R>(look: impl FnOnce(Option<&ThreadContext<'_>>) -> R) -> R {
     let context = CONTEXT.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: (THREAD-CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
+    // SAFETY: (THREAD-CONTEXT-1) the context is alive until its guard is dropped, which is after
+    // this call.
     look(unsafe { context.as_ref() })
 }
 
@@ -137,15 +139,17 @@ pub(crate) fn outward<R>(
     look: impl FnOnce(&mut dyn Iterator<Item = &ThreadContext<'_>>) -> R,
 ) -> R {
     let context = CONTEXT.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: (THREAD-CONTEXT-1) the context is alive until its guard is dropped, which is after this call.
+    // SAFETY: (THREAD-CONTEXT-1) the context is alive until its guard is dropped, which is after
+    // this call.
     let innermost = unsafe { context.as_ref() };
     look(&mut std::iter::successors(innermost, |context| {
-        // SAFETY: (THREAD-CONTEXT-1) what an entered context was entered from is alive.
+        // SAFETY: (THREAD-CONTEXT-1) the `outer` of an entered context is alive.
         unsafe { context.outer.get().as_ref() }
     }))
 }
 
-/// From now on a worker that forks is none in the child: what it pushes there is from outside, and its loop ends.
+/// Registers a handler for forks: in the child a worker that forked is no longer a worker. What it
+/// pushes there is pushed from outside, and its loop ends.
 pub(super) fn watch_forks() {
     extern "C" fn leave_workers() {
         outward(|contexts| {
@@ -160,9 +164,9 @@ pub(super) fn watch_forks() {
     LEAVE_WORKERS.register();
 }
 
-/// Whether this is a thread of `runtime`'s own, or one that shuts it down, perhaps with other
-/// runtimes nested in that. One that only waits in `block_on` is not; one that has left its place, and
-/// drops its thread-locals, is.
+/// Returns whether this thread is one of `runtime`'s own, or shuts it down, perhaps with other
+/// runtimes nested inside. A thread that only waits in `block_on` is not one. A thread that has
+/// left its place and drops its thread-locals is one.
 pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
     let is_own = || runtime.threads.is_here() && !mutant("a_thread_is_inside_by_its_place");
     is_own()
@@ -173,14 +177,14 @@ pub(crate) fn is_inside(runtime: &Arc<Inner>) -> bool {
         })
 }
 
-/// Whether this thread is counted as one that runs something of `runtime`, which is about to wait
-/// in `block_on`: the count is not held meanwhile.
+/// Returns whether this thread, which is about to wait in `block_on`, is counted as running
+/// something of `runtime`. That count is not held during the wait.
 pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
     outward(|contexts| {
         let runs = |context: &&ThreadContext<'_>| match context.role.get() {
             Role::Outside | Role::Displaced(_) => true,
             Role::Pinned(local) => local.is_detached(),
-            // Otherwise it is displaced by now.
+            // A worker with threads is displaced by now.
             Role::Worker(_) => context.runtime.is_simulated(),
             Role::Reacting | Role::Blocking | Role::Closing => false,
         };
@@ -190,14 +194,14 @@ pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
     })
 }
 
-/// The current runtime: that of the context or, where there is none, that of the thread's stage.
+/// Returns the current runtime: that of the context or, without a context, that of the stage.
 pub(crate) fn runtime() -> Option<Arc<Inner>> {
     let runtime = with(|context| context.map(|context| context.runtime.clone()));
     let runtime = runtime.or_else(|| Some(stage()?.runtime().clone()));
     runtime.filter(|runtime| !runtime.is_hidden())
 }
 
-/// The simulation that this thread drives, if it drives one.
+/// Calls `f` with the simulation that this thread drives, if it drives one.
 pub(crate) fn simulated<R>(f: impl FnOnce(&dyn Engine, &Inner) -> R) -> Option<R> {
     with(|context| {
         let runtime = context?.runtime;
@@ -205,7 +209,7 @@ pub(crate) fn simulated<R>(f: impl FnOnce(&dyn Engine, &Inner) -> R) -> Option<R
     })
 }
 
-/// Whether this thread is a worker for which nothing waits but what it runs.
+/// Returns whether this thread is a worker whose queues and the injector are empty.
 pub(crate) fn is_alone() -> bool {
     with(|context| match context?.role.get() {
         Role::Worker(local) => Some(local.is_alone()),
@@ -218,7 +222,7 @@ crate::sync::thread_local! {
     static STAGE: RefCell<Option<Rc<dyn HostContext>>> = const { RefCell::new(None) };
 }
 
-/// What this thread lets run now and then, if it is a stage.
+/// Returns the stage of this thread, if it has one.
 pub(crate) fn stage() -> Option<Rc<dyn HostContext>> {
     STAGE
         .try_with(|stage| stage.borrow().clone())
@@ -226,7 +230,7 @@ pub(crate) fn stage() -> Option<Rc<dyn HostContext>> {
         .flatten()
 }
 
-/// The same, if it is one of `runtime`'s.
+/// Returns the stage of this thread if it belongs to `runtime`.
 pub(crate) fn stage_of(runtime: &Arc<Inner>) -> Option<Rc<dyn HostContext>> {
     stage().filter(|stage| Arc::ptr_eq(stage.runtime(), runtime))
 }
@@ -236,7 +240,7 @@ pub(crate) fn set_stage(stage: Option<Rc<dyn HostContext>>) {
     drop(before);
 }
 
-/// Why this thread can't be a stage, if it can't.
+/// Returns why this thread cannot be a stage, or `None` if it can.
 pub(crate) fn has_no_room() -> Option<&'static str> {
     if stage().is_some() {
         return Some("a thread that has one already");
@@ -246,17 +250,17 @@ pub(crate) fn has_no_room() -> Option<&'static str> {
         let mut own = here.filter(|context| !matches!(context.role.get(), Role::Outside));
         own.next().is_some()
     });
-    own.then_some("a thread that a runtime has started for its own tasks or jobs")
+    own.then_some("a thread that a runtime started for its own tasks or jobs")
 }
 
-/// The timers of this context for deadlines of that kind: time-outs are with those of the runtime itself also on
-/// a pinned thread.
+/// Returns the timers of this context for deadlines of a kind. On a pinned thread the timeouts of
+/// asks are in the timers of the runtime.
 pub(crate) fn clock(kind: Kind) -> Option<Arc<dyn Clock>> {
     with(|context| {
         let context = context?;
         Some(match context.role.get() {
             Role::Pinned(local) if kind == Kind::Event => local.clock(),
-            // A stage of none has the only timers that there are.
+            // A stage without a runtime has the only timers that there are.
             _ if context.runtime.is_hidden() => stage()?.clock(),
             _ => context.runtime.clone(),
         })

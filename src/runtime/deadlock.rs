@@ -1,4 +1,4 @@
-//! Which asks wait, and which of them wait for each other for ever.
+//! Deadlock detection: the asks that wait, and those that wait for each other forever.
 
 mod asks;
 mod edge;

@@ -1,4 +1,4 @@
-//! What a runtime knows of the ends of its work that were declared.
+//! The declarations of quiescence of a runtime, and the tasks that wait for one.
 
 use super::deadlock::Listed;
 use crate::sync::Mutex;
@@ -6,7 +6,8 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::waiters::Waiters;
 
 pub(crate) struct DeclaredEnds {
-    /// A worker that has lain down has declared it, and tells when it is up again.
+    /// Set by a worker that has gone to sleep and declared quiescence; it notifies when it is awake
+    /// again.
     pub(crate) is_declared: AtomicBool,
     pub(crate) last: Mutex<Option<End>>,
     pub(crate) waiters: Waiters,
@@ -26,13 +27,13 @@ impl DeclaredEnds {
         self.is_declared.load(Ordering::Acquire)
     }
 
-    /// The runtime is over, and will never run anything again.
+    /// Wakes all waiters, because the runtime is over and will never run anything again.
     pub(crate) fn end(&self) {
         self.waiters.wake_all();
     }
 }
 
-/// A moment when nothing was under way: who had asked for it by then, and the asks that waited.
+/// A moment of quiescence: the number of the last waiter by then, and the asks that were waiting.
 pub(crate) struct End {
     pub(crate) askers: u64,
     pub(crate) deadlocked: Vec<Listed>,

@@ -1,7 +1,8 @@
-//! The loop of a worker as a future, which a reactor drives.
+//! The loop of a worker as a future that a reactor drives.
 //!
-//! It is one future for as long as the thread is that worker. It is pending while there is nothing to run, and for a
-//! moment about every 50 µs while there is, so that the reactor has its turn.
+//! One future lasts as long as the thread is that worker. It is pending while there is nothing to
+//! run. A busy worker is also pending for a moment about every 50 µs, so that the reactor gets a
+//! turn.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,10 +17,10 @@ use crate::instant::{Instant, SystemInstant};
 use crate::park::Parker;
 use crate::scheduler::{Driven, Worker, WorkerEnd};
 
-/// Runs the loop of a worker in a driver, until it is over.
+/// Runs the loop of a worker in a driver until the loop ends.
 ///
-/// The worker's context is entered in each poll, and not around the driver: that may be the `block_on` of another
-/// runtime, and what the reactor wakes is from outside.
+/// The worker's context is entered in each poll, and not around the driver. The driver may be the
+/// `block_on` of another runtime, and what the reactor wakes is pushed from outside.
 #[inline(never)]
 pub(super) fn drive<'c>(
     driver: &dyn Driver,
@@ -39,7 +40,7 @@ pub(super) fn drive<'c>(
         end: None,
     };
     let pinned: Pin<&mut DrivenWorker<'_, '_, '_>> = Pin::new(&mut future);
-    // A panic is not of anything that the runtime runs, and nothing could be told of it.
+    // A panic of the driver belongs to no task, so there is nothing to report it for.
     let _ = attempt(|| driver.drive(pinned));
     future.drop_alarm();
     if future.end.is_none() {
@@ -48,29 +49,29 @@ pub(super) fn drive<'c>(
     }
     match future.end {
         Some(end) => end,
-        None => unreachable!("it was run until it was over"),
+        None => unreachable!("the worker ran to its end"),
     }
 }
 
 /// The loop of a worker as a future.
 struct DrivenWorker<'d, 'w, 'c> {
-    /// `None`: it has given up.
+    /// `None`: the driver has returned or panicked.
     driver: Option<&'d dyn Driver>,
     worker: &'d mut Worker<'w, Inner, ThreadContext<'c>>,
     context: &'d ThreadContext<'c>,
     driven: &'d Driven,
-    /// When the worker goes on by itself.
+    /// When the worker continues without being woken.
     until: Option<Instant>,
-    /// What wakes it then.
+    /// The future that wakes it then.
     alarm: Option<Alarm>,
-    /// Why it is no worker any more, once it is not.
+    /// Why the thread is no longer the worker, once it is not.
     end: Option<WorkerEnd>,
 }
 
 type Alarm = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl DrivenWorker<'_, '_, '_> {
-    /// Lets the worker run until it waits, yields or is over.
+    /// Runs the worker until it waits, yields or ends.
     fn run(&mut self, waker: &Waker) {
         let is_over = self.until.is_some_and(|until| Instant::now() >= until);
         self.driven.begin_poll(waker, is_over);
@@ -79,14 +80,14 @@ impl DrivenWorker<'_, '_, '_> {
         self.end = self.worker.poll(self.driven);
         let wait = self.driven.waits().flatten();
         let until = wait.and_then(|wait| Instant::now().checked_add(wait));
-        // A driver may poll as often as it likes: what is left of the first wait counts.
+        // A driver may poll at any time: what is left of the first wait counts.
         self.until = match (self.until.filter(|_| waited), until) {
             (Some(before), Some(until)) => Some(before.min(until)),
             (_, until) => until,
         };
     }
 
-    /// Has the driver wake the worker when its time is over.
+    /// Makes the driver wake the worker when its wait is over.
     fn set_alarm(&mut self, cx: &mut Context<'_>) {
         self.drop_alarm();
         let (Some(driver), Some(until)) = (self.driver, self.until) else {
@@ -135,7 +136,7 @@ impl Future for DrivenWorker<'_, '_, '_> {
         }
         match this.driven.waits() {
             Some(_) => this.set_alarm(cx),
-            // The reactor has its turn.
+            // The reactor gets a turn.
             None => cx.waker().wake_by_ref(),
         }
         Poll::Pending

@@ -1,11 +1,15 @@
-//! Reactors of other crates that workers wait in, instead of parking.
+//! Drivers: reactors of other crates in which workers wait instead of parking.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::instant::SystemInstant;
 
-/// A reactor that the workers of a runtime wait in: see [`Builder::driver`](crate::Builder::driver).
+/// A reactor in which the workers of a runtime wait.
+///
+/// It is set with [`Builder::driver`](crate::Builder::driver).
+///
+/// # Examples
 ///
 /// ```
 /// use std::pin::Pin;
@@ -33,17 +37,20 @@ use crate::instant::SystemInstant;
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
 pub trait Driver: Send + Sync + 'static {
-    /// Runs `worker` on the calling thread until it is ready, and the reactor while it is pending.
+    /// Runs `worker` on the calling thread until it completes, and the reactor while it is pending.
     ///
-    /// Each worker thread calls it once. What the reactor wakes on this thread is run by this worker, if that has
-    /// nothing else to do. If this panics, or returns before `worker` is ready, the worker goes on without it.
+    /// Each worker thread calls this once. A task that the reactor wakes on this thread is run by
+    /// this worker if the worker has nothing else to do. If this method panics, or returns before
+    /// `worker` has completed, the worker continues without the driver.
     ///
-    /// A waker that the reactor calls here must not wait in [`block_on`](crate::Runtime::block_on), which panics there:
-    /// the thread would wait for itself.
+    /// A waker that the reactor calls on this thread must not wait in
+    /// [`block_on`](crate::Runtime::block_on). The thread would wait for itself, so `block_on`
+    /// panics there.
     fn drive(&self, worker: Pin<&mut dyn Future<Output = ()>>);
 
-    /// Returns a future that is ready at that time.
+    /// Returns a future that completes at `at`.
     ///
-    /// It is polled in [`drive`](Driver::drive), so that a worker waits for its next deadline in the reactor.
+    /// It is polled within [`drive`](Driver::drive), so that a worker waits for its next deadline
+    /// in the reactor.
     fn sleep_until(&self, at: SystemInstant) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }

@@ -1,4 +1,4 @@
-//! A runtime as its scheduler and its workers see it.
+//! The runtime as the owner of its scheduler and the employer of its workers.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl Employer for Inner {
 
     fn turn_ended(&self) {
         if let PolicyImpl::Other(_) = self.scheduler.policy {
-            // (POLICY-1) It was counted.
+            // (POLICY-1) The runnable was counted.
             self.dec_activity();
         }
     }
@@ -104,12 +104,12 @@ impl Employer for Inner {
 }
 
 impl Inner {
-    /// Returns whether each run of a worker is told to an observer or to the policy.
+    /// Returns whether an observer or the policy observes each run of a worker.
     pub(super) fn has_runs_observed(&self) -> bool {
         !matches!(self.scheduler.policy, PolicyImpl::Stealing(_)) || self.has_observer()
     }
 
-    /// Wakes everybody whose deadline is over; says how many.
+    /// Fires the timers that are due, and returns how many.
     pub(crate) fn fire(&self, now: Instant) -> usize {
         if !self.timers.is_due(now) {
             return 0;

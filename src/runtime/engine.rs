@@ -1,8 +1,9 @@
-//! What runs all that a runtime has: its threads, or a simulation, which is one thread for everything.
+//! The engine of a runtime: its threads, or a simulation, which runs everything on one thread.
 //!
-//! The runtime, pinned threads and actors know a simulation by this trait alone. Whatever a turn does to others may
-//! take effect later there, as if other threads had run between; so what shows how far a turn is *settles* it first.
-//! What a method does by default is right for threads.
+//! The runtime, pinned threads and actors know a simulation only through this trait. In a
+//! simulation the effects of a turn on other actors and tasks may be deferred, as if other threads
+//! had run in between. Code that observes how far a turn has come therefore *settles* the effects
+//! first. The default methods are right for threads.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -24,20 +25,21 @@ pub(crate) enum RunsOn {
     Blocking,
 }
 
-/// The future of a call of `block_on`, without its type.
+/// The type-erased future of a call of `block_on`.
 pub(crate) trait BlockingCall {
-    /// Polls the future; returns whether it is done. Its panic is kept.
+    /// Polls the future, and returns whether it has completed. Keeps its panic.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool;
 
     /// Drops the future.
     fn discard(&mut self);
 }
 
-/// Runs all that a runtime has.
+/// Runs the tasks, actors and jobs of a runtime.
 pub(crate) trait Engine: Any + Send + Sync {
     // -- scheduling -----------------------------------------------------------------------------
 
-    /// Takes a runnable, or gives it back for a thread; `again`: it was woken in its own run.
+    /// Takes a runnable, or returns it to be run by a thread. `again`: it was woken during its own
+    /// run.
     fn take(
         &self,
         runtime: &Inner,
@@ -49,58 +51,59 @@ pub(crate) trait Engine: Any + Send + Sync {
         Err(runnable)
     }
 
-    /// Runs until the call is done.
+    /// Runs until the call has completed.
     ///
     /// # Errors
-    /// Why it can't be: on another thread, at a deadlock, and after too many steps. `None`: the run has failed, which
-    /// is told elsewhere.
+    /// Why the call cannot complete: it is on another thread, there is a deadlock, or the
+    /// simulation took too many steps. `None`: the run has failed, which is reported elsewhere.
     fn block_on(
         &self,
         runtime: &Arc<Inner>,
         call: &mut dyn BlockingCall,
     ) -> Result<(), Option<String>> {
         let _ = (runtime, call);
-        Err(Some("a thread waits by itself".into()))
+        Err(Some("threads wait in `block_on` themselves".into()))
     }
 
-    /// Returns how many tasks, actors and jobs are ready.
+    /// Returns the number of tasks, actors and jobs that are ready.
     fn len(&self) -> usize {
         0
     }
 
-    /// Returns when a timer fires that is due at `deadline`.
+    /// Returns when a timer with this deadline fires.
     fn fires_at(&self, deadline: Instant) -> Instant {
         deadline
     }
 
-    /// Shuts down and waits for it; returns whether it does so.
+    /// Shuts the runtime down and waits for that, if the engine does so itself. Returns whether it
+    /// does.
     fn close(&self, runtime: &Arc<Inner>, grace: Duration) -> bool {
         let _ = (runtime, grace);
         false
     }
 
-    /// Begins to shut down; returns whether it does so.
+    /// Begins to shut the runtime down, if the engine does so itself. Returns whether it does.
     fn begin_close(&self, runtime: &Arc<Inner>, grace: Duration) -> bool {
         let _ = (runtime, grace);
         false
     }
 
-    // -- what it is told ------------------------------------------------------------------------
+    // -- notifications --------------------------------------------------------------------------
 
-    /// Notes that a task or actor has come to its end.
+    /// Notes that a task or actor has ended.
     fn completed(&self, task: &TaskInfo) {
         let _ = task;
     }
 
-    /// Notes what becomes of a message to this actor.
+    /// Notes an event of a message to this actor.
     fn trace(&self, actor: TaskInfo, event: MessageEvent) {
         let _ = (actor, event);
     }
 
-    /// Notes that what runs waits for a message.
+    /// Notes that the running actor waits for a message.
     fn awaits_message(&self) {}
 
-    /// Notes that what runs waits for an end.
+    /// Notes that the running task waits for the end of another one.
     fn awaits_end(&self, of: &TaskInfo) {
         let _ = of;
     }
@@ -110,13 +113,15 @@ pub(crate) trait Engine: Any + Send + Sync {
         let _ = key;
     }
 
-    /// Takes a panic that no join receives for the failure of the run; returns whether that is all to be done.
+    /// Records an unhandled panic as the failure of the run. Returns whether nothing else is to be
+    /// done.
     fn judges(&self, unhandled: &UnhandledFault<'_>) -> bool {
         let _ = unhandled;
         false
     }
 
-    /// Takes the end of all work for a failure of the run, if something waits; returns whether that is so.
+    /// Records quiescence as a failure of the run if something still waits. Returns whether it
+    /// does.
     fn judges_end(&self, runtime: &Inner) -> bool {
         let _ = runtime;
         false
@@ -127,7 +132,7 @@ pub(crate) trait Engine: Any + Send + Sync {
         false
     }
 
-    /// Returns the ask of what runs, which is `from`, to this actor.
+    /// Returns the edge of an ask of the running task or actor `from` to the actor `asked`.
     fn edge(&self, from: Who, asked: TaskInfo) -> Edge {
         Edge {
             from,
@@ -138,64 +143,64 @@ pub(crate) trait Engine: Any + Send + Sync {
 
     // -- turns that are split -------------------------------------------------------------------
 
-    /// Returns whether what is sent to this actor takes effect later.
+    /// Returns whether messages to this actor take effect later.
     fn defers_to(&self, runtime: &Inner, actor: u64) -> bool {
         let _ = (runtime, actor);
         false
     }
 
-    /// Keeps what the running turn does to others, where it defers that.
+    /// Keeps an effect of the running turn, if the engine defers effects.
     fn defer(&self, runtime: &Inner, effect: Deferred) {
         let _ = (runtime, effect);
     }
 
-    /// Returns the number of the next effect of the running turn, if that is split.
+    /// Returns the number of the next effect of the running turn, if that turn is split.
     fn next_effect(&self) -> Option<u32> {
         None
     }
 
-    /// Returns whether the running turn has done something that has not taken effect.
+    /// Returns whether the running turn has effects that are still deferred.
     fn has_own(&self) -> bool {
         false
     }
 
-    /// Has what was done take effect, before this thread looks at it.
+    /// Applies the deferred effects in `done` before this thread observes them.
     fn settle(&self, runtime: &Inner, done: Done<'_>) {
         let _ = (runtime, done);
     }
 }
 
-/// What a turn does to others, to be done later.
+/// A deferred effect of a turn.
 pub(crate) enum Deferred {
-    /// A message to this actor, which has its place already.
+    /// A message to this actor, which already has a place in the mailbox.
     Message(TaskInfo, MessageInfo, Delivery),
-    /// The close of the mailbox of an actor.
+    /// The close of an actor's mailbox.
     Close(u64, Delivery),
-    /// The end of an address.
+    /// The drop of an address.
     Leave(Delivery),
-    /// The wake-up for an answer, which is in its slot and was given its number by
-    /// [`next_effect`](Engine::next_effect).
+    /// The wake-up for a reply. The reply is in its slot and has the number that
+    /// [`next_effect`](Engine::next_effect) returned.
     Answer(Option<Waker>),
 }
 
-/// What was done that is to take effect.
+/// The deferred effects that are to be applied.
 #[derive(Clone, Copy)]
 pub(crate) enum Done<'a> {
-    /// By the running turn.
+    /// Those of the running turn.
     Own,
-    /// By the running turn, unless it is one of this actor.
+    /// Those of the running turn, unless it is a turn of this actor.
     Elsewhere(u64),
-    /// By the running turn and by this actor.
+    /// Those of the running turn and of this actor.
     ByActor(u64),
-    /// By the running turn and by this task or actor.
+    /// Those of the running turn and of this task or actor.
     ByTask(&'a TaskInfo),
-    /// By a turn, up to the answer of this number.
+    /// Those of one turn, up to the reply with this number.
     ToAnswer(u32),
-    /// By all turns.
+    /// Those of all turns.
     All,
 }
 
-/// The threads of a runtime, which need nothing of this.
+/// The engine of a runtime with threads, which needs only the default methods.
 pub(super) struct Threads;
 
 impl Engine for Threads {}

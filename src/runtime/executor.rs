@@ -1,4 +1,4 @@
-//! A runtime as its tasks, actors and timers see it.
+//! The runtime as the executor of its tasks and actors, and as the clock of its timers.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -132,47 +132,49 @@ impl ActorExecutor for Arc<Inner> {
 }
 
 impl Inner {
-    /// Which of its workers this thread is.
+    /// Returns the index of the worker that this thread is.
     fn worker(&self) -> Option<usize> {
         context::with(|context| Some(context?.local_of(self)?.index()))
     }
 
-    /// Takes what does not come from one of its workers.
+    /// Takes an entry that no worker of this runtime pushes.
     fn push(&self, entry: Entry) {
-        // Each push is followed by a fence, which pairs with that in `settle`: either the shutdown
-        // sees the push, or we see that.
+        // Each push is followed by a fence, which pairs with the one in `settle`: either the
+        // shutdown sees the push, or this thread sees `settle`.
         if !self.shutdown.has_begun() || self.is_simulated() {
             self.scheduler
                 .push_outside(self, scheduler::runnable(entry));
         } else {
             if let PolicyImpl::Other(_) = self.scheduler.policy {
-                // (POLICY-1) As if the policy had it.
+                // (POLICY-1) Counted as if the policy had it.
                 self.inc_activity();
             }
             self.scheduler.shutdown_queue.push([entry]);
             fence(Ordering::SeqCst);
             self.scheduler.interrupt();
         }
-        // As long as the shutdown looks, nothing is dropped here: whoever wakes a task may hold a
-        // lock that the drop of its future takes.
+        // Until the shutdown has settled, nothing is dropped here: the caller wakes a task, and may
+        // hold a lock that the drop of the task's future takes.
         if self.shutdown.is_settled() && !mutant("late_push_stays") {
             self.drain();
         }
     }
 
-    /// The same where a policy may have given the task to another runtime, whose worker runs it (EXECUTOR-1).
+    /// Does the same where a policy may have given the task to another runtime, whose worker runs
+    /// it (EXECUTOR-1).
     #[inline(never)]
     fn push_kept(self: &Arc<Self>, entry: Entry) {
         self.clone().push(entry);
     }
 
-    /// A runnable was dropped; until the end, when all are, only policies do that.
+    /// Notes that a runnable was dropped. Before the end of the runtime only policies drop
+    /// runnables; at the end all are dropped.
     fn policy_dropped(&self) {
         if let PolicyImpl::Other(other) = &self.scheduler.policy
             && !self.is_over()
         {
             other.lost_one();
-            // (POLICY-1) It was counted.
+            // (POLICY-1) The runnable was counted.
             self.dec_activity();
         }
     }
@@ -184,7 +186,8 @@ impl Clock for Inner {
     }
 
     fn next_changed(&self) {
-        // A worker that sleeps next sees to the deadline itself; most timers are armed like that.
+        // A worker that goes to sleep next keeps the deadline itself; most timers are armed like
+        // that.
         let by_worker = context::with(|context| {
             let local = context.and_then(|context| context.local_of(self));
             local.map(|local| local.owe_keeper()).is_some()

@@ -1,13 +1,13 @@
-//! The runtime as an executor of the `futures` crates: whoever takes any executor takes this one.
+//! The runtime as an executor for the `futures` crates, for code that is generic over executors.
 //!
-//! What is spawned so is a plain task that nobody joins: its panic goes to `on_fault`.
+//! A future that is spawned this way is a detached plain task: its panic goes to `on_fault`.
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
 use super::handle::Runtime;
 use crate::contain::drop_refused;
 
-/// The runtime as `futures::task::Spawn`, for code that is given any executor.
+/// Spawns futures for code that is generic over `futures::task::Spawn`.
 ///
 /// ```
 /// use futures::task::SpawnExt;
@@ -21,18 +21,23 @@ use crate::contain::drop_refused;
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
 impl Spawn for Runtime {
+    /// Spawns a detached plain task.
+    ///
     /// # Errors
-    /// `SpawnError::shutdown` if the runtime is shutting down, or is the parent process's, after a `fork`.
+    /// `SpawnError::shutdown` if the runtime is shutting down or, after a `fork`, belongs to the
+    /// parent process.
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
         if let Err(error) = self.status() {
             drop_refused(future);
             return Err(error);
         }
-        // What was accepted is a task, which a shutdown that begins now cancels as any other.
+        // Once accepted it is an ordinary task, which a shutdown that begins now cancels.
         crate::task::spawn(self.inner.clone(), future).detach();
         Ok(())
     }
 
+    /// Returns whether the runtime accepts tasks.
+    ///
     /// # Errors
     /// As [`spawn_obj`](Spawn::spawn_obj).
     fn status(&self) -> Result<(), SpawnError> {

@@ -1,4 +1,4 @@
-//! A runtime, as programs hold it.
+//! The handle of a runtime that programs hold.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,32 +8,45 @@ use super::context;
 use super::inner::Inner;
 use crate::sync::atomic::Ordering;
 
-/// Worker threads, their queues and timers: what tasks and actors run on.
+/// A runtime: worker threads with their queues and timers, which run tasks and actors.
 ///
-/// A clone is cheap and means the same runtime. When the last *counting* clone is dropped, the
-/// runtime shuts down as by [`shutdown`](Runtime::shutdown) with a grace of zero, on the dropping
-/// thread; if that is one of its own threads, without waiting for that one. That also holds if the clone
-/// goes with a thread-local of such a thread. The runtime that `builder` gives counts, and so do its
-/// clones; those of [`current`](Runtime::current) and [`try_current`](Runtime::try_current) and their
-/// clones do not.
+/// Cloning is cheap, and a clone refers to the same runtime. A runtime is created by
+/// [`Runtime::new`], [`Runtime::builder`] or [`greenroom::run`](crate::run()).
 ///
-/// A counting clone that is moved into a task of the runtime keeps it alive until that task ends.
-/// Addresses, handles, tasks and pinned threads do not keep it alive.
+/// # Dropping
+///
+/// The runtime shuts down when its last *counting* clone is dropped. The runtime that
+/// [`build`](crate::Builder::build) returns counts, and so do its clones. Clones from
+/// [`current`](Runtime::current) and [`try_current`](Runtime::try_current), and clones of these, do
+/// not count. Addresses, handles, tasks and pinned threads do not keep a runtime alive either.
+///
+/// This shutdown is like [`shutdown`](Runtime::shutdown) with a grace of zero. It blocks the
+/// dropping thread. If that is one of the runtime's own threads, the shutdown does not wait for
+/// that thread. This also holds if the clone is dropped with a thread-local of such a thread.
+///
+/// A counting clone that is moved into a task of the runtime keeps the runtime alive until that
+/// task ends.
 ///
 /// # In a child of `fork`
 ///
-/// A process that was forked from that of the runtime has a copy of its memory, and none of its threads.
+/// A process that was forked from the process of the runtime has a copy of its memory but none of
+/// its threads. In the child:
 ///
-/// - What would wait for the runtime, spawn on it or wake something there gives an error where it has one for
-///   that, such as [`SpawnProblem::Forked`](crate::SpawnProblem::Forked) and
-///   [`HostFault::Gone`](crate::HostFault::Gone). Otherwise it panics, and says why. A
-///   [`tell`](crate::Address::tell) that wakes nobody is accepted, and the message stays in the queue.
-/// - To drop the runtime, and all that belongs to it, takes no time, and drops nothing that lives there.
-/// - A new runtime works as in any process, wherever this one was forked.
-/// - If it was forked in a task or an actor, the child goes on with that turn. At the end of the turn it aborts,
-///   with a text on stderr: let it `exec` or `_exit` before.
+/// - Operations that would wait for the runtime, spawn on it or wake a task there return an error
+///   if they have one for this case, such as [`SpawnProblem::Forked`](crate::SpawnProblem::Forked)
+///   and [`HostFault::Gone`](crate::HostFault::Gone). Otherwise they panic with a text that gives
+///   the reason. A [`tell`](crate::Address::tell) that wakes no task is accepted, and the message
+///   stays in the mailbox.
+/// - Dropping the runtime, and everything that belongs to it, returns at once and drops nothing
+///   that lives on the runtime.
+/// - A new runtime works as in any other process, wherever the fork happened.
+/// - If the fork happened in a task or an actor, the child continues with that turn. At the end of
+///   the turn the child aborts, with a message on stderr. Call `exec` or `_exit` before that.
 ///
-/// A child that is made by a system call, and not by the C library's `fork`, is taken for its parent.
+/// A child that was made by a raw system call, and not by the C library's `fork`, is taken for its
+/// parent.
+///
+/// # Examples
 ///
 /// ```
 /// let runtime = greenroom::Runtime::builder().workers(2).build()?;
@@ -65,20 +78,24 @@ impl Runtime {
         &self.inner
     }
 
-    /// The runtime whose task, or whose `block_on`, this is called from.
+    /// Returns the current runtime: the one whose task, actor or [`block_on`](Runtime::block_on)
+    /// runs on this thread. On the thread of a [`Stage`](crate::Stage) it is the runtime of the
+    /// stage.
+    ///
+    /// The handle does not keep the runtime alive.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no current runtime.
     #[track_caller]
     pub fn current() -> Runtime {
-        // No closure: the panic is the caller's.
+        // No closure, so that the panic has the caller's location.
         match Runtime::try_current() {
             Some(runtime) => runtime,
             None => panic!("{}", crate::SpawnProblem::NoRuntime),
         }
     }
 
-    /// The runtime whose task, or whose `block_on`, this is called from, if any.
+    /// Returns the [current](Runtime::current) runtime, or `None` if there is none.
     pub fn try_current() -> Option<Runtime> {
         context::runtime().map(Runtime::not_counting)
     }
@@ -94,7 +111,7 @@ impl Runtime {
 impl Clone for Runtime {
     fn clone(&self) -> Self {
         if self.counts {
-            // Relaxed: a new clone comes from one that counts, so the count is not zero.
+            // Relaxed: the clone is made from a counting one, so the count is not zero.
             self.inner.counting.fetch_add(1, Ordering::Relaxed);
         }
         Runtime {
@@ -106,7 +123,7 @@ impl Clone for Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // AcqRel: what was done through the other clones is done before the shutdown.
+        // AcqRel: the effects of the other clones happen before the shutdown.
         if !self.counts || self.inner.counting.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
@@ -116,9 +133,10 @@ impl Drop for Runtime {
         if !context::is_inside(&self.inner) {
             return self.inner.close(Duration::ZERO);
         }
-        // Once it is under way, it waits for this thread or is this very stack.
+        // A shutdown that has begun waits for this thread, or is running on this stack.
         if !self.inner.shutdown.has_begun() {
-            // It ends when this turn does, so it must not be waited for here.
+            // The shutdown waits for the end of this turn, so this turn must not wait for the
+            // shutdown.
             self.inner.begin_close(Duration::ZERO);
         }
     }

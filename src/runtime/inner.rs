@@ -1,7 +1,7 @@
-//! What all threads of a runtime share.
+//! The state that all threads of a runtime share.
 //!
-//! Tasks hold the runtime and its queues hold tasks; the cycle is broken by the shutdown, which
-//! drops every task that is left.
+//! Tasks hold the runtime and its queues hold tasks. The shutdown breaks this cycle: it drops every
+//! task that is left.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -21,36 +21,36 @@ use crate::sync::Process;
 use crate::sync::atomic::AtomicUsize;
 use crate::timers::Timers;
 
-/// Aligned, so that what all workers read is on no line with the count of the `Arc`, which each spawn
-/// and each end changes.
+/// Aligned so that no field shares a cache line with the reference count of the `Arc`. Every spawn
+/// and every end of a task changes that count, and all workers read the fields.
 #[repr(align(128))]
 pub struct Inner {
     pub(crate) options: Options,
     pub(crate) scheduler: Scheduler,
-    /// What runs everything.
+    /// Runs everything: the threads, or a simulation.
     engine: Box<dyn Engine>,
     pub(crate) declared: DeclaredEnds,
     pub(crate) timers: Timers,
-    /// What lives on the workers.
+    /// The actors and tasks on the workers.
     pub(crate) live: LiveCells,
     pub(super) busy: Busy,
     pub(super) blocking: BlockingPool,
-    /// All threads of its own, to be joined at the end.
+    /// The runtime's own threads, which the shutdown joins.
     pub(crate) threads: Arc<ThreadSet>,
     pub(crate) hosts: HostThreads,
     pub(crate) shutdown: ShutdownState,
     /// Empty unless deadlocks are detected.
     pub(crate) asks: Asks,
-    /// How many clones of [`Runtime`](super::Runtime) keep it going.
+    /// The number of counting clones of [`Runtime`](super::Runtime).
     pub(super) counting: AtomicUsize,
 }
 
-// No user code runs in the middle of a change of it, so no panic leaves it half changed.
+// No user code runs in the middle of a change to it, so no panic leaves it inconsistent.
 impl UnwindSafe for Inner {}
 impl RefUnwindSafe for Inner {}
 
 impl Inner {
-    /// A runtime whose workers have yet to be started.
+    /// Creates a runtime whose workers are not started yet.
     pub(super) fn new(
         options: Options,
         scheduler: Scheduler,
@@ -65,7 +65,7 @@ impl Inner {
             engine: engine.unwrap_or_else(|| Box::new(Threads)),
             declared: DeclaredEnds::new(),
             timers: Timers::new(),
-            // One more than workers, for all other threads.
+            // One shard for each worker, and one for all other threads.
             live: LiveCells::new(workers + 1),
             busy: Busy::new(),
             threads: ThreadSet::new(),
@@ -83,27 +83,30 @@ impl Inner {
         self.shutdown.is_over()
     }
 
-    /// Whether its threads are in this process; if not, no lock of it may be taken, and nothing waited for.
+    /// Returns whether the runtime's threads are in this process. If not, no lock of the runtime
+    /// may be taken, and nothing may be waited for.
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
         self.process().is_current()
     }
 
-    /// The process that has its threads.
+    /// Returns the process that has the runtime's threads.
     #[inline]
     pub(crate) fn process(&self) -> Process {
         self.options.process
     }
 
+    /// Checks that this is the process that has the runtime's threads.
+    ///
     /// # Panics
-    /// If that is another one.
+    /// If it is another process.
     #[inline]
     #[track_caller]
     pub(crate) fn check_process(&self) {
         self.process().check();
     }
 
-    /// What runs everything: threads, or a simulation.
+    /// Returns what runs everything: the threads, or a simulation.
     pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
@@ -117,7 +120,7 @@ impl Inner {
         &self.options
     }
 
-    /// Whether each run on a pinned thread is told: policies are told of none of these.
+    /// Returns whether runs on pinned threads are observed. Policies observe none of these.
     pub(crate) fn is_watching(&self) -> bool {
         self.has_observer() || self.is_simulated()
     }
@@ -126,14 +129,15 @@ impl Inner {
         self.options.observer.is_some()
     }
 
-    /// Counts a thread that runs a task apart from the worker it was.
+    /// Counts a thread that runs a task after it has given its worker's place away.
     pub(super) fn inc_activity_apart(&self) {
         if let PolicyImpl::Stealing(_) = self.scheduler.policy {
             self.inc_activity();
         }
     }
 
-    /// Counts it no more. With another policy it is the runnable that is counted, not the thread.
+    /// Releases the count of [`inc_activity_apart`](Inner::inc_activity_apart). Policies other than
+    /// the default count runnables and not threads.
     pub(super) fn dec_activity_apart(&self) {
         if let PolicyImpl::Stealing(_) = self.scheduler.policy {
             self.dec_activity();

@@ -1,13 +1,13 @@
-//! How an ask comes on the list of the runtime that it is made in.
+//! How an ask is added to the list of its runtime.
 
 use super::context::{self, Role, ThreadContext};
 use super::deadlock::{Listing, Who};
 use crate::task::TaskInfo;
 
-/// Puts an ask that begins on this thread on the list of the current runtime, if that keeps one.
+/// Adds an ask that begins on this thread to the list of the current runtime, if that keeps one.
 ///
-/// `time_out` is what ends it by itself; `who` gives the actor that asks, if it is one, and the one
-/// that is asked.
+/// `has_time_out` says whether the ask ends by itself. `who` returns the asking actor, if an actor
+/// asks, and the actor that is asked.
 #[inline]
 pub(crate) fn list_ask(
     has_time_out: bool,
@@ -20,10 +20,10 @@ pub(crate) fn list_ask(
     })
 }
 
-/// Whether an ask that begins here may be ended as a deadlock before its time-out.
+/// Returns whether an ask that begins here may be ended as a deadlock before its timeout.
 ///
-/// In a simulation waiting takes no time, and what is done about a time-out is to be tested. A stage is
-/// work of its runtime, and tells its foreign loop of all deadlines.
+/// In a simulation waiting takes no time, and timeouts are part of what is tested. A stage counts
+/// as activity of its runtime, and tells its foreign loop about all deadlines.
 fn may_be_cut(context: &ThreadContext<'_>) -> bool {
     let on_a_stage = matches!(context.role.get(), Role::Pinned(local) if local.is_stage());
     !context.runtime.is_simulated() && !on_a_stage

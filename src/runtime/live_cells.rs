@@ -1,12 +1,13 @@
-//! What lives in a runtime and has not ended: needed to stop and to cancel it all.
+//! The live actors and tasks of a runtime, needed to stop and to cancel all of them.
 //!
-//! Cells (actors) enter when they are made; plain tasks leave a waker when they first go pending, so a
-//! task that ends in its first poll costs nothing here. Both are kept in shards, so that workers
-//! seldom meet.
+//! Cells (actors) enter when they are created. A plain task leaves a waker when it first goes
+//! pending, so a task that completes in its first poll costs nothing here. Both are kept in shards,
+//! to keep contention between workers low.
 //!
 //! # Invariants
-//! - LIVE-1: a cell in a table has not ended and so is alive; it is taken out under the lock of its shard.
-//! - LIVE-2: once a table is closed nothing enters it, so it only gets emptier.
+//! - LIVE-1: a cell in a table has not ended and so is alive. It is removed under the lock of its
+//!   shard.
+//! - LIVE-2: nothing enters a table that is closed, so it only shrinks.
 //! - LIVE-3: no user code runs under a lock: wakers and cells are taken out first.
 #![expect(unsafe_code, reason = "pointers to live cells; see LIVE-1")]
 
@@ -26,9 +27,9 @@ use crate::task::{Header, LiveIndex, Look, TaskInfo, TaskKey};
 
 pub(crate) struct LiveCells {
     shards: Box<[CachePadded<Mutex<Shard>>]>,
-    /// Deals shards out to threads that are no workers.
+    /// Deals shards to threads that are not workers.
     next: AtomicUsize,
-    /// How many cells a shard may have, and how many wakers: as there are indices.
+    /// The largest number of cells of a shard, and of wakers: as many as there are indices.
     most: usize,
 }
 
@@ -39,7 +40,8 @@ struct Shard {
     wakers: Slab<Waker>,
 }
 
-// SAFETY: (LIVE-1) the cells behind the pointers are made for any thread, or are only asked to stop.
+// SAFETY: (LIVE-1) the cells behind the pointers may be used on any thread, or are only asked to
+// stop.
 unsafe impl Send for Shard {}
 
 impl LiveCells {
@@ -53,20 +55,20 @@ impl LiveCells {
         }
     }
 
-    /// The shard of this worker, or any one for a thread that is none; the next one with room if that one has
-    /// as much as it may.
+    /// Locks the shard of this worker, or any shard for a thread that is not a worker. A full shard
+    /// is skipped for the next one with room.
     fn deal(
         &self,
         worker: Option<usize>,
         len: impl Fn(&Shard) -> usize,
     ) -> (usize, MutexGuard<'_, Shard>) {
         let shards = self.shards.len();
-        // Relaxed: it only spreads.
+        // Relaxed: the counter only spreads the threads.
         let first = worker.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed)) % shards;
         (first..first + shards)
             .map(|index| (index % shards, self.shards[index % shards].lock()))
             .find(|(_, shard)| len(shard) < self.most)
-            .expect("fewer than four thousand million tasks fit into memory")
+            .expect("fewer than 2³² tasks fit into memory")
     }
 
     fn live_index(&self, key: usize, shard: usize) -> LiveIndex {
@@ -80,7 +82,7 @@ impl LiveCells {
 
     // -- cells --------------------------------------------------------------------------------
 
-    /// Adds a new cell; false if the table is closed.
+    /// Adds a new cell. Returns false if the table is closed.
     pub(crate) fn enter(&self, cell: NonNull<Header>, worker: Option<usize>) -> bool {
         let (index, mut shard) = self.deal(worker, |shard| shard.cells.len());
         if shard.closed {
@@ -88,14 +90,15 @@ impl LiveCells {
         }
         let live_index = self.live_index(shard.cells.insert(cell), index);
         drop(shard);
-        // SAFETY: alive, as it has still to begin; only its end looks at the live index.
+        // SAFETY: alive, since it has not begun; only the end of the cell reads the live index.
         unsafe { cell.as_ref() }.live_index.set(Some(live_index));
         true
     }
 
-    /// Takes the cell out.
+    /// Removes the cell.
     pub(crate) fn leave(&self, cell: NonNull<Header>) {
-        // SAFETY: (LIVE-1) not ended yet; this is its end, and the live index was written before it could be run.
+        // SAFETY: (LIVE-1) not ended yet; this is its end, and the live index was written before
+        // the cell could run.
         let live_index = unsafe { cell.as_ref() }.live_index.take();
         let live_index = live_index.expect("a cell that has entered has a live index");
         let (key, index) = self.key_and_shard(&live_index);
@@ -110,7 +113,7 @@ impl LiveCells {
             .sum()
     }
 
-    /// Lets nothing enter any more.
+    /// Refuses new cells from now on.
     pub(crate) fn close_to_cells(&self) {
         for shard in &self.shards {
             shard.lock().closed = true;
@@ -125,7 +128,7 @@ impl LiveCells {
         });
     }
 
-    /// Has every cell but those to `spare` cancelled; says how many that are.
+    /// Cancels every cell that is not in `spare`. Returns how many.
     pub(crate) fn cancel_cells(&self, spare: &[TaskKey]) -> usize {
         let mut cancelled = 0;
         self.for_each_cell(|cell| {
@@ -138,7 +141,7 @@ impl LiveCells {
         cancelled
     }
 
-    /// Drops what the cells were sent that are cancelled and have not ended.
+    /// Drops the messages of cells that are cancelled and have not ended.
     pub(crate) fn refuse_cells(&self, spare: &[TaskKey]) {
         self.for_each_cell(|cell| {
             if !spare.contains(&TaskKey::of_cell(cell)) {
@@ -148,7 +151,7 @@ impl LiveCells {
         });
     }
 
-    /// Whether any of these is here.
+    /// Returns whether any of these tasks and actors is here.
     pub(crate) fn holds(&self, keys: &[TaskKey]) -> bool {
         !keys.is_empty()
             && self.shards.iter().any(|shard| {
@@ -165,7 +168,7 @@ impl LiveCells {
             })
     }
 
-    /// How much is here besides these.
+    /// Returns how many tasks and actors are here besides these.
     pub(crate) fn others(&self, keys: &[TaskKey]) -> usize {
         let others = |shard: &CachePadded<Mutex<Shard>>| {
             let shard = shard.lock();
@@ -179,7 +182,7 @@ impl LiveCells {
         self.shards.iter().map(others).sum()
     }
 
-    /// Tells of every cell what may be known of it, and what can be seen of it now.
+    /// Describes every cell: its identity, and its state at this moment.
     pub(crate) fn describe_cells(&self, mut each: impl FnMut(TaskInfo, Look)) {
         self.for_each_cell(|cell| {
             // SAFETY: `for_each_cell` holds a reference meanwhile.
@@ -204,8 +207,9 @@ impl LiveCells {
 
     // -- plain tasks --------------------------------------------------------------------------
 
-    /// Keeps the waker of a task that has gone pending, until its live index is given back. `None` if
-    /// everything is being cancelled: the task must wake itself, to be dropped by its executor.
+    /// Keeps the waker of a task that has gone pending, until its live index is given back. Returns
+    /// `None` if everything is being cancelled: the task must wake itself, so that its executor
+    /// drops it.
     pub(crate) fn track(
         &self,
         waker: &Waker,
@@ -214,8 +218,8 @@ impl LiveCells {
     ) -> Option<LiveIndex> {
         let waker = waker.clone();
         let (index, mut shard) = self.deal(worker, |shard| shard.wakers.len());
-        // Under the lock, which whoever cancels all takes when he has made that known: he finds the waker, or
-        // this sees that it is over.
+        // Checked under the lock. A thread that cancels everything sets the flag first and then
+        // takes the lock. So it finds the waker, or this check sees the flag.
         if !mutant("tracked_without_a_look") && is_over() {
             return None;
         }
@@ -235,7 +239,7 @@ impl LiveCells {
         self.shards.iter().map(count).sum()
     }
 
-    /// Wakes every task that is here, but for those to `spare`; says how many these are.
+    /// Wakes every task that is not in `spare`. Returns how many.
     pub(crate) fn wake_tasks(&self, spare: &[TaskKey]) -> usize {
         let mut woken = 0;
         for shard in &self.shards {
@@ -258,7 +262,7 @@ impl LiveCells {
 }
 
 impl Shard {
-    /// All cells, each with a reference so that it can be used without the lock.
+    /// Returns all cells, each with a reference, so that they can be used without the lock.
     fn hold_cells(&self) -> Vec<NonNull<Header>> {
         let hold = |cell: &NonNull<Header>| {
             // SAFETY: (LIVE-1) in the table, so not ended.

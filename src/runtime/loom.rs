@@ -1,7 +1,7 @@
-//! Models of the executor: the real `Inner` and the real loop of a worker, on a model's threads.
+//! Loom models of the executor: the real `Inner` and the real worker loop on a model's threads.
 //!
-//! What they run are [`token`]s, the smallest things that begin with a header: all that a model
-//! wants to know of a runnable is how often it was run and how often dropped.
+//! The models run [`token`]s, the smallest values that begin with a header. A model needs to know
+//! of a runnable only how often it was run and how often it was dropped.
 #![expect(unsafe_code, reason = "cells and their runnables are made by hand")]
 
 mod actors;
@@ -37,8 +37,9 @@ use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Process, UnsafeCell};
 use crate::task::{Executor, Header, Label, Runnable, TaskInfo, VTable};
 
-/// A runtime whose workers have not begun, and are not counted as work when they have: that would
-/// add to the ways of a model, and bring fences that are not to be relied on.
+/// Returns a runtime whose workers are not started and, once started, do not count as activity. The
+/// counting would add to the executions of a model, and would bring fences that must not be relied
+/// on.
 pub(crate) fn runtime(workers: usize) -> Arc<Inner> {
     runtime_with(workers, Box::new(Uncounted))
 }
@@ -80,7 +81,7 @@ fn runtime_driven(
     Arc::new(Inner::new(options, scheduler, None))
 }
 
-/// Its queues.
+/// Returns the queues of a runtime with the default policy.
 fn queues(inner: &Inner) -> &Queues {
     match &inner.scheduler.policy {
         PolicyImpl::Stealing(stealing) => &stealing.queues,
@@ -107,7 +108,7 @@ pub(crate) fn join(workers: Vec<JoinHandle<()>>) {
     }
 }
 
-/// A runtime whose workers have all lain down and watch nothing, in one way out of many.
+/// Returns a runtime whose workers all sleep and watch nothing, in one of many possible executions.
 fn asleep(workers: usize) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     lain_down(runtime(workers))
 }
@@ -124,22 +125,22 @@ fn lain_down(inner: Arc<Inner>) -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     (inner, handles)
 }
 
-/// A model that tries the ways of its threads from its call of `explore` on.
+/// Checks a model whose interleavings are explored from its call of `explore` on.
 fn model_from_explore(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = ::loom::model::Builder::new();
     builder.expect_explicit_explore = true;
-    // The way to that call counts as well.
+    // The path to that call counts as well.
     builder.max_branches = 4000;
     builder.check(model);
 }
 
-/// Lets the workers end, without what else belongs to a shutdown.
+/// Makes the workers end, without the other steps of a shutdown.
 pub(crate) fn end(inner: &Inner) {
     inner.shutdown.finish();
     inner.scheduler.interrupt();
 }
 
-/// Something that happens once and is waited for, as user code blocks its thread.
+/// A gate that is opened once; waiting for it blocks the thread, as user code may.
 struct Gate {
     open: Mutex<bool>,
     opened: Condvar,
@@ -170,7 +171,7 @@ impl Gate {
     }
 }
 
-/// Does something when it is dropped.
+/// Calls a closure when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -179,7 +180,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// What became of a token.
+/// How often a token was run, and how often dropped.
 #[derive(Default)]
 pub(crate) struct Fate {
     runs: AtomicU64,
@@ -196,7 +197,8 @@ impl Fate {
 #[repr(C)]
 struct Token {
     header: Header,
-    /// Fails the model if the one who runs it does not see what the one who made it did.
+    /// Fails the model if the thread that runs the token does not see what the creating thread
+    /// wrote.
     body: UnsafeCell<Option<Box<dyn FnOnce()>>>,
     fate: Arc<Fate>,
 }
@@ -212,8 +214,8 @@ static TOKEN: VTable = VTable {
         fate.drops.fetch_add(1, Ordering::Relaxed);
         drop(body);
     },
-    schedule: |_| unreachable!("a token wakes nobody"),
-    wake: |_| unreachable!("nobody has a waker of a token"),
+    schedule: |_| unreachable!("a token is never scheduled"),
+    wake: |_| unreachable!("a token has no waker"),
     stop: |_| unreachable!("a token is not registered"),
     cancel: |_| unreachable!("a token is not registered"),
     release: |_| unreachable!("a token is not registered"),
@@ -230,7 +232,7 @@ static TOKEN: VTable = VTable {
     delivery: |_, _| unreachable!("a token has no messages"),
 };
 
-/// Something that runs `body` once.
+/// Creates a runnable that runs `body` once.
 pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     let fate = Arc::new(Fate::default());
     let token = Box::new(Token {
@@ -243,19 +245,20 @@ pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     (unsafe { Runnable::from_cell(cell) }, fate)
 }
 
-/// What is in a token, once. Its memory is kept a while, so that a second time fails by this and not otherwise.
+/// Takes the body of a token, once. Keeps the token's memory for a while, so that a second take
+/// fails in the `expect` below and not otherwise.
 fn take(cell: NonNull<Header>) -> (Box<dyn FnOnce()>, Arc<Fate>) {
     std::thread_local! {
         static TAKEN: RefCell<VecDeque<Box<Token>>> = const { RefCell::new(VecDeque::new()) };
     }
-    /// More than a model has tokens.
+    /// More than the tokens of any model.
     const KEPT: usize = 64;
-    // SAFETY: it was made by `token`, and is kept.
+    // SAFETY: it was made by `token`, and its memory is kept.
     let token = unsafe { cell.cast::<Token>().as_ref() };
-    // SAFETY: (RUNNABLE-1) called by the one runnable of the token.
+    // SAFETY: (RUNNABLE-1) called by the only runnable of the token.
     let body = token.body.with_mut(|body| unsafe { (*body).take() });
     let taken = (body.expect("a token is run once"), token.fate.clone());
-    // SAFETY: it was made by `Box` in `token`, and comes here once.
+    // SAFETY: it was made by `Box` in `token`, and is converted back once.
     let token = unsafe { Box::from_raw(cell.cast::<Token>().as_ptr()) };
     TAKEN.with_borrow_mut(|tokens| {
         tokens.push_back(token);
@@ -266,7 +269,7 @@ fn take(cell: NonNull<Header>) -> (Box<dyn FnOnce()>, Arc<Fate>) {
     taken
 }
 
-/// Schedules something that runs `body`, from wherever this is called.
+/// Schedules a runnable that runs `body`, on whatever thread this is called.
 pub(crate) fn push(inner: &Arc<Inner>, body: impl FnOnce() + 'static) -> Arc<Fate> {
     let (runnable, fate) = token(body);
     inner.schedule(runnable, false);

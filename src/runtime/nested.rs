@@ -1,10 +1,11 @@
 //! `block_on` on a thread that runs tasks: a worker gives its place away before it waits.
 //!
 //! # Invariants
-//! - PLACE-1: a place (the queues and the parker of one index) has one thread at a time. Who gives
-//!   it away touches nothing of it from the moment when another thread may have it: what this one
-//!   wakes then comes "from outside".
-//! - PLACE-2: a place that is given away is taken by exactly one thread, also during a shutdown.
+//! - PLACE-1: a place (the queues and the parker of one index) has one thread at a time. A thread
+//!   that gives its place away touches nothing of it from the moment when another thread may have
+//!   it. Whatever the former worker wakes from then on is pushed from outside, as by any other
+//!   thread.
+//! - PLACE-2: exactly one thread takes a place that is given away, also during a shutdown.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,8 +16,10 @@ use crate::scheduler::WorkerLocal;
 use crate::sync::mutant;
 use crate::timers::Clock;
 
-/// Makes this thread one that may wait, and gives the timers that nobody else looks at meanwhile;
-/// or says why it must not wait.
+/// Prepares this thread to wait, and returns the timers that only this thread would fire.
+///
+/// # Errors
+/// The reason why this thread must not wait.
 pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
     let is_displaced = Cell::new(false);
     let made = context::outward(|contexts| {
@@ -25,14 +28,14 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
             Role::Worker(local) => Some(give_away(context, local).map(|()| None)),
             Role::Pinned(local) if local.is_detached() => Some(Ok(Some(local.clock()))),
             Role::Pinned(_) => Some(Err(
-                "`block_on` was called in a task of a pinned thread, whose tasks could run \
-                 nowhere else meanwhile: await the future instead"
+                "`block_on` was called in a task of a pinned thread, whose other tasks can run \
+                 nowhere else: await the future instead"
                     .into(),
             )),
-            // Not so if it drives what has given its place away.
+            // A reactor may wait if it is driven by a turn that has given its place away.
             Role::Reacting if !is_displaced.get() => Some(Err(
-                "`block_on` was called by what a reactor woke on the thread of a worker, which would \
-                 wait for itself"
+                "`block_on` was called in a waker that a driver called on a worker thread, which \
+                 would wait for itself"
                     .into(),
             )),
             Role::Displaced(_) => {
@@ -46,23 +49,22 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
     made.unwrap_or(Ok(None))
 }
 
-/// Another thread goes on in the worker's place; this one goes to those for blocking calls when
-/// its turn ends.
+/// Makes another thread continue in the worker's place. This thread joins the pool for blocking
+/// calls when its turn ends.
 fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {
     let runtime = context.runtime;
     if runtime.is_over() || runtime.is_simulated() {
-        // The place has nothing to run any more, and this thread is needed to clear it; or this is the
-        // only thread that there is.
+        // In a shutdown that is over, the place has nothing left to run, and this thread must clear
+        // it. In a simulation this is the only thread.
         return Ok(());
     }
     local.hand_over();
     let role = context.role.get();
     if !mutant("a_displaced_worker_keeps_its_place") {
-        // (PLACE-1) First, so that nothing here touches the queues once somebody else has them.
+        // (PLACE-1) Set first, so that this thread touches no queue once another thread has them.
         context.role.set(Role::Displaced(local));
     }
-    // The place goes on being counted where workers are; this thread is counted until it comes to
-    // those for blocking calls.
+    // The place is still counted where workers are. This thread is counted until it joins the pool.
     runtime.inc_activity_apart();
     let refused = match blocking::lend(runtime, local.index()) {
         Ok(true) => return Ok(()),
@@ -73,15 +75,15 @@ fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Res
     local.take_back();
     context.role.set(role);
     let Some(refused) = refused else {
-        // As above: it has ended meanwhile.
+        // The runtime has ended meanwhile: as above.
         return Ok(());
     };
     for job in refused.jobs {
         blocking::run(Some(runtime), job);
     }
     Err(format!(
-        "`block_on` was called in a task, and no thread can be started that would go on in the \
-         worker's place: {}",
+        "`block_on` was called in a task, and no spare thread could be started to replace the \
+         worker: {}",
         refused.error
     ))
 }

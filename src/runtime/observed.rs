@@ -1,4 +1,4 @@
-//! How a run is told to the observer of a runtime, and to its policy.
+//! How the observer and the policy of a runtime are notified of polls.
 
 use super::context;
 use super::inner::Inner;
@@ -8,7 +8,7 @@ use crate::scheduler::WorkerLocal;
 use crate::task::{Runnable, TaskInfo, TaskKey};
 
 impl Inner {
-    /// Runs it, between the calls of those who are told of that.
+    /// Runs a runnable, between the calls of the policy's and the observer's hooks.
     pub(crate) fn run_observed(&self, local: Option<&WorkerLocal<'_>>, runnable: Runnable) {
         let task = runnable.info();
         if let Some(local) = local {
@@ -16,7 +16,8 @@ impl Inner {
         }
         let begun = self.options.observer.as_ref().map(|observer| {
             if task.is_actor() {
-                // Here, so that an actor that ends in this run is not added again.
+                // Inserted before the run, so that an actor that ends in this run is not inserted
+                // again.
                 self.busy.with(task.id(), |shard| {
                     shard.entry(task.id()).or_default();
                 });
@@ -39,7 +40,8 @@ impl Inner {
         }
     }
 
-    /// A task or actor has come to its end; called before its future is dropped.
+    /// Notifies policy, engine and observer that a task or actor has ended, before its future is
+    /// dropped.
     pub(crate) fn completed(&self, task: &TaskInfo) {
         context::with(|context| {
             if let Some(local) = context.and_then(|context| context.run_of(self)) {
@@ -55,9 +57,9 @@ impl Inner {
         }
     }
 
-    /// The plain task that this thread runs or drops has come to its end.
+    /// Notifies them that the plain task that this thread runs or drops has ended.
     pub(crate) fn task_completed(&self) {
-        // One that is dropped may be so in the run of another.
+        // A task may be dropped during the run of another task.
         let key = TaskKey::dropped().or_else(|| context::with(|context| context?.running.get()));
         if let Some(key) = key.filter(|key| !key.is_cell()) {
             self.completed(&TaskInfo::of_task(key));

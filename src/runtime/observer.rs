@@ -1,4 +1,4 @@
-//! Whoever wants to know of each run: what it is told, and what the runtime adds up meanwhile.
+//! The observer of a runtime, and the run times that the runtime adds up for it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,54 +6,86 @@ use std::time::Duration;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
 
-/// Is told of each run of each task and actor, on workers and on pinned threads.
+/// Observes every poll of every task and actor of a runtime, on its workers and pinned threads.
 ///
-/// It is called on the thread that runs the task, so what it does takes time from that. A panic in it
-/// is contained. Given to [`Builder::observer`](crate::Builder::observer); without one, nothing is
-/// measured and nothing is paid for.
+/// An observer is set with [`Builder::observer`](crate::Builder::observer). Without one the runtime
+/// measures nothing, and observation has no cost.
+///
+/// The methods are called on the thread that polls the task, so the time that they take delays that
+/// thread. They may be called on several threads at once. A panic in a method is caught and
+/// dropped.
+///
+/// # Examples
+///
+/// An observer that counts the polls of each actor, and prints the count when the actor ends:
 ///
 /// ```
-/// use greenroom::{Observer, Runtime, policy::TaskInfo};
-/// use std::time::Duration;
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex};
 ///
-/// struct Slow;
+/// use greenroom::policy::TaskInfo;
+/// use greenroom::{Context, Observer, Runtime, spawn};
 ///
-/// impl Observer for Slow {
-///     fn after_run(&self, task: &TaskInfo, took: Duration) {
-///         if took > Duration::from_millis(10) {
-///             println!("{task:?} held its thread for {took:?}");
+/// #[derive(Clone, Default)]
+/// struct CountPolls(Arc<Mutex<HashMap<u64, u64>>>);
+///
+/// impl Observer for CountPolls {
+///     fn before_run(&self, task: &TaskInfo) {
+///         if task.is_actor() {
+///             *self.0.lock().unwrap().entry(task.id()).or_default() += 1;
+///         }
+///     }
+///
+///     fn completed(&self, task: &TaskInfo) {
+///         if task.is_actor() {
+///             let polls = self.0.lock().unwrap().remove(&task.id()).unwrap_or(0);
+///             println!("{task} was polled {polls} times");
 ///         }
 ///     }
 /// }
 ///
-/// let runtime = Runtime::builder().observer(Slow).build()?;
-/// assert_eq!(runtime.block_on(async { 40 + 2 }), 42);
+/// async fn sink(mut cx: Context<u32>) {
+///     while cx.recv().await.is_some() {}
+/// }
+///
+/// let polls = CountPolls::default();
+/// let runtime = Runtime::builder().observer(polls.clone()).build()?;
+/// runtime.block_on(async {
+///     let sink = spawn!(sink(_), name = "sink");
+///     sink.tell(42).unwrap();
+///     sink.join().await.unwrap();
+/// });
+/// assert!(polls.0.lock().unwrap().is_empty()); // the actor has ended
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// A run begins.
+    /// Observes that a poll of the task begins.
     fn before_run(&self, task: &TaskInfo) {
         let _ = task;
     }
 
-    /// The run has ended, and took so long.
+    /// Observes that a poll of the task has ended, and how long it took.
     fn after_run(&self, task: &TaskInfo, took: Duration) {
         let _ = (task, took);
     }
 
-    /// The task or actor has come to its end, once, before its future is dropped: it is done, or it
-    /// is cancelled. Within a run that is between the two calls for it. A call of a
-    /// [`Hosted`](crate::Hosted) value that is given up before it begins drops its closure at once, and is
-    /// completed when its thread comes to it.
+    /// Observes the end of a task or actor, once, before its future is dropped.
+    ///
+    /// The task or actor has completed, has panicked or is cancelled. If it ends in a poll, this
+    /// call is between [`before_run`](Observer::before_run) and [`after_run`](Observer::after_run)
+    /// of that poll.
+    ///
+    /// A call to a [`Hosted`](crate::Hosted) value that is abandoned before it begins drops its
+    /// closure at once. It is completed when the thread of the value comes to it.
     fn completed(&self, task: &TaskInfo) {
         let _ = task;
     }
 }
 
-/// How long each actor that lives has run, if somebody observes.
+/// The total run time of each live actor, if there is an observer.
 pub(super) struct Busy([Mutex<HashMap<u64, Duration>>; SHARDS]);
 
-/// So that workers seldom meet.
+/// The number of shards, which keeps contention between workers low.
 const SHARDS: usize = 16;
 
 impl Busy {

@@ -1,6 +1,6 @@
-//! The end of a runtime's work: how it is found, who is told of it, and what keeps it from coming.
+//! Quiescence, the state of a runtime without work: detection, waiting for it, and `KeepAlive`.
 //!
-//! What counts as work is said in the scheduler's `activity.rs`.
+//! The scheduler's `activity.rs` defines what counts as work.
 
 mod declare;
 mod watch;

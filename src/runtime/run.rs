@@ -1,4 +1,4 @@
-//! How plain tasks are spawned and run.
+//! Running a future on a new runtime, and spawning plain tasks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,13 +10,17 @@ use super::inner::Inner;
 use crate::contain::drop_refused;
 use crate::task::{Task, cancelled, spawn as spawn_on};
 
-/// Runs `future` on a new runtime with default options, then shuts that down in order.
+/// Runs `future` on a new runtime with the default options and then shuts the runtime down.
 ///
-/// It waits for the future, and then as [`Runtime::shutdown`] does; in a task as
-/// [`Runtime::block_on`] does.
+/// Blocks the calling thread until the future has completed and the [shutdown](Runtime::shutdown),
+/// with its grace of 5 s, is over. The function may be called in a task, under the same conditions
+/// as [`Runtime::block_on`].
 ///
 /// # Panics
-/// If the runtime can't be built (see [`Builder::build`](crate::Builder::build)), and as [`Runtime::block_on`].
+/// If the runtime cannot be built (see [`Builder::build`](crate::Builder::build)), and as
+/// [`Runtime::block_on`]. A panic of the future is propagated.
+///
+/// # Examples
 ///
 /// ```
 /// assert_eq!(greenroom::run(async { 40 + 2 }), 42);
@@ -33,10 +37,14 @@ pub fn run<F: Future>(future: F) -> F::Output {
 }
 
 impl Runtime {
-    /// Spawns a plain task: any future, without a mailbox.
+    /// Spawns a plain task: a future without a mailbox.
     ///
-    /// On a runtime that is shutting down the task is a cancelled one. What becomes of one that nothing can wake
-    /// is said at [`greenroom::spawn`](crate::spawn()).
+    /// The task starts without being awaited. On a runtime that is shutting down the future is
+    /// dropped and the task is cancelled. [`greenroom::spawn`](crate::spawn()) describes the
+    /// lifetime of a task that can no longer be woken.
+    ///
+    /// # Panics
+    /// In a child of a `fork`, if the runtime belongs to the parent.
     pub fn spawn<F>(&self, future: F) -> Task<F::Output>
     where
         F: Future + Send + 'static,
@@ -46,13 +54,20 @@ impl Runtime {
     }
 }
 
-/// Spawns a plain task on the current runtime: any future, without a mailbox.
+/// Spawns a plain task on the [current](Runtime::current) runtime: a future without a mailbox.
 ///
-/// If that is shutting down the task is a cancelled one. A task that waits, and that nothing can wake any more,
-/// lives until its [`Task`] is dropped or, [detached](Task::detach), until the shutdown.
+/// The task starts without being awaited. Dropping its [`Task`] cancels it;
+/// [`detach`](Task::detach) lets it run on. If the runtime is shutting down, the future is dropped
+/// and the task is cancelled.
+///
+/// A suspended task that can no longer be woken lives until its `Task` is dropped or, if it is
+/// detached, until the runtime shuts down.
 ///
 /// # Panics
-/// If no runtime is current on this thread.
+/// If no runtime is current on this thread. In a child of a `fork`, if the current runtime belongs
+/// to the parent.
+///
+/// # Examples
 ///
 /// ```
 /// greenroom::run(async {
@@ -87,11 +102,22 @@ where
     spawn_on(runtime, future)
 }
 
-/// Lets others run: the task goes to the back of the queue, once.
+/// Yields once: the task goes to the back of the queue, so that other tasks get a turn.
+///
+/// A task that computes for a long time without awaiting anything holds its worker. Call this
+/// between parts of such a computation. The future works on any executor.
+///
+/// # Cancel safety
+/// Cancel safe: nothing is lost.
+///
+/// # Examples
 ///
 /// ```
 /// greenroom::run(async {
-///     greenroom::yield_now().await;
+///     for _part in 0..3 {
+///         // A part of a long computation.
+///         greenroom::yield_now().await;
+///     }
 /// });
 /// ```
 pub async fn yield_now() {

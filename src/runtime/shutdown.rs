@@ -1,6 +1,6 @@
-//! The shutdown of a runtime: its steps, and who waits for it.
+//! The shutdown of a runtime: its steps, and the future that awaits it.
 //!
-//! How far it has come is in `shutdown_state.rs`, below what takes part in it.
+//! The phases are in `shutdown_state.rs`, which the modules that take part in a shutdown use.
 
 mod drain;
 mod future;

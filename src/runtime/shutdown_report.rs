@@ -1,15 +1,16 @@
-//! What a shutdown came to.
+//! The report of a shutdown.
 
-/// What the shutdown of a runtime came to.
+/// The outcome of the shutdown of a runtime, returned by
+/// [`Runtime::shutdown`](crate::Runtime::shutdown).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Actors that lived when it began and ended by themselves.
+    /// The number of actors that were live when the shutdown began and ended by themselves.
     pub ended: usize,
-    /// Actors that were cancelled.
+    /// The number of actors that were cancelled.
     pub cancelled: usize,
-    /// Messages that were accepted and never handled.
+    /// The number of messages that were accepted and never handled.
     pub unhandled: usize,
-    /// Threads that user code did not give back in time. They end when it does.
+    /// The number of threads that user code did not return in time. They end when it returns.
     pub left_behind: usize,
 }

@@ -1,8 +1,8 @@
-//! How far the shutdown of a runtime has come, and who waits for it.
+//! The phase and the counts of a runtime's shutdown, and the threads and tasks that wait for it.
 //!
 //! # Invariants
-//! - SHUTDOWN-1: the phase only goes forward, through those of [`ShutdownPhase`] in their order.
-//! - SHUTDOWN-2: whatever the shutdown waits for is followed by `progress`.
+//! - SHUTDOWN-1: the phase only advances, through [`ShutdownPhase`] in the order of its variants.
+//! - SHUTDOWN-2: every event that the shutdown may wait for is followed by a call of `progress`.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,16 +14,17 @@ use crate::sync::{Condvar, Mutex};
 use crate::task::{Runnable, TaskKey};
 use crate::waiters::{Ticket, Waiters};
 
-/// How far the shutdown of a runtime is (SHUTDOWN-1).
+/// The phase of the shutdown of a runtime (SHUTDOWN-1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ShutdownPhase {
-    /// It has not begun.
+    /// The shutdown has not begun.
     Open,
-    /// Actors were asked to stop; nothing new begins.
+    /// Actors were asked to stop, and nothing new is accepted.
     Closing,
     /// Nothing runs any more but what is exempt.
     Over,
-    /// What was found is dropped; what is scheduled from now on is dropped by whoever schedules it.
+    /// Everything that was found is dropped. A thread that schedules something from now on drops
+    /// it.
     Settled,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct ShutdownState {
     state: Mutex<Progress>,
     changed: Condvar,
     reported: Waiters,
-    /// How often each worker has told what was queued when the shutdown began.
+    /// How often each worker has reported what was queued when the shutdown began.
     told: Box<[AtomicU32]>,
     draining: AtomicBool,
     undelivered: AtomicUsize,
@@ -42,19 +43,19 @@ pub(crate) struct ShutdownState {
 
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// How many workers there are.
+    /// The number of workers.
     workers: usize,
     /// How many of them run nothing any more.
     out: usize,
-    /// The tasks that await the shutdown, once for each call: they are not cancelled before they
+    /// The tasks that await the shutdown, once for each call. They are not cancelled before they
     /// have its report.
     exempt: Vec<TaskKey>,
-    /// Those of them that were woken when nothing else ran any more.
+    /// Runnables of exempt tasks that were woken when nothing else ran any more.
     spared: Vec<Runnable>,
-    /// A worker stays for them.
+    /// A worker stays for the exempt tasks.
     lingering: bool,
-    /// Somebody waits who has not been told of progress since the last look: of much that happens
-    /// meanwhile one tells.
+    /// A thread waits and has not been notified since it last checked. So a burst of events causes
+    /// one notification.
     awaited: bool,
     report: Option<ShutdownReport>,
 }
@@ -75,9 +76,9 @@ impl ShutdownState {
 
     // -- phases -------------------------------------------------------------------------------
 
-    /// Begins the shutdown; false if it has begun before.
+    /// Begins the shutdown. Returns false if it has already begun.
     pub(crate) fn begin(&self) -> bool {
-        // SeqCst: one order with the fences of those who push and then look at the phase.
+        // SeqCst: in one order with the fences of threads that push and then read the phase.
         self.phase
             .compare_exchange(
                 ShutdownPhase::Open as usize,
@@ -96,8 +97,8 @@ impl ShutdownState {
     pub(crate) fn settle(&self) {
         self.phase
             .store(ShutdownPhase::Settled as usize, Ordering::SeqCst);
-        // SeqCst pairs with the fence in `Sleep::notify`: a push that did not see this is seen
-        // by the drain that follows.
+        // SeqCst pairs with the fence in `Sleep::notify`: the drain that follows sees every push
+        // whose thread did not see this store.
         fence(Ordering::SeqCst);
     }
 
@@ -118,14 +119,15 @@ impl ShutdownState {
 
     // -- what was queued before -----------------------------------------------------------------
 
-    /// This worker has told what was queued.
+    /// Notes that this worker has reported what was queued.
     pub(crate) fn tell(&self, worker: usize) {
         // Release pairs with the Acquire in `told`.
         self.told[worker].fetch_add(1, Ordering::Release);
     }
 
-    /// Whether it has to. Of several each tells twice: one that had told when another had not may have
-    /// taken something from that one, which it has when all have told.
+    /// Returns whether this worker has to report what is queued. If there are several workers, each
+    /// reports twice. A worker that reported early may steal from one that has not reported yet. It
+    /// holds the stolen entries when all workers have reported once.
     pub(crate) fn has_to_tell(&self, worker: usize) -> bool {
         match self.told(worker) {
             0 => true,
@@ -134,12 +136,12 @@ impl ShutdownState {
         }
     }
 
-    /// How often each tells.
+    /// Returns how often each worker reports.
     fn tells(&self) -> u32 {
         if self.told.len() > 1 { 2 } else { 1 }
     }
 
-    /// How many have yet to tell.
+    /// Returns the number of workers that have yet to report.
     pub(crate) fn not_told(&self) -> usize {
         let workers = 0..self.told.len();
         workers
@@ -154,14 +156,14 @@ impl ShutdownState {
 
     // -- waiting ------------------------------------------------------------------------------
 
-    /// Something that the shutdown may wait for has happened.
+    /// Notifies the shutdown that an event has happened for which it may wait.
     pub(crate) fn progress(&self) {
         if self.has_begun() && std::mem::take(&mut self.state.lock().awaited) {
             self.changed.notify_all();
         }
     }
 
-    /// Waits until `done`, at most until `deadline` (`None`: for ever).
+    /// Waits until `done`, at most until `deadline` (`None`: without a limit).
     pub(crate) fn wait_until(&self, deadline: Option<Instant>, done: impl Fn(&Progress) -> bool) {
         let mut state = self.state.lock();
         while !done(&state) {
@@ -182,25 +184,25 @@ impl ShutdownState {
         }
     }
 
-    /// This worker runs nothing any more.
+    /// Notes that a worker runs nothing any more.
     pub(crate) fn leave_place(&self) {
         self.state.lock().out += 1;
         self.changed.notify_all();
     }
 
-    /// Waits until all workers are out, or for the deadline; says how many are not. One that stays
-    /// for exempt tasks does not count.
+    /// Waits until all workers are out, or until the deadline. Returns how many are not out. A
+    /// worker that stays for exempt tasks counts as out.
     pub(crate) fn wait_for_workers(&self, deadline: Option<Instant>) -> usize {
         self.wait_until(deadline, Progress::all_out);
         self.state.lock().not_out()
     }
 
-    /// How many of the exempt tasks are actors.
+    /// Returns how many of the exempt tasks are actors.
     pub(crate) fn exempt_cells(&self) -> usize {
         self.state.lock().exempt_cells()
     }
 
-    /// Whether no worker is there any more, not even one that stays for exempt tasks.
+    /// Returns whether no worker is left, not even one that stays for exempt tasks.
     pub(crate) fn are_workers_gone(&self) -> bool {
         let state = self.state.lock();
         state.out >= state.workers
@@ -208,13 +210,13 @@ impl ShutdownState {
 
     pub(crate) fn undelivered(&self, messages: usize) {
         if self.has_begun() {
-            // Relaxed: a count, read after the threads that add to it were waited for.
+            // Relaxed: a count that is read after the threads that add to it were waited for.
             self.undelivered.fetch_add(messages, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn cancelled(&self) {
-        // A policy may cancel before.
+        // A policy may cancel actors before the shutdown.
         if self.has_begun() {
             // Relaxed: as above.
             self.cancelled.fetch_add(1, Ordering::Relaxed);
@@ -227,12 +229,12 @@ impl ShutdownState {
         self.state.lock().report.clone()
     }
 
-    /// Tells how it went. Of the actors `alive` at the beginning `left` still are: the exempt ones,
-    /// and those in the hands of threads that are left behind, which will be cancelled.
+    /// Sets the report. Of the actors that were `alive` at the beginning, `left` still are: the
+    /// exempt ones, and those that are held by threads left behind, which will be cancelled.
     pub(crate) fn set_report(&self, alive: usize, left: usize, left_behind: usize) {
         let mut state = self.state.lock();
         let exempt = state.exempt_cells().min(left);
-        // Relaxed: the threads that add to the counts were waited for, as long as they are.
+        // Relaxed: the threads that add to the counts were waited for, except those left behind.
         let cancelled = self.cancelled.load(Ordering::Relaxed) + left - exempt;
         state.report = Some(ShutdownReport {
             ended: alive.saturating_sub(cancelled + exempt),
@@ -260,7 +262,7 @@ impl ShutdownState {
         self.state.lock().exempt.push(key);
     }
 
-    /// One of its calls is over.
+    /// Notes that one of the task's calls of `shutdown` is over.
     pub(crate) fn exempt_no_more(&self, key: TaskKey) {
         let mut state = self.state.lock();
         if let Some(at) = state.exempt.iter().position(|&exempt| exempt == key) {
@@ -270,7 +272,7 @@ impl ShutdownState {
         self.changed.notify_all();
     }
 
-    /// It has had its last turn.
+    /// Notes that an exempt task has had its last turn.
     pub(crate) fn had_its_turn(&self, key: TaskKey) {
         self.state.lock().exempt.retain(|&exempt| exempt != key);
         self.changed.notify_all();
@@ -280,7 +282,7 @@ impl ShutdownState {
         self.state.lock().exempt.clone()
     }
 
-    /// Keeps a runnable that is exempt for the worker that stays; gives any other one back.
+    /// Keeps an exempt runnable for the worker that stays, and returns any other runnable.
     pub(crate) fn spare(&self, runnable: Runnable) -> Option<Runnable> {
         let mut state = self.state.lock();
         if !state.exempt.contains(&runnable.key()) {
@@ -292,7 +294,7 @@ impl ShutdownState {
         None
     }
 
-    /// What was kept for tasks that are exempt no more.
+    /// Takes out the kept runnables of tasks that are no longer exempt.
     pub(crate) fn unspare(&self) -> Vec<Runnable> {
         let mut state = self.state.lock();
         let Progress { exempt, spared, .. } = &mut *state;
@@ -300,8 +302,8 @@ impl ShutdownState {
         spared.extract_if(.., unneeded).collect()
     }
 
-    /// Runs each exempt task once more, when it has its report. One worker stays to do so; says
-    /// whether it was this one.
+    /// Runs each exempt task once more, when it has its report. One worker stays to do so. Returns
+    /// whether this was the worker.
     pub(crate) fn linger(&self, mut turn: impl FnMut(Runnable)) -> bool {
         let mut state = self.state.lock();
         if state.lingering || state.exempt.is_empty() {
@@ -310,7 +312,7 @@ impl ShutdownState {
         state.lingering = true;
         self.changed.notify_all();
         while !state.exempt.is_empty() {
-            // Before the report a wake-up is for something else, which waits until then.
+            // Before the report a wake-up is for something else, so the task waits until then.
             let ready = if state.report.is_some() {
                 state.spared.pop()
             } else {
@@ -333,7 +335,7 @@ impl ShutdownState {
     // -- draining -----------------------------------------------------------------------------
 
     pub(crate) fn begin_drain(&self) -> bool {
-        // Acquire pairs with the Release in `end_drain`: one drainer after another.
+        // Acquire pairs with the Release in `end_drain`: one thread drains after the other.
         self.draining
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -345,7 +347,7 @@ impl ShutdownState {
 }
 
 impl Progress {
-    /// How many workers run something yet.
+    /// Returns how many workers still run something.
     fn not_out(&self) -> usize {
         let out = self.out + usize::from(self.lingering);
         self.workers.saturating_sub(out)
@@ -355,7 +357,7 @@ impl Progress {
         self.not_out() == 0
     }
 
-    /// How many of the exempt tasks are actors.
+    /// Returns how many of the exempt tasks are actors.
     pub(crate) fn exempt_cells(&self) -> usize {
         let first = |at: usize| !self.exempt[..at].contains(&self.exempt[at]);
         let cells = |at: &usize| self.exempt[*at].is_cell() && first(*at);

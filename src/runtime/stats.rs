@@ -1,4 +1,4 @@
-//! What can be read of a runtime at any moment: what its workers have done, and what there is to do.
+//! The statistics of a runtime: what its workers have done, and what is queued.
 
 use std::time::Duration;
 
@@ -8,33 +8,36 @@ use super::inner::Inner;
 use crate::scheduler::WorkerStats;
 use crate::task::{Look, TaskInfo};
 
-/// What a runtime has done since it was built, and what it has to do: see
-/// [`Runtime::stats`](crate::Runtime::stats).
+/// Statistics of a runtime: what it has done since it was built, and what it has to do.
 ///
-/// Each number is exact for a moment, but they are read one after the other while the runtime goes
-/// on: they agree with each other only where nothing runs.
+/// Returned by [`Runtime::stats`](crate::Runtime::stats).
+///
+/// Each number is exact for some moment, but the numbers are read one after the other while the
+/// runtime runs. They agree with each other only if nothing runs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Each worker, by its number.
+    /// The counters of each worker, by index.
     pub workers: Vec<WorkerStats>,
-    /// How many tasks and actors are ready and wait for a worker, in all queues. Those that wait for
-    /// a pinned thread are not among them.
+    /// The number of tasks and actors that are ready and wait for a worker, in all queues. Those
+    /// that wait for a pinned thread are not included.
     pub queued: usize,
-    /// How many of these came from outside the workers and wait for any of them; 0 with a policy
-    /// other than [`Stealing`](crate::policy::Stealing), which may keep them as it likes.
+    /// How many of `queued` were pushed from outside the workers and wait for any worker. This is 0
+    /// with a policy other than [`Stealing`](crate::policy::Stealing), which may keep its queues as
+    /// it likes.
     pub injector: usize,
-    /// How many plain tasks live that have waited: that were polled, were not done, and have not
-    /// ended since. One that is yet to be polled for the first time, or is in that poll, is not
-    /// counted. Those on pinned threads are.
+    /// The number of live plain tasks that have gone pending at least once.
+    ///
+    /// A task that waits for its first poll, or is in it, is not counted. Tasks on pinned threads
+    /// are.
     pub tasks: usize,
-    /// Each actor that lives on this runtime, those on pinned threads and detached ones included; in
-    /// no order.
+    /// The live actors of this runtime, including those on pinned threads and detached ones, in no
+    /// particular order.
     pub actors: Vec<ActorStats>,
 }
 
 impl Stats {
-    /// The sum of all workers.
+    /// Returns the sum over all workers.
     pub fn total(&self) -> WorkerStats {
         let mut total = WorkerStats::default();
         for worker in &self.workers {
@@ -48,43 +51,52 @@ impl Stats {
         total
     }
 
-    /// How many actors are dormant and have no [`Handle`](crate::Handle) left.
+    /// Returns the number of actors that are dormant and whose [`Handle`](crate::Handle) was
+    /// dropped.
     ///
-    /// Many of them are at work, told by others what to do. If their number only grows, look for actors that keep
-    /// an address of themselves: those never end for want of senders.
+    /// Many of these are in regular use through their addresses. If the number only grows, look for
+    /// actors that keep their own address: such an actor never ends for want of senders.
     pub fn dormant_without_handle(&self) -> usize {
         let left_alone = |actor: &&ActorStats| actor.is_dormant && !actor.has_handle;
         self.actors.iter().filter(left_alone).count()
     }
 }
 
-/// What can be read of an actor that lives.
+/// Statistics of a live actor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ActorStats {
-    /// Which actor it is: its number, its name, its priority.
+    /// The number, name and priority of the actor.
     pub task: TaskInfo,
-    /// How many messages wait in its mailbox. Those that it has taken out already, several at once,
-    /// to handle them in turn, are not among them, nor are those for which there is no room.
+    /// The number of messages that wait in the mailbox.
+    ///
+    /// An actor takes several messages out at once and handles them in turn; those are not
+    /// included. Messages of senders that wait for room are not included either.
     pub mailbox: usize,
-    /// Whether it is neither in a turn nor ready for one: it waits for a message, or for something else.
+    /// Whether the actor is neither in a turn nor ready for one, because it waits for a message or
+    /// for something else.
     pub is_dormant: bool,
-    /// Whether its [`Handle`](crate::Handle), or the [`Join`](crate::Join) of one, is still there.
+    /// Whether the actor's [`Handle`](crate::Handle), or the [`Join`](crate::Join) made from it,
+    /// still exists.
     pub has_handle: bool,
-    /// How long all its turns have taken that are over; `None` if the runtime has no
-    /// [`observer`](crate::Builder::observer), since nothing is measured then.
+    /// The total duration of the actor's completed turns. `None` if the runtime has no
+    /// [`observer`](crate::Builder::observer), because turns are not measured then.
     pub busy: Option<Duration>,
 }
 
 impl Runtime {
-    /// What this runtime has done since it was built, and what it has to do.
+    /// Returns statistics: what this runtime has done since it was built, and what it has to do.
     ///
-    /// It waits for nothing but short locks, among them that of every mailbox in turn, so it takes time
-    /// in proportion to the number of actors. To those who do not ask, it costs nothing but the
-    /// counting. After the end of the runtime it still answers.
+    /// The call takes time in proportion to the number of actors. Programs that never call it pay
+    /// only for the counters. It also works after the runtime has shut down.
+    ///
+    /// # Blocking
+    /// Only for short critical sections, among them one for every mailbox.
     ///
     /// # Panics
-    /// In a child of a `fork`, if the runtime is the parent's.
+    /// In a child of a `fork`, if the runtime belongs to the parent.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use greenroom::{Context, Runtime, spawn};
@@ -116,7 +128,7 @@ impl Runtime {
 impl Inner {
     fn stats(&self) -> Stats {
         let (injector, own, mut elsewhere) = self.scheduler.lens();
-        // All that was done is to be seen.
+        // The statistics include everything that was done before this call.
         self.engine().settle(self, Done::All);
         elsewhere += self.engine().len();
         let counters = self.scheduler.counters.iter().zip(&own);

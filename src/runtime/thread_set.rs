@@ -1,12 +1,14 @@
-//! The threads of a runtime that its shutdown joins: workers, pinned threads, and those for blocking calls.
+//! The threads of a runtime that its shutdown joins: workers, pinned threads, and blocking threads.
 //!
-//! They are kept together because a thread may become the one from the other. Only threads that have said that
-//! they run nothing any more are joined. These still drop the user's thread-locals, which may take for ever: the
-//! shutdown waits for that no longer than for a turn.
+//! One set holds all of them, because a worker may become a blocking thread and the reverse. Only
+//! threads that have reported that they run nothing any more are joined. Such a thread still drops
+//! the user's thread-locals, which may never return. The shutdown waits for that no longer than for
+//! a turn.
 //!
 //! # Invariants
-//! - THREADS-1: a thread says that it is gone in the drop of its first thread-local. `std` drops that one last, so to join
-//!   the thread then is to wait for no user code. Until then its set lives.
+//! - THREADS-1: a thread reports that it is gone in the drop of its first thread-local. `std` drops
+//!   that one last, so joining the thread then waits for no user code. Until then the thread keeps
+//!   its set alive.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,28 +20,29 @@ use crate::sync::{Condvar, Mutex, Process, mutant};
 
 pub(crate) struct ThreadSet {
     state: Mutex<ThreadLists>,
-    /// A thread is gone.
+    /// Signalled when a thread is gone.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct ThreadLists {
     threads: Vec<JoinHandle<()>>,
-    /// Those of them that run nothing any more, and drop their thread-locals.
+    /// Those that run nothing any more and drop their thread-locals.
     leaving: Vec<ThreadId>,
-    /// Those that have dropped them.
+    /// Those that have dropped their thread-locals.
     gone: Vec<ThreadId>,
 }
 
 crate::sync::thread_local! {
-    /// The set that this thread is of, or null. It needs no drop, so it can be read in the drops of all others.
+    /// The set of this thread, or null. It needs no drop, so other thread-locals can read it in
+    /// their drops.
     static OWN_SET: Cell<*const ThreadSet> = const { Cell::new(std::ptr::null()) };
 }
 crate::sync::thread_local! {
     static MEMBER: RefCell<Option<Member>> = const { RefCell::new(None) };
 }
 
-/// (THREADS-1) What a thread of a set has first and drops last.
+/// (THREADS-1) The thread-local that a thread of a set creates first and drops last.
 struct Member {
     set: Arc<ThreadSet>,
     thread: ThreadId,
@@ -48,7 +51,7 @@ struct Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // A copy of the thread is not of the set.
+        // A copy of the thread in a forked child does not belong to the set.
         if !self.process.is_current() {
             return;
         }
@@ -70,7 +73,7 @@ impl ThreadSet {
         })
     }
 
-    /// Starts a thread that is of this set to its very end.
+    /// Starts a thread that belongs to this set until its very end.
     pub(crate) fn start(
         self: &Arc<Self>,
         name: String,
@@ -83,13 +86,13 @@ impl ThreadSet {
         };
         let thread = std::thread::Builder::new().name(name).spawn(body)?;
         let mut state = self.state.lock();
-        // Those that are gone before the end need not be joined.
+        // Threads that are already gone need no join.
         drop(state.extract_gone());
         state.threads.push(thread);
         Ok(())
     }
 
-    /// Makes the calling thread, which has just begun, one of this set.
+    /// Adds the calling thread, which has just started, to this set.
     pub(crate) fn enter(self: &Arc<Self>) {
         let member = Member {
             set: self.clone(),
@@ -100,7 +103,8 @@ impl ThreadSet {
         OWN_SET.with(|set| set.set(Arc::as_ptr(self)));
     }
 
-    /// Whether the calling thread is one of this set, perhaps one that drops its thread-locals.
+    /// Returns whether the calling thread belongs to this set, also while it drops its
+    /// thread-locals.
     pub(crate) fn is_here(&self) -> bool {
         matches!(
             OWN_SET.try_with(|set| std::ptr::eq(set.get(), self)),
@@ -108,7 +112,7 @@ impl ThreadSet {
         )
     }
 
-    /// This thread, if it is one of this set, runs nothing any more.
+    /// Reports that the calling thread, if it belongs to this set, runs nothing any more.
     pub(crate) fn leave(&self) {
         if self.is_here() {
             let thread = std::thread::current().id();
@@ -116,8 +120,8 @@ impl ThreadSet {
         }
     }
 
-    /// Joins those that have left, and lets go of the others; says how many of those that have left are not gone by
-    /// the deadline.
+    /// Joins the threads that have left, and detaches the rest. Returns how many threads that have
+    /// left are not gone by the deadline.
     pub(crate) fn join(&self, deadline: Option<Instant>) -> usize {
         let mut state = self.state.lock();
         while !state.leaving.is_empty() {
@@ -131,7 +135,7 @@ impl ThreadSet {
         state.threads.clear();
         drop(state);
         for thread in gone {
-            // (THREADS-1) A panic of its own was told.
+            // (THREADS-1) The panic of the thread itself was already reported.
             let _ = thread.join();
         }
         late
@@ -145,7 +149,7 @@ impl ThreadLists {
         gone.retain(|&id| {
             let at = threads.iter().position(|thread| thread.thread().id() == id);
             extracted.extend(at.map(|at| threads.swap_remove(at)));
-            // One that is gone before its handle came here.
+            // Such a thread is gone before its handle was added.
             at.is_none()
         });
         extracted

@@ -1,11 +1,11 @@
-//! A thread that waits in `block_on`: its future counts as work while it is ready to run.
+//! A thread that waits in `block_on`: its future counts as activity while it is ready or polled.
 //!
 //! # Invariants
-//! - WAIT-1: a wait may take a token that was left for a wait around it, or for the loop of its thread. So
-//!   either of these looks at what it waits for before it parks, or finds the token that each wait leaves
-//!   when it is over.
-//! - WAIT-2: an idle wait is counted before it is woken. It may be over at once, and would else be counted no more
-//!   before it is counted; then nobody would look for the end.
+//! - WAIT-1: a wait may take an unpark token that was left for a surrounding wait, or for the loop
+//!   of its thread. Therefore these check what they wait for before they park, or find the token
+//!   that each wait leaves when it is over.
+//! - WAIT-2: an idle wait is counted before it is woken. It may be over at once; if it were counted
+//!   later, it would be released before it is counted, and no thread would check for quiescence.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -21,22 +21,23 @@ use crate::timers::Clock;
 
 /// The future is being polled.
 const POLLED: u32 = 0;
-/// It was woken, and is polled again.
+/// The future was woken, and will be polled again.
 const WOKEN: u32 = 1;
-/// It waits, and is not counted.
+/// The wait is idle, and not counted.
 const IDLE: u32 = 2;
 
-/// What the waker of the future and the thread that polls it share.
+/// The state that the waker of the future and the polling thread share.
 struct SharedWait {
     runtime: Arc<Inner>,
     state: AtomicU32,
-    /// The timers that only this thread looks at.
+    /// The timers that only this thread fires.
     clock: Option<Arc<dyn Clock>>,
     parker: Arc<Parker>,
 }
 
 impl SharedWait {
-    /// That of the clock, if that has one: whoever wakes the thread for a deadline finds it there.
+    /// Returns the clock's parker if it has one, so that a wake-up for a deadline reaches the
+    /// thread.
     fn parker(&self) -> &Parker {
         let clock = self.clock.as_ref();
         clock
@@ -45,10 +46,12 @@ impl SharedWait {
     }
 }
 
-/// The thread's own side: as long as the future is not done, it is counted while it does not wait.
+/// The polling thread's side of a wait. Until the future completes, it is counted while it is not
+/// idle.
 pub(super) struct Waiting {
     shared: Arc<SharedWait>,
-    /// A task that waits like this is counted already, and not while it waits.
+    /// The count is that of the task that waits here, which releases it only while the wait is
+    /// idle.
     lent: bool,
 }
 
@@ -71,11 +74,11 @@ impl Waiting {
         Waker::from(self.shared.clone())
     }
 
-    /// Waits for a wake-up, unless there was one in the poll; fires the timers that only this thread
-    /// looks at.
+    /// Parks until a wake-up, unless there was one during the poll. Fires the timers that only this
+    /// thread fires.
     ///
     /// # Panics
-    /// In a process that was forked in the poll.
+    /// In a process that was forked during the poll.
     #[track_caller]
     pub(super) fn park(&self) {
         self.shared.runtime.check_process();
@@ -88,13 +91,13 @@ impl Waiting {
         let parker = self.shared.parker();
         let timers = clock.as_ref().map(|clock| clock.timers());
         if let Some(timers) = timers.filter(|timers| !timers.is_empty()) {
-            // A deadline counts, so this one goes on being counted.
+            // An armed deadline counts as activity, so this wait stays counted.
             if timers.fire(Instant::now()) == 0 {
                 parker.park_eagerly(timers.until_next());
             }
             return self.begin_poll();
         }
-        // AcqRel, and Acquire on failure, pair with the exchange of whoever wakes.
+        // AcqRel, and Acquire on failure, pair with the exchange of the waker in `try_wake`.
         let rests = if mutant("idle_without_exchange") {
             state.store(IDLE, Ordering::Release);
             Ok(POLLED)
@@ -106,8 +109,9 @@ impl Waiting {
         }
         while !self.is_woken() {
             parker.park_eagerly(None);
-            // A token of this thread's own parker may be left of something else; that of a clock is
-            // also for its deadlines.
+            // A token of the thread's own parker may be left over from something else, so the loop
+            // checks. A token of a clock's parker may be for its deadlines, so the future is
+            // polled.
             if clock.is_some() {
                 break;
             }
@@ -115,22 +119,22 @@ impl Waiting {
         self.begin_poll();
     }
 
-    /// Whether the future is to be polled again.
+    /// Returns whether the future is to be polled again.
     fn is_woken(&self) -> bool {
-        // Acquire pairs with the exchange of whoever wakes.
+        // Acquire pairs with the exchange in `try_wake`.
         self.shared.state.load(Ordering::Acquire) == WOKEN
     }
 
     fn begin_poll(&self) {
         // AcqRel: as above.
         if self.shared.state.swap(POLLED, Ordering::AcqRel) == IDLE {
-            // Nobody has woken it, so this one counts itself.
+            // No waker has counted this wait, so it counts itself.
             self.shared.runtime.inc_activity();
         }
     }
 
-    /// The same on the thread of a stage, whose tasks run meanwhile. That is work of the runtime as long
-    /// as there is the stage, so this one goes on being counted.
+    /// Waits on the thread of a stage, whose tasks run meanwhile. A stage counts as activity as
+    /// long as it exists, so this wait stays counted.
     #[track_caller]
     pub(super) fn park_on(&self, stage: &dyn HostContext) {
         self.shared.runtime.check_process();
@@ -144,7 +148,8 @@ impl Waiting {
 }
 
 impl SharedWait {
-    /// False if the state was changed meanwhile, so that this is to be tried again.
+    /// Tries to mark the wait as woken. Returns false if its state changed meanwhile and the caller
+    /// must retry.
     fn try_wake(&self) -> bool {
         // Relaxed: the exchange decides.
         let seen = self.state.load(Ordering::Relaxed);
@@ -153,14 +158,14 @@ impl SharedWait {
             // (WAIT-2)
             self.runtime.inc_activity();
         }
-        // AcqRel: what the one who wakes wrote is seen by the poll that follows. Relaxed on failure: it is tried
-        // again.
+        // AcqRel: the next poll sees what the waking thread wrote. Relaxed on failure, after which
+        // the caller retries.
         let woken = self
             .state
             .compare_exchange(seen, WOKEN, Ordering::AcqRel, Ordering::Relaxed);
         match woken {
             Ok(IDLE) if is_late => self.runtime.inc_activity(),
-            // Somebody else has, or its own thread.
+            // Another waker has counted it, or the waiting thread itself.
             Err(_) if seen == IDLE && !is_late => self.runtime.dec_activity(),
             _ => {}
         }
@@ -173,7 +178,7 @@ impl Drop for Waiting {
         if !self.shared.runtime.is_here() {
             return;
         }
-        // Whoever still has the waker wakes nobody, and counts nobody. Release: as above.
+        // A waker that still exists wakes and counts nothing from now on. Release: as above.
         self.shared.state.store(WOKEN, Ordering::Release);
         if self.shared.clock.is_some() && !mutant("a_wait_keeps_the_token") {
             // (WAIT-1)

@@ -1,4 +1,4 @@
-//! The thread of a worker, from its start to its end in a shutdown.
+//! The thread of a worker, from its start until its end in a shutdown.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::inner::Inner;
 use crate::contain::contain;
 use crate::scheduler::{Driven, Worker, WorkerEnd, WorkerLocal};
 
-/// The body of a worker's thread.
+/// Runs the thread of a worker.
 pub(super) fn work(inner: &Arc<Inner>, index: usize) {
     if hold_place(inner, index) == WorkerEnd::Displaced {
         blocking::come(inner);
     }
 }
 
-/// Is worker `index` until the runtime is over, or until another thread is.
+/// Runs worker `index` until the runtime is over, or until another thread takes its place.
 pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> WorkerEnd {
     let mut made = None;
     contain(|| made = Some(WorkerLocal::new(&inner.scheduler, &**inner, index)));
@@ -29,7 +29,7 @@ pub(super) fn hold_place(inner: &Arc<Inner>, index: usize) -> WorkerEnd {
         local.drive();
     }
     let left = hold(inner, &local);
-    // What a policy has for a worker is dropped as user code is.
+    // The policy's data of a worker is dropped like user code: a panic is caught.
     contain(|| drop(local));
     left
 }
@@ -45,7 +45,7 @@ fn hold(inner: &Arc<Inner>, local: &WorkerLocal<'_>) -> WorkerEnd {
     leave(inner, &worker, left)
 }
 
-// Not a part of `hold`: a worker that is lent to a driver is in memory, and not in registers.
+// Not inlined into `hold`: a worker that is lent to a driver is in memory, and not in registers.
 #[inline(never)]
 fn hold_driven(
     inner: &Arc<Inner>,
@@ -60,7 +60,7 @@ fn hold_driven(
     leave(inner, &worker, left)
 }
 
-/// Sees to what is left when a thread is no worker any more.
+/// Cleans up when a thread stops being a worker.
 #[inline(always)]
 fn leave(
     inner: &Arc<Inner>,
@@ -70,10 +70,10 @@ fn leave(
     inner.process().end_copy();
     if left == WorkerEnd::Displaced {
         if inner.shutdown.is_settled() {
-            // What came to rest on a thread that is given back late.
+            // Cancels what was left pending on a thread that comes back late.
             inner.cancel_all();
         } else if inner.is_over() {
-            // What this turn pushed, when no worker was there any more to take it.
+            // Drops what this turn pushed when no worker was left to take it.
             inner.drain();
         }
         return left;
@@ -81,19 +81,20 @@ fn leave(
     worker.drop_all();
     let lingered = inner.shutdown.linger(|runnable| worker.turn(runnable));
     if lingered || inner.shutdown.is_settled() {
-        // What was exempt until now, or came to rest on a thread that is given back late.
+        // Cancels what was exempt until now, or left pending on a thread that comes back late.
         inner.cancel_all();
         worker.drop_all();
     }
     inner.drain();
-    // What the drops pushed on this thread.
+    // Drops what the drops above pushed on this thread.
     worker.drop_all();
     inner.threads.leave();
     inner.shutdown.leave_place();
     left
 }
 
-/// The policy has nothing for this worker, so nobody waits for it.
+/// Reports and leaves for a worker whose policy panicked at its start, so that no thread waits for
+/// it.
 fn go_without(inner: &Inner, index: usize) {
     inner.shutdown.tell(index);
     inner.shutdown.tell(index);

@@ -1,7 +1,7 @@
-//! Ticks at equal distances.
+//! Periodic ticks.
 //!
-//! A tick is never early. What becomes of ticks that nobody was there to take is a choice, and none
-//! of the choices lets the ticks drift but [`MissedTicks::Delay`].
+//! A tick is never early. [`MissedTicks`] decides about ticks that were due while no task waited
+//! for them. Only [`MissedTicks::Delay`] lets the ticks drift.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,24 +11,24 @@ use futures_core::Stream;
 
 use super::{Instant, Sleep};
 
-/// What becomes of ticks that were due while nobody waited for them.
+/// The policy for ticks that were due while no task waited for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MissedTicks {
-    /// They are left out: the next tick is the next multiple of the period.
+    /// Missed ticks are left out. The next tick is at the next multiple of the period.
     #[default]
     Skip,
-    /// They all come, without a pause, until those due have come.
+    /// Missed ticks are returned without a pause, until the interval has caught up.
     Burst,
-    /// All later ticks move: the next one is a period after the late one was taken.
+    /// The schedule moves. The next tick is one period after the late tick was taken.
     Delay,
 }
 
-/// Ticks every `period`, the first one at once.
+/// Creates an interval that ticks every `period`, with the first tick at once.
 ///
-/// Ticks that were missed are [skipped](MissedTicks::Skip), unless
-/// [`missed`](Interval::missed) says otherwise. A period beyond the end of the clock, such as
-/// [`Duration::MAX`], gives the first tick only.
+/// Missed ticks are [skipped](MissedTicks::Skip), unless [`missed`](Interval::missed) sets another
+/// policy. If the period exceeds the range of the clock, as [`Duration::MAX`] does, only the first
+/// tick comes.
 ///
 /// # Panics
 /// If the period is zero.
@@ -51,10 +51,10 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(period, Some(Instant::now()))
 }
 
-/// See [`interval()`]. As a stream it never ends.
+/// A sequence of periodic ticks, created by [`interval()`]. As a stream it never ends.
 #[derive(Debug)]
 pub struct Interval {
-    /// When the next tick is due; `None`: never.
+    /// When the next tick is due, or `None` if never.
     next: Option<Instant>,
     sleep: Sleep,
     period: Duration,
@@ -66,7 +66,7 @@ impl Interval {
     fn new(period: Duration, next: Option<Instant>) -> Self {
         assert!(
             !period.is_zero(),
-            "a period of zero, but the least is 1 nanosecond"
+            "the period is zero, but must be at least 1 nanosecond"
         );
         Interval {
             next,
@@ -76,7 +76,7 @@ impl Interval {
         }
     }
 
-    /// An interval whose first tick is due after one period.
+    /// Creates an interval whose first tick is due after one period.
     #[track_caller]
     pub(crate) fn after(period: Duration) -> Self {
         let now = Instant::now();
@@ -86,19 +86,19 @@ impl Interval {
         }
     }
 
-    /// Chooses what becomes of ticks that nobody waited for.
+    /// Sets the policy for missed ticks. The default is [`MissedTicks::Skip`].
     pub fn missed(mut self, policy: MissedTicks) -> Self {
         self.missed = policy;
         self
     }
 
-    /// Waits for the next tick, and gives the time at which it was due.
+    /// Waits for the next tick, and returns the instant at which it was due.
     ///
     /// # Panics
     /// As [`sleep`](super::sleep).
     ///
     /// # Cancel safety
-    /// A tick that was not given is given to the next call.
+    /// Cancel safe: a tick that was not returned is left to the next call.
     pub async fn tick(&mut self) -> Instant {
         std::future::poll_fn(|cx| self.poll_tick(cx)).await
     }
@@ -106,15 +106,16 @@ impl Interval {
     fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(Pin::new(&mut self.sleep).poll(cx));
         let (due, now) = (self.next, Instant::now());
-        let due = due.expect("what is never due does not wake");
-        // One that was made outside the simulation that it is polled in begins there.
+        let due = due.expect("a tick that is never due does not fire");
+        // An interval that was created on another clock (a simulation's or the system's) starts
+        // now.
         let due = if due.is_comparable(now) { due } else { now };
         self.next = self.after_tick(due, now);
         self.sleep = Sleep::until(self.next);
         Poll::Ready(due)
     }
 
-    /// When the tick after the one that was due then, and is taken now, is due.
+    /// Returns when the next tick is due, if the tick due at `due` is taken at `now`.
     fn after_tick(&self, due: Instant, now: Instant) -> Option<Instant> {
         match self.missed {
             MissedTicks::Burst => due.checked_add(self.period),

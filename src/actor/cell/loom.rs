@@ -1,4 +1,4 @@
-//! Model 48: the last reference to a cell is given up on another thread than the one that has run it.
+//! Model 48: the last reference to a cell is dropped on a thread that did not run it.
 #![expect(unsafe_code, reason = "references are given up by hand; see CELL-2")]
 
 use std::ptr::NonNull;
@@ -15,11 +15,11 @@ use crate::error::UnhandledFault;
 use crate::sync::{Mutex, UnsafeCell};
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
 
-/// An executor that lies in the cell, and is written to at the end of the cell and when the cell is freed.
+/// An executor inside the cell, written to when the cell ends and when it is freed.
 struct Nest {
-    /// Where the runnable lies until somebody runs it.
+    /// The slot for the runnable, until a thread runs it.
     desk: Arc<Mutex<Option<Runnable>>>,
-    /// Fails the model if the one that frees the cell does not see its end.
+    /// Fails the model if the thread that frees the cell does not see its end.
     written: UnsafeCell<()>,
 }
 
@@ -29,7 +29,7 @@ impl Nest {
     }
 }
 
-// SAFETY: (CELL-2, CELL-3) it is written to by the end of its cell, and by the one that frees the cell.
+// SAFETY: (CELL-2, CELL-3) the end of its cell writes to it, then the thread that frees the cell.
 unsafe impl Sync for Nest {}
 
 impl Clone for Nest {
@@ -79,8 +79,8 @@ impl ActorExecutor for Nest {
     fn undelivered(&self, _messages: usize) {}
 }
 
-/// The cell ends on one thread while another one drops its address and its handle: whoever is last frees it, and
-/// sees all that was done with it.
+/// Ends the cell on one thread while another drops its address and its handle. The last owner frees
+/// the cell, and sees all earlier uses of it.
 #[test]
 fn model_48_who_frees_a_cell_sees_its_end() {
     ::loom::model(|| {
@@ -96,9 +96,10 @@ fn model_48_who_frees_a_cell_sees_its_end() {
         };
         let begin = |(), _cx: crate::Context<()>| async {};
         let Ok(core) = new(nest, ((), begin as _), options) else {
-            unreachable!("nobody closes this executor")
+            unreachable!("this executor is never closed")
         };
-        // SAFETY: (CELL-1, CELL-2) a new cell comes with one address, and with the reference of a handle.
+        // SAFETY: (CELL-1, CELL-2) a new cell comes with one address, and with a handle's
+        // reference.
         let (address, handle) = unsafe { (Address::from_core(core), Held::from_raw(core)) };
         let runnable = desk.lock().take().expect("a new cell is scheduled");
         let runs = spawn(move || runnable.run());

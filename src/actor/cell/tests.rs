@@ -1,4 +1,4 @@
-//! How large a cell is, and how far apart what several threads write in it.
+//! The size of a cell, and the distance between the parts that different threads write.
 
 use std::future::Future;
 use std::mem::offset_of;
@@ -14,7 +14,8 @@ async fn tally(mut cx: Context<u64>, from: u64) -> u64 {
     sum
 }
 
-/// The bytes of a cell of such an actor, those of its future, and where what it reads from is.
+/// Returns the size of the cell of such an actor, the size of its future, and the offset of its
+/// reader, in bytes.
 fn measure<Fut: Future>(_: impl Fn(Context<u64>, u64) -> Fut) -> [usize; 3] {
     type Of<Fut, T> = Cell<u64, Arc<()>, u64, Fut, T>;
     let reader = offset_of!(Of<Fut, Fut::Output>, reader);
@@ -33,6 +34,6 @@ fn what_an_actor_reads_is_a_line_away_from_what_senders_write() {
     let [_, _, reader] = measure(tally);
     assert!(
         reader >= 64,
-        "{reader} bytes behind the word, which comes first"
+        "the reader is {reader} bytes behind the word, which comes first"
     );
 }

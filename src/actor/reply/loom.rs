@@ -1,4 +1,4 @@
-//! Models of a question and its answer: whichever way it ends, the asker hears of it exactly once.
+//! Models of an ask and its reply: the asker observes exactly one outcome.
 
 use std::sync::Arc as StdArc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,7 +14,7 @@ use crate::runtime::deadlock::{self, Asks};
 use crate::sync::Process;
 use crate::task::TaskInfo;
 
-/// Wakes the thread that asks.
+/// A waker that unparks the thread of the asker.
 struct Asker(Parker);
 
 impl Wake for Asker {
@@ -32,7 +32,7 @@ fn with_slot(slot: AskState<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize
     (Reply::new(theirs), Answer::new(ours, Process::current()))
 }
 
-/// The same, with the ask on a list.
+/// Returns an ask that is listed for deadlock detection, with both ends and the list.
 fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let listed = StdArc::new(Asks::alone());
     let asked = TaskInfo::of_actor(1, None, 0);
@@ -46,7 +46,7 @@ fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     (listed, reply, answer)
 }
 
-/// Polls as a thread that waits would, with another waker each time.
+/// Polls until ready, as a waiting thread does, with a new waker for each poll.
 fn wait(answer: &mut Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
     loop {
         let asker = StdArc::new(Asker(Parker::new()));
@@ -58,13 +58,14 @@ fn wait(answer: &mut Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
     }
 }
 
-/// An answer is heard, by whichever waker was left last, and nothing of it is kept.
+/// Checks that the asker receives the answer, through the waker that it left last, and that nothing
+/// leaks.
 #[test]
 fn model_09_an_answer_is_heard_once() {
     ::loom::model(|| {
         let (reply, mut answer) = question();
         let answering = spawn(move || reply.send(Arc::new(7)));
-        // An early look, with a waker that is given up.
+        // An early poll leaves a waker that is replaced later.
         let early = answer.poll(&mut Context::from_waker(Waker::noop()));
         let heard = match early {
             Poll::Ready(heard) => heard,
@@ -75,7 +76,7 @@ fn model_09_an_answer_is_heard_once() {
     });
 }
 
-/// A reply that is dropped is heard of.
+/// Checks that dropping the reply wakes the asker.
 #[test]
 fn model_09_a_dropped_reply_is_heard_of() {
     ::loom::model(|| {
@@ -86,7 +87,7 @@ fn model_09_a_dropped_reply_is_heard_of() {
     });
 }
 
-/// An asker that goes away while it is answered leaves nothing behind: loom counts the answers.
+/// Drops the asker while it is answered. Loom checks that the answer does not leak.
 #[test]
 fn model_09_an_asker_that_goes_away_keeps_no_answer() {
     ::loom::model(|| {
@@ -105,8 +106,8 @@ fn model_09_an_asker_that_goes_away_keeps_no_answer() {
     });
 }
 
-/// An end by deadlock and an answer that meet: one of them is heard, by an asker that is woken, and
-/// both know which.
+/// Races an end by deadlock with an answer. The asker is woken, observes one of them, and both
+/// sides agree which.
 #[test]
 fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
     ::loom::model(|| {
@@ -127,7 +128,7 @@ fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
     });
 }
 
-/// An end by deadlock alone wakes the asker, whatever waker it left last.
+/// Checks that an end by deadlock wakes the asker, through the waker that it left last.
 #[test]
 fn model_09_an_asker_that_is_ended_is_woken() {
     ::loom::model(|| {
@@ -141,7 +142,7 @@ fn model_09_an_asker_that_is_ended_is_woken() {
     });
 }
 
-/// An asker that goes away while it is ended leaves nothing behind.
+/// Drops the asker while a deadlock ends it. The ask ends at most once and leaves the list.
 #[test]
 fn model_09_an_asker_that_goes_away_is_ended_or_is_not() {
     ::loom::model(|| {

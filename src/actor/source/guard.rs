@@ -1,7 +1,7 @@
-//! What is done to a source from outside of its actor: it is cancelled, or put into the background.
+//! The controls of a source outside its actor: cancel it, or put it into the background.
 //!
-//! The guard sets a switch and wakes the source, which looks at the switch before it gives anything. So a source
-//! that was cancelled gives nothing, though it may have been ready before.
+//! The guard sets a switch and wakes the source, which checks the switch before it yields an item.
+//! A cancelled source therefore yields nothing, even if it was ready before.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -13,17 +13,17 @@ use futures_util::task::AtomicWaker;
 use crate::contain::contain;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// What a source is to its actor.
+/// The state of a source, as its actor treats it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::actor) enum Standing {
-    /// It keeps the actor open.
+    /// The source keeps the actor open.
     Foreground,
     Background,
-    /// It is over.
+    /// The source has ended.
     Cancelled,
 }
 
-/// What a source and its guard share.
+/// The state that a source and its guard share.
 pub(in crate::actor) struct Switch {
     standing: AtomicU32,
     source: AtomicWaker,
@@ -37,10 +37,11 @@ impl Switch {
         })
     }
 
-    /// Returns how the source stands; a change from now on wakes `waker`.
+    /// Returns the state of the source. A later change wakes `waker`.
     pub(in crate::actor) fn look(&self, waker: &Waker) -> Standing {
         self.source.register(waker);
-        // Acquire pairs with the Release in `set`; `register` and `wake` order the two looks.
+        // Acquire pairs with the Release in `set`. `register` and `wake` order this load with
+        // `set`: either it sees the new state, or `set` wakes the source.
         match self.standing.load(Ordering::Acquire) {
             standing if standing == Standing::Foreground as u32 => Standing::Foreground,
             standing if standing == Standing::Background as u32 => Standing::Background,
@@ -55,14 +56,15 @@ impl Switch {
     }
 }
 
-/// Keeps a source of [`send_after`](crate::Context::send_after), [`send_every`](crate::Context::send_every)
-/// or [`attach`](crate::Context::attach); dropping it cancels the source.
+/// A guard for a source that cancels the source when dropped.
 ///
-/// A source that was cancelled gives nothing, though it may have been ready before.
-#[must_use = "a source is cancelled when its guard is dropped; `detach` lets it go on"]
+/// It is returned by [`send_after`](crate::Context::send_after),
+/// [`send_every`](crate::Context::send_every) and [`attach`](crate::Context::attach). A cancelled
+/// source yields nothing, even if it was ready before.
+#[must_use = "dropping the guard cancels the source; `detach` keeps the source"]
 pub struct SourceGuard(Option<Arc<Switch>>);
 
-// It has a flag and a waker, which no panic leaves half changed.
+// The fields are a flag and a waker, which a panic leaves consistent.
 impl UnwindSafe for SourceGuard {}
 impl RefUnwindSafe for SourceGuard {}
 
@@ -71,12 +73,12 @@ impl SourceGuard {
         SourceGuard(Some(switch))
     }
 
-    /// Lets the source go on without a guard.
+    /// Drops the guard and keeps the source.
     pub fn detach(mut self) {
         self.0 = None;
     }
 
-    /// Puts the source into the background: it does not keep the actor open.
+    /// Puts the source into the background, where it does not keep the actor open.
     ///
     /// ```
     /// use greenroom::{Context, spawn};
@@ -97,7 +99,7 @@ impl SourceGuard {
     /// greenroom::run(async {
     ///     let sum = spawn!(sum(_));
     ///     sum.tell(Some(42)).unwrap();
-    ///     assert_eq!(sum.join().await.unwrap(), 42); // the ticks have not kept it open
+    ///     assert_eq!(sum.join().await.unwrap(), 42); // the ticks did not keep it open
     /// });
     /// ```
     pub fn background(self) -> Self {

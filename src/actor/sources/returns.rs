@@ -1,6 +1,6 @@
-//! What an actor may wait for while it goes on reading: an actor's end, a task's, any future's.
+//! The inputs of `on_return`: the end of an actor, of a task, or of any other future.
 //!
-//! Whatever it is, it gives a result once, or the fault that came instead.
+//! Each yields one result, or the fault that replaced it.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -12,21 +12,21 @@ use crate::contain::{attempt_on, contain};
 use crate::error::Fault;
 use crate::task::Task;
 
-/// What [`Context::on_return`](crate::Context::on_return) takes: a [`Handle`], a [`Task`] or any
-/// other future.
+/// An argument of [`Context::on_return`](crate::Context::on_return): a [`Handle`], a [`Task`] or
+/// any other future that is `Send`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` returns nothing to wait for",
-    note = "a handle, a task or another future that is `Send` does"
+    message = "`{Self}` is neither a handle nor a future that is `Send`",
+    note = "`on_return` takes a `Handle`, a `Task` or any other future that is `Send`"
 )]
 pub trait Returns {
-    /// What it gives if nothing goes wrong.
+    /// The type of the result, if there is no fault.
     type Value: Send + 'static;
 
-    /// The same as a future that gives every fault as a value.
+    /// Converts this into a future that returns every fault as a value.
     fn returned(self) -> Returned<Self::Value>;
 }
 
-/// A future with the result of something that may fault.
+/// A future whose output is a result, or the fault that replaced it.
 pub type Returned<T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>>;
 
 impl<M: Send + 'static, T: Send + 'static> Returns for Handle<M, T> {
@@ -46,17 +46,17 @@ where
 
     fn returned(self) -> Returned<F::Output> {
         let mut future = Some(self);
-        // A task that was cancelled is a fault, where awaiting it would be a panic.
+        // Awaiting a cancelled task would panic; here it is a fault.
         let any: &mut dyn Any = &mut future;
         if let Some(task) = any.downcast_mut::<Option<Task<F::Output>>>() {
-            let task = task.take().expect("put there just now").fallible();
+            let task = task.take().expect("set above").fallible();
             return Box::pin(async { caught(task).await?.ok_or(Fault::Cancelled) });
         }
-        Box::pin(caught(future.expect("it was no task, so it is still here")))
+        Box::pin(caught(future.expect("not a task, so not taken")))
     }
 }
 
-/// The future with its panics as faults.
+/// Returns a future that catches the panics of `future`.
 fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, Fault>> {
     let mut future = Some(Box::pin(future));
     poll_fn(move |cx| {

@@ -1,8 +1,8 @@
-//! The asks of a runtime that wait, so that those in a deadlock can be told of it.
+//! The waiting asks of a runtime, so that those in a deadlock can be ended.
 //!
-//! Kept only where deadlocks are detected. The list knows who asks whom and how to end an ask, and
-//! neither what is asked nor of what kind the answer is. An ask that is listed leaves its waker in
-//! its [`Wait`], whose lock says what came first: the answer, or the end by deadlock.
+//! The list is kept only if deadlocks are detected. It knows which actor asks which, and how to end
+//! an ask, but neither the request nor the type of the reply. An ask that is listed leaves its
+//! waker in its [`Wait`], whose lock decides which came first: the reply, or the end by deadlock.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -21,10 +21,10 @@ use crate::scheduler::ActivityCount;
 use crate::sync::{Mutex, Process, mutant};
 use crate::timers::Kind;
 
-/// The asks of a runtime that wait.
+/// The waiting asks of a runtime.
 pub(crate) struct Asks {
     list: Arc<List>,
-    /// Where those that wait are counted.
+    /// The count of waiting asks.
     activity: Arc<ActivityCount>,
 }
 
@@ -37,16 +37,16 @@ pub(crate) struct Listed {
     wait: Arc<Wait>,
 }
 
-/// What the list and an ask have together.
+/// The state that the list and an ask share.
 struct Wait {
     state: Lock<Waited>,
-    /// Where it is listed. The list has it in turn, so that this must not keep the list.
+    /// The list that has this ask. It is weak because the list holds this state in turn.
     list: Weak<List>,
     key: usize,
     activity: Arc<ActivityCount>,
-    /// That of the list.
+    /// The process of the list.
     process: Process,
-    /// It ends by itself, by a deadline that is a [`Kind::TimeOut`].
+    /// The ask ends by itself, by a deadline that is a [`Kind::TimeOut`].
     is_timed: bool,
 }
 
@@ -54,7 +54,7 @@ enum Waited {
     /// The asker may have left its waker.
     Waiting(Option<Waker>),
     Ended(Deadlock),
-    /// It has another outcome, or the asker is gone.
+    /// The ask has another outcome, or was dropped.
     Over,
 }
 
@@ -66,7 +66,7 @@ impl Asks {
         }
     }
 
-    /// A list of no runtime.
+    /// Creates a list without a runtime.
     #[cfg(test)]
     pub(crate) fn alone() -> Self {
         Asks::new(&Arc::new(ActivityCount::new()))
@@ -91,7 +91,7 @@ impl Asks {
         Listing(wait)
     }
 
-    /// Those that wait now.
+    /// Returns the asks that wait now.
     pub(crate) fn waiting(&self) -> Vec<Listed> {
         let list = self.list.lock();
         let waiting = list.iter().map(|(_, listed)| listed.clone());
@@ -99,10 +99,11 @@ impl Asks {
     }
 }
 
-/// Of the asks that wait when nothing but time-outs is left, those that come to a cycle; `None` if there
-/// are none, or if one of the others has a time-out.
+/// Returns, of the asks that wait when only timeouts are left, those that lead to a cycle. Returns
+/// `None` if there are none, or if one of the other asks has a timeout.
 ///
-/// The end of such a one is work to come: its asker then goes on, and may have what another waits for.
+/// The timeout of such an ask is future work: its asker then continues, and may have the reply that
+/// another ask waits for.
 pub(crate) fn deadlocked(waiting: Vec<Listed>) -> Option<Vec<Listed>> {
     let edges: Vec<&Edge> = waiting.iter().map(Listed::edge).collect();
     let come = walk::come_to_cycles(&edges);
@@ -117,14 +118,14 @@ pub(crate) fn deadlocked(waiting: Vec<Listed>) -> Option<Vec<Listed>> {
     (!deadlocked.is_empty()).then_some(deadlocked)
 }
 
-/// Ends these asks, each with the text that tells who waits for whom; says how many.
+/// Ends these asks, each with the text of its chain of waits. Returns how many it has ended.
 ///
-/// For those that waited when nothing was left that could answer one. What is answered or given up
-/// meanwhile has that outcome and does not count.
+/// It is called for asks that were waiting when nothing was left that could reply. An ask that is
+/// answered or dropped meanwhile keeps that outcome and is not counted.
 pub(crate) fn end(listed: &[Listed]) -> usize {
     let edges: Vec<&Edge> = listed.iter().map(Listed::edge).collect();
     let deadlocks = walk::name_all(&edges);
-    // All are ended before the first asker is woken: it may answer one of the others.
+    // All asks are ended before the first asker is woken, because that one may answer another ask.
     let ended: Vec<Option<Waker>> = listed
         .iter()
         .zip(deadlocks)
@@ -140,7 +141,7 @@ pub(crate) fn end(listed: &[Listed]) -> usize {
 }
 
 impl Listed {
-    /// Tells it from all others that are listed.
+    /// Returns a key that differs from those of all other listed asks.
     pub(crate) fn key(&self) -> usize {
         self.wait.key
     }
@@ -155,7 +156,7 @@ impl Wait {
         self.state.with(|state| matches!(state, Waited::Waiting(_)))
     }
 
-    /// Ends the ask, unless it has an outcome; gives the asker's waker then.
+    /// Ends the ask unless it has an outcome. Returns the asker's waker if it does.
     fn end(&self, deadlock: Deadlock) -> Option<Option<Waker>> {
         let mut ended = Waited::Ended(deadlock);
         self.state.with(|state| match state {
@@ -173,7 +174,8 @@ impl Wait {
         }
     }
 
-    /// The ask has another outcome, if it has none yet; gives the asker's waker then.
+    /// Settles the ask with another outcome unless it has one. Returns the asker's waker if it
+    /// does.
     fn settle(&self) -> Option<Option<Waker>> {
         let settled = self.state.with(|state| match state {
             Waited::Waiting(waker) => {
@@ -188,21 +190,21 @@ impl Wait {
     }
 }
 
-/// The ask's end of its place in the list; dropped, it is listed no more.
+/// The ask's handle of its place in the list; dropping it removes the ask.
 pub(crate) struct Listing(Arc<Wait>);
 
 impl Listing {
-    /// Whether it has no outcome yet.
+    /// Returns whether the ask has no outcome yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.0.is_waiting()
     }
 
-    /// Tells it from all others that are listed.
+    /// Returns a key that differs from those of all other listed asks.
     pub(crate) fn key(&self) -> usize {
         self.0.key
     }
 
-    /// What its time-out is armed as.
+    /// Returns the kind with which the ask's timeout is armed.
     pub(crate) fn kind(&self) -> Kind {
         match self.0.is_timed {
             true => Kind::TimeOut,
@@ -210,7 +212,7 @@ impl Listing {
         }
     }
 
-    /// Swaps the waker for the one that was left before, or says how the ask has ended.
+    /// Swaps the waker for the previous one. Returns the deadlock if the ask has ended in one.
     pub(crate) fn leave(&self, waker: &mut Option<Waker>) -> Option<Deadlock> {
         self.0.state.with(|state| match state {
             Waited::Waiting(left) => {
@@ -222,7 +224,7 @@ impl Listing {
         })
     }
 
-    /// As [`Wait::settle`].
+    /// Settles the ask as [`Wait::settle`] does.
     pub(crate) fn settle(&self) -> Option<Option<Waker>> {
         self.0.settle()
     }

@@ -1,28 +1,28 @@
-//! Who waits for whom: one wait, by its two ends.
+//! An edge of the wait-for graph: one wait, by its two ends.
 
 use std::fmt;
 
 use crate::task::TaskInfo;
 
-/// Somebody waits for an actor: for its answer, or for room in its mailbox.
+/// A wait for an actor: for its reply, or for room in its mailbox.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) from: Who,
     pub(crate) to: TaskInfo,
-    /// In a simulation: the number that the question gets.
+    /// In a simulation: the number of the request.
     pub(crate) question: Option<u64>,
 }
 
-/// Who asks, or does something else.
+/// The task that asks, or that has another part in an event.
 #[derive(Clone)]
 pub(crate) enum Who {
     Task(TaskInfo),
-    /// Nobody that could be asked.
+    /// A caller that cannot be asked itself, by description.
     Other(&'static str),
 }
 
 impl Who {
-    /// The number of the task; for others, one that goes by the text.
+    /// Returns the number of the task, or a hash of the description.
     pub(crate) fn number(&self) -> u64 {
         match self {
             Who::Task(task) => task.id(),

@@ -1,9 +1,9 @@
-//! Who waits for whom in the end: one walk over all asks gives the text of each.
+//! The end of each chain of waits: one walk over all asks produces the text of each.
 //!
-//! Actors are nodes and asks lead from one to the next. Whoever asks nobody ends a chain, and so
-//! does, going back, whoever asks only such; all others come to a cycle, and each of them goes on
-//! with the first of those it asks that does. So every actor has one way on, and the whole takes
-//! as long as there are actors and asks.
+//! Actors are nodes and asks are edges. An actor that asks none ends a chain. Going back, so does
+//! an actor that asks only such actors. All other actors lead to a cycle, and each of them
+//! continues with the first actor it asks that does so too. So every actor has a single successor,
+//! and the walk takes time in proportion to the number of actors and asks.
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
@@ -12,16 +12,16 @@ use super::edge::{Edge, Who};
 use crate::error::Deadlock;
 use crate::task::TaskInfo;
 
-/// The most names in a text; of more, those before the last are counted instead.
+/// The largest number of names in a text. Of a longer path the names before the last are counted.
 pub(super) const NAMES_MAX: usize = 16;
 
-/// The texts, in the order of the asks.
+/// Returns the texts, in the order of the asks.
 pub(crate) fn name_all(asks: &[&Edge]) -> Vec<Deadlock> {
     let graph = Graph::new(asks);
     asks.iter().map(|ask| graph.name(ask)).collect()
 }
 
-/// Which of the asks come to a cycle, in their order.
+/// Returns whether each ask leads to a cycle, in the order of the asks.
 pub(crate) fn come_to_cycles(asks: &[&Edge]) -> Vec<bool> {
     let graph = Graph::new(asks);
     let asked = asks.iter().map(|ask| graph.index[&ask.to.id()]);
@@ -33,7 +33,7 @@ pub(crate) fn come_to_cycles(asks: &[&Edge]) -> Vec<bool> {
 #[derive(Default)]
 struct Graph<'a> {
     nodes: Vec<Waiter<'a>>,
-    /// By the actor's id.
+    /// By the id of the actor.
     index: HashMap<u64, usize>,
 }
 
@@ -41,22 +41,22 @@ struct Waiter<'a> {
     task: &'a TaskInfo,
     asks: Vec<usize>,
     asked_by: Vec<usize>,
-    /// The one of `asks` that the way goes on with.
+    /// The successor among `asks`.
     next: Option<usize>,
     goal: Goal,
 }
 
-/// Where the way of an actor leads.
+/// Where the path from an actor leads.
 #[derive(Clone, Copy)]
 enum Goal {
     Unknown,
-    /// On the way that is being followed, so far from its beginning.
+    /// The actor is on the path that is being followed, at this distance from its start.
     OnTheWay(usize),
     End {
         last: usize,
         steps: usize,
     },
-    /// A cycle of `len` actors that it enters at `first`.
+    /// A cycle of `len` actors, which the path enters at `first`.
     Cycle {
         first: usize,
         len: usize,
@@ -92,7 +92,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// Gives a goal to all that can come to no cycle, from the ends back.
+    /// Sets the goals of all actors that reach no cycle, from the ends backwards.
     fn find_ends(&mut self) {
         let mut open: Vec<usize> = self.nodes.iter().map(|node| node.asks.len()).collect();
         let is_end = |&at: &usize| open[at] == 0;
@@ -117,7 +117,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Gives one to the others: each of them asks another of them, so their ways have no end.
+    /// Sets the goals of the remaining actors: each of them asks another of them, so no path has an
+    /// end.
     fn find_cycles(&mut self) {
         let without = |node: &Waiter<'_>| matches!(node.goal, Goal::Unknown);
         for at in 0..self.nodes.len() {
@@ -155,7 +156,8 @@ impl<'a> Graph<'a> {
         };
         if let Who::Task(label) = &ask.from {
             let asker = self.index[&label.id()];
-            // A short way back to the asker is a cycle of its own, also if its way on is another.
+            // A short way back to the asker is a cycle of its own, even if the asker has another
+            // successor.
             if let Some(steps) = self.steps_between(asked, asker) {
                 return self.cycle(asker, asked, steps + 2);
             }
@@ -169,7 +171,7 @@ impl<'a> Graph<'a> {
         self.cycle(first, second, len + 1)
     }
 
-    /// How many steps lead from one to the other, if a text has room for them.
+    /// Returns the number of steps from one node to the other, if a text has room for them.
     fn steps_between(&self, from: usize, to: usize) -> Option<usize> {
         let way = std::iter::successors(Some(from), |&at| self.nodes[at].next);
         way.take(NAMES_MAX - 1).position(|at| at == to)
@@ -184,11 +186,11 @@ impl<'a> Graph<'a> {
         Deadlock::new(path, true)
     }
 
-    /// The text of a path of so many names.
+    /// Returns the text of a path with `names` names.
     fn path(&self, first: &dyn Display, second: usize, last: usize, names: usize) -> String {
         let mut text = first.to_string();
         let mut add = |name: &dyn Display| {
-            // A string takes all.
+            // Writing to a string does not fail.
             let _ = write!(text, " → {name}");
         };
         let way = std::iter::successors(Some(second), |&at| self.nodes[at].next);

@@ -1,30 +1,31 @@
-//! A table of live cells: a word for each, at a place that it keeps.
+//! A table of live cells: one word for each, at a place that does not change.
 //!
-//! It grows a chunk at a time and so never moves; places that were given up are used again, the last one
-//! first. Once it is empty all chunks but one are given back, and not before: those who look through it look
-//! at as many places as were ever in use. It never looks behind a pointer.
+//! The table grows by chunks and never moves a place. Freed places are reused, the last one first.
+//! When the table becomes empty, all chunks but one are freed; no chunk is freed before that. An
+//! iteration visits all places that have been in use since then. The table dereferences no pointer.
 
 use std::ptr::{NonNull, without_provenance_mut};
 
 use crate::task::Header;
 
-/// A KiB a chunk.
+/// Cells of a chunk, which takes one KiB.
 const CHUNK: usize = 128;
 
-/// A box, so that to grow moves pointers to chunks and not all places.
+/// A box, so that growing moves the pointers to chunks and not the places.
 pub(super) type Chunk = Box<[CellPlace; CHUNK]>;
 
 #[derive(Default)]
 pub(super) struct CellTable {
     chunks: Vec<Chunk>,
-    /// How many places were in use at some time.
+    /// The number of places that have been in use since the table was last empty.
     used: usize,
-    /// The place that was given up last; each says which was before it.
+    /// The place that was freed last; each free place names the one freed before it.
     free: Option<usize>,
     len: usize,
 }
 
-/// A cell, or, with the lowest bit set, the place that was free before this one and one more, or 0.
+/// A cell. A free place has the lowest bit set, and above it the previous free place plus one, or
+/// 0.
 #[derive(Clone, Copy)]
 pub(super) struct CellPlace(*mut Header);
 
@@ -48,7 +49,7 @@ impl CellTable {
         self.len
     }
 
-    /// Puts the cell in; says where it is until it is taken out.
+    /// Inserts the cell. Returns its place, which stays the same until the cell is removed.
     pub(super) fn insert(&mut self, cell: NonNull<Header>) -> usize {
         let place = match self.free {
             Some(place) => {
@@ -68,7 +69,8 @@ impl CellTable {
         place
     }
 
-    /// Takes out what is there. Gives chunks that are needed no more, to be dropped without the lock.
+    /// Removes the cell at `place`. Returns chunks that are no longer needed, to be dropped without
+    /// the lock.
     #[must_use = "they are dropped without the lock"]
     pub(super) fn remove(&mut self, place: usize) -> Vec<Chunk> {
         *self.at(place) = CellPlace::free(self.free);
@@ -81,7 +83,7 @@ impl CellTable {
         self.chunks.split_off(1)
     }
 
-    /// All cells, the newest first as long as no place is used again.
+    /// Returns all cells, newest first as long as no place has been reused.
     pub(super) fn iter(&self) -> impl Iterator<Item = NonNull<Header>> {
         let places = (0..self.used).rev();
         places.filter_map(|place| self.chunks[place / CHUNK][place % CHUNK].cell())

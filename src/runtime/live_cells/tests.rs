@@ -1,4 +1,4 @@
-//! The table of cells against a list of pairs; shards that have as much as they may.
+//! The table of cells against a list of pairs, and shards that are full.
 
 use std::ptr::{NonNull, without_provenance_mut};
 use std::task::Waker;
@@ -7,7 +7,7 @@ use super::LiveCells;
 use super::table::CellTable;
 use crate::task::Header;
 
-/// A pointer that nobody looks behind.
+/// Returns a pointer that the table never dereferences.
 fn cell(number: usize) -> NonNull<Header> {
     NonNull::new(without_provenance_mut((number + 1) * align_of::<Header>())).unwrap()
 }
@@ -17,7 +17,7 @@ fn a_table_has_what_was_put_in_and_not_taken_out() {
     let mut random = fastrand::Rng::with_seed(7);
     let (mut table, mut model) = (CellTable::default(), Vec::<(usize, NonNull<Header>)>::new());
     for number in 0..20_000 {
-        // It grows beyond some chunks and becomes empty, again and again.
+        // The table grows beyond several chunks and becomes empty, again and again.
         let grows = number / 1000 % 2 == 0;
         if model.is_empty() || random.usize(..4) > if grows { 0 } else { 2 } {
             model.push((table.insert(cell(number)), cell(number)));

@@ -1,4 +1,4 @@
-//! Model 5: two workers and one actor, the real cell and the real mailbox.
+//! `model_05`: two workers and one actor, with the real cell and the real mailbox.
 
 use ::loom::explore;
 
@@ -7,20 +7,21 @@ use super::{Gate, asleep, end, join, model_from_explore};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// What an actor keeps from one message to the next.
+/// The state that an actor keeps from one message to the next.
 struct State {
-    /// Fails the model if a handler does not see what the one before did.
+    /// Fails the model if a handler does not see the writes of the handler before it.
     handled: UnsafeCell<usize>,
     busy: AtomicBool,
 }
 
 impl State {
-    /// A handler, which must be alone; says how many messages that makes.
+    /// Handles a message, which only one thread may do at a time. Returns the number of messages so
+    /// far.
     fn handle(&self) -> usize {
-        // Relaxed: it is to be found wrong, and must order nothing.
+        // Relaxed: the flag detects an overlap, and must not order anything itself.
         let busy = self.busy.swap(true, Ordering::Relaxed);
         assert!(!busy, "two handlers at once");
-        // SAFETY: only the handler that is under way comes here.
+        // SAFETY: only the running handler gets here.
         let handled = self.handled.with_mut(|handled| unsafe {
             *handled += 1;
             *handled
@@ -30,8 +31,8 @@ impl State {
     }
 }
 
-/// Whichever workers run it for two messages: one after the other, and the second
-/// one sees what the first one did.
+/// Checks that two workers run an actor one after the other for two messages, and that the second
+/// handler sees the writes of the first.
 #[test]
 fn model_05_two_workers_run_an_actor_one_after_the_other() {
     model_from_explore(|| {

@@ -1,4 +1,4 @@
-//! Model 28, of who sleeps until a deadline: one that is armed wakes somebody in time.
+//! `model_28`, workers that sleep until a deadline: an armed deadline wakes a worker in time.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::timers::{Armed, Clock, Kind};
 const SOON: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(100);
 
-/// Lets that much time pass for whoever sleeps not longer than that.
+/// Lets time pass for workers that sleep no longer than `duration`.
 fn pass(inner: &Inner, duration: Duration) {
     clock::advance(duration);
     queues(inner).sleep.let_time_pass(3, duration);
@@ -35,13 +35,14 @@ impl Wake for Ends {
     }
 }
 
-/// A worker that sleeps until a later deadline, or lies down just then, hears of an earlier one.
+/// Checks that a worker that sleeps until a later deadline, or is just parking, wakes for an
+/// earlier one.
 #[test]
 fn model_28_a_sleeper_hears_of_an_earlier_deadline() {
     hears_of_a_deadline(Some(LATE));
 }
 
-/// So does one that sleeps without any.
+/// Checks that a worker that sleeps without a deadline wakes for the first one.
 #[test]
 fn model_28_a_sleeper_hears_of_the_first_deadline() {
     hears_of_a_deadline(None);
@@ -69,7 +70,7 @@ impl Wake for Opens {
     }
 }
 
-/// A deadline that a worker armed is seen to by the other one, when user code blocks the first in
+/// Checks that the other worker fires a deadline if user code blocks the worker that armed it in
 /// its next turn.
 #[test]
 fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked() {
@@ -95,7 +96,8 @@ fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked() {
     });
 }
 
-/// The same if what blocks it comes from outside, while it has nothing else to do.
+/// Checks that the other worker also fires the deadline if an entry from outside blocks the first
+/// worker, which has nothing else to do.
 #[test]
 fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked_from_outside() {
     model_from_explore(|| {

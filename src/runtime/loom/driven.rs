@@ -1,4 +1,4 @@
-//! Model 53: a worker that waits as a future, and is polled when its waker is called.
+//! `model_53`: a worker that waits as a future, and is polled when its waker is called.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use crate::scheduler::choose;
 use crate::scheduler::policy::Sharing;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
 
-/// Leaves the worker to the loop that it has without a driver, which waits for its waker and for nothing else.
+/// A driver that leaves the worker to the loop without a driver, which waits only for its waker.
 struct Absent;
 
 impl Driver for Absent {
     fn drive(&self, _worker: Pin<&mut dyn Future<Output = ()>>) {}
 
     fn sleep_until(&self, _at: SystemInstant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        unreachable!("it was given up")
+        unreachable!("the worker runs without its driver")
     }
 }
 
@@ -41,7 +41,7 @@ fn is_run_by_a_worker_that_lies_down(inner: Arc<Inner>) {
     assert_eq!(fate.of(), (1, 0), "run once");
 }
 
-/// What comes from outside while the only worker lies down is run.
+/// Checks that an entry that is pushed from outside while the only worker parks is run.
 #[test]
 fn model_53_a_push_is_not_missed_by_a_driven_worker_that_lies_down() {
     ::loom::model(|| {
@@ -51,7 +51,7 @@ fn model_53_a_push_is_not_missed_by_a_driven_worker_that_lies_down() {
     });
 }
 
-/// Also where the policy is one queue for all.
+/// Checks that this is also true if the policy has one queue for all workers.
 #[test]
 fn model_53_an_enqueue_is_not_missed_by_a_driven_worker_that_rests() {
     ::loom::model(|| {
@@ -61,7 +61,7 @@ fn model_53_an_enqueue_is_not_missed_by_a_driven_worker_that_rests() {
     });
 }
 
-/// Nothing to do, and a deadline in a while.
+/// A view without work and with a deadline in a while.
 struct Later;
 
 const LATER: Duration = Duration::from_secs(1);
@@ -94,20 +94,22 @@ impl View for Later {
     fn last_lies_down(&self) {}
 }
 
-/// The keeper is woken for its thread while another one sleeps, which keeps the deadline from then on. Here all
-/// threads are one to `std`, so that the first to lie down is the one whose driver is here.
+/// Checks that a keeper that is woken for its thread leaves the deadline to another sleeper.
+///
+/// Here all threads are one to `std`, so the first worker to park is the one whose driver is on
+/// this thread.
 #[test]
 fn model_53_a_keeper_that_is_woken_for_its_thread_leaves_the_deadline_to_another() {
     ::loom::model(|| {
         let sleep = WorkerSleep::new(2, None);
         let poll = |me| sleep.poll(me, &Later, Waker::noop(), false);
-        // The first looked after the slots before, and need not again.
+        // The first worker has checked the slots before, and need not do so again.
         sleep.lie_down(0, (false, Some(false)), &Later);
         assert_eq!(poll(0), Err(Some(LATER)), "it keeps the deadline");
         sleep.lie_down(1, (false, None), &Later);
         assert_eq!(poll(1), Err(None), "another one does");
         sleep.notify();
         assert_eq!(poll(0), Ok(Woken::ByWork));
-        assert_eq!(poll(1), Err(Some(LATER)), "nobody keeps the deadline");
+        assert_eq!(poll(1), Err(Some(LATER)), "no sleeper keeps the deadline");
     });
 }

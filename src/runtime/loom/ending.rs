@@ -1,4 +1,4 @@
-//! Models 16 and 17: a runtime that ends, against those who push, park or block meanwhile.
+//! `model_16` and `model_17`: a runtime that ends while other threads push, park or block.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::sync::Mutex;
 
-/// Neither lost nor done twice, and nothing stays behind in a queue.
+/// Asserts that each entry was run or dropped exactly once, and that no queue holds one.
 fn assert_settled(inner: &Inner, fates: &[Arc<Fate>]) {
     for fate in fates {
         let (runs, drops) = fate.of();
@@ -23,14 +23,15 @@ fn assert_settled(inner: &Inner, fates: &[Arc<Fate>]) {
     assert!(!queues(inner).has_any(usize::MAX), "a slot is not empty");
 }
 
-/// What is scheduled while the pool is dropped is dropped, once, by whoever sees it.
+/// Checks that an entry that is scheduled while the queues are drained is dropped once, by the
+/// thread that sees it.
 #[test]
 fn model_16_what_is_woken_while_the_pool_is_dropped_is_dropped_once() {
     ::loom::model(|| {
         let inner = runtime(1);
         let pushers = [(); 2].map(|()| {
             let inner = inner.clone();
-            spawn(move || push(&inner, || unreachable!("nobody runs it")))
+            spawn(move || push(&inner, || unreachable!("the entry is dropped, not run")))
         });
         inner.shutdown.finish();
         inner.shutdown.settle();
@@ -45,7 +46,7 @@ fn model_16_what_is_woken_while_the_pool_is_dropped_is_dropped_once() {
     });
 }
 
-/// A shutdown of a runtime at rest: its worker is woken twice, to count what is queued and to end.
+/// Checks that a shutdown wakes an idle worker twice, to report what is queued and to end.
 #[test]
 fn model_17_a_shutdown_ends_a_worker_that_sleeps() {
     model_from_explore(|| {
@@ -57,8 +58,8 @@ fn model_17_a_shutdown_ends_a_worker_that_sleeps() {
     });
 }
 
-/// A shutdown, a push from outside, and a worker that is woken for it or parks again: it ends, and
-/// the entry was run or dropped, once.
+/// Checks that a worker that wakes for a push from outside, or parks again, ends in a shutdown, and
+/// that the entry was run or dropped once.
 #[test]
 fn model_17_a_shutdown_ends_a_worker_that_parks_and_settles_what_is_pushed_meanwhile() {
     model_from_explore(|| {
@@ -74,7 +75,7 @@ fn model_17_a_shutdown_ends_a_worker_that_parks_and_settles_what_is_pushed_meanw
     });
 }
 
-/// The same with two workers, one of which may be woken for the entry just then.
+/// Checks the same with two workers, one of which may be waking for the entry.
 #[test]
 fn model_17_a_shutdown_ends_two_workers_and_settles_what_was_pushed_before() {
     model_from_explore(|| {
@@ -89,7 +90,7 @@ fn model_17_a_shutdown_ends_two_workers_and_settles_what_was_pushed_before() {
     });
 }
 
-/// The same with a handler that has pushed something itself and blocks its worker meanwhile.
+/// Checks the same with a handler that has pushed an entry itself and blocks its worker meanwhile.
 #[test]
 fn model_17_a_shutdown_ends_a_worker_that_is_blocked_and_settles_what_that_pushed() {
     model_from_explore(|| {
@@ -115,7 +116,7 @@ fn model_17_a_shutdown_ends_a_worker_that_is_blocked_and_settles_what_that_pushe
     });
 }
 
-/// What the drop of an entry pushes, on whatever thread that happens, is dropped too.
+/// Checks that an entry that is pushed by the drop of another is dropped too, on whatever thread.
 #[test]
 fn model_17_what_is_pushed_by_a_drop_during_the_shutdown_is_dropped() {
     ::loom::model(|| {

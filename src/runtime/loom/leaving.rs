@@ -1,4 +1,4 @@
-//! Model 40: a shutdown, and a thread that has left its place and drops the last clone of the runtime.
+//! `model_40`: a shutdown, and a thread that has left its place and drops the last runtime clone.
 
 use ::loom::explore;
 use ::loom::thread::spawn;
@@ -8,7 +8,7 @@ use super::super::handle::Runtime;
 use super::super::worker_thread::work;
 use super::{model_from_explore, runtime};
 
-/// The shutdown waits for that thread, and so that thread does not wait for the shutdown.
+/// Checks that the leaving thread does not wait for the shutdown, which waits for it.
 #[test]
 fn model_40_the_last_clone_may_go_with_a_thread_that_the_shutdown_waits_for() {
     model_from_explore(|| {
@@ -19,7 +19,7 @@ fn model_40_the_last_clone_may_go_with_a_thread_that_the_shutdown_waits_for() {
         let worker = spawn(move || {
             own.threads.enter();
             work(&own, 0);
-            // As it goes with a thread-local.
+            // Dropped here as a thread-local would be.
             drop(last);
         });
         explore();

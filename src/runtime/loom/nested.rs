@@ -1,4 +1,4 @@
-//! Model 29: a worker that gives its place to another thread before it waits.
+//! `model_29`: a worker that gives its place to another thread before it waits.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::super::nested::make_way;
 use super::{Fate, Gate, end, join, model_from_explore, push, runtime, start};
 use crate::sync::Mutex;
 
-/// A runtime with one worker, and a thread for blocking calls that is idle.
+/// Returns a runtime with one worker, and an idle thread for blocking calls.
 fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     let inner = runtime(1);
     inner.shutdown.expect_workers(1);
@@ -26,7 +26,7 @@ fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     (inner, threads)
 }
 
-/// Ends the runtime and all its threads; as if there were no time to wait for workers first.
+/// Ends the runtime and all its threads, without waiting for the workers first.
 fn end_all(inner: &Arc<Inner>, threads: Vec<JoinHandle<()>>) {
     end(inner);
     inner.blocking.close(None);
@@ -34,8 +34,8 @@ fn end_all(inner: &Arc<Inner>, threads: Vec<JoinHandle<()>>) {
     join(threads);
 }
 
-/// What the worker has queued is run by the one who goes on in its place, and so is what either of
-/// them pushes meanwhile.
+/// Checks that the thread that takes a worker's place runs the worker's queue, and whatever either
+/// thread pushes meanwhile.
 #[test]
 fn model_29_a_place_has_one_thread_at_a_time() {
     model_from_explore(|| {
@@ -50,7 +50,7 @@ fn model_29_a_place_has_one_thread_at_a_time() {
                 push(&also, move || within.open());
                 opens.open();
             });
-            make_way().expect("there is a thread to be had");
+            make_way().expect("a spare thread is idle");
             let opens = after.clone();
             push(&own, move || opens.open());
             [before, inside, after].iter().for_each(|gate| gate.wait());
@@ -62,7 +62,7 @@ fn model_29_a_place_has_one_thread_at_a_time() {
     });
 }
 
-/// A place that is given away while the runtime ends is taken, and cleared, all the same.
+/// Checks that a place that is given away while the runtime ends is still taken and cleared.
 #[test]
 fn model_29_a_shutdown_meets_a_place_that_is_given_away() {
     model_from_explore(|| {
@@ -74,7 +74,7 @@ fn model_29_a_shutdown_meets_a_place_that_is_given_away() {
             explore();
             *queued.lock() = Some(push(&own, || ()));
             tells.open();
-            make_way().expect("there is a thread to be had");
+            make_way().expect("a spare thread is idle");
         });
         begun.wait();
         end_all(&inner, threads);

@@ -1,8 +1,8 @@
-//! Models 10 and 11: what is pushed from outside finds a worker, however that one is about to sleep.
+//! `model_10` and `model_11`: an entry that is pushed from outside reaches a worker about to sleep.
 
 use super::{Gate, end, join, push, queues, runtime, start};
 
-/// No worker parks with work: an entry that comes while the only worker lies down is run.
+/// Checks that an entry that arrives while the only worker parks is run.
 #[test]
 fn model_10_a_push_from_outside_is_not_missed_by_a_worker_that_lies_down() {
     ::loom::model(|| {
@@ -15,7 +15,7 @@ fn model_10_a_push_from_outside_is_not_missed_by_a_worker_that_lies_down() {
     });
 }
 
-/// The same for two entries, of which the second comes at any moment of the first one's way.
+/// Checks the same for two entries, the second of which arrives at any moment of the first one.
 #[test]
 fn model_10_two_pushes_from_outside_are_not_missed() {
     ::loom::model(|| {
@@ -29,8 +29,8 @@ fn model_10_two_pushes_from_outside_are_not_missed() {
     });
 }
 
-/// With two workers and one thief an entry finds the other worker, though the first one blocks its
-/// worker until then; there is at most one searcher, and none when all sleep.
+/// Checks that an entry reaches the second of two workers while the first is blocked until then.
+/// There is one thief, so there is at most one searcher, and none when all workers sleep.
 #[test]
 fn model_11_a_push_from_outside_finds_the_second_worker_while_the_first_is_blocked() {
     ::loom::model(|| {

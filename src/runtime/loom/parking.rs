@@ -1,4 +1,5 @@
-//! Model 31: workers whose policy does not park them. The policy here is one queue for all.
+//! `model_31`: workers whose policy does not park them. The policy here is one queue for all
+//! workers.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::scheduler::runnable;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::sync::global::AtomicU64;
 
-/// No lock orders an enqueue and a look in vain. One thread enqueues, and no more than fits.
+/// A queue without a lock that would order an enqueue and a failed look. One thread enqueues, and
+/// no more than fits.
 struct Central {
     places: [AtomicPtr<()>; 2],
     next: AtomicUsize,
@@ -49,7 +51,7 @@ fn runtime(workers: usize) -> Arc<Inner> {
     runtime_with(workers, choose(Central { places, next }))
 }
 
-/// What is enqueued while the only worker lies down is run.
+/// Checks that an entry that is enqueued while the only worker parks is run.
 #[test]
 fn model_31_a_push_is_not_missed_by_a_worker_that_lies_down() {
     ::loom::model(|| {
@@ -62,8 +64,8 @@ fn model_31_a_push_is_not_missed_by_a_worker_that_lies_down() {
     });
 }
 
-/// A worker that finds something in its last look, and was woken for something else just then, has
-/// another one woken for that.
+/// Checks that a worker that finds an entry in its last look, and was woken for another entry just
+/// then, wakes another worker for that one.
 #[test]
 fn model_31_a_wake_up_is_passed_on_by_who_found_something_else() {
     ::loom::model(|| {
@@ -86,7 +88,8 @@ fn model_31_a_wake_up_is_passed_on_by_who_found_something_else() {
     });
 }
 
-/// The end is declared after what is enqueued was run; its runnables are counted, not its workers.
+/// Checks that quiescence is declared after enqueued entries have run. The runnables are counted,
+/// not the workers.
 #[test]
 fn model_31_the_end_is_declared_after_what_was_enqueued() {
     ::loom::model(|| {

@@ -1,4 +1,4 @@
-//! Model 18: the end is declared when nothing is in flight, and then it is.
+//! `model_18`: quiescence is declared only when nothing is in flight, and then it is declared.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::scheduler::policy::Stealing;
 use crate::task::TaskInfo;
 use crate::timers::{Armed, Clock, Kind};
 
-/// A runtime whose one worker is counted, and has lain down.
+/// Returns a runtime whose only worker is counted, and sleeps.
 fn asleep() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     lain_down(runtime_with(1, Box::new(Stealing::default())))
 }
@@ -30,7 +30,7 @@ impl Wake for Opens {
     }
 }
 
-/// Somebody who waits for the end, and has been there once.
+/// A task that waits for quiescence, with the gate that its waker opens.
 pub(super) struct Watcher(Quiescent, Arc<Gate>);
 
 impl Watcher {
@@ -38,7 +38,7 @@ impl Watcher {
         Watcher(Quiescent::new(inner), Gate::new())
     }
 
-    /// Waits until the end was declared.
+    /// Waits until quiescence was declared.
     pub(super) fn wait(&mut self) {
         while self.poll().is_pending() {
             self.1.wait();
@@ -51,7 +51,8 @@ impl Watcher {
     }
 }
 
-/// Somebody from outside brings work, which brings more, and lets go: the end comes after all that.
+/// Checks that quiescence follows the entries that a thread pushes before it drops its hold, and
+/// the entries that these push.
 #[test]
 fn model_18_the_end_is_declared_after_what_a_hold_has_brought() {
     model_from_explore(|| {
@@ -82,7 +83,7 @@ fn model_18_the_end_is_declared_after_what_a_hold_has_brought() {
     });
 }
 
-/// The last hold is given up when all sleep: whoever gives it up declares.
+/// Checks that a thread that drops the last hold while all workers sleep declares quiescence.
 #[test]
 fn model_18_the_end_comes_with_the_last_hold() {
     model_from_explore(|| {
@@ -97,7 +98,8 @@ fn model_18_the_end_comes_with_the_last_hold() {
     });
 }
 
-/// Whoever comes when all is at rest already hears of it; also if a worker lies down just then.
+/// Checks that a watcher that arrives when the runtime is idle is woken, even if a worker parks
+/// just then.
 #[test]
 fn model_18_who_comes_late_hears_of_the_end() {
     model_from_explore(|| {
@@ -113,7 +115,7 @@ fn model_18_who_comes_late_hears_of_the_end() {
     });
 }
 
-/// Pushes what opens the gate, and gives up the ask that has timed out.
+/// A waker that pushes an entry, which opens the gate and settles the ask that has timed out.
 struct Pushes(Arc<Inner>, Arc<Gate>, Option<Arc<Listing>>);
 
 impl Wake for Pushes {
@@ -134,7 +136,7 @@ fn arm(inner: &Arc<Inner>, kind: Kind, waker: &Waker) -> Armed {
     Armed::new(clock, Instant::now() + SOON, kind, waker).expect("they are open")
 }
 
-/// An ask that has a time-out, of one actor by another, which may be the same.
+/// Lists an ask with a timeout, of one actor by another, which may be the same.
 fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
     let of = |id| TaskInfo::of_actor(id, None, 0);
     let (from, to) = (Who::Task(of(asker)), of(asked));
@@ -142,13 +144,14 @@ fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
     inner.asks.list(Edge { from, to, question }, true)
 }
 
-/// A deadline that is over just now: it is in the table, or in the hands of a worker that is counted.
+/// Checks that a deadline that expires just now is in the table, or held by a worker that is
+/// counted.
 #[test]
 fn model_18_the_end_is_declared_after_what_a_deadline_brings() {
     the_end_is_declared_after_what_comes_soon(Kind::Event);
 }
 
-/// So is the time-out of an ask that is in no deadlock, and that is not ended as one.
+/// Checks the same for the timeout of an ask that is in no deadlock and is not ended as one.
 #[test]
 fn model_18_the_end_is_declared_after_what_a_time_out_brings() {
     the_end_is_declared_after_what_comes_soon(Kind::TimeOut);
@@ -173,8 +176,8 @@ fn the_end_is_declared_after_what_comes_soon(kind: Kind) {
     });
 }
 
-/// An ask of itself, whose time-out is the last deadline when another one is given up just as the worker lies
-/// down: one of both sees that it is a deadlock.
+/// Checks that a deadlock is found when the timeout of an ask becomes the last deadline. Another
+/// deadline is cancelled just as the worker parks, and one of the two threads sees the deadlock.
 #[test]
 fn model_18_a_deadlock_is_found_when_nothing_but_its_time_outs_is_left() {
     model_from_explore(|| {
@@ -198,7 +201,7 @@ fn model_18_a_deadlock_is_found_when_nothing_but_its_time_outs_is_left() {
     });
 }
 
-/// The same for the end of a runtime without such an ask.
+/// Checks the same for the quiescence of a runtime without such an ask.
 #[test]
 fn model_18_the_end_comes_when_the_last_deadline_is_given_up() {
     model_from_explore(|| {

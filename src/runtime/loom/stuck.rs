@@ -1,7 +1,8 @@
-//! Models 12, 36 and 45: a handler that pushes something and then blocks its worker until that has run.
+//! `model_12`, `model_36` and `model_45`: a handler pushes an entry and then blocks its worker
+//! until the entry has run.
 //!
-//! The other worker must get it, wherever it waits: in the ring, or in the slot, where one of the
-//! sleepers finds it by the time, whenever that has begun or stopped to watch.
+//! The other worker must find the entry, in the ring or in the slot. An entry in the slot is found
+//! by a sleeper that watches, whenever that worker has begun or stopped to watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::{Gate, end, join, push, queues, runtime, start};
 use crate::scheduler::sleep::{View, WATCH, Woken, WorkerSleep};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// An entry in the ring of a worker that user code blocks is taken by the other one.
+/// Checks that the other worker takes an entry from the ring of a worker that user code blocks.
 #[test]
 fn model_12_what_a_blocked_handler_pushed_to_the_ring_is_run_by_another_worker() {
     ::loom::model(|| {
@@ -22,7 +23,7 @@ fn model_12_what_a_blocked_handler_pushed_to_the_ring_is_run_by_another_worker()
         let fate = push(&inner, move || {
             let opener = gate.clone();
             push(&own, move || opener.open());
-            // Displaces the first one from the slot.
+            // Displaces the first entry from the slot.
             push(&own, || ());
             gate.wait();
             end(&own);
@@ -33,8 +34,8 @@ fn model_12_what_a_blocked_handler_pushed_to_the_ring_is_run_by_another_worker()
     });
 }
 
-/// An entry in the slot of a worker that user code blocks is taken by the other one after at most
-/// two looks, and one more if a turn began between them.
+/// Checks that the other worker takes an entry from the slot of a worker that user code blocks. It
+/// does so after at most two looks, and one more if a turn began between them.
 #[test]
 fn model_12_what_a_blocked_handler_left_in_its_slot_is_run_by_the_watcher() {
     ::loom::model(|| {
@@ -54,18 +55,18 @@ fn model_12_what_a_blocked_handler_left_in_its_slot_is_run_by_the_watcher() {
     });
 }
 
-/// A slot alone, for workers that have nothing else.
+/// A slot alone, for workers that have no other queue.
 #[derive(Clone, Default)]
 struct Slot(Arc<AtomicBool>);
 
 impl Slot {
     fn fill(&self, sleep: &WorkerSleep) {
-        // Relaxed, as the others: it is the fences that order it.
+        // Relaxed, as in the loads below: the fences order it.
         self.0.store(true, Ordering::Relaxed);
         sleep.notify_slot();
     }
 
-    /// One watch, as a worker that is asleep; whether it found something.
+    /// Runs one watch, as a sleeping worker. Returns whether it found an entry.
     fn watch(&self, sleep: &WorkerSleep, me: usize, moved: Option<bool>) -> bool {
         let woken = sleep.sleep(me, (false, moved), self);
         assert_eq!(woken, Woken::ByItself { watching: true });
@@ -97,12 +98,12 @@ impl View for Slot {
 
 fn sleep_for(workers: usize) -> Arc<WorkerSleep> {
     let sleep = Arc::new(WorkerSleep::new(workers, None));
-    // One park may end just when it hears of a new duty.
+    // One park may end just when the watcher gets a new duty.
     sleep.let_time_pass(2, WATCH);
     sleep
 }
 
-/// A thief that holds off sees a push from outside before it sleeps, or is roused by it.
+/// Checks that a thief that holds off sees a push from outside before it sleeps, or is woken by it.
 #[test]
 fn model_45_a_push_from_outside_rouses_a_thief_that_holds_off() {
     ::loom::model(|| {
@@ -115,13 +116,14 @@ fn model_45_a_push_from_outside_rouses_a_thief_that_holds_off() {
                 sleep.rouse_napper();
             }
         });
-        // In a model no time passes, so that it would sleep for ever.
+        // No time passes in a model, so a missed push would make it sleep forever.
         sleep.hold_off(0, WATCH, &pushed);
         pusher.join().unwrap();
     });
 }
 
-/// What fills a slot just when a watch ends is seen by the watcher, or has it watch again.
+/// Checks that an entry that fills a slot just when a watch ends is seen by the watcher, or makes
+/// it watch again.
 #[test]
 fn model_36_a_slot_that_is_filled_when_a_watch_ends_is_watched() {
     ::loom::model(|| {
@@ -135,7 +137,7 @@ fn model_36_a_slot_that_is_filled_when_a_watch_ends_is_watched() {
     });
 }
 
-/// The watcher goes to run something just when a slot is filled: another sleeper watches.
+/// Checks that another sleeper watches if the watcher leaves just when a slot is filled.
 #[test]
 fn model_36_a_slot_that_is_filled_when_the_watcher_goes_to_run_something_is_watched() {
     ::loom::model(|| {

@@ -1,4 +1,4 @@
-//! Model 49: plain tasks of a runtime, in the real table of live cells, while a shutdown cancels all.
+//! `model_49`: plain tasks, in the real table of live cells, while a shutdown cancels everything.
 
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::{Gate, asleep, end, join, model_from_explore, runtime, start};
 use crate::sync::Mutex;
 use crate::task::{self, Task};
 
-/// What a shutdown does with tasks when it waits for none of the threads.
+/// Does what a shutdown does with tasks when it waits for no thread.
 fn end_without_waiting(inner: &Inner) {
     end(inner);
     let still = inner.cancel_all();
     inner.settle(still);
 }
 
-/// A worker comes back so late from the first poll of a task that the shutdown waits for it no more: the task,
-/// which waits for ever, is dropped.
+/// Checks that a task that waits forever is dropped, even if its worker returns from the first poll
+/// after the shutdown has stopped waiting for it.
 #[test]
 fn model_49_a_task_of_a_late_worker_is_dropped() {
     model_from_explore(|| {
@@ -38,12 +38,12 @@ fn model_49_a_task_of_a_late_worker_is_dropped() {
         gate.open();
         end_without_waiting(&inner);
         join(workers);
-        assert!(task.is_finished(), "nobody drops the task");
+        assert!(task.is_finished(), "the task was not dropped");
     });
 }
 
-/// A task is run for the first time by a thread that does not see to this runtime's shutdown, as one of another
-/// runtime's is to which a policy has given it.
+/// Checks that a task is dropped that is first run by a thread that takes no part in this runtime's
+/// shutdown. A policy may have given it to another runtime.
 #[test]
 fn model_49_a_task_that_another_runtime_runs_is_dropped() {
     ::loom::model(|| {
@@ -56,11 +56,11 @@ fn model_49_a_task_that_another_runtime_runs_is_dropped() {
         let runs = spawn(move || runnable.run());
         end_without_waiting(&inner);
         runs.join().unwrap();
-        assert!(task.is_finished(), "nobody drops the task");
+        assert!(task.is_finished(), "the task was not dropped");
     });
 }
 
-/// A task that waits, and its waker.
+/// Spawns a task that waits forever and leaves its waker in `left`.
 fn waiting(inner: &Arc<Inner>, left: &Arc<Mutex<Option<Waker>>>) -> Task<()> {
     let leaves = left.clone();
     task::spawn(
@@ -72,7 +72,8 @@ fn waiting(inner: &Arc<Inner>, left: &Arc<Mutex<Option<Waker>>>) -> Task<()> {
     )
 }
 
-/// A task that waits is woken meanwhile: it is dropped by the shutdown or by the one that wakes it.
+/// Checks that a waiting task that is woken meanwhile is dropped, by the shutdown or by the waking
+/// thread.
 #[test]
 fn model_49_a_task_that_is_woken_late_is_dropped() {
     ::loom::model(|| {
@@ -88,11 +89,11 @@ fn model_49_a_task_that_is_woken_late_is_dropped() {
         let wakes = spawn(move || waker.wake());
         end_without_waiting(&inner);
         wakes.join().unwrap();
-        assert!(task.is_finished(), "nobody drops the task");
+        assert!(task.is_finished(), "the task was not dropped");
     });
 }
 
-/// The same with a worker, which may run it once more instead.
+/// Checks the same with a worker, which may run the task once more instead.
 #[test]
 fn model_49_a_task_that_is_run_late_is_dropped() {
     model_from_explore(|| {
@@ -109,6 +110,6 @@ fn model_49_a_task_that_is_run_late_is_dropped() {
         waker.wake();
         end_without_waiting(&inner);
         join(workers);
-        assert!(task.is_finished(), "nobody drops the task");
+        assert!(task.is_finished(), "the task was not dropped");
     });
 }

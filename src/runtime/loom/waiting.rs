@@ -1,4 +1,4 @@
-//! Model 46: a thread that waits in `block_on`, and somebody who wakes it from outside.
+//! `model_46`: a thread that waits in `block_on`, and another thread that wakes it.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use super::quiescence::Watcher;
 use super::runtime;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Waits until another thread, which begins with the first poll, has set a flag and woken it.
+/// Waits until another thread, which starts with the first poll, has set a flag and called the
+/// waker.
 fn wait_for_another(inner: &Arc<Inner>) -> JoinHandle<()> {
     let flag = Arc::new(AtomicBool::new(false));
     let mut other = None;
@@ -35,7 +36,7 @@ fn wait_for_another(inner: &Arc<Inner>) -> JoinHandle<()> {
     other.expect("it was polled")
 }
 
-/// However the thread is about to park, it hears of the wake-up and sees what was done before.
+/// Checks that the thread sees the wake-up, and the writes before it, at whatever point of parking.
 #[test]
 fn model_46_a_wait_is_woken_while_it_is_about_to_park() {
     ::loom::model(|| {
@@ -44,7 +45,7 @@ fn model_46_a_wait_is_woken_while_it_is_about_to_park() {
     });
 }
 
-/// Whoever wakes the wait has counted it by the time that it is over: who asks for the end then hears of it.
+/// Checks that the wait is counted before it is over, so that a later watcher observes quiescence.
 #[test]
 fn model_46_the_end_is_heard_of_after_a_wait() {
     ::loom::model(|| {

@@ -1,6 +1,7 @@
-//! When a runtime has run out of work, which is for document 1 the end of the program.
+//! Detects that a runtime has run out of work; in Sophie's scheduler that is the end of the
+//! program.
 //!
-//! Asks may be ended as a deadlock before that: if the only deadlines are their own time-outs.
+//! Asks may be ended as a deadlock before that, if the only deadlines are their own timeouts.
 
 use crate::runtime::deadlock;
 use crate::runtime::declared::End;
@@ -10,19 +11,19 @@ use crate::sync::mutant;
 use crate::timers::Left;
 
 impl Inner {
-    /// Counts somebody who may bring forth work.
+    /// Counts a thread or runnable that may create work.
     pub(crate) fn inc_activity(&self) {
         self.scheduler.activity.inc();
     }
 
-    /// Counts him no more. Called where wakers may be called.
+    /// Releases such a count, where wakers may be called.
     pub(crate) fn dec_activity(&self) {
         if self.scheduler.activity.dec() {
             self.declare();
         }
     }
 
-    /// Declares the end, if it has come, where wakers may be called.
+    /// Declares quiescence if it has been reached, where wakers may be called.
     pub(crate) fn declare(&self) {
         if !self.is_here() {
             return;
@@ -31,7 +32,7 @@ impl Inner {
             if self.engine().judges_end(self) {
                 return;
             }
-            // Whoever tells brings forth work.
+            // The notified tasks may create work.
             self.inc_activity();
             self.tell(&end);
             if !self.scheduler.activity.dec() {
@@ -40,7 +41,8 @@ impl Inner {
         }
     }
 
-    /// The same in a worker that sleeps already: it gets up to tell.
+    /// Notes quiescence from a worker that sleeps already; the worker wakes up to notify the
+    /// waiters.
     pub(crate) fn declare_from_sleep(&self) {
         if let Some(end) = self.find_end() {
             *self.declared.last.lock() = Some(end);
@@ -49,19 +51,19 @@ impl Inner {
         }
     }
 
-    /// Tells what this or another worker has declared.
+    /// Notifies the waiters of the quiescence that this or another worker has noted.
     pub(crate) fn tell_what_is_declared(&self) {
         if !self.declared.is_declared() {
             return;
         }
         let declared = self.declared.last.lock().take();
-        // Release: as above. Whoever declares later does so when this worker sleeps again.
+        // Release: as above. A later declaration is made when this worker sleeps again.
         self.declared.is_declared.store(false, Ordering::Release);
         declared.iter().for_each(|end| self.tell(end));
     }
 
-    /// Those who wait for an answer that nobody was left to give are told so, and go on; if there is
-    /// none, it was the end.
+    /// Ends the asks that can never be answered, whose askers then continue. If there are none,
+    /// wakes the tasks that wait for quiescence.
     fn tell(&self, end: &End) {
         if !end.deadlocked.is_empty() {
             deadlock::end(&end.deadlocked);
@@ -71,10 +73,12 @@ impl Inner {
         self.declared.waiters.wake_all();
     }
 
-    /// Whether nothing is in flight, nobody is about to bring forth anything, and somebody asks.
+    /// Returns the end to declare if nothing is in flight, nothing can create work, and a task
+    /// waits for quiescence or for a reply.
     fn find_end(&self) -> Option<End> {
         let activity = &self.scheduler.activity;
-        // Acquire: what everybody had put into queues who is counted no more is seen (ACTIVITY-1).
+        // Acquire: sees everything that threads no longer counted have put into queues
+        // (ACTIVITY-1).
         let before = activity.read(Ordering::Acquire);
         if activity.is_active(before) || !activity.is_asked() {
             return None;
@@ -96,8 +100,8 @@ impl Inner {
                 _ => waiting,
             },
         };
-        // Acquire pairs with the Release of whatever was seen to be taken: then the rise before that
-        // is seen.
+        // Acquire pairs with the Release of each removal that was seen, so that the increment
+        // before that removal is seen.
         fence(Ordering::Acquire);
         let same = activity.read(Ordering::Relaxed) == before;
         (same || mutant("declared_without_a_second_look")).then_some(end)

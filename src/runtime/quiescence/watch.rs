@@ -1,4 +1,4 @@
-//! Who waits for the end of a runtime's work, and what keeps that from coming.
+//! Waiting for the quiescence of a runtime, and `KeepAlive`, which prevents it.
 
 use std::fmt;
 use std::future::Future;
@@ -12,21 +12,31 @@ use crate::sync::mutant;
 use crate::waiters::Ticket;
 
 impl Runtime {
-    /// Waits until the runtime has run out of work: until there was a moment when nothing was under
-    /// way, and nothing could come of itself.
+    /// Waits until the runtime is quiescent: a moment when nothing is ready, running or scheduled.
     ///
-    /// What keeps it alive: tasks and actors that are ready to run or run, the future of a
-    /// [`block_on`](Runtime::block_on) among them; its timers, also on its pinned threads; jobs of
-    /// [`unblock`](crate::unblock()) that were begun where it is current; and each [`KeepAlive`]. What does not: actors and tasks that wait, for a message, for
-    /// I/O, for another thread; an idle pinned thread. Whoever brings it work from elsewhere holds
-    /// a [`KeepAlive`], or the moment may come just before.
+    /// A runtime is kept from quiescence by:
     ///
-    /// That is exact: nothing is under way at that moment, and it is not missed (document 1). The
-    /// task that waits here does not count, once it waits; a job of `unblock` that waits for it does, and
-    /// waits for ever. It is also ready when the runtime is shut down.
+    /// - tasks and actors that are ready or running, and the futures of
+    ///   [`block_on`](Runtime::block_on) that are not pending;
+    /// - armed timers, also on its pinned threads;
+    /// - jobs of [`unblock`](crate::unblock()) that were started where this runtime was current;
+    /// - every [`Stage`](crate::Stage) of the runtime, and every [`KeepAlive`].
+    ///
+    /// Actors and tasks that wait for a message, for I/O or for another thread do not prevent
+    /// quiescence, and neither does an idle pinned thread. A thread or reactor that will bring work
+    /// from outside holds a `KeepAlive`. Otherwise the runtime may be quiescent just before the
+    /// work arrives.
+    ///
+    /// The detection is exact: the future completes only if nothing was in progress at that moment,
+    /// and it does not miss such a moment. It also completes when the runtime has shut down.
+    ///
+    /// The task that waits here does not count while it is pending. A job of `unblock` that blocks
+    /// on this future does count, so it never returns.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Cancel safe: nothing is lost.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use greenroom::{Context, Runtime, spawn};
@@ -47,11 +57,14 @@ impl Runtime {
         Quiescent::new(&self.inner).await;
     }
 
-    /// Blocks this thread until the runtime has run out of work, as [`quiescent`](Runtime::quiescent)
-    /// says. The runtime goes on afterwards, and this may be called again.
+    /// Blocks this thread until the runtime is [quiescent](Runtime::quiescent).
+    ///
+    /// The runtime keeps running afterwards, and this method may be called again.
     ///
     /// # Panics
     /// As [`block_on`](Runtime::block_on).
+    ///
+    /// # Examples
     ///
     /// ```
     /// let runtime = greenroom::Runtime::new()?;
@@ -65,16 +78,21 @@ impl Runtime {
         self.block_on(self.quiescent());
     }
 
-    /// Keeps the runtime from [running out of work](Runtime::quiescent) as long as it lives.
+    /// Returns a guard that keeps the runtime from becoming [quiescent](Runtime::quiescent).
     pub fn keep_alive(&self) -> KeepAlive {
         KeepAlive::new(&self.inner)
     }
 }
 
-/// As long as this lives its runtime is not at its end, whatever runs there.
+/// A guard that keeps its runtime from becoming [quiescent](crate::Runtime::quiescent).
 ///
-/// For those the runtime cannot see: a thread that will bring it work, an I/O reactor. It says
-/// nothing of shutdowns, which do not wait for it. A clone counts as well.
+/// It is created by [`Runtime::keep_alive`](crate::Runtime::keep_alive), and held by code that the
+/// runtime cannot see: a thread or an I/O reactor that will bring it work. Each clone counts as
+/// well. Drop the guard after the work was handed over.
+///
+/// A shutdown does not wait for these guards.
+///
+/// # Examples
 ///
 /// ```
 /// let runtime = greenroom::Runtime::new()?;
@@ -124,7 +142,7 @@ impl fmt::Debug for KeepAlive {
 /// The future of [`quiescent`](crate::Runtime::quiescent).
 pub(crate) struct Quiescent {
     runtime: Arc<Inner>,
-    /// The number of this asker, from the first poll on.
+    /// The number of this waiter, from the first poll on.
     number: Option<u64>,
     ticket: Ticket,
 }
@@ -152,7 +170,7 @@ impl Future for Quiescent {
         let happened = || activity.told() >= number || this.runtime.is_over();
         let polled = declared.waiters.poll(&mut this.ticket, cx, happened);
         if first && polled.is_pending() && !mutant("a_watcher_does_not_look") {
-            // Everything may be at rest already, if whoever polls this is not counted.
+            // The runtime may be quiescent already, if the thread that polls this is not counted.
             this.runtime.declare();
         }
         polled

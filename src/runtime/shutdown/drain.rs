@@ -1,4 +1,4 @@
-//! How a runtime drops what will not be run any more.
+//! Drops the runnables that a runtime will no longer run.
 
 use crate::contain::contain;
 use crate::runtime::inner::Inner;
@@ -7,17 +7,17 @@ use crate::sync::mutant;
 use crate::task::Runnable;
 
 impl Inner {
-    /// Drops what nobody will run any more, unless it is exempt.
+    /// Drops a runnable that no worker will run, unless its task is exempt.
     pub(crate) fn drop_unneeded(&self, runnable: Runnable) {
         if let Some(unneeded) = self.shutdown.spare(runnable) {
             contain(|| drop(unneeded));
         }
     }
 
-    /// Drops whatever is in no worker's queue, when nobody is there any more to run it.
+    /// Drops every runnable that is in no worker's queue, once no worker is left to run them.
     ///
-    /// One thread at a time does it: what is pushed by a drop is dropped by the same loop, so a
-    /// chain of tasks that hold each other does not become a recursion.
+    /// One thread drains at a time. A runnable that is pushed by a drop is dropped by the same
+    /// loop, so a chain of tasks that hold each other does not become a recursion.
     pub(crate) fn drain(&self) {
         while self.scheduler.has_left() && self.shutdown.begin_drain() {
             let kept = self.scheduler.len_of_other();
@@ -31,12 +31,13 @@ impl Inner {
                 return;
             }
             if !mutant("drain_ends_without_fence") {
-                // SeqCst pairs with the fence after the push of whoever saw us draining.
+                // SeqCst pairs with the fence after the push of a thread that saw this drain in
+                // progress.
                 fence(Ordering::SeqCst);
             }
             let stuck = kept.is_some() && kept == self.scheduler.len_of_other();
             if dropped == 0 && stuck && self.scheduler.shutdown_queue.len() == 0 {
-                // The policy does not give what it has.
+                // The policy does not return the runnables that it holds.
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! How a task awaits the shutdown of its runtime.
+//! The future with which a task awaits the shutdown of its runtime.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,20 +13,28 @@ use crate::task::TaskKey;
 use crate::waiters::Ticket;
 
 impl Runtime {
-    /// Stops every actor, waits for them, cancels what is left, and ends the threads.
+    /// Shuts the runtime down: stops every actor, cancels whatever remains, and ends the threads.
     ///
-    /// Nothing new is accepted from the first poll on. For the time of
-    /// [`grace`](crate::Builder::grace) actors may finish what they accepted, and plain tasks run on. When
-    /// the last actor has ended or the time is over, and whatever was queued before the call has
-    /// had that run, all that is left is cancelled. A thread that user code does not give back
-    /// within the grace and a second more is left behind, and counted in the report. So is one that
-    /// takes more than half a second, after the grace, to drop its thread-locals.
+    /// From the first poll on, the runtime accepts nothing new. Actors get
+    /// [`grace`](crate::Builder::grace) to handle the messages that they accepted, while plain
+    /// tasks continue to run. The wait ends when the last actor has ended or the grace is over.
+    /// Tasks that were queued before the call still get their turn. Then all remaining actors and
+    /// tasks are cancelled.
     ///
-    /// The task that awaits this is exempt: it is not waited for, and not cancelled before it has
-    /// the report; its worker ends when it next suspends. A second call gives the same report.
+    /// A thread that user code does not return within the grace and about one more second is left
+    /// behind, and counted in the report. So is a thread that takes more than half a second, after
+    /// the grace, to drop its thread-locals.
+    ///
+    /// The task that awaits this future is exempt. The shutdown does not wait for it, and does not
+    /// cancel it before it has the report. Its worker ends when the task next suspends. A second
+    /// call returns the same report.
+    ///
+    /// # Panics
+    /// In a child of a `fork`, if the runtime belongs to the parent.
     ///
     /// # Cancel safety
-    /// Once polled, the shutdown goes on whether or not it is awaited.
+    /// Dropping the future after its first poll does not stop the shutdown. Another call returns
+    /// the report.
     pub async fn shutdown(&self) -> ShutdownReport {
         let runtime = self.inner.clone();
         Closed {
@@ -43,13 +51,13 @@ impl Runtime {
 pub(super) struct Closed {
     pub(super) runtime: Arc<Inner>,
     pub(super) begun: bool,
-    /// The task that polled this last, if it is one of the runtime's.
+    /// The task that polled this last, if it belongs to the runtime.
     pub(super) exempt: Option<TaskKey>,
     pub(super) ticket: Ticket,
 }
 
 impl Closed {
-    /// Has the task that polls this exempted, and no longer the one that did before.
+    /// Exempts the task that polls this, and no longer the task that polled it before.
     fn exempt_this(&mut self) {
         let here = context::with(|context| {
             let context = context?;
@@ -83,7 +91,7 @@ impl Future for Closed {
             }
             ready!(shutdown.poll_report(&mut this.ticket, cx));
         }
-        Poll::Ready(shutdown.report().expect("waited for it"))
+        Poll::Ready(shutdown.report().expect("the report was awaited"))
     }
 }
 
@@ -92,7 +100,7 @@ impl Drop for Closed {
         if !self.runtime.is_here() {
             return;
         }
-        // A task that no longer waits is like any other. One that has its report is in its last
+        // A task that no longer waits is like any other. A task that has the report is in its last
         // turn now, and ends when it next suspends.
         if let Some(key) = self.exempt.take() {
             self.runtime.shutdown.exempt_no_more(key);

@@ -1,4 +1,4 @@
-//! The steps of a shutdown: all is asked to stop, then cancelled, then threads are joined.
+//! The steps of a shutdown: stop everything, cancel the rest, then join the threads.
 
 use std::cell::Cell;
 use std::io;
@@ -15,26 +15,26 @@ use crate::sync::{mutant, yield_now};
 use crate::task::TaskKey;
 use crate::waiters::Ticket;
 
-/// How long a thread may take to come back from the turn that it is in, beyond the grace: to run what
-/// was queued, to end, and then to drop its thread-locals. A thread that is slower is left behind; shorter
-/// would leave behind what is merely busy.
+/// How long a thread may take, beyond the grace, for each of three things: to run what was queued,
+/// to return from its turn, and to drop its thread-locals. A slower thread is left behind. A
+/// shorter time would leave threads behind that are only busy.
 const TURN_ENDS: Duration = Duration::from_millis(500);
 
-/// Time for a turn from the deadline or, if that is over, from now.
+/// Returns the time of one turn after the deadline or, if that has passed, after now.
 fn a_turn_after(deadline: Option<Instant>) -> Option<Instant> {
     deadline.map(|deadline| deadline.max(Instant::now()) + TURN_ENDS)
 }
 
-/// Has a thread of its own shut down.
+/// Starts a thread that shuts the runtime down.
 fn start_thread(runtime: Arc<Inner>, grace: Duration) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
     thread.spawn(move || runtime.close(grace)).map(drop)
 }
 
 impl Inner {
-    /// Shuts down on this thread and waits for it; a second call waits for the first.
+    /// Shuts down on this thread and waits until that is done. A second call waits for the first.
     ///
-    /// There is nothing to shut down in another process than that of its threads.
+    /// In a process other than that of the runtime's threads there is nothing to shut down.
     pub(crate) fn close(self: &Arc<Self>, grace: Duration) {
         if !self.is_here() {
             return;
@@ -48,20 +48,20 @@ impl Inner {
         }
     }
 
-    /// Shuts down on this thread, with the time that actors have by the runtime's options.
+    /// Shuts down on this thread, with the grace of the runtime's options.
     pub(crate) fn close_in_order(self: &Arc<Self>) {
         self.close(self.options.grace);
     }
 
-    /// Starts the shutdown on a thread of its own, or shuts down here if there is none to be had.
+    /// Starts the shutdown on a thread of its own, or shuts down here if no thread can be started.
     pub(crate) fn begin_close(self: &Arc<Self>, grace: Duration) {
-        // What drives a simulation goes on with that.
+        // The thread that drives a simulation also drives its shutdown.
         if !self.engine().begin_close(self, grace) && start_thread(self.clone(), grace).is_err() {
             self.close(grace);
         }
     }
 
-    /// The same on the thread of a stage, which goes on meanwhile: actors there may finish.
+    /// Shuts down from the thread of a stage, which keeps running so that its actors may finish.
     fn close_from(self: &Arc<Self>, stage: &dyn HostContext, grace: Duration) {
         match start_thread(self.clone(), grace) {
             Ok(()) => Runtime::not_counting(self.clone()).block_on(async {
@@ -88,8 +88,9 @@ impl Inner {
             .wait_until(deadline, |state| self.cells() <= state.exempt_cells());
         self.let_run_what_was_queued(deadline);
         let (left_behind, staying) = self.end_threads(deadline);
-        // Somebody may have woken a task and not brought it here yet. Not so if a thread is left
-        // behind: that may have some in its hands, and drops them when user code gives it back.
+        // Another thread may have woken a task and not pushed it yet. If a thread is left behind
+        // this is not repeated: that thread may hold such tasks, and drops them when user code
+        // returns.
         let still = self.cancel_all();
         if still > 0 && left_behind == 0 {
             self.cancel_until_gone();
@@ -100,8 +101,9 @@ impl Inner {
         self.shutdown.set_report(alive, left, left_behind);
     }
 
-    /// From now on whoever schedules something drops it, and a thread that comes back late cancels all. At the
-    /// last look so much was in the hands of threads, and one may have left that at rest since.
+    /// Settles the shutdown: from now on a thread that schedules a runnable drops it, and a thread
+    /// that comes back late cancels everything. At the last check `still` actors and tasks were
+    /// held by threads, and such a task may have been left pending since.
     pub(crate) fn settle(&self, still: usize) {
         self.shutdown.settle();
         if still > 0 && !mutant("settled_without_a_last_look") {
@@ -111,7 +113,8 @@ impl Inner {
         }
     }
 
-    /// Cancels until nothing is left, or as long as it gets less: a policy may keep something.
+    /// Cancels until nothing is left, or until the rest no longer shrinks, since a policy may keep
+    /// some.
     fn cancel_until_gone(&self) {
         let (mut left, mut until) = (usize::MAX, Instant::now());
         loop {
@@ -126,9 +129,9 @@ impl Inner {
         }
     }
 
-    /// What was queued has its run, even when the time is over, as long as it gets less.
+    /// Lets everything that was queued run, even beyond the deadline, as long as the queue shrinks.
     fn let_run_what_was_queued(&self, deadline: Option<Instant>) {
-        // Whoever tells adds to what is known to be queued, and that is getting on as well.
+        // A worker that reports adds to what is known to be queued, which is progress as well.
         let left = || (self.shutdown.not_told(), self.before());
         let mut seen = (usize::MAX, usize::MAX);
         loop {
@@ -148,12 +151,12 @@ impl Inner {
         self.live.cells() + self.hosts.cells()
     }
 
-    /// How much of what was queued before the shutdown has not had its run.
+    /// Returns how many runnables that were queued before the shutdown have not run.
     fn before(&self) -> usize {
         self.scheduler.shutdown_queue.before() + self.hosts.before()
     }
 
-    /// Closes all mailboxes and lets nothing new begin; says how many actors live.
+    /// Closes all mailboxes and refuses everything new. Returns the number of live actors.
     pub(crate) fn ask_to_stop(&self) -> usize {
         self.live.close_to_cells();
         self.hosts.close_to_cells();
@@ -167,8 +170,8 @@ impl Inner {
         alive
     }
 
-    /// Ends workers, blocking threads and pinned threads; says how many did not come back, and on
-    /// which pinned threads something may still live.
+    /// Ends workers, blocking threads and pinned threads. Returns how many did not come back, and
+    /// the pinned threads on which something may still live.
     fn end_threads(&self, deadline: Option<Instant>) -> (usize, Vec<Arc<dyn HostThread>>) {
         self.shutdown.finish();
         if !mutant("sleepers_do_not_hear_of_the_end") {
@@ -177,10 +180,10 @@ impl Inner {
         self.declared.end();
         self.shutdown.progress();
         self.hosts.finish();
-        // From now on no worker looks at deadlines: who still waits for one, in a drop or a nested
-        // `block_on`, goes to the process's timers.
+        // From now on no worker fires timers. A thread that still waits for a deadline, in a drop
+        // or in a nested `block_on`, uses the timers of the process.
         self.timers.close();
-        // First, since a thread may be waiting for something that a cancelled task gives free.
+        // Cancelled first, since a thread may wait for something that a cancelled task releases.
         self.cancel_all();
         let turn_ends = a_turn_after(deadline);
         self.shutdown
@@ -192,8 +195,8 @@ impl Inner {
         (pinned + workers + blocking + leaving, staying)
     }
 
-    /// Cancels and drops all that is left, but for what is exempt or in the hands of a thread; says
-    /// how much that is.
+    /// Cancels and drops everything that is neither exempt nor held by a thread. Returns how many
+    /// actors and tasks are held.
     pub(crate) fn cancel_all(&self) -> usize {
         let spare = self.shutdown.exempted();
         for runnable in self.shutdown.unspare() {
@@ -207,8 +210,9 @@ impl Inner {
             self.drain();
             let still = self.live.others(&spare);
             if still == 0 || still >= left {
-                // A thread that does not come back keeps an actor, but not what was sent to it. Only now, since
-                // the drop of a message may wait for the end of the actor.
+                // A thread that does not come back keeps an actor, but not the messages of that
+                // actor. They are refused only now, since the drop of a message may wait for the
+                // end of the actor.
                 self.live.refuse_cells(&spare);
                 return still;
             }
@@ -216,12 +220,12 @@ impl Inner {
         }
     }
 
-    /// Notes that a host has come on, or something there has ended.
+    /// Notes that a host has made progress: its phase has changed, or something there has ended.
     pub(crate) fn host_progressed(&self) {
         self.shutdown.progress();
     }
 
-    /// The tasks that await the shutdown.
+    /// Returns the tasks that await the shutdown.
     pub(crate) fn exempted(&self) -> Vec<TaskKey> {
         self.shutdown.exempted()
     }
@@ -230,7 +234,7 @@ impl Inner {
         self.shutdown.had_its_turn(key);
     }
 
-    /// Waits until the shutdown is over, but for the tasks that await it.
+    /// Waits until the shutdown is over, except for the tasks that await it.
     pub(crate) fn wait_for_report(&self) {
         self.shutdown.wait_until(None, Progress::is_reported);
     }

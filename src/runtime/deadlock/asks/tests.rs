@@ -1,4 +1,4 @@
-//! The list of asks, and the texts that the walk over it gives.
+//! The list of asks, and the texts that the walk over it produces.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use super::{Asks, Edge, Listing, deadlocked, end};
 use crate::runtime::deadlock::Who;
 use crate::task::TaskInfo;
 
-/// Actors are known by a number here, and have names but for those from 100 to 199.
+/// Returns the actor with this number. All have names except those from 100 to 199.
 fn info(id: u64) -> TaskInfo {
     let name = match id {
         0..26 => Some(char::from(b'a' + id as u8).to_string()),
@@ -34,7 +34,7 @@ fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listi
     asks.list(Edge { from, to, question }, is_timed)
 }
 
-/// The texts of these asks, with the beginning of their errors.
+/// Ends these asks, and returns the texts of their deadlocks.
 fn texts(edges: &[(u64, u64)]) -> Vec<String> {
     let asks = Asks::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
@@ -78,7 +78,7 @@ fn the_error_tells_a_cycle_from_a_chain() {
     );
     assert_eq!(
         error_of(&[(TASK, 1), (1, 0)]),
-        "nobody is left to answer: a task → b → a"
+        "no answer can come: a task → b → a"
     );
 }
 
@@ -101,7 +101,7 @@ fn each_of_several_asks_is_told_of_its_own_way_back() {
     let edges = [(0, 1), (0, 2), (0, 3), (1, 0), (2, 0), (3, 2)];
     let texts = texts(&edges);
     assert_eq!(texts[..3], ["a → b → a", "a → c → a", "a → d → c → a"]);
-    // Those who ask `a` wait for what it asked first.
+    // The actors that ask `a` wait for the actor that it asked first.
     assert_eq!(texts[3..], ["b → a → b", "a → b → a", "a → b → a"]);
 }
 
@@ -152,7 +152,8 @@ fn ten_thousand_asks_of_one_actor_and_back_are_as_many_cycles() {
     assert_eq!(texts[19_999], "a → n1000 → a");
 }
 
-/// Which of these asks are deadlocked when nothing but time-outs is left; the third says which have one.
+/// Returns which of these asks are deadlocked when only timeouts are left. The third field says
+/// whether an ask has a timeout.
 fn in_deadlock(asks_of: &[(u64, u64, bool)]) -> Option<Vec<usize>> {
     let asks = Asks::alone();
     let list = |&(asker, asked, is_timed)| listed_with(&asks, (asker, asked), is_timed);
@@ -198,7 +199,7 @@ fn what_is_listed_no_more_is_not_ended_and_no_part_of_a_way() {
     assert!(asks.list.lock().is_empty());
 }
 
-/// Looks, when it is woken, at what has become of all asks.
+/// A waker that counts, when it is called, how many asks have ended.
 struct Looks {
     listings: [Listing; 2],
     ended: AtomicUsize,

@@ -1,14 +1,17 @@
-//! A thread's parking place: one token, left by whoever wakes the thread.
+//! A thread's parking place: one token, which other threads leave to wake the thread.
 //!
-//! `unpark` before `park` is not lost: the token stays until it is taken. Tokens do not add up.
+//! An `unpark` before `park` is not lost: the token stays until it is taken. Tokens do not
+//! accumulate.
 //!
-//! To put a core to sleep and to rouse it takes longer than most of what two threads do for each other.
-//! So a thread that others wait for, and whose last wait was short, looks for its token, or for work, a while
-//! before it sleeps, and gives way to other threads meanwhile. One that waits for long does that once.
+//! Putting a core to sleep and waking it takes longer than most work that two threads do for each
+//! other. So a thread that other threads wait for, and whose last wait was short, checks for its
+//! token or for work for a while before it sleeps again. It yields to other threads between the
+//! checks. A thread whose waits are long does not check.
 //!
 //! # Invariants
-//! - PARK-1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So whoever
-//!   replaces that by a token and then takes the lock finds the thread waiting, or gone with the token.
+//! - PARK-1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So a
+//!   thread that replaces `PARKED` by a token and then takes the lock finds the thread waiting, or
+//!   the token taken.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -25,13 +28,14 @@ use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Condvar, MODEL, Mutex, Process, mutant, yield_now};
 
-/// Where one thread parks; anybody may unpark it.
+/// A parking place of one thread, which any thread may unpark.
 pub(crate) struct Parker {
     /// [`NOTHING`], [`TOKEN`] or [`PARKED`].
     state: AtomicU32,
-    /// Its thread's own: its last wait was short, so the next one may be.
+    /// Only its thread uses it: its last wait was short, so the next one may be.
     was_short: AtomicBool,
-    /// The same: for so many waits it does not look, since another thread took its core when it did.
+    /// Only its thread uses it: for this many waits it does not check before it sleeps, since
+    /// another thread took its core when it did.
     wary: AtomicU32,
     place: Mutex<ParkPlace>,
     left: Condvar,
@@ -39,26 +43,28 @@ pub(crate) struct Parker {
 
 const NOTHING: u32 = 0;
 const TOKEN: u32 = 1;
-/// There is no token, and the thread has to be roused for one.
+/// There is no token, and a thread that leaves one must wake the thread.
 const PARKED: u32 = 2;
 
 #[derive(Default)]
 struct ParkPlace {
-    /// What wakes the thread, if that waits elsewhere.
+    /// The waker for the thread, if it waits elsewhere.
     waker: Option<Waker>,
-    /// How many more parks end by themselves in this model, and of what length they are at most.
+    /// How many more parks time out in this model, and how long they may be at most.
     #[cfg(greenroom_loom)]
     ending: (u32, Duration),
 }
 
 crate::sync::thread_local! {
-    /// With the process that it is of: another thread may have had its lock at a `fork`.
+    /// Stored with its process: at a `fork`, another thread may have held its lock.
     static OWN: RefCell<Option<(Process, Arc<Parker>)>> = const { RefCell::new(None) };
 }
 
-/// Where this thread parks when it waits for anything that it drives: a future, a foreign loop.
+/// Returns the parker of this thread, for any wait for something that it drives: a future, a
+/// foreign loop.
 ///
-/// Whoever wakes it says elsewhere what for, since a token may be left of something that is over.
+/// A thread that unparks it records the reason elsewhere, since a token may be left over from
+/// something that has ended.
 pub(crate) fn own() -> Arc<Parker> {
     let new = || (Process::current(), Arc::new(Parker::new()));
     let own = OWN.try_with(|own| {
@@ -70,13 +76,15 @@ pub(crate) fn own() -> Arc<Parker> {
 }
 
 impl Parker {
-    /// A wait that is no longer than this is short. About what it takes to sleep and to be roused on
-    /// another core, so that looking costs at most as much again.
+    /// The longest wait that counts as short: about the time to go to sleep and to be woken on
+    /// another core, so that checking costs at most as much again.
     const SHORT: Duration = Duration::from_micros(50);
-    /// Whoever has a core for as long as this does not give way, as those do that look.
+    /// A time slice: a thread that holds a core this long does not yield, as a checking thread
+    /// would.
     const SLICE: Duration = Duration::from_millis(1);
-    /// A thread that looks and has no core finds its work late by such a slice or two. With this that is one
-    /// in so many waits.
+    /// The number of waits without a check, after another thread took the core. A thread that
+    /// checks without a core finds its work a slice or two late; with this, one wait in so many
+    /// does.
     const WARY: u32 = 256;
 
     pub(crate) fn new() -> Self {
@@ -89,12 +97,12 @@ impl Parker {
         }
     }
 
-    /// Waits for the token and takes it, at most `wait` long; says whether there was one.
+    /// Waits for the token and takes it, for at most `wait`; returns whether there was one.
     pub(crate) fn park(&self, wait: Option<Duration>) -> bool {
         self.take() || self.sleep(wait)
     }
 
-    /// The same, for a thread that others wait for.
+    /// Does what `park` does, for a thread that other threads wait for.
     pub(crate) fn park_eagerly(&self, wait: Option<Duration>) -> bool {
         // Relaxed: a hint.
         let left = || self.state.load(Ordering::Relaxed) == TOKEN;
@@ -103,7 +111,7 @@ impl Parker {
             || self.park_timed(wait)
     }
 
-    /// Waits for the token as `park` does, and remembers whether that was short.
+    /// Does what `park` does, and records whether the wait was short.
     pub(crate) fn park_timed(&self, wait: Option<Duration>) -> bool {
         if MODEL {
             return self.park(wait);
@@ -119,9 +127,10 @@ impl Parker {
         had_one
     }
 
-    /// Whether its thread, whose last wait was short, may look a while before the next; asked once a wait.
+    /// Returns whether its thread may check for a while before it sleeps. Called once for each
+    /// wait.
     pub(crate) fn is_eager(&self) -> bool {
-        // Relaxed, as all of it: no other thread uses it.
+        // Relaxed, as are all of these: no other thread uses it.
         let wary = self.wary.load(Ordering::Relaxed);
         if wary > 0 {
             self.wary.store(wary - 1, Ordering::Relaxed);
@@ -129,7 +138,7 @@ impl Parker {
         !MODEL && wary == 0 && self.was_short.load(Ordering::Relaxed)
     }
 
-    /// Looks for something a while, at most `wait` long; whether it is there.
+    /// Checks `is_there` for a while, at most for `wait`; returns whether it became true.
     pub(crate) fn look(&self, wait: Option<Duration>, is_there: impl Fn() -> bool) -> bool {
         let most = wait.map_or(Self::SHORT, |wait| wait.min(Self::SHORT));
         let begun = Instant::now();
@@ -141,32 +150,33 @@ impl Parker {
         }
         let took = begun.elapsed();
         if took > 2 * Self::SHORT {
-            // Another thread had the core, perhaps the one that this waits for. Asleep, this one is
-            // roused on a core that is free. Relaxed: no other thread uses it.
+            // Another thread had the core, perhaps the awaited one. A thread that sleeps is woken
+            // on a core that is free. Relaxed: no other thread uses it.
             self.was_short.store(false, Ordering::Relaxed);
         }
         if took > Self::SLICE {
-            // Relaxed: as above.
+            // Relaxed: no other thread uses it.
             self.wary.store(Self::WARY, Ordering::Relaxed);
         }
         false
     }
 
+    /// Leaves the token, and wakes the thread if it sleeps.
     pub(crate) fn unpark(&self) {
-        // AcqRel: what was done before is seen by whoever takes the token.
+        // AcqRel: all writes before this are visible to the thread that takes the token.
         if self.state.swap(TOKEN, Ordering::AcqRel) == PARKED {
             self.rouse();
         }
     }
 
-    /// Wakes the thread, which has to be roused for the token.
-    // A part of each wake-up otherwise, since nearly all of them end before this.
+    /// Wakes the thread, which sleeps.
+    // Out of line, since nearly all calls of `unpark` end before this.
     #[cold]
     #[inline(never)]
     fn rouse(&self) {
         let mut waker = None;
         if !mutant("unpark_without_the_lock") {
-            // (PARK-1) It waits from here on.
+            // (PARK-1) The thread waits from here on.
             waker = self.place.lock().waker.take();
         }
         self.left.notify_one();
@@ -175,13 +185,13 @@ impl Parker {
         }
     }
 
-    /// Takes the token. If there is none, leaves `waker` for the next one, until [`stop_waiting`](Parker::stop_waiting):
-    /// the thread waits elsewhere.
+    /// Takes the token; returns whether there was one. If not, stores `waker` for the next one,
+    /// until [`stop_waiting`](Parker::stop_waiting), since the thread waits elsewhere.
     pub(crate) fn poll(&self, waker: Waker) -> bool {
         let mut place = self.place.lock();
-        // (PARK-1) Before the exchange: who replaces PARKED finds it.
+        // (PARK-1) Before the exchange: a thread that replaces `PARKED` finds it.
         let before = place.waker.replace(waker);
-        // AcqRel: as in `take`, if there is a token.
+        // AcqRel pairs with that of `unpark`, if there is a token.
         let parks =
             self.state
                 .compare_exchange(NOTHING, PARKED, Ordering::AcqRel, Ordering::Acquire);
@@ -192,7 +202,8 @@ impl Parker {
         had_one
     }
 
-    /// Ends a wait that began in [`poll`](Parker::poll), and takes the token.
+    /// Ends a wait that began in [`poll`](Parker::poll), and takes the token; returns whether there
+    /// was one.
     pub(crate) fn stop_waiting(&self) -> bool {
         let unwanted = self.place.lock().waker.take();
         contain(|| drop(unwanted));
@@ -200,6 +211,7 @@ impl Parker {
         self.state.swap(NOTHING, Ordering::AcqRel) == TOKEN
     }
 
+    /// Takes the token; returns whether there was one.
     fn take(&self) -> bool {
         // AcqRel pairs with that of `unpark`.
         self.state
@@ -207,17 +219,17 @@ impl Parker {
             .is_ok()
     }
 
-    /// Waits without running.
+    /// Blocks the thread until there is a token, for at most `wait`; returns whether there was one.
     fn sleep(&self, wait: Option<Duration>) -> bool {
         let mut place = self.place.lock();
-        // AcqRel: as in `take`, if there is a token.
+        // AcqRel pairs with that of `unpark`, if there is a token.
         let before =
             self.state
                 .compare_exchange(NOTHING, PARKED, Ordering::AcqRel, Ordering::Acquire);
         while before.is_ok() && !place.is_over(wait) {
             place = self.left.wait(place, wait);
-            // Relaxed: the exchange below is what takes it. Without a time-out a wake-up without a
-            // token is one without a reason.
+            // Relaxed: the swap below takes the token. Without a timeout, a wake-up without a token
+            // is spurious.
             if self.state.load(Ordering::Relaxed) == TOKEN || wait.is_some() && !MODEL {
                 break;
             }
@@ -226,8 +238,8 @@ impl Parker {
         self.state.swap(NOTHING, Ordering::AcqRel) == TOKEN
     }
 
-    /// In a model no time passes but by this: as many parks as that, of this or the next threads
-    /// that park here with a time-out of at most `longest`, are over.
+    /// Lets this many parks time out that have a timeout of at most `longest`, by this or the next
+    /// threads that park here. No other time passes in a model.
     #[cfg(all(test, greenroom_loom))]
     pub(crate) fn let_time_pass(&self, parks: u32, longest: Duration) {
         self.place.lock().ending = (parks, longest);
@@ -242,7 +254,7 @@ impl Wake for Parker {
 }
 
 impl ParkPlace {
-    /// Whether a park of this length need not begin, or not go on.
+    /// Returns whether a park with this timeout must end, or not begin.
     #[cfg(not(greenroom_loom))]
     fn is_over(&self, wait: Option<Duration>) -> bool {
         wait == Some(Duration::ZERO)

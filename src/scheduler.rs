@@ -1,10 +1,11 @@
-//! Who runs next: a fixed set of workers that share what is ready as a policy says.
+//! The scheduler: a fixed set of workers, which share ready tasks as a policy decides.
 //!
-//! By the default policy each worker has a local queue, and what comes from outside comes through the injector. A
-//! worker whose own queue is empty steals half of another's, one thief at a time, and sleeps when there is nothing.
-//! The scheduler handles runnables. It knows neither actors nor runtimes, but for the two small interfaces
-//! [`Owner`] and [`Employer`]. Behaviour comes from document 1 (Sophie's scheduler),
-//! with its tasks that are whole actors and its kinder stealing, and from document 3 (CAF), with its policies.
+//! Under the default policy each worker has a local queue, and tasks from other threads enter
+//! through the injector. A worker whose queue is empty steals half of another worker's queue. One
+//! thief searches at a time, and a worker that finds nothing sleeps. The scheduler handles only
+//! runnables. It knows neither actors nor runtimes, except through two small interfaces, [`Owner`]
+//! and [`Employer`]. Its model is the scheduler of Sophie, which has one task per actor and one
+//! thief at a time, and CAF's policy-based scheduler.
 
 mod activity;
 

@@ -1,8 +1,8 @@
-//! The one door to `std` or loom: atomics, mutex, condition variable, unsafe cell.
+//! Atomics, mutex, condition variable and unsafe cell, from `std` or from loom.
 //!
-//! Nothing else in the crate names `std::sync::atomic`, `Mutex` or `Condvar`, so under
-//! `--cfg greenroom_loom` every structure that goes through here is explored by the model checker.
-//! A mutex never reports poison: what a panic leaves behind is decided where user code is called.
+//! No other module of the crate names `std::sync::atomic`, `Mutex` or `Condvar`. So under `--cfg
+//! greenroom_loom` the model checker explores every structure that uses this module. A mutex never
+//! reports poison: the places that call user code handle its panics.
 
 #[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 compile_error!(
@@ -29,7 +29,8 @@ mod body {
     use loom::sync as imp;
     pub(crate) use loom::thread::yield_now;
 
-    /// One value for each thread of a model; `std`'s would be one for all of them.
+    /// Declares a thread-local with one value for each thread of a model; `std`'s would be shared
+    /// by all of them.
     macro_rules! own_local {
         ($(#[$attr:meta])* static $name:ident: $type:ty = const { $init:expr };) => {
             ::loom::thread_local! { $(#[$attr])* static $name: $type = $init }
@@ -37,7 +38,8 @@ mod body {
     }
     pub(crate) use own_local as thread_local;
 
-    /// One for each run of a model, which so begins with the same; `std`'s would be one for all of them.
+    /// Declares a static that each execution of a model creates anew; `std`'s would be shared by
+    /// all of them.
     macro_rules! own_static {
         ($(#[$attr:meta])* static $name:ident: [$type:ty; $len:expr] = [const $init:block; _];) => {
             ::loom::lazy_static! {
@@ -50,15 +52,15 @@ mod body {
     }
     pub(crate) use own_static;
 
-    /// Memory whose leak or second freeing fails the model.
+    /// An allocator for which a leak or a double free fails the model.
     pub(crate) mod memory {
         pub(crate) use loom::alloc::{alloc, dealloc};
     }
 
-    /// True in model builds, where constants shrink so that models stay small.
+    /// Whether this is a model build, where constants shrink so that models stay small.
     pub(crate) const MODEL: bool = true;
 
-    /// Whether the named fault is switched on in this run of a model.
+    /// Returns whether the named fault is enabled in this run of a model.
     pub(crate) fn mutant(name: &str) -> bool {
         static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
         CHOSEN
@@ -70,7 +72,8 @@ mod body {
     pub(crate) use imp::MutexGuard;
     pub(super) use imp::{Condvar, Mutex};
 
-    /// In a model no time passes: a time-out is an event that the model itself lets happen.
+    /// Waits for a notification. No time passes in a model: a timeout is an event that the model
+    /// triggers.
     pub(super) fn wait_until<'a, T>(
         condvar: &Condvar,
         guard: MutexGuard<'a, T>,
@@ -85,16 +88,16 @@ mod body {
         static FOLLOWS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     }
 
-    /// From now on the model that runs on this thread follows those that wait for a lock, too. One
-    /// with few threads can.
+    /// Makes the model on this thread follow executions in which a thread waits for a lock, too.
+    /// Only models with few threads can afford it.
     #[cfg(test)]
     pub(crate) fn follow_waits() {
         FOLLOWS.set(true);
     }
 
-    /// Whoever waits has changed nothing, as if it came later, which is a way of its own and mostly
-    /// tried too. So this one is not followed further, unless the model asks for it; two who wait
-    /// for a third would take turns for ever.
+    /// Ends this execution, unless the model follows waits. A waiting thread has changed nothing,
+    /// so the execution equals one in which it arrives later, which is mostly explored too. Two
+    /// threads that wait for a third would alternate forever.
     pub(super) fn relax(_attempt: u32) {
         if !FOLLOWS.get() {
             loom::skip_branch();
@@ -135,8 +138,8 @@ mod body {
         false
     }
 
-    /// Whether the named fault is built in: the one that the environment names while this is compiled, so that
-    /// the others cost no instruction, which would hide races.
+    /// Returns whether the named fault is built in: the fault that `GREENROOM_MUTANT` names at
+    /// compile time. So the others cost no instruction, which would hide races.
     #[cfg(greenroom_mutants)]
     #[inline(always)]
     pub(crate) fn mutant(name: &str) -> bool {
@@ -144,7 +147,7 @@ mod body {
         CHOSEN == Some(name)
     }
 
-    /// `std`'s cell with loom's interface.
+    /// The cell of `std` with loom's interface.
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
@@ -171,6 +174,7 @@ mod body {
     #[cfg(not(greenroom_tsan))]
     pub(super) use wait_in_std as wait_until;
 
+    /// Waits for a notification, for at most `wait`.
     pub(super) fn wait_in_std<'a, T>(
         condvar: &std::sync::Condvar,
         guard: std::sync::MutexGuard<'a, T>,
@@ -189,10 +193,13 @@ mod body {
         }
     }
 
-    /// Twice as long from look to look, since each look takes the cache line from the one inside. After
-    /// `SPINS` looks, 63 pauses or some 3 µs, that one has probably lost its core, so the time slice is given
-    /// away; after `YIELDS` it may not even run at our priority, so the thread sleeps, for a `NAP` each time. In a
-    /// child of a `fork` it may be a thread of the parent's, and so is taken to be after `NAPS`, a second.
+    /// Waits twice as long from check to check, since each check takes the cache line from the
+    /// thread in the critical section.
+    ///
+    /// After `SPINS` checks, 63 pauses or about 3 µs, that thread has probably lost its core, so
+    /// this one yields. After `YIELDS` checks the other may not even run at our priority, so this
+    /// one sleeps, for `NAP` each time. In a child of a `fork` the other may be a thread of the
+    /// parent process. It is assumed to be after `NAPS` sleeps, one second.
     pub(super) fn relax(attempt: u32) {
         const SPINS: u32 = 6;
         const YIELDS: u32 = 1024;
@@ -226,17 +233,18 @@ pub(crate) use std::sync::OnceLock;
 #[cfg(greenroom_tsan)]
 pub(crate) use tsan::OnceLock;
 
-/// Atomics for process-wide statics, which no model explores (loom has no constant constructors).
+/// Atomics for process-wide statics, which no model explores, since loom has no constant
+/// constructors.
 pub(crate) mod global {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 }
 
-/// More references than this and the process is aborted, as `Arc` does: a program that forgets two
-/// thousand million of them must not reach zero by counting on.
+/// The largest reference count. Beyond it the process is aborted, as `Arc` does: a program that
+/// forgets 2³¹ references must not overflow the count to zero.
 pub(crate) const COUNT_MAX: u32 = i32::MAX as u32;
 
-/// On cache lines of its own: whoever writes to it disturbs nobody who reads what lies beside. 128 bytes,
-/// since processors fetch lines of 64 in pairs.
+/// A value on separate cache lines, so that writes to it do not slow down reads of its neighbours.
+/// 128 bytes, since processors fetch lines of 64 bytes in pairs.
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);
 
@@ -262,13 +270,14 @@ impl<T> Mutex<T> {
         Mutex(body::Mutex::new(value))
     }
 
+    /// Locks the mutex.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// `None` if it is locked.
+    /// Locks the mutex, or returns `None` if it is locked.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
@@ -286,7 +295,7 @@ impl Condvar {
         Condvar(body::Condvar::new())
     }
 
-    /// Waits for a notice, at most `wait` long (`None`: for ever). May wake without a reason.
+    /// Waits for a notification, for at most `wait`; `None` means forever. May wake up spuriously.
     pub(crate) fn wait<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -304,21 +313,21 @@ impl Condvar {
     }
 }
 
-/// An Acquire fence after a Relaxed access to an atomic, which `load` loads. ThreadSanitizer sees no fence, so there
-/// it is a load with that order.
+/// Orders later accesses after a Relaxed access to an atomic, which `load` loads, by an Acquire
+/// fence.
+///
+/// ThreadSanitizer does not see fences, so there it is a load with that ordering.
 #[inline(always)]
 pub(crate) fn acquire<T>(load: impl FnOnce(atomic::Ordering) -> T) {
     if cfg!(greenroom_tsan) {
         load(atomic::Ordering::Acquire);
     } else {
-        // Acquire pairs as the caller says.
+        // Acquire pairs with the Release that the caller names.
         atomic::fence(atomic::Ordering::Acquire);
     }
 }
 
-/// Waits a little for somebody who is inside a critical section of a few instructions.
-///
-/// `attempt` counts the waits of one acquisition.
+/// Waits a little for another thread to leave a critical section of a few instructions.
 pub(crate) fn relax(attempt: &mut u32) {
     *attempt = attempt.saturating_add(1);
     body::relax(*attempt);

@@ -1,13 +1,14 @@
-//! Deadlines: who is to be woken when, and when the next one is due.
+//! Deadlines: which waker is called when, and when the next one is due.
 //!
-//! A [`Timers`] belongs to a runtime, a pinned thread, or the process-wide timer thread; whoever
-//! parks there sleeps until [`Timers::until_next`], and calls [`Timers::fire`].
+//! A [`Timers`] belongs to a runtime, to a pinned thread, or to the timer thread of the process. A
+//! thread that parks there sleeps until [`Timers::until_next`], and calls [`Timers::fire`].
 //!
 //! # Invariants
 //! - TIMER-1: `next` is the earliest deadline, written under the lock; `NEVER` if there is none.
 //! - TIMER-2: a deadline leaves the table exactly once: fired, or removed.
 //! - TIMER-3: no waker is called, cloned or dropped under the lock.
-//! - TIMER-4: `time_outs` is how many of the deadlines are [`Kind::TimeOut`], written under the lock.
+//! - TIMER-4: `time_outs` is the number of deadlines that are [`Kind::TimeOut`], written under the
+//!   lock.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -26,7 +27,8 @@ use crate::sync::{Mutex, Process, mutant};
 const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Timers {
-    /// That of the threads that fire them. In another one nothing enters, and nothing is there.
+    /// The process whose threads fire the deadlines. In another process, deadlines are neither
+    /// accepted nor found.
     process: Process,
     table: Mutex<Table>,
     /// The earliest deadline in nanoseconds since the process's epoch.
@@ -38,11 +40,11 @@ struct Table {
     deadlines: BTreeMap<Key, Waker>,
     time_outs: usize,
     last: u64,
-    /// Whoever fired them is gone: nothing enters any more.
+    /// No thread fires deadlines any more, so new ones are refused.
     closed: bool,
 }
 
-/// One deadline in the table; unique, ordered by time.
+/// The key of a deadline in the table; unique, ordered by time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     at: Instant,
@@ -56,16 +58,16 @@ impl Key {
     }
 }
 
-/// What a deadline is to whoever looks for deadlocks.
+/// What a deadline means for the detection of deadlocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Work to come.
     Event,
-    /// The end of an ask that is listed, and that may be ended as a deadlock before.
+    /// The timeout of a listed ask, which may be ended as a deadlock before.
     TimeOut,
 }
 
-/// The deadlines that are left.
+/// The kinds of deadlines that are left in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
@@ -75,16 +77,17 @@ pub(crate) enum Left {
 
 /// Something that fires timers.
 pub(crate) trait Clock: Send + Sync {
+    /// Returns the table of deadlines.
     fn timers(&self) -> &Timers;
-    /// The earliest deadline has changed: whoever sleeps must wake in time for it.
+    /// Notes that the earliest deadline has changed, and wakes a thread that would sleep beyond it.
     fn next_changed(&self);
-    /// When a deadline is fired: never before it is over.
+    /// Returns when a deadline is fired: at `deadline` or later.
     fn fires_at(&self, deadline: Instant) -> Instant {
         deadline
     }
-    /// Nobody waits for an event any more, though none was over.
+    /// Notes that a deadline was cancelled, and that no event is left.
     fn emptied(&self) {}
-    /// Where the one thread parks that looks at these, if it is one thread.
+    /// Returns the parker of the thread that fires the deadlines, if it is one thread.
     fn parker(&self) -> Option<&Parker> {
         None
     }
@@ -99,7 +102,8 @@ impl Timers {
         }
     }
 
-    /// Adds a deadline; says whether it is the earliest. `None`: closed, nobody would fire it.
+    /// Adds a deadline; returns its key and whether it is the earliest. Returns `None` if the table
+    /// is closed, since no thread would fire it.
     pub(crate) fn insert(&self, at: Instant, kind: Kind, waker: Waker) -> Option<(Key, bool)> {
         if !self.process.is_current() {
             return None;
@@ -124,7 +128,8 @@ impl Timers {
         Some((key, earliest))
     }
 
-    /// Puts another waker in the place of the deadline's; false if it is not there any more.
+    /// Replaces the waker of a deadline; returns false if the deadline is not in the table any
+    /// more.
     pub(crate) fn rearm(&self, key: Key, waker: &Waker) -> bool {
         if !self.process.is_current() {
             return false;
@@ -141,7 +146,7 @@ impl Timers {
         pending
     }
 
-    /// Takes a deadline out, if it has not fired; says whether no event is left.
+    /// Removes a deadline, if it has not fired; returns whether it did and no event is left.
     pub(crate) fn remove(&self, key: Key) -> bool {
         if !self.process.is_current() {
             return false;
@@ -159,7 +164,7 @@ impl Timers {
         last
     }
 
-    /// Wakes everybody whose deadline is over; says how many.
+    /// Fires all deadlines up to `now`; returns how many.
     pub(crate) fn fire(&self, now: Instant) -> usize {
         if !self.is_due(now) {
             return 0;
@@ -182,7 +187,7 @@ impl Timers {
         wake(due)
     }
 
-    /// Wakes everybody and takes nothing more: whoever still waits goes elsewhere.
+    /// Fires all deadlines and refuses new ones. A future that still waits must use another clock.
     pub(crate) fn close(&self) {
         let mut table = self.table.lock();
         table.closed = true;
@@ -193,22 +198,23 @@ impl Timers {
         wake(all);
     }
 
+    /// Updates `next` after a change of the table.
     fn publish(&self, table: &Table) {
         let next = table
             .deadlines
             .first_key_value()
             .map_or(NEVER, |(key, _)| key.at.nanos());
-        // Release pairs with the Acquire loads below.
+        // Release pairs with the Acquire loads of `next`.
         self.next.store(next, Ordering::Release);
     }
 
-    /// Whether there is any deadline.
+    /// Returns whether there is no deadline.
     pub(crate) fn is_empty(&self) -> bool {
         // Acquire pairs with the Release in `publish`.
         self.next.load(Ordering::Acquire) == NEVER
     }
 
-    /// What is left, and what of it.
+    /// Returns which kinds of deadlines are left.
     pub(crate) fn left(&self) -> Left {
         if self.is_empty() {
             return Left::Nothing;
@@ -216,8 +222,8 @@ impl Timers {
         if mutant("deadlines_are_looked_at_without_the_lock") {
             return Left::Events;
         }
-        // Under the lock: whoever took one out before is seen here; whoever takes one out after sees
-        // what the caller did before, and looks again.
+        // Under the lock: a removal before this is visible here. A thread that removes a deadline
+        // after this sees what the caller did before, and checks again.
         let table = self.table.lock();
         match table.has_no_event() {
             true if table.deadlines.is_empty() => Left::Nothing,
@@ -226,37 +232,39 @@ impl Timers {
         }
     }
 
+    /// Returns whether a deadline is at or before `now`.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         // Acquire pairs with the Release in `publish`.
         self.next.load(Ordering::Acquire) <= now.nanos()
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         // Acquire pairs with the Release in `publish`.
         let next = self.next.load(Ordering::Acquire);
         (next != NEVER).then(|| Instant::from_nanos(next))
     }
 
-    /// How long until the earliest deadline; zero if it is over.
+    /// Returns the time until the earliest deadline, or zero if that has passed.
     pub(crate) fn until_next(&self) -> Option<Duration> {
         self.next().map(|next| next.duration_since(Instant::now()))
     }
 }
 
 impl Table {
+    /// Returns whether all deadlines are timeouts of asks.
     fn has_no_event(&self) -> bool {
         self.deadlines.len() == self.time_outs
     }
 }
 
-/// An executor that is busy looks at its deadlines about this often: a look at the clock costs as
-/// much as a short turn, so it is not done at every one. In nanoseconds.
+/// The interval in nanoseconds at which a busy executor checks its deadlines. Reading the clock
+/// costs as much as a short turn, so not every turn does it.
 const CLOCK_EVERY: u64 = 50_000;
-/// The most turns between two looks, in case turns become long all of a sudden.
+/// The most turns between two checks, in case turns suddenly become long.
 const TURNS_BETWEEN_MAX: u32 = 64;
 
-/// When a busy executor reads the clock next: it adapts to the length of turns.
+/// When a busy executor reads the clock next. It adapts to the length of turns.
 pub(crate) struct Pace {
     left: u32,
     between: u32,
@@ -272,7 +280,7 @@ impl Pace {
         }
     }
 
-    /// The time, if it is time to look at the clock.
+    /// Counts a turn; returns the time if the deadlines must be checked now.
     pub(crate) fn is_time(&mut self) -> Option<Instant> {
         if self.left > 0 {
             self.left -= 1;
@@ -283,6 +291,7 @@ impl Pace {
         Some(now)
     }
 
+    /// Sets the number of turns until the next check, from the time that the last ones took.
     fn adapt(&mut self, now: Instant) {
         let last = std::mem::replace(&mut self.last, now);
         let passed = now.nanos().saturating_sub(last.nanos()).max(1);
@@ -292,6 +301,7 @@ impl Pace {
     }
 }
 
+/// Calls all wakers; returns how many.
 fn wake(due: BTreeMap<Key, Waker>) -> usize {
     let count = due.len();
     for waker in due.into_values() {
@@ -300,14 +310,14 @@ fn wake(due: BTreeMap<Key, Waker>) -> usize {
     count
 }
 
-/// A deadline that is being waited for; dropping it takes it out of its table.
+/// A pending deadline. Dropping it removes the deadline from its table.
 pub(crate) struct Armed {
     clock: Arc<dyn Clock>,
     key: Key,
 }
 
 impl Armed {
-    /// Arms a deadline on `clock`; `None` if that one is closed.
+    /// Adds a deadline to `clock`; returns `None` if that is closed.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         at: Instant,
@@ -322,7 +332,7 @@ impl Armed {
         Some(Armed { clock, key })
     }
 
-    /// Waits on with `waker`; false if it has fired, or its clock was closed.
+    /// Replaces the waker; returns false if the deadline has fired, or its clock was closed.
     pub(crate) fn rearm(&self, waker: &Waker) -> bool {
         self.clock.timers().rearm(self.key, waker)
     }

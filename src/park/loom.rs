@@ -1,4 +1,4 @@
-//! Model 33: a token is not missed, however its thread is about to sleep.
+//! `model_33`: a token is not missed, however its thread is about to sleep.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use ::loom::thread::spawn;
 use super::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Two others leave a token each; the thread parks until it has seen what both did before.
+/// Checks that a thread that parks until two other threads have left a token sees what both did
+/// before.
 #[test]
 fn model_33_a_token_is_not_missed_by_a_thread_that_parks() {
     ::loom::model(|| {
@@ -20,7 +21,7 @@ fn model_33_a_token_is_not_missed_by_a_thread_that_parks() {
                 parker.unpark();
             })
         });
-        // Relaxed: what was done before a token is seen by whoever has taken it.
+        // Relaxed: a thread that has taken a token sees what was done before the token was left.
         while done.load(Ordering::Relaxed) < 2 {
             assert!(parker.park(None), "woken without a token");
         }

@@ -1,8 +1,9 @@
-//! Who may look before it sleeps. How long anything takes is decided here by whoever looks.
+//! Tests of when a thread may check before it sleeps. The checks themselves decide how long they
+//! take.
 
 use super::*;
 
-/// A parker whose last wait was short.
+/// Creates a parker whose last wait was short.
 fn eager() -> Parker {
     let parker = Parker::new();
     parker.was_short.store(true, Ordering::Relaxed);

@@ -1,33 +1,34 @@
-//! How much of a runtime may bring forth work at the moment: one word that counts it.
+//! The number of activities in a runtime that may create work, in one atomic word.
 //!
-//! Workers that are awake are counted, pinned threads that are not idle, blocking jobs, the futures of `block_on`
-//! that are runnable, and each `KeepAlive`. A policy other than the default shows the runtime neither workers that
-//! are awake nor workers that sleep: there each runnable is counted, from before it is enqueued until its turn has
-//! ended.
+//! These are counted: workers that are awake, pinned threads that are not idle, blocking jobs, the
+//! runnable futures of `block_on`, and each `KeepAlive`. A policy other than the default does not
+//! show the runtime which workers are awake. There each runnable is counted instead, from before it
+//! is enqueued until its turn has ended.
 //!
 //! # Invariants
-//! - ACTIVITY-1: what takes something from a queue is counted from before that until after it has put what follows
-//!   from it into a queue. So with a count of zero nothing is in flight but what lies in a queue.
-//! - ACTIVITY-2: each increment changes the word's upper half. So between two equal readings there was none, and
-//!   nothing was taken.
-//! - ACTIVITY-3: after a decrement the caller looks whether the count is zero.
+//! - ACTIVITY-1: a thread that takes something from a queue is counted from before that until it
+//!   has queued everything that follows from it. So when the count is zero, all work is in the
+//!   queues.
+//! - ACTIVITY-2: each increment changes the upper half of the word. So if two readings are equal,
+//!   there was no increment between them, and nothing was taken.
+//! - ACTIVITY-3: after a decrement the caller checks whether the count is zero.
 //!
-//! So the end may be declared by a thread that reads zero, *then* finds every queue and every table of deadlines
-//! empty, and then reads the same word again. Document 1's thief may conclude the same because it holds the one mutex
-//! meanwhile.
+//! So a thread may declare quiescence if it reads zero, *then* finds every queue and every table of
+//! deadlines empty, and then reads the same word again. In Sophie's scheduler the thief may
+//! conclude the same, since it holds the one mutex meanwhile.
 
 use std::fmt;
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// How many are counted, in the lower half; how often the count has risen, in the upper.
+/// The count in the lower half; the number of increments in the upper half.
 pub(crate) struct ActivityCount {
     word: AtomicU64,
-    /// How many have asked to be told of the end, since there is the runtime.
+    /// The number of waits for quiescence since the runtime was built.
     askers: AtomicU64,
-    /// How many of them were told.
+    /// The number of the last wait that was completed.
     told: AtomicU64,
-    /// How many asks wait that are to be told if that is for ever.
+    /// The number of pending asks that must be completed if their wait is a deadlock.
     asks: AtomicUsize,
 }
 
@@ -44,26 +45,26 @@ impl ActivityCount {
         }
     }
 
-    /// Counts the caller, or somebody for whom he does it, who is counted himself or from outside.
+    /// Counts an activity: the caller's, or one of another thread on whose behalf it acts.
     pub(crate) fn inc(&self) {
-        // AcqRel: whoever sees what is taken after this, sees this (ACTIVITY-2).
+        // AcqRel: a thread that sees something taken after this also sees this. (ACTIVITY-2)
         self.word.fetch_add(RISEN | ONE, Ordering::AcqRel);
     }
 
-    /// Counts the caller no more; says whether he was the last, and somebody wants to know.
+    /// Uncounts an activity; returns whether it was the last, while quiescence is awaited.
     pub(crate) fn dec(&self) -> bool {
-        // AcqRel: releases what the caller put into queues to whoever reads zero.
+        // AcqRel: releases what the caller queued to the thread that reads zero.
         let before = self.word.fetch_sub(ONE, Ordering::AcqRel);
         if count(before) > 1 {
             return false;
         }
-        // SeqCst pairs with the fence in `ask`: either the last one sees that somebody asks, or that
-        // one sees zero.
+        // SeqCst pairs with the fence in `ask` and in `ask_waits`: either the last activity sees
+        // the wait, or the waiter sees zero.
         fence(Ordering::SeqCst);
         self.is_asked()
     }
 
-    /// Returns a reading of the word, to be compared with another one.
+    /// Returns a reading of the word, to be compared with a later one.
     pub(crate) fn read(&self, ordering: Ordering) -> u64 {
         self.word.load(ordering)
     }
@@ -73,26 +74,27 @@ impl ActivityCount {
         count(reading) > 0
     }
 
-    /// Returns whether the end is waited for, or an ask is to be told of it.
+    /// Returns whether a wait for quiescence or an ask is pending.
     pub(crate) fn is_asked(&self) -> bool {
         // Relaxed: ordered by the fences.
         self.askers() > self.told() || self.asks.load(Ordering::Relaxed) > 0
     }
 
-    /// An ask waits, of somebody who is counted or who does not matter.
+    /// Notes that an ask is pending. Its asker is counted, or does not matter to quiescence.
     pub(crate) fn ask_waits(&self) {
         // Relaxed: ordered by the fence.
         self.asks.fetch_add(1, Ordering::Relaxed);
-        // SeqCst: as in `ask`.
+        // SeqCst pairs with the fence in `dec`.
         fence(Ordering::SeqCst);
     }
 
+    /// Notes that an ask is no longer pending.
     pub(crate) fn ask_is_over(&self) {
-        // Relaxed: it only spares a look.
+        // Relaxed: a stale value only costs a check.
         self.asks.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Somebody wants to know of the next end; gives his number, from 1.
+    /// Registers a wait for the next quiescence; returns its number, counted from 1.
     pub(crate) fn ask(&self) -> u64 {
         // Relaxed: ordered by the fence.
         let number = self.askers.fetch_add(1, Ordering::Relaxed) + 1;
@@ -101,18 +103,19 @@ impl ActivityCount {
         number
     }
 
+    /// Returns the number of the last wait.
     pub(crate) fn askers(&self) -> u64 {
         // Relaxed: ordered by the fences.
         self.askers.load(Ordering::Relaxed)
     }
 
-    /// Up to which number the askers were told.
+    /// Returns the number of the last wait that was completed.
     pub(crate) fn told(&self) -> u64 {
         // Acquire pairs with the Release in `tell`.
         self.told.load(Ordering::Acquire)
     }
 
-    /// Tells the askers up to this number. Two may tell of ends of different moments at once.
+    /// Completes the waits up to this number. Two threads may do so at once, for different moments.
     pub(crate) fn tell(&self, askers: u64) {
         let more = |told| (told < askers).then_some(askers);
         // Release pairs with the Acquire in `told`; Relaxed on failure, which publishes nothing.
@@ -129,7 +132,7 @@ fn count(word: u64) -> u64 {
 
 impl fmt::Debug for ActivityCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: to be shown.
+        // Relaxed: for display only.
         let counted = count(self.word.load(Ordering::Relaxed));
         f.debug_struct("ActivityCount")
             .field("counted", &counted)

@@ -1,49 +1,53 @@
-//! What each worker counts as it goes.
+//! The counters of each worker.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// What one worker has done since the runtime was built, and how much waits for it.
+/// The activity counters of one worker since the runtime was built, and the length of its queue.
 ///
-/// It is that of a place among the workers: threads that take turns in it count together.
+/// They belong to the worker's index and not to a thread. If another thread takes over the worker,
+/// it continues the same counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStats {
-    /// How many turns of tasks and actors it has begun: polls, an actor's for a batch of messages.
+    /// The number of turns that it has begun. A turn is one poll of a task, or of an actor, which
+    /// handles up to a batch of messages.
     pub runs: u64,
-    /// How often it has taken from another worker, one or several at once; 0 with policies other
-    /// than [`Stealing`](crate::policy::Stealing).
+    /// The number of times that it took one or more tasks from another worker. 0 with policies
+    /// other than [`Stealing`](crate::policy::Stealing).
     pub steals: u64,
-    /// How often it has taken from what came from outside the workers, one or several at once; 0
-    /// with policies other than [`Stealing`](crate::policy::Stealing).
+    /// The number of times that it took one or more tasks from the injector, where tasks from
+    /// outside the workers are queued. 0 with policies other than
+    /// [`Stealing`](crate::policy::Stealing).
     pub injector_takes: u64,
-    /// How often it has parked: gone to sleep for want of work.
+    /// The number of times that it parked because it found no work.
     pub parks: u64,
-    /// How often it has gone on after that, for whatever reason. It sleeps now if this is one less.
+    /// The number of times that it woke up from parking, for any reason. The worker is parked now
+    /// if this is one less than `parks`.
     pub wake_ups: u64,
-    /// How many tasks and actors wait in its own queue; others may take them. 0 with policies other
-    /// than [`Stealing`](crate::policy::Stealing).
+    /// The number of tasks and actors in its local queue, from which other workers may steal. 0
+    /// with policies other than [`Stealing`](crate::policy::Stealing).
     pub queued: usize,
 }
 
-/// One worker's counters, on a cache line of their own. Only its worker writes them.
+/// One worker's counters, on separate cache lines. Only that worker writes them.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Counters {
     runs: AtomicU64,
     steals: AtomicU64,
     parks: AtomicU64,
-    /// How many of these parks are over.
+    /// How many of these parks have ended.
     wake_ups: AtomicU64,
     injected: AtomicU64,
 }
 
-/// What a worker counts besides its runs.
+/// An event that a worker counts, besides its turns.
 #[derive(Clone, Copy)]
 pub(crate) enum Counted {
-    /// It took from another one.
+    /// It took entries from another worker.
     Steal,
     Park,
-    /// It took something that came from outside.
+    /// It took entries from the injector.
     Injected,
 }
 
@@ -60,7 +64,7 @@ impl Counters {
         add_one(match event {
             Counted::Steal => &self.steals,
             Counted::Park => {
-                // Whoever parks again was awake.
+                // A worker that parks again was awake.
                 self.wake_up();
                 &self.parks
             }
@@ -68,7 +72,7 @@ impl Counters {
         });
     }
 
-    /// The worker is awake: all its parks are over.
+    /// Notes that the worker is awake: all its parks have ended.
     pub(crate) fn wake_up(&self) {
         // Relaxed: as in `add_one`.
         self.wake_ups.store(read(&self.parks), Ordering::Relaxed);
@@ -80,7 +84,7 @@ impl Counters {
             runs: read(&self.runs),
             steals: read(&self.steals),
             injector_takes: read(&self.injected),
-            // Both may have risen between the two looks.
+            // Both may have increased between the two loads.
             parks: read(&self.parks).max(wake_ups),
             wake_ups,
             queued,
@@ -89,7 +93,7 @@ impl Counters {
 }
 
 fn read(counter: &AtomicU64) -> u64 {
-    // Relaxed: a count.
+    // Relaxed: a counter, which publishes nothing.
     counter.load(Ordering::Relaxed)
 }
 

@@ -1,23 +1,24 @@
 //! A worker that waits inside a foreign reactor, where it is a future, instead of parking.
 //!
 //! # Invariants
-//! - DRIVEN-1: a worker that has lain down is a sleeper until [`resume`](super::WorkerLocal::resume) says that it is up.
-//!   It takes nothing meanwhile: another thread may be about to wake it for something.
+//! - DRIVEN-1: a worker that has gone to sleep remains a sleeper until
+//!   [`resume`](super::WorkerLocal::resume) reports that it is awake. It takes no entry meanwhile,
+//!   since another thread may be about to wake it for one.
 
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
 use std::time::Duration;
 
-/// What a driven worker waits with, and for how long.
+/// The waker of a driven worker, and how long it may wait.
 pub(crate) struct Driven {
     waker: RefCell<Waker>,
-    /// The time that it was to wait is over.
+    /// The time that the worker was to wait has passed.
     is_over: Cell<bool>,
-    /// It has lain down, and may wait so long.
+    /// How long the worker may wait, if it sleeps.
     waits: Cell<Option<Wait>>,
 }
 
-/// How long a worker may wait at most; `None`: until it is woken.
+/// How long a worker may wait at most. `None` means until it is woken.
 type Wait = Option<Duration>;
 
 impl Driven {
@@ -29,13 +30,13 @@ impl Driven {
         }
     }
 
-    /// Begins a poll of the worker; `is_over`: the time that it was to wait is.
+    /// Begins a poll of the worker; `is_over` says that its wait has passed.
     pub(crate) fn begin_poll(&self, waker: &Waker, is_over: bool) {
         self.waker.borrow_mut().clone_from(waker);
         self.is_over.set(is_over);
     }
 
-    /// Returns how long the worker may wait, if it has lain down.
+    /// Returns how long the worker may wait, if it sleeps.
     pub(crate) fn waits(&self) -> Option<Wait> {
         self.waits.get()
     }
@@ -48,7 +49,7 @@ impl Driven {
         self.waker.borrow().clone()
     }
 
-    /// Returns once that the time is over.
+    /// Returns whether the wait has passed, and clears that.
     pub(super) fn take_over(&self) -> bool {
         self.is_over.take()
     }

@@ -1,4 +1,4 @@
-//! What a worker sees to besides running tasks, as its policy is told of it.
+//! What a worker does besides running tasks, as its policy sees it.
 
 use std::time::Duration;
 
@@ -6,15 +6,79 @@ use super::counters::{Counted, Counters};
 use super::driven::Driven;
 use super::owner::Owner;
 
-/// What a worker has to see to besides running tasks: timers, the shutdown.
+/// The duties of a worker other than running tasks: timers, shutdown and quiescence.
+///
+/// A [`Policy`](super::policy::Policy) receives them in
+/// [`dequeue`](super::policy::Policy::dequeue). A policy that returns `None` when its queue is
+/// empty can ignore them. A policy that parks its workers must not park while
+/// [`must_return`](Duties::must_return) is true, nor for longer than
+/// [`until_next`](Duties::until_next).
+///
+/// # Examples
+///
+/// A policy with one queue, whose workers wait on a condition variable:
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use std::sync::{Condvar, Mutex};
+/// use std::time::Duration;
+///
+/// use greenroom::Runtime;
+/// use greenroom::policy::{Duties, Policy, Runnable};
+///
+/// #[derive(Default)]
+/// struct Shared {
+///     queue: Mutex<VecDeque<Runnable>>,
+///     changed: Condvar,
+/// }
+///
+/// impl Policy for Shared {
+///     type Worker = ();
+///
+///     fn worker(&self, _index: usize) {}
+///
+///     fn central_enqueue(&self, runnable: Runnable) {
+///         self.queue.lock().unwrap().push_back(runnable);
+///         self.changed.notify_one();
+///     }
+///
+///     fn dequeue(&self, _worker: &(), duties: &Duties<'_>) -> Option<Runnable> {
+///         let mut queue = self.queue.lock().unwrap();
+///         loop {
+///             if let Some(runnable) = queue.pop_front() {
+///                 return Some(runnable);
+///             }
+///             let wait = duties.until_next();
+///             if duties.must_return() || wait == Some(Duration::ZERO) {
+///                 return None;
+///             }
+///             duties.parks();
+///             queue = match wait {
+///                 None => self.changed.wait(queue).unwrap(),
+///                 Some(wait) => self.changed.wait_timeout(queue, wait).unwrap().0,
+///             };
+///         }
+///     }
+///
+///     fn interrupt(&self) {
+///         // A worker that read its duties before they changed waits once the lock is free.
+///         drop(self.queue.lock().unwrap());
+///         self.changed.notify_all();
+///     }
+/// }
+///
+/// let runtime = Runtime::builder().workers(2).policy(Shared::default()).build()?;
+/// assert_eq!(runtime.block_on(async { greenroom::spawn(async { 40 + 2 }).await }), 42);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Duties<'a> {
     owner: &'a dyn Owner,
     counters: &'a [Counters],
     worker: usize,
-    /// It has come for what is left, and does not wait.
+    /// The thread collects the remaining runnables of a worker, and does not wait.
     last: bool,
-    /// It waits where this is driven, and not in the policy.
+    /// Where the worker waits, if a driver polls it: in the driver and not in the policy.
     driven: Option<&'a Driven>,
 }
 
@@ -29,48 +93,51 @@ impl<'a> Duties<'a> {
         }
     }
 
-    /// Makes those of a worker that waits elsewhere.
+    /// Returns the duties of a worker that waits in a driver.
     pub(super) fn driven(self, driven: Option<&'a Driven>) -> Self {
         Duties { driven, ..self }
     }
 
-    /// Returns where the worker waits, if that is not in the policy.
+    /// Returns where the worker waits, if a driver polls it.
     pub(super) fn driver(&self) -> Option<&'a Driven> {
         self.driven
     }
 
-    /// Makes those of a thread that has come for what is left, and does not wait.
+    /// Returns the duties of a thread that collects the remaining runnables, and does not wait.
     pub(super) fn last(self) -> Self {
         Duties { last: true, ..self }
     }
 
-    /// Whether `dequeue` must give what it has, or `None`, and not park.
+    /// Returns whether `dequeue` must return at once, with a runnable or `None`, and must not park.
     pub fn must_return(&self) -> bool {
         self.driven.is_some() || self.must_rise()
     }
 
-    /// Returns whether the worker has lain down and waits in its driver.
+    /// Returns whether the worker has gone to sleep and waits in its driver.
     pub(super) fn is_waiting(&self) -> bool {
         self.driven.is_some_and(|driven| driven.waits().is_some())
     }
 
-    /// Returns whether there is something to see to besides runnables.
+    /// Returns whether the worker has something to do besides running tasks.
     pub(super) fn must_rise(&self) -> bool {
         self.last || self.owner.must_see_to(self.worker)
     }
 
-    /// How long `dequeue` may park at most; `None`: until there is something.
+    /// Returns how long `dequeue` may park at most: the time until the next deadline, zero if that
+    /// has passed. `None` means without a limit.
     pub fn until_next(&self) -> Option<Duration> {
         self.owner.until_next()
     }
 
-    /// Has [`Runtime::stats`](crate::Runtime::stats) count that this worker parks: for policies that
-    /// park by themselves. That it wakes up is counted when `dequeue` ends, or by the next call.
+    /// Counts in [`Runtime::stats`](crate::Runtime::stats) that this worker parks, for policies
+    /// that park by themselves.
+    ///
+    /// The wake-up is counted when `dequeue` returns, or at the next call.
     pub fn parks(&self) {
         self.count(Counted::Park);
     }
 
-    /// Has them count that this worker is awake again, if it has parked.
+    /// Counts that this worker is awake again, if it had parked.
     pub(super) fn wakes_up(&self) {
         self.counters[self.worker].wake_up();
     }
@@ -79,17 +146,17 @@ impl<'a> Duties<'a> {
         self.counters[self.worker].count(counted);
     }
 
-    /// How many turns a worker has begun.
+    /// Returns how many turns a worker has begun.
     pub(super) fn turns(&self, worker: usize) -> u64 {
         self.counters[worker].runs()
     }
 
-    /// This worker sleeps now: with it, everything may have come to rest.
+    /// Notes that this worker sleeps, which may complete quiescence.
     pub(super) fn lies_down(&self) {
         self.owner.worker_sleeps();
     }
 
-    /// Returns whether another thread goes on as this worker, so that this one must not wait.
+    /// Returns whether another thread has taken over this worker, so that this one must not wait.
     pub(super) fn is_displaced(&self) -> bool {
         self.owner.is_displaced()
     }

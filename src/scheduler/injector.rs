@@ -1,9 +1,11 @@
-//! A queue that all workers share: for what comes from outside, and for what overflows a ring.
+//! A queue that all workers share, for tasks from outside the workers and for the overflow of a
+//! ring.
 //!
-//! First in, first out, behind a mutex; its length is readable without it.
+//! It is first in, first out, behind a mutex. Its length can be read without the mutex.
 //!
 //! # Invariants
-//! - INJECTOR-1: `len` is written under the lock, after the queue; it is exact for whoever holds the lock.
+//! - INJECTOR-1: `len` is written under the lock, after the queue. It is exact for a thread that
+//!   holds the lock.
 
 use std::collections::VecDeque;
 
@@ -18,11 +20,11 @@ pub(crate) struct Injector {
 
 struct InjectorQueue {
     entries: VecDeque<Raw>,
-    /// How many of the front were there when the shutdown began and have not been taken.
+    /// The number of entries at the front that were queued when the shutdown began.
     before: usize,
 }
 
-/// Makes the pointer `Send`: an entry is a runnable, which is.
+/// A wrapper that makes the pointer `Send`: an entry is a runnable, which is `Send`.
 struct Raw(Entry);
 
 #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
@@ -30,7 +32,7 @@ struct Raw(Entry);
 unsafe impl Send for Raw {}
 
 impl Injector {
-    /// A queue that has grown beyond this gives its memory back when it is empty.
+    /// The largest capacity that an empty queue retains.
     const KEPT_MAX: usize = 1024;
 
     pub(crate) fn new() -> Self {
@@ -61,7 +63,7 @@ impl Injector {
         Some(entry)
     }
 
-    /// Takes the oldest, to be run, and with it up to `more` others, each given to `keep`.
+    /// Takes the oldest entry, to be run, and passes up to `more` others to `keep`.
     pub(crate) fn pop_some(&self, more: usize, keep: impl FnMut(Entry)) -> Option<Entry> {
         if self.len() == 0 {
             return None;
@@ -74,6 +76,7 @@ impl Injector {
         Some(first)
     }
 
+    /// Publishes the length after entries were taken, and frees a large empty queue.
     fn taken(&self, queue: &mut InjectorQueue) {
         if queue.entries.is_empty() && queue.entries.capacity() > Self::KEPT_MAX {
             queue.entries = VecDeque::new();
@@ -82,7 +85,7 @@ impl Injector {
         self.len.store(queue.entries.len(), Ordering::Release);
     }
 
-    /// Counts all that is there now, `queued` included, as there before the shutdown.
+    /// Adds `queued`, and counts all entries as queued before the shutdown.
     pub(crate) fn mark_before(&self, queued: impl IntoIterator<Item = Entry>) {
         let mut queue = self.queue.lock();
         queue.entries.extend(queued.into_iter().map(Raw));
@@ -91,7 +94,7 @@ impl Injector {
         self.len.store(queue.entries.len(), Ordering::Release);
     }
 
-    /// How many that were there before the shutdown have not been taken yet.
+    /// Returns how many entries that were queued before the shutdown are left.
     pub(crate) fn before(&self) -> usize {
         self.queue.lock().before
     }

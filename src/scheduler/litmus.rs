@@ -1,10 +1,11 @@
-//! Two threads at a few instructions each, on the machine itself, as often as is wanted.
+//! Races of two threads over a few instructions each, on real hardware, as often as wanted.
 //!
-//! A model takes a `SeqCst` fence for weaker than it is, and knows no processor. Here the real instructions race:
-//! what a store buffer holds back, or a heavy fence does not reach, is seen as an outcome that may not be. What no
-//! round came to is not proven; and a processor that orders more than the source asks for hides faults.
+//! A model treats a `SeqCst` fence as weaker than it is, and knows no processor. Here the real
+//! instructions race: an entry that a store buffer delays, or that a heavy fence misses, shows up
+//! as an outcome that must not occur. An outcome that no round produced is not disproved, and a
+//! processor that orders more than the source demands hides faults.
 //!
-//! How many rounds each test makes is in `GREENROOM_LITMUS_ROUNDS`.
+//! `GREENROOM_LITMUS_ROUNDS` sets the number of rounds of each test.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::{Arc, mpsc};
@@ -15,24 +16,33 @@ use super::slot::Slot;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::sync::{CachePadded, yield_now};
 
-/// Few, for a run beside other tests.
+/// Few, so that other tests can run at the same time.
 const ROUNDS: usize = 2_000;
-/// Far longer than a round takes on the busiest machine. None in that time: somebody waits for ever.
+/// Far longer than a round takes on the busiest machine. If no round ends in that time, a thread
+/// waits forever.
 const ROUND_MAX: Duration = Duration::from_secs(30);
 
-/// What two threads race with, again and again.
+/// A race of two threads, run again and again.
 pub(super) trait Race: Send + Sync + 'static {
-    /// Before each round, when neither runs.
+    /// Prepares a round, while neither thread runs.
     fn prepare(&self, round: usize);
+    /// Runs the first thread's side.
     fn left(&self, round: usize);
+    /// Runs the second thread's side.
     fn right(&self, round: usize);
-    /// Looked at after `left`, until `right` is over: panics if that may not be, or never ends.
+    /// Checks the state again and again after `left`, until `right` has ended.
+    ///
+    /// # Panics
+    /// If the state must not occur, or means that `right` never ends.
     fn watch(&self, _round: usize) {}
-    /// When both are over: panics if the outcome may not be.
+    /// Checks the outcome of a round.
+    ///
+    /// # Panics
+    /// If the outcome must not occur.
     fn judge(&self, round: usize);
 }
 
-/// How far a thread is.
+/// The number of the round that a thread has reached.
 struct Far(CachePadded<AtomicUsize>);
 
 impl Far {
@@ -51,7 +61,7 @@ impl Far {
     }
 }
 
-/// Waits until it is so, on a core of its own if there is one.
+/// Spins until the condition holds, and yields at every 256th check.
 fn wait(is_so: impl Fn() -> bool) {
     let mut looks = 0;
     while !is_so() {
@@ -64,14 +74,17 @@ fn wait(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Lets some nanoseconds pass, other ones each time.
+/// Waits for some nanoseconds, a different number each time.
 fn stagger(random: &mut fastrand::Rng) {
     for turn in 0..random.u32(0..64) {
         black_box(turn);
     }
 }
 
-/// Runs the rounds, and fails if one of them never ends.
+/// Runs the rounds.
+///
+/// # Panics
+/// If a round does not end in [`ROUND_MAX`].
 pub(super) fn race(race: impl Race) {
     let chosen = std::env::var("GREENROOM_LITMUS_ROUNDS");
     let rounds = chosen.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
@@ -111,9 +124,9 @@ pub(super) fn race(race: impl Race) {
     thread::spawn(right);
     let left = thread::spawn(left);
     let mut before = 0;
-    // Ends when the sender is dropped, by a panic too.
+    // Ends when the sender is dropped, also by a panic.
     while outcome.recv_timeout(ROUND_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
-        // Relaxed: a number to compare.
+        // Relaxed: only compared.
         let round = begun.0.load(Ordering::Relaxed);
         assert!(round > before, "hung in round {round}: a wake-up was lost");
         before = round;
@@ -122,17 +135,17 @@ pub(super) fn race(race: impl Race) {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// A slot whose owner takes what another thread claims.
+/// A slot whose owner and another thread take the same entry.
 struct Taken {
     slot: Slot,
-    /// What either of them took.
+    /// The entry that each of them took.
     taken: [CachePadded<AtomicPtr<()>>; 2],
 }
 
 impl Taken {
     fn note(&self, by: usize, entry: Option<super::ring::Entry>) {
         let entry = entry.map_or(std::ptr::null_mut(), |entry| entry.as_ptr());
-        // Relaxed, as all of these: the end of the round is told with Release.
+        // Relaxed, as are all of these: the end of the round is published with Release.
         self.taken[by].store(entry, Ordering::Relaxed);
     }
 }

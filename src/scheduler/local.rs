@@ -1,4 +1,4 @@
-//! What a worker's thread has of the scheduler.
+//! A worker thread's own part of the scheduler.
 
 use super::driven::Driven;
 use super::duties::Duties;
@@ -11,20 +11,20 @@ use super::shared::Scheduler;
 use crate::contain::contain;
 use crate::task::Runnable;
 
-/// A worker's own side of the policy. It stays on the worker's thread.
+/// A worker's side of the policy. It never leaves the worker's thread.
 pub(crate) struct WorkerLocal<'a> {
     scheduler: &'a Scheduler,
     owner: &'a dyn Owner,
     index: usize,
     side: Side<'a>,
-    /// Where it waits, if it has a driver.
+    /// Where the worker waits, if it has a driver.
     driven: Option<Driven>,
 }
 
-/// Two variants, so that telling them apart is one comparison where it counts.
+/// The policy's data of this worker. Two variants, so that the hot path needs one comparison.
 enum Side<'a> {
     Stealing(&'a Stealing, StealingWorker),
-    /// `None`: there are no workers, and the owner takes what is ready.
+    /// `None`: there are no workers, and the owner runs what is ready.
     Erased(Option<(&'a OtherPolicy, Box<dyn ErasedWorker + 'a>)>),
 }
 
@@ -44,12 +44,12 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// Has it wait in a driver.
+    /// Makes the worker wait in a driver.
     pub(crate) fn drive(&mut self) {
         self.driven = Some(Driven::new());
     }
 
-    /// Returns where it waits, if it has a driver.
+    /// Returns where the worker waits, if it has a driver.
     pub(crate) fn driven(&self) -> Option<&Driven> {
         self.driven.as_ref()
     }
@@ -58,12 +58,13 @@ impl<'a> WorkerLocal<'a> {
         self.index
     }
 
+    /// Returns the duties of this worker.
     pub(crate) fn duties(&self) -> Duties<'_> {
         let duties = self.scheduler.duties(self.owner, self.index);
         duties.driven(self.driven.as_ref())
     }
 
-    /// Takes an entry that was woken on this worker; `again`: in its own run.
+    /// Enqueues an entry that was woken on this worker; `again`: it was woken during its own turn.
     #[inline]
     pub(crate) fn push(&self, entry: Entry, again: bool) {
         match &self.side {
@@ -85,7 +86,8 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// Whether nothing waits for this worker, and it need not look.
+    /// Returns whether this worker's queues and the injector are empty, so that it may keep running
+    /// its current task.
     pub(crate) fn is_alone(&self) -> bool {
         match &self.side {
             Side::Stealing(_, worker) => worker.local.is_alone() && !self.owner.is_closing(),
@@ -93,7 +95,8 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// The next runnable, or nothing when there are duties; parks until there is either.
+    /// Takes the next runnable, or returns `None` if there are other duties. Parks until there is
+    /// either.
     #[inline(always)]
     pub(super) fn dequeue(&self, duties: &Duties<'_>) -> Option<Runnable> {
         match &self.side {
@@ -105,8 +108,9 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// The same for a driven worker, which waits in its driver. A second place where [`dequeue`](WorkerLocal::dequeue)
-    /// is part of the loop would cost the first one.
+    /// Takes the next runnable for a driven worker, which waits in its driver.
+    ///
+    /// Inlining [`dequeue`](WorkerLocal::dequeue) into a second loop would slow down the first one.
     #[inline(never)]
     pub(super) fn dequeue_driven(&self, duties: &Duties<'_>) -> Option<Runnable> {
         match &self.side {
@@ -118,7 +122,8 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// Goes on with a wait in the driver (DRIVEN-1); gives what was found when that is over.
+    /// Continues a wait in the driver (DRIVEN-1); returns a runnable that was found when the wait
+    /// ended.
     pub(super) fn resume(&self, duties: &Duties<'_>) -> Option<Runnable> {
         match &self.side {
             Side::Stealing(stealing, worker) => stealing.resume(worker, duties),
@@ -133,7 +138,7 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// A deadline came up that this worker keeps itself if it sleeps next.
+    /// Notes that this worker keeps the earliest deadline if it sleeps next.
     pub(crate) fn owe_keeper(&self) {
         match &self.side {
             Side::Stealing(_, worker) => worker.owe_keeper(),
@@ -141,7 +146,8 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// This thread goes on without being the worker: it keeps no deadline any more, and no queue.
+    /// Gives up the deadline and the queue of this worker, since this thread stops being the
+    /// worker.
     pub(crate) fn hand_over(&self) {
         let Side::Stealing(stealing, worker) = &self.side else {
             return;
@@ -154,14 +160,14 @@ impl<'a> WorkerLocal<'a> {
         worker.local.disown();
     }
 
-    /// Nobody has taken it over.
+    /// Takes the queue back, since no other thread has taken over the worker.
     pub(crate) fn take_back(&self) {
         if let Side::Stealing(_, worker) = &self.side {
             worker.local.own();
         }
     }
 
-    /// Takes all that is left for this worker, and for no other one.
+    /// Takes all remaining runnables that only this worker can take.
     pub(crate) fn drain(&self) -> Vec<Runnable> {
         match &self.side {
             Side::Stealing(_, worker) => worker.local.drain().map(runnable).collect(),
@@ -172,7 +178,7 @@ impl<'a> WorkerLocal<'a> {
         }
     }
 
-    /// Calls one of the functions of the policy that are told of runs.
+    /// Calls one of the policy's functions that observe turns.
     pub(crate) fn hook(&self, call: impl FnOnce(&dyn ErasedWorker)) {
         if let Side::Erased(Some((_, worker))) = &self.side {
             contain(|| call(&**worker));

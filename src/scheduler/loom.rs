@@ -1,7 +1,7 @@
-//! Model 14: an entry leaves a local queue exactly once, whoever takes it.
+//! `model_14`: an entry leaves a local queue exactly once, whichever thread takes it.
 //!
-//! Entries are numbers here. With each goes a cell that its pusher wrote and its taker reads, so an
-//! entry that is handed over without an order fails the model too.
+//! Entries are numbers here. Each comes with a cell that its pusher wrote and its taker reads, so
+//! an entry that is passed on without ordering fails the model too.
 #![expect(unsafe_code, reason = "cells that a model's threads write and read")]
 
 use std::ptr::NonNull;
@@ -16,7 +16,7 @@ use super::sleep::WorkerSleep;
 use super::slot::Slot;
 use crate::sync::UnsafeCell;
 
-/// What is handed over with the entries.
+/// The cells that are passed on with the entries.
 struct Cargo(Vec<UnsafeCell<usize>>);
 
 impl Cargo {
@@ -24,29 +24,31 @@ impl Cargo {
         Rc::new(Cargo((0..entries).map(|_| UnsafeCell::new(0)).collect()))
     }
 
-    /// Makes entry `number`, from 1.
+    /// Creates entry `number`, from 1, and writes its cell.
     fn pack(&self, number: usize) -> Entry {
-        // SAFETY: nobody else has the entry yet.
+        // SAFETY: no other thread has the entry yet.
         self.0[number - 1].with_mut(|cargo| unsafe { *cargo = number });
         NonNull::new(std::ptr::without_provenance_mut(number)).expect("entries count from 1")
     }
 
+    /// Reads the cell of an entry; returns its number.
     fn unpack(&self, entry: Entry) -> usize {
         let number = entry.addr().get();
-        // SAFETY: whoever has the entry has its cargo.
+        // SAFETY: the thread that has the entry owns its cell.
         self.0[number - 1].with_mut(|cargo| assert_eq!(unsafe { *cargo }, number));
         number
     }
 }
 
+/// Asserts that each of the entries was taken exactly once.
 fn assert_each_once(entries: usize, taken: impl IntoIterator<Item = usize>) {
     let mut taken: Vec<_> = taken.into_iter().collect();
     taken.sort_unstable();
     assert_eq!(taken, (1..=entries).collect::<Vec<_>>(), "taken once each");
 }
 
-/// Whatever a thief takes at one go, near the wrap of positions, its owner does not take, and
-/// nothing is left out.
+/// Checks that the owner takes every entry that a thief does not, near the wrap-around of
+/// positions.
 #[test]
 fn model_14_a_stolen_half_is_not_popped_too() {
     ::loom::model(|| {
@@ -72,7 +74,8 @@ fn model_14_a_stolen_half_is_not_popped_too() {
     });
 }
 
-/// What does not fit in a full ring waits behind it, while a thief takes from either.
+/// Checks that an entry that overflows a full ring is taken once, while a thief takes from ring and
+/// backlog.
 #[test]
 fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
     ::loom::model(|| {
@@ -103,8 +106,8 @@ fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
     });
 }
 
-/// What is in the slot goes to its owner or to another one, who claims it at any moment of the owner's
-/// filling and emptying it.
+/// Checks that either the owner or a claimer takes the entry in the slot, while the owner fills and
+/// empties it.
 #[test]
 fn model_14_the_slot_gives_an_entry_to_its_owner_or_to_who_claims_it() {
     ::loom::model(|| {

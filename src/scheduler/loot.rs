@@ -1,12 +1,13 @@
-//! What a thief has taken, and whether that was worth it.
+//! The loot of a thief, and whether taking it was worth the cost.
 //!
-//! A task that moves to another core takes lines of memory with it, and those of whom it tells something follow. A
-//! thief that has begun a few short turns and has nothing left has cost the others more than it did for them. After
-//! several such loots it holds off for a while, so that what belongs together comes to rest on one core.
+//! A task that moves to another core takes cache lines along, and the tasks that it wakes follow
+//! it. A thief that has run a few short turns and then has nothing left has cost the other workers
+//! more than it did for them. After several such loots it holds off for a while, so that tasks that
+//! belong together stay on one core.
 //!
 //! # Invariants
-//! - LOOT-1: a thief holds off once for each loot, and for [`HOLD_OFF_MIN`] times 2 to the power of
-//!   [`DOUBLINGS_MAX`] at most.
+//! - LOOT-1: a thief holds off once for each loot, and for at most [`HOLD_OFF_MIN`] times 2 to the
+//!   power of [`DOUBLINGS_MAX`].
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -14,24 +15,28 @@ use std::time::Duration;
 use crate::instant::Instant;
 use crate::sync::MODEL;
 
-/// A turn of this length is worth a task's move: a few lines go there, and a few come back.
+/// Turns of this average length are worth a task's move, which transfers a few cache lines there
+/// and back.
 const TURN_WORTH: Duration = Duration::from_micros(1);
-/// A loot that lasts so long is worth it however short its turns are: to rouse a core takes less.
+/// A loot that lasts this long is worth it, however short its turns are: waking a core takes less.
 const LASTING: Duration = Duration::from_micros(30);
-/// Loot of more entries is worth it: so many wait only where a worker has more than it can do.
+/// A loot of this many more entries is worth it: a queue that long means a worker with too much to
+/// do.
 const LITTLE: usize = 100;
-/// So many futile loots in a row are chance.
+/// This many futile loots in a row may be chance.
 const CHANCE: u32 = 2;
-/// The first wait, which doubles from loot to loot: what it takes to sleep and to be roused.
+/// The first wait, which doubles from loot to loot: about the time to go to sleep and wake up
+/// again.
 const HOLD_OFF_MIN: Duration = Duration::from_micros(50);
-/// How often it doubles, up to 400 µs: a task behind others of its worker's is late by ten turns of theirs at most.
+/// The number of doublings, up to 400 µs: a task that is queued behind others starts at most about
+/// ten of their turns late.
 const DOUBLINGS_MAX: u32 = 3;
 
-/// What one worker has taken.
+/// The loot of one worker.
 pub(super) struct Loot {
-    /// When it was taken, and how many turns had been begun by then; if it was little.
+    /// When a small loot was taken, and how many turns the worker had begun by then.
     begun: Cell<Option<(Instant, u64)>>,
-    /// How often in a row it was futile.
+    /// The number of futile loots in a row.
     futile: Cell<u32>,
 }
 
@@ -43,20 +48,22 @@ impl Loot {
         }
     }
 
-    /// Notes a loot of one and so many more, by a worker that has begun so many turns.
+    /// Records a loot: one entry to run next and `more` others, taken after `turns` turns of the
+    /// worker.
     pub(super) fn take(&self, more: usize, turns: u64) {
-        // In a model no time passes.
+        // No time passes in a model.
         let is_little = more < LITTLE && !MODEL;
         self.begun.set(is_little.then(|| (Instant::now(), turns)));
     }
 
-    /// The worker has nothing left, after so many turns in all: how long it is to hold off.
+    /// Returns how long the worker must hold off, now that it has nothing left after `turns` turns
+    /// in all.
     pub(super) fn used_up(&self, turns: u64) -> Option<Duration> {
         let (begun, before) = self.begun.take()?;
         self.hold_off(begun.elapsed(), turns.saturating_sub(before))
     }
 
-    /// The same for a loot that took so long and was so many turns.
+    /// Returns how long to hold off after a loot that lasted `took` and had `turns` turns.
     fn hold_off(&self, took: Duration, turns: u64) -> Option<Duration> {
         let worth = TURN_WORTH.as_nanos() * u128::from(turns);
         if took.as_nanos() >= worth || took >= LASTING {
@@ -77,7 +84,7 @@ mod tests {
     const FUTILE: (Duration, u64) = (Duration::from_micros(5), 10);
     const WORTH: (Duration, u64) = (Duration::from_micros(50), 10);
 
-    /// How long a thief holds off after each of these.
+    /// Returns how many µs a thief holds off after each of these loots.
     fn waits(loots: &[(Duration, u64)]) -> Vec<Option<u64>> {
         let loot = Loot::new();
         let waits = loots

@@ -1,4 +1,4 @@
-//! What the scheduler asks of its owner, a runtime: all that it knows of one.
+//! The scheduler's view of its owner, a runtime.
 
 use std::time::Duration;
 
@@ -6,23 +6,24 @@ use crate::task::Runnable;
 
 /// The owner of a scheduler, as its policies see it.
 ///
-/// The loop of a worker asks for more: see [`Employer`](super::worker::Employer).
+/// The loop of a worker needs more: see [`Employer`](super::worker::Employer).
 pub(crate) trait Owner: Send + Sync {
-    /// Returns whether this worker must see to something other than runnables.
+    /// Returns whether this worker has something to do besides running tasks.
     fn must_see_to(&self, worker: usize) -> bool;
 
-    /// Returns how long it is until the next deadline.
+    /// Returns the time until the next deadline.
     fn until_next(&self) -> Option<Duration>;
 
     /// Returns whether the shutdown has begun.
     fn is_closing(&self) -> bool;
 
-    /// Returns whether the run under way on this thread has given the worker's place to another thread.
+    /// Returns whether the current turn on this thread has given the worker's place to another
+    /// thread.
     fn is_displaced(&self) -> bool;
 
-    /// Notes that a worker sleeps now: with it, everything may have come to rest.
+    /// Notes that a worker sleeps, which may complete quiescence.
     fn worker_sleeps(&self);
 
-    /// Takes a runnable where no worker does; `again`: it was woken in its own run.
+    /// Takes a runnable in a runtime without workers; `again`: it was woken during its own turn.
     fn push_elsewhere(&self, runnable: Runnable, again: bool);
 }

@@ -1,9 +1,11 @@
-//! Where workers rest whose policy does not park them itself.
+//! Parking for workers whose policy does not park them itself.
 //!
 //! # Invariants
-//! - PARKING-1: every enqueue is followed by `notify`; every worker that lies down looks at the policy once
-//!   more. The two fences order these, so one of both finds the runnable, as in `sleep.md`.
-//! - PARKING-2: a worker that was woken and has found something else passes the wake-up on.
+//! - PARKING-1: every enqueue is followed by `notify`, and every worker that goes to sleep checks
+//!   the policy once more. The two fences order these steps, so at least one side finds the
+//!   runnable, as in `sleep.md`.
+//! - PARKING-2: a worker that was woken for one runnable and has found another passes the wake-up
+//!   on.
 
 use super::duties::Duties;
 use super::sleepers::SleeperStack;
@@ -14,7 +16,7 @@ use crate::task::Runnable;
 
 pub(crate) struct Parking {
     resting: Mutex<SleeperStack>,
-    /// How many that are; written under the lock.
+    /// The number of workers in `resting`; written under the lock.
     count: AtomicUsize,
     parkers: Box<[Parker]>,
 }
@@ -28,7 +30,7 @@ impl Parking {
         }
     }
 
-    /// After an enqueue: wakes one of those who rest, the last to lie down first.
+    /// Wakes one resting worker after an enqueue, the last to go to sleep first.
     pub(crate) fn notify(&self) {
         if !mutant("parking_is_notified_without_fence") {
             // SeqCst pairs with the fence in `rest` (PARKING-1).
@@ -40,7 +42,7 @@ impl Parking {
         }
         let mut resting = self.resting.lock();
         let woken = resting.pop();
-        // Relaxed: as above.
+        // Relaxed: ordered by the fence.
         self.count.store(resting.len(), Ordering::Relaxed);
         drop(resting);
         if let Some(woken) = woken {
@@ -48,12 +50,12 @@ impl Parking {
         }
     }
 
-    /// Has all who rest look at their duties.
+    /// Wakes all resting workers, so that they check their duties.
     pub(crate) fn wake_all(&self) {
         self.parkers.iter().for_each(Parker::unpark);
     }
 
-    /// Rests until there is something for this worker: `dequeue` is its last look before that.
+    /// Parks until there is a runnable for this worker. `dequeue` is its last check before that.
     pub(crate) fn rest(
         &self,
         me: usize,
@@ -78,14 +80,15 @@ impl Parking {
         found
     }
 
-    /// Goes on with a rest of a driven worker, if that is not over.
+    /// Continues the wait of a driven worker, if it has not ended.
     pub(crate) fn resume(&self, me: usize, duties: &Duties<'_>) {
         if self.park(me, duties) {
             self.get_up(me, false);
         }
     }
 
-    /// `has_found`: this worker has something to do, also if it was woken for something else.
+    /// Leaves `resting`. `has_found`: this worker has a runnable, and passes on a wake-up for
+    /// another.
     fn get_up(&self, me: usize, has_found: bool) {
         let mut resting = self.resting.lock();
         if resting.remove(me) {
@@ -97,7 +100,7 @@ impl Parking {
         }
     }
 
-    /// Waits; returns false if the worker waits in its driver.
+    /// Waits until the worker is woken or has a duty. Returns false if it waits in its driver.
     fn park(&self, me: usize, duties: &Duties<'_>) -> bool {
         let parker = &self.parkers[me];
         while self.resting.lock().contains(me) && !duties.must_rise() {
@@ -114,7 +117,7 @@ impl Parking {
                 duties.parks();
                 self.resting.lock().waits_here(me);
             }
-            // First, so that a panic of the waker leaves a worker that knows that it rests.
+            // Before the poll: if the waker panics, the worker must know that it rests.
             driven.set_waits(Some(wait));
             if driven.take_over() {
                 break;

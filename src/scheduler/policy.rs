@@ -1,6 +1,6 @@
-//! Policies: where a runnable goes when its task is woken, and which one a worker runs next.
+//! Scheduling policies: where a ready task is queued, and which task a worker runs next.
 //!
-//! What users see of this is the module `policy` of the crate, with the simulation beside it.
+//! The crate re-exports this module as `policy`, together with the simulation.
 
 mod central;
 mod polling;
@@ -21,168 +21,200 @@ use super::activity::ActivityCount;
 pub use super::duties::Duties;
 pub use crate::task::{Runnable, TaskInfo};
 
-/// A scheduler, as the functions of document 3: `central_enqueue`, `external_enqueue`,
-/// `internal_enqueue`, `resume_later`, `dequeue`, `before_resume`, `after_resume` and
-/// `after_completion`.
+/// A scheduling policy: it queues ready tasks, and decides which one a worker runs next.
 ///
-/// The value itself is what the runtime has (document 3's `coordinator_data`), and
-/// [`Worker`](Policy::Worker) what each worker has for itself (`worker_data`). Only `worker`,
-/// `central_enqueue` and `dequeue` must be written.
+/// The trait is modelled on CAF's policy-based scheduler (the C++ Actor Framework), and has its
+/// eight functions: `central_enqueue`, `external_enqueue`, `internal_enqueue`, `resume_later`,
+/// `dequeue`, `before_resume`, `after_resume` and `after_completion`. All workers share the policy
+/// itself (CAF's `coordinator_data`). Each worker also has a [`Worker`](Policy::Worker) value that
+/// no other worker sees (CAF's `worker_data`). Only `worker`, `central_enqueue` and `dequeue` are
+/// required. The runtime does everything else: threads, timers, shutdown and pinned threads.
 ///
-/// # Who calls what, and where
+/// # When the functions are called
 ///
-/// | function | called for | on |
+/// A *turn* is one poll of a task or actor.
+///
+/// | function | is called | on |
 /// |---|---|---|
-/// | `start` | a new runtime, once | the thread that builds it |
-/// | `worker` | a thread that becomes a worker | that thread |
-/// | `central_enqueue` | a task spawned or woken outside the workers, pinned threads included | that thread |
-/// | `internal_enqueue` | a task spawned or woken by a task on a worker | that worker |
-/// | `resume_later` | a task woken during its own run: an actor that has used up its batch, one that got a message meanwhile, `yield_now` | that worker |
-/// | `external_enqueue` | never by the runtime: for a policy that hands a task to a certain worker | |
-/// | `dequeue` | a worker that is free | that worker |
-/// | `before_resume`, `after_resume` | each run, once, in pairs | the worker that runs it |
-/// | `after_completion` | the end of a task or actor, once, before its future is dropped | the worker, within the run; or outside one, if the policy drops it there |
-/// | `interrupt` | something other than a runnable that workers must see to | any thread |
+/// | `start` | once, when a runtime is built | the thread that builds it |
+/// | `worker` | when a thread becomes a worker | that thread |
+/// | `central_enqueue` | when a task is spawned or woken outside the workers, pinned threads included | the thread that spawns or wakes it |
+/// | `internal_enqueue` | when a task on a worker spawns or wakes another task | that worker |
+/// | `resume_later` | when a task was woken during its own turn: an actor used up its batch or received a message meanwhile, or a task called `yield_now` | that worker |
+/// | `external_enqueue` | never by the runtime; a policy may call it to hand a task to a certain worker | |
+/// | `dequeue` | when a worker is free | that worker |
+/// | `before_resume`, `after_resume` | around each turn, once each | the worker that runs the turn |
+/// | `after_completion` | once when a task or actor ends, before its future is dropped | the worker, during the turn; or outside a turn, if the policy drops the runnable there |
+/// | `interrupt` | when parked workers have a duty other than a runnable | any thread |
 ///
-/// # What an implementation guarantees
+/// # Contract
 ///
-/// - **No runnable is lost.** What was enqueued comes out of `dequeue` once, sooner or later, as long
-///   as workers call it. A [`Runnable`] that is dropped cancels its task. They are kept in the policy
-///   itself, not in `Worker`, which is dropped when another thread goes on as that worker.
-/// - **Whoever is free finds it.** `dequeue` may give `None` at once when there is nothing; the
-///   runtime then parks the worker until the next enqueue, for which it wakes one, any one. So what
-///   is enqueued must be there for every worker. Or `dequeue` parks by itself: then it wakes for
-///   what is enqueued by its own means, comes back by [`Duties::until_next`], and looks at
-///   [`Duties::must_return`] before it parks and after each wake-up; and [`interrupt`](Policy::interrupt) wakes all that
-///   are parked.
-/// - **One value serves one runtime**, and gives that its own runnables; see below for others.
-/// - Functions do not wait for tasks, and none is called under a lock of the runtime's. A panic in
-///   one of them is contained; a runnable that it dropped is cancelled, and a worker for which
-///   `worker` panicked is missing from then on.
-/// - Dropping a runnable drops a future, whose drop may wake tasks, and so call the enqueuing
-///   functions on the same thread: none is dropped under a lock that these take.
+/// An implementation must guarantee the following:
 ///
-/// In a shutdown each worker empties the policy through `dequeue`, without waiting; what came out is
-/// run in that order, and what comes from outside from then on does not go through the policy. What a
-/// policy keeps is neither run nor cancelled.
+/// - **No runnable is lost.** Every enqueued runnable is eventually returned by `dequeue`, exactly
+///   once, as long as workers call it. Dropping a [`Runnable`] cancels its task. Runnables are
+///   stored in the policy itself and not in `Worker`, which is dropped when another thread takes
+///   over that worker.
+/// - **Every free worker finds queued runnables.** `dequeue` may return `None` at once when the
+///   queue is empty. The runtime then parks the worker. At the next enqueue it wakes one parked
+///   worker, which may be any of them, so a queued runnable must be available to every worker.
+/// - **A `dequeue` that parks by itself wakes up in time.** It wakes when a runnable is enqueued,
+///   and returns after at most [`Duties::until_next`]. It checks [`Duties::must_return`] before it
+///   parks and after each wake-up. [`interrupt`](Policy::interrupt) wakes all workers that it has
+///   parked. See [`Duties`] for an example.
+/// - **One value serves one runtime**, and returns only runnables of that runtime. The exception is
+///   described below.
+/// - **No function waits for a task.** The runtime holds none of its locks during a call.
+/// - **No runnable is dropped under a lock that an enqueuing function takes.** Dropping a runnable
+///   drops a future. That drop may wake other tasks, and so call the enqueuing functions on the
+///   same thread.
+///
+/// # Panics
+///
+/// The runtime contains a panic of any of these functions. A runnable that the panic drops is
+/// cancelled. If `worker` panics, the runtime continues without that worker.
+///
+/// # Shutdown
+///
+/// In a shutdown each worker empties the policy through `dequeue`, without waiting. The runtime
+/// runs these tasks in the order in which they came out. Tasks that are woken from outside the
+/// workers after that do not go through the policy. Runnables that a policy does not return are
+/// neither run nor cancelled.
 ///
 /// # Runnables of another runtime
 ///
-/// Policies that share something may give a worker the runnable of another runtime. The worker runs it, even if
-/// that runtime is over; there the worker's runtime is the [current](crate::Runtime::current) one. If it is woken
-/// again, its own policy takes it, which wakes no worker of the other runtime. Once its own runtime is over, a task
-/// that suspends is cancelled. A shutdown runs or cancels what it takes out of its policy, whichever runtime that is
-/// of. Both runtimes count wrongly: [`quiescent`](crate::Runtime::quiescent) may be told too early, or of nothing
-/// but the shutdown, and a deadlock may be seen where there is none. `after_completion` is not called for it.
+/// Policies that share a queue may return a runnable of another runtime. The worker runs it, even
+/// if that other runtime has ended. During the turn, the worker's runtime is the
+/// [current](crate::Runtime::current) one. When the task is woken again, its own runtime's policy
+/// enqueues it, which wakes no worker of the other runtime. Once its own runtime has ended, the
+/// task is cancelled when it suspends. A shutdown runs or cancels everything that it takes out of
+/// its policy, whichever runtime it belongs to.
+///
+/// The activity counts of both runtimes become wrong: [`quiescent`](crate::Runtime::quiescent) may
+/// resolve too early or only at the shutdown, and a deadlock may be reported where there is none.
+/// `after_completion` is not called for such a task.
 ///
 /// # Example
 ///
-/// Last in, first out:
+/// A complete policy: the newest task runs first, but a task that yields goes behind all others.
+/// Workers never wait in `dequeue`, so the runtime parks them.
 ///
 /// ```
-/// use greenroom::Runtime;
-/// use greenroom::policy::{Duties, Policy, Runnable};
+/// use std::collections::VecDeque;
 /// use std::sync::Mutex;
 ///
-/// #[derive(Default)]
-/// struct Stack(Mutex<Vec<Runnable>>);
+/// use greenroom::Runtime;
+/// use greenroom::policy::{Duties, Policy, Runnable};
 ///
-/// impl Policy for Stack {
+/// #[derive(Default)]
+/// struct NewestFirst(Mutex<VecDeque<Runnable>>);
+///
+/// impl Policy for NewestFirst {
 ///     type Worker = ();
 ///
 ///     fn worker(&self, _index: usize) {}
 ///
 ///     fn central_enqueue(&self, runnable: Runnable) {
-///         self.0.lock().unwrap().push(runnable);
+///         self.0.lock().unwrap().push_front(runnable);
+///     }
+///
+///     fn resume_later(&self, _worker: &(), runnable: Runnable) {
+///         self.0.lock().unwrap().push_back(runnable);
 ///     }
 ///
 ///     fn dequeue(&self, _worker: &(), _duties: &Duties<'_>) -> Option<Runnable> {
-///         self.0.lock().unwrap().pop()
+///         self.0.lock().unwrap().pop_front()
 ///     }
 /// }
 ///
-/// let runtime = Runtime::builder().workers(2).policy(Stack::default()).build()?;
+/// let runtime = Runtime::builder().workers(2).policy(NewestFirst::default()).build()?;
 /// assert_eq!(runtime.block_on(async { greenroom::spawn(async { 40 + 2 }).await }), 42);
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
 pub trait Policy: Send + Sync + 'static {
-    /// What each worker has for itself. It stays on the worker's thread.
+    /// The data of one worker; `()` if it needs none. It never leaves the worker's thread.
     type Worker: 'static;
 
-    /// Prepares for a runtime; called before anything else.
+    /// Prepares the policy for a runtime. It is called once, before any other function.
     ///
     /// # Errors
-    /// Why it can't be, in words that go with the name of the option, such as "needs two workers":
-    /// [`build`](crate::Builder::build) then gives [`BuildError::Impossible`](crate::BuildError).
+    /// Returns why the policy cannot be used with this runtime, worded to follow the option's name,
+    /// such as "needs at least two workers". [`build`](crate::Builder::build) then fails with
+    /// [`BuildError::Impossible`](crate::BuildError), as it does if `start` panics.
     fn start(&mut self, setup: &Setup) -> Result<(), String> {
         let _ = setup;
         Ok(())
     }
 
-    /// Makes what the worker of this index has for itself.
+    /// Creates the data of the worker with this index, which counts from 0.
     ///
-    /// It is called again when another thread goes on as that worker, and when a shutdown takes
-    /// what is left.
+    /// It is called again when another thread takes over that worker, while the previous value may
+    /// still exist, and when a shutdown drops the remaining runnables.
     fn worker(&self, index: usize) -> Self::Worker;
 
-    /// Takes what comes from outside the workers.
+    /// Enqueues a task that was spawned or woken outside the workers.
     fn central_enqueue(&self, runnable: Runnable);
 
-    /// Takes what is handed to the worker of this index, by the policy's own functions.
+    /// Enqueues a task for the worker with this index. Only the policy's own functions call it.
     fn external_enqueue(&self, worker: usize, runnable: Runnable) {
         let _ = worker;
         self.central_enqueue(runnable);
     }
 
-    /// Takes what a task on this worker has spawned or woken.
+    /// Enqueues a task that a task on this worker has spawned or woken.
     fn internal_enqueue(&self, worker: &Self::Worker, runnable: Runnable) {
         let _ = worker;
         self.central_enqueue(runnable);
     }
 
-    /// Takes a task that was woken in the run that ends now on this worker.
+    /// Enqueues a task that was woken during its own turn, which ends now on this worker.
     fn resume_later(&self, worker: &Self::Worker, runnable: Runnable) {
         self.internal_enqueue(worker, runnable);
     }
 
-    /// The next runnable for this worker.
+    /// Returns the next task for this worker, or `None` if there is none or the worker has other
+    /// [duties](Duties).
     fn dequeue(&self, worker: &Self::Worker, duties: &Duties<'_>) -> Option<Runnable>;
 
-    /// A run begins.
+    /// Observes that a turn of the task begins on this worker.
     fn before_resume(&self, worker: &Self::Worker, task: &TaskInfo) {
         let _ = (worker, task);
     }
 
-    /// The run has ended.
+    /// Observes that the turn has ended.
     fn after_resume(&self, worker: &Self::Worker, task: &TaskInfo) {
         let _ = (worker, task);
     }
 
-    /// The task or actor has come to its end: it is done, or was cancelled and is dropped by this
-    /// worker. Its future and what it holds are still there. What other threads drop, a shutdown for
-    /// one, is told to an [`Observer`](crate::Observer) only.
+    /// Observes that a task or actor has ended: it has completed, or was cancelled and this worker
+    /// drops it.
+    ///
+    /// Its future has not been dropped yet. Tasks that other threads drop, for example in a
+    /// shutdown, are reported only to an [`Observer`](crate::Observer).
     fn after_completion(&self, worker: &Self::Worker, task: &TaskInfo) {
         let _ = (worker, task);
     }
 
-    /// Wakes every worker that is parked in `dequeue`. For policies that park by themselves.
+    /// Wakes every worker that is parked in `dequeue`. A policy that leaves parking to the runtime
+    /// does not need it.
     fn interrupt(&self) {}
 
-    /// Gives what runs everything in the place of workers, if that is so.
+    /// Returns the engine that runs all tasks instead of workers, if the policy has one.
     #[doc(hidden)]
     fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
         None
     }
 }
 
-/// What a policy is told of the runtime that it is for.
+/// The properties of the runtime that a policy is built for.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Setup {
-    /// How many workers there are.
+    /// The number of workers, at least 1.
     pub workers: usize,
-    /// The highest priority an actor may have; the lowest is 0.
+    /// The highest priority of an actor, as set by
+    /// [`Builder::priorities`](crate::Builder::priorities). The lowest is 0.
     pub highest_priority: u8,
-    /// Where a policy that the runtime calls directly counts its workers that are awake.
+    /// The count of awake workers, for the policy that the runtime calls directly.
     pub(crate) activity: Option<Arc<ActivityCount>>,
 }

@@ -1,8 +1,8 @@
-//! The policy of a scheduler: the default is called directly, any other through a table without types.
+//! The policy of a scheduler: the default is called directly, any other through a trait object.
 //!
 //! # Invariants
-//! - POLICY-1: each runnable that an erased policy has is counted as activity from before it is enqueued until its
-//!   turn has ended or it is dropped (ACTIVITY-1).
+//! - POLICY-1: each runnable of an erased policy is counted as activity from before it is enqueued
+//!   until its turn has ended or it is dropped (ACTIVITY-1).
 
 use std::any::Any;
 
@@ -15,19 +15,19 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::mutant;
 use crate::task::{Runnable, TaskInfo};
 
-/// A policy and what it takes to use it.
+/// A policy and its state.
 pub(crate) enum PolicyImpl {
     Stealing(Stealing),
     Other(OtherPolicy),
-    /// There are no workers: the owner takes what is ready.
+    /// There are no workers: the owner runs what is ready.
     Elsewhere,
 }
 
-/// Any policy but the default.
+/// Any policy other than the default.
 pub(crate) struct OtherPolicy {
     policy: Box<dyn ErasedPolicy>,
     pub(super) parking: Parking,
-    /// How many runnables it has.
+    /// The number of runnables that the policy holds.
     queued: AtomicUsize,
 }
 
@@ -44,11 +44,13 @@ impl OtherPolicy {
         &*self.policy
     }
 
+    /// Counts a runnable, lets `enqueue` add it to the policy, and wakes a worker.
     pub(super) fn enqueue(&self, activity: &ActivityCount, enqueue: impl FnOnce()) {
         if !mutant("counted_after_the_enqueue") {
             activity.inc();
         }
-        // Release pairs with the Acquire in `len`; before the enqueue, so it is never too few.
+        // Release pairs with the Acquire in `len`. Before the enqueue, so that the count is never
+        // too low.
         self.queued.fetch_add(1, Ordering::Release);
         contain(enqueue);
         if mutant("counted_after_the_enqueue") {
@@ -57,6 +59,7 @@ impl OtherPolicy {
         self.parking.notify();
     }
 
+    /// Takes a runnable from the policy, and returns `None` if that panics.
     pub(super) fn dequeue(
         &self,
         worker: &dyn ErasedWorker,
@@ -65,13 +68,13 @@ impl OtherPolicy {
         let mut found = None;
         contain(|| found = worker.dequeue(duties));
         if found.is_some() {
-            // Release: as above.
+            // Release pairs with the Acquire in `len`.
             self.queued.fetch_sub(1, Ordering::Release);
         }
         found
     }
 
-    /// The same; if there is nothing, rests until there is.
+    /// Takes a runnable from the policy; if there is none, parks the worker until there is one.
     #[inline(never)]
     pub(super) fn dequeue_or_rest(
         &self,
@@ -81,12 +84,12 @@ impl OtherPolicy {
     ) -> Option<Runnable> {
         let dequeue = || {
             let found = self.dequeue(worker, duties);
-            // It may have parked in there.
+            // The policy may have parked the worker.
             duties.wakes_up();
             found
         };
         dequeue().or_else(|| {
-            // In there something may have waited in `block_on`, for which another thread came.
+            // A call of `block_on` in the policy may have displaced this thread.
             if duties.is_displaced() || duties.must_rise() {
                 return None;
             }
@@ -94,32 +97,35 @@ impl OtherPolicy {
         })
     }
 
-    /// The policy has dropped one that it was given.
+    /// Notes that the policy has dropped a runnable.
     pub(crate) fn lost_one(&self) {
-        // Release: as above.
+        // Release pairs with the Acquire in `len`.
         self.queued.fetch_sub(1, Ordering::Release);
     }
 
+    /// Returns how many runnables the policy holds.
     pub(crate) fn len(&self) -> usize {
-        // Acquire pairs with the Releases above.
+        // Acquire pairs with the Release of each change.
         self.queued.load(Ordering::Acquire)
     }
 }
 
-/// What a builder was given.
+/// A policy that a builder was given, before the runtime exists.
 pub(crate) trait Choice: Send + Sync {
-    /// Gives what runs everything in the place of workers, if that is so.
+    /// Returns the engine that runs all tasks instead of workers, if the policy has one.
     fn elsewhere(&mut self) -> Option<Box<dyn Any + Send + Sync>> {
         None
     }
 
+    /// Prepares the policy for a runtime; returns why it cannot be used.
     fn start(self: Box<Self>, setup: Setup) -> Result<PolicyImpl, String>;
 }
 
-/// A policy of the user's, or one of ours that is not the default.
+/// A policy other than the default.
 struct Custom<P>(P);
 
-/// The default is known by its type, so that it is called directly.
+/// Wraps a policy for a builder. The default is recognised by its type, so that it is called
+/// directly.
 pub(crate) fn choose<P: Policy>(policy: P) -> Box<dyn Choice> {
     let policy: Box<dyn Any> = Box::new(policy);
     match policy.downcast::<Stealing>() {
@@ -149,14 +155,14 @@ impl<P: Policy> Choice for Custom<P> {
     }
 }
 
-/// [`Policy`] without its types.
+/// [`Policy`] as an object-safe trait.
 pub(super) trait ErasedPolicy: Send + Sync {
     fn central_enqueue(&self, runnable: Runnable);
     fn worker(&self, index: usize) -> Box<dyn ErasedWorker + '_>;
     fn interrupt(&self);
 }
 
-/// A worker's side of it.
+/// A policy's functions for one worker, as an object-safe trait.
 pub(crate) trait ErasedWorker {
     fn internal_enqueue(&self, runnable: Runnable);
     fn resume_later(&self, runnable: Runnable);

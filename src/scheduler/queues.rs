@@ -1,17 +1,17 @@
-//! The queues of work stealing, and the order in which a worker looks at them.
+//! The queues of work stealing, and the order in which a worker checks them.
 //!
-//! A worker takes, in this order: at every other turn the oldest from outside; its newest (for
-//! a bounded time in a row); the oldest of its own; a share of what is from outside; and, if it is
-//! the one thief, half of another's, beginning at a random victim. Its own are a ring and, when that
-//! is full, a backlog behind it: together first in, first out. The queues hold entries and know
-//! nothing of what they are.
+//! A worker takes, in this order: at every other turn the oldest entry of the injector; the newest
+//! entry, in its slot (for a bounded time in a row); its oldest entry; a share of the injector;
+//! and, if it is the one thief, half of a victim's queue. Its own queue is a ring and, for entries
+//! that do not fit into the ring, a backlog. Together they are first in, first out.
 //!
 //! # Invariants
-//! - QUEUES-1: an entry is in one queue, or in the hands of one worker.
-//! - QUEUES-2: whatever comes to a ring, a backlog or the injector is followed by `WorkerSleep::notify`, what comes to a
-//!   slot by `WorkerSleep::notify_slot`; but for a task that woke itself, if at most the newest is before it.
-//! - QUEUES-3: a ring has one owner at a time (RING-1): the first `LocalQueue` of its index, until that
-//!   is dropped or gives it up.
+//! - QUEUES-1: an entry is in one queue, or owned by one worker.
+//! - QUEUES-2: a push to a ring, a backlog or the injector is followed by `WorkerSleep::notify`,
+//!   and a push to a slot by `WorkerSleep::notify_slot`. The exception is a task that wakes itself,
+//!   if at most the newest entry precedes it.
+//! - QUEUES-3: a ring has one owner at a time (RING-1): the first `LocalQueue` of its index, until
+//!   that is dropped or gives it up.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -28,48 +28,48 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{CachePadded, MODEL, mutant};
 use crate::task::Runnable;
 
-/// How often in a row the newest goes first, while older entries wait, without a look at the clock.
+/// How many turns in a row the newest goes first, while older entries wait, without the clock.
 const NEWEST_UNTIMED: u32 = 3;
-/// After that the newest goes first for so long. Two tasks that talk to each other have hundreds of turns in that time;
-/// it is less than an older entry's turn may take, so that busy actors keep most of a worker.
+/// How long the newest goes first after that. Two tasks that wake each other have hundreds of turns
+/// in that time. One turn of an older entry may take longer, so busy actors keep most of a worker.
 const NEWEST_TIME: Duration = Duration::from_micros(16);
-/// How many turns at most pass between two looks at the clock meanwhile.
+/// The most turns between two readings of the clock meanwhile.
 const NEWEST_LOOKS: u32 = 16;
 
-/// A worker looks at the clock once in so many turns, to know whether to even the queues out.
+/// The number of lookups between two readings of the clock by a worker that may rebalance.
 const REBALANCE_LOOKS: u32 = 64;
 
 pub(crate) struct Queues {
     workers: Box<[Arc<WorkerQueues>]>,
-    /// What comes from outside.
+    /// Entries from outside the workers.
     injector: CachePadded<Injector>,
     pub(crate) sleep: WorkerSleep,
 }
 
-/// One worker's part, on cache lines of its own.
+/// One worker's queues, on separate cache lines.
 #[repr(align(128))]
 struct WorkerQueues {
-    /// Somebody is the owner of the ring.
+    /// A `LocalQueue` owns the ring.
     is_owned: AtomicBool,
     ring: Ring,
     slot: Slot,
-    /// What came when the ring was full: behind it.
+    /// The overflow of the ring, which comes after it.
     backlog: Injector,
 }
 
 impl WorkerQueues {
-    /// How much waits here besides the newest, as a hint. Looked at in the order in which entries move, from
-    /// the slot to the backlog to the ring, so that none is passed on its way.
+    /// Returns the number of entries besides the newest, as a hint. The order of the loads is that
+    /// in which entries move, from slot to backlog to ring, so that no moving entry is missed.
     fn len(&self) -> usize {
         self.backlog.len() + self.ring.len()
     }
 
-    /// How much waits here, as a hint.
+    /// Returns the number of all entries, as a hint.
     fn len_in_all(&self) -> usize {
         usize::from(self.slot.is_filled()) + self.len()
     }
 
-    /// As much as `most` of the oldest entries, by anyone; each is given to `keep`.
+    /// Takes up to `most` of the oldest entries, on any thread, and passes each to `keep`.
     fn take_oldest(&self, most: usize, keep: &mut impl FnMut(Entry)) {
         let ring = std::iter::from_fn(|| self.ring.take_oldest());
         let mut taken = 0;
@@ -106,13 +106,14 @@ impl Queues {
         self.workers.len()
     }
 
+    /// Pushes an entry to the injector, and wakes a worker for it.
     pub(crate) fn push_outside(&self, entry: Entry) {
         self.injector.push([entry]);
         self.sleep.notify();
         self.sleep.rouse_napper();
     }
 
-    /// Whether the injector or a worker has something more than its newest.
+    /// Returns whether the injector has an entry, or a worker has one besides its newest.
     pub(crate) fn has_work(&self) -> bool {
         self.injector.len() > 0 || self.workers.iter().any(|worker| worker.len() > 0)
     }
@@ -121,7 +122,7 @@ impl Queues {
         self.injector.len() > 0
     }
 
-    /// Takes something of anybody's, by whoever owns none of the rings.
+    /// Takes an entry from any queue, on behalf of a thread that owns no ring.
     pub(super) fn take_any(&self) -> Option<Entry> {
         self.injector.pop().or_else(|| {
             self.workers.iter().find_map(|worker| {
@@ -137,12 +138,12 @@ impl Queues {
         })
     }
 
-    /// Takes something that came from outside.
+    /// Takes the oldest entry of the injector.
     pub(super) fn pop_outside(&self) -> Option<Entry> {
         self.injector.pop()
     }
 
-    /// Whether anything waits at a worker other than `me`.
+    /// Returns whether a worker other than `me` has an entry.
     pub(crate) fn has_any(&self, me: usize) -> bool {
         let mut others = self
             .workers
@@ -152,13 +153,13 @@ impl Queues {
         others.any(|(_, worker)| worker.len_in_all() > 0)
     }
 
-    /// How much waits for a worker, and how much comes from outside; hints.
+    /// Returns the length of the injector and of each worker's queues, as hints.
     pub(super) fn lens(&self) -> (usize, Vec<usize>) {
         let own = self.workers.iter().map(|worker| worker.len_in_all());
         (self.injector.len(), own.collect())
     }
 
-    /// Takes all there is, on behalf of workers that are gone or stuck.
+    /// Takes all entries, on behalf of workers that have ended or are stuck.
     pub(crate) fn take_all(&self) -> Vec<Entry> {
         let mut taken: Vec<_> = std::iter::from_fn(|| self.injector.pop()).collect();
         for worker in &self.workers {
@@ -169,29 +170,29 @@ impl Queues {
     }
 }
 
-/// A worker's own side of the queues; it stays on the worker's thread.
+/// A worker's own side of the queues, which never leaves the worker's thread.
 pub struct LocalQueue {
     queues: Arc<Queues>,
-    /// This worker's, so that it need not be looked up.
+    /// This worker's queues, to avoid the lookup.
     mine: Arc<WorkerQueues>,
     index: usize,
-    /// This one is the owner of the ring, and may push and pop there (QUEUES-3).
+    /// This value owns the ring, and may push and pop there (QUEUES-3).
     owns: Cell<bool>,
-    /// How often the newest may go first until the clock decides.
+    /// How many times the newest may go first until the clock decides.
     newest_left: Cell<u32>,
-    /// How often it might the last time: 0 before the clock was looked at.
+    /// The last initial value of `newest_left`; 0 before the clock was read.
     newest_step: Cell<u32>,
-    /// Until when it may.
+    /// When the newest must no longer go first.
     newest_until: Cell<Instant>,
-    /// Counts looks, to take turns with the injector.
+    /// Counts lookups, to alternate with the injector.
     looks: Cell<u32>,
     random: Cell<u64>,
-    /// What it took last of others was from outside.
+    /// The last entry that it took from elsewhere came from the injector.
     pub(super) is_fed: Cell<bool>,
-    /// How often it evens the queues out, and when it does so next.
+    /// How often it rebalances, and when it does so next.
     rebalance_interval: Option<Duration>,
     rebalance_at: Cell<Instant>,
-    /// The turns of the others at the last watch.
+    /// The turns of each worker at the last watch.
     seen: Box<[Cell<u64>]>,
 }
 
@@ -225,22 +226,22 @@ impl LocalQueue {
         self.index
     }
 
-    /// Whether this one may push and pop.
+    /// Returns whether this value owns the ring.
     pub(super) fn owns(&self) -> bool {
         self.owns.get()
     }
 
-    /// Becomes the owner of the ring; false if there is another one of this index.
+    /// Becomes the owner of the ring; returns false if another value of this index owns it.
     pub(super) fn own(&self) -> bool {
         if !self.owns() {
-            // Acquire pairs with the Release in `disown`: what the last owner did there is seen.
+            // Acquire pairs with the Release in `disown`: the last owner's writes are visible.
             let others = self.mine().is_owned.swap(true, Ordering::Acquire);
             self.owns.set(!others);
         }
         self.owns()
     }
 
-    /// Leaves the ring to another one of this index.
+    /// Gives up the ring to another value of this index.
     pub(super) fn disown(&self) {
         if self.owns.take() {
             // Release pairs with the Acquire in `own`.
@@ -248,12 +249,12 @@ impl LocalQueue {
         }
     }
 
-    /// Whether nothing waits here, nor comes from outside.
+    /// Returns whether this worker's queues and the injector are empty.
     pub(super) fn is_alone(&self) -> bool {
         self.mine().len_in_all() == 0 && self.queues.injector.len() == 0
     }
 
-    /// How much waits here besides the newest.
+    /// Returns the number of entries besides the newest.
     pub(super) fn len(&self) -> usize {
         self.mine().len()
     }
@@ -262,17 +263,17 @@ impl LocalQueue {
         &self.mine
     }
 
-    /// Takes an entry that was woken on this worker. `again`: by its own run, so it goes to the
-    /// back; otherwise it is the newest.
-    // Forced: each wake-up comes here, and a call is 3 % of a yield.
+    /// Pushes an entry woken on this worker: to the back if by its own turn (`again`), else to the
+    /// slot.
+    // Inlining is forced: each wake-up calls this, and a call costs 3 % of a yield.
     #[inline(always)]
     pub(crate) fn push(&self, entry: Entry, again: bool) {
         let WorkerQueues { slot, .. } = self.mine();
         if again {
             let others = self.mine().len() > 0;
             self.push_back(entry);
-            // It and the newest mostly do things for each other, and go on here sooner than elsewhere. A
-            // filled slot is watched, and whoever ends a watch looks at the ring after the slot.
+            // It and the newest mostly wake each other, and continue sooner here. A filled slot is
+            // watched, and a worker that ends a watch checks the ring after the slot.
             if others {
                 self.queues.sleep.notify();
             }
@@ -284,7 +285,7 @@ impl LocalQueue {
         }
     }
 
-    /// To the back: the ring's or, if that is full or something waits behind it, the backlog's.
+    /// Pushes to the back of the ring or, if that is full or has a backlog, of the backlog.
     fn push_back(&self, entry: Entry) {
         let WorkerQueues { ring, backlog, .. } = self.mine();
         let refused = if backlog.len() == 0 {
@@ -297,19 +298,18 @@ impl LocalQueue {
         }
     }
 
-    /// The next entry to run, without looking at the other workers.
+    /// Takes the next entry to run, without checking the other workers.
     #[inline(always)]
     pub(super) fn next(&self, duties: &Duties<'_>) -> Option<Entry> {
         let WorkerQueues { ring, slot, .. } = self.mine();
         let look = self.looks.get().wrapping_add(1);
         self.looks.set(look);
-        // At every other turn, so that nothing from outside waits for a busy ring, nor a ring for
-        // what floods in from outside.
+        // At every other turn, so that neither the injector nor a busy ring waits for the other.
         if look.is_multiple_of(2) {
             if look.is_multiple_of(REBALANCE_LOOKS) && self.rebalance_interval.is_some() {
                 self.rebalance_in_time(duties);
             }
-            // The look is here, since a call of `pop` costs more.
+            // The length is checked here, since a call of `pop` costs more.
             if self.queues.injector.len() > 0
                 && let Some(entry) = self.queues.injector.pop()
             {
@@ -338,37 +338,37 @@ impl LocalQueue {
         ring.pop().or_else(|| self.next_behind(duties))
     }
 
-    /// What goes first next is the first of its row.
+    /// Notes that the next newest entry begins a new chain.
     #[inline(always)]
     fn begin_chain(&self) {
         self.newest_left.set(NEWEST_UNTIMED);
         self.newest_step.set(0);
     }
 
-    /// Whether the newest may go first again while older entries wait, which others may take from now on.
+    /// Returns whether the newest may go first again, and offers older entries to other workers.
     #[cold]
     #[inline(never)]
     fn has_time(&self) -> bool {
-        // In a model no time passes.
+        // No time passes in a model.
         if MODEL {
             return false;
         }
         let (now, step) = (Instant::now(), self.newest_step.get());
         if step == 0 {
-            // What waits is not the other half of a pair, which would have its turn by now.
+            // The waiting entry is no other half of a pair, which would have had its turn by now.
             self.queues.sleep.notify();
             self.newest_until.set(now + NEWEST_TIME);
         } else if now >= self.newest_until.get() {
             return false;
         }
-        // More and more turns, in case these are long.
+        // The number of turns grows step by step, in case they are long.
         let step = (2 * step).clamp(1, NEWEST_LOOKS);
         self.newest_step.set(step);
         self.newest_left.set(step - 1);
         true
     }
 
-    /// What waits behind the ring; or, if there is nothing, a share of what is from outside.
+    /// Takes the next entry of the backlog; or, if that is empty, a share of the injector.
     #[inline(never)]
     fn next_behind(&self, duties: &Duties<'_>) -> Option<Entry> {
         self.refill().or_else(|| {
@@ -382,7 +382,7 @@ impl LocalQueue {
         })
     }
 
-    /// The ring is empty: what waits behind it moves up.
+    /// Refills the empty ring from the backlog; returns the oldest entry.
     fn refill(&self) -> Option<Entry> {
         let WorkerQueues { ring, backlog, .. } = self.mine();
         backlog.pop_some(CAPACITY / 2, |entry| {
@@ -391,12 +391,12 @@ impl LocalQueue {
         })
     }
 
-    /// Becomes the one thief, if there is none.
+    /// Becomes the one thief, unless there is one.
     pub(crate) fn try_search(&self) -> bool {
         self.queues.sleep.try_search()
     }
 
-    /// Steals from the others. Only the one thief does, whose own queues are empty.
+    /// Steals from another worker. Only the one thief calls it, whose own queues are empty.
     pub(crate) fn steal(&self) -> Option<Entry> {
         let count = self.queues.workers();
         let start = self.random(count);
@@ -413,7 +413,7 @@ impl LocalQueue {
             })
     }
 
-    /// Evens the queues out, if it is time to.
+    /// Rebalances, if the interval has passed.
     #[cold]
     fn rebalance_in_time(&self, duties: &Duties<'_>) {
         let now = Instant::now();
@@ -427,8 +427,9 @@ impl LocalQueue {
         }
     }
 
-    /// Takes of the oldest of whoever has most, half of what that has more than this worker, so
-    /// that tasks that keep to themselves do not share a worker with fewer others than the rest.
+    /// Takes half of the surplus of the longest queue, oldest entries first; returns how many.
+    ///
+    /// So tasks that only wake each other do not share a worker with fewer tasks than the rest.
     fn rebalance(&self) -> usize {
         let lens = self.queues.workers.iter().map(|s| (s.len_in_all(), s));
         let Some((most, longest)) = lens.max_by_key(|(len, _)| *len) else {
@@ -436,7 +437,7 @@ impl LocalQueue {
         };
         let more = most.saturating_sub(self.mine().len_in_all());
         let wanted = more.div_ceil(2);
-        // Aside first: that one's backlog is locked meanwhile, and this one's may be wanted.
+        // Into a vector first: the victim's backlog is locked meanwhile, and ours may be needed.
         let mut taken = Vec::new();
         longest.take_oldest(wanted, &mut |entry| taken.push(entry));
         let count = taken.len();
@@ -444,9 +445,8 @@ impl LocalQueue {
         count
     }
 
-    /// Takes what is in the slot of a worker that has begun no turn since the last watch.
-    ///
-    /// Says also whether any other worker has moved, so that watching goes on.
+    /// Takes the entry in the slot of a worker that has begun no turn since the last watch. Returns
+    /// also whether another worker has moved, so that watching must continue.
     pub(crate) fn watch(&self, turns: impl Fn(usize) -> u64) -> (Option<Entry>, bool) {
         let mut moved = false;
         for (index, worker) in self.queues.workers.iter().enumerate() {
@@ -466,13 +466,13 @@ impl LocalQueue {
         (None, moved && !self.queues.sleep.is_alone())
     }
 
-    /// Takes all that is left in this worker's queues.
+    /// Takes all remaining entries of this worker's queues.
     pub(crate) fn drain(&self) -> impl Iterator<Item = Entry> {
         let WorkerQueues { ring, slot, .. } = self.mine();
         std::iter::from_fn(move || slot.take().or_else(|| ring.pop()).or_else(|| self.refill()))
     }
 
-    /// A victim to begin with: xorshift, since any spread will do.
+    /// Returns the first victim, by xorshift: any spread will do.
     fn random(&self, below: usize) -> usize {
         let mut random = self.random.get();
         random ^= random << 13;
@@ -489,10 +489,10 @@ impl Drop for LocalQueue {
     }
 }
 
-/// What an entry is, when it has come out of a queue.
+/// Turns an entry that was taken from a queue into its runnable.
 pub(crate) fn runnable(entry: Entry) -> Runnable {
     #[expect(unsafe_code, reason = "an entry is a `Runnable` in its raw form")]
-    // SAFETY: (QUEUES-1) the entry was taken from a queue, so it is in our hands alone.
+    // SAFETY: (QUEUES-1) the entry was taken from a queue, so this thread alone owns it.
     unsafe {
         Runnable::from_raw(entry)
     }

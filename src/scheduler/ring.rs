@@ -1,28 +1,30 @@
 //! One worker's local queue: a bounded ring.
 //!
-//! The owner pushes and pops; a thief takes half of the ring, oldest first. Entries are one pointer each
-//! and the ring knows nothing of what they are.
+//! The owner pushes and pops. A thief takes half of the ring, oldest entries first. An entry is one
+//! pointer, and the ring does not know what it points to.
 //!
 //! # Invariants
 //! - RING-1: only the owner writes `tail`.
-//! - RING-2: entries `head..tail` belong to the ring. Whoever moves `head` by compare-exchange owns
-//!   the entries it passed; what it read of them before is valid only then.
-//! - RING-3: positions count up for ever (64 bit) and are taken modulo the capacity, so no position
-//!   comes twice.
+//! - RING-2: the ring owns the entries `head..tail`. A thread that moves `head` by a
+//!   compare-exchange owns the entries that it passed. Values that it read before are valid only if
+//!   the exchange succeeds.
+//! - RING-3: positions count up forever (64 bits) and are taken modulo the capacity, so no position
+//!   occurs twice.
 //!
 //! # Who may call
-//! `push`, `pop`: the owner. `steal_into`: any worker, `into` being its own. `take_oldest`: anyone.
-//! `len`: anyone, as a hint.
+//! `push`, `pop`: the owner. `steal_into`: any worker, which owns `into`. `take_oldest`: any
+//! thread. `len`: any thread, as a hint.
 
 use std::ptr::NonNull;
 
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use crate::sync::{MODEL, mutant};
 
-/// What a queue holds: a runnable as a raw pointer.
+/// An entry of a queue: a runnable as a raw pointer.
 pub(crate) type Entry = NonNull<()>;
 
-/// How many entries fit: enough that bursts seldom overflow, few enough (2 KiB) to stay in cache.
+/// The capacity: large enough that bursts rarely overflow, small enough (2 KiB) to stay in the
+/// cache.
 pub(crate) const CAPACITY: usize = if MODEL { 4 } else { 256 };
 
 pub(crate) struct Ring {
@@ -36,7 +38,8 @@ impl Ring {
         Self::starting_at(0)
     }
 
-    /// A ring whose positions begin at `position`, to be tried near the wrap.
+    /// Creates a ring whose positions begin at `position`, so that tests can start near the
+    /// wrap-around.
     pub(crate) fn starting_at(position: u64) -> Self {
         Ring {
             head: AtomicU64::new(position),
@@ -49,11 +52,12 @@ impl Ring {
         &self.entries[position as usize % CAPACITY]
     }
 
-    /// Puts the entry at the back; gives it back if the ring is full.
+    /// Pushes the entry at the back; returns it if the ring is full.
     pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
         // Relaxed: only the owner writes `tail` (RING-1).
         let tail = self.tail.load(Ordering::Relaxed);
-        // Acquire pairs with the Release of whoever moved `head`: it has read the entries passed.
+        // Acquire pairs with the Release of the thread that moved `head`: it has read the entries
+        // passed.
         let head = self.head.load(Ordering::Acquire);
         if tail.wrapping_sub(head) >= CAPACITY as u64 {
             return Err(entry);
@@ -65,14 +69,14 @@ impl Ring {
         } else {
             Ordering::Release
         };
-        // Release pairs with the Acquire load of `tail` in `steal_into`.
+        // Release pairs with the Acquire loads of `tail` in `steal_into` and `take_oldest`.
         self.tail.store(tail.wrapping_add(1), order);
         Ok(())
     }
 
     /// Takes the oldest entry.
     pub(crate) fn pop(&self) -> Option<Entry> {
-        // Relaxed: our own `tail` (RING-1); `head` is checked by the exchange.
+        // Relaxed: our own `tail` (RING-1). `head` is checked by the exchange.
         let tail = self.tail.load(Ordering::Relaxed);
         let mut head = self.head.load(Ordering::Relaxed);
         while head != tail {
@@ -86,12 +90,12 @@ impl Ring {
         None
     }
 
-    /// Takes the oldest entry; for anyone.
+    /// Takes the oldest entry, on any thread.
     pub(crate) fn take_oldest(&self) -> Option<Entry> {
-        // Acquire: as in `steal_into`.
+        // Acquire, so that `tail` below is not older. The exchange checks it.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
-            // Acquire pairs with the Release store of `tail` in `push`: the entry is seen.
+            // Acquire pairs with the Release store of `tail` in `push`: the entry is visible.
             if self.tail.load(Ordering::Acquire) == head {
                 return None;
             }
@@ -104,15 +108,15 @@ impl Ring {
         }
     }
 
-    /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`, but for
-    /// the oldest, which is returned to be run.
+    /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`, except
+    /// the oldest entry, which it returns to be run.
     pub(crate) fn steal_into(&self, into: &Ring) -> Option<Entry> {
-        // Acquire, so that `tail` below is not of an earlier moment; the exchange checks it.
+        // Acquire, so that `tail` below is not older. The exchange checks it.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
-            // Acquire pairs with the Release store of `tail` in `push`: the entries are seen.
+            // Acquire pairs with the Release store of `tail` in `push`: the entries are visible.
             let tail = self.tail.load(Ordering::Acquire);
-            // The two loads are of different moments: an older head may lie far behind.
+            // The two loads happen at different times: `head` may be long outdated.
             let len = tail.wrapping_sub(head).min(CAPACITY as u64);
             let half = len - len / 2;
             if half == 0 {
@@ -120,8 +124,8 @@ impl Ring {
             }
             // Relaxed: our own `tail` (RING-1).
             let back = into.tail.load(Ordering::Relaxed);
-            // Relaxed: valid only if the exchange below succeeds (RING-2), and then ordered by the
-            // Acquire load of `tail`.
+            // Relaxed: valid only if the exchange below succeeds (RING-2). Then the Acquire load of
+            // `tail` orders it.
             let first = self.entry(head).load(Ordering::Relaxed);
             for at in 1..half {
                 let entry = self.entry(head.wrapping_add(at)).load(Ordering::Relaxed);
@@ -132,20 +136,22 @@ impl Ring {
                 head = now;
                 continue;
             }
-            // Release: as in `push`.
+            // Release pairs with the Acquire load of `tail` in `steal_into` and `take_oldest`.
             into.tail
                 .store(back.wrapping_add(half - 1), Ordering::Release);
             return NonNull::new(first);
         }
     }
 
+    /// Moves `head`, and with it the ownership of the entries passed; returns the current `head` if
+    /// another thread moved it.
     fn move_head(&self, head: u64, by: u64) -> Result<(), u64> {
         if mutant("head_moved_without_exchange") {
             self.head.store(head.wrapping_add(by), Ordering::Release);
             return Ok(());
         }
         // Release pairs with the Acquire load of `head` in `push`: the entries passed were read.
-        // Acquire on failure pairs with another's Release, for the next try.
+        // Acquire on failure pairs with another thread's Release, for the next try.
         self.head
             .compare_exchange(
                 head,
@@ -157,10 +163,10 @@ impl Ring {
     }
 
     pub(crate) fn len(&self) -> usize {
-        // Acquire pairs with the Releases of both ends; the caller has fenced if it matters.
+        // Acquire pairs with the Releases of both ends. The caller has fenced if it matters.
         let head = self.head.load(Ordering::Acquire);
         let tail = self.tail.load(Ordering::Acquire);
-        // Of different moments, so the difference may be beyond the capacity.
+        // The two loads happen at different times, so the difference may exceed the capacity.
         (tail.wrapping_sub(head) as i64).clamp(0, CAPACITY as i64) as usize
     }
 }

@@ -1,4 +1,4 @@
-//! What the workers of a runtime share: the policy, their counters, the queue of a shutdown.
+//! The state that the workers of a runtime share: the policy, the counters, the shutdown queue.
 
 use std::sync::Arc;
 
@@ -14,17 +14,19 @@ use super::ring::Entry;
 use crate::contain::contain;
 use crate::task::Runnable;
 
-/// Decides where a runnable goes, and which one a worker runs next.
+/// A scheduler, which decides where a runnable is queued and which one a worker runs next.
 pub(crate) struct Scheduler {
     pub(crate) policy: PolicyImpl,
     pub(crate) counters: Box<[Counters]>,
-    /// In a shutdown: what was queued before it, and what comes from outside after that.
+    /// In a shutdown: runnables that were queued before it, and those that are pushed from outside
+    /// during it.
     pub(crate) shutdown_queue: Injector,
     pub(crate) activity: Arc<ActivityCount>,
 }
 
 impl Scheduler {
-    /// Makes one for workers that have yet to be started; or says why the policy can't be.
+    /// Creates a scheduler for workers that are started later; returns why the policy cannot be
+    /// used.
     pub(crate) fn new(
         policy: Box<dyn Choice>,
         workers: usize,
@@ -39,7 +41,7 @@ impl Scheduler {
         Ok(Scheduler::with(policy, workers, activity))
     }
 
-    /// Makes one without workers, whose owner takes what is ready.
+    /// Creates a scheduler without workers, whose owner runs what is ready.
     pub(crate) fn elsewhere() -> Self {
         Scheduler::with(PolicyImpl::Elsewhere, 1, Arc::new(ActivityCount::new()))
     }
@@ -53,11 +55,12 @@ impl Scheduler {
         }
     }
 
+    /// Returns the duties of a worker.
     pub(crate) fn duties<'a>(&'a self, owner: &'a dyn Owner, worker: usize) -> Duties<'a> {
         Duties::new(owner, &self.counters, worker)
     }
 
-    /// Takes a runnable from outside the workers.
+    /// Enqueues a runnable from outside the workers.
     pub(crate) fn push_outside(&self, owner: &dyn Owner, runnable: Runnable) {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.central_enqueue(runnable),
@@ -68,7 +71,7 @@ impl Scheduler {
         }
     }
 
-    /// Has every worker that is parked look at its duties.
+    /// Wakes all parked workers, so that they check their duties.
     pub(crate) fn interrupt(&self) {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.interrupt(),
@@ -80,7 +83,10 @@ impl Scheduler {
         }
     }
 
-    /// A deadline has become the earliest; `by_worker`: on a worker, which owes it a keeper.
+    /// Notes that a new deadline is the earliest, so that a sleeper wakes in time for it.
+    ///
+    /// `by_worker`: the caller is a worker, which calls
+    /// [`owe_keeper`](super::WorkerLocal::owe_keeper) for it.
     pub(crate) fn notify_deadline(&self, by_worker: bool) {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.queues.sleep.notify_deadline(by_worker),
@@ -88,7 +94,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether something is in no worker's queue.
+    /// Returns whether a runnable is queued outside the workers' own queues.
     pub(crate) fn has_left(&self) -> bool {
         self.shutdown_queue.len() > 0
             || match &self.policy {
@@ -98,7 +104,7 @@ impl Scheduler {
             }
     }
 
-    /// How much a policy has, which may not give it, if it is not the default.
+    /// Returns how many runnables a policy other than the default holds. It may never return them.
     pub(crate) fn len_of_other(&self) -> Option<usize> {
         match &self.policy {
             PolicyImpl::Stealing(_) | PolicyImpl::Elsewhere => None,
@@ -106,7 +112,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes all that a worker that is stuck might have run, if it can be reached.
+    /// Takes all runnables from the default policy, on behalf of a stuck worker. Other policies
+    /// cannot be emptied without a worker.
     pub(crate) fn take_all(&self) -> Vec<Entry> {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => stealing.queues.take_all(),
@@ -114,7 +121,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether something is queued that is not counted as activity.
+    /// Returns whether a runnable is queued that is not counted as activity.
     pub(crate) fn has_uncounted(&self) -> bool {
         self.shutdown_queue.len() > 0
             || match &self.policy {
@@ -126,10 +133,10 @@ impl Scheduler {
             }
     }
 
-    /// Takes one of what is left when no worker is there any more to run it.
+    /// Takes one remaining runnable when no worker is left to run it.
     ///
-    /// `are_workers_gone`: as long as there is a worker, that takes what an erased policy has left, since such a
-    /// policy may have one worker at a time for each index.
+    /// `are_workers_gone`: while a worker exists, an erased policy is left to that worker, since
+    /// such a policy may rely on one worker at a time for each index.
     pub(crate) fn take_left(&self, owner: &dyn Owner, are_workers_gone: bool) -> Option<Runnable> {
         let left = self.shutdown_queue.pop().map(runnable);
         left.or_else(|| match &self.policy {
@@ -148,7 +155,8 @@ impl Scheduler {
         })
     }
 
-    /// How much comes from outside, how much waits for each worker, and how much waits elsewhere; hints.
+    /// Returns the lengths of the injector, of each worker's queue, and of all other queues, as
+    /// hints.
     pub(crate) fn lens(&self) -> (usize, Vec<usize>, usize) {
         match &self.policy {
             PolicyImpl::Stealing(stealing) => {

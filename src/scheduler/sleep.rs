@@ -13,62 +13,62 @@ use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Fences, MODEL, Mutex, mutant};
 
-/// How long the watcher sleeps between two looks at the slots of running workers.
+/// How long the watcher sleeps between two checks of the slots of running workers.
 ///
-/// What waits in the slot of a worker that user code blocks is found after at most two of these.
-/// Shorter costs wake-ups under load (a few µs each), longer delays such a task.
+/// The entry in the slot of a worker that user code blocks is found after at most two of these. A
+/// shorter time costs wake-ups under load (a few µs each); a longer one delays such a task.
 pub(crate) const WATCH: Duration = Duration::from_millis(2);
 
-/// A worker searches for others' work. At most one at a time: the one thief.
+/// A worker searches: the one thief.
 const SEARCHING: usize = 1;
-/// One of the sleepers wakes every [`WATCH`] to look at slots.
+/// The keeper wakes every [`WATCH`] to check slots.
 const WATCHED: usize = 2;
 const ONE_SLEEPER: usize = 4;
 
 pub(crate) struct WorkerSleep {
-    /// `sleepers * ONE_SLEEPER | WATCHED | SEARCHING`; all but SEARCHING changes under the lock.
+    /// `sleepers * ONE_SLEEPER | WATCHED | SEARCHING`; all but `SEARCHING` changes under the lock.
     state: AtomicUsize,
     fences: Fences,
     sleepers: Mutex<Sleepers>,
     parkers: Box<[Parker]>,
-    /// One worker that holds off, plus one; 0 if none is known to.
+    /// The index of a worker that holds off, plus 1; 0 if none is recorded.
     napper: AtomicUsize,
-    /// Where workers that are awake are counted, if anywhere.
+    /// The count of awake workers, if the runtime keeps one.
     activity: Option<Arc<ActivityCount>>,
 }
 
 struct Sleepers {
-    /// Who sleeps, the last to lie down last.
+    /// The workers that sleep.
     stack: SleeperStack,
-    /// The sleeper that wakes by itself, for deadlines and to watch. It lies at the bottom, and is woken for work
-    /// before others only for its thread.
+    /// The sleeper that wakes by a timeout, for deadlines and to watch. It is at the bottom of the
+    /// stack, and is woken for work before others only for its thread.
     keeper: Option<usize>,
 }
 
-/// What a worker that is about to sleep can see of the queues.
+/// What the sleep protocol can see of the queues and of a worker's duties.
 pub(crate) trait View {
-    /// Whether a ring or the injector has something.
+    /// Returns whether a ring, a backlog or the injector has an entry.
     fn has_work(&self) -> bool;
-    /// Whether anything waits at a worker other than `me`, in its slot for instance.
+    /// Returns whether a worker other than `me` has an entry, in its slot for instance.
     fn has_any(&self, me: usize) -> bool;
-    /// Whether something is from outside.
+    /// Returns whether the injector has an entry.
     fn has_outside(&self) -> bool;
-    /// How long until the next deadline.
+    /// Returns the time until the next deadline.
     fn until_deadline(&self) -> Option<Duration>;
-    /// Whether the worker has something to see to instead of sleeping.
+    /// Returns whether the worker has a duty that keeps it from sleeping.
     fn must_rise(&self) -> bool;
-    /// How long a sleep may last at most, by the worker's own choice.
+    /// Returns the longest sleep that the policy allows.
     fn longest_sleep(&self) -> Option<Duration>;
-    /// The worker sleeps, and was the last that was counted.
+    /// Notes that the worker sleeps, and was the last activity.
     fn last_lies_down(&self);
 }
 
-/// Why a worker no longer sleeps.
+/// Why a worker woke up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Woken {
-    /// There is something for it: it is the searching one.
+    /// For an entry: the worker is the searcher.
     ByWork,
-    /// Its time was up, or it was not to sleep at all; `watching`: it has looked after the slots.
+    /// By its timeout or for a duty; `watching`: it must check the slots.
     ByItself { watching: bool },
 }
 
@@ -90,12 +90,12 @@ impl WorkerSleep {
         }
     }
 
-    /// After a push to a ring or the injector: wakes one sleeper, if there is one and nobody
-    /// searches already.
+    /// Wakes a sleeper after a push to a ring or the injector, if there is one and no worker
+    /// searches.
     pub(crate) fn notify(&self) {
         if !mutant("notify_without_fence") {
-            // SeqCst pairs with the fence in `lie_down`: either we see the sleeper in `state`, or it
-            // sees our push. (SLEEP-1)
+            // SeqCst pairs with the fence in `lie_down`: either this thread sees the sleeper in
+            // `state`, or the sleeper sees the push. (SLEEP-1)
             fence(Ordering::SeqCst);
         }
         // Relaxed: ordered by the fence.
@@ -105,7 +105,7 @@ impl WorkerSleep {
         }
     }
 
-    /// After a push to the owner's slot: sees to it that somebody watches it.
+    /// Makes a sleeper watch after the owner filled its slot, unless one watches already.
     pub(crate) fn notify_slot(&self) {
         // Pairs with the heavy fence in `must_watch_on`. (SLEEP-3)
         self.fences.light();
@@ -116,10 +116,10 @@ impl WorkerSleep {
         }
     }
 
-    /// A deadline has become the earliest: whoever sleeps until another one is told.
+    /// Notes that a new deadline is the earliest, and wakes the keeper for it.
     ///
     /// `by_worker`: the caller is a worker, which keeps the deadline itself if it sleeps next, and
-    /// hands it over if it does not.
+    /// hands it over otherwise.
     pub(crate) fn notify_deadline(&self, by_worker: bool) {
         let keeper = self.sleepers.lock().keeper;
         match keeper {
@@ -130,7 +130,7 @@ impl WorkerSleep {
         }
     }
 
-    /// Lets one of the sleepers, if there is one, wake by itself from now on.
+    /// Makes one of the sleepers, if there are any, the keeper; `watch`: it watches.
     pub(crate) fn appoint(&self, watch: bool) {
         let mut sleepers = self.sleepers.lock();
         if sleepers.keeper.is_none() {
@@ -140,14 +140,14 @@ impl WorkerSleep {
             return;
         };
         if watch {
-            // Relaxed: under the lock; who reads it without has fenced.
+            // Relaxed: under the lock. A thread that reads it without the lock has fenced.
             self.state.fetch_or(WATCHED, Ordering::Relaxed);
         }
         drop(sleepers);
         self.parkers[keeper].unpark();
     }
 
-    /// Wakes all that sleep, to see what the shutdown wants of them.
+    /// Wakes all sleepers, so that they check their duties.
     pub(crate) fn wake_all(&self) {
         for parker in &self.parkers {
             parker.unpark();
@@ -161,8 +161,8 @@ impl WorkerSleep {
         if sleepers.stack.len() == 0 {
             return;
         }
-        // The woken one is the searching one from now on; if there is one, it will look.
-        // SeqCst: this is read by the fences' other side; a read-modify-write reads the newest.
+        // The woken worker is the searcher from now on. If there is one already, it will check.
+        // SeqCst: the other side of the fences reads this, and an RMW reads the newest value.
         if self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING != 0 {
             return;
         }
@@ -172,7 +172,8 @@ impl WorkerSleep {
         self.state.fetch_sub(ONE_SLEEPER, Ordering::SeqCst);
         let was_keeper = sleepers.keeper == Some(woken);
         let watched = self.dismiss(&mut sleepers, woken);
-        // One that is woken for its thread may be the keeper while others sleep: one of these keeps what it kept.
+        // A sleeper that is woken for its thread may be the keeper while others sleep: one of these
+        // inherits its duties.
         let heir = if was_keeper && !mutant("a_keeper_leaves_no_heir") {
             sleepers.stack.bottom()
         } else {
@@ -181,7 +182,7 @@ impl WorkerSleep {
         if let Some(heir) = heir {
             self.keep(&mut sleepers, heir, false);
             if watched {
-                // Relaxed: under the lock; who reads it without has fenced.
+                // Relaxed: under the lock. A thread that reads it without the lock has fenced.
                 self.state.fetch_or(WATCHED, Ordering::Relaxed);
             }
         }
@@ -192,37 +193,37 @@ impl WorkerSleep {
         }
     }
 
-    /// A sleeper is awake from now on, and counted before it takes anything.
+    /// Counts a sleeper that woke up, before it takes anything.
     pub(crate) fn rise(&self) {
         self.activity.iter().for_each(|activity| activity.inc());
     }
 
-    /// `who` is no longer asleep, so it keeps nothing. Says whether it watched.
+    /// Ends the duties of `who` as the keeper, since it is awake; returns whether it watched.
     fn dismiss(&self, sleepers: &mut Sleepers, who: usize) -> bool {
         if sleepers.keeper != Some(who) {
             return false;
         }
         sleepers.keeper = None;
-        // Relaxed: under the lock; who reads it without has fenced.
+        // Relaxed: under the lock. A thread that reads it without the lock has fenced.
         self.state.fetch_and(!WATCHED, Ordering::Relaxed) & WATCHED != 0
     }
 
     // -- the one thief ------------------------------------------------------------------------
 
-    /// Becomes the searching one; false if there is one.
+    /// Becomes the searcher; returns false if there is one.
     pub(crate) fn try_search(&self) -> bool {
-        // Relaxed: spares the exchange when somebody searches.
+        // Relaxed: avoids the RMW when a worker searches.
         self.state.load(Ordering::Relaxed) & SEARCHING == 0
             && (self.state.fetch_or(SEARCHING, Ordering::SeqCst) & SEARCHING == 0
                 || mutant("two_thieves"))
     }
 
-    /// Has found something, and goes on to run it. If there is more, another one is woken.
+    /// Ends the search of a worker that found an entry, and wakes another worker if there are more.
     pub(crate) fn search_no_more(&self, view: &impl View) {
         self.clear_searching();
         if !mutant("search_ends_without_fence") {
-            // SeqCst pairs with the fence in `notify`: a push that saw us searching and woke
-            // nobody is seen here. (SLEEP-2)
+            // SeqCst pairs with the fence in `notify`: a push that saw the searcher and woke no
+            // worker is visible here. (SLEEP-2)
             fence(Ordering::SeqCst);
         }
         if view.has_work() && !mutant("no_chain_wake") {
@@ -230,7 +231,7 @@ impl WorkerSleep {
         }
     }
 
-    /// Has watched, and goes to run something: another sleeper watches.
+    /// Leaves the watch to another sleeper, since this worker is about to run a task.
     pub(crate) fn watch_no_more(&self) {
         if !mutant("watch_is_not_left_to_another") {
             self.appoint(true);
@@ -246,20 +247,20 @@ impl WorkerSleep {
 
     // -- sleeping -----------------------------------------------------------------------------
 
-    /// Sleeps until there is something for this worker, or a deadline it keeps is over.
+    /// Sleeps until this worker is woken, or a deadline that it keeps has passed.
     ///
-    /// `searching`: it is the searching one, and stops being it. `moved`: it has just watched, and has
-    /// seen others run, or not.
+    /// The parameters are those of [`lie_down`](WorkerSleep::lie_down).
     #[cfg(test)]
     pub(crate) fn sleep(&self, me: usize, state: (bool, Option<bool>), view: &impl View) -> Woken {
         self.lie_down(me, state, view);
         self.park(me, view)
     }
 
-    /// Becomes a sleeper, which [`park`](WorkerSleep::park) or [`poll`](WorkerSleep::poll) is called for next.
+    /// Becomes a sleeper. The caller calls [`park`](WorkerSleep::park) or
+    /// [`poll`](WorkerSleep::poll) next.
     ///
-    /// `searching`: it is the searching one, and stops being it. `moved`: it has just watched, and has
-    /// seen others run, or not.
+    /// `searching`: it is the searcher, and stops searching. `moved`: it has just watched, and saw
+    /// another worker run or not.
     pub(crate) fn lie_down(
         &self,
         me: usize,
@@ -269,7 +270,7 @@ impl WorkerSleep {
         let mut sleepers = self.sleepers.lock();
         sleepers.stack.push(me);
         self.state.fetch_add(ONE_SLEEPER, Ordering::SeqCst);
-        // Who sleeps has filled no slot, and sees this one asleep when it gets up.
+        // A sleeper has no filled slot, and sees this worker asleep when it wakes up.
         let others_run = sleepers.stack.len() < self.parkers.len();
         let watch_ends = moved == Some(false);
         if others_run && !watch_ends {
@@ -284,8 +285,8 @@ impl WorkerSleep {
             .is_some_and(|activity| activity.dec());
         drop(sleepers);
         if !mutant("sleep_without_fence") {
-            // SeqCst pairs with the fence in `notify`: whoever pushed before sees us asleep, or we
-            // see the push. (SLEEP-1)
+            // SeqCst pairs with the fence in `notify`: either the pusher sees us asleep, or we see
+            // its push. (SLEEP-1)
             fence(Ordering::SeqCst);
         }
         let looks = searching || !mutant("only_the_searcher_looks_again");
@@ -304,20 +305,20 @@ impl WorkerSleep {
         }
     }
 
-    /// The searching one looks a while longer before it sleeps, if that has been worth it; whether there
-    /// is something to do. Meanwhile no push wakes anybody.
+    /// Lets the searcher keep checking for a while before it sleeps, if its last wait was short;
+    /// returns whether there is something to do. Meanwhile a push wakes no worker.
     pub(crate) fn linger(&self, me: usize, view: &impl View) -> bool {
         let parker = &self.parkers[me];
         let is_wanted = || view.has_work() || view.must_rise();
         parker.is_eager() && parker.look(view.until_deadline(), is_wanted)
     }
 
-    /// A thief sleeps for so long, unless something comes from outside. It is none of the sleepers.
+    /// Lets a thief sleep for this long, unless a push from outside wakes it. It is no sleeper.
     pub(crate) fn hold_off(&self, me: usize, wait: Duration, view: &impl View) {
         // Relaxed: ordered by the fence.
         self.napper.store(me + 1, Ordering::Relaxed);
-        // SeqCst pairs with the fence in `notify`, which each push from outside comes to before it looks for a
-        // napper: either that one sees us, or we see what it pushed. (SLEEP-1)
+        // SeqCst pairs with the fence in `notify`, which follows each push from outside, before the
+        // pusher reads `napper`: it sees us, or we see its push. (SLEEP-1)
         if !mutant("hold_off_without_fence") {
             fence(Ordering::SeqCst);
         }
@@ -330,7 +331,7 @@ impl WorkerSleep {
             .compare_exchange(me + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// After a push from outside, and after `notify`: a worker that holds off looks at it.
+    /// Wakes a worker that holds off, after a push from outside and `notify`.
     pub(crate) fn rouse_napper(&self) {
         // Relaxed: ordered by the fence of `notify`.
         if let Some(napper) = self.napper.load(Ordering::Relaxed).checked_sub(1) {
@@ -338,28 +339,29 @@ impl WorkerSleep {
         }
     }
 
-    /// Sleeps for so long without being one of the sleepers: nobody wakes it but `wake_all`.
+    /// Sleeps for this long without being a sleeper: only `wake_all` wakes it, or `rouse_napper` if
+    /// it holds off.
     pub(crate) fn nap(&self, me: usize, wait: Duration) {
         self.parkers[me].park(Some(wait));
     }
 
-    /// Whether something was pushed before nobody watched.
+    /// Returns whether a slot was filled before the watch ended.
     fn must_watch_on(&self, me: usize, view: &impl View) -> bool {
-        // Pairs with the light fence in `notify_slot`: whoever filled a slot before sees that nobody
-        // watches, or we see the slot. (SLEEP-3)
+        // Pairs with the light fence in `notify_slot`: a thread that filled a slot before sees that
+        // no sleeper watches, or we see the slot. (SLEEP-3)
         let fenced = mutant("watch_ends_without_fence") || self.fences.heavy();
         !fenced || view.has_any(me) && !mutant("slots_are_not_looked_at")
     }
 
-    /// This sleeper becomes the keeper, unless there is one; `watch`: the keeper watches.
+    /// Makes this sleeper the keeper, unless there is one; `watch`: the keeper watches.
     fn keep(&self, sleepers: &mut Sleepers, me: usize, watch: bool) {
         if sleepers.keeper.is_none() {
             sleepers.keeper = Some(me);
-            // At the bottom: the keeper is the last to be woken for work.
+            // At the bottom: the keeper is the last to be woken for an entry.
             sleepers.stack.push_to_bottom(me);
         }
         if watch {
-            // Relaxed: under the lock; who reads it without has fenced.
+            // Relaxed: under the lock. A thread that reads it without the lock has fenced.
             let watched = self.state.fetch_or(WATCHED, Ordering::Relaxed) & WATCHED != 0;
             if let Some(keeper) = sleepers.keeper.filter(|&keeper| keeper != me && !watched) {
                 self.parkers[keeper].unpark();
@@ -367,7 +369,7 @@ impl WorkerSleep {
         }
     }
 
-    /// Sleeps until there is something for this sleeper, or a deadline it keeps is over.
+    /// Sleeps until this sleeper is woken, or a deadline that it keeps has passed.
     pub(crate) fn park(&self, me: usize, view: &impl View) -> Woken {
         loop {
             let wait = self.wait_of(me, view);
@@ -378,8 +380,8 @@ impl WorkerSleep {
         }
     }
 
-    /// Does the same without sleeping: leaves `waker` if there is nothing, and says how long it may wait at most.
-    /// `is_over`: the time that it was to wait is.
+    /// Checks the same without blocking: if this sleeper must wait, leaves `waker` and returns how
+    /// long it may wait. `is_over`: its last wait has passed.
     pub(crate) fn poll(
         &self,
         me: usize,
@@ -403,7 +405,7 @@ impl WorkerSleep {
         }
     }
 
-    /// Gets up, if this sleeper was woken for work, has something to see to, or its time is over.
+    /// Ends the sleep, if this worker was woken for an entry, has a duty, or its wait has passed.
     fn get_up(&self, me: usize, view: &impl View, is_over: bool) -> Option<Woken> {
         let mut sleepers = self.sleepers.lock();
         if !sleepers.stack.contains(me) {
@@ -413,7 +415,7 @@ impl WorkerSleep {
             return Some(Woken::ByWork);
         }
         if !is_over && !view.must_rise() {
-            // Told of a new duty or deadline: sleeps on, by another clock.
+            // Unparked as a new keeper, or for a new deadline: sleep on, with another timeout.
             return None;
         }
         sleepers.stack.remove(me);
@@ -423,13 +425,13 @@ impl WorkerSleep {
         Some(Woken::ByItself { watching })
     }
 
-    /// How long this sleeper may sleep.
+    /// Returns how long this sleeper may sleep.
     fn wait_of(&self, me: usize, view: &impl View) -> Option<Duration> {
         if view.must_rise() {
             return Some(Duration::ZERO);
         }
         let keeps = self.sleepers.lock().keeper == Some(me);
-        // Relaxed: whoever changed it has unparked us after that.
+        // Relaxed: a thread that changes it unparks us after that.
         let watched = self.state.load(Ordering::Relaxed) & WATCHED != 0;
         let watch = (keeps && watched).then_some(WATCH);
         let deadline = if keeps { view.until_deadline() } else { None };
@@ -439,23 +441,24 @@ impl WorkerSleep {
             .min()
     }
 
-    /// A worker that was to keep the deadlines goes to run something: another sleeper takes over.
+    /// Hands the deadlines over to a sleeper, since the worker that keeps them is about to run a
+    /// task.
     pub(crate) fn hand_over(&self, view: &impl View) {
-        // Relaxed: who lay down before the deadline came up is seen, since `notify_deadline` had
-        // the lock after it; who lies down later sees the deadline itself.
+        // Relaxed: a worker that slept before the deadline was set is visible, since
+        // `notify_deadline` took the lock after it. One that goes to sleep later sees the deadline.
         let sleepers = self.state.load(Ordering::Relaxed) >= ONE_SLEEPER;
         if sleepers && view.until_deadline().is_some() && self.sleepers.lock().keeper.is_none() {
             self.appoint(false);
         }
     }
 
-    /// Whether no other worker is awake. A hint.
+    /// Returns whether no other worker is awake, as a hint.
     pub(crate) fn is_alone(&self) -> bool {
         // Relaxed: a hint.
         self.state.load(Ordering::Relaxed) / ONE_SLEEPER + 1 >= self.parkers.len()
     }
 
-    /// See [`Parker::let_time_pass`].
+    /// Calls [`Parker::let_time_pass`] for all workers.
     #[cfg(all(test, greenroom_loom))]
     pub(crate) fn let_time_pass(&self, parks: u32, longest: Duration) {
         self.parkers
@@ -468,7 +471,7 @@ impl WorkerSleep {
         self.state.load(Ordering::Acquire) & WATCHED != 0
     }
 
-    /// Checks what holds whenever the lock is free; says how many sleep.
+    /// Checks what holds whenever the lock is free; returns how many workers sleep.
     #[cfg(all(test, greenroom_loom))]
     pub(crate) fn audit(&self) -> usize {
         let sleepers = self.sleepers.lock();
@@ -481,14 +484,14 @@ impl WorkerSleep {
         let all_sleep = sleepers.stack.len() == self.parkers.len();
         assert!(
             !all_sleep || state & SEARCHING == 0,
-            "a sleeper is taken for a searcher"
+            "a sleeper is marked as the searcher"
         );
         let keeper = sleepers.keeper;
         assert!(
             keeper.is_none_or(|keeper| sleepers.stack.contains(keeper)),
             "the keeper is awake"
         );
-        assert!(keeper.is_some() || state & WATCHED == 0, "nobody watches");
+        assert!(keeper.is_some() || state & WATCHED == 0, "no watcher");
         sleepers.stack.len()
     }
 }

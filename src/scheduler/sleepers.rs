@@ -1,11 +1,12 @@
-//! Workers that sleep, in the order in which they lay down.
+//! The workers that sleep, in the order in which they went to sleep.
 
 use std::thread::ThreadId;
 
-/// Indices of workers; the last to lie down is the first to be woken.
+/// A stack of worker indices: the last worker to go to sleep is woken first.
 pub(super) struct SleeperStack {
     stack: Vec<usize>,
-    /// Of those that wait in a driver: on which thread. What a reactor wakes there is best run there.
+    /// For each worker that waits in a driver, its thread. A task that a reactor wakes runs best on
+    /// the same thread.
     threads: Vec<Option<ThreadId>>,
 }
 
@@ -29,7 +30,7 @@ impl SleeperStack {
         self.stack.push(me);
     }
 
-    /// Has this one, which is here, be the last to be woken.
+    /// Moves this worker, which is in the stack, to the bottom, so that it is woken last.
     pub(super) fn push_to_bottom(&mut self, me: usize) {
         self.stack.retain(|&sleeper| sleeper != me);
         self.stack.insert(0, me);
@@ -39,7 +40,7 @@ impl SleeperStack {
         self.stack.first().copied()
     }
 
-    /// Returns whether it was here.
+    /// Removes this worker; returns whether it was in the stack.
     pub(super) fn remove(&mut self, me: usize) -> bool {
         let at = self.stack.iter().position(|&sleeper| sleeper == me);
         at.inspect(|&at| {
@@ -48,7 +49,8 @@ impl SleeperStack {
         .is_some()
     }
 
-    /// Takes the one that is woken next: one whose driver runs on this thread, or else the last to lie down.
+    /// Takes the worker to wake next: one whose driver runs on this thread, or else the last to go
+    /// to sleep.
     pub(super) fn pop(&mut self) -> Option<usize> {
         if !self.threads.is_empty() {
             let here = Some(std::thread::current().id());
@@ -61,7 +63,8 @@ impl SleeperStack {
         self.stack.pop()
     }
 
-    /// Notes that this one waits in a driver on the calling thread, until [`woken`](SleeperStack::woken).
+    /// Notes that this worker waits in a driver on the calling thread, until
+    /// [`woken`](SleeperStack::woken).
     pub(super) fn waits_here(&mut self, me: usize) {
         if self.threads.len() <= me {
             self.threads.resize(me + 1, None);

@@ -1,16 +1,18 @@
-//! One worker's slot for its newest entry, which the worker takes without an exchange.
+//! One worker's LIFO slot for its newest entry, which the worker takes without an RMW.
 //!
-//! Others take what is in it only if the worker is stuck: seldom, so they pay for both. The owner says that it is
-//! taking and looks whether somebody else claims the slot; whoever does says so and looks whether the owner is
-//! taking. Between the two on either side is a fence, a light one for the owner.
+//! Other threads take the entry only if the worker is stuck. That is rare, so they pay for both
+//! sides. The owner announces that it is taking, and then checks whether another thread claims the
+//! slot. A claimer announces its claim, and then checks whether the owner is taking. A fence
+//! separates the two steps on either side; the owner's is a light one.
 //!
 //! # Invariants
-//! - SLOT-1: only the owner fills the slot, when it is empty.
-//! - SLOT-2: the slot is emptied by its owner while `is_taken` and not `is_claimed` after a light fence, or by
-//!   whoever has set `is_claimed` and then, after a heavy fence, found it not `is_taken`. So by one of them.
+//! - SLOT-1: only the owner fills the slot, and only when it is empty.
+//! - SLOT-2: the slot is emptied in one of two ways. The owner does it with `is_taken` set, if
+//!   `is_claimed` was not set after a light fence. A claimer that has set `is_claimed` does it if
+//!   `is_taken` was not set after a heavy fence. So exactly one of them does.
 //!
 //! # Who may call
-//! `put`, `take`: the owner. `claim`: anyone. `is_filled`: anyone, as a hint.
+//! `put`, `take`: the owner. `claim`: any thread. `is_filled`: any thread, as a hint.
 
 use std::ptr::{NonNull, null_mut};
 
@@ -35,12 +37,12 @@ impl Slot {
         }
     }
 
-    /// Puts the entry in; the one displaced is given back.
-    // What is seldom is a call with all that there is to do after it, so that nothing need be kept for then.
+    /// Puts the entry into the slot; returns the entry that it displaces.
+    // Rare paths are out-of-line tail calls, so that the hot path saves no registers for them.
     #[inline(always)]
     pub(crate) fn put(&self, entry: Entry) -> Option<Entry> {
         let mut displaced = None;
-        // Relaxed: we filled it, and what is not ours any more is seen to be so below.
+        // Relaxed: only the owner fills it, and `try_begin` detects a claim.
         if !self.entry.load(Ordering::Relaxed).is_null() {
             if !self.try_begin() {
                 return self.put_after_claim(entry);
@@ -51,6 +53,7 @@ impl Slot {
         displaced
     }
 
+    /// Fills the empty slot.
     #[inline(always)]
     fn fill(&self, entry: Entry) {
         let order = if mutant("slot_filled_relaxed") {
@@ -62,9 +65,10 @@ impl Slot {
         self.entry.store(entry.as_ptr(), order);
     }
 
+    /// Takes the entry, if there is one.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<Entry> {
-        // Relaxed: as in `put`.
+        // Relaxed: only the owner fills it, and `try_begin` detects a claim.
         if self.entry.load(Ordering::Relaxed).is_null() {
             return None;
         }
@@ -74,32 +78,34 @@ impl Slot {
         }
     }
 
-    /// Begins to take, unless the slot is claimed.
+    /// Announces that the owner is taking; returns false if the slot is claimed.
     #[inline(always)]
     fn try_begin(&self) -> bool {
         // Relaxed: ordered by the fence.
         self.is_taken.store(true, Ordering::Relaxed);
         if !mutant("slot_taken_without_fence") {
-            // Pairs with the heavy one in `claim`. (SLOT-2)
+            // Pairs with the heavy fence in `claim`. (SLOT-2)
             self.fences.light();
         }
-        // Acquire pairs with the Release in `claim`: what was claimed before is seen to be gone.
+        // Acquire pairs with the Release in `claim`: an entry that was claimed before is visibly
+        // gone.
         !self.is_claimed.load(Ordering::Acquire)
     }
 
-    /// Takes what is there yet, and ends what `try_begin` began.
+    /// Takes the entry that is left, if any, and ends what `try_begin` began.
     #[inline(always)]
     fn finish(&self) -> Option<Entry> {
-        // Relaxed: only we filled it, and nobody else empties it now. (SLOT-2)
+        // Relaxed: only the owner filled it, and no other thread empties it now. (SLOT-2)
         let entry = self.entry.load(Ordering::Relaxed);
-        // Release pairs with the Acquire of `is_filled`: whoever finds the slot empty sees what was
-        // pushed to the ring before.
+        // Release pairs with the Acquire of `is_filled`: a thread that finds the slot empty sees
+        // what was pushed to the ring before.
         self.entry.store(null_mut(), Ordering::Release);
-        // Release pairs with the Acquire in `claim`: it is seen to be empty.
+        // Release pairs with the Acquire in `claim`: the slot is visibly empty.
         self.is_taken.store(false, Ordering::Release);
         NonNull::new(entry)
     }
 
+    /// Does what `put` does, after a claim was seen.
     #[cold]
     #[inline(never)]
     fn put_after_claim(&self, entry: Entry) -> Option<Entry> {
@@ -108,14 +114,15 @@ impl Slot {
         displaced
     }
 
-    /// Takes when nobody claims the slot any more.
+    /// Takes the entry once no other thread claims the slot.
     #[cold]
     #[inline(never)]
     fn take_after_claim(&self) -> Option<Entry> {
         loop {
+            // Release pairs with the Acquire in `claim`.
             self.is_taken.store(false, Ordering::Release);
             let mut attempt = 0;
-            // Relaxed: `try_begin` looks again.
+            // Relaxed: `try_begin` checks again.
             while self.is_claimed.load(Ordering::Relaxed) {
                 relax(&mut attempt);
             }
@@ -125,32 +132,34 @@ impl Slot {
         }
     }
 
-    /// Takes what is in another worker's slot, unless that one or somebody else is just taking it.
+    /// Takes the entry of another worker's slot, unless that worker or another claimer is taking
+    /// it.
     pub(crate) fn claim(&self) -> Option<Entry> {
-        // The look spares the rest when there is nothing to take. Acquire pairs with the Release below,
-        // of whoever claimed before.
+        // The check skips the rest when the slot is empty. Acquire pairs with the Release below, of
+        // the previous claimer.
         if !self.is_filled() || self.is_claimed.swap(true, Ordering::Acquire) {
             return None;
         }
-        // Pairs with the light one in `take`. (SLOT-2)
+        // Pairs with the light fence in `try_begin`. (SLOT-2)
         let fenced = mutant("slot_claimed_without_fence") || self.fences.heavy();
         let mut entry = null_mut();
-        // Acquire pairs with the Release in `take`.
+        // Acquire pairs with the Release in `finish`.
         if fenced && !self.is_taken.load(Ordering::Acquire) {
-            // Acquire pairs with the Release in `put`.
+            // Acquire pairs with the Release in `fill`.
             entry = self.entry.load(Ordering::Acquire);
             if !entry.is_null() {
-                // Relaxed: whoever takes next sees it by `is_claimed`.
+                // Relaxed: published by the Release of `is_claimed`.
                 self.entry.store(null_mut(), Ordering::Relaxed);
             }
         }
-        // Release pairs with the Acquires in `take`.
+        // Release pairs with the Acquire in `try_begin`, and with that of the swap above.
         self.is_claimed.store(false, Ordering::Release);
         NonNull::new(entry)
     }
 
+    /// Returns whether the slot holds an entry.
     pub(crate) fn is_filled(&self) -> bool {
-        // Acquire pairs with the Release in `take`; the caller has fenced if it matters.
+        // Acquire pairs with the Release in `finish`. The caller has fenced if it matters.
         !self.entry.load(Ordering::Acquire).is_null()
     }
 }

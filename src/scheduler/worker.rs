@@ -1,4 +1,4 @@
-//! The loop of a worker: ask the policy for something, run it, and see to other duties in between.
+//! The loop of a worker: take a runnable from the policy, run it, and attend to other duties.
 
 use super::counters::Counters;
 use super::driven::Driven;
@@ -11,61 +11,65 @@ use crate::sync::mutant;
 use crate::task::{Runnable, TaskKey};
 use crate::timers::{Pace, Timers};
 
-/// Why a thread is no worker any more.
+/// Why a thread stopped being a worker.
 #[derive(PartialEq, Eq)]
 pub(crate) enum WorkerEnd {
-    /// The runtime is over, and with it the thread.
+    /// The runtime has ended, and the thread ends too.
     Over,
-    /// Another thread goes on in its place: it waited in `block_on`, in a turn that has ended.
+    /// Another thread has taken over the worker, since this one waited in `block_on`. Its turn has
+    /// ended.
     Displaced,
 }
 
-/// What a shutdown wants of a worker between two turns.
+/// What a worker does for a shutdown between two turns.
 pub(crate) enum ShutdownStep {
-    /// The worker goes on as before.
+    /// Continue as before.
     GoOn,
-    /// This was queued before the shutdown, and is run next.
+    /// Run this task next, which was queued before the shutdown.
     Run(Runnable),
-    /// Nothing runs any more.
+    /// End: no more tasks are run.
     End,
 }
 
 /// The owner of a scheduler, as the loop of a worker sees it.
 pub(crate) trait Employer: Owner {
+    /// Returns the scheduler.
     fn scheduler(&self) -> &Scheduler;
 
+    /// Returns the timers that the workers fire.
     fn timers(&self) -> &Timers;
 
-    /// Wakes all whose deadline is over; returns how many.
+    /// Fires all deadlines that have passed; returns how many.
     fn fire(&self, now: Instant) -> usize;
 
-    /// Has the end told that this or another worker has declared while it slept.
+    /// Reports the quiescence that this or another worker declared while it slept.
     fn tell_what_is_declared(&self);
 
-    /// Returns whether each run is told to an observer or to the policy.
+    /// Returns whether an observer or the policy observes each turn.
     fn is_observed(&self) -> bool;
 
+    /// Runs a turn that an observer or the policy observes.
     fn run_observed(&self, local: Option<&WorkerLocal<'_>>, runnable: Runnable);
 
-    /// Ends a turn of which the policy or an observer was told.
+    /// Ends a turn that the policy or an observer has observed.
     fn turn_ended(&self);
 
-    /// Tells a shutdown that waits for it that a turn has ended.
+    /// Notifies a shutdown that a turn has ended.
     fn progress(&self);
 
-    /// Does what a shutdown wants of this worker; `queued`: it is the turn of what was queued before.
+    /// Takes part in a shutdown; `queued`: a task that was queued before the shutdown is next.
     fn see_to_shutdown(&self, local: &WorkerLocal<'_>, queued: bool) -> ShutdownStep;
 
-    /// Drops what will not be run any more, unless it is exempt.
+    /// Drops a runnable that will not be run, unless it is exempt.
     fn drop_unneeded(&self, runnable: Runnable);
 }
 
-/// Where a worker notes what it runs.
+/// Where a worker records which task it runs.
 pub(crate) trait TurnContext {
-    /// Notes what is run from now on.
+    /// Records the task that runs from now on.
     fn set_running(&self, key: Option<TaskKey>);
 
-    /// Returns whether another thread goes on as this worker.
+    /// Returns whether another thread has taken over this worker.
     fn is_displaced(&self) -> bool;
 }
 
@@ -77,7 +81,7 @@ pub(crate) struct Worker<'a, E, C> {
     counters: &'a Counters,
     is_observed: bool,
     pace: Pace,
-    /// In a shutdown: it is the turn of what was queued before, and not of the policy.
+    /// In a shutdown: the next task comes from the shutdown queue, and not from the policy.
     looks_at_queued: bool,
 }
 
@@ -94,6 +98,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         }
     }
 
+    /// Runs tasks until the runtime has ended or another thread has taken over the worker.
     pub(crate) fn run_until_over(&mut self) -> WorkerEnd {
         match self.run::<false>() {
             Some(left) => left,
@@ -101,8 +106,10 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         }
     }
 
-    /// Runs until there is nothing to run, or for about 50 µs; `None`: the worker goes on when it is polled again.
-    /// It has lain down if its [`Driven`] says how long it may wait.
+    /// Runs tasks until there are none, or for about 50 µs. Returns `None` if the worker must be
+    /// polled again.
+    ///
+    /// The worker sleeps if its [`Driven`] says how long it may wait.
     pub(crate) fn poll(&mut self, driven: &Driven) -> Option<WorkerEnd> {
         let duties = self.local.duties();
         if driven.waits().is_some() {
@@ -124,7 +131,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         loop {
             let is_closing = self.employer.is_closing();
             if is_closing {
-                // The shutdown may wait for the turn that has just ended.
+                // The shutdown may wait for the end of this turn.
                 self.employer.progress();
             }
             if self.context.is_displaced() {
@@ -146,11 +153,11 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
             }
             if DRIVEN && let Some(now) = self.pace.is_time() {
                 self.employer.fire(now);
-                // A waker may have waited in `block_on`. Otherwise the reactor has its turn.
+                // A waker may have called `block_on`. Otherwise yield to the reactor.
                 return self.context.is_displaced().then_some(WorkerEnd::Displaced);
             }
             if !DRIVEN && self.fires_at_pace() && self.context.is_displaced() {
-                // A waker has waited in `block_on`.
+                // A waker has called `block_on`.
                 return Some(WorkerEnd::Displaced);
             }
             let next = match DRIVEN {
@@ -166,7 +173,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         }
     }
 
-    /// Looks at the deadlines if it is time to; says whether anything was woken.
+    /// Fires deadlines if it is time to check them; returns whether any was fired.
     fn fires_at_pace(&mut self) -> bool {
         !self.employer.timers().is_empty()
             && self
@@ -175,7 +182,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
                 .is_some_and(|now| self.employer.fire(now) > 0)
     }
 
-    /// There is nothing to run, or something comes before it.
+    /// Attends to other duties: there is nothing to run, or something that precedes it.
     fn see_to_duties(&self) {
         if self.employer.fire(Instant::now()) > 0 {
             self.local.owe_keeper();
@@ -183,7 +190,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         self.employer.tell_what_is_declared();
     }
 
-    // Forced: it is what the loop does at each turn.
+    // Inlining is forced: this is the body of the loop.
     #[inline(always)]
     fn run_one(&mut self, runnable: Runnable) {
         self.turn(runnable);
@@ -192,13 +199,13 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         }
     }
 
-    /// Does the same where that is seldom.
+    /// Runs one task, on the paths that are rare.
     #[inline(never)]
     fn run_aside(&mut self, runnable: Runnable) {
         self.run_one(runnable);
     }
 
-    /// Drops what is left in this worker's queues, but for what is exempt.
+    /// Drops all remaining runnables in this worker's queues, except those that are exempt.
     pub(crate) fn drop_all(&self) {
         if mutant("an_ended_worker_keeps_its_queues") {
             return;
@@ -215,6 +222,7 @@ impl<'a, E: Employer, C: TurnContext> Worker<'a, E, C> {
         }
     }
 
+    /// Runs one turn of a task.
     pub(crate) fn turn(&self, runnable: Runnable) {
         self.counters.begin_run();
         self.context.set_running(Some(runnable.key()));

@@ -1,8 +1,9 @@
-//! Two fences of unequal price: a light and a heavy one pair as two `SeqCst` fences do.
+//! An asymmetric pair of fences: a light and a heavy fence pair as two `SeqCst` fences do.
 //!
-//! What is done at each message takes the light one, what is done now and then the heavy one. Where the system has
-//! `membarrier` (Linux) the heavy one makes every core that runs this process pass a fence, so the light one only
-//! holds the compiler. Elsewhere both are `SeqCst` fences. Two light ones order nothing.
+//! Frequent operations use the light fence, rare ones the heavy fence. On Linux the heavy fence is
+//! a `membarrier` system call: every core that runs this process executes a fence, so the light one
+//! only stops the compiler. Where there is no `membarrier`, both are `SeqCst` fences. Two light
+//! fences order nothing.
 
 #[cfg(all(target_os = "linux", not(any(miri, greenroom_loom))))]
 mod body {
@@ -13,13 +14,14 @@ mod body {
     use super::super::PerProcess;
 
     /// # Invariants
-    /// - SLEEP-1: `is_light` is true only once the process is registered, which it stays.
+    /// - FENCES-1: `is_light` is true only if the process is registered, which it stays.
     pub(crate) struct Fences {
         is_light: bool,
     }
 
     impl Fences {
-        /// The first one of a process takes the system some ms if there are other threads already.
+        /// Registers the process at the first call, which takes some ms if there are other threads
+        /// already.
         pub(crate) fn new() -> Self {
             static REGISTERED: PerProcess<bool> = PerProcess::new();
             let register = || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
@@ -28,6 +30,7 @@ mod body {
             }
         }
 
+        /// Executes the light fence.
         #[inline(always)]
         pub(crate) fn light(&self) {
             if self.is_light {
@@ -38,18 +41,18 @@ mod body {
             }
         }
 
-        /// Says whether it was one: the system may refuse it for now, or have come to forbid it.
+        /// Executes the heavy fence; returns false if the system refused it, for now or for good.
         #[must_use]
         pub(crate) fn heavy(&self) -> bool {
             // SeqCst pairs with that of `light`.
             fence(Ordering::SeqCst);
-            // (SLEEP-1) So the system knows the command.
+            // (FENCES-1) So the system knows the command.
             !self.is_light || membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         }
     }
 
     fn membarrier(command: libc::c_int) -> bool {
-        // SAFETY: whatever the command, the system neither reads nor writes memory of the process.
+        // SAFETY: for every command, the system neither reads nor writes memory of the process.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 }
@@ -80,8 +83,11 @@ mod body {
     }
 }
 
-/// A light fence that were a fence would pair with each other one in a model. Here both exchange the same value,
-/// which orders them among themselves and with nothing else. That it orders two light ones, too, is more than is so.
+/// The fences of a model. A light fence that loom sees as a fence would pair with every other
+/// fence.
+///
+/// Here both fences are RMWs of one value, which order them among themselves and with nothing else.
+/// They also order two light fences, which is more than the real ones do.
 #[cfg(greenroom_loom)]
 mod body {
     use loom::sync::atomic::{AtomicUsize, Ordering};

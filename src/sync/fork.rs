@@ -1,11 +1,12 @@
-//! Which process this is, of those that come from each other by `fork`.
+//! The identity of a process among those that `fork` created from one another.
 //!
-//! A child has a copy of the memory and of the thread that forked, and no other thread. What those had locked
-//! stays locked there, and what waits for them waits for ever. So whatever belongs to threads knows its process,
-//! which is looked at before a lock is taken or something is waited for.
+//! A child has a copy of the memory and of the thread that forked, and no other thread. Locks that
+//! the other threads held stay locked in the child, and a wait for those threads never ends. So
+//! everything that belongs to threads records its process, which is checked before a lock is taken
+//! and before a wait.
 //!
 //! # Invariants
-//! - FORK-1: a node that others can see is never freed.
+//! - FORK-1: a node that other threads can see is never freed.
 #![expect(
     unsafe_code,
     reason = "a handler for the system to call, and nodes that are never freed; see FORK-1"
@@ -16,38 +17,39 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use super::OnceLock;
 
-/// What a use of something says that another process has the threads of.
-pub(crate) const LEFT_BEHIND: &str = "the runtime belongs to the parent process, since `fork` does not copy \
-     its threads: build another one in this process";
+/// The panic text for the use of something whose threads are in another process.
+pub(crate) const LEFT_BEHIND: &str = "the runtime belongs to the parent process, since `fork` does \
+     not copy its threads: build another one in this process";
 
-/// How many forks led to this process from the first one that asked for itself.
+/// The number of forks from the first process that called [`Process::current`] to this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// A process, told from those that it was forked from.
+/// A process, distinct from those that it was forked from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Process(u32);
 
 impl Process {
-    /// This one. From now on its children know that they are others.
+    /// Returns the current process. From now on, children are counted as other processes.
     pub(crate) fn current() -> Self {
         extern "C" fn count() {
-            // Relaxed: a child has one thread at first. One that counts twice is told from its parent as well.
+            // Relaxed: a child has one thread at first. Counting twice still distinguishes it from
+            // its parent.
             FORKS.fetch_add(1, Ordering::Relaxed);
         }
         static COUNT: InChildren = InChildren::new(count);
         COUNT.register();
-        // Relaxed: as above.
+        // Relaxed: only a child writes it, with one thread.
         Process(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Whether this is the first one, so that there are no others.
+    /// Returns whether this is the first process, so that there are no others.
     #[inline(always)]
     pub(crate) fn is_first() -> bool {
-        // Relaxed: as above.
+        // Relaxed: only a child writes it, with one thread.
         FORKS.load(Ordering::Relaxed) == 0
     }
 
-    /// What `find` says, which is asked only if there are others.
+    /// Returns the process that `find` returns, which is called only if there may be others.
     #[inline(always)]
     pub(crate) fn of(find: impl FnOnce() -> Process) -> Self {
         if Process::is_first() {
@@ -57,14 +59,17 @@ impl Process {
         }
     }
 
+    /// Returns whether this is the current process.
     #[inline(always)]
     pub(crate) fn is_current(self) -> bool {
-        // Relaxed: as above.
+        // Relaxed: only a child writes it, with one thread.
         Process::is_first() || self.0 == FORKS.load(Ordering::Relaxed)
     }
 
+    /// Checks that this is the current process.
+    ///
     /// # Panics
-    /// If it is another one.
+    /// If it is another process.
     #[inline]
     #[track_caller]
     pub(crate) fn check(self) {
@@ -73,7 +78,7 @@ impl Process {
         }
     }
 
-    /// Aborts if it is another one, whose thread this is a copy of: it has nothing to go on with.
+    /// Aborts if this is another process: the thread is a copy, and cannot continue the runtime.
     #[inline(always)]
     pub(crate) fn end_copy(self) {
         if !self.is_current() {
@@ -92,16 +97,17 @@ fn left_behind() -> ! {
 #[cold]
 #[inline(never)]
 fn end() -> ! {
-    // Not `eprintln!`, which panics where stderr is closed.
+    // Not `eprintln!`, which panics if stderr is closed.
     let _ = std::io::Write::write_all(
         &mut std::io::stderr(),
-        b"greenroom: a process that was forked in a task has come to the end of the task's turn, but its \
-        runtime belongs to the parent process: end it by `exec` or `_exit` before that\n",
+        b"greenroom: a process forked inside a task reached the end of the task's turn, but its \
+        runtime belongs to the parent process: call `exec` or `_exit` before that\n",
     );
     std::process::abort()
 }
 
-/// What is called in each child, on its one thread, before `fork` returns there: perhaps more than once.
+/// A function that is called in each child, on its one thread, before `fork` returns there. It may
+/// be called more than once.
 pub(crate) struct InChildren {
     is_registered: AtomicBool,
     #[cfg_attr(
@@ -112,7 +118,7 @@ pub(crate) struct InChildren {
 }
 
 impl InChildren {
-    /// `act` takes no lock and allocates nothing.
+    /// Creates a registration of `act`, which must not take a lock or allocate.
     pub(crate) const fn new(act: extern "C" fn()) -> Self {
         InChildren {
             is_registered: AtomicBool::new(false),
@@ -120,20 +126,24 @@ impl InChildren {
         }
     }
 
+    /// Registers the function, unless it is registered already.
     pub(crate) fn register(&self) {
-        // Relaxed: whoever comes here meanwhile registers it, too.
+        // Relaxed: another thread that gets here meanwhile registers it, too.
         if !self.is_registered.load(Ordering::Relaxed) {
             #[cfg(all(unix, not(any(miri, greenroom_loom))))]
-            // SAFETY: the function is there for as long as the process is.
+            // SAFETY: the function lives as long as the process.
             let refused = unsafe { libc::pthread_atfork(None, None, Some(self.act)) };
             #[cfg(all(unix, not(any(miri, greenroom_loom))))]
-            assert!(refused == 0, "no memory to hear of a `fork` with");
+            assert!(
+                refused == 0,
+                "out of memory: cannot register a `fork` handler"
+            );
             self.is_registered.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// A static value that each process makes for itself.
+/// A static value that each process creates for itself.
 pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Node<T>>);
 
 struct Node<T> {
@@ -146,13 +156,14 @@ impl<T> PerProcess<T> {
         PerProcess(AtomicPtr::new(null_mut()))
     }
 
-    /// That of this process, made by `make` at first; what the parent process made is left where it is.
+    /// Returns the value of this process, created by `make` at the first call. The parent's value
+    /// is leaked.
     pub(crate) fn get_or_init(&'static self, make: impl FnOnce() -> T) -> &'static T {
         let process = Process::current();
-        // Acquire pairs with the Release of the exchange: the node is seen as it was made.
+        // Acquire pairs with the Release of the exchange: the node is initialised.
         let mut seen = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: (FORK-1) it was seen here.
+            // SAFETY: (FORK-1) this thread has seen the node, so it is never freed.
             if let Some(node) = unsafe { seen.as_ref() }
                 && node.process == process
             {
@@ -168,7 +179,7 @@ impl<T> PerProcess<T> {
             seen = match put {
                 Ok(_) => fresh,
                 Err(other) => {
-                    // SAFETY: nobody has seen it.
+                    // SAFETY: no other thread has seen the node.
                     drop(unsafe { Box::from_raw(fresh) });
                     other
                 }

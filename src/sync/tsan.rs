@@ -1,10 +1,11 @@
-//! What ThreadSanitizer has to be told, in builds for it (`--cfg greenroom_tsan`).
+//! Locks that ThreadSanitizer can follow, in builds for it (`--cfg greenroom_tsan`).
 //!
-//! It sees what instrumented code does. `std` comes without: so a lock of `std`'s orders nothing for it, once a
-//! thread has waited there, and what one holder wrote and the next one reads would be a race. Beside each mutex
-//! is a word here that each holder loads at first and stores at last. That orders what the mutex orders: each
-//! critical section before those that come later, and nothing else. It sees no fences either; for those that
-//! guard memory there is `acquire` in `sync.rs`.
+//! ThreadSanitizer sees only instrumented code, and `std` is not instrumented. Once a thread has
+//! waited for a lock of `std`, the lock orders nothing for it, and it would report the accesses of
+//! successive holders as a race. So each mutex here has a word beside it, which each holder loads
+//! first and stores last. That orders what the mutex orders: each critical section before the later
+//! ones, and nothing else. ThreadSanitizer does not see fences either; `acquire` in `sync.rs`
+//! replaces those that guard memory.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,18 +17,18 @@ pub(crate) struct Mutex<T> {
     inner: std::sync::Mutex<T>,
 }
 
-/// The fields are dropped in this order.
+/// A guard, whose fields are dropped in this order.
 pub(crate) struct MutexGuard<'a, T> {
     section: Section<'a>,
     inner: std::sync::MutexGuard<'a, T>,
 }
 
-/// A critical section, from after the lock until before the unlock.
+/// A critical section, from after the lock to before the unlock.
 struct Section<'a>(&'a AtomicUsize);
 
 impl<'a> Section<'a> {
     fn new(order: &'a AtomicUsize) -> Self {
-        // Acquire pairs with the Release in `drop`, of the last holder.
+        // Acquire pairs with the Release in `drop` of the previous holder.
         order.load(Ordering::Acquire);
         Section(order)
     }
@@ -35,7 +36,7 @@ impl<'a> Section<'a> {
 
 impl Drop for Section<'_> {
     fn drop(&mut self) {
-        // Release pairs with the Acquire in `new`, of the next holder.
+        // Release pairs with the Acquire in `new` of the next holder.
         self.0.store(0, Ordering::Release);
     }
 }
@@ -48,13 +49,13 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Never an error, since `sync.rs` has no use for poison.
+    /// Locks the mutex. Never returns an error, since `sync.rs` ignores poison.
     pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(self.enter(inner))
     }
 
-    /// An error only if it is locked.
+    /// Locks the mutex, or returns an error if it is locked.
     pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         match self.inner.try_lock() {
             Ok(inner) => Ok(self.enter(inner)),
@@ -85,7 +86,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// `std`'s, which gives no order but by its mutex.
+/// The condition variable of `std`, which orders nothing beyond its mutex.
 pub(crate) struct Condvar(std::sync::Condvar);
 
 impl Condvar {
@@ -102,7 +103,7 @@ impl Condvar {
     }
 }
 
-/// Leaves the critical section and comes back to it.
+/// Leaves the critical section, waits, and enters it again.
 pub(crate) fn wait_until<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -118,7 +119,8 @@ pub(crate) fn wait_until<'a, T>(
     }
 }
 
-/// `std`'s, whose value is seen as it was made. It orders nothing else, since the clock is behind one.
+/// The cell of `std`, whose initialised value is visible to all threads. It orders nothing else,
+/// since every look at the clock goes through one.
 pub(crate) struct OnceLock<T> {
     is_made: AtomicBool,
     making: Mutex<()>,

@@ -1,4 +1,4 @@
-//! Model 28, of the table: a deadline fires once or is cancelled, never both, and is never lost.
+//! `model_28`, of the table: a deadline fires once or is cancelled, never both, and is never lost.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -18,7 +18,7 @@ impl Clock for Timers {
     fn next_changed(&self) {}
 }
 
-/// Counts how often it is woken.
+/// A waker that counts its wake-ups.
 #[derive(Default)]
 struct Bell(AtomicU64);
 
@@ -43,7 +43,8 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(1)
 }
 
-/// Fired by one of two, or cancelled: then its waker is gone and was woken as often as that says.
+/// Checks that one of two threads fires a deadline once, or that it is cancelled. Its waker is
+/// dropped, and was woken only if it fired.
 #[test]
 fn model_28_a_deadline_is_fired_once_or_cancelled() {
     ::loom::model(|| {
@@ -59,12 +60,12 @@ fn model_28_a_deadline_is_fired_once_or_cancelled() {
         let fired = firing.join().unwrap() + other;
         assert!(fired <= 1, "fired twice");
         assert_eq!(bell.rings(), fired, "woken as often as fired");
-        assert_eq!(Arc::strong_count(&bell), 1, "the waker is gone");
+        assert_eq!(Arc::strong_count(&bell), 1, "the waker was dropped");
         assert!(timers.is_empty(), "nothing is left in the table");
     });
 }
 
-/// Two are armed at once while somebody fires: each fires, then or at the next time.
+/// Checks that two deadlines that are armed while a thread fires both fire, then or the next time.
 #[test]
 fn model_28_no_deadline_is_lost() {
     ::loom::model(|| {
@@ -86,7 +87,7 @@ fn model_28_no_deadline_is_lost() {
     });
 }
 
-/// Whoever is told that it waits on with another waker is woken by that one, and by no other.
+/// Checks that a successful `rearm` replaces the waker: the new one is woken, and no other.
 #[test]
 fn model_28_the_waker_that_was_left_last_is_woken() {
     ::loom::model(|| {
@@ -109,7 +110,7 @@ fn model_28_the_waker_that_was_left_last_is_woken() {
     });
 }
 
-/// A deadline that a table takes while it is closed is woken by the close; otherwise it is refused.
+/// Checks that a closing table either refuses a deadline or wakes it.
 #[test]
 fn model_28_a_closed_table_refuses_or_wakes() {
     ::loom::model(|| {

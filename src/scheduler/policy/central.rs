@@ -1,12 +1,12 @@
-//! One queue for all workers, behind a mutex, with a condition variable for those who wait.
+//! One queue for all workers, behind a mutex, with a condition variable for idle workers.
 //!
-//! What kind of queue it is, is the parameter. Nothing polls: whoever finds nothing waits until there
-//! is something, or until he has other duties.
+//! The type parameter is the kind of queue. Nothing polls: a worker that finds the queue empty
+//! waits until there is an entry, or until it has other duties.
 
 use super::{Duties, Runnable};
 use crate::sync::{Condvar, Mutex};
 
-/// An order in which runnables come out.
+/// A queue that decides the order in which runnables are taken.
 pub(super) trait QueueOrder: Send {
     fn push(&mut self, runnable: Runnable);
     fn pop(&mut self) -> Option<Runnable>;
@@ -19,7 +19,7 @@ pub(super) struct Central<Q> {
 
 struct CentralState<Q> {
     queue: Q,
-    /// How many workers wait.
+    /// The number of workers that wait.
     waiting: usize,
 }
 
@@ -31,6 +31,7 @@ impl<Q: QueueOrder> Central<Q> {
         }
     }
 
+    /// Adds a runnable, and wakes a worker if one waits.
     pub(super) fn push(&self, runnable: Runnable) {
         let mut state = self.state.lock();
         state.queue.push(runnable);
@@ -41,7 +42,7 @@ impl<Q: QueueOrder> Central<Q> {
         }
     }
 
-    /// Takes the next, or waits for it as long as the duties allow.
+    /// Takes the next runnable, or waits for one as long as the duties allow.
     pub(super) fn pop(&self, duties: &Duties<'_>) -> Option<Runnable> {
         let mut state = self.state.lock();
         let mut over = false;
@@ -57,14 +58,14 @@ impl<Q: QueueOrder> Central<Q> {
             state.waiting += 1;
             state = self.changed.wait(state, wait);
             state.waiting -= 1;
-            // Whoever had a time-out looks once more, and then at the deadline that it was for.
+            // After a timed wait, check the queue once more, and then return to fire the deadline.
             over = wait.is_some();
         }
     }
 
-    /// Has all who wait look at their duties.
+    /// Wakes all workers that wait, so that they check their duties.
     pub(super) fn interrupt(&self) {
-        // Whoever looked at his duties before they changed is waiting when the lock is free.
+        // A worker that read its duties before they changed waits once the lock is free.
         drop(self.state.lock());
         self.changed.notify_all();
     }

@@ -5,13 +5,24 @@ mod tests;
 
 use std::time::Duration;
 
-/// Document 3's three phases of a worker that has run out of work: seven numbers.
+/// The settings of a worker that polls for work before it parks.
 ///
-/// In each phase an attempt looks at the worker's own queue and at what is from outside; in one of so
-/// many it steals. The relaxed phase has no end; who sleeps in it is woken when there is something
-/// for it (in the document it sleeps on). In the moderate phase nobody is woken for what
-/// comes: that waits for up to `moderate_sleep`, but for the shutdown
-/// and for deadlines that were known before. A `relaxed_sleep` of zero keeps a core busy.
+/// As in CAF's work-stealing policy, a worker that has run out of work passes through three phases.
+/// Each attempt checks the worker's own queue and the injector, where tasks from outside the
+/// workers are queued. One attempt in every `steal_interval` also tries to steal.
+///
+/// | phase | attempts | before each attempt, the worker |
+/// |---|---|---|
+/// | aggressive | `aggressive_attempts` | executes a spin-loop hint |
+/// | moderate | `moderate_attempts` | sleeps for `moderate_sleep` |
+/// | relaxed | unlimited | sleeps for at most `relaxed_sleep` |
+///
+/// In the moderate phase a new task does not wake the worker. The task waits for up to
+/// `moderate_sleep`, unless another worker takes it. Only the shutdown and a deadline that was
+/// known before the sleep end it early. In the relaxed phase a new task wakes the worker, whereas
+/// in CAF the sleep runs to its end. A `relaxed_sleep` of zero keeps a core busy.
+///
+/// # Examples
 ///
 /// ```
 /// use greenroom::policy::{Polling, Stealing};
@@ -22,19 +33,19 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Polling {
-    /// Attempts without a sleep between them; 100 by default.
+    /// The number of attempts without a sleep between them; 100 by default.
     pub aggressive_attempts: u32,
-    /// Of so many of these one steals, at least 1; 10 by default.
+    /// One of this many aggressive attempts steals, at least 1; 10 by default.
     pub aggressive_steal_interval: u32,
-    /// Attempts after these, with a short sleep between them; 500 by default.
+    /// The number of attempts after these, with a short sleep before each; 500 by default.
     pub moderate_attempts: u32,
-    /// Of so many of these one steals, at least 1; 5 by default.
+    /// One of this many moderate attempts steals, at least 1; 5 by default.
     pub moderate_steal_interval: u32,
-    /// The short sleep; 50 µs by default.
+    /// The sleep before each moderate attempt; 50 µs by default.
     pub moderate_sleep: Duration,
-    /// Of so many attempts after these one steals, at least 1; 1 by default.
+    /// One of this many relaxed attempts steals, at least 1; 1 by default.
     pub relaxed_steal_interval: u32,
-    /// The long sleep between them; 10 ms by default.
+    /// The longest sleep before each relaxed attempt; 10 ms by default.
     pub relaxed_sleep: Duration,
 }
 
@@ -52,7 +63,7 @@ impl Default for Polling {
     }
 }
 
-/// What a worker does before its next look.
+/// What a worker does before its next attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Aggressive { steals: bool },
@@ -61,6 +72,10 @@ pub(super) enum Phase {
 }
 
 impl Polling {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// Returns the first steal interval that is 0.
     pub(super) fn judge(&self) -> Result<(), String> {
         let intervals = [
             ("aggressive", self.aggressive_steal_interval),
@@ -70,12 +85,12 @@ impl Polling {
         match intervals.iter().find(|(_, interval)| *interval == 0) {
             None => Ok(()),
             Some((phase, _)) => Err(format!(
-                "has a {phase}_steal_interval of 0, but must steal in one of at least 1 attempts"
+                "has {phase}_steal_interval 0, but it must be at least 1"
             )),
         }
     }
 
-    /// What goes before the attempt of this number, from 1, since the worker ran out of work.
+    /// Returns the phase of this attempt, counted from 1 since the worker ran out of work.
     pub(super) fn phase(&self, attempt: u32) -> Phase {
         let moderate = attempt.saturating_sub(self.aggressive_attempts);
         let relaxed = moderate.saturating_sub(self.moderate_attempts);

@@ -1,4 +1,4 @@
-//! Priorities: a queue for each, the highest first.
+//! Priorities: a queue for each level, served from the highest level down.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,16 +7,18 @@ use std::num::NonZeroU32;
 use super::central::{Central, QueueOrder};
 use super::{Duties, Policy, Runnable, Setup};
 
-/// Priorities: the highest first, always; among equals, round-robin.
+/// Strict priorities: the highest level first, and round-robin within a level.
 ///
-/// The levels are those that an actor may have: 0, the lowest and the default, to the runtime's
-/// [`priorities`](crate::Builder::priorities). An actor's is set with `priority`; plain tasks are at
-/// level 0.
+/// The levels range from 0, the lowest and the default, to the runtime's
+/// [`priorities`](crate::Builder::priorities). The `priority` option of an actor sets its level.
+/// Plain tasks have level 0.
 ///
-/// **A level that is always busy starves all lower ones**: they do not run at all while it has
-/// something ready for every worker. [`aging`](Prioritized::aging) bounds that.
+/// **A level that is always busy starves all lower levels**: their tasks do not run while the
+/// higher level has ready tasks for every worker. [`aging`](Prioritized::aging) bounds the wait.
 ///
-/// It is one queue for all workers behind a mutex, as [`Sharing`](super::Sharing) is.
+/// All workers share the levels behind one mutex, as with [`Sharing`](super::Sharing).
+///
+/// # Examples
 ///
 /// ```
 /// use greenroom::{Context, Runtime, policy, spawn};
@@ -39,8 +41,10 @@ use super::{Duties, Policy, Runnable, Setup};
 pub struct Prioritized(Central<Levels>, u32);
 
 impl Prioritized {
-    /// Lets every `turns`-th turn serve the lowest level that has something ready, so that none is
-    /// starved; 0 for never, which is the default. 1 would serve the lowest at every turn.
+    /// Lets every `turns`-th turn serve the lowest level that has a ready task, so that no level
+    /// starves.
+    ///
+    /// 0, the default, means never. 1 serves the lowest level at every turn.
     pub fn aging(self, turns: u32) -> Self {
         Prioritized(self.0, turns)
     }
@@ -117,7 +121,7 @@ impl QueueOrder for Levels {
         } else {
             levels.rev().find_map(VecDeque::pop_front)
         };
-        // A look in vain is no turn.
+        // An empty queue is no turn.
         if popped.is_some() {
             self.turns = turn;
         }

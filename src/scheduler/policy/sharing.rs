@@ -1,4 +1,4 @@
-//! Work sharing: one queue for all.
+//! Work sharing: one queue for all workers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,11 +6,14 @@ use std::fmt;
 use super::central::{Central, QueueOrder};
 use super::{Duties, Policy, Runnable};
 
-/// Work sharing: one queue for all workers, first in, first out.
+/// Work sharing: one first-in, first-out queue for all workers, behind a mutex.
 ///
-/// Document 3: a mutex and a condition variable, no polling; for few cores and for programs that
-/// should draw little power. Every worker takes that one lock for every turn, so it does not scale as
-/// [`Stealing`](super::Stealing) does; it is as fair as can be. Priorities mean nothing to it.
+/// It is modelled on CAF's work-sharing policy. Idle workers wait on a condition variable and never
+/// poll. It suits machines with few cores, and programs that should draw little power. Every turn
+/// takes the same lock, so the policy does not scale as [`Stealing`](super::Stealing) does. It is
+/// strictly fair: tasks run in the order in which they became ready. It ignores priorities.
+///
+/// # Examples
 ///
 /// ```
 /// use greenroom::{Runtime, policy};

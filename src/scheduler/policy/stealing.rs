@@ -1,7 +1,8 @@
-//! Work stealing, the default: a queue for each worker, and whoever has none left takes of others.
+//! Work stealing, the default policy: each worker has a queue, and an idle worker steals.
 //!
-//! Documents 1 and 3, after Blumofe and Leiserson 1994. The queues and their order are in
-//! `queues.rs`; who sleeps and who is woken is in `sleep.rs`.
+//! The design follows Sophie's scheduler and CAF's work-stealing policy, after Blumofe and
+//! Leiserson, 1994. `queues.rs` has the queues and the order in which a worker checks them.
+//! `sleep.rs` decides which workers sleep and which one is woken.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,26 +17,34 @@ use crate::scheduler::ring::Entry;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
 use crate::sync::mutant;
 
-/// How often the tasks of unequal workers are mixed by default: seldom enough to cost nothing, often
-/// enough that nobody has to wait long.
+/// The default interval of rebalancing: long enough to cost nothing, short enough that a task on a
+/// crowded worker does not wait long.
 const REBALANCE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Work stealing: each worker has a queue, and takes half of another's when its own is empty.
+/// Work stealing: each worker has a queue, and steals half of another worker's when its own is
+/// empty.
 ///
-/// The default policy. A task that is woken goes to the worker that woke it, and the newest is run first. While older
-/// tasks wait that has an end: after three turns the clock is read, and then it goes on for some 16 µs, for one turn
-/// at least. Tasks from outside are looked for at every other turn.
+/// This is the default policy. It ignores priorities.
 ///
-/// One worker at a time looks for others' work, and workers without any are parked, so an idle runtime uses no time at
-/// all. A worker that took little from another and had used it up at once, three times in a row, waits for 50 to
-/// 400 µs before it takes more; a task from outside ends that wait.
+/// # Behavior today
 ///
-/// Tasks that keep to themselves may share a worker with many more or far fewer tasks than others do
-/// (document 1's *insular groups*). So every 5 ms a busy worker takes of the longest queue half of
-/// what that has more than its own; [`rebalance_interval`](Stealing::rebalance_interval) sets or ends that. Equal actors
-/// get equal shares within a few of these times.
+/// The following may change in any release.
 ///
-/// Priorities mean nothing to it.
+/// - **Order.** A woken task goes to the worker that woke it, and the newest task runs first. While
+///   older tasks wait, that is limited: after three such turns the worker reads the clock, and the
+///   newest goes first for about 16 µs more, but for at least one turn. At every other turn the
+///   worker first checks the injector, where tasks from outside the workers are queued.
+/// - **Stealing.** One worker at a time searches the queues of other workers. Workers without work
+///   are parked, so an idle runtime uses no processor time. A thief whose loot was small and used
+///   up at once, three times in a row, waits for 50 to 400 µs before it steals again. A task from
+///   outside ends that wait.
+/// - **Rebalancing.** Tasks that only wake each other may stay on a worker with many more or far
+///   fewer tasks than the others. So every 5 ms a busy worker compares the queue lengths, and takes
+///   half of the surplus of the longest queue over its own.
+///   [`rebalance_interval`](Stealing::rebalance_interval) changes or disables that. Identical
+///   actors get similar shares of time within a few of these intervals.
+///
+/// # Examples
 ///
 /// ```
 /// use greenroom::{Runtime, policy};
@@ -52,8 +61,11 @@ pub struct Stealing {
 }
 
 impl Stealing {
-    /// Polls before it parks, as in document 3: for machines where to be woken is dear, and a core
-    /// that has nothing to do may be kept busy.
+    /// Creates a policy whose workers poll before they park, as in CAF's work-stealing policy.
+    ///
+    /// It suits machines where a wake-up is expensive, and where idle workers may keep their cores
+    /// busy. [`build`](crate::Builder::build) fails with
+    /// [`BuildError::Impossible`](crate::BuildError) if a steal interval is 0.
     pub fn polling(polling: Polling) -> Self {
         Stealing {
             polling: Some(polling),
@@ -61,14 +73,15 @@ impl Stealing {
         }
     }
 
-    /// How often a busy worker takes of a longer queue: 5 ms by default, `None` for never, when
-    /// tasks stay on their worker as long as nobody is idle.
+    /// Sets how often a busy worker takes tasks from a longer queue; 5 ms by default.
+    ///
+    /// `None` disables rebalancing: tasks then stay on their worker as long as no worker is idle.
     pub fn rebalance_interval(mut self, every: Option<Duration>) -> Self {
         self.rebalance_interval = every;
         self
     }
 
-    /// The next entry: of this worker's queues, or another's.
+    /// Takes the next entry from this worker's queues or the injector, or steals one.
     fn find(&self, worker: &StealingWorker, duties: &Duties<'_>, may_steal: bool) -> Option<Entry> {
         let local = &worker.local;
         local.next(duties).or_else(|| {
@@ -89,15 +102,16 @@ impl Stealing {
         })
     }
 
-    /// Waits a while if what was taken last was used up at once, see `loot.rs`; gives something that came meanwhile.
+    /// Waits a while if the last loot was used up at once, see `loot.rs`; returns an entry that
+    /// arrived meanwhile.
     fn hold_off(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
         let me = worker.local.index();
         let wait = worker.loot.used_up(duties.turns(me))?;
         if duties.driver().is_some() {
-            // The driver would wait as well.
+            // A sleep would block the driver as well.
             return None;
         }
-        // Others may search meanwhile.
+        // Other workers may search meanwhile.
         let view = Seen::new(self, duties);
         self.look_no_more(worker, &view);
         let wait = duties.until_next().map_or(wait, |next| next.min(wait));
@@ -105,7 +119,7 @@ impl Stealing {
         worker.local.next(duties)
     }
 
-    /// What is done before something is run, if this worker has looked for it in vain before.
+    /// Ends the search before this worker runs an entry.
     #[cold]
     fn settle(&self, worker: &StealingWorker, duties: &Duties<'_>) {
         let view = Seen::new(self, duties);
@@ -120,7 +134,7 @@ impl Stealing {
         worker.unsettled.set(false);
     }
 
-    /// It goes to do something: neither searches nor watches from here on.
+    /// Stops searching and watching, since this worker is about to do something else.
     fn look_no_more(&self, worker: &StealingWorker, view: &Seen<'_>) {
         if worker.moved.take().is_some() {
             self.queues.sleep.watch_no_more();
@@ -130,14 +144,16 @@ impl Stealing {
         }
     }
 
-    /// Sleeps, unless there is something to see to; what the keeper found when its time was over.
+    /// Sleeps, unless the worker has something to do. Returns an entry if the worker woke as the
+    /// watcher and took one from a slot.
     fn rest(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
         let me = worker.local.index();
         let view = Seen::new(self, duties);
         let sleep = &self.queues.sleep;
-        // Another thread may wait for what this one did for it, and come again. A worker has its own
-        // queue to go on with: what it cannot do in the time that a core takes to be roused is worth
-        // taking to another one, less is not. One looks at a time, as one searches.
+        // After an entry from outside: the thread that pushed it may wait for the result, and push
+        // again soon. Entries of other workers are no reason to linger: a worker has its own queue,
+        // and what it cannot do within the time that a core takes to wake up is worth a wake-up.
+        // Only the thief lingers, so one worker at a time does.
         let is_fed = worker.local.is_fed.take();
         if is_fed && worker.searching.get() && sleep.linger(me, &view) {
             return None;
@@ -149,14 +165,14 @@ impl Stealing {
         self.wait(worker, duties, &view)
     }
 
-    /// Waits for what wakes a worker that has lain down; gives what the keeper found when its time was over. A driven
-    /// worker that waits on has lain down yet.
+    /// Waits until this sleeper is woken. Returns an entry if it woke as the watcher and took one
+    /// from a slot. A driven worker may have to wait on, and is still a sleeper then.
     fn wait(&self, worker: &StealingWorker, duties: &Duties<'_>, view: &Seen<'_>) -> Option<Entry> {
         let (me, sleep) = (worker.local.index(), &self.queues.sleep);
         let woken = match duties.driver() {
             None => sleep.park(me, view),
             Some(driven) => {
-                // First, so that a panic of the waker leaves a worker that knows that it has lain down.
+                // Before the poll: if the waker panics, the worker must know that it is a sleeper.
                 driven.set_waits(Some(Some(Duration::ZERO)));
                 let woken = sleep.poll(me, view, &driven.waker(), driven.take_over());
                 driven.set_waits(woken.err());
@@ -181,7 +197,7 @@ impl Stealing {
         None
     }
 
-    /// Looks at the others and, when they have nothing either, rests until there is something.
+    /// Searches the other workers and, if they have nothing either, sleeps until there is an entry.
     #[inline(never)]
     fn dequeue_elsewhere(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Entry> {
         let mut may_steal = true;
@@ -201,8 +217,8 @@ impl Stealing {
         }
     }
 
-    /// Lets the time pass that goes before the next look, in the phase this worker is in: what it
-    /// found meanwhile, or whether it may steal in that look.
+    /// Waits as long as this worker's phase demands before its next attempt. Returns whether that
+    /// attempt may steal, or as the error an entry that was found meanwhile.
     fn pass_time(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Result<bool, Entry> {
         let phase = self.polling.map(|polling| {
             worker.unsettled.set(true);
@@ -214,7 +230,7 @@ impl Stealing {
                 std::hint::spin_loop();
                 steal_slot(worker, duties, steals)
             }
-            // A nap would keep the thread from its driver.
+            // A nap would block the driver.
             Some((Phase::Moderate { steals }, polling)) if duties.driver().is_none() => {
                 self.look_no_more(worker, &Seen::new(self, duties));
                 let until_next = duties.until_next().unwrap_or(Duration::MAX);
@@ -224,7 +240,7 @@ impl Stealing {
             }
             Some((Phase::Moderate { steals } | Phase::Relaxed { steals }, _)) => {
                 match self.rest(worker, duties) {
-                    // It was woken for something, wherever that is.
+                    // A worker that was woken for an entry may steal it.
                     None => Ok(steals || worker.searching.get()),
                     Some(entry) => Err(entry),
                 }
@@ -234,8 +250,8 @@ impl Stealing {
     }
 }
 
-/// Before an attempt that steals: takes what is in the slot of a worker that is stuck, which
-/// nobody watches while all poll. Otherwise whether the attempt steals.
+/// Takes the entry in the slot of a stuck worker, if this attempt steals, since there is no watcher
+/// while all workers poll. Otherwise returns whether the attempt steals.
 fn steal_slot(worker: &StealingWorker, duties: &Duties<'_>, steals: bool) -> Result<bool, Entry> {
     if steals && let (Some(entry), _) = worker.local.watch(|worker| duties.turns(worker)) {
         duties.count(Counted::Steal);
@@ -263,39 +279,40 @@ impl std::fmt::Debug for Stealing {
     }
 }
 
-/// What a worker of [`Stealing`] has for itself.
+/// The data of a worker of [`Stealing`].
 ///
-/// Of several with one index the first has the worker's queue, as long as it lives; another one uses
-/// what all share.
+/// If several values of one index exist, the first owns the worker's ring as long as it lives. The
+/// others push to the injector, and take from any queue.
 pub struct StealingWorker {
     pub(crate) local: LocalQueue,
     loot: Loot,
-    /// It is the one that searches.
+    /// This worker is the thief.
     searching: Cell<bool>,
-    /// It has watched the slots, and whether it saw others run. If it does not sleep next, another
-    /// one watches.
+    /// This worker has watched the slots, and saw other workers run (`true`) or not. If it does not
+    /// sleep next, another worker must watch.
     moved: Cell<Option<bool>>,
-    /// Before it runs something else, a sleeper must keep the next deadline.
+    /// Before this worker runs anything else, a sleeper must take over the next deadline.
     owes_keeper: Cell<bool>,
-    /// How often it has polled in vain.
+    /// The number of attempts since it ran out of work.
     attempts: Cell<u32>,
-    /// One of these is set, and to be seen to before something is run.
+    /// One of these fields is set, and must be settled before an entry is run.
     unsettled: Cell<bool>,
 }
 
 impl StealingWorker {
+    /// Notes that this worker is the thief.
     fn search(&self) {
         self.searching.set(true);
         self.unsettled.set(true);
     }
 
-    /// Before this worker runs something else, a sleeper must keep the next deadline.
+    /// Notes that a sleeper must take over the next deadline before this worker runs anything else.
     pub(crate) fn owe_keeper(&self) {
         self.owes_keeper.set(true);
         self.unsettled.set(true);
     }
 
-    /// Whether it owed one until now.
+    /// Returns whether that was noted, and clears it.
     pub(crate) fn owed_keeper(&self) -> bool {
         self.owes_keeper.take()
     }
@@ -356,14 +373,14 @@ impl Policy for Stealing {
     }
 
     fn interrupt(&self) {
-        // Behind another policy nobody says that it is for a deadline, which somebody has to keep.
+        // If another policy wraps this one, a call may mean a deadline, which needs a keeper.
         self.queues.sleep.appoint(false);
         self.queues.sleep.wake_all();
     }
 }
 
 impl Stealing {
-    /// Goes on with the wait of a driven worker that has lain down.
+    /// Continues the wait of a driven worker that sleeps.
     pub(crate) fn resume(&self, worker: &StealingWorker, duties: &Duties<'_>) -> Option<Runnable> {
         let found = self.wait(worker, duties, &Seen::new(self, duties));
         if duties.is_waiting() {
@@ -376,8 +393,8 @@ impl Stealing {
         Some(runnable(entry))
     }
 
-    /// `dequeue` of a worker that owns its ring. Forced, as that of `next`: a call costs a fifth of
-    /// the look.
+    /// Does what `dequeue` does, for a worker that owns its ring. Inlining is forced, as for
+    /// `next`: a call costs a fifth of the lookup.
     #[inline(always)]
     pub(crate) fn dequeue_own(
         &self,
@@ -393,7 +410,7 @@ impl Stealing {
     }
 }
 
-/// The queues and the duties of a worker, as whoever is about to sleep sees them.
+/// The queues and the duties of a worker, as the sleep protocol sees them.
 pub(crate) struct Seen<'a> {
     policy: &'a Stealing,
     duties: &'a Duties<'a>,

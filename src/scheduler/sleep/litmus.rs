@@ -1,19 +1,19 @@
-//! The races of `sleep.md` on the machine itself.
+//! The races of `sleep.md`, on real hardware.
 
 use super::super::litmus::{Race, race};
 use super::*;
 use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicBool;
 
-/// What a pusher and worker 0 race with.
+/// The state that a pusher and worker 0 race on.
 struct Races {
     sleep: WorkerSleep,
     /// Whether there is an entry.
     entry: CachePadded<AtomicBool>,
-    /// In which round worker 0 had come to its park, when it last did.
+    /// The last round in which worker 0 was about to park.
     parked: CachePadded<AtomicUsize>,
     round: AtomicUsize,
-    /// Worker 0 is not to sleep on.
+    /// Worker 0 must wake up.
     must_rise: AtomicBool,
     of: Work,
 }
@@ -38,8 +38,8 @@ impl Races {
         }
     }
 
-    // Relaxed, as all of these but `parked`: what orders them is to be found out, or the beginning and the end of a
-    // round do.
+    // Relaxed, as are all accesses but those of `parked`: their order is under test, or given by
+    // the start and the end of a round.
     fn reset(&self, round: usize) {
         self.entry.store(false, Ordering::Relaxed);
         self.must_rise.store(false, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Races {
         self.of == of && self.entry.load(Ordering::Relaxed)
     }
 
-    /// Whether worker 0 has looked at all that it looks at before it sleeps.
+    /// Returns whether worker 0 has made all its checks before it sleeps.
     fn is_parked(&self, round: usize) -> bool {
         // Acquire pairs with the Release in `must_rise`.
         self.parked.load(Ordering::Acquire) == round
@@ -78,7 +78,7 @@ impl View for Races {
         None
     }
 
-    /// The last thing that is asked before a park.
+    /// Records the round, since this is the last check before a park.
     fn must_rise(&self) -> bool {
         let round = self.round.load(Ordering::Relaxed);
         // Release pairs with the Acquire in `is_parked`.
@@ -93,7 +93,7 @@ impl View for Races {
     fn last_lies_down(&self) {}
 }
 
-/// SLEEP-1: a worker lies down while somebody pushes.
+/// SLEEP-1: a worker goes to sleep during a push.
 struct LiesDown(Races);
 
 impl Race for LiesDown {
@@ -109,7 +109,7 @@ impl Race for LiesDown {
     fn right(&self, _round: usize) {
         let woken = self.0.sleep.sleep(0, (false, None), &self.0);
         assert_eq!(woken, Woken::ByWork);
-        // As a worker does that is woken so.
+        // A worker that is woken for an entry does so.
         self.0.sleep.clear_searching();
     }
 
@@ -128,7 +128,7 @@ fn litmus_a_push_is_not_missed_by_a_worker_that_lies_down() {
     race(LiesDown(Races::new(1, Work::Ring)));
 }
 
-/// SLEEP-1: a worker holds off while somebody pushes from outside.
+/// SLEEP-1: a worker holds off during a push from outside.
 struct HoldsOff(Races);
 
 impl Race for HoldsOff {
@@ -157,7 +157,7 @@ fn litmus_a_push_from_outside_is_not_missed_by_a_worker_that_holds_off() {
     race(HoldsOff(Races::new(1, Work::Outside)));
 }
 
-/// SLEEP-2: worker 0 ends its search while somebody pushes, and worker 1, which needs no thread for it, sleeps.
+/// SLEEP-2: worker 0 ends its search during a push, while worker 1 sleeps, which needs no thread.
 struct EndsSearch(Races);
 
 impl Race for EndsSearch {
@@ -215,7 +215,7 @@ impl Race for EndsWatch {
             let is_asleep = sleepers.stack.len() > 0;
             assert!(
                 is_watched || !is_asleep,
-                "nobody watches the slot that was filled in round {round}"
+                "no sleeper watches the slot that was filled in round {round}"
             );
             drop(sleepers);
             self.0.must_rise.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Which phase goes before which attempt.
+//! Tests of which phase precedes which attempt.
 
 use super::Phase::{self, Aggressive, Moderate, Relaxed};
 use super::Polling;

@@ -1,6 +1,6 @@
-//! What it costs to have deadlocks detected: an ask, with the option and without.
+//! The cost of deadlock detection: an ask with the option and without it.
 //!
-//! `cargo bench --bench deadlocks` prints both in nanoseconds, the medians of runs in turns.
+//! `cargo bench --bench deadlocks` prints both in nanoseconds: the medians of alternating runs.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ async fn echo(mut cx: Context<Reply<()>>) {
     }
 }
 
-/// How long an ask takes, in nanoseconds, on one worker.
+/// Returns the nanoseconds that an ask takes on one worker.
 fn ask(detect: bool, asks: u32) -> f64 {
     let builder = Runtime::builder().workers(1).detect_deadlocks(detect);
     let runtime = builder.build().expect("a runtime with one worker");
@@ -32,7 +32,7 @@ fn ask(detect: bool, asks: u32) -> f64 {
 }
 
 fn main() {
-    // Of `cargo test --benches`: a moment.
+    // `cargo test --benches` runs this for a moment only.
     let asks = if std::env::args().any(|arg| arg == "--bench") {
         300_000
     } else {

@@ -1,8 +1,11 @@
-//! How equal the shares are of actors that keep to themselves, where some share a worker with one
-//! other and some with a thousand (document 1's insular groups), under each policy.
+//! Fairness under each policy: the shares of closed groups of actors, which only send to
+//! themselves.
 //!
-//! `cargo bench --bench fairness -- full` takes 100 s and fails if the default misses the bar; without
-//! the argument everything runs for a moment only, and nothing is judged.
+//! Some groups share a worker with one other group and some with a thousand, like the insular
+//! groups in the design of Sophie's message queue.
+//!
+//! `cargo bench --bench fairness -- full` takes 100 s and fails if the default policy misses the
+//! bar. Without the argument everything runs for a moment only, and nothing is judged.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,29 +15,29 @@ use std::time::{Duration, Instant};
 use greenroom::policy::{Polling, Prioritized, Sharing, Stealing};
 use greenroom::{Address, Builder, Context, Handle, Runtime, spawn};
 
-/// The fastest may have at most so many times as much as the slowest.
+/// The maximum ratio of the fastest group's messages to the slowest group's.
 const BAR: f64 = 1.5;
 const WORK: Duration = Duration::from_micros(1);
-/// How many groups are placed on each of the two workers.
+/// The number of groups that are placed on each of the two workers.
 const PLACED: [usize; 2] = [2, 1000];
 const RINGS: [usize; 2] = [2, 200];
-/// How many actors a token goes round among.
+/// The number of actors in a ring.
 const RING: usize = 8;
 
-/// What is counted for each group: its messages.
+/// The counter of one group's messages, and the flag that ends the group.
 #[derive(Clone, Default)]
 struct Share {
     count: Arc<Padded>,
     over: Arc<AtomicBool>,
 }
 
-/// So that groups do not slow each other down.
+/// A counter on its own cache lines, so that groups do not slow each other down.
 #[derive(Default)]
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
 impl Share {
-    /// Handles a message; false once it is the last one.
+    /// Handles a message; returns false if it is the last one.
     fn work(&self) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < WORK {
@@ -47,7 +50,7 @@ impl Share {
 
 type Actors = Vec<Handle<(), ()>>;
 
-/// An actor that tells itself something, again and again.
+/// Spawns an actor that sends a message to itself again and again.
 fn selfish(share: &Share) -> Actors {
     let share = share.clone();
     let actor = spawn!(|mut cx: Context<()>| async move {
@@ -60,7 +63,7 @@ fn selfish(share: &Share) -> Actors {
     vec![actor]
 }
 
-/// Actors that pass a token round.
+/// Spawns actors that pass a token round.
 fn ring(share: &Share) -> Actors {
     let seats: Arc<[OnceLock<Address<()>>]> = (0..RING).map(|_| OnceLock::new()).collect();
     let member = |at: usize| {
@@ -79,7 +82,7 @@ fn ring(share: &Share) -> Actors {
     actors
 }
 
-/// Places groups on two workers, each of which is held until all tasks that place have begun.
+/// Places groups on two workers. Each worker is held until the placing tasks of both have begun.
 fn place(runtime: &Runtime, groups: [&[Share]; 2], group: fn(&Share) -> Actors) -> Actors {
     let meeting = Arc::new(Barrier::new(2));
     let tasks = groups.map(|shares| {
@@ -93,14 +96,15 @@ fn place(runtime: &Runtime, groups: [&[Share]; 2], group: fn(&Share) -> Actors) 
     placed.into_iter().flatten().collect()
 }
 
-/// How many messages the slowest and the fastest group have handled between `from` and twice that.
+/// Returns the messages that the slowest and the fastest group handle between `from` and twice
+/// `from`.
 fn measure(
     builder: Builder,
     placed: [usize; 2],
     group: fn(&Share) -> Actors,
     from: Duration,
 ) -> (u64, u64) {
-    let runtime = builder.workers(2).build().expect("two threads can be had");
+    let runtime = builder.workers(2).build().expect("two threads start");
     let over = Arc::new(AtomicBool::new(false));
     let share = || Share {
         over: over.clone(),

@@ -1,7 +1,8 @@
-//! What benches/instructions.sh counts: `instructions CASE COUNT` does one operation COUNT times.
+//! The programs that benches/instructions.sh counts: `instructions CASE COUNT` does one operation
+//! COUNT times.
 //!
-//! All of it runs on one worker, so that no chance of threads is in the count. What the start and
-//! the end of the runtime take goes out when the counts of two runs are subtracted.
+//! Everything runs on one worker, so the count does not depend on how threads interleave. The
+//! difference between the counts of two runs leaves out the start and the end of the runtime.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -9,23 +10,23 @@ use std::time::Duration;
 
 use greenroom::{Address, Context, Reply, Runtime, spawn};
 
-/// Messages told before the actor runs, which takes two turns.
+/// The number of messages sent before the actor runs, which takes two turns for them.
 const BURST: u64 = 64;
-/// Messages that an actor handles in a turn, as many as by default.
+/// The number of messages that an actor handles in a turn.
 const TURN_MESSAGES: usize = 32;
-/// Actors that live at the same time.
+/// The number of actors that live at the same time.
 const BATCH: u64 = 100;
-/// A deadline that nothing reaches.
+/// A deadline that is never reached.
 const NEVER: Duration = Duration::from_secs(3600);
-/// Longer than the pace at which a busy worker reads the clock while there are deadlines, so that
-/// it does at each turn, however slow the machine is.
+/// Longer than the interval at which a busy worker with timers reads the clock. So the worker reads
+/// it in each turn, however slow the machine is.
 const TURN: Duration = Duration::from_micros(100);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [case, count] => run(case, count.parse().expect("COUNT is a number")),
-        // So it is called by `cargo test --benches` and `cargo bench`.
+        // `cargo test --benches` and `cargo bench` call it without these arguments.
         _ => println!("nothing is counted here: see benches/instructions.sh"),
     }
 }
@@ -33,12 +34,12 @@ fn main() {
 fn run(case: &str, count: u64) {
     let builder = Runtime::builder().workers(1);
     let builder = match case {
-        // The actor has all messages waiting: a batch that is not chosen goes by the clock.
+        // All messages wait for the actor, and the end of a default batch depends on the clock.
         "outside" => builder.batch(TURN_MESSAGES),
         _ => builder,
     };
     let runtime = builder.build();
-    let runtime = runtime.expect("a thread can be had");
+    let runtime = runtime.expect("a thread can be started");
     match case {
         "tell" => inside(&runtime, tell(count)),
         "ping_pong" => inside(&runtime, ping_pong(count)),
@@ -53,12 +54,12 @@ fn run(case: &str, count: u64) {
     runtime.block_on(runtime.shutdown());
 }
 
-/// Runs it as a task on the worker, while this thread sleeps.
+/// Runs `case` as a task on the worker, while this thread sleeps.
 fn inside(runtime: &Runtime, case: impl Future<Output = ()> + Send + 'static) {
     runtime.block_on(runtime.spawn(case));
 }
 
-/// Sums up what it is told.
+/// Sums up all numbers.
 async fn tally(mut cx: Context<u64>) -> u64 {
     let mut total = 0;
     while let Some(n) = cx.recv().await {
@@ -67,7 +68,7 @@ async fn tally(mut cx: Context<u64>) -> u64 {
     total
 }
 
-/// Tells an actor in bursts, each of which it handles before the next one.
+/// Sends to an actor in bursts; the actor handles each burst before the next one.
 async fn tell(count: u64) {
     let actor = spawn!(tally(_));
     for n in 0..count {
@@ -84,7 +85,7 @@ enum Play {
     Ball(u64),
 }
 
-/// Passes a ball on until it has no hops left, and says how often it had the ball.
+/// Passes a ball on until it has no hops left; returns how often it had the ball.
 async fn player(mut cx: Context<Play>) -> u64 {
     let (mut balls, mut partner) = (0, None);
     while let Some(message) = cx.recv().await {
@@ -93,7 +94,7 @@ async fn player(mut cx: Context<Play>) -> u64 {
             Play::Ball(left) => {
                 balls += 1;
                 if left == 1 {
-                    break; // and with us ends the address by which the partner is reached
+                    break; // this drops the last address of the partner
                 }
                 let partner = partner.as_ref().expect("a partner was told first");
                 let told = partner.tell(Play::Ball(left - 1));
@@ -104,7 +105,7 @@ async fn player(mut cx: Context<Play>) -> u64 {
     balls
 }
 
-/// Two actors pass a ball to and fro so many times.
+/// Lets two actors pass a ball to and fro `count` times.
 async fn ping_pong(count: u64) {
     let (one, two) = (spawn!(player(_)), spawn!(player(_)));
     let begun = one.tell(Play::Partner(two.address())).is_ok()
@@ -115,7 +116,7 @@ async fn ping_pong(count: u64) {
     assert_eq!(one.join().await.expect("no panic"), count);
 }
 
-/// Answers, after a turn that takes so long.
+/// Replies, after spending `turn` in the turn.
 async fn echo(mut cx: Context<Reply<()>>, turn: Duration) {
     while let Some(reply) = cx.recv().await {
         take(turn);
@@ -123,14 +124,14 @@ async fn echo(mut cx: Context<Reply<()>>, turn: Duration) {
     }
 }
 
-/// Lets a turn take time, without instructions.
+/// Spends time in a turn, without instructions.
 fn take(turn: Duration) {
     if !turn.is_zero() {
         thread::sleep(turn);
     }
 }
 
-/// A task asks an actor, one question after the other.
+/// Asks an actor from a task, one question after the other.
 async fn ask(count: u64) {
     let echo = spawn!(echo(_, Duration::ZERO));
     for _ in 0..count {
@@ -138,7 +139,7 @@ async fn ask(count: u64) {
     }
 }
 
-/// Actors that are told one number and joined, in batches.
+/// Spawns actors in batches; each receives one number and is joined.
 async fn spawn_actors(count: u64) {
     let mut batch = Vec::new();
     for n in 1..=count {
@@ -153,7 +154,7 @@ async fn spawn_actors(count: u64) {
     }
 }
 
-/// Plain tasks, each awaited before the next one.
+/// Spawns plain tasks, each of which is awaited before the next one.
 async fn task(count: u64) {
     for n in 0..count {
         assert_eq!(greenroom::spawn(async move { n }).await, n);
@@ -166,7 +167,8 @@ async fn yields(count: u64) {
     }
 }
 
-/// This thread tells an actor everything while a task holds the worker; then it is handled.
+/// Sends all messages to an actor from this thread while a task holds the worker; then lets the
+/// actor handle them.
 fn outside(runtime: &Runtime, count: u64) {
     let actor = spawn!(tally(_), on = runtime);
     let held = Arc::new((Barrier::new(2), Barrier::new(2)));
@@ -187,7 +189,7 @@ fn outside(runtime: &Runtime, count: u64) {
     assert_eq!(total, count);
 }
 
-/// As `ask`, with a deadline that comes to nothing. Two sleeps are in the count.
+/// Does what `ask` does, with a timeout that never fires. The count includes two sleeps.
 async fn timer(count: u64) {
     let echo = spawn!(echo(_, TURN));
     for _ in 0..count {

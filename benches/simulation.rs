@@ -1,7 +1,8 @@
-//! How many runs of tasks a simulation does in a second, with its trace of the last 200 steps.
+//! The speed of the simulator: turns of tasks in a second, with a trace of the last 200 steps.
 //!
-//! `cargo bench --bench simulation` prints the medians of a few rounds and fails if yielding tasks or
-//! rings of actors miss the bar; `cargo test --benches` runs it for a moment, and nothing is judged.
+//! `cargo bench --bench simulation` prints the medians of a few rounds. It fails if yielding tasks
+//! or rings of actors miss the bar. `cargo test --benches` runs it for a moment, and nothing is
+//! judged.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -10,15 +11,15 @@ use futures::future::join_all;
 use greenroom::policy::Simulated;
 use greenroom::{Address, Context, Handle, Reply, spawn, time};
 
-/// Task runs a second.
+/// The minimum number of turns in a second.
 const BAR: f64 = 1e6;
 const ROUNDS: u64 = 5;
-/// Tasks, or actors, of a case: so many are ready at most.
+/// The number of tasks or actors in a case: at most this many are ready.
 const MANY: usize = 100;
-/// How many actors a token goes round among.
+/// The number of actors in a ring.
 const RING: usize = 10;
 
-/// Tasks that yield, so many times in all.
+/// Runs tasks that yield, `times` times in total.
 async fn yields(times: usize) {
     let tasks = (0..MANY).map(|_| {
         greenroom::spawn(async move {
@@ -32,7 +33,7 @@ async fn yields(times: usize) {
 
 enum Seat {
     Next(Address<Seat>),
-    /// It is passed on so many times.
+    /// A token, and the hops that it has left.
     Token(usize),
 }
 
@@ -45,27 +46,27 @@ async fn seat(mut cx: Context<Seat>) {
                 let Some(next) = next.as_ref().filter(|_| left > 0) else {
                     break;
                 };
-                // It has ended if that was the last round.
+                // The next actor may have ended in the last round.
                 let _ = next.tell(Seat::Token(left - 1));
             }
         }
     }
 }
 
-/// Rings of actors, each with a token that is passed on.
+/// Runs rings of actors, each of which passes a token round.
 async fn rings(times: usize) {
     let ring = |_| {
         let seats: Vec<Handle<Seat, ()>> = (0..RING).map(|_| spawn!(seat(_))).collect();
         for (at, seat) in seats.iter().enumerate() {
             let next = seats[(at + 1) % RING].address();
-            seat.tell(Seat::Next(next)).expect("it has just begun");
+            seat.tell(Seat::Next(next)).expect("the actor is open");
         }
         let hops = times * RING / MANY;
-        seats[0].tell(Seat::Token(hops)).expect("it waits for it");
+        seats[0].tell(Seat::Token(hops)).expect("the actor is open");
         seats
     };
     let seats: Vec<_> = (0..MANY / RING).flat_map(ring).collect();
-    // The last of a ring has lost its address of the next, and so on.
+    // An actor that ends drops the address of the next one, so the whole ring ends.
     join_all(seats.into_iter().map(Handle::join)).await;
 }
 
@@ -75,7 +76,7 @@ async fn echo(mut cx: Context<Reply<()>>) {
     }
 }
 
-/// Tasks that ask an actor each, in two runs a question.
+/// Runs tasks that each ask an actor, with two turns for each question.
 async fn asks(times: usize) {
     let tasks = (0..MANY / 2).map(|_| {
         greenroom::spawn(async move {
@@ -88,7 +89,7 @@ async fn asks(times: usize) {
     join_all(tasks.collect::<Vec<_>>()).await;
 }
 
-/// Tasks that sleep.
+/// Runs tasks that sleep.
 async fn timers(times: usize) {
     let tasks = (0..MANY as u64).map(|number| {
         greenroom::spawn(async move {
@@ -100,14 +101,14 @@ async fn timers(times: usize) {
     join_all(tasks.collect::<Vec<_>>()).await;
 }
 
-/// Task runs a second.
+/// Returns the number of turns in a second.
 fn measure<F: Future>(simulated: Simulated, future: F) -> f64 {
     let begun = Instant::now();
     let run = simulated.steps(u64::MAX).try_run(future);
     run.expect("nothing in it fails").steps as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// How many seeds are run in a second of a program where 50 tasks ask one question each.
+/// Returns how many seeds of a program run in a second, in which 50 tasks ask one question each.
 fn explored(seeds: u64) -> f64 {
     let begun = Instant::now();
     greenroom::sim::explore(0..seeds, || asks(MANY));
@@ -120,7 +121,7 @@ fn median(mut measured: Vec<f64>) -> f64 {
 }
 
 fn main() -> ExitCode {
-    // Of `cargo test --benches`: a moment.
+    // `cargo test --benches` runs this for a moment only.
     let full = std::env::args().any(|arg| arg == "--bench");
     let times = if full { 2_000_000 } else { 10_000 };
     type Cases = [(&'static str, bool, fn(Simulated, usize) -> f64); 4];
@@ -137,7 +138,7 @@ fn main() -> ExitCode {
             Simulated::new(seed).priorities(3, u64::MAX)
         }),
     ];
-    println!("million task runs a second");
+    println!("million turns a second");
     let mut missed = false;
     for (case, judged, run) in cases {
         let figures = schedules.map(|(name, how)| {

@@ -1,7 +1,8 @@
-//! Asking: a question is a message that carries a `Reply`, and the answer is awaited.
+//! This example shows asks: a request is a message that carries a `Reply`, and the reply is
+//! awaited.
 //!
-//! Shows `ask`, a `Reply` that is forwarded to another actor, a time-out, and what an asker hears
-//! when nobody answers. Prints:
+//! It uses `ask`, a `Reply` that is forwarded to another actor, a timeout, and the error of an ask
+//! that is never answered. It prints:
 //!
 //! ```text
 //! 6 * 7 = 42
@@ -16,7 +17,7 @@ use greenroom::{Address, AskError, Context, Reply, spawn};
 
 enum Question {
     Multiply(u64, u64, Reply<u64>),
-    /// Nobody gets an answer to this one.
+    /// Never answered, but its reply is kept.
     Ponder(Reply<u64>),
     Ignore(Reply<u64>),
 }
@@ -32,7 +33,7 @@ async fn calculator(mut cx: Context<Question>) {
     }
 }
 
-/// Answers nothing itself: the reply goes on with the question.
+/// Forwards each question with its reply, and answers nothing itself.
 async fn front_desk(mut cx: Context<(u64, Reply<u64>)>, calculator: Address<Question>) {
     while let Some((number, reply)) = cx.recv().await {
         if calculator
@@ -50,13 +51,13 @@ fn main() {
         let product = calculator
             .ask(|reply| Question::Multiply(6, 7, reply))
             .await;
-        println!("6 * 7 = {}", product.expect("it answers"));
+        println!("6 * 7 = {}", product.expect("the calculator replies"));
 
         let desk = spawn!(front_desk(_, calculator.address()));
         let doubled = desk.ask(|reply| (6, reply)).await;
         println!(
             "asked through the front desk: {}",
-            doubled.expect("it answers")
+            doubled.expect("the calculator replies")
         );
 
         let late = calculator

@@ -1,8 +1,8 @@
-//! Back-pressure: a bounded mailbox lets a fast sender wait for a slow reader.
+//! This example shows back-pressure: a bounded mailbox makes a fast sender wait for a slow reader.
 //!
-//! Shows `capacity`, `tell` that is refused when there is no room, and `send` that waits for it.
-//! However many parcels are sent, only a dozen exist at a time: ten in the mailbox, one in the hand
-//! of the sender, one in that of the reader. Prints:
+//! It uses `capacity`, `tell`, which is refused when the mailbox is full, and `send`, which waits
+//! for room. However many parcels are sent, at most twelve exist at a time: ten in the mailbox, one
+//! at the sender, one at the reader. It prints:
 //!
 //! ```text
 //! 10 of 15 fit at once, 5 came back
@@ -17,7 +17,7 @@ const CAPACITY: usize = 10;
 
 static PARCELS: AtomicUsize = AtomicUsize::new(0);
 
-/// A message that is counted as long as it exists.
+/// A message; `PARCELS` counts those that exist.
 struct Parcel;
 
 impl Parcel {
@@ -38,7 +38,7 @@ async fn deaf(_cx: Context<Parcel>) {
     std::future::pending().await
 }
 
-/// Says how many parcels there were when there were most.
+/// Returns the largest number of parcels that existed at one time.
 async fn slow(mut cx: Context<Parcel>) -> usize {
     let mut most = 0;
     while let Some(_parcel) = cx.recv().await {
@@ -67,7 +67,7 @@ fn main() {
         let most = reader
             .join()
             .await
-            .expect("it ends when nobody sends any more");
+            .expect("the reader ends when no address is left");
         assert!(most <= CAPACITY + 2, "{most} at a time");
         println!("1000 were sent, a dozen at a time");
     });

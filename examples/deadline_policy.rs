@@ -1,9 +1,9 @@
-//! A policy of one's own: whose deadline is the earliest, goes first.
+//! This example shows a custom policy: the runnable with the earliest deadline goes first.
 //!
-//! Two kinds of actors are under load: many that work off reports, and a few that must see to an
+//! Two kinds of actors are under load: many that work off reports, and a few that must handle an
 //! alarm within 2 ms. Under the default policy an alarm waits behind all reports that were there
-//! before it; under `Deadlines` it waits for one. Prints for both policies how many alarms were seen
-//! to in time, for example:
+//! before it. Under `Deadlines` it waits for one. The program prints for both policies how many
+//! alarms were handled in time, for example:
 //!
 //! ```text
 //! default:   96 of 200 alarms in time
@@ -18,14 +18,15 @@ use std::time::{Duration, Instant};
 use greenroom::policy::{Duties, Policy, Runnable};
 use greenroom::{Builder, Context, Handle, Runtime, spawn, time};
 
-/// Earliest deadline first. A task's is the moment when it gets ready and the budget of its priority.
+/// Earliest deadline first. The deadline of a task is the time at which it becomes ready plus the
+/// budget of its priority.
 #[derive(Default)]
 struct Deadlines(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
     heap: BinaryHeap<Reverse<Due>>,
-    /// Counts all that ever came: among equals the first goes first.
+    /// Counts all arrivals: among equal deadlines the first goes first.
     arrivals: u64,
 }
 
@@ -94,7 +95,7 @@ const REPORTS: usize = 200;
 const ALARMS: usize = 4;
 const ROUNDS: usize = 50;
 
-/// Works off reports; gives how many.
+/// Works off reports; returns how many.
 async fn report(mut cx: Context<()>) -> usize {
     let mut done = 0;
     while cx.recv().await.is_some() {
@@ -104,7 +105,7 @@ async fn report(mut cx: Context<()>) -> usize {
     done
 }
 
-/// Sees to alarms; gives how many, and how many of them in time.
+/// Handles alarms; returns how many, and how many of them in time.
 async fn alarm(mut cx: Context<Instant>) -> (usize, usize) {
     let (mut all, mut in_time) = (0, 0);
     while let Some(raised) = cx.recv().await {
@@ -122,7 +123,7 @@ fn burn(time: Duration) {
     }
 }
 
-/// How many alarms there were, and how many were seen to in time.
+/// Runs the load; returns how many alarms there were, and how many were handled in time.
 async fn load() -> (usize, usize) {
     let reports: Vec<Handle<(), usize>> = (0..REPORTS).map(|_| spawn!(report(_))).collect();
     let alarms: Vec<Handle<Instant, (usize, usize)>> = (0..ALARMS)
@@ -132,11 +133,11 @@ async fn load() -> (usize, usize) {
     for _ in 0..ROUNDS {
         ticks.tick().await;
         for (at, report) in reports.iter().enumerate() {
-            report.tell(()).expect("nobody stops it");
-            // The alarms are raised in the midst of all that.
+            report.tell(()).expect("the actor is open");
+            // The alarms are raised in between the reports.
             if at % (REPORTS / ALARMS) == REPORTS / ALARMS / 2 {
                 let alarm = &alarms[at * ALARMS / REPORTS];
-                alarm.tell(Instant::now()).expect("nobody stops it");
+                alarm.tell(Instant::now()).expect("the actor is open");
             }
         }
     }
@@ -155,9 +156,9 @@ async fn load() -> (usize, usize) {
 }
 
 fn under(name: &str, builder: Builder) {
-    let runtime = builder.workers(2).build().expect("two threads can be had");
+    let runtime = builder.workers(2).build().expect("two threads start");
     let (all, in_time) = runtime.block_on(runtime.spawn(load()));
-    // Late or not, each was seen to.
+    // Late or not, every alarm was handled.
     assert_eq!(all, ROUNDS * ALARMS);
     println!("{name:10} {in_time} of {all} alarms in time");
 }

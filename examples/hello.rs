@@ -1,4 +1,5 @@
-//! This example shows an actor that is told something, is asked, is stopped, and gives a result.
+//! This example shows an actor that receives messages, answers an ask, is stopped, and returns a
+//! result.
 //!
 //! It prints `the total is 42`.
 

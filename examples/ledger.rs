@@ -1,4 +1,5 @@
-//! A ledger in SQLite: `ledger [PATH] [TRANSFERS] [ACCOUNTS]`.
+//! This example shows a ledger in SQLite, which a pinned actor owns:
+//! `ledger [PATH] [TRANSFERS] [ACCOUNTS]`.
 //!
 //! ```text
 //!  customer ──┐
@@ -6,10 +7,12 @@
 //!  customer ──┘
 //! ```
 //!
-//! Each transfer is wanted by an actor of its own, all of them at once; 10000 among 100 accounts in a
-//! temporary file, if no arguments say otherwise. The ledger has a thread to itself, so that SQLite
-//! blocks no worker, and its transactions stay open over an `.await`. Kill it whenever you like: at
-//! the next start the file is found consistent.
+//! Each transfer is requested by its own actor, all of them at once. The default is 10000 transfers
+//! among 100 accounts in a temporary file.
+//!
+//! The ledger has its own thread, so SQLite blocks no worker, and its transactions may stay open
+//! across an `.await`. The process may be killed at any time: at the next start the file is
+//! consistent.
 
 use std::env;
 use std::error::Error;
@@ -22,7 +25,7 @@ use std::time::Instant;
 use greenroom::{Address, Context, Reply, Runtime, spawn};
 use rusqlite::{Connection, Transaction, TransactionBehavior::Immediate};
 
-/// Tells ledgers from all other SQLite files ("grlg").
+/// Identifies SQLite files of this program ("grlg").
 const APPLICATION: i32 = 0x6772_6c67;
 
 const TABLES: &str = "
@@ -35,8 +38,8 @@ const OPEN: &str = "INSERT INTO accounts VALUES(?1, ?2, ?2) ON CONFLICT(id) DO N
 const DEBIT: &str = "UPDATE accounts SET balance = balance - ?2 WHERE id = ?1 AND balance >= ?2";
 const CREDIT: &str = "UPDATE accounts SET balance = balance + ?2 WHERE id = ?1";
 const JOURNAL: &str = "INSERT INTO journal(payer, payee, amount) VALUES(?1, ?2, ?3)";
-/// The number of accounts, that of transfers, the sum of all money, what of it was paid in, and how
-/// many accounts differ from what the journal says.
+/// The number of accounts, the number of transfers, the sum of all balances, the sum paid in, and
+/// the number of accounts whose balance differs from the journal.
 const BOOKS: &str = "
     WITH moves(account, amount) AS
         (SELECT payer, -amount FROM journal UNION ALL SELECT payee, amount FROM journal),
@@ -45,20 +48,20 @@ const BOOKS: &str = "
         sum(balance <> paid_in + coalesce(moved.amount, 0))
     FROM accounts LEFT JOIN moved ON moved.account = accounts.id";
 
-/// What is paid into a new account.
+/// The amount paid into a new account.
 const PAID_IN: u32 = 1000;
-/// What the customers want to move at most, and what they may.
+/// The largest amount that customers ask for.
 const DEAREST: u32 = 100;
 const LIMIT: u32 = 90;
-/// So many transfers share a commit, at most: each commit waits for the disk.
+/// The maximum number of transfers that share a commit: each commit waits for the disk.
 const GROUP: usize = 100;
-/// A line is printed for about so many transfers made.
+/// A line is printed about every this many transfers.
 const PROGRESS: u64 = 1000;
-/// The most transfers, and the most accounts, that one run may be asked for.
+/// The maximum number of transfers, and of accounts, of one run.
 const MOST: u32 = 1_000_000;
 
 type Anything = Box<dyn Error + Send + Sync>;
-/// What is asked, to be answered with yes or no.
+/// A yes-or-no question.
 type Question<T> = (T, Reply<bool>);
 
 struct Transfer {
@@ -67,7 +70,7 @@ struct Transfer {
     amount: u32,
 }
 
-/// The pinned actor: answers whether a transfer was made, once that is certain.
+/// Runs the pinned actor, which replies whether a transfer was made, once that is durable.
 async fn ledger(
     mut cx: Context<Question<Transfer>>,
     file: PathBuf,
@@ -77,7 +80,7 @@ async fn ledger(
     let mut connection = open(&file, accounts)?;
     let mut made = 0;
     while let Some(first) = cx.recv().await {
-        // It is rolled back if it is dropped: by an error, a panic, a kill or a shutdown.
+        // A drop rolls the transaction back: after an error, a panic, a kill or a shutdown.
         let mut group = connection.transaction_with_behavior(Immediate)?;
         let mut answers = Vec::new();
         let mut next = Some(first);
@@ -85,8 +88,9 @@ async fn ledger(
             answers.push((reply, book(&mut group, transfer, &limits).await?));
             next = (answers.len() < GROUP).then(|| cx.try_recv()).flatten();
         }
-        // A crash before this loses the whole group, of which nobody was told that it was made; a
-        // later one loses nothing. Either way both sides of a transfer are there or none.
+        // A crash before the commit loses the whole group, but no customer has received a reply
+        // yet. A crash after it loses nothing. Either way both sides of a transfer are there or
+        // none.
         group.commit()?;
         let told = made / PROGRESS;
         for (reply, is_made) in answers {
@@ -104,8 +108,9 @@ async fn ledger(
 
 /// Makes a transfer as a part of the group, or leaves no trace of it there.
 ///
-/// While it waits the amount is in no account. Nobody sees that and no other transfer begins, since
-/// an actor handles one message at a time. An open savepoint is not `Send`: hence the pinned thread.
+/// While this waits, the amount is in no account. No other code observes that and no other transfer
+/// begins, because an actor handles one message at a time. An open savepoint is not `Send`; hence
+/// the pinned thread.
 async fn book(
     group: &mut Transaction<'_>,
     Transfer { from, to, amount }: Transfer,
@@ -118,21 +123,21 @@ async fn book(
         && part.execute(JOURNAL, [from, to, amount])? == 1;
     match is_made {
         true => part.commit()?,
-        false => part.finish()?, // as if it had not begun
+        false => part.finish()?, // rolls back
     }
     Ok(is_made)
 }
 
-/// Opens the file with at least so many accounts, if it is consistent.
+/// Opens the file, if it is consistent, and adds accounts up to the number `accounts`.
 fn open(file: &Path, accounts: u32) -> Result<Connection, Anything> {
     let mut connection = Connection::open(file)?;
     let known: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables = "SELECT count(*) FROM sqlite_schema";
     let tables: u32 = connection.query_row(tables, [], |row| row.get(0))?;
     if known != APPLICATION && (known, tables) != (0, 0) {
-        return Err(format!("{} is no ledger; it was left as it is", file.display()).into());
+        return Err(format!("{} is no ledger and was not changed", file.display()).into());
     }
-    // With `FULL` a commit that was reported outlives the machine too; with `NORMAL` only the process.
+    // With `FULL` a reported commit survives a crash of the machine, with `NORMAL` of the process.
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
     let start = connection.transaction_with_behavior(Immediate)?;
     start.pragma_update(None, "application_id", APPLICATION)?;
@@ -146,7 +151,7 @@ fn open(file: &Path, accounts: u32) -> Result<Connection, Anything> {
     Ok(connection)
 }
 
-/// What the ledger holds, in words; an error unless all of it agrees.
+/// Returns a summary of the ledger, or an error if its numbers do not agree.
 fn check(connection: &Connection) -> Result<String, Anything> {
     let books = |row: &rusqlite::Row<'_>| <(i64, i64, i64, i64, i64)>::try_from(row);
     let (accounts, transfers, sum, paid_in, wrong) = connection.query_row(BOOKS, [], books)?;
@@ -154,20 +159,20 @@ fn check(connection: &Connection) -> Result<String, Anything> {
         return Err(format!("the sum is wrong: {sum}, though {paid_in} was paid in").into());
     }
     if wrong != 0 {
-        return Err(format!("{wrong} accounts differ from what the journal says").into());
+        return Err(format!("{wrong} accounts differ from the journal").into());
     }
     let summary = format!("{accounts} accounts, {transfers} transfers, sum {sum}");
     Ok(summary)
 }
 
-/// Answers whether an amount may be moved; in earnest it would ask somebody else.
+/// Replies whether an amount may be moved. A real program would ask another service.
 async fn limits(mut cx: Context<Question<u32>>) {
     while let Some((amount, reply)) = cx.recv().await {
         reply.send(amount <= LIMIT);
     }
 }
 
-/// Wants one transfer between two of the accounts, and gives the answer.
+/// Requests one transfer between two of the accounts, and returns the reply.
 async fn customer(
     _cx: Context<()>,
     accounts: u32,
@@ -192,7 +197,7 @@ async fn run(file: PathBuf, transfers: u32, accounts: u32) -> Result<(), Anythin
         match customer.join().await? {
             Some(true) => made += 1,
             Some(false) => refused += 1,
-            None => break, // The ledger has ended, and says why.
+            None => break, // The ledger has ended; its join returns the error.
         }
     }
     ledger.join().await??;

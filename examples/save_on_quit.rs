@@ -1,8 +1,9 @@
-//! A program that ends when its work has run out: document 1's window that is closed.
+//! This example shows a program that ends when all its work is done, by `run_until_quiescent`.
 //!
-//! The window lives on a pinned thread, where its library wants to be. When the user closes it, its
-//! actor tells another one to save the game, and ends. At that moment nobody seems to be busy; yet
-//! there is a lot to come, and the program ends only after all of it. Prints:
+//! The window lives on a pinned thread, as its library requires. When the user closes it, its actor
+//! sends to another one to save the game, and ends. At that moment no actor is busy, but work is
+//! still to come: a write to the disk, a timer, a new actor. The program ends only after all of it.
+//! It prints:
 //!
 //! ```text
 //! the window is closed
@@ -24,7 +25,7 @@ enum Event {
 
 struct Save(u32);
 
-/// The window: what it is made of need not be `Send`.
+/// Runs the window; its state need not be `Send`.
 async fn window(mut cx: Context<Event>, saver: Address<Save>) {
     let title = std::rc::Rc::new(String::from("the window"));
     let mut level = 1;
@@ -32,7 +33,7 @@ async fn window(mut cx: Context<Event>, saver: Address<Save>) {
         match event {
             Event::LevelUp => level += 1,
             Event::Quit => {
-                saver.tell(Save(level)).expect("it is open");
+                saver.tell(Save(level)).expect("the saver is open");
                 break;
             }
         }
@@ -40,7 +41,7 @@ async fn window(mut cx: Context<Event>, saver: Address<Save>) {
     println!("{title} is closed");
 }
 
-/// Runs on the workers. It is not waited for by anybody.
+/// Runs on the workers. Its handle is never joined.
 async fn saver(mut cx: Context<Save>, steps: Arc<AtomicUsize>) {
     while let Some(Save(level)) = cx.recv().await {
         // The disk takes a while.
@@ -48,13 +49,13 @@ async fn saver(mut cx: Context<Save>, steps: Arc<AtomicUsize>) {
         println!("level {level} is written");
         steps.fetch_add(1, Ordering::SeqCst);
         let backup = spawn!(backup(_, steps.clone()));
-        backup.tell(Save(level)).expect("it is new");
+        backup.tell(Save(level)).expect("a new actor is open");
     }
 }
 
 async fn backup(mut cx: Context<Save>, steps: Arc<AtomicUsize>) {
     while let Some(Save(level)) = cx.recv().await {
-        // Not at once: there may be another one.
+        // Not at once: another save may follow.
         time::sleep(Duration::from_millis(5)).await;
         println!("level {level} is backed up");
         steps.fetch_add(1, Ordering::SeqCst);

@@ -1,7 +1,7 @@
-//! Streams: a context is one, and an actor can read others beside its mailbox.
+//! This example shows streams: a `Context` is one, and an actor can read others beside its mailbox.
 //!
-//! Shows `attach`, `on_return`, `Context` with the adapters of `futures`, and `Address::map`, which
-//! gives each source of messages an address of its own type. Prints:
+//! It uses `attach`, `on_return`, a `Context` with the adapters of `futures`, and `Address::map`,
+//! which gives each sender an address of its own message type. It prints:
 //!
 //! ```text
 //! the longest line has 18 characters
@@ -11,7 +11,7 @@
 use futures::{StreamExt, stream};
 use greenroom::{Address, Context, Fault, spawn};
 
-/// The mailbox as a stream, to its end.
+/// Reads the mailbox as a stream, to its end.
 async fn longest(cx: Context<String>) -> usize {
     cx.map(|line| line.chars().count())
         .fold(0, |longest, length| async move { longest.max(length) })
@@ -24,12 +24,12 @@ enum Event {
     Calibrated(Result<u32, Fault>),
 }
 
-/// Reads its sensor, and whatever it is told, while something else is computed for it.
+/// Reads its sensor and its mailbox while a future computes a value for it.
 async fn station(mut cx: Context<Event>) -> String {
     cx.attach(stream::iter(1..=9).map(Event::Reading)).detach();
     cx.on_return(async { 10 }, Event::Calibrated);
     let (mut readings, mut sum, mut label) = (0, 0, "");
-    // It is closed when nobody can tell it anything, and its sources are read to their end.
+    // The actor is closed when no address is left and its sources have ended.
     while let Some(event) = cx.recv().await {
         match event {
             Event::Reading(value) | Event::Calibrated(Ok(value)) => {
@@ -47,14 +47,14 @@ fn main() {
     greenroom::run(async {
         let reader = spawn!(longest(_));
         for line in ["short", "the longest of all", "longer"] {
-            reader.tell(line.to_owned()).expect("it is open");
+            reader.tell(line.to_owned()).expect("the reader is open");
         }
         let longest = reader.join().await.expect("it ends by itself");
         println!("the longest line has {longest} characters");
 
         let station = spawn!(station(_));
         let labels: Address<&'static str> = station.map(Event::Label);
-        labels.tell("readings").expect("it is open");
+        labels.tell("readings").expect("the station is open");
         drop(labels);
         println!("{}", station.join().await.expect("it ends by itself"));
     });

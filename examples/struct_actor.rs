@@ -1,7 +1,7 @@
-//! An actor as a value: its state is a struct, its handlers are methods.
+//! This example shows an actor as a value: its state is a struct, its handlers are methods.
 //!
-//! Shows the trait `Actor` with its hooks, generic code over actors, and that `join` gives the value
-//! back. Prints:
+//! It uses the trait `Actor` with its hooks, code that is generic over actors, and a `join` that
+//! returns the value. It prints:
 //!
 //! ```text
 //! the till opens
@@ -44,7 +44,7 @@ impl Actor for Till {
     }
 }
 
-/// Gives any actor its messages, and the actor back.
+/// Sends messages to any actor, and returns the actor after it has ended.
 async fn after<A>(actor: A, messages: impl IntoIterator<Item = A::Message>) -> A
 where
     A: Actor + 'static,
@@ -55,7 +55,7 @@ where
         handle
             .send(message)
             .await
-            .unwrap_or_else(|_| panic!("nobody stops it"));
+            .unwrap_or_else(|_| panic!("the actor is closed"));
     }
     handle.join().await.expect("it ends by itself")
 }
@@ -70,9 +70,9 @@ fn main() {
         let price = till
             .ask(|reply| Order::Coffees(3, reply))
             .await
-            .expect("it answers");
+            .expect("the till replies");
         println!("3 coffees for {}", euros(price));
-        till.tell(Order::Tea).expect("it is open");
+        till.tell(Order::Tea).expect("the till is open");
         let till = till.join().await.expect("it ends by itself");
         println!("{} in the till", euros(till.cents));
 

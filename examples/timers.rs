@@ -1,7 +1,7 @@
-//! Timers: messages that an actor sends itself, later or again and again.
+//! This example shows timers: messages that an actor sends itself, once later or repeatedly.
 //!
-//! Shows `send_after` for a time-out that every message starts anew, `send_every` for a beat, and
-//! `time::interval` in a plain task. Prints:
+//! It uses `send_after` for a timeout that every message restarts, `send_every` for a beat, and
+//! `time::interval` in a plain task. It prints:
 //!
 //! ```text
 //! beat 1
@@ -23,7 +23,7 @@ enum Sign {
     Silence,
 }
 
-/// Waits for a sign of life, each time for so long at most.
+/// Waits for signs of life, each time for at most `PATIENCE`.
 async fn watchdog(mut cx: Context<Sign>) {
     let mut timer = cx.send_after(PATIENCE, Sign::Silence);
     while let Some(sign) = cx.recv().await {
@@ -42,7 +42,7 @@ async fn watchdog(mut cx: Context<Sign>) {
     drop(timer);
 }
 
-/// Has nothing but its timer, which keeps it going.
+/// Sends three beats. Its timer keeps it open, although no address is left.
 async fn heart(mut cx: Context<()>, dog: greenroom::Address<Sign>) {
     let timer = cx.send_every(Duration::from_millis(5), || ());
     for beat in 1..=3 {
@@ -58,8 +58,8 @@ fn main() {
         spawn!(heart(_, dog.address()))
             .join()
             .await
-            .expect("it has three beats");
-        dog.join().await.expect("it ends by itself");
+            .expect("the heart ends after three beats");
+        dog.join().await.expect("the watchdog stops itself");
 
         let mut ticks = interval(Duration::from_millis(5));
         for _ in 0..3 {

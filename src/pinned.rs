@@ -1,7 +1,8 @@
-//! Threads for what must not leave its thread: each with a single-thread executor of its own.
+//! Pinned threads: threads with a single-thread executor, for values that are bound to one thread.
 //!
-//! Everything on a pinned thread is created, polled and dropped there. Document 1: SDL's events and
-//! SQLite's queries must happen on the thread that initialised the library or opened the connection.
+//! Everything on a pinned thread is created, polled and dropped there. SDL is an example: its
+//! events must be handled on the thread that initialised it. An SQLite connection is best used on
+//! the thread that opened it.
 
 mod call;
 mod context;

@@ -1,13 +1,15 @@
-//! The same program under a seeded schedule and virtual time: for tests.
+//! Deterministic simulation: runs a program under a seeded schedule and virtual time, for tests.
 //!
-//! [`run`] runs a future, with all the tasks, actors, timers, pinned threads and blocking jobs that come
-//! of it, on the calling thread, one at a time, in an order drawn from a seed; [`explore`] does so with
-//! many seeds. A run that [fails](#what-is-a-failure) tells what happened, and its seed makes the same
-//! happen again, on any machine. Time is virtual: a test that sleeps an hour takes microseconds.
+//! [`run`] runs a future on the calling thread, with all tasks, actors, timers, pinned threads and
+//! blocking jobs that it starts. They run one at a time, in an order drawn from a seed. [`explore`]
+//! does so with many seeds.
 //!
-//! # How to test an actor with it
+//! A run that [fails](#what-is-a-failure) reports what happened. Its seed makes the same happen
+//! again, on any machine. Time is virtual: a test that sleeps for an hour takes microseconds.
 //!
-//! An account, and clients that pay in to it:
+//! # How to test an actor
+//!
+//! Suppose that clients pay money in to an account:
 //!
 //! ```should_panic
 //! use greenroom::{Address, Context, Reply, sim, spawn};
@@ -45,8 +47,8 @@
 //! sim::explore(0..1000, two_pay_in);
 //! ```
 //!
-//! **The bug is found**: with some seeds the account ends with 1 or 2. The panic's text has the first such seed,
-//! what happened in each step, and the call that makes it happen again:
+//! **The bug is found**: with some seeds the account ends with 1 or 2. The panic's text contains
+//! the first such seed, what happened in each step, and the call that repeats the run:
 //!
 //! ```
 //! # use greenroom::{Address, Context, Reply, sim, spawn};
@@ -81,7 +83,7 @@
 //! # let text = text.split_once("3\nin step").unwrap().1;
 //! # assert_eq!(text, &"
 //! in step 11, at 0.000011 s of virtual time
-//!   step          time  who: what
+//!   step          time  task: events
 //!      1      0.000001  main: spawns account, spawns task #2, spawns task #3
 //!      2      0.000002  task #2: sends #1 Account to account
 //!      3      0.000003  account: gets #1 Account from task #2, wakes task #2
@@ -97,14 +99,17 @@
 //! # "["\nin step".len()..]);
 //! ```
 //!
-//! Messages are numbered in the order in which they are sent. Both clients are told the balance, in
-//! steps 3 and 5, before either has set it. [`explore`] tells of a shorter run that fails alike, if there is one:
-//! with fewer context switches, and says how many there were. Messages are shown by their `Debug` where the actor
-//! [says so](crate::ActorBuilder::show), and [`note`] writes a line into the trace.
+//! Messages are numbered in the order in which they are sent. Both clients receive the balance, in
+//! steps 3 and 5, before either has set it. If a shorter run fails in the same way, with fewer
+//! context switches, [`explore`] reports that one and both lengths. Messages are shown by their
+//! `Debug` if the actor [enables that](crate::ActorBuilder::show), and [`note`] writes a line to
+//! the trace.
 //!
-//! **The seed is replayed**: `sim::run(3, two_pay_in())` fails in the same way each time, also with more
-//! `println!` in it, or in a debugger. So does the test itself with `GREENROOM_SEED=3` in the environment.
-//! **The bug is mended** when the account adds by itself, and then the same seeds find nothing:
+//! **The seed is replayed**: `sim::run(3, two_pay_in())` fails in the same way each time, also in a
+//! debugger or after a `println!` was added. So does the test itself with `GREENROOM_SEED=3` in the
+//! environment.
+//!
+//! **The bug is fixed** by letting the account do the addition. The same seeds then find nothing:
 //!
 //! ```
 //! use greenroom::{Address, Context, sim, spawn};
@@ -135,53 +140,62 @@
 //! sim::explore(0..1000, two_pay_in);
 //! ```
 //!
-//! A [`TestProbe`] stands for an actor that the test plays itself, so that no test needs a sleep.
-//! [`Simulated`] has the options, for [`explore_with`] too, and [`try_run`](Simulated::try_run) gives a failure as
-//! a value.
+//! A [`TestProbe`] is an actor that the test plays itself, so that no test needs to sleep.
+//! [`Simulated`] has the options, also for [`explore_with`], and [`try_run`](Simulated::try_run)
+//! returns a failure as a value.
 //!
 //! # What is a failure
 //!
-//! - A panic: of the run's own future, of a task or actor that no join receives, or of a source of an actor. A
-//!   panic in a drop or in a waker is contained here as anywhere.
-//! - A deadlock: nothing is ready and no timer armed, but the run's own future is not done, or an
-//!   [`ask`](crate::Address::ask) or a [`send`](crate::Address::send) waits. Who waits for whom is named,
-//!   the cycle if there is one; also whose end is waited for, which actor does not read, and who holds a reply. A [`KeepAlive`](crate::KeepAlive) makes no difference. The time-out of an
-//!   ask is a timer also in a cycle: the clock jumps to it.
-//! - An actor that the shutdown after the run has to cancel, since it does not end within the
-//!   [`grace`](crate::Builder::grace) of 5 s, in virtual time.
-//! - More [`steps`](Simulated::steps) than a million: something goes on for ever, such as a timer, beside which
-//!   nothing else might. Who waits for whom meanwhile is named.
+//! - A panic: of the run's own future, of a task or actor that is not joined, or of a source of an
+//!   actor. A panic in a drop or in a waker is contained, as outside a simulation.
+//! - A deadlock: nothing is ready and no timer is armed, but the run's own future is not done, or
+//!   an [`ask`](crate::Address::ask) or a [`send`](crate::Address::send) waits. The report names
+//!   the cycle if there is one. It also says which task or actor waits for the end of another,
+//!   which actor does not read, and which holds a reply. A [`KeepAlive`](crate::KeepAlive) makes no
+//!   difference. The timeout of an ask is a timer even in a cycle: the clock jumps to it.
+//! - An actor that the shutdown after the run has to cancel, because it does not end within the
+//!   [`grace`](crate::Builder::grace) of 5 s of virtual time.
+//! - More [`steps`](Simulated::steps) than a million: something runs forever, such as a timer,
+//!   perhaps while all other tasks wait. The report names the asks and sends that wait meanwhile.
 //! - In [`explore`], a run that does something else when it is repeated.
 //!
 //! # What it finds
 //!
 //! - Bugs that depend on the order in which tasks run.
-//! - Bugs between two things that one turn does to others. In a quarter of all runs turns are split: each message,
-//!   answer, stop and wake-up takes effect in a step of its own, and others may run between. Messages of one
-//!   sender to one actor stay in their order, and what `tell` and `send` return holds from the call on.
-//! - Bugs that depend on which of two times is over first if they are less than [`timer_jitter`](Simulated::timer_jitter) apart, a
-//!   millisecond; a larger one tries what a busier machine does. Two that are close are often over at the same
-//!   moment. Each step takes a microsecond, so what takes no time otherwise does not lose against a time-out.
+//! - Bugs between two effects of one turn. In a quarter of all runs, turns are split: each message,
+//!   reply, stop and wake-up takes effect in its own step, and other tasks may run in between.
+//!   Messages from one sender to one actor keep their order, and the results of `tell` and `send`
+//!   are valid from the call on.
+//! - Bugs that depend on which of two timers fires first, if they are less than
+//!   [`timer_jitter`](Simulated::timer_jitter) (1 ms) apart. A larger jitter simulates a busier
+//!   machine. Two timers that are close often fire at the same moment. Each step takes only
+//!   a microsecond, so a task that waits for no timer does not lose a race against a timeout.
 //!
 //! # What it does not find
 //!
-//! What a program does with plain shared memory between two awaits is one step: another task sees all of it or
-//! nothing. ThreadSanitizer and [loom](https://docs.rs/loom) look there.
+//! Accesses to plain shared memory between two awaits are one step: another task sees all of them
+//! or none. ThreadSanitizer and [loom](https://docs.rs/loom) find such races.
 //!
-//! In a split turn memory is ahead of messages: what a turn writes after a send may be seen before the message
-//! arrives. Memory includes atomics and the channels of other crates. A task that is woken by the turn finds the
-//! message there. A program in which another task polls for such a write has an `await` before it, or runs with
-//! [`whole_turns`](Simulated::whole_turns).
+//! In a split turn, memory is ahead of messages: a write after a send may be visible before the
+//! message arrives. That includes atomics and the channels of other crates. A task that the turn
+//! wakes finds the message there. If another task polls for such a write, put an `await` before the
+//! write, or run with [`whole_turns`](Simulated::whole_turns).
 //!
-//! A turn that has sent something ends at its next `recv`, as one that has handled a
-//! [batch](crate::Builder::batch). What another thread does, or a job of [`unblock`](crate::unblock()), is not split.
+//! A turn that has sent something ends at its next `recv`, like a turn that has handled a
+//! [batch](crate::Builder::batch). Effects of other threads and of jobs of
+//! [`unblock`](crate::unblock()) are not split.
 //!
 //! # What it needs
 //!
-//! The program does the same with the same seed if nothing else decides what it does: not the system's
-//! clock, random numbers but [`random`], the order of a `HashMap` or of `futures::select!` (but that of
-//! `select_biased!`), another thread, or a file. Nothing of it may wait for another thread in a way that
-//! blocks this one, for a lock that a task holds across an `await`, or in another executor's `block_on`.
+//! The program must do the same with the same seed. So its behaviour must not depend on:
+//!
+//! - the system clock;
+//! - random numbers, except those of [`random`];
+//! - the order of a `HashMap`, or of `futures::select!` (use `select_biased!`);
+//! - other threads, or files.
+//!
+//! No part of the program may block this thread to wait for another thread, for a lock that a task
+//! holds across an `await`, or in another executor's `block_on`.
 
 mod engine;
 mod failure;

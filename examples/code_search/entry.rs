@@ -1,36 +1,35 @@
-//! An entry: what the index stores of one file, and what it remembers of it.
+//! An entry: the data that the index stores for one file.
 //!
-//! Files that turned out not to be text have entries too, without lines, so that they are not read
-//! again and again.
+//! Files that are not text have entries too, without lines, so that they are not read again.
 
 use crate::lines::Lines;
 use crate::report::Reason;
 use crate::stamp::Stamp;
 
-/// What is stored of a file.
+/// The data to store for a file.
 #[derive(Debug)]
 pub struct Entry {
-    /// Relative to the root.
+    /// The path relative to the root.
     pub path: Vec<u8>,
     /// The state of the file that was read.
     pub stamp: Stamp,
-    /// What was in it.
+    /// The content of the file.
     pub content: Content,
 }
 
-/// What was in a file.
+/// The content of a file.
 #[derive(Debug)]
 pub enum Content {
     /// Text.
     Text(Lines),
-    /// A NUL byte.
+    /// Binary data: it contains a NUL byte.
     Nul,
-    /// Something that is not UTF-8.
+    /// Data that is not valid UTF-8.
     NotUtf8,
 }
 
 impl Content {
-    /// What it is, without the lines.
+    /// Returns the kind of the content.
     pub fn kind(&self) -> Kind {
         match self {
             Content::Text(_) => Kind::Text,
@@ -40,19 +39,19 @@ impl Content {
     }
 }
 
-/// What a stored file is.
+/// The kind of a stored file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Text, with its lines.
     Text = 0,
-    /// Left out for a NUL byte.
+    /// Left out because of a NUL byte.
     Nul = 1,
-    /// Left out for not being UTF-8.
+    /// Left out because it is not valid UTF-8.
     NotUtf8 = 2,
 }
 
 impl Kind {
-    /// Why a file of this kind is not searched.
+    /// Returns why a file of this kind is not searched.
     pub fn left_out(self) -> Option<Reason> {
         match self {
             Kind::Text => None,
@@ -61,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// The kind that was stored as `number`.
+    /// Returns the kind that was stored as `number`.
     pub fn from_number(number: i64) -> Kind {
         match number {
             0 => Kind::Text,
@@ -71,13 +70,13 @@ impl Kind {
     }
 }
 
-/// What the index knows of a file.
+/// The stored data of a file, without its lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Its number.
+    /// The number of the file.
     pub id: i64,
-    /// The state that was read.
+    /// The state of the file that was read.
     pub stamp: Stamp,
-    /// What it was.
+    /// The kind of the file.
     pub kind: Kind,
 }

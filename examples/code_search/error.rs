@@ -1,6 +1,6 @@
-//! Why an index can't be used, in words that say what to do about it.
+//! Errors of an index, with texts that say what to do about them.
 //!
-//! Every message names the file, and none advises to delete one that is not this program's.
+//! Every text names the file, and none advises to delete a file that is not this program's.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,27 +8,27 @@ use std::{error, fmt};
 
 use rusqlite::ErrorCode;
 
-/// Why an index can't be used.
+/// The reason why an index can't be used.
 #[derive(Debug)]
 pub struct Error {
-    /// The index.
+    /// The file of the index.
     pub file: PathBuf,
-    /// What is wrong.
+    /// What is wrong with it.
     pub fault: Fault,
 }
 
-/// What is wrong with it.
+/// What is wrong with an index.
 #[derive(Debug)]
 pub enum Fault {
-    /// A directory, pipe or device.
+    /// The path is a directory, pipe or device.
     NotAFile,
-    /// A file of another kind, or of another program.
+    /// The file is of another kind, or of another program.
     Foreign,
-    /// The system refuses to read it.
+    /// The system does not let the program read the file.
     Unreadable(io::Error),
-    /// An index, but with other tables.
+    /// The file is an index, but of another version.
     Version(i32),
-    /// SQLite says so.
+    /// Any other error of SQLite.
     Sqlite(rusqlite::Error),
 }
 
@@ -46,20 +46,20 @@ impl fmt::Display for Error {
             Fault::Foreign => {
                 write!(
                     f,
-                    "{file} is not an index of code_search; it was left as it is"
+                    "{file} is not an index of code_search; it was not changed"
                 )
             }
             Fault::Unreadable(error) => write!(f, "the index {file}: {error}"),
             Fault::Version(version) => write!(
                 f,
-                "the index {file} is of version {version}, not the one that is known here: delete it, or name \
-                 another file with --index"
+                "the index {file} has version {version}, which is not supported here: delete \
+                 it, or name another file with --index"
             ),
             Fault::Sqlite(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase) => {
                     write!(
                         f,
-                        "{file} is not an index of code_search; it was left as it is"
+                        "{file} is not an index of code_search; it was not changed"
                     )
                 }
                 Some(ErrorCode::DatabaseCorrupt) => write!(

@@ -1,11 +1,11 @@
 //! The index: an SQLite file with the stored lines and a full-text index over them.
 //!
-//! Each text file has a range of row numbers to itself, so that the line with number `n` is the row
-//! `first + n - 1`, and neither lines nor terms have to say which file they belong to. A file's
-//! rows, its terms and its stamp change in one transaction. The number of a file is never used
-//! again, so whoever remembers one can't mean a later file by it.
+//! Each text file has its own range of row numbers. The line with number `n` is the row
+//! `first + n - 1`, so neither lines nor terms store their file. The rows, terms and stamp of a
+//! file change in one transaction. The number of a file is never reused, so a remembered number
+//! never means a later file.
 //!
-//! A file that is not an index of this program is refused and left as it is.
+//! A file that is not an index of this program is refused and not changed.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,14 +21,14 @@ use crate::lines::Lines;
 use crate::query::{self, Query};
 use crate::stamp::Stamp;
 
-/// Tells SQLite files of this program from all others ("grcs").
+/// Identifies SQLite files of this program ("grcs").
 const APPLICATION: i32 = 0x6772_6373;
 
 /// The version of the tables below.
 const VERSION: i32 = 1;
 
-/// The tables. With `detail=none` the full-text index knows which lines hold a term, but not
-/// where, which halves it; `lines` supplies the texts when rows are deleted from it.
+/// The tables. With `detail=none` the full-text index stores which lines contain a term, but not
+/// the position; that halves its size. `lines` supplies the texts when rows are deleted.
 const TABLES: &str = "
     CREATE TABLE roots(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE) STRICT;
     CREATE TABLE files(
@@ -43,10 +43,10 @@ const TABLES: &str = "
         text, content='lines', content_rowid='id', detail='none', columnsize=0,
         tokenize='trigram case_sensitive 1');";
 
-/// A transaction is committed once it holds so many bytes of text ..
+/// A transaction is committed once it has this many bytes of text ..
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-/// .. or so many files.
+/// .. or this many files.
 const BATCH_FILES: usize = 4096;
 
 /// An open index, for one root.
@@ -58,22 +58,22 @@ pub struct Index {
     batch: Option<Batch>,
 }
 
-/// A transaction under way.
+/// A transaction in progress.
 #[derive(Default)]
 struct Batch {
     /// The number of the root.
     root: i64,
-    /// How much text was stored or forgotten.
+    /// The number of bytes of text stored or forgotten.
     bytes: usize,
-    /// How many files were.
+    /// The number of files stored or forgotten.
     files: usize,
-    /// The ranges of rows that are nobody's any more. They are deleted right before the commit and
-    /// in order, because FTS5 writes what it has gathered whenever row numbers step back.
+    /// Ranges of rows that belong to no file any more. They are deleted right before the commit and
+    /// in order, because FTS5 flushes its buffers whenever row numbers decrease.
     stale: Vec<(i64, i64)>,
 }
 
 impl Index {
-    /// Opens the index in `file` for the files below `root`, or makes one if there is none.
+    /// Opens the index in `file` for the files below `root`, or creates one if there is none.
     ///
     /// # Errors
     /// If the file is something else, or cannot be used.
@@ -98,12 +98,12 @@ impl Index {
         })
     }
 
-    /// What the index holds below its root, by path.
+    /// Returns the files that the index holds below its root, by path.
     pub fn known(&self) -> Result<HashMap<Vec<u8>, Known>, Error> {
         self.known_files().map_err(|error| self.error(error))
     }
 
-    /// Stores a file in place of what was stored under its path, and gives the number of rows.
+    /// Stores a file, replaces an older state under its path, and returns the number of rows.
     pub fn put(&mut self, entry: &Entry, say: &dyn Fn(&str)) -> Result<u64, Error> {
         let mut batch = self.begin(say)?;
         self.insert(&mut batch, entry)
@@ -116,7 +116,7 @@ impl Index {
         Ok(rows as u64)
     }
 
-    /// Forgets the file with the number `id`, and says whether it was there.
+    /// Forgets the file with the number `id`, and returns whether it was there.
     pub fn forget(&mut self, id: i64, say: &dyn Fn(&str)) -> Result<bool, Error> {
         let mut batch = self.begin(say)?;
         let was_there = self
@@ -126,7 +126,7 @@ impl Index {
         Ok(was_there)
     }
 
-    /// Makes everything so far last.
+    /// Commits everything so far.
     pub fn commit(&mut self) -> Result<(), Error> {
         match self.batch.take() {
             Some(batch) => self.end(batch).map_err(|error| self.error(error)),
@@ -134,8 +134,8 @@ impl Index {
         }
     }
 
-    /// The lines that may contain the query, by path and number: rows of path, number, text, for
-    /// the two parameters that come with the statement.
+    /// Returns a statement for the lines that may contain the query, ordered by path and number.
+    /// Its rows are path, number and text; its two parameters are returned with it.
     pub fn candidates(
         &self,
         query: &Query,
@@ -151,7 +151,7 @@ impl Index {
         Ok((statement, [self.root.clone().into(), expression]))
     }
 
-    /// What SQLite says, as this index's error.
+    /// Wraps an error of SQLite as an error of this index.
     pub fn error(&self, error: rusqlite::Error) -> Error {
         Error {
             file: self.file.clone(),
@@ -184,8 +184,8 @@ impl Index {
         rows.collect()
     }
 
-    /// Takes the transaction under way, or begins one. While another process writes, says so and
-    /// waits, but no longer than was allowed.
+    /// Takes the transaction in progress, or begins one. While another process writes, reports that
+    /// and waits, but not longer than allowed.
     fn begin(&mut self, say: &dyn Fn(&str)) -> Result<Batch, Error> {
         match self.batch.take() {
             Some(batch) => Ok(batch),
@@ -201,7 +201,7 @@ impl Index {
         }
     }
 
-    /// Goes on with a batch, or commits it if it is full.
+    /// Keeps a batch, or commits it if it is full.
     fn go_on(&mut self, batch: Batch) -> Result<(), Error> {
         let is_full = batch.bytes >= BATCH_BYTES || batch.files >= BATCH_FILES;
         self.batch = Some(batch);
@@ -261,7 +261,8 @@ impl Index {
         Ok(())
     }
 
-    /// Inserts the lines after all others, and gives their range; none if all are empty.
+    /// Inserts the lines after all other rows, and returns their range; none if all lines are
+    /// empty.
     fn insert_lines(&self, lines: &Lines) -> rusqlite::Result<Option<(i64, i64)>> {
         let Some(last_number) = lines.last_number() else {
             return Ok(None);
@@ -284,7 +285,7 @@ impl Index {
         Ok(Some((before + 1, before + i64::from(last_number))))
     }
 
-    /// Deletes a file and leaves its rows to the end of the batch; says whether it was there.
+    /// Deletes a file and leaves its rows to the end of the batch; returns whether it was there.
     fn delete(&self, batch: &mut Batch, id: i64) -> rusqlite::Result<bool> {
         let sql = "DELETE FROM files WHERE id = ?1 RETURNING size, first, last";
         let columns = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -299,11 +300,11 @@ impl Index {
         Ok(true)
     }
 
-    /// Deletes the rows of a batch that are stale, and commits it.
+    /// Deletes the stale rows of a batch, and commits it.
     fn end(&self, mut batch: Batch) -> rusqlite::Result<()> {
         batch.stale.sort_unstable();
         for (first, last) in batch.stale {
-            // As many characters as `query::has_terms` asks for.
+            // The same number of characters as `query::has_terms` requires.
             self.connection.execute(
                 "INSERT INTO terms(terms, rowid, text) SELECT 'delete', id, text FROM lines
                  WHERE id BETWEEN ?1 AND ?2 AND length(text) >= 3",
@@ -316,7 +317,7 @@ impl Index {
     }
 }
 
-/// The lines that the full-text index gives for `?2`.
+/// Selects the lines that the full-text index finds for `?2`.
 const INDEXED: &str = "
     SELECT files.path, terms.rowid - files.first + 1, lines.text
     FROM terms
@@ -326,7 +327,7 @@ const INDEXED: &str = "
     WHERE terms MATCH ?2 AND files.root = (SELECT id FROM roots WHERE path = ?1)
     ORDER BY files.path, terms.rowid";
 
-/// All lines; `?2` is not looked at.
+/// Selects all lines; `?2` is ignored.
 const SCANNED: &str = "
     SELECT files.path, lines.id - files.first + 1, lines.text
     FROM files CROSS JOIN lines ON lines.id BETWEEN files.first AND files.last
@@ -340,7 +341,7 @@ fn connect(file: &Path, wait: Duration) -> Result<Connection, Fault> {
     if is_empty(&connection)? {
         let tables =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        // Another process may have been faster.
+        // Another process may have created the tables first.
         if is_empty(&tables)? {
             tables.execute_batch(TABLES)?;
             tables.pragma_update(None, "application_id", APPLICATION)?;
@@ -362,11 +363,11 @@ fn connect(file: &Path, wait: Duration) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Has a write-ahead log kept, so that a reader, such as a search whose output waits in a pager,
-/// never stops a writer. What is lost with the power is then at most the last batch.
+/// Enables a write-ahead log, so that a reader never blocks a writer, for example a search whose
+/// output waits in a pager. A power failure then loses at most the last batch.
 ///
-/// That is a property of the file and set once. SQLite refuses to change it while another process
-/// is at the file; then this one goes without, unless the other is just about to set it.
+/// The mode is a property of the file and is set once. SQLite refuses to change it while another
+/// process uses the file. Then this process does without, unless the other is about to set it.
 fn prefer_wal(connection: &Connection, wait: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::ZERO)?;
     let set = connection.pragma_update(None, "journal_mode", "WAL");
@@ -377,8 +378,8 @@ fn prefer_wal(connection: &Connection, wait: Duration) -> rusqlite::Result<()> {
     }
 }
 
-/// Whether SQLite may be let loose on a file: it is new, or is an SQLite file. (SQLite itself takes
-/// a file of a few bytes for a new one.)
+/// Returns whether SQLite may open a file: it is new, or it is an SQLite file. SQLite itself takes
+/// a file of a few bytes for a new one.
 fn may_be_sqlite(file: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     match File::open(file) {

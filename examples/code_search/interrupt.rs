@@ -1,7 +1,7 @@
-//! Ctrl-C: the first asks for an orderly end, the second quits at once.
+//! Ctrl-C: the first one requests an orderly end, the second one quits at once.
 //!
-//! An `Interrupt` is pending until the first Ctrl-C and ready ever after, for all its clones. From
-//! when it is ready, the next Ctrl-C ends the process, whatever its actors do.
+//! An `Interrupt` is pending until the first Ctrl-C and ready from then on, for all its clones.
+//! Once it is ready, the next Ctrl-C ends the process, even if actors hang.
 
 use std::future::{self, Future};
 use std::pin::{Pin, pin};
@@ -13,10 +13,10 @@ use futures::future::Shared;
 
 use crate::progress::Progress;
 
-/// The exit status of a program that was ended by Ctrl-C, as shells know it.
+/// The exit status of a program that was ended by Ctrl-C, by the convention of shells.
 pub const STATUS: u8 = 130;
 
-/// Ready once Ctrl-C was pressed.
+/// A future that is ready after the first Ctrl-C.
 pub type Interrupt = Shared<Pin<Box<dyn Future<Output = ()> + Send>>>;
 
 /// Watches for Ctrl-C from now on.
@@ -24,13 +24,13 @@ pub fn watch(progress: Progress) -> Interrupt {
     let (first, pressed) = oneshot::channel();
     greenroom::spawn(async move {
         if let Err(error) = greenroom::ctrl_c().await {
-            progress.say(&format!("Ctrl-C can't be noticed: {error}"));
+            progress.say(&format!("Ctrl-C can't be handled: {error}"));
             future::pending::<()>().await;
         }
         let mut again = pin!(greenroom::ctrl_c());
-        // Polled before the first is told, so that whoever hears of that can rely on the second.
+        // Polled before the first is reported, so that the second works as soon as that is visible.
         if futures::poll!(&mut again).is_pending() {
-            let _ = first.send(()); // Nobody waits for it any more if the program is at its end.
+            let _ = first.send(()); // The receiver may be dropped if the program is at its end.
             if again.await.is_err() {
                 return;
             }

@@ -1,9 +1,9 @@
-//! The lines of one file: its text, and where each line with something in it lies.
+//! The lines of one file: its text, and the position of each line that is not empty.
 //!
-//! A line ends at `\n` and nowhere else, so a `\r` before it belongs to the line. Lines count from
-//! one. Empty lines are counted but not kept: no query finds them.
+//! Only `\n` ends a line, so a `\r` before it belongs to the line. Lines count from one. Empty
+//! lines are counted but not stored: no query finds them.
 
-/// A file's text, split.
+/// The text of a file, split into lines.
 #[derive(Debug)]
 pub struct Lines {
     text: String,
@@ -23,7 +23,7 @@ impl Lines {
     pub fn split(text: String) -> Lines {
         assert!(
             u32::try_from(text.len()).is_ok(),
-            "a text of {} bytes",
+            "a text of {} bytes is too long",
             text.len()
         );
         let mut spans = Vec::new();
@@ -38,23 +38,23 @@ impl Lines {
         Lines { text, spans }
     }
 
-    /// The number and the text of each line that is not empty.
+    /// Returns the number and the text of each line that is not empty.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
         let text = |span: &Span| &self.text[span.start as usize..span.end as usize];
         self.spans.iter().map(move |span| (span.number, text(span)))
     }
 
-    /// How many lines are not empty.
+    /// Returns how many lines are not empty.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// The number of the last line that is not empty; none if all are.
+    /// Returns the number of the last line that is not empty, or `None` if all are empty.
     pub fn last_number(&self) -> Option<u32> {
         self.spans.last().map(|span| span.number)
     }
 
-    /// The length of the text in bytes.
+    /// Returns the length of the text in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }

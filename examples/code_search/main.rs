@@ -1,6 +1,6 @@
-//! Full-text search over a directory: `code_search DIR QUERY`.
+//! This example shows a full-text search over a directory: `code_search DIR QUERY`.
 //!
-//! This example shows a program of several kinds of actors that push back on each other:
+//! It is a program of several kinds of actors that exert back-pressure on each other:
 //!
 //! ```text
 //!  walker ──> reader ──┐
@@ -8,10 +8,11 @@
 //!     └─────> reader ──┘
 //! ```
 //!
-//! Every mailbox is bounded, so a slow store slows the readers, slow readers slow the walker, and a
-//! slow terminal slows the search. Blocking calls go through `unblock`, SQLite has a thread of its
-//! own. Each actor ends when those before it have ended: a Ctrl-C stops the walker, and the rest
-//! follows in order. Try it: `cargo run --release --example code_search -- src Context`.
+//! Every mailbox is bounded. So a slow store slows the readers, slow readers slow the walker, and a
+//! slow terminal slows the search. Blocking calls go through `unblock`; SQLite has its own thread.
+//!
+//! Each actor ends when its senders have ended. Ctrl-C stops the walker, and the other actors then
+//! end in order. Try it: `cargo run --release --example code_search -- src Context`.
 
 #[cfg(not(unix))]
 compile_error!(
@@ -42,7 +43,7 @@ use options::{Command, HELP, Options};
 use progress::Progress;
 use search::Outcome;
 
-/// The exit status for trouble of any kind.
+/// The exit status for any error.
 const TROUBLE: u8 = 2;
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
-//! The command line: what was asked for, and the text that explains it.
+//! The command line: the options, and the help text.
 //!
-//! A value of `Options` is complete and sensible: the query is not empty and is one line, the
-//! index has an absolute path. Everything else is refused here, before anything is opened.
+//! A value of `Options` is complete and valid: the query is one line and not empty, the path of the
+//! index is absolute. Everything else is refused here, before any file is opened.
 
 use std::ffi::OsString;
 use std::path::{self, PathBuf};
@@ -12,7 +12,7 @@ use lexopt::prelude::*;
 
 use crate::query::Query;
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
 Index the text files under a directory and print the lines that contain a string.
 
@@ -38,15 +38,15 @@ A DIR or QUERY that begins with '-' is written after '--'.
 
 What is searched: regular files that are valid UTF-8, hold no NUL and are at most
 16 MiB. Symbolic links are not followed, and nothing but regular files is opened.
-What was left out, and why, is told on stderr at the end. A query of one or two
+Files that were left out are listed on stderr at the end. A query of one or two
 characters is no use to the index, so for it the stored lines are read through.
 
 A file is read again if its size, its inode or one of its times (mtime, ctime) has
 changed. One that was written to within 10 ms of being read is read again by the
 next run, because a later change might bear the same time. What the index holds of
-a directory that is searched no more stays until FILE is deleted.
+a directory that is no longer searched stays until FILE is deleted.
 
-Ctrl-C stops in order: what was read is kept, and the next run goes on from there.
+Ctrl-C stops in order: what was read is kept, and the next run continues there.
 Ctrl-C again quits at once; only what was not yet committed is lost.
 
 Exit status:
@@ -57,7 +57,7 @@ Exit status:
 Files that could not be read are listed and do not change the status.
 ";
 
-/// What the command line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub enum Command {
     /// Print the help.
@@ -66,23 +66,23 @@ pub enum Command {
     Search(Options),
 }
 
-/// One search.
+/// The options of one search.
 #[derive(Debug)]
 pub struct Options {
-    /// The directory, as it was typed: this is how hits begin.
+    /// The directory as it was typed: hits begin with it.
     pub dir: PathBuf,
-    /// What to look for.
+    /// The string to find.
     pub query: Query,
-    /// Where the index is, absolute.
+    /// The absolute path of the index.
     pub index: PathBuf,
     /// How long to wait for another process that writes to the index.
     pub wait: Duration,
 }
 
-/// Reads the command line, without the name of the program.
+/// Parses the command line, without the name of the program.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// A text that says what is wrong with it.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut values = Vec::new();
@@ -124,8 +124,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, S
     }))
 }
 
-/// The index that was named, or the one in the user's cache directory; absolute, because SQLite
-/// gives names such as `:memory:` and `file:..` a meaning of their own.
+/// Returns the absolute path of the given index, or of the one in the user's cache directory. It is
+/// absolute because SQLite gives names such as `:memory:` and `file:..` a special meaning.
 fn index_path(named: Option<PathBuf>) -> Result<PathBuf, String> {
     let path = match named {
         Some(path) if path.as_os_str().is_empty() => return Err("--index is empty".to_owned()),

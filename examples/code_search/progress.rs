@@ -1,7 +1,7 @@
-//! The progress bar, and the lines that are written around it, on stderr.
+//! The progress bar, and the lines that are written above it, on stderr.
 //!
-//! Every actor has a clone of the one bar. On a stderr that is no terminal no bar is drawn, and the
-//! lines are written all the same; that stderr may be closed troubles nobody.
+//! All actors have clones of one bar. If stderr is not a terminal, no bar is drawn, but the lines
+//! are still written. A closed stderr is ignored.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -18,9 +18,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts a bar at nothing.
+    /// Starts an empty bar.
     pub fn new() -> Progress {
-        // Relaxed: a number to be looked at, which publishes nothing else.
+        // Relaxed: a number for display, which publishes nothing else.
         let rows = Arc::new(AtomicU64::new(0));
         let shown = Arc::clone(&rows);
         let style = ProgressStyle::with_template(
@@ -43,17 +43,17 @@ impl Progress {
         }
     }
 
-    /// Files were found.
+    /// Adds files that were found.
     pub fn found(&self, files: u64) {
         self.bar.inc_length(files);
     }
 
-    /// Files need no more work.
+    /// Adds files that need no more work.
     pub fn done(&self, files: u64) {
         self.bar.inc(files);
     }
 
-    /// Rows were written.
+    /// Adds rows that were written.
     pub fn wrote(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.bar.tick();
@@ -61,12 +61,12 @@ impl Progress {
 
     /// Writes a line, above the bar if there is one.
     pub fn say(&self, line: &str) {
-        // There is nobody to tell if stderr is closed.
+        // If stderr is closed, the line is lost.
         self.bar
             .suspend(|| writeln!(io::stderr(), "code_search: {line}").unwrap_or_default());
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,26 +1,26 @@
-//! A query: one literal string, and how the full-text index is asked for it.
+//! A query: one literal string, and its translation for the full-text index.
 //!
-//! The text is never empty and never holds a newline. What the index finds is a superset of the
-//! lines that contain the text, never less, so that looking at each line decides.
+//! The text is never empty and never contains a newline. The index returns a superset of the lines
+//! that contain the text, so a check of each line decides.
 
-/// The number of characters in each of the index's terms.
+/// The number of characters in each term of the index.
 const GRAM: usize = 3;
 
-/// How many terms are put to the index at most. More would narrow the answer hardly further, and
-/// every hit is looked at anyhow.
+/// The maximum number of terms of one query. More terms would hardly narrow the result further, and
+/// every hit is checked anyway.
 const TERMS_MAX: usize = 64;
 
-/// One literal string to look for.
+/// One literal string to find.
 #[derive(Clone, Debug)]
 pub struct Query {
     text: String,
 }
 
 impl Query {
-    /// Takes `text` as a query.
+    /// Creates a query for `text`.
     ///
     /// # Errors
-    /// Says so if it is empty or more than a line.
+    /// If the text is empty or has more than one line.
     pub fn new(text: String) -> Result<Query, String> {
         if text.is_empty() {
             Err("QUERY is empty".to_owned())
@@ -31,13 +31,14 @@ impl Query {
         }
     }
 
-    /// The string itself.
+    /// Returns the string itself.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What to ask the full-text index: every three neighbouring characters, each as a quoted
-    /// string, all of them in one line. `None` for a query too short for it.
+    /// Returns the expression for the full-text index, or `None` if the query is too short for it.
+    /// The expression requires every three adjacent characters, each as a quoted string, in one
+    /// line.
     pub fn expression(&self) -> Option<String> {
         let characters: Vec<char> = self.text.chars().collect();
         let windows = characters
@@ -52,13 +53,13 @@ impl Query {
     }
 }
 
-/// A term as FTS5 reads a string: between quotes, a quote inside doubled.
+/// Quotes a term as an FTS5 string, with inner quotes doubled.
 fn quoted(gram: &[char]) -> String {
     let text: String = gram.iter().collect();
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Whether a line is long enough to have a term in the index at all.
+/// Returns whether a line is long enough to have a term in the index at all.
 pub fn has_terms(line: &str) -> bool {
     line.chars().nth(GRAM - 1).is_some()
 }

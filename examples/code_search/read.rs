@@ -1,8 +1,8 @@
-//! Reading: an actor that opens files, decides whether they are text, and splits them.
+//! Reading: an actor that opens files, decides whether they are text, and splits them into lines.
 //!
-//! Nothing but a regular file is ever read, and never more of one than 16 MiB and a byte. A path
-//! that has become a link, a pipe or a device since it was found is left alone: the file is opened
-//! without following a link and without waiting, and looked at again once it is open.
+//! Only regular files are ever read, and at most 16 MiB and one byte of each. A path that has
+//! become a link, a pipe or a device since the walk is skipped. To that end the file is opened
+//! without following a link and without waiting, and checked again once it is open.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -24,24 +24,24 @@ use crate::store::Order;
 /// The largest file that is searched, in bytes.
 pub const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
-/// A file that the walk found new or changed.
+/// A file that is new or has changed.
 #[derive(Debug)]
 pub struct Candidate {
-    /// Relative to the root.
+    /// The path relative to the root.
     pub path: Vec<u8>,
-    /// The number under which the index has an older state of it.
+    /// The number of the file in the index, if an older state of it is there.
     pub known: Option<i64>,
 }
 
-/// What came of reading one file.
+/// The result of reading one file.
 enum Reading {
-    /// It belongs in the index.
+    /// The file belongs in the index.
     Entry(Stamp, Content),
-    /// It does not.
+    /// The file does not belong in the index.
     LeftOut(Reason),
 }
 
-/// The actor: reads the candidates it is sent, one at a time, and passes them on to the store.
+/// Runs the actor: reads the candidates one at a time and sends them to the store.
 pub async fn reader(
     mut cx: Context<Candidate>,
     root: PathBuf,
@@ -72,20 +72,20 @@ pub async fn reader(
         if let Some(order) = order
             && store.send(order).await.is_err()
         {
-            break; // The store has failed, and says why when it is joined.
+            break; // The store has failed; its join returns the error.
         }
         progress.done(1);
     }
     report
 }
 
-/// Reads one file and says what it is.
+/// Reads one file and classifies it.
 fn read(path: &Path) -> io::Result<Reading> {
     let file = match open(path) {
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
             return Ok(Reading::LeftOut(Reason::Symlink));
         }
-        // How opening a socket, or a device without a driver, ends.
+        // Opening a socket, or a device without a driver, fails like this.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
             return Ok(Reading::LeftOut(Reason::Special));
         }
@@ -112,13 +112,13 @@ fn read(path: &Path) -> io::Result<Reading> {
     ))
 }
 
-/// Opens a file, but neither through a link nor waiting for the other end of a pipe.
+/// Opens a file, without following a link and without waiting for the other end of a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Says whether `bytes` are text, and splits them if so.
+/// Decides whether `bytes` are text, and splits them if so.
 fn classify(bytes: Vec<u8>) -> Content {
     if bytes.contains(&0) {
         return Content::Nul;

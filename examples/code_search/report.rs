@@ -1,32 +1,32 @@
-//! The account of a run: what was left out or could not be read, by reason.
+//! The report of a run: the files that were left out or could not be read, by reason.
 //!
-//! Every file, link or other thing that the walk came upon and that is not in the index is counted
-//! here exactly once. Only the first few of each reason are kept by name.
+//! Every file, link or other entry that the walk found and that is not in the index is counted here
+//! exactly once. Only the first few of each reason are kept by name.
 
 use std::fmt;
 use std::io;
 
-/// How many of each reason are named.
+/// How many entries of each reason are named.
 const NAMED: usize = 3;
 
-/// Why something is not searched.
+/// Why an entry is not searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// More than 16 MiB.
+    /// It is larger than 16 MiB.
     TooLarge,
-    /// A NUL byte inside.
+    /// It contains a NUL byte.
     Nul,
-    /// Not valid UTF-8.
+    /// It is not valid UTF-8.
     NotUtf8,
-    /// A symbolic link.
+    /// It is a symbolic link.
     Symlink,
-    /// A device, pipe or socket.
+    /// It is a device, pipe or socket.
     Special,
-    /// A file of the index itself.
+    /// It is a file of the index itself.
     Index,
-    /// Deleted between being found and being read.
+    /// It was deleted between the walk and the reading.
     Gone,
-    /// The system refused to list or to read it.
+    /// The system refused to list or read it.
     Unreadable,
 }
 
@@ -42,7 +42,7 @@ impl Reason {
         Reason::Unreadable,
     ];
 
-    /// What an error of the file system means for one path.
+    /// Returns the reason that an error of the file system means for one path.
     pub fn of(error: &io::Error) -> Reason {
         match error.kind() {
             io::ErrorKind::NotFound => Reason::Gone,
@@ -72,12 +72,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts one thing at `path` (relative to the root).
+    /// Counts one entry at `path` (relative to the root).
     pub fn left_out(&mut self, reason: Reason, path: &[u8]) {
         self.note(reason, || String::from_utf8_lossy(path).into_owned());
     }
 
-    /// Counts one thing at `path` that the system would not give.
+    /// Counts one entry at `path` that could not be read or listed.
     pub fn failed(&mut self, path: &[u8], error: &io::Error) {
         let name = || match path {
             b"" => format!(".: {error}"),
@@ -94,7 +94,7 @@ impl Report {
         }
     }
 
-    /// Adds the account of another part of the run.
+    /// Adds the report of another part of the run.
     pub fn merge(&mut self, other: Report) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
@@ -125,7 +125,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A name that does nothing to a terminal.
+/// Escapes the control characters of a name, for a terminal.
 fn printable(name: &str) -> String {
     let escaped = |c: char| {
         if c.is_control() {

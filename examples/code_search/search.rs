@@ -1,7 +1,7 @@
-//! One search from end to end: brings the index up to date, then asks it.
+//! One search from start to end: brings the index up to date, then queries it.
 //!
-//! The store is stopped and joined on every way out, so whatever was accepted is committed. If the
-//! store failed, then its error is the one that is told, because it is what the others died of.
+//! The store is stopped and joined on every path, so everything that it accepted is committed. If
+//! the store failed, its error is reported, because the other errors follow from it.
 
 use std::error::Error;
 use std::fs;
@@ -26,31 +26,31 @@ use crate::read::reader;
 use crate::store::{Order, Place, Search, Written, store};
 use crate::walk::{Route, Walk, walker};
 
-/// How many files wait for one reader at most.
+/// The maximum number of files that wait for one reader.
 const READER_CAPACITY: usize = 16;
 
-/// How many files with their text wait for the store at most. Each can be 16 MiB.
+/// The maximum number of files, with their text, that wait for the store. Each can be 16 MiB.
 const STORE_CAPACITY: usize = 8;
 
-/// How many pages of hits wait for the printer at most.
+/// The maximum number of pages of hits that wait for the printer.
 const PRINTER_CAPACITY: usize = 8;
 
-/// Anything that ends the program early.
+/// Any error that ends the program early.
 pub type Trouble = Box<dyn Error + Send + Sync>;
 
-/// How a search ended that met no trouble.
+/// The outcome of a search without an error.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Lines found.
+    /// The number of lines found.
     pub hits: u64,
-    /// Whether it was ended by Ctrl-C.
+    /// Whether Ctrl-C ended the search.
     pub is_interrupted: bool,
 }
 
-/// Searches, prints the hits on stdout and the account on stderr.
+/// Searches, and prints the hits to stdout and the summary to stderr.
 ///
 /// # Errors
-/// If the directory or the index can't be used, or stdout refuses the hits.
+/// If the directory or the index can't be used, or the hits can't be written to stdout.
 pub async fn search(options: Options, progress: Progress) -> Result<Outcome, Trouble> {
     let interrupt = interrupt::watch(progress.clone());
     let Options {
@@ -87,7 +87,7 @@ pub async fn search(options: Options, progress: Progress) -> Result<Outcome, Tro
     outcome
 }
 
-/// The parts that live through one search.
+/// The parts of one search.
 struct Run {
     store: Address<Order>,
     interrupt: Interrupt,
@@ -95,7 +95,7 @@ struct Run {
 }
 
 impl Run {
-    /// Indexes, then searches, then gives the account.
+    /// Indexes, then searches, then prints the summary.
     async fn both(
         &self,
         root: PathBuf,
@@ -116,7 +116,7 @@ impl Run {
         })
     }
 
-    /// Brings the index up to date, or as far as it gets before Ctrl-C.
+    /// Brings the index up to date, or as far as possible before Ctrl-C.
     async fn index(&self, root: PathBuf, own: Vec<Vec<u8>>) -> Result<(Walk, Written), Trouble> {
         let known = self.store.ask(Order::Known).await?;
         let count = thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8));
@@ -136,7 +136,7 @@ impl Run {
             readers: addresses,
         };
         let walker = spawn!(walker(_, route, self.progress.clone()), name = "walker");
-        // Joining gives up the handle's address, and without any the walker would be closed.
+        // A join drops the handle's address, and without any address the walker would be closed.
         let address = walker.address();
         let mut walk = match select(pin!(walker.join()), self.interrupt.clone()).await {
             Either::Left((walk, _)) => walk,
@@ -161,7 +161,7 @@ impl Run {
         Ok((walk, written))
     }
 
-    /// Prints what the index has for the query, and gives the number of hits; none if Ctrl-C came
+    /// Prints the hits for the query and returns their number, or `None` if Ctrl-C was pressed
     /// first.
     async fn find(&self, dir: &Path, query: Query) -> Result<Option<u64>, Trouble> {
         let printer = spawn!(printer(_), name = "printer", capacity = PRINTER_CAPACITY);
@@ -171,7 +171,7 @@ impl Run {
             printer: printer.address(),
         };
         let asked = self.store.ask(|reply| Order::Find(search, reply));
-        // Dropping the question is what ends the search.
+        // Dropping the ask ends the search.
         let hits = match select(pin!(asked), self.interrupt.clone()).await {
             Either::Left((hits, _)) => Some(hits?),
             Either::Right(_) => None,
@@ -188,7 +188,7 @@ impl Run {
         self.interrupt.clone().now_or_never().is_some()
     }
 
-    /// Gives the account of the run.
+    /// Prints the summary of the run.
     fn tell(&self, walk: &Walk, written: Written, found: Option<u64>) {
         let Walk {
             unchanged,
@@ -209,7 +209,7 @@ impl Run {
         ));
         if *unseen > 0 {
             say(format!(
-                "{unseen} of them are as they were, in directories now unreadable"
+                "{unseen} of them are unchanged in the index; their directories are now unreadable"
             ));
         }
         for line in report.to_string().lines() {
@@ -218,12 +218,12 @@ impl Run {
         match found {
             Some(hits) => say(format!("lines found: {hits}")),
             None if walk.is_complete => say("stopped by Ctrl-C".to_owned()),
-            None => say("stopped by Ctrl-C; the next run goes on from here".to_owned()),
+            None => say("stopped by Ctrl-C; the next run continues from here".to_owned()),
         }
     }
 }
 
-/// Looks at the directory, makes the place for the index, and gives the directory's real path.
+/// Checks the directory, creates the directory for the index, and returns the real path to search.
 fn prepare(dir: &Path, index: &Path) -> Result<PathBuf, Trouble> {
     let named = |error: io::Error| format!("{}: {error}", dir.display());
     let root = fs::canonicalize(dir).map_err(named)?;
@@ -236,7 +236,7 @@ fn prepare(dir: &Path, index: &Path) -> Result<PathBuf, Trouble> {
             .create(parent)
             .map_err(refused)?;
     }
-    // What files say is for their owner, and so is an index of them.
+    // The content of files may be private to their owner, and so is an index of them.
     match fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -248,7 +248,7 @@ fn prepare(dir: &Path, index: &Path) -> Result<PathBuf, Trouble> {
     }
 }
 
-/// The files of the index that lie below the root, relative to it.
+/// Returns the files of the index that are below the root, relative to it.
 fn own_files(root: &Path, index: &Path) -> Vec<Vec<u8>> {
     let index = fs::canonicalize(index).unwrap_or_else(|_| index.to_owned());
     let Ok(relative) = index.strip_prefix(root) else {
@@ -259,7 +259,7 @@ fn own_files(root: &Path, index: &Path) -> Vec<Vec<u8>> {
     ["", "-wal", "-shm", "-journal"].map(with).to_vec()
 }
 
-/// What every hit begins with: the directory as it was typed, and a slash.
+/// Returns the prefix of every hit: the directory as it was typed, and a slash.
 fn prefix(dir: &Path) -> Vec<u8> {
     let mut prefix = dir.as_os_str().as_bytes().to_vec();
     if prefix.last() != Some(&b'/') {

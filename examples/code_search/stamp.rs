@@ -1,34 +1,34 @@
-//! A file's stamp: what tells whether it may have changed since it was read.
+//! The stamp of a file: tells whether the file may have changed since it was read.
 //!
-//! If the stamp that was stored with a file's content equals the file's stamp of today, then the
-//! content is today's. Where that cannot be promised, `Stamp::NEVER` is stored, which equals none.
+//! If the stored stamp equals the current stamp of the file, then the stored content is current.
+//! Where that cannot be guaranteed, `Stamp::NEVER` is stored, which equals no stamp.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The coarsest step in which a kernel's clock for file times advances (a tick at 100 Hz). A file
-/// changed twice within one step bears the same time twice.
+/// The coarsest step of a kernel's clock for file times: a tick at 100 Hz. Two changes within one
+/// step have the same time.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How far ahead of this machine's clock a file system's clock may run.
+/// The maximum lead of a file system's clock over the clock of this machine.
 const SKEW: Duration = Duration::from_secs(2);
 
 /// Size, times and inode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Bytes.
+    /// The size in bytes.
     pub size: i64,
-    /// When the content changed, in nanoseconds since 1970.
+    /// The time of the last change of the content, in nanoseconds since 1970.
     pub mtime: i64,
-    /// When content or inode changed, in nanoseconds since 1970.
+    /// The time of the last change of the content or the inode, in nanoseconds since 1970.
     pub ctime: i64,
-    /// Which file it is.
+    /// The number of the inode.
     pub inode: i64,
 }
 
 impl Stamp {
-    /// The stamp of no file: what is stored with it is read again.
+    /// The stamp of no file: a file that is stored with it is read again.
     pub const NEVER: Stamp = Stamp {
         size: -1,
         mtime: 0,
@@ -36,7 +36,7 @@ impl Stamp {
         inode: 0,
     };
 
-    /// The stamp in a file's metadata.
+    /// Returns the stamp in a file's metadata.
     pub fn of(metadata: &Metadata) -> Stamp {
         Stamp {
             size: i64::try_from(metadata.size()).unwrap_or(i64::MAX),
@@ -46,8 +46,8 @@ impl Stamp {
         }
     }
 
-    /// Whether a change made after `read_at` would show: not if the file's time is so close to
-    /// that moment that the change could bear the same.
+    /// Returns whether a change made after `read_at` would alter the stamp. It would not if the
+    /// file's time is so close to `read_at` that the change could have the same time.
     pub fn is_settled(&self, read_at: SystemTime) -> bool {
         let since = read_at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let from = i64::try_from((since.saturating_sub(TICK)).as_nanos()).unwrap_or(i64::MAX);

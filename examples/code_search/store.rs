@@ -1,8 +1,8 @@
-//! The store: the actor that owns the connection, on a thread of its own.
+//! The store: the actor that owns the SQLite connection, on its own thread.
 //!
-//! Nobody else touches the index. Orders are carried out one after the other; what was ordered
-//! before a commit or before the end is in the index after it. The first error ends the store,
-//! which gives it back when it is joined.
+//! No other code accesses the index. Orders are carried out one after the other. The index holds
+//! everything that was ordered before a commit or before the end. The first error ends the store;
+//! its join returns the error.
 
 use std::collections::HashMap;
 use std::mem;
@@ -17,34 +17,34 @@ use crate::index::Index;
 use crate::progress::Progress;
 use crate::query::Query;
 
-/// About how many bytes of hits are printed at once.
+/// The approximate number of bytes of hits that are printed at once.
 const PAGE_BYTES: usize = 32 * 1024;
 
-/// What the store is told.
+/// A message to the store.
 pub enum Order {
-    /// Say what is known below the root.
+    /// Report all known files below the root.
     Known(Reply<HashMap<Vec<u8>, Known>>),
     /// Store a file.
     Put(Entry),
     /// Forget files.
     Forget(Vec<i64>),
-    /// Make it last, and say what was done.
+    /// Commit, and report what was written.
     Commit(Reply<Written>),
-    /// Find the lines of a query.
+    /// Find the lines that match a query.
     Find(Search, Reply<u64>),
 }
 
-/// A query, and where its hits go.
+/// A query, and the receiver of its hits.
 pub struct Search {
-    /// What to look for.
+    /// The string to find.
     pub query: Query,
-    /// What every hit begins with.
+    /// The prefix of every hit.
     pub prefix: Vec<u8>,
-    /// Who prints them.
+    /// The actor that prints the hits.
     pub printer: Address<Vec<u8>>,
 }
 
-/// What was written to the index.
+/// The changes written to the index.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Written {
     /// Text files stored.
@@ -55,7 +55,7 @@ pub struct Written {
     pub forgotten: u64,
 }
 
-/// Which index, for what.
+/// The index and the directory that it serves.
 pub struct Place {
     /// The SQLite file.
     pub file: PathBuf,
@@ -65,7 +65,7 @@ pub struct Place {
     pub wait: Duration,
 }
 
-/// The actor.
+/// Runs the actor.
 pub async fn store(mut cx: Context<Order>, place: Place, progress: Progress) -> Result<(), Error> {
     let say = |line: &str| progress.say(line);
     let mut index = Index::open(&place.file, place.root, place.wait)?;
@@ -94,7 +94,7 @@ pub async fn store(mut cx: Context<Order>, place: Place, progress: Progress) -> 
     index.commit()
 }
 
-/// Sends the hits to the printer, page by page, and the asker their number. Ends early if the
+/// Sends the hits to the printer, page by page, and replies with their number. Ends early if the
 /// printer has ended or the asker no longer waits.
 async fn find(index: &Index, search: Search, reply: Reply<u64>) -> Result<(), Error> {
     let Search {
@@ -119,13 +119,13 @@ async fn find(index: &Index, search: Search, reply: Reply<u64>) -> Result<(), Er
         }
     }
     if !page.is_empty() {
-        let _ = printer.send(page).await; // Only if it still prints.
+        let _ = printer.send(page).await; // The printer may have ended.
     }
     reply.send(hits);
     Ok(())
 }
 
-/// Appends `path:line: text` to the page if the row's text really contains the query.
+/// Appends `path:line: text` to the page if the text of the row really contains the query.
 fn append(
     row: &rusqlite::Row<'_>,
     query: &Query,

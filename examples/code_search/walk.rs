@@ -1,7 +1,7 @@
-//! The walk: an actor that lists directory after directory and picks what has changed.
+//! The walk: an actor that lists the directories and selects the files that have changed.
 //!
-//! No symbolic link is followed, no directory is listed twice. A file that the index knows is
-//! counted as gone only if the walk ran to its end and could look at the place where it was.
+//! No symbolic link is followed, no directory is listed twice. A file in the index counts as gone
+//! only if the walk was complete and could list the place where the file was.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -22,44 +22,45 @@ use crate::read::{Candidate, SIZE_MAX};
 use crate::report::{Reason, Report};
 use crate::stamp::Stamp;
 
-/// What a walk needs.
+/// The input of a walk.
 pub struct Route {
-    /// Where it begins; absolute, and not a link.
+    /// The directory to walk; absolute, and not a link.
     pub root: PathBuf,
-    /// The files of the index itself, relative to the root, in case they are below it.
+    /// The files of the index itself, relative to the root, if they are below it.
     pub own: Vec<Vec<u8>>,
-    /// What the index holds, by path.
+    /// The files that the index holds, by path.
     pub known: HashMap<Vec<u8>, Known>,
-    /// Who reads what has changed.
+    /// The actors that read the files that have changed.
     pub readers: Vec<Address<Candidate>>,
 }
 
-/// What came of a walk.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Walk {
-    /// Whether it went through the whole tree.
+    /// Whether the walk saw the whole tree.
     pub is_complete: bool,
-    /// Text files that are in the index as they are today.
+    /// The number of text files whose current state is in the index.
     pub unchanged: u64,
-    /// Text files that are still in the index, because the walk could not look where they were.
+    /// The number of text files that stay in the index because the walk could not list their
+    /// places.
     pub unseen: u64,
-    /// What the index knows and the tree no longer has; empty if the walk is not complete.
+    /// Files in the index that the tree no longer has; empty if the walk is not complete.
     pub gone: Vec<i64>,
-    /// What was left out or could not be listed.
+    /// The files that were left out or could not be listed.
     pub report: Report,
 }
 
-/// What one entry of a directory is.
+/// The kind of one entry of a directory.
 enum Found {
     Directory,
     File(Stamp),
     LeftOut(Reason),
 }
 
-/// One directory's entries by path, and the error that ended the list early.
+/// The entries of one directory by path, and the error that ended the list early.
 type Listing = (Vec<(Vec<u8>, io::Result<Found>)>, Option<io::Error>);
 
-/// The actor. It takes no messages: its mailbox is there to be closed, which ends the walk.
+/// Runs the walk. The actor takes no messages: closing its mailbox ends the walk.
 pub async fn walker(mut cx: Context<Infallible>, route: Route, progress: Progress) -> Walk {
     let root = Arc::new(route.root);
     let own = Arc::new(route.own);
@@ -87,31 +88,31 @@ pub async fn walker(mut cx: Context<Infallible>, route: Route, progress: Progres
     walker.finish()
 }
 
-/// Whether the walk was told to end.
+/// Returns whether the walk was stopped.
 fn is_stopped(cx: &mut Context<Infallible>) -> bool {
     matches!(cx.recv().now_or_never(), Some(None))
 }
 
-/// The readers have ended before the walk.
+/// The error of a walk whose readers have ended before it.
 struct NobodyReads;
 
-/// A walk under way.
+/// A walk in progress.
 struct Walker {
-    /// What has not been come upon yet.
+    /// Files in the index that the walk has not seen yet.
     known: HashMap<Vec<u8>, Known>,
     readers: Vec<Address<Candidate>>,
-    /// Whose turn it is to be given a file.
+    /// The index of the reader that gets the next file.
     turn: usize,
-    /// Directories still to be listed.
+    /// Directories that are still to be listed.
     waiting: Vec<Vec<u8>>,
-    /// Where the walk could not look.
+    /// Places that the walk could not list.
     hidden: Vec<Vec<u8>>,
     progress: Progress,
     walk: Walk,
 }
 
 impl Walker {
-    /// Deals with one entry.
+    /// Handles one entry.
     async fn take(&mut self, path: Vec<u8>, found: io::Result<Found>) -> Result<(), NobodyReads> {
         match found {
             Ok(Found::Directory) => self.waiting.push(path),
@@ -122,7 +123,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Deals with one regular file: it is unchanged, or somebody has to read it.
+    /// Handles one regular file: either it is unchanged, or it is sent to a reader.
     async fn file(&mut self, path: Vec<u8>, stamp: Stamp) -> Result<(), NobodyReads> {
         self.progress.found(1);
         let known = self.known.remove(&path);
@@ -143,7 +144,7 @@ impl Walker {
         .await
     }
 
-    /// Gives a file to the first reader in turn that has room, or waits for one.
+    /// Sends a file to the first reader in turn that has room, or waits for room.
     async fn give(&mut self, mut candidate: Candidate) -> Result<(), NobodyReads> {
         for _ in 0..self.readers.len() {
             self.turn = (self.turn + 1) % self.readers.len();
@@ -160,7 +161,8 @@ impl Walker {
             .map_err(|_| NobodyReads)
     }
 
-    /// Notes a place that could not be looked at. One that has vanished meanwhile is simply gone.
+    /// Records a place that could not be listed. A place that has vanished meanwhile is simply
+    /// gone.
     fn failed(&mut self, path: Vec<u8>, error: &io::Error) {
         self.walk.report.failed(&path, error);
         if Reason::of(error) != Reason::Gone {
@@ -168,7 +170,7 @@ impl Walker {
         }
     }
 
-    /// Ends a walk that saw everything there is to see.
+    /// Completes a walk that saw the whole tree.
     fn finish(mut self) -> Walk {
         for (path, known) in mem::take(&mut self.known) {
             if !self
@@ -213,9 +215,9 @@ fn list(root: &Path, own: &[Vec<u8>], directory: &[u8]) -> Listing {
     (entries, error.err())
 }
 
-/// Says what one entry is, without opening it.
+/// Returns the kind of one entry, without opening it.
 fn look(entry: &fs::DirEntry, is_own: bool) -> io::Result<Found> {
-    let metadata = entry.metadata()?; // Of a link itself, not of what it leads to.
+    let metadata = entry.metadata()?; // Of a link itself, not of its target.
     let kind = metadata.file_type();
     Ok(if kind.is_dir() {
         Found::Directory

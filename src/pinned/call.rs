@@ -1,9 +1,10 @@
-//! How a foreign loop is interrupted: a function that is called when there is something for it to run.
+//! How a foreign loop is interrupted: a function that is called when the stage has something to
+//! run.
 //!
 //! # Invariants
-//! - CALL-1: whoever has put something into the inbox calls after that, unless it is called for already;
-//!   whoever takes from the inbox takes the call back before he looks. Both are under one lock, so
-//!   either the call is made again or the look sees what was put there.
+//! - CALL-1: A thread that has pushed to the inbox makes the call after that, unless a call is
+//!   already pending. The stage's thread takes the call back before it looks into the inbox. Both
+//!   hold the same lock, so either the call is made again or the look finds what was pushed.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::sync::{Mutex, mutant};
 
 type Function = Arc<dyn Fn() + Send + Sync>;
 
-/// Called at most once until it is taken back.
+/// A function that is called at most once until the call is taken back.
 pub(super) struct Call(Mutex<CallState>);
 
 struct CallState {
@@ -28,7 +29,7 @@ impl Call {
         }))
     }
 
-    /// From now on it is this one, which was not called yet; or none.
+    /// Sets the function and marks it as not called; `None` removes it.
     pub(super) fn set(&self, function: Option<Function>) {
         let mut state = self.0.lock();
         state.is_called = false;
@@ -37,7 +38,7 @@ impl Call {
         contain(|| drop(before));
     }
 
-    /// Calls, on this thread, unless that was done already.
+    /// Calls the function on this thread, unless a call is already pending.
     pub(super) fn call(&self) {
         let mut state = self.0.lock();
         if std::mem::replace(&mut state.is_called, true) {
@@ -47,12 +48,12 @@ impl Call {
         drop(state);
         if let Some(function) = function {
             contain(|| function());
-            // It may be the last one that has it.
+            // This may be the last reference, so the drop may run user code.
             contain(|| drop(function));
         }
     }
 
-    /// From now on it is called again.
+    /// Takes the call back: the next `call` calls the function again.
     pub(super) fn take_back(&self) {
         if !mutant("a_call_is_not_taken_back") {
             self.0.lock().is_called = false;

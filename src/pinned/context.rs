@@ -1,4 +1,4 @@
-//! A pinned thread as its runtime sees it on that thread, and how a stage lets it run.
+//! `HostContext` for a pinned thread, and how a stage runs what is ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,24 +31,25 @@ impl HostContext for PinnedLocal {
         matches!(self.thread.kind, ThreadKind::Stage(_))
     }
 
-    /// As [`Stage::run_ready`](super::stage::Stage::run_ready), which is called for first.
+    /// Does what [`Stage::run_ready`](super::stage::Stage::run_ready) does after it has taken the
+    /// call back.
     fn run_ready(&self) -> usize {
         let mut ready = None;
-        // Asked when the timers were fired: what those have woken is ready as well.
+        // Counted after the timers were fired: the tasks that they woke are ready as well.
         self.run(|ran| ran < *ready.get_or_insert_with(|| self.thread.queued()))
     }
 
-    /// How long this thread may park.
+    /// Returns how long this thread may park.
     fn until_next(&self) -> Option<Duration> {
         self.thread.timers.until_next()
     }
 
-    /// (CALL-1) Before it is let run: what comes from now on is called for again.
+    /// (CALL-1) Takes the call back before the stage runs, so that later pushes call again.
     fn take_call_back(&self) {
         self.thread.call().take_back();
     }
 
-    /// Drops all that is there, if that was not done.
+    /// Drops all that lives there, if that has not begun yet.
     fn end(&self) {
         let context = ThreadContext::new(self.thread.runtime(), Role::Pinned(self));
         let _entered = context.enter();
@@ -57,7 +58,8 @@ impl HostContext for PinnedLocal {
 }
 
 impl PinnedLocal {
-    /// Runs what is ready as long as that goes on, which is told how much that was; says how much.
+    /// Runs ready tasks while `goes_on` returns true for the number of turns so far; returns that
+    /// number.
     pub(super) fn run(&self, mut goes_on: impl FnMut(usize) -> bool) -> usize {
         let thread = &*self.thread;
         let context = ThreadContext::new(thread.runtime(), Role::Pinned(self));
@@ -85,7 +87,7 @@ impl PinnedLocal {
 
     fn end_at(&self, context: &ThreadContext<'_>) {
         if self.is_in_turn() {
-            // What runs can't be dropped: whoever lets it run ends the rest after that.
+            // The running task can't be dropped now: `run` ends the rest after the turn.
             self.thread.close();
             self.thread.finish();
         } else if !self.is_ending.replace(true) {
@@ -93,7 +95,7 @@ impl PinnedLocal {
         }
     }
 
-    /// Whether this is called in a turn of something that lives there.
+    /// Returns whether this is called in a turn of a task or an actor of this thread.
     fn is_in_turn(&self) -> bool {
         context::outward(|contexts| {
             let mut running = contexts.filter(|context| context.running.get().is_some());
@@ -106,11 +108,11 @@ impl PinnedLocal {
 }
 
 impl PinnedThread {
-    /// How the loop of its stage is interrupted.
+    /// Returns the call that interrupts the loop of the stage.
     pub(super) fn call(&self) -> &Call {
         match &self.kind {
             ThreadKind::Stage(call) => call,
-            ThreadKind::Own | ThreadKind::Detached => unreachable!("nobody else lets a thread run"),
+            ThreadKind::Own | ThreadKind::Detached => unreachable!("only a stage has a loop"),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! A pinned thread as its tasks, actors and timers see it.
+//! How tasks, actors and timers see a pinned thread: as an `Executor`, `ActorExecutor` and `Clock`.
 //!
-//! Whoever puts the first thing into the inbox tells the thread, unless it is that thread itself.
+//! A thread that pushes the first runnable into an empty inbox notifies the pinned thread, unless
+//! it is that thread itself.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl Executor for Arc<PinnedThread> {
             // (PINNED-1) It was never polled.
             return contain(|| drop(runnable));
         }
-        // With the first one the thread is told, and takes all that is there by then.
+        // Only the first runnable notifies the thread, which then takes the whole queue.
         let is_first = inbox.queue.is_empty();
         inbox.queue.push_back(runnable);
         inbox.pushed += 1;
@@ -147,7 +148,7 @@ impl Clock for PinnedThread {
     }
 
     fn emptied(&self) {
-        // The thread may sleep until that deadline, and count meanwhile.
+        // The thread may be asleep until that deadline and would count as activity until then.
         self.parker.unpark();
     }
 

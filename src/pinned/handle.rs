@@ -1,4 +1,4 @@
-//! A pinned thread, as programs hold it.
+//! `Pinned`: the handle of a pinned thread.
 
 use std::fmt;
 use std::future::Future;
@@ -13,9 +13,9 @@ use crate::task::{ActorExecutor, Task, cancelled};
 
 /// A thread with a single-thread executor, for futures and values that must stay on it.
 ///
-/// A clone is cheap and means the same thread. The thread ends when no clone is left and no task,
-/// actor or hosted value lives on it; and with its runtime, which cancels what is there. It does
-/// not keep the runtime alive.
+/// A clone is cheap and refers to the same thread. The thread ends when no clone is left and no
+/// task, actor or hosted value lives on it. It also ends with its runtime, which cancels what lives
+/// there. A `Pinned` does not keep the runtime alive.
 ///
 /// ```
 /// use greenroom::{Context, Runtime, spawn};
@@ -39,10 +39,10 @@ use crate::task::{ActorExecutor, Task, cancelled};
 ///
 /// # Lua, Python, COM
 ///
-/// Other libraries that are bound to a thread have their place in the same way. These sketches are compiled
-/// and run, with small types that stand in for the libraries and can't leave their thread either.
+/// Other libraries that are bound to a thread are used in the same way. These sketches are compiled
+/// and run; small types that can't leave their thread either stand in for the libraries.
 ///
-/// A Lua state is a value that many tasks call. It is made where it stays, which may fail:
+/// A Lua state is a value that many tasks call. It is created on its thread, which may fail:
 ///
 /// ```
 /// # #[derive(Debug)]
@@ -51,7 +51,9 @@ use crate::task::{ActorExecutor, Task, cancelled};
 /// # impl Lua {
 /// #     fn new() -> Result<Lua, LuaError> { Ok(Lua(Default::default(), Default::default())) }
 /// #     fn add(&mut self, name: &str, n: i64) { *self.0.entry(name.into()).or_default() += n; }
-/// #     fn get(&self, name: &str) -> Result<i64, LuaError> { self.0.get(name).copied().ok_or(LuaError) }
+/// #     fn get(&self, name: &str) -> Result<i64, LuaError> {
+/// #         self.0.get(name).copied().ok_or(LuaError)
+/// #     }
 /// # }
 /// use greenroom::{Runtime, spawn};
 ///
@@ -69,7 +71,8 @@ use crate::task::{ActorExecutor, Task, cancelled};
 /// });
 /// ```
 ///
-/// A Python interpreter that one thread initializes, runs and finalizes is an actor, which scripts are sent to:
+/// A Python interpreter that one thread initializes, runs and finalizes is an actor that receives
+/// scripts:
 ///
 /// ```
 /// # #[derive(Debug, PartialEq)]
@@ -102,9 +105,9 @@ use crate::task::{ActorExecutor, Task, cancelled};
 /// });
 /// ```
 ///
-/// A COM apartment is initialized on a thread before the first of its objects is made, and uninitialized after
-/// the last is dropped; meanwhile the thread pumps messages. So it is a [`Stage`](crate::Stage), and the apartment a local
-/// above that:
+/// A COM apartment is initialized on a thread before its first object is created, and uninitialized
+/// after the last object is dropped. In between, the thread pumps messages. So the thread is a
+/// [`Stage`](crate::Stage), and the apartment is a local variable declared before the stage:
 ///
 /// ```
 /// # use std::{cell::Cell, marker::PhantomData, rc::Rc, sync::mpsc};
@@ -125,7 +128,7 @@ use crate::task::{ActorExecutor, Task, cancelled};
 /// use greenroom::Runtime;
 ///
 /// let runtime = Runtime::new()?;
-/// let _apartment = Apartment::initialize(); // dropped after the stage, and all that is on it
+/// let _apartment = Apartment::initialize(); // dropped after the stage and all that lives on it
 /// let stage = runtime.pinned_here();
 /// let (post, messages) = mpsc::channel(); // the thread's message queue
 /// let (wake, quit) = (post.clone(), post);
@@ -150,13 +153,14 @@ pub struct Pinned {
 
 impl Pinned {
     pub(crate) fn start(runtime: &Arc<Inner>, name: String) -> std::io::Result<Pinned> {
-        // The new pinned thread is kept once, for this handle.
+        // A new pinned thread starts with one keep, which this handle owns.
         Ok(Pinned {
             thread: PinnedThread::start(runtime, name)?,
         })
     }
 
-    /// A thread for one actor of this name, kept by this handle until the actor keeps it.
+    /// Starts a thread for one actor of this name. This handle keeps the thread until the actor
+    /// does.
     pub(crate) fn start_detached(
         runtime: &Arc<Inner>,
         name: Option<&str>,
@@ -170,12 +174,12 @@ impl Pinned {
         &self.thread
     }
 
-    /// Spawns a plain task there: `make` is called on the thread and its future stays on it.
+    /// Spawns a plain task on the thread: `make` is called there and its future stays there.
     ///
-    /// If the thread has ended or is ending the task is a cancelled one.
+    /// If the thread has ended or is ending, the returned task is a cancelled one.
     ///
     /// # Panics
-    /// In a child of a `fork`, if the thread is the parent's.
+    /// In a child of a `fork`, if the thread belongs to the parent.
     #[track_caller]
     pub fn spawn<F, Fut>(&self, make: F) -> Task<Fut::Output>
     where
@@ -191,13 +195,14 @@ impl Pinned {
         PinnedThread::spawn(&self.thread, make)
     }
 
-    /// Makes a value on the thread and keeps it there, to be called from anywhere.
+    /// Creates a value on the thread and keeps it there; the returned `Hosted` calls it from any
+    /// thread.
     ///
     /// # Errors
     /// [`HostFault`] if `make` panicked or the thread has ended.
     ///
     /// # Cancel safety
-    /// If this is dropped, a value that was made is dropped on its thread.
+    /// If the future is dropped, a value that was already created is dropped on its thread.
     ///
     /// ```
     /// greenroom::run(async {
@@ -220,11 +225,11 @@ impl Pinned {
         })
     }
 
-    /// As [`host`](Pinned::host), for a value whose making can fail.
+    /// Does what [`host`](Pinned::host) does, for a value whose creation can fail.
     ///
     /// # Errors
-    /// [`TryHostError::Failed`] with the error of `make`; [`TryHostError::Host`] if it panicked or
-    /// the thread has ended.
+    /// [`TryHostError::Failed`] with the error of `make`; [`TryHostError::Host`] if `make` panicked
+    /// or the thread has ended.
     ///
     /// # Cancel safety
     /// As [`host`](Pinned::host).
@@ -252,11 +257,13 @@ impl Pinned {
 }
 
 impl Runtime {
-    /// Starts a thread with a single-thread executor, for what must not leave its thread.
+    /// Starts a thread with a single-thread executor, for values that must not leave their thread.
     ///
     /// # Errors
-    /// What the system said when it did not start the thread; `InvalidInput` if the name has a NUL;
-    /// an error that says so if the runtime is shutting down.
+    /// - The error of the operating system if it could not start the thread.
+    /// - `InvalidInput` if the name contains a NUL.
+    /// - An error of kind `Other` if the runtime is shutting down, or belongs to the parent of this
+    ///   process.
     pub fn spawn_pinned(&self, name: impl Into<String>) -> std::io::Result<Pinned> {
         Pinned::start(self.inner(), name.into())
     }

@@ -1,4 +1,4 @@
-//! A value that lives on a pinned thread and is called from anywhere.
+//! `Hosted`: a value that lives on a pinned thread and is called from any thread.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -16,28 +16,29 @@ use crate::contain::contain;
 use crate::error::HostFault;
 use crate::task::{Job, JobEnd};
 
-/// A value that never leaves its pinned thread: closures go to it, results come back.
+/// A value that never leaves its pinned thread: closures are sent to it, results come back.
 ///
-/// A clone is cheap and means the same value, which is dropped on its thread with the last one, or when the
-/// thread ends; several are dropped then in no order that is promised.
+/// A clone is cheap and refers to the same value. The value is dropped on its thread with the last
+/// clone, or when the thread ends. Several values are then dropped in no particular order.
 ///
-/// Calls are served in the order in which they are first polled. A closure that is not called, because its
-/// call was dropped or the thread has ended, is dropped there or where that is found out: it is `Send`, as
-/// its result is, which may be taken long after the thread has ended. The value itself is dropped nowhere else.
+/// Calls are served in the order in which they are first polled. A closure is never called if its
+/// call was dropped or the thread has ended. It is then dropped on the pinned thread, or where the
+/// end of the thread is noticed. Closures and results are therefore `Send`; a result may be taken
+/// long after the thread has ended. The value itself is dropped on its thread only.
 pub struct Hosted<T> {
     value: Arc<Hold>,
-    /// It gives out nothing of the value but what closures return.
+    /// The value is reached through closures only, so this type is `Send` and `Sync` for any `T`.
     _value: PhantomData<fn(T) -> T>,
 }
 
-/// The last one gone drops the value, on its thread.
+/// The reference that all clones share; dropping it drops the value on its thread.
 struct Hold {
     key: usize,
     kept: Kept,
 }
 
 impl<T: 'static> Hosted<T> {
-    /// Keeps `value` on the thread this is called on, which is `pinned thread`'s.
+    /// Stores `value` on the calling thread, which must be the thread of `thread`.
     pub(super) fn new(thread: &Arc<PinnedThread>, value: T) -> Self {
         let key = PinnedLocal::with(|local| local.insert(Rc::new(RefCell::new(value))));
         Hosted {
@@ -49,15 +50,16 @@ impl<T: 'static> Hosted<T> {
         }
     }
 
-    /// Calls `call` with the value, on its thread.
+    /// Calls `call` with a shared reference to the value, on its thread, and returns the result.
     ///
     /// # Errors
-    /// [`HostFault::Gone`] if the thread has ended; [`HostFault::Panicked`] if `call` panicked, and
-    /// then the value stays as the panic left it, or if the value is being changed: a closure that runs
-    /// its own stage can call it so.
+    /// - [`HostFault::Gone`] if the thread has ended.
+    /// - [`HostFault::Panicked`] if `call` panicked; the value stays as the panic left it. Also if
+    ///   the value is being changed: a closure that runs its own stage can make such a nested call.
     ///
     /// # Cancel safety
-    /// Dropped before the call has begun, it does not begin; afterwards only its result is lost.
+    /// If the future is dropped before the call has begun, the call does not begin. After that only
+    /// the result is lost.
     pub async fn with<R, F>(&self, call: F) -> Result<R, HostFault>
     where
         F: FnOnce(&T) -> R + Send + 'static,
@@ -66,7 +68,7 @@ impl<T: 'static> Hosted<T> {
         self.call(|value| call(&value.borrow())).await
     }
 
-    /// As [`with`](Hosted::with), with leave to change the value.
+    /// Calls `call` with a mutable reference to the value, on its thread, and returns the result.
     ///
     /// # Errors
     /// As [`with`](Hosted::with).

@@ -1,4 +1,4 @@
-//! What only a pinned thread itself can reach.
+//! `PinnedLocal`: the part of a pinned thread that only its own thread reaches.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -12,13 +12,14 @@ use super::thread::PinnedThread;
 use crate::runtime::context::{self, Role, ThreadContext};
 use crate::task::Runnable;
 
-/// What only the thread itself can reach.
+/// The part of a pinned thread that only the thread itself can reach.
 pub(crate) struct PinnedLocal {
     pub(super) thread: Arc<PinnedThread>,
-    /// What the thread has taken out of its inbox, to be run next.
+    /// Runnables that the thread has taken out of its inbox, to run next.
     pub(super) hand: RefCell<VecDeque<Runnable>>,
     pub(super) hosted: RefCell<Slab<Rc<dyn Any>>>,
-    /// What is on a stage is dropped, or was: that may drop the stage itself.
+    /// The tasks and values of a stage are being dropped, or were. Such a drop may drop the stage
+    /// itself.
     pub(super) is_ending: Cell<bool>,
 }
 
@@ -32,7 +33,7 @@ impl PinnedLocal {
         }
     }
 
-    /// Returns that of the thread whose context this is, if it is a pinned one.
+    /// Returns the `PinnedLocal` of the thread whose context this is, if it is a pinned one.
     pub(super) fn of<'a>(context: &ThreadContext<'a>) -> Option<&'a PinnedLocal> {
         match context.role.get() {
             Role::Pinned(host) => (host as &dyn Any).downcast_ref(),
@@ -40,7 +41,7 @@ impl PinnedLocal {
         }
     }
 
-    /// Calls `job` with that of this thread, which is a pinned one.
+    /// Calls `job` with the `PinnedLocal` of this thread, which must be a pinned one.
     pub(super) fn with<R>(job: impl FnOnce(&PinnedLocal) -> R) -> R {
         context::with(|context| match context.and_then(PinnedLocal::of) {
             Some(local) => job(local),
@@ -56,7 +57,7 @@ impl PinnedLocal {
         self.hosted.borrow().get(key).cloned()
     }
 
-    /// All that is hosted here, which is no more.
+    /// Takes all hosted values out.
     pub(super) fn take_hosted(&self) -> Slab<Rc<dyn Any>> {
         std::mem::take(&mut *self.hosted.borrow_mut())
     }

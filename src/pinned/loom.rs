@@ -1,5 +1,8 @@
-//! Models 13 and 34: a pinned thread and a worker, each of which pushes to the other one that goes idle;
-//! a pinned thread that takes what a shutdown waits for. Model 52: one whose going idle brings it something.
+//! Models 13, 34 and 52: pinned threads that go idle or shut down.
+//!
+//! Model 13: a pinned thread and a worker, each of which pushes to the other while that goes idle.
+//! Model 34: a pinned thread takes a runnable that a shutdown waits for. Model 52: a pinned thread
+//! whose own step to idle wakes a task on it.
 
 mod call;
 mod nested;
@@ -17,7 +20,7 @@ use crate::runtime::loom::{Fate, end, join, push, runtime, start, token};
 use crate::runtime::{HostThread, Inner, Runtime};
 use crate::task::Executor;
 
-/// A pinned thread that this model starts itself.
+/// Starts a pinned thread of this kind on a loom thread.
 fn start_pinned(inner: &Arc<Inner>, kind: ThreadKind) -> (Arc<PinnedThread>, JoinHandle<()>) {
     let pinned = Arc::new(PinnedThread::new(inner, String::new(), kind));
     inner.inc_activity();
@@ -32,7 +35,7 @@ fn push_to(pinned: &Arc<PinnedThread>, body: impl FnOnce() + 'static) -> Arc<Fat
     fate
 }
 
-/// What a pinned thread pushes is found by the worker, however that is about to lie down.
+/// Checks that a worker that is about to park runs what a pinned thread pushes.
 #[test]
 fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle() {
     ::loom::model(|| {
@@ -51,7 +54,7 @@ fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle
     });
 }
 
-/// And what a worker pushes by the pinned thread.
+/// Checks that a pinned thread that is about to park runs what a worker pushes.
 #[test]
 fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle() {
     ::loom::model(|| {
@@ -70,7 +73,7 @@ fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle
     });
 }
 
-/// A shutdown that begins meanwhile sees that nothing is left, or is told so by the thread.
+/// Checks that a shutdown that begins meanwhile sees an empty queue, or is notified by the thread.
 #[test]
 fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
     ::loom::model(|| {
@@ -87,12 +90,12 @@ fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
         pinned.stop_cells();
         let left = pinned.before();
         let tells = thread.join().unwrap();
-        assert!(left == 0 || tells, "nobody tells the shutdown");
+        assert!(left == 0 || tells, "the shutdown is not notified");
         assert_eq!(fate.of(), (1, 0), "run once");
     });
 }
 
-/// Has something run on the pinned thread, which ends with that.
+/// A waker that pushes a runnable to the pinned thread, which ends with it.
 struct Brings(Arc<PinnedThread>);
 
 impl Wake for Brings {
@@ -102,8 +105,8 @@ impl Wake for Brings {
     }
 }
 
-/// A pinned thread goes idle, and may be the last that is counted: then it tells of the end, and what that wakes
-/// on this very thread is run.
+/// Checks that a pinned thread runs a task that its own step to idle has woken. The thread may be
+/// the last activity; then that step resolves `quiescent()`.
 #[test]
 fn model_52_what_its_going_idle_brings_to_a_pinned_thread_is_run() {
     ::loom::model(|| {

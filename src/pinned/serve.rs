@@ -1,4 +1,4 @@
-//! The loop of a pinned thread, and its end.
+//! The loop of a pinned thread, and how the thread ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::sync::{mutant, yield_now};
 use crate::task::{Runnable, TaskKey};
 use crate::timers::Pace;
 
-/// A queue that has grown beyond this gives its memory back when it is empty.
+/// A queue with a larger capacity frees its memory when it is empty.
 const KEPT_MAX: usize = 1024;
 
 impl PinnedThread {
-    /// Takes the next runnable, out of the thread's hand; if that is empty, all that is in the inbox
-    /// comes there at once.
+    /// Takes the next runnable out of `hand`. If `hand` is empty, the whole inbox is moved there
+    /// first.
     pub(super) fn pop(&self, local: &PinnedLocal) -> Option<Runnable> {
         let mut hand = local.hand.borrow_mut();
         if hand.is_empty() {
@@ -33,7 +33,7 @@ impl PinnedThread {
         Some(runnable)
     }
 
-    /// The thread, which is counted as work of the runtime from before it starts.
+    /// Runs the thread, which counts as activity of the runtime from before it starts.
     pub(super) fn serve(self: &Arc<Self>) {
         let local = PinnedLocal::new(self);
         let context = ThreadContext::new(self.runtime(), Role::Pinned(&local));
@@ -59,7 +59,7 @@ impl PinnedThread {
                 }
                 continue;
             }
-            // Acquire pairs with the AcqRel of the last one to let go.
+            // Acquire pairs with the AcqRel in `let_go`.
             if self.keeps.load(Ordering::Acquire) == 0 {
                 return;
             }
@@ -69,7 +69,7 @@ impl PinnedThread {
         }
     }
 
-    /// Waits for something to run, or for the next deadline, which counts as work of the runtime.
+    /// Waits for a runnable, or for the next deadline. A wait for a deadline counts as activity.
     fn park(&self) {
         let wait = self.timers.until_next();
         if wait.is_some() {
@@ -82,7 +82,7 @@ impl PinnedThread {
         drop(inbox);
         if idle {
             self.runtime().dec_activity();
-            // That may have told of the end, and so have woken something on this very thread.
+            // That may have resolved `quiescent()`, and so have woken a task on this very thread.
             if mutant("a_pinned_thread_parks_without_a_second_look") || self.inbox.lock().idle {
                 self.parker.park_eagerly(None);
             }
@@ -90,10 +90,10 @@ impl PinnedThread {
         }
     }
 
-    /// Drops all that is on the thread, here.
+    /// Drops all that lives on the thread.
     pub(super) fn end(&self, local: &PinnedLocal, context: &ThreadContext<'_>) {
         self.close();
-        // Release pairs with the Acquire in `track`.
+        // Release pairs with the Acquire in `track` and in `is_over`.
         self.over.store(true, Ordering::Release);
         // As in the shutdown of the runtime: a drop may wait for a deadline.
         self.timers.close();
@@ -105,13 +105,13 @@ impl PinnedThread {
             self.linger(context, spared);
             self.clear(local, &[]);
         }
-        // First, so that the shutdown, which sees the end, waits for the thread.
+        // Before the phase is set: a shutdown that sees the phase `Ended` then joins the thread.
         self.runtime().threads.leave();
         self.set_phase(HostPhase::Ended);
     }
 
-    /// Cancels and drops all but what is exempt, whose runnables are given back. If nothing is,
-    /// the inbox is closed.
+    /// Cancels and drops all except exempt tasks and returns the runnables of those. If there is no
+    /// exempt task, the inbox is closed.
     fn clear(&self, local: &PinnedLocal, exempt: &[TaskKey]) -> Vec<Runnable> {
         let mut spared = Vec::new();
         loop {
@@ -127,7 +127,7 @@ impl PinnedThread {
             drop(inbox);
             self.has_taken(queue.len());
             if queue.is_empty() && hosted.is_empty() {
-                // Somebody has woken the last one and not brought it here yet.
+                // Another thread has woken the last task and not pushed it yet.
                 yield_now();
             }
             for runnable in queue {
@@ -143,7 +143,7 @@ impl PinnedThread {
         }
     }
 
-    /// Runs what awaits the shutdown once more, when it has its report.
+    /// Gives each task that awaits the shutdown one more turn, when the report is ready.
     fn linger(&self, context: &ThreadContext<'_>, spared: Vec<Runnable>) {
         self.runtime().wait_for_report();
         let mut queue = VecDeque::from(spared);

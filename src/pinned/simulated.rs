@@ -1,4 +1,4 @@
-//! The thread of a simulation as one pinned thread after the other.
+//! How the thread of a simulation acts as each pinned thread in turn.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,17 +13,19 @@ use crate::runtime::context::{Role, ThreadContext};
 use crate::task::{Runnable, TaskKey};
 
 std::thread_local! {
-    /// What is local to the pinned threads of the simulations that this thread drives, by their
-    /// addresses, which they keep; only of those that host something, or are visited.
+    /// The locals of the pinned threads of the simulations that this thread drives. Only those that
+    /// host something, or are being visited, are here. The key is the address of the
+    /// `PinnedThread`, which its local keeps alive.
     static LOCALS: RefCell<HashMap<usize, Rc<PinnedLocal>>> = RefCell::new(HashMap::new());
 }
 
 impl PinnedThread {
-    /// Makes this the pinned thread of the calling thread, which is the simulation's, for one visit.
+    /// Makes the calling thread, which drives the simulation, act as this pinned thread during
+    /// `visit`.
     fn visit<R>(self: &Arc<Self>, visit: impl FnOnce(&PinnedLocal, &ThreadContext<'_>) -> R) -> R {
         let key = Arc::as_ptr(self).addr();
         let new = || Rc::new(PinnedLocal::new(self));
-        // At the end of the thread there may be none any more, and nothing that was there.
+        // While the thread ends, the thread-local may be destroyed, and all values with it.
         let local = LOCALS.try_with(|locals| {
             let mut locals = locals.borrow_mut();
             locals.entry(key).or_insert_with(new).clone()
@@ -44,7 +46,7 @@ impl PinnedThread {
         let runs_on = RunsOn::Host(self.clone());
         let engine = self.runtime().engine();
         if let Err(refused) = engine.take(self.runtime(), runnable, again, &runs_on) {
-            // (PINNED-1) A thread has none of it yet.
+            // (PINNED-1) It was never polled.
             contain(|| drop(refused));
         }
     }
@@ -57,7 +59,8 @@ impl PinnedThread {
         self.visit(|_, _| contain(|| drop(runnable)));
     }
 
-    /// Cancels all that lives here but what is exempt, and drops what is hosted; returns how much is left.
+    /// Cancels all that lives here except exempt tasks, drops all hosted values; returns how much
+    /// is left.
     pub(super) fn clear_here(self: &Arc<Self>, exempt: &[TaskKey]) -> usize {
         self.live.cancel_cells(exempt);
         self.live.wake_tasks(exempt);

@@ -1,4 +1,4 @@
-//! The calling thread as a pinned thread: a foreign loop lets it run now and then.
+//! `Stage`: the calling thread as a pinned thread, which a foreign loop drives.
 
 use std::fmt;
 use std::future::Future;
@@ -16,26 +16,33 @@ use crate::instant::Instant;
 use crate::runtime::context;
 use crate::runtime::{Builder, HostContext, Inner, Runtime};
 
-/// The calling thread as a pinned thread, for a program that has a loop of its own there: a GUI, a game,
+/// The calling thread as a pinned thread, for a program that has its own loop there: a GUI, a game,
 /// a device.
 ///
-/// It dereferences to [`Pinned`], so it takes actors, tasks and values like any other. They run while the
-/// thread is in [`run_ready`](Stage::run_ready), in [`block_on`](Stage::block_on), or in the `block_on` of
-/// the stage's runtime. A stage stays on its thread; a clone of its `Pinned` may go anywhere.
+/// A stage dereferences to [`Pinned`], so actors, tasks and values can live on it as on any other
+/// pinned thread. They run while the thread is in [`run_ready`](Stage::run_ready), in
+/// [`block_on`](Stage::block_on), or in the `block_on` of the stage's runtime. A stage stays on its
+/// thread; a clone of its `Pinned` may be sent to any thread.
 ///
-/// While the stage of a runtime lives, that is the [current](Runtime::current) one on its thread, and does
-/// not [run out of work](Runtime::quiescent). Its shutdown waits for the stage to run, as for any pinned
-/// thread: what is left there is cancelled by the next `run_ready`, or when the stage is dropped. A stage of
-/// none has timers of its own; `spawn!` in its tasks needs `on`.
+/// While the stage of a runtime lives, that runtime is the [current](Runtime::current) one on its
+/// thread and is not [quiescent](Runtime::quiescent). The shutdown of the runtime waits for the
+/// stage to run, as for any pinned thread. Tasks that remain are cancelled by the next `run_ready`,
+/// or when the stage is dropped. A stage without a runtime has its own timers; `spawn!` in its
+/// tasks needs the option `on`.
 ///
-/// A panic of a task ends that task, and goes to [`on_fault`](crate::Builder::on_fault) if nobody joins it;
-/// the loop does not notice. Dropping the stage cancels all that lives there, on its thread, and drops what
-/// is hosted; from then on it takes nothing. In one of its own tasks, that is done when its turn ends. A stage
-/// that is never dropped, but forgotten, keeps all that for ever: nothing is dropped on another thread.
+/// A panic of a task ends that task and goes to [`on_fault`](crate::Builder::on_fault) if the task
+/// is not joined; the foreign loop is not affected.
 ///
-/// In a child of `fork` the methods of a stage of the parent's panic, and its drop leaves what lives there alone.
+/// Dropping the stage cancels all tasks that live there, on its thread, and drops the hosted
+/// values. From then on the stage accepts nothing. If a task of the stage drops it, that happens
+/// when the task's turn ends. A stage that is forgotten instead (`mem::forget`) keeps its tasks and
+/// values forever, because they are never dropped on another thread.
 ///
-/// Document 1: SDL's events must be handled on the thread that initialised it.
+/// In a child of `fork`, the methods of a stage of the parent panic, and its drop leaves the tasks
+/// and values alone.
+///
+/// SDL is an example of a library that needs this: its events must be handled on the thread that
+/// initialised it.
 ///
 /// ```
 /// use greenroom::{Context, Pinned, Runtime, spawn};
@@ -43,7 +50,7 @@ use crate::runtime::{Builder, HostContext, Inner, Runtime};
 /// use std::time::Duration;
 ///
 /// async fn window(mut cx: Context<String>) -> usize {
-///     let mut lines = Vec::new(); // a GUI library's things, which stay on this thread
+///     let mut lines = Vec::new(); // values of a GUI library, which stay on this thread
 ///     while let Some(line) = cx.recv().await {
 ///         lines.push(line);
 ///     }
@@ -63,7 +70,7 @@ use crate::runtime::{Builder, HostContext, Inner, Runtime};
 ///     window.join().await.unwrap()
 /// });
 /// while !lines.is_finished() {
-///     // The foreign loop: it waits for its events, of which one is that there is something to run.
+///     // The foreign loop waits for its events. One of them says that something is ready.
 ///     let _event = events.recv_timeout(Duration::from_millis(10));
 ///     stage.run_ready();
 /// }
@@ -71,7 +78,7 @@ use crate::runtime::{Builder, HostContext, Inner, Runtime};
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
 ///
-/// Only its own thread has it, and lets it run:
+/// A stage can be neither sent to another thread nor shared with one:
 ///
 /// ```compile_fail,E0277
 /// let stage = greenroom::Pinned::here();
@@ -81,12 +88,12 @@ use crate::runtime::{Builder, HostContext, Inner, Runtime};
 /// ```compile_fail,E0277
 /// let stage = greenroom::Pinned::here();
 /// std::thread::scope(|scope| {
-///     scope.spawn(|| stage.run_ready()); // nor shared between them
+///     scope.spawn(|| stage.run_ready()); // `Rc<..>` cannot be shared between threads safely
 /// });
 /// ```
 pub struct Stage {
     pinned: Pinned,
-    /// It makes this `!Send`.
+    /// Makes this type `!Send` and `!Sync`.
     local: Rc<PinnedLocal>,
 }
 
@@ -98,14 +105,14 @@ impl Pinned {
     /// Makes the calling thread a pinned thread of the current runtime, or of none.
     ///
     /// # Panics
-    /// If the thread has a stage already, or is one that a runtime has started.
+    /// If the thread has a stage already, or is a thread that a runtime has started.
     ///
     /// ```
     /// use greenroom::Pinned;
     ///
     /// let stage = Pinned::here();
     /// let task = stage.spawn(|| async {
-    ///     let number = std::rc::Rc::new(42); // what is not `Send` stays there
+    ///     let number = std::rc::Rc::new(42); // not `Send`, so it stays on this thread
     ///     greenroom::yield_now().await;
     ///     *number
     /// });
@@ -119,12 +126,13 @@ impl Pinned {
 }
 
 impl Runtime {
-    /// Makes the calling thread a pinned thread of this runtime: what a `main` with a loop of its own
-    /// uses, as the example of [`Stage`] does.
+    /// Makes the calling thread a pinned thread of this runtime.
+    ///
+    /// A `main` with its own loop uses this, as the example of [`Stage`] does.
     ///
     /// # Panics
-    /// As [`Pinned::here`]; and if the runtime is [simulated](crate::policy::Simulated), which has one
-    /// thread for all.
+    /// As [`Pinned::here`]; and if the runtime is [simulated](crate::policy::Simulated), because a
+    /// simulation has a single thread.
     #[track_caller]
     pub fn pinned_here(&self) -> Stage {
         Stage::new(self.inner())
@@ -153,29 +161,31 @@ impl Stage {
         }
     }
 
+    /// Returns the pinned thread.
+    ///
     /// # Panics
-    /// In a child of a `fork`, if it is a stage of the parent's.
+    /// In a child of a `fork`, if the stage belongs to the parent.
     #[track_caller]
     fn thread(&self) -> &PinnedThread {
         self.local.thread.runtime().check_process();
         &self.local.thread
     }
 
-    /// Runs what is ready now, each once, and returns how much that was.
+    /// Runs every task that is ready now, each once, and returns the number of turns.
     ///
-    /// What becomes ready meanwhile is left for the next call, for which [`on_wake`](Stage::on_wake) is
-    /// called. Timers that are over are fired first.
+    /// Due timers are fired first. A task that becomes ready during the call is left for the next
+    /// one, for which the function set with [`on_wake`](Stage::on_wake) is called.
     #[track_caller]
     pub fn run_ready(&self) -> usize {
         self.thread().call().take_back();
         HostContext::run_ready(&*self.local)
     }
 
-    /// Runs what is ready, also what becomes so meanwhile, for as long as `budget`; returns how much that
-    /// was.
+    /// Runs ready tasks until none is left or `budget` has passed; returns the number of turns.
     ///
-    /// It looks at the clock after each turn, so it takes longer than that by at most one turn; timers that
-    /// are over are fired then. With a budget of zero nothing runs, so leave some to each frame.
+    /// Tasks that become ready during the call run as well. The clock is read before each turn, and
+    /// due timers are fired then. The call therefore takes at most one turn longer than `budget`.
+    /// With a budget of zero nothing runs, so grant every frame more than that.
     #[track_caller]
     pub fn run_ready_for(&self, budget: Duration) -> usize {
         let end = Instant::now().checked_add(budget);
@@ -187,12 +197,15 @@ impl Stage {
         })
     }
 
-    /// Has `interrupt` called when there is something to run: at most once until the next
-    /// [`run_ready`](Stage::run_ready) or [`block_on`](Stage::block_on), on whatever thread that comes from.
+    /// Sets the function that interrupts the foreign loop when something becomes ready.
     ///
-    /// It is to have the foreign loop come back, by an event of its own for example, and must not wait. A
-    /// second call replaces the first. A panic in it is contained. It is dropped with the stage; a call that is
-    /// under way on another thread just then may end after that.
+    /// `interrupt` should make the foreign loop call [`run_ready`](Stage::run_ready), for example
+    /// by posting an event to it. It is called at most once until the next `run_ready` or
+    /// [`block_on`](Stage::block_on), on the thread that made the task ready. If something is ready
+    /// already, this method calls it. It must not wait; a panic in it is contained.
+    ///
+    /// A second call of `on_wake` replaces the first function. The function is dropped with the
+    /// stage. A call of it that is then in progress on another thread may end after that.
     #[track_caller]
     pub fn on_wake(&self, interrupt: impl Fn() + Send + Sync + 'static) {
         let call = self.thread().call();
@@ -202,8 +215,11 @@ impl Stage {
         }
     }
 
-    /// When [`run_ready`](Stage::run_ready) is wanted next, also if nothing calls for it: now, or at the
-    /// earliest deadline of the tasks here. `None` if they wait for others only.
+    /// Returns the time at which [`run_ready`](Stage::run_ready) is needed next, even if the
+    /// function set with [`on_wake`](Stage::on_wake) is not called.
+    ///
+    /// That is now if something is ready, or else the earliest deadline of the tasks here. `None`
+    /// means that they only wait for other events.
     #[track_caller]
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.thread().is_wanted() {
@@ -212,11 +228,13 @@ impl Stage {
         }
     }
 
-    /// Runs a future on this thread to its end, and whatever else is on the stage meanwhile. It parks
-    /// whenever there is nothing to run.
+    /// Runs a future to completion on this thread, together with the other tasks of the stage.
+    ///
+    /// # Blocking
+    /// Parks the thread while nothing is ready.
     ///
     /// # Panics
-    /// In a task of the stage. A panic of the future goes through.
+    /// In a task of the stage. A panic of the future is resumed in the caller.
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let runtime = Runtime::not_counting(self.thread().runtime().clone());
@@ -228,11 +246,11 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if !self.local.runtime().is_here() {
-            // What lives there is left as it is.
+            // A child of `fork` must not drop what lives there.
             std::mem::forget(self.local.clone());
             return context::set_stage(None);
         }
-        // It may hold the stage's own `Pinned`.
+        // The function may hold a `Pinned` of this stage.
         self.thread().call().set(None);
         self.local.end();
         context::set_stage(None);

@@ -1,4 +1,4 @@
-//! How pinned threads are started.
+//! How pinned threads start.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::runtime::{HostThread, Inner};
 use crate::sync::LEFT_BEHIND;
 
 impl PinnedThread {
-    /// Starts a thread of this name.
+    /// Starts a pinned thread of this name.
     pub(super) fn start(runtime: &Arc<Inner>, name: String) -> io::Result<Arc<PinnedThread>> {
         if let Some(at) = name.find('\0') {
             let text = format!("a pinned thread's name has a NUL at byte {at}");
@@ -24,13 +24,13 @@ impl PinnedThread {
         }
     }
 
-    /// Starts a thread for one actor of this name. If the runtime is shutting down there is none, and this takes
-    /// nothing.
+    /// Starts a thread for one actor of this name. If the runtime is shutting down, no thread
+    /// starts and the returned value accepts nothing.
     pub(super) fn start_detached(
         runtime: &Arc<Inner>,
         name: Option<&str>,
     ) -> io::Result<Arc<PinnedThread>> {
-        // An actor's name is any text, a thread's has no NUL.
+        // The name of an actor is any text; the name of a thread must not contain NUL.
         let name = name
             .unwrap_or("greenroom-detached")
             .replace('\0', "\u{fffd}");
@@ -42,14 +42,15 @@ impl PinnedThread {
         Ok(thread)
     }
 
-    /// Makes the calling thread a pinned one. If the runtime is shutting down it takes nothing.
+    /// Makes the calling thread a pinned one, which accepts nothing if the runtime is shutting
+    /// down.
     pub(super) fn start_here(
         runtime: &Arc<Inner>,
         name: String,
         kind: ThreadKind,
     ) -> Arc<PinnedThread> {
         let thread = Arc::new(PinnedThread::new(runtime, name, kind));
-        // As long as it lives it counts as work.
+        // A stage counts as activity of the runtime as long as it lives.
         runtime.inc_activity();
         if runtime.hosts.enter(thread.clone(), || Ok(())).is_none() {
             thread.close();
@@ -57,10 +58,10 @@ impl PinnedThread {
         thread
     }
 
-    /// Starts its thread; `None` if the runtime is shutting down.
+    /// Starts the thread; returns `None` if the runtime is shutting down.
     fn enter(self: &Arc<Self>) -> Option<io::Result<()>> {
         let runtime = self.runtime();
-        // In a simulation it has no thread.
+        // In a simulation a pinned thread has no thread of the system.
         if runtime.is_simulated() {
             return runtime.hosts.enter(self.clone(), || Ok(()));
         }
@@ -73,7 +74,7 @@ impl PinnedThread {
         };
         let entered = runtime.hosts.enter(self.clone(), start);
         if let Some(Err(_)) = entered {
-            // A thread that was not started is not counted.
+            // A thread that did not start does not count.
             runtime.dec_activity();
         }
         entered

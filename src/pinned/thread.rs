@@ -1,11 +1,12 @@
-//! One pinned thread, as all threads see it: its inbox, what lives there, and how far it is.
+//! `PinnedThread`, the part of a pinned thread that all threads share: its inbox, its live cells,
+//! its phase.
 //!
 //! # Invariants
-//! - PINNED-1: once a future here was polled, it is polled and dropped by its thread only. A
-//!   runnable that reaches the inbox after its end was never polled. In a simulation the thread that
-//!   drives it is that of all pinned threads (SIM-1).
-//! - PINNED-2: `keeps` counts the clones of `Pinned` and all that lives on the thread; at zero nobody can
-//!   add to it.
+//! - PINNED-1: Once a future here was polled, only its thread polls and drops it. A runnable that
+//!   reaches the inbox after the thread's end was never polled. In a simulation, the thread that
+//!   drives it acts as every pinned thread (SIM-1).
+//! - PINNED-2: `keeps` counts the clones of `Pinned` and all that lives on the thread. A new keep
+//!   comes from one that is held, so at zero the count cannot grow again.
 #![expect(
     unsafe_code,
     reason = "futures that are not `Send` are spawned here; see PINNED-1"
@@ -33,41 +34,41 @@ pub struct PinnedThread {
     pub(super) kind: ThreadKind,
     runtime: Arc<Inner>,
     pub(super) inbox: CachePadded<Mutex<Inbox>>,
-    /// How many have been taken to be run; its thread alone adds to it.
+    /// The number of runnables that were taken out to run or drop; only its thread adds to it.
     taken: CachePadded<AtomicUsize>,
     pub(super) parker: Arc<Parker>,
     pub(super) timers: Timers,
     pub(crate) live: LiveCells,
     pub(super) keeps: AtomicUsize,
-    /// Nothing new begins.
+    /// Nothing new may begin.
     closing: AtomicBool,
-    /// Nothing runs any more.
+    /// Nothing may run any longer, except exempt tasks.
     pub(super) over: AtomicBool,
-    /// How far its thread is: a [`HostPhase`].
+    /// How far the end of the thread is: a [`HostPhase`].
     phase: AtomicUsize,
 }
 
-// As for `Inner`; what panics on it is dropped.
+// As for `Inner`: a task that panics is dropped.
 impl UnwindSafe for PinnedThread {}
 impl RefUnwindSafe for PinnedThread {}
 
-/// Whose thread it is.
+/// How the thread is driven.
 pub(super) enum ThreadKind {
-    /// One of its own.
+    /// A thread that greenroom started, for any number of tasks.
     Own,
-    /// One of its own with one actor and nothing else, which may wait as it likes.
+    /// A thread that greenroom started for one actor, which may block it.
     Detached,
-    /// That of somebody who lets it run now and then.
+    /// A thread of the program, whose foreign loop drives it.
     Stage(Call),
 }
 
 pub(super) struct Inbox {
     pub(super) queue: VecDeque<Runnable>,
-    /// The thread waits, for nothing but this queue: it does not count as work of the runtime.
+    /// The thread waits for this queue only, so it does not count as activity of the runtime.
     pub(super) idle: bool,
-    /// How many were ever put here.
+    /// The number of runnables that were ever pushed here.
     pub(super) pushed: usize,
-    /// How many of these were put here before the shutdown began.
+    /// How many of these were pushed before the shutdown began.
     before: usize,
     pub(super) closed: bool,
 }
@@ -107,14 +108,14 @@ impl PinnedThread {
         &self.runtime
     }
 
-    /// Adds to what keeps the thread; the caller is, or belongs to, something that does.
+    /// Adds a keep; the caller must hold one, or belong to a holder.
     pub(super) fn keep(&self) {
         // Relaxed: a new keep comes from one that is held (PINNED-2).
         self.keeps.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn let_go(self: &Arc<Self>) {
-        // AcqRel: what was done under the other keeps is done before the thread ends.
+        // AcqRel: accesses under all other keeps happen before the end of the thread.
         if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 && self.runtime.is_here() {
             if self.runtime.is_simulated() {
                 self.leave();
@@ -125,14 +126,14 @@ impl PinnedThread {
         }
     }
 
-    /// Notes with its runtime that it has ended.
+    /// Tells the runtime that the thread has ended.
     pub(super) fn leave(self: &Arc<Self>) {
         let host: Arc<dyn HostThread> = self.clone();
         self.runtime.hosts.leave(&host);
         self.runtime.host_progressed();
     }
 
-    /// Spawns a plain task on the thread; one that has ended gives a cancelled task.
+    /// Spawns a plain task on the thread; if the thread has ended, the task is a cancelled one.
     pub(super) fn spawn<F, Fut>(this: &Arc<PinnedThread>, make: F) -> Task<Fut::Output>
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -140,17 +141,18 @@ impl PinnedThread {
         Fut::Output: Send + 'static,
     {
         let kept = Kept::new(this);
-        // Not `async`: that would drop what panics itself, and a drop that panics then ends the process.
+        // Not `async`: such a future would drop a part that panics itself, and a second panic in
+        // that drop would abort the process.
         let future = lazy(|_| make()).flatten().map(move |value| {
             drop(kept);
             value
         });
-        // SAFETY: (PINNED-1) before its first poll the future holds nothing but `make`, which is `Send`;
-        // from then on its thread alone polls and drops it.
+        // SAFETY: (PINNED-1) before its first poll the future holds nothing but `make`, which is
+        // `Send`; from then on only its thread polls and drops it.
         unsafe { spawn_unchecked(this.clone(), future) }
     }
 
-    /// Has `job` called on the thread, which something keeps meanwhile.
+    /// Sends `job` to be called on the thread; the caller holds a keep meanwhile.
     pub(super) fn send<F, R>(
         self: &Arc<PinnedThread>,
         job: F,
@@ -163,10 +165,10 @@ impl PinnedThread {
         Job::new(self, self.runtime.is_watching(), job, waker)
     }
 
-    /// Counts what the thread has taken. Whoever closes sees that, or the thread sees it close and tells
-    /// it that there is less to wait for.
+    /// Counts runnables that the thread has taken. Either the thread that closes sees the new
+    /// count, or this thread sees `closing` and notifies the shutdown.
     pub(super) fn has_taken(&self, count: usize) {
-        // Relaxed: its thread alone changes it.
+        // Relaxed: only this thread changes it.
         let taken = self.taken.load(Ordering::Relaxed) + count;
         // Release pairs with the Acquire in `before`.
         self.taken.store(taken, Ordering::Release);
@@ -176,25 +178,25 @@ impl PinnedThread {
         }
     }
 
-    /// How many wait to be run; on its thread.
+    /// Returns the number of runnables that wait to run; called on its thread.
     pub(super) fn queued(&self) -> usize {
         let pushed = self.inbox.lock().pushed;
-        // Relaxed: its thread alone changes it.
+        // Relaxed: only this thread changes it.
         pushed - self.taken.load(Ordering::Relaxed)
     }
 
-    /// Whether its thread has something to do.
+    /// Returns whether its thread has something to do.
     pub(super) fn is_wanted(&self) -> bool {
         self.queued() > 0 || (self.is_over() && !self.has_ended())
     }
 
-    /// Whether the shutdown waits for what is here.
+    /// Returns whether a shutdown waits for what lives here.
     pub(super) fn is_closing_down(&self) -> bool {
         // Acquire pairs with the Release in `close`.
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Whether all is dropped.
+    /// Returns whether all that lived here was dropped.
     pub(super) fn has_ended(&self) -> bool {
         self.phase() == HostPhase::Ended
     }
@@ -204,14 +206,14 @@ impl PinnedThread {
         self.over.load(Ordering::Acquire)
     }
 
-    /// The thread has something to do from now on.
+    /// Counts the thread as activity of the runtime again, if it was idle.
     pub(super) fn becomes_busy(&self, inbox: &mut Inbox) {
         if std::mem::take(&mut inbox.idle) {
             self.runtime.inc_activity();
         }
     }
 
-    /// Has what drives the thread come and run what is ready.
+    /// Wakes the thread, or interrupts its foreign loop, to run what is ready.
     pub(super) fn notify(&self) {
         self.parker.unpark();
         if let ThreadKind::Stage(call) = &self.kind {
@@ -219,7 +221,7 @@ impl PinnedThread {
         }
     }
 
-    /// Notes how far its thread is.
+    /// Sets how far the end of the thread is.
     pub(super) fn set_phase(&self, phase: HostPhase) {
         // Release pairs with the Acquire in `phase`.
         self.phase.store(phase as usize, Ordering::Release);
@@ -252,7 +254,7 @@ impl HostThread for PinnedThread {
     }
 
     fn finish(&self) {
-        // Release pairs with the Acquire in the thread's loop.
+        // Release pairs with the Acquire in `is_over`.
         self.over.store(true, Ordering::Release);
         self.notify();
     }
@@ -277,7 +279,7 @@ impl HostThread for PinnedThread {
     }
 }
 
-/// Keeps a pinned thread while something lives on it.
+/// A keep of a pinned thread, for as long as something lives on it.
 pub(super) struct Kept(Arc<PinnedThread>);
 
 impl Kept {

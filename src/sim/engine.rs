@@ -1,15 +1,15 @@
-//! A simulated runtime: everything on one thread, in an order drawn from a seed, in virtual time.
+//! The engine of a simulated runtime: everything on one thread, in a seeded order, in virtual time.
 //!
-//! The thread that built it runs tasks, pinned threads' tasks and blocking jobs while it waits in
-//! `block_on`, each such call a *frame*: one *step* is the run of one thing that is ready, or a poll of
-//! a frame's future.
+//! The thread that built the runtime runs tasks, tasks of pinned threads and blocking jobs while it
+//! waits in `block_on`. Each such call is a *frame*. One *step* is one turn of a ready entry, one
+//! poll of a frame's future, or one effect of a split turn.
 //!
 //! # Invariants
-//! - SIM-1: only the thread that built the runtime takes anything out to run it, and only there is
-//!   dropped what lives on its pinned threads (PINNED-1).
-//! - SIM-2: no user code runs under the lock: wakers, runnables and futures are used outside.
-//! - SIM-3: each runnable that is ready is counted as activity from before it is until its turn has
-//!   ended or it is dropped, and each frame while its future does not wait (ACTIVITY-1).
+//! - SIM-1: Only the thread that built the runtime takes entries out to run them. Only that thread
+//!   drops the futures and values of its pinned threads (PINNED-1).
+//! - SIM-2: No user code runs under the lock: wakers, runnables and futures are used outside.
+//! - SIM-3: Each ready runnable counts as activity from before it is ready until its turn has ended
+//!   or it is dropped. Each frame counts while its future does not wait (ACTIVITY-1).
 
 mod closing;
 mod effect;

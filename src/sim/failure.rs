@@ -1,4 +1,4 @@
-//! What a run came to: its value, or a failure that says how it was and how to have it again.
+//! The outcome of a run: its value, or a failure that says what happened and how to repeat it.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,33 +6,34 @@ use std::time::Duration;
 use super::engine::Plan;
 use super::engine::{Failed, Problem, TurnScript};
 
-/// A run that was in order.
+/// A run that succeeded.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Run<T> {
-    /// What the future gave.
+    /// The output of the future.
     pub value: T,
-    /// How many runs of tasks there were, polls of the future, and effects of split turns.
+    /// The number of turns of tasks, polls of the future, and effects of split turns.
     pub steps: u64,
-    /// How much virtual time passed.
+    /// The virtual time that passed.
     pub time: Duration,
-    /// A number that stands for all that happened: the same for the same program and seed, on any
-    /// machine. Another version of greenroom may give another.
+    /// A hash of everything that happened: the same for the same program and seed, on any machine.
+    /// It may differ between versions of greenroom.
     pub fingerprint: u64,
 }
 
-/// A run that failed; its text says how, when, what happened before, and how to run it again.
+/// A run that failed. Its text says what failed, when, what happened before, and how to repeat the
+/// run.
 #[derive(Clone)]
 pub struct Failure {
     failed: Box<Failed>,
     plan: Plan,
-    /// How long the run was of which this is a shorter one.
+    /// The length of the original run, if this is a shorter one.
     shortened_from: Option<Length>,
-    /// Another run with the same seed did something else.
+    /// Whether another run with the same seed did something else.
     is_unsteady: bool,
 }
 
-/// How long a run is: by its context switches first.
+/// The length of a run: its context switches are compared first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Length {
     pub(super) switches: usize,
@@ -60,12 +61,12 @@ impl Failure {
         }
     }
 
-    /// Takes the place of a longer run with the same plan.
+    /// Replaces this failure by a shorter run with the same plan.
     pub(super) fn shorten(&mut self, shorter: Failure) {
         self.failed = shorter.failed;
     }
 
-    /// Notes how long the run was of which this is a shorter one.
+    /// Notes the length of the original run, of which this is a shorter one.
     pub(super) fn shortened_from(mut self, length: Length) -> Self {
         self.shortened_from = Some(length);
         self
@@ -87,12 +88,13 @@ impl Failure {
         self.plan.seed
     }
 
-    /// Returns the last steps: the number of each, its virtual time in seconds, who ran, and what that did.
+    /// Returns the last steps: for each its number, its virtual time in seconds, the task, and its
+    /// events.
     pub fn trace(&self) -> &str {
         &self.failed.trace
     }
 
-    /// Returns the [fingerprint](Run::fingerprint) of what happened until then.
+    /// Returns the [fingerprint](Run::fingerprint) of the run up to the failure.
     pub fn fingerprint(&self) -> u64 {
         self.failed.run.fingerprint
     }

@@ -1,14 +1,14 @@
-//! What a program may call while a simulation runs it.
+//! Functions that a program may call while a simulation runs it.
 
 use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::engine::Simulation;
 
-/// Returns a random number: in a simulation one from its seed, elsewhere one of the process.
+/// Returns a random number: in a simulation from its seed, elsewhere from the process.
 ///
-/// A program that draws its random numbers here does the same again with the same seed. Each task draws numbers of
-/// its own; jobs of [`unblock`](crate::unblock()) draw from one series.
+/// A program that draws its random numbers here draws the same ones with the same seed. Each task
+/// has its own series; all jobs of [`unblock`](crate::unblock()) share one.
 ///
 /// ```
 /// use greenroom::sim;
@@ -21,9 +21,10 @@ pub fn random() -> u64 {
     seeded.unwrap_or_else(|| RandomState::new().build_hasher().finish())
 }
 
-/// Writes a line into the trace of the simulation that runs this; elsewhere it does nothing.
+/// Writes a line to the trace of the simulation that runs the caller; does nothing elsewhere.
 ///
-/// The text is made at once. It makes no difference to the [fingerprint](crate::sim::Run::fingerprint).
+/// The text is formatted at once. It does not change the
+/// [fingerprint](crate::sim::Run::fingerprint).
 ///
 /// ```
 /// use greenroom::{policy::Simulated, sim};

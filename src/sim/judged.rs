@@ -1,4 +1,4 @@
-//! A run of a simulation: a future, all that comes of it, and the judgement of that.
+//! Judged runs: a simulation of a future to its end, including the shutdown, and its verdict.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use super::simulated::Simulated;
 use crate::contain::{Panic, contain};
 use crate::runtime::Runtime;
 
-/// Runs a future, and all that comes of it, as the seed says; then shuts down in order.
+/// Runs a future and everything that it starts under the schedule of a seed; then shuts down.
 ///
 /// # Panics
 /// If the run fails, with the text of its [`Failure`].
@@ -21,7 +21,7 @@ use crate::runtime::Runtime;
 ///
 /// let answer = sim::run(7, async {
 ///     let task = greenroom::spawn(async { 40 + 2 });
-///     time::sleep(Duration::from_secs(3600)).await; // takes no time
+///     time::sleep(Duration::from_secs(3600)).await; // takes no real time
 ///     task.await
 /// });
 /// assert_eq!(answer, 42);
@@ -49,7 +49,7 @@ impl Simulated {
         self
     }
 
-    /// Returns the failure of a program that did something else with the same seed.
+    /// Returns the failure of a program that did something else when its seed was repeated.
     pub(super) fn not_deterministic(&self, run: Run<()>) -> Failure {
         let failed = Failed {
             problem: Problem::NotDeterministic,
@@ -65,10 +65,10 @@ impl Simulated {
         Failure::new(failed, self.plan)
     }
 
-    /// Runs a future, and all that comes of it; then shuts down in order.
+    /// Runs a future and everything that it starts; then shuts down.
     ///
     /// # Errors
-    /// The [`Failure`], if it is not in order.
+    /// The [`Failure`] if the run fails.
     ///
     /// ```
     /// use greenroom::policy::Simulated;
@@ -91,7 +91,7 @@ impl Simulated {
         let value = match ended {
             Ok(value) => Some(value),
             Err(payload) => {
-                // If it has failed already the payload only says so.
+                // A run that has failed already keeps its first problem.
                 let panic = Panic::new(payload);
                 simulation.fail(Problem::Panicked(format!("main panicked: {panic}")));
                 None

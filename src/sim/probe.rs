@@ -1,4 +1,4 @@
-//! An address for tests: what is sent to it is looked at where the test wants to.
+//! `TestProbe`: an address for tests, whose messages the test itself receives.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,11 +15,11 @@ use crate::error::Fault;
 use crate::sync::Mutex;
 use crate::time::timeout;
 
-/// An [`Address`] whose messages the test takes itself, and says what it expects.
+/// An [`Address`] whose messages the test receives itself, with methods that check what arrives.
 ///
-/// It dereferences to its address. It reads while the test expects something of it, and only then ends when
-/// it is stopped. Time is that of the runtime it is used on, so virtual in a
-/// simulation, and no test needs a sleep; elsewhere it is the system's.
+/// A probe dereferences to its address. It reads only while one of its methods is awaited, so it
+/// ends only then after it was stopped. Time is the time of the runtime that it is used on: virtual
+/// in a simulation, so that no test needs to sleep, and real elsewhere.
 ///
 /// ```
 /// use greenroom::{Address, Context, sim, sim::TestProbe, spawn, time};
@@ -42,15 +42,15 @@ use crate::time::timeout;
 /// ```
 pub struct TestProbe<M> {
     address: Address<M>,
-    /// Puts what arrives into `heard`, when it is polled.
+    /// Moves arriving messages to `heard` when it is polled.
     actor: Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>,
     heard: Arc<Mutex<VecDeque<M>>>,
-    /// It was stopped, or killed.
+    /// Whether the probe was stopped or killed.
     ended: bool,
 }
 
 impl<M: Send + 'static> TestProbe<M> {
-    /// A probe of this name.
+    /// Creates a probe with this name.
     pub fn new(name: impl Into<String>) -> Self {
         let heard = Arc::new(Mutex::new(VecDeque::new()));
         let hears = heard.clone();
@@ -68,15 +68,15 @@ impl<M: Send + 'static> TestProbe<M> {
         }
     }
 
-    /// A clone of the address.
+    /// Returns a clone of the address.
     pub fn address(&self) -> Address<M> {
         self.address.clone()
     }
 
-    /// Waits for the next message, as long as it takes.
+    /// Waits for the next message, without a limit of time.
     ///
     /// # Panics
-    /// If the probe was stopped and has none left.
+    /// If the probe was stopped and has no message left.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -91,10 +91,10 @@ impl<M: Send + 'static> TestProbe<M> {
         }
     }
 
-    /// Waits for the next message, at most so long.
+    /// Waits for the next message, at most for `duration`.
     ///
     /// # Panics
-    /// If none comes in that time.
+    /// If no message arrives in that time, or the probe was stopped and has no message left.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -112,10 +112,10 @@ impl<M: Send + 'static> TestProbe<M> {
         }
     }
 
-    /// Waits for so long, or until the probe is stopped.
+    /// Waits for `duration`, or until the probe is stopped.
     ///
     /// # Panics
-    /// If a message comes meanwhile, or has come before.
+    /// If a message arrives meanwhile, or has arrived before.
     ///
     /// # Cancel safety
     /// Nothing is lost.

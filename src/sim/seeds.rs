@@ -1,6 +1,7 @@
-//! Many seeds, one run each, until one fails.
+//! Runs a program with many seeds until one run fails.
 //!
-//! Now and then a run is repeated, which must do the same again. One that fails is made shorter before it is told.
+//! Every eighth run is repeated and must do the same again. A failing run is shortened before it is
+//! reported.
 
 use std::future::Future;
 use std::panic::Location;
@@ -9,20 +10,20 @@ use super::failure::Failure;
 use super::shrink::shrink;
 use super::simulated::Simulated;
 
-/// One run in this many is repeated, and the last: often enough to find what is not deterministic, seldom enough to
-/// cost an eighth.
+/// One run in this many, and the last one, is repeated. That finds nondeterminism early enough and
+/// costs an eighth of the time.
 const REPEATED: usize = 8;
-/// Says which seed alone is to be run.
+/// The environment variable that selects a single seed.
 const VARIABLE: &str = "GREENROOM_SEED";
 
-/// A program that a simulation can run again and again: a closure that returns its future.
+/// A program that a simulation can run repeatedly: a closure that returns its future.
 ///
-/// It may have the seed as an argument, as `|seed: u64| async move { .. }`.
+/// The closure may take the seed as an argument, as `|seed: u64| async move { .. }`.
 pub trait Program<Arguments> {
-    /// Its future.
+    /// The future of one run.
     type Future: Future<Output = ()>;
 
-    /// Begins anew.
+    /// Starts the program from its beginning.
     fn begin(&mut self, seed: u64) -> Self::Future;
 }
 
@@ -50,17 +51,18 @@ where
     }
 }
 
-/// Runs a program with each of the seeds, until one fails.
+/// Runs a program with each of the seeds, until one run fails.
 ///
-/// The closure is called in the run. It is called more than once for some seeds: every eighth run, and the last,
-/// is repeated and must do the same again. A run that fails is repeated to find a shorter one, which the panic tells
-/// of: numbers in its text may be others than those of the whole run.
+/// The closure is called inside the run. For some seeds it is called more than once: every eighth
+/// run, and the last one, is repeated and must do the same again. A run that fails is repeated to
+/// find a shorter one, which the panic reports. Numbers in its text may therefore differ from those
+/// of the original run.
 ///
-/// With `GREENROOM_SEED=n` in the environment only that seed is run.
+/// With `GREENROOM_SEED=n` in the environment, only that seed is run.
 ///
 /// # Panics
-/// With the first that fails: it says which seed that is, and how to run it again. Also if `GREENROOM_SEED` is no
-/// seed, a number up to 2⁶⁴ - 1.
+/// If a run fails: the text contains the seed and the call that repeats the run. Also if
+/// `GREENROOM_SEED` is not a number from 0 to 2⁶⁴ - 1.
 ///
 /// ```
 /// use greenroom::{Context, sim, spawn};
@@ -90,14 +92,15 @@ where
     if let Err((seed, failure)) = try_all(&Simulated::new(0), seeds, program) {
         let here = Location::caller();
         panic!(
-            "{failure}or, at {here}: greenroom::sim::explore([{seed}], ..), or with {VARIABLE}={seed}"
+            "{failure}or, at {here}: greenroom::sim::explore([{seed}], ..), \
+             or with {VARIABLE}={seed}"
         );
     }
 }
 
-/// Runs a program with each of the seeds, and these options, until one fails.
+/// Runs a program with each of the seeds and these options, until one run fails.
 ///
-/// All of the options count but their seed. So does, as in [`explore`], `GREENROOM_SEED`.
+/// The seed of the options is ignored. `GREENROOM_SEED` has the same effect as in [`explore`].
 ///
 /// # Panics
 /// As [`explore`].
@@ -107,7 +110,7 @@ where
 /// use greenroom::{sim, time};
 /// use std::time::Duration;
 ///
-/// // A busy machine, whose timers are up to 20 ms late.
+/// // A busy machine, on which timers are up to 20 ms late.
 /// let busy = Simulated::new(0).timer_jitter(Duration::from_millis(20));
 /// sim::explore_with(busy, 0..100, |seed: u64| async move {
 ///     let nap = Duration::from_millis(seed % 10);
@@ -126,12 +129,13 @@ pub fn explore_with<P, Arguments>(
     if let Err((seed, failure)) = try_all(&options, seeds, program) {
         let here = Location::caller();
         panic!(
-            "{failure}or, at {here}: greenroom::sim::explore_with(.., [{seed}], ..), or with {VARIABLE}={seed}"
+            "{failure}or, at {here}: greenroom::sim::explore_with(.., [{seed}], ..), \
+             or with {VARIABLE}={seed}"
         );
     }
 }
 
-/// Runs all seeds until one fails.
+/// Runs the program with all seeds until one run fails.
 #[track_caller]
 fn try_all<P, Arguments>(
     options: &Simulated,
@@ -174,7 +178,7 @@ fn try_seed<P, Arguments>(
 where
     P: Program<Arguments>,
 {
-    // Inside, where a panic of its own has the seed, too.
+    // The closure is called inside the run, so that the report of its panic has the seed, too.
     let mut run = |simulated: Simulated| simulated.try_run(async { program.begin(seed).await });
     let first = match run(options.with_seed(seed)) {
         Ok(first) => first,

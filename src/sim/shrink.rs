@@ -1,8 +1,10 @@
-//! A failing run made shorter: the fewest context switches with which it still fails alike.
+//! Shrinks a failing run: searches the fewest context switches with which it still fails in the
+//! same way.
 //!
-//! A run follows a part of the script of the failing one, or the script with steps of one task moved together. Where
-//! the script ends, the task that had the last step goes on. A run that fails alike with fewer switches is the next to
-//! be made shorter. The same seed and program come to the same.
+//! Each try follows a prefix of the failing run's script, or the script with steps of one task
+//! moved together. After the end of the script, the task of the last step continues. A try that
+//! fails in the same way with fewer switches becomes the new best. The same seed and program shrink
+//! to the same run.
 
 use std::cell::Cell;
 use std::panic;
@@ -12,9 +14,9 @@ use super::engine::{Problem, TurnScript};
 use super::failure::{Failure, Run};
 use super::simulated::Simulated;
 
-/// How many runs are tried at most: half a second for most programs.
+/// The maximum number of tries: half a second for most programs.
 const TRIES: usize = 500;
-/// How many steps these take at most, in all: a few seconds for a program that takes long.
+/// The maximum number of steps of all tries: a few seconds for a program with long runs.
 const STEPS: u64 = 2_000_000;
 
 struct Shrink<F> {
@@ -25,12 +27,12 @@ struct Shrink<F> {
     best: Failure,
 }
 
-/// Returns the shortest failure that is found, which says how long the first one was.
+/// Returns the shortest failure that was found; it notes the length of the original one.
 pub(super) fn shrink<F>(failure: Failure, options: &Simulated, mut run: F) -> Failure
 where
     F: FnMut(Simulated) -> Result<Run<()>, Failure>,
 {
-    // What its panics say is known.
+    // The text of the panics is known already.
     let _quiet = Quiet::enter();
     let again = run(options.with_seed(failure.seed()));
     if !matches!(&again, Err(again) if again.fingerprint() == failure.fingerprint()) {
@@ -53,13 +55,13 @@ std::thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// As long as this lives, panics on this thread print nothing.
+/// A guard: while it lives, panics on this thread print nothing.
 struct Quiet;
 
 impl Quiet {
     fn enter() -> Self {
         static HOOK: Once = Once::new();
-        // A thread that panics may not set a hook, and then this is of no matter.
+        // A thread that is panicking may not set a hook; then the panics print, which does no harm.
         if !std::thread::panicking() {
             HOOK.call_once(|| {
                 let outer = panic::take_hook();
@@ -112,7 +114,7 @@ where
         }
     }
 
-    /// Halves what is left out at the end, until a step more is too many.
+    /// Searches the shortest failing prefix by halving the number of steps that it leaves out.
     fn shorten_prefix(&mut self) {
         let whole = self.best.script().clone();
         let mut len = whole.steps.len();
@@ -125,7 +127,8 @@ where
         }
     }
 
-    /// Moves the steps of one task together wherever that makes the run better; returns whether it did.
+    /// Moves steps of one task together wherever that shortens the run; returns whether it ever
+    /// did.
     fn join_blocks(&mut self) -> bool {
         let mut has_improved = false;
         let mut from_end = 0;
@@ -153,7 +156,7 @@ where
     }
 }
 
-/// Returns whether two problems are the same but for numbers in their texts.
+/// Returns whether two problems are the same except for numbers in their texts.
 fn is_alike(one: &Problem, other: &Problem) -> bool {
     let words = |problem: &Problem| {
         let text = problem.to_string();

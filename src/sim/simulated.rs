@@ -1,4 +1,4 @@
-//! Simulation: one thread, an order drawn from a seed, and a clock of its own.
+//! `Simulated`: the policy that simulates a runtime on one thread, and its options.
 
 use std::any::Any;
 use std::fmt;
@@ -9,29 +9,31 @@ use crate::runtime::Engine;
 use crate::scheduler::policy::{Duties, Policy, Runnable};
 use crate::sync::Mutex;
 
-/// Simulation: everything on the thread that builds the runtime, in an order drawn from a seed, with
-/// virtual time.
+/// Simulation: runs everything on the thread that builds the runtime, in an order drawn from a seed
+/// and in virtual time.
 ///
-/// Tasks, actors, timers, pinned threads, detached actors and jobs of [`unblock`](crate::unblock) are
-/// the same; no thread is started. They run while that thread is in
-/// [`block_on`](crate::Runtime::block_on), `run_until_quiescent` or the shutdown, one at a time. Each
-/// run takes a microsecond of virtual time, which all of [`time`](crate::time) follows, and when
-/// nothing is ready it jumps to the next deadline. [`sim`](crate::sim) has the usual ways in, and says
-/// more.
+/// Tasks, actors, timers, pinned threads, detached actors and jobs of [`unblock`](crate::unblock)
+/// behave as usual, but no thread is started. They run one at a time while that thread is in
+/// [`block_on`](crate::Runtime::block_on), in `run_until_quiescent` or in the shutdown. Each turn
+/// takes a microsecond of virtual time, which everything in [`time`](crate::time) follows. When
+/// nothing is ready, the clock jumps to the next deadline. The functions of [`sim`](crate::sim) are
+/// the usual entry points; that module says more.
 ///
 /// # What it means for a runtime
 ///
-/// - The thread that built it is the only one that may call `block_on`; on any other it panics. Dropped
-///   or shut down on another thread, it cancels what may be dropped there, and what lives on its
-///   pinned threads is never dropped.
-/// - When nothing is ready, no timer is armed and the future of `block_on` is not done, that is a
-///   deadlock, and `block_on` panics with a text that names it. A
-///   [`KeepAlive`](crate::KeepAlive) says that somebody else will bring work; here nobody does.
+/// - Only the thread that built the runtime may call `block_on`; it panics on any other. A drop or
+///   shutdown on another thread cancels what may be dropped there. Futures and values on its pinned
+///   threads are then never dropped.
+/// - It is a deadlock if nothing is ready, no timer is armed and the future of `block_on` is not
+///   done. Then `block_on` panics with a text that names the deadlock. A
+///   [`KeepAlive`](crate::KeepAlive) says that work will come from outside; in a simulation nothing
+///   comes from outside.
 /// - Deadlocks are always [detected](crate::Builder::detect_deadlocks).
-/// - The number of workers makes no difference: any ready task may be the next. An
-///   [`Observer`](crate::Observer) is told that each run took no time.
-/// - A job of `unblock`, like every run, must not wait for another thread. In a task `block_on` runs
-///   the others meanwhile, on the same stack: two that wait like this come back the inner one first.
+/// - The number of workers makes no difference: any ready task may be next. An
+///   [`Observer`](crate::Observer) sees turns that take no time.
+/// - No turn and no job of `unblock` may wait for another thread. A `block_on` inside a task runs
+///   the other tasks meanwhile, on the same stack. Of two nested calls, the inner one returns
+///   first.
 ///
 /// ```
 /// use greenroom::{Runtime, policy, time};
@@ -40,26 +42,28 @@ use crate::sync::Mutex;
 /// let runtime = Runtime::builder().policy(policy::Simulated::new(7)).build()?;
 /// runtime.block_on(async {
 ///     let start = time::Instant::now();
-///     time::sleep(Duration::from_secs(3600)).await; // at once
+///     time::sleep(Duration::from_secs(3600)).await; // takes no real time
 ///     assert!(start.elapsed() >= Duration::from_secs(3600));
 /// });
 /// # Ok::<(), greenroom::BuildError>(())
 /// ```
 pub struct Simulated {
     pub(crate) plan: Plan,
-    /// In which order it runs, instead of a drawn one.
+    /// The order of the run, if it is not drawn.
     pub(crate) script: Option<TurnScript>,
-    /// Used only inside a policy of the user's own.
+    /// Used only inside a custom policy.
     ready: Mutex<Ready<Runnable>>,
 }
 
 impl Simulated {
-    /// Everything is drawn from this seed, also which kind of schedule it is: [`random`](Self::random),
-    /// or [`priorities`](Self::priorities) with 0 to 3 changes within 16 to 4096 steps. Of the latter, in half of all
-    /// runs a task that is woken in its own run keeps its priority.
+    /// Creates the options with a seed, from which everything is drawn.
     ///
-    /// In an eighth of all runs every turn is [split](crate::sim#what-it-finds), in another eighth each with a
-    /// probability of a half.
+    /// That includes the kind of schedule: [`random`](Self::random), or
+    /// [`priorities`](Self::priorities) with 0 to 3 changes within 16 to 4096 steps. In half of the
+    /// latter runs, a task that is woken during its own turn keeps its priority.
+    ///
+    /// In an eighth of all runs, every turn is [split](crate::sim#what-it-finds). In another
+    /// eighth, each turn is split with a probability of one half.
     pub fn new(seed: u64) -> Self {
         let plan = Plan::new(seed);
         Simulated {
@@ -69,21 +73,24 @@ impl Simulated {
         }
     }
 
-    /// Each step runs any of the ready tasks, all with the same probability.
+    /// Sets the schedule that draws each step from all ready tasks, with equal probability.
     pub fn random(mut self) -> Self {
         self.plan.schedule = Some(Schedule::Random);
         self
     }
 
-    /// Each task gets a priority when it is spawned, drawn from the seed, and the highest of those that
-    /// are ready runs. At `changes` moments, drawn from the first `within` steps, the one that would run
-    /// gets one below all of those first, and whoever is woken in its own run the lowest of all. After that it goes on as
-    /// [`random`](Self::random) does, so that nobody starves.
+    /// Sets the schedule in which every task has a priority, drawn from the seed when it is
+    /// spawned.
+    ///
+    /// The ready task with the highest priority runs. At `changes` steps, drawn from the first
+    /// `within` ones, the task that would run gets a priority below all initial ones first. A task
+    /// that is woken during its own turn gets the lowest of all. After `within` steps the schedule
+    /// continues as [`random`](Self::random), so that no task starves.
     ///
     /// This is PCT (Burckhardt, Kothari, Musuvathi, Nagarakatte: *A Randomized Scheduler with
-    /// Probabilistic Guarantees of Finding Bugs*, 2010): a bug that takes `changes + 1` orderings to
-    /// come about, in a program of `n` tasks that takes `within` steps, is found with a probability of at
-    /// least 1 / (`n` · `within`^`changes`) a seed, where nothing is woken in its own run.
+    /// Probabilistic Guarantees of Finding Bugs*, 2010). Take a program of `n` tasks and `within`
+    /// steps with a bug that needs `changes + 1` orderings. A seed finds it with a probability of
+    /// at least 1 / (`n` · `within`^`changes`), if no task is woken during its own turn.
     pub fn priorities(mut self, changes: u32, within: u64) -> Self {
         self.plan.schedule = Some(Schedule::Priorities {
             changes,
@@ -93,32 +100,35 @@ impl Simulated {
         self
     }
 
-    /// Sets how late a timer fires at most, by default a millisecond. Half of them are in time, the others
-    /// late by an amount that is drawn, or when another one fires if that is close.
+    /// Sets the maximum lateness of timers; the default is 1 ms.
+    ///
+    /// Half of all timers fire in time. The others fire late by a drawn amount, or together with
+    /// another timer that is close.
     pub fn timer_jitter(mut self, most: Duration) -> Self {
         self.plan.timer_jitter = most;
         self
     }
 
-    /// After how many steps a run has failed, by default a million. A step is a run of a task, or the effect of one
-    /// thing that a split turn did.
-    /// The shutdown that follows a run may take as many again. In
-    /// [`block_on`](crate::Runtime::block_on), which panics then, they are counted from its beginning.
+    /// Sets the number of steps after which a run has failed; the default is a million.
+    ///
+    /// A step is a turn of a task, or one effect of a split turn. The shutdown that follows a run
+    /// may take as many steps again. In [`block_on`](crate::Runtime::block_on), which panics then,
+    /// steps are counted from its beginning.
     pub fn steps(mut self, most: u64) -> Self {
         self.plan.steps = most;
         self
     }
 
-    /// Has all that a turn does take effect at once, as if no other thread ran meanwhile.
+    /// Makes all effects of a turn happen at once, as if no other thread ran meanwhile.
     ///
-    /// For programs that pass something on in plain shared memory; see
-    /// [what the simulator does not find](crate::sim#what-it-does-not-find).
+    /// For programs that pass data in plain shared memory; see [what the simulator does not
+    /// find](crate::sim#what-it-does-not-find).
     pub fn whole_turns(mut self) -> Self {
         self.plan.whole_turns = true;
         self
     }
 
-    /// How many of the last steps a trace shows, by default 200.
+    /// Sets how many of the last steps a trace shows; the default is 200.
     pub fn trace(mut self, steps: usize) -> Self {
         self.plan.trace = steps;
         self
@@ -131,8 +141,9 @@ impl fmt::Debug for Simulated {
     }
 }
 
-/// What a runtime does with it is not this: it sees by the type that it is to be simulated. A policy
-/// of the user's own that passes its calls on to one has a queue that is random, and threads.
+/// A runtime does not use these methods: it recognises the type and simulates. They serve a custom
+/// policy that delegates to a `Simulated`; its runtime has real threads and a queue in random
+/// order.
 impl Policy for Simulated {
     type Worker = ();
 

@@ -1,7 +1,8 @@
-//! An answer that comes before the deed: who hears "done" asks another actor, and there it is not done yet.
+//! A reply that is sent too early: the asker then asks another actor, where nothing has happened
+//! yet.
 //!
-//! A coordinator answers and then tells the participant, in one turn: only what others do between these two shows
-//! it.
+//! A coordinator replies and then sends to the participant, in one turn. Only a task that runs
+//! between these two effects reveals the bug.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn};
@@ -48,11 +49,11 @@ pub async fn commit(version: Version) {
     let coordinator = spawn!(coordinator(_, to, version), name = "coordinator");
     coordinator.ask(|reply| reply).await.unwrap();
     let has_decided = participant.ask(Participant::HasDecided).await.unwrap();
-    assert!(has_decided, "zoo: it was said to be decided");
+    assert!(has_decided, "zoo: it is not decided yet");
 }
 
 fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: it was said to be decided".to_owned())
+    *problem == Problem::Panicked("main panicked: zoo: it is not decided yet".to_owned())
 }
 
 hunts_within_a_turn!(commit, is_the_bug);

@@ -1,7 +1,7 @@
-//! An ask cycle: three actors each need something of the next, and wait for it.
+//! An ask cycle: each of three actors asks the next one and waits for the reply.
 //!
-//! Orders asks the stock, the stock asks for a price, the prices ask how many orders are open: each
-//! of it harmless, unless all three do so at the same time.
+//! The orders ask the stock, the stock asks for a price, and the prices ask how many orders are
+//! open. Each ask is harmless, unless all three overlap.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn};
@@ -20,7 +20,7 @@ enum Stock {
 
 enum Price {
     Of(u32, Reply<u32>),
-    /// Prices follow the demand.
+    /// Reviews the price by the demand.
     Review(Address<Order>),
     Demand(usize),
 }
@@ -38,7 +38,7 @@ async fn orders(mut cx: Context<Order>, stock: Address<Stock>) {
     }
 }
 
-/// Gives what all that was delivered is worth.
+/// Returns the value of everything that was delivered.
 async fn stock(mut cx: Context<Stock>, prices: Address<Price>) -> u32 {
     let (mut shelf, mut worth) = (vec![1, 2, 3], 0);
     while let Some(message) = cx.recv().await {
@@ -66,7 +66,7 @@ async fn prices(mut cx: Context<Price>, version: Version) {
                 let open = orders.ask(Order::HowMany).await;
                 price += open.unwrap_or(0) as u32;
             }
-            // It reads on meanwhile.
+            // It continues to read meanwhile.
             Price::Review(orders) => cx.on_return(
                 async move { orders.ask(Order::HowMany).await.unwrap_or(0) },
                 |open| Price::Demand(open.unwrap_or(0)),
@@ -98,7 +98,7 @@ pub async fn shop(version: Version) {
     let manager = {
         let orders = orders.address();
         greenroom::spawn(async move {
-            // He looks first.
+            // The manager looks at the orders first.
             orders.ask(Order::HowMany).await.unwrap();
             prices.tell(Price::Review(orders)).unwrap();
         })

@@ -1,6 +1,7 @@
-//! A transfer that is seen half done: two accounts are told in one turn, and an auditor asks both in one turn.
+//! A half-done transfer is observed: one turn sends to two accounts, and another turn asks both.
 //!
-//! As long as turns are not interrupted, the auditor's questions come before both messages or after both.
+//! As long as turns are not interrupted, the auditor's questions arrive before both messages or
+//! after both.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn};
@@ -27,7 +28,7 @@ enum Bank {
     Total(Reply<i64>),
 }
 
-/// Has both accounts to itself, so that nothing comes between.
+/// Serialises transfers and totals: in the fixed program only the bank uses the accounts.
 async fn bank(mut cx: Context<Bank>, [from, to]: [Address<Account>; 2]) {
     while let Some(message) = cx.recv().await {
         match message {
@@ -66,11 +67,11 @@ pub async fn audit(version: Version) {
     };
     transfer.await;
     bank.join().await.unwrap();
-    assert!(total == 200, "zoo: of 200 there are {total}");
+    assert!(total == 200, "zoo: the total is {total} instead of 200");
 }
 
 fn is_the_bug(problem: &Problem) -> bool {
-    let found = |total| format!("main panicked: zoo: of 200 there are {total}");
+    let found = |total| format!("main panicked: zoo: the total is {total} instead of 200");
     [190, 210]
         .map(found)
         .into_iter()

@@ -1,7 +1,7 @@
-//! A forgotten reply: on a rare path one who waits is left in a list that nobody looks at again.
+//! A forgotten reply: on a rare path an asker is left in a list that is never looked at again.
 //!
-//! A cache loads a page once for all who want it meanwhile. A page that was changed while it was
-//! loaded is out of date, so it is not kept, and those who waited for it are forgotten.
+//! A cache loads a page once for all askers that want it meanwhile. A page that changes while it is
+//! being loaded is out of date, so it is not stored. The bug forgets the askers that wait for it.
 
 use std::mem::take;
 
@@ -12,9 +12,9 @@ use crate::hunt::{Version, hunts};
 
 enum Cache {
     Get(Reply<u32>),
-    /// The page is another one now.
+    /// The page has changed.
     Changed,
-    /// The page, and how often it had been changed when it was asked for.
+    /// The page, and the number of changes when it was requested.
     Loaded(u32, u32),
 }
 
@@ -71,7 +71,7 @@ pub async fn site(version: Version) {
     let author = {
         let cache = cache.address();
         greenroom::spawn(async move {
-            // He writes for a while.
+            // Writing takes a while.
             for _ in 0..8 {
                 greenroom::yield_now().await;
             }
@@ -85,7 +85,7 @@ pub async fn site(version: Version) {
 }
 
 fn is_the_bug(problem: &Problem) -> bool {
-    // The visitors are the third and the fourth to be spawned.
+    // The visitors are the third and the fourth task.
     let chains = ["task #3 → cache", "task #4 → cache"];
     matches!(problem, Problem::Deadlock(text) if chains.contains(&text.as_str()))
 }

@@ -1,8 +1,7 @@
-//! Two bounded mailboxes that are both full: each actor waits for room at the other, and reads
-//! nothing.
+//! Two full bounded mailboxes: each actor waits for room in the other's mailbox and reads nothing.
 //!
-//! A parser sends records to a store, which sends back those it refuses. As long as there is room
-//! somewhere nothing happens.
+//! A parser sends records to a store, which sends rejected ones back. As long as there is room in
+//! one of the mailboxes, nothing goes wrong.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, spawn};
@@ -10,16 +9,16 @@ use greenroom::{Address, Context, spawn};
 use crate::hunt::{Version, hunts};
 
 const ROOM: usize = 4;
-/// Of a file.
+/// The number of lines of a file.
 const LINES: u32 = 3;
-/// Of so many records one is refused.
+/// One record in this many is rejected.
 const REFUSED: u32 = 8;
 
 enum Line {
     Text(u32),
-    /// The store does not want it.
+    /// The store rejects this record.
     Refused(u32),
-    /// Where the refused ones go.
+    /// The store to which the records are sent.
     Store(Address<u32>),
 }
 
@@ -47,7 +46,7 @@ async fn store(mut cx: Context<u32>, parser: Address<Line>, version: Version) {
         let back = Line::Refused(record);
         match version {
             Version::Buggy => drop(parser.send(back).await),
-            // Somebody else waits for the room.
+            // Another task waits for room.
             Version::Mended => {
                 let parser = parser.clone();
                 let waits = async move { drop(parser.send(back).await) };

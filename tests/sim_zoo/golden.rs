@@ -1,8 +1,8 @@
-//! The same program and seed give the same run on any machine: what each run comes to as a number
-//! stands here.
+//! The same program and seed produce the same run on any machine: this file has the fingerprint of
+//! each run.
 //!
-//! Whatever changes what a simulation does, or the order in which it does it, changes the numbers; the
-//! failing test prints the new table.
+//! Any change of what a simulation does, or in which order, changes the fingerprints. The failing
+//! test prints the new table.
 
 use std::future::Future;
 use std::time::Duration;
@@ -193,14 +193,14 @@ fn a_seed_gives_the_same_run_on_any_machine() {
             println!("    ]),");
         }
         println!("];");
-        panic!("other runs than those whose numbers are here");
+        panic!("the runs differ from the fingerprints in this file");
     }
 }
 
 #[test]
 fn what_else_a_process_does_makes_no_difference() {
     let before = table();
-    // Others take numbers and memory meanwhile.
+    // Other threads allocate numbers and memory meanwhile.
     let threads = [(); 3].map(|()| std::thread::spawn(table));
     for thread in threads {
         assert_eq!(thread.join().unwrap(), before);
@@ -210,7 +210,7 @@ fn what_else_a_process_does_makes_no_difference() {
 
 const SOON: Duration = Duration::from_millis(3);
 
-/// Tasks that spawn, yield, sleep, and are cancelled before their first run and after it.
+/// Runs tasks that spawn, yield, sleep, and are cancelled before their first turn or after it.
 async fn tasks(_: Version) {
     let group = |number: u32| {
         greenroom::spawn(async move {
@@ -237,7 +237,7 @@ async fn tasks(_: Version) {
     }
 }
 
-/// Actors with timers, streams, and the results of others, which answer and tell each other.
+/// Runs actors with timers, streams and adopted results, which ask and tell each other.
 async fn sources(_: Version) {
     async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
         while let Some((number, reply)) = cx.recv().await {
@@ -285,7 +285,8 @@ async fn sources(_: Version) {
     }
 }
 
-/// Pinned threads, hosted values, a detached actor, blocking jobs, and calls of `block_on` in tasks.
+/// Runs pinned threads, hosted values, a detached actor, blocking jobs, and nested calls of
+/// `block_on`.
 async fn threads(_: Version) {
     let pinned = ["one", "two"].map(|name| Runtime::current().spawn_pinned(name).unwrap());
     let list = pinned[0]
@@ -314,7 +315,7 @@ async fn threads(_: Version) {
     detached.join().await.unwrap();
 }
 
-/// Actors that are stopped, killed and dropped with messages left, and a shutdown amid of it.
+/// Runs actors that are stopped, killed and dropped with messages left, and a shutdown meanwhile.
 async fn ends(_: Version) {
     async fn slow(mut cx: Context<u32>) -> u32 {
         let mut sum = 0;

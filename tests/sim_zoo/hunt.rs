@@ -1,7 +1,7 @@
-//! How a bug is hunted: one seed after the other, until a run fails.
+//! The hunt for a bug: runs a program with one seed after the other until a run fails.
 //!
-//! A program is a function of its version whose future is the whole of it. Panics whose text begins
-//! with "zoo:" are what some of the bugs come to, and print nothing.
+//! A program is a function from its version to a future. Some bugs panic with a text that begins
+//! with "zoo:"; such panics print nothing.
 
 use std::future::Future;
 use std::sync::Once;
@@ -9,25 +9,26 @@ use std::sync::Once;
 use greenroom::policy::Simulated;
 use greenroom::sim::{Failure, Problem, Run};
 
-/// Within so many seeds a bug is to be found.
+/// A bug must be found within this many seeds.
 pub const SEEDS: u64 = 1000;
-/// The same of one that is a race within a turn.
+/// The same for a race within a turn.
 const SEEDS_WITHIN_A_TURN: u64 = 200;
-/// A hunt from anywhere may take so many.
+/// A hunt from another start may take this many seeds.
 const SEEDS_MOST: u64 = 10 * SEEDS;
-/// So many seeds its mended twin is to survive: ten times as many where a run takes a tenth of the time.
+/// The fixed program must survive this many seeds: ten times as many in release mode, where a run
+/// takes a tenth of the time.
 const MENDED_SEEDS: u64 = if cfg!(debug_assertions) {
     SEEDS
 } else {
     10 * SEEDS
 };
-/// From so many other seeds a hunt begins, each time so far from the last.
+/// The number of other starts of a hunt; each is `APART` from the last one.
 const STARTS: u64 = if cfg!(debug_assertions) { 5 } else { 20 };
 const APART: u64 = 0x9e37_79b9_7f4a_7c15;
-/// A bug that fewer orders than this show, of a hundred, is one that hides.
+/// A bug counts as hidden if fewer than this many of 100 seeds reveal it.
 const SHOWN_MOST: usize = 50;
 
-/// Of a program.
+/// The version of a program.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Version {
     /// With its bug.
@@ -47,7 +48,7 @@ pub fn run<F: Future>(
     Simulated::new(seed).try_run(program(version))
 }
 
-/// The failure of the first seed from there on that has one, and how many seeds that took.
+/// Returns the first failure from the seed `start` on, and the number of seeds that were tried.
 fn hunt<F: Future>(program: Program<F>, start: u64, most: u64) -> Option<(Failure, u64)> {
     (0..most).find_map(|tried| {
         let failure = run(program, Version::Buggy, start.wrapping_add(tried)).err()?;
@@ -55,7 +56,7 @@ fn hunt<F: Future>(program: Program<F>, start: u64, most: u64) -> Option<(Failur
     })
 }
 
-/// Makes the tests of a program; the last argument says what its bug comes to.
+/// Defines the tests of a program; the last argument recognises the problem that its bug causes.
 macro_rules! hunts {
     ($program:ident, $is_the_bug:expr) => {
         #[test]
@@ -81,7 +82,7 @@ macro_rules! hunts {
 }
 pub(crate) use hunts;
 
-/// The same of a program whose bug is a race within one turn.
+/// Defines the tests of a program whose bug is a race within one turn.
 macro_rules! hunts_within_a_turn {
     ($program:ident, $is_the_bug:expr) => {
         crate::hunt::hunts!($program, $is_the_bug);
@@ -123,7 +124,7 @@ pub fn from_elsewhere<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -
 
 pub fn soon<F: Future>(program: Program<F>) {
     let took = took(program, |_| true);
-    // The upper one of the two in the middle.
+    // The upper median.
     let median = took[took.len() / 2];
     assert!(
         median <= SEEDS_WITHIN_A_TURN,
@@ -141,11 +142,11 @@ pub fn not_with_whole_turns<F: Future>(program: Program<F>) {
     }
 }
 
-/// How many seeds it takes until the bug is found from each start, in ascending order.
+/// Returns the numbers of seeds until the bug is found from each start, in ascending order.
 fn took<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) -> Vec<u64> {
     let mut took: Vec<u64> = (1..=STARTS)
         .map(|start| {
-            // As soon as ten times as many are in vain it is of no matter how many more are.
+            // After ten times the limit, the exact number does not matter.
             let found = hunt(program, start.wrapping_mul(APART), SEEDS_MOST);
             found.map_or(u64::MAX, |(failure, tried)| {
                 assert!(is_the_bug(failure.problem()), "{failure}");
@@ -154,14 +155,14 @@ fn took<F: Future>(program: Program<F>, is_the_bug: fn(&Problem) -> bool) -> Vec
         })
         .collect();
     took.sort_unstable();
-    println!("seeds that it took from each start: {took:?}");
+    println!("seeds tried from each start: {took:?}");
     took
 }
 
 pub fn seldom<F: Future>(program: Program<F>) {
     let failed = |&seed: &u64| run(program, Version::Buggy, seed).is_err();
     let shown = (0..100).filter(failed).count();
-    assert!(shown < SHOWN_MOST, "{shown} of 100 seeds show it");
+    assert!(shown < SHOWN_MOST, "{shown} of 100 seeds reveal the bug");
 }
 
 pub fn mended<F: Future>(program: Program<F>) {

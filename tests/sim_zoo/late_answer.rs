@@ -1,7 +1,8 @@
-//! A time-out that races an answer: whoever gives up on a question does not know that it was heard.
+//! A timeout that races a reply: an asker that gives up does not know whether its request was
+//! handled.
 //!
-//! A till asks the bank for a payment, which takes nearly as long as the till waits; when it has
-//! waited in vain it asks again, and now and then the customer has paid twice.
+//! A till asks the bank for a payment, which takes almost as long as the till's timeout. After a
+//! timeout the till asks again, and sometimes the customer has paid twice.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,13 +12,13 @@ use greenroom::{AskError, Context, Reply, spawn, time};
 
 use crate::hunt::{Version, hunts};
 
-/// How long the bank takes, where no timer is late.
+/// How long a payment takes if no timer is late.
 const PAYMENT: Duration = Duration::from_micros(19_200);
 /// How long a till waits.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 enum Bank {
-    /// Of an order.
+    /// Pays for the order with this number.
     Pay(u32, Reply<()>),
     Paid(Reply<Vec<u32>>),
 }
@@ -28,7 +29,7 @@ async fn bank(mut cx: Context<Bank>, version: Version) {
         match message {
             Bank::Pay(order, reply) => {
                 time::sleep(PAYMENT).await;
-                // The mended one knows an order again.
+                // The fixed bank recognises a repeated order.
                 if known.insert(order) || version == Version::Buggy {
                     paid.push(order);
                 }

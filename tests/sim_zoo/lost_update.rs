@@ -1,14 +1,14 @@
-//! A lost update: what was read before an await is written after it.
+//! A lost update: a value that was read before an await is written after it.
 //!
-//! A clerk reads a balance, asks for the rate of exchange, and writes the sum; what another one wrote
-//! meanwhile is gone. The second clerk has other things to do first, so that the two seldom meet.
+//! A clerk reads a balance, asks for the exchange rate, and writes the sum. An update by the other
+//! clerk in between is lost. The second clerk does other work first, so the two seldom overlap.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts};
 
-/// How many questions the second clerk asks first.
+/// The number of questions that the second clerk asks first.
 const CHORES: usize = 6;
 
 enum Account {
@@ -28,7 +28,7 @@ async fn account(mut cx: Context<Account>) {
     }
 }
 
-/// Gives the rate of a currency.
+/// Replies with the exchange rate of a currency.
 async fn rates(mut cx: Context<(&'static str, Reply<u64>)>) {
     while let Some((currency, reply)) = cx.recv().await {
         reply.send(currency.len() as u64);
@@ -66,12 +66,12 @@ pub async fn bank(version: Version) {
     let balance = account.ask(Account::Balance).await.unwrap();
     assert!(
         balance == 60,
-        "zoo: 60 were deposited, and {balance} are there"
+        "zoo: 60 were deposited, but the balance is {balance}"
     );
 }
 
 fn is_the_bug(problem: &Problem) -> bool {
-    let text = "main panicked: zoo: 60 were deposited, and 30 are there";
+    let text = "main panicked: zoo: 60 were deposited, but the balance is 30";
     *problem == Problem::Panicked(text.to_owned())
 }
 

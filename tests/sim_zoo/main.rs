@@ -1,8 +1,8 @@
-//! Programs with a bug that only some orders show, and the same ones mended: the simulator finds
-//! the bug of each within a thousand seeds, and nothing in any that is mended.
+//! Programs with a bug that only some orders reveal, and fixed versions of them.
 //!
-//! A file a bug. A program and its mended twin share all but what depends on the
-//! [`Version`](hunt::Version).
+//! The simulator finds each bug within a thousand seeds, and reports nothing for any fixed version.
+//! There is one file for each bug. The two versions of a program differ only where the code depends
+//! on the [`Version`](hunt::Version).
 
 mod answer_first;
 mod ask_cycle;

@@ -1,23 +1,24 @@
-//! An order that nobody promises: what two senders tell one actor comes in any order.
+//! An order that is not guaranteed: messages from two senders to one actor arrive in any order.
 //!
-//! A report is told its pages by way of some desks, and by the editor himself that there are no more:
-//! he has other things to do first, so that this seldom overtakes the last page.
+//! A report receives its pages through several desks. The editor sends it directly the message that
+//! there are no more pages. The editor does other work first, so this message seldom overtakes the
+//! last page.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn};
 
 use crate::hunt::{Version, hunts};
 
-/// How many actors a page goes through.
+/// The number of actors that a page passes through.
 const DESKS: usize = 4;
 
 enum Report {
     Page(usize),
-    /// That was all: so many pages.
+    /// All pages were sent; this is their number.
     Done(usize),
 }
 
-/// Gives the number of pages when it has all.
+/// Returns the number of pages when the report is complete.
 async fn report(mut cx: Context<Report>, version: Version) -> usize {
     let (mut pages, mut all) = (Vec::new(), None);
     while let Some(message) = cx.recv().await {
@@ -26,7 +27,7 @@ async fn report(mut cx: Context<Report>, version: Version) -> usize {
             Report::Done(number) => all = Some(number),
         }
         let complete = match version {
-            // Those that were sent before are here.
+            // All pages were sent earlier, so they should have arrived.
             Version::Buggy => all.is_some(),
             Version::Mended => all == Some(pages.len()),
         };
@@ -37,7 +38,7 @@ async fn report(mut cx: Context<Report>, version: Version) -> usize {
     pages.len()
 }
 
-/// Reads a page and passes it on.
+/// Passes every page on.
 async fn desk(mut cx: Context<usize>, next: Address<usize>) {
     while let Some(page) = cx.recv().await {
         let _ = next.tell(page);
@@ -63,7 +64,7 @@ pub async fn newspaper(version: Version) {
             for page in 0..3 {
                 first.tell(page).unwrap();
             }
-            // Time enough.
+            // Enough time for the pages to arrive.
             for _ in 0..2 * DESKS {
                 archive.ask(|reply| reply).await.unwrap();
             }
@@ -72,11 +73,11 @@ pub async fn newspaper(version: Version) {
     };
     editor.await;
     let pages = report.join().await.unwrap();
-    assert!(pages == 3, "zoo: a page came too late");
+    assert!(pages == 3, "zoo: a page arrived too late");
 }
 
 fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: a page came too late".to_owned())
+    *problem == Problem::Panicked("main panicked: zoo: a page arrived too late".to_owned())
 }
 
 hunts!(newspaper, is_the_bug);

@@ -1,6 +1,7 @@
-//! A worker that is stopped after it was said to be: what is sent to it in between is accepted.
+//! A worker is stopped after its retirement was reported, so a job sent in between is accepted.
 //!
-//! A manager answers that a worker is retired and then stops it, in one turn. The client counts on being refused.
+//! A manager replies that a worker is retired and then stops it, in one turn. The client relies on
+//! being refused.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn};

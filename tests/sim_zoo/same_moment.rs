@@ -1,7 +1,8 @@
-//! Two time-outs of different length that are over at the same moment, a step apart.
+//! Two timeouts of different length that fire at the same moment, one step apart.
 //!
-//! Each node waits for a while to hear from a leader, the second a little longer than the first, and then leads. Both
-//! lead if the first is so late that the second does not hear of it in time: what it hears is a step old.
+//! Each node waits for a message from a leader, the second a little longer than the first, and then
+//! leads. Both lead if the first is so late that its message does not reach the second in time. The
+//! message takes a step.
 
 use std::time::Duration;
 
@@ -16,15 +17,15 @@ enum Node {
     OtherLeads,
 }
 
-/// Passes on what it is told, so that a message takes a step.
+/// Forwards each message, so that a message takes a step.
 async fn network(mut cx: Context<Address<Node>>) {
     while let Some(to) = cx.recv().await {
-        // It may have ended.
+        // The receiver may have ended.
         let _ = to.tell(Node::OtherLeads);
     }
 }
 
-/// Says whether it leads.
+/// Returns whether this node leads.
 async fn node(
     mut cx: Context<Node>,
     patience: Duration,

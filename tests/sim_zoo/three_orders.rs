@@ -1,7 +1,8 @@
-//! A bug that takes three orders at once, so that only two changes of priority bring it about.
+//! A bug that needs three orderings at once, so only two changes of priority reveal it.
 //!
-//! Whoever signals and waits hands on to a helper, so that nobody is woken in its own run, and the paper's
-//! guarantee holds: at least one seed in `tasks · within²`.
+//! A task that signals and then waits does so through a helper. So no task is woken during its own
+//! turn, and the guarantee of the PCT paper holds: at least one seed in `tasks · within²` finds the
+//! bug.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,9 +11,9 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use greenroom::policy::Simulated;
 use greenroom::spawn;
 
-/// Six tasks, the future of the run among them.
+/// The number of tasks, including the future of the run.
 const TASKS: u64 = 6;
-/// The run takes fewer steps than that.
+/// The run takes fewer steps than this.
 const WITHIN: u64 = 32;
 
 type Log = Arc<Mutex<Vec<&'static str>>>;
@@ -23,7 +24,7 @@ fn signal(sender: &Sender) {
     sender.unbounded_send(()).unwrap();
 }
 
-/// Hands two signals on, each from its own receiver to its own sender.
+/// Passes two signals on, each from its own receiver to its own sender.
 async fn helper(mut from: [Receiver; 2], to: [Sender; 2]) {
     for (from, to) in from.iter_mut().zip(&to) {
         from.next().await;
@@ -31,7 +32,7 @@ async fn helper(mut from: [Receiver; 2], to: [Sender; 2]) {
     }
 }
 
-/// The first to begin: it waits for its helper between the two orders that it has a part in.
+/// Runs the task that begins first. It waits for its helper between its two orderings.
 async fn slow(log: Log, [begin, hand, go]: [Sender; 3], [mut begun, mut back]: [Receiver; 2]) {
     signal(&begin);
     begun.next().await;
@@ -60,7 +61,7 @@ async fn watcher(log: Log, go: Sender, [mut first, mut second]: [Receiver; 2]) {
     log.lock().unwrap().push("watcher is done");
 }
 
-/// Whether the three orders came about.
+/// Returns whether the three orderings occurred.
 async fn three_orders() -> bool {
     let log = Log::default();
     let (begin, begins) = unbounded();
@@ -99,7 +100,7 @@ async fn three_orders() -> bool {
         && at("middle is back") < at("slow is back")
 }
 
-/// How many of so many seeds bring it about.
+/// Counts the seeds below `seeds` with which the orderings occur.
 fn found(changes: u32, seeds: u64) -> usize {
     let comes_about = |&seed: &u64| {
         let run = Simulated::new(seed).priorities(changes, WITHIN);
@@ -117,7 +118,7 @@ fn two_changes_find_it_as_often_as_is_promised_and_none_never_do() {
     let found_with = found(2, seeds);
     assert!(
         found_with as u64 >= promised,
-        "{found_with} of {seeds}, and {promised} are promised"
+        "{found_with} of {seeds} seeds, but at least {promised} are guaranteed"
     );
     assert_eq!(found(0, seeds), 0);
 }

@@ -1,7 +1,8 @@
-//! Two turns that overlap: each looks for what the other one is about to send.
+//! Two turns that overlap: each checks for a message that the other one is about to send.
 //!
-//! Two candidates look whether the other has told them that it leads; if not, each tells that it leads itself. As
-//! long as one turn comes after the other, the second candidate finds the message of the first.
+//! Each of two candidates checks whether the other has announced that it leads. If not, it
+//! announces that it leads itself. As long as turns do not overlap, the second candidate finds the
+//! message of the first.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, Reply, spawn};
@@ -13,7 +14,7 @@ enum Candidate {
     OtherLeads,
 }
 
-/// Gives `true` to the first who asks.
+/// Replies `true` to the first asker only.
 pub async fn referee(mut cx: Context<Reply<bool>>) {
     let mut is_first = true;
     while let Some(reply) = cx.recv().await {
@@ -21,7 +22,7 @@ pub async fn referee(mut cx: Context<Reply<bool>>) {
     }
 }
 
-/// Says whether it leads.
+/// Returns whether this candidate leads.
 async fn candidate(
     mut cx: Context<Candidate>,
     referee: Address<Reply<bool>>,
@@ -36,7 +37,7 @@ async fn candidate(
             if let Some(Candidate::OtherLeads) = cx.try_recv() {
                 return false;
             }
-            // It may have ended.
+            // The other candidate may have ended.
             let _ = other.tell(Candidate::OtherLeads);
             true
         }
@@ -50,7 +51,7 @@ pub async fn election(version: Version) {
         spawn!(candidate(_, referee, version), name = name)
     });
     one.tell(Candidate::Run(two.address())).unwrap();
-    // The first may have told the second already, which then gives up.
+    // The first may have announced itself already; then the second has ended.
     let _ = two.tell(Candidate::Run(one.address()));
     let leaders = [one.join().await.unwrap(), two.join().await.unwrap()];
     assert!(leaders != [true, true], "zoo: two lead");

@@ -1,13 +1,14 @@
-//! Two replicas that are told the same by two writers, and not in the same order.
+//! Two replicas that receive the same messages from two writers in different orders.
 //!
-//! Each writer tells both in one turn. As long as turns are not interrupted, both replicas see the same order.
+//! Each writer sends to both replicas in one turn. As long as turns are not interrupted, both
+//! replicas see the same order.
 
 use greenroom::sim::Problem;
 use greenroom::{Address, Context, spawn};
 
 use crate::hunt::{Version, hunts_within_a_turn};
 
-/// Keeps what was written last.
+/// Keeps the last value that was written.
 async fn replica(mut cx: Context<u32>) -> u32 {
     let mut value = 0;
     while let Some(written) = cx.recv().await {
@@ -16,7 +17,7 @@ async fn replica(mut cx: Context<u32>) -> u32 {
     value
 }
 
-/// Tells both what it is told, so that there is one order.
+/// Forwards each value to both replicas, so that there is one order.
 async fn sequencer(mut cx: Context<u32>, replicas: [Address<u32>; 2]) {
     while let Some(written) = cx.recv().await {
         for replica in &replicas {

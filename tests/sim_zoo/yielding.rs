@@ -1,4 +1,5 @@
-//! Whoever yields lets others go on; and a bug that needs one to be fast all the same is found, too.
+//! A task that yields lets others run. A bug that needs such a task to be fast is found
+//! nevertheless.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use greenroom::{Address, Context, spawn, yield_now};
 
 use crate::hunt::{Version, hunts};
 
-/// How many actors a number goes through.
+/// The number of actors that a number passes through.
 const STATIONS: usize = 4;
 const LAST: u32 = 9;
 
@@ -19,7 +20,7 @@ async fn station(mut cx: Context<u32>, next: Address<u32>) {
     }
 }
 
-/// Gives what comes up to the last number.
+/// Collects the numbers until the last one arrives.
 async fn terminus(mut cx: Context<u32>) -> Vec<u32> {
     let mut all = Vec::new();
     while let Some(number) = cx.recv().await {
@@ -31,7 +32,8 @@ async fn terminus(mut cx: Context<u32>) -> Vec<u32> {
     all
 }
 
-/// The last number overtakes the first only if it is sent by one that is always run.
+/// Runs the program. The last number overtakes the first only if its sender is always chosen to
+/// run.
 async fn railway(version: Version) {
     let terminus = spawn!(terminus(_));
     let mut first = terminus.address();
@@ -51,11 +53,11 @@ async fn railway(version: Version) {
     });
     sender.await;
     let all = terminus.join().await.unwrap();
-    assert!(all == [1, LAST], "zoo: what came was {all:?}");
+    assert!(all == [1, LAST], "zoo: received {all:?}");
 }
 
 fn is_the_bug(problem: &Problem) -> bool {
-    *problem == Problem::Panicked("main panicked: zoo: what came was [9]".to_owned())
+    *problem == Problem::Panicked("main panicked: zoo: received [9]".to_owned())
 }
 
 hunts!(railway, is_the_bug);
@@ -67,7 +69,7 @@ async fn spin(flag: Arc<AtomicBool>) {
     }
 }
 
-/// Runs a future that is given a flag, which a task sets, with priorities for ever.
+/// Runs a future that waits for a flag, which a task sets, under priorities that never end.
 fn with_flag<F: Future>(make: fn(Arc<AtomicBool>) -> F) {
     for seed in 0..50 {
         let flag = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! What `--bench` does beside all the rest: it keeps every worker busy, and closes the window.
+//! The option `--bench`: keeps every worker busy, and closes the window after a time.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,31 +10,33 @@ use crate::frames::Frames;
 use crate::processor::Processor;
 use crate::simulation::Message;
 
-/// Actors for each worker: each of them waits for the others' turns, and so do all other actors.
+/// The number of busy actors for each worker. Each of them waits for the turns of the others, as
+/// all other actors do.
 const PER_WORKER: usize = 4;
 
-/// Cells on a side of the board that each of them has: a generation takes some ten microseconds.
+/// The number of cells on a side of each busy actor's board: a generation takes some ten
+/// microseconds.
 const SIDE: usize = 64;
 
-/// What the frames are held to: 99 of 100 take less.
+/// The limit for frames: 99 of 100 must take less.
 const BAR: Duration = Duration::from_millis(20);
 
 pub struct Bench {
-    /// They end when their handles are dropped.
+    /// The busy actors; they end when their handles are dropped.
     _load: Vec<Handle<(), ()>>,
     workers: usize,
     start: Processor,
 }
 
 impl Bench {
-    /// Tells the simulation to quit after that time.
+    /// Starts the load, and sends `Quit` to the simulation after `length`.
     pub fn start(runtime: &Runtime, simulation: Address<Message>, length: Duration) -> Bench {
         let workers = runtime.stats().workers.len();
         let seeds = 0..(workers * PER_WORKER) as u64;
         let busy = |seed| spawn!(busy(_, Board::random(SIDE, SIDE, seed)), on = runtime);
         let end = async move {
             time::sleep(length).await;
-            // Refused if the user was faster.
+            // Refused if the user has quit already.
             let _ = simulation.tell(Message::Quit);
         };
         runtime.spawn(end).detach();
@@ -45,7 +47,7 @@ impl Bench {
         }
     }
 
-    /// What the machine did meanwhile, and what is to be thought of the frames.
+    /// Returns the load of the machine since the start, and whether the frames met the limit.
     pub fn verdict(&self, frames: &Frames) -> impl fmt::Display + use<> {
         let processor = self.start.since();
         let is_met = frames.percentile(99) < BAR;
@@ -57,7 +59,7 @@ impl Bench {
     }
 }
 
-/// Computes a generation a message, and sends itself the next one.
+/// Computes a generation for each message, and sends itself the next message.
 async fn busy(mut cx: Context<()>, mut board: Board) {
     let own = cx.downgrade();
     let again = || own.tell(()).is_ok();

@@ -1,4 +1,5 @@
-//! Conway's Life on a torus, and its text: one line a row, `O` for a live cell.
+//! Conway's Game of Life on a torus, and its text format: one line for each row, `O` for a live
+//! cell.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,7 +9,7 @@ use std::str::FromStr;
 pub struct Board {
     width: usize,
     height: usize,
-    /// Row by row.
+    /// The cells, row by row.
     cells: Vec<bool>,
 }
 
@@ -22,7 +23,7 @@ impl Board {
         }
     }
 
-    /// Every third cell lives, or so.
+    /// Creates a board on which about every third cell lives.
     pub fn random(width: usize, height: usize, seed: u64) -> Board {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut board = Board::empty(width, height);
@@ -42,12 +43,12 @@ impl Board {
         &self.cells
     }
 
-    /// How many cells live.
+    /// Returns the number of live cells.
     pub fn live(&self) -> usize {
         self.cells.iter().filter(|&&lives| lives).count()
     }
 
-    /// Kills the cell or brings it to life; what is outside stays outside.
+    /// Toggles a cell; does nothing outside the board.
     pub fn toggle(&mut self, x: usize, y: usize) {
         if x < self.width && y < self.height {
             self.cells[y * self.width + x] ^= true;
@@ -58,13 +59,13 @@ impl Board {
         self.cells.fill(false);
     }
 
-    /// The board of the next generation, given its rows.
+    /// Returns the board of the next generation, which has these cells.
     pub fn with_cells(&self, cells: Vec<bool>) -> Board {
-        assert_eq!(cells.len(), self.cells.len(), "these are not all rows");
+        assert_eq!(cells.len(), self.cells.len(), "wrong number of cells");
         Board { cells, ..*self }
     }
 
-    /// These rows in the next generation.
+    /// Returns the cells of these rows in the next generation.
     pub fn next(&self, rows: Range<usize>) -> Vec<bool> {
         let mut next = Vec::with_capacity(rows.len() * self.width);
         for y in rows {
@@ -75,7 +76,7 @@ impl Board {
             let (mut left, mut middle) = (column(self.width - 1), column(0));
             for (x, &lives) in here.iter().enumerate() {
                 let right = column((x + 1) % self.width);
-                // The cell itself is counted too.
+                // The sum includes the cell itself.
                 next.push(match left + middle + right {
                     3 => true,
                     4 => lives,

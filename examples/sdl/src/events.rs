@@ -1,7 +1,7 @@
-//! The loop of SDL, as the host of a stage: this is how greenroom is joined with a loop that is there.
+//! The event loop of SDL as the host of a stage: how to integrate greenroom with an existing loop.
 //!
-//! The loop sleeps in SDL alone. Three things end that: an event of the user's, the stage's next
-//! deadline, and an event that the stage itself sends when somebody has woken an actor there.
+//! The loop sleeps only in SDL. Three things wake it: an event from the user, the next deadline of
+//! the stage, and an event that the stage posts when one of its tasks becomes ready.
 
 use greenroom::time::Instant;
 use greenroom::{Address, Stage};
@@ -13,10 +13,11 @@ use sdl2::mouse::MouseButton;
 use crate::simulation::Message;
 use crate::window::CELL;
 
-/// The stage has something to run.
+/// The event that says that a task of the stage is ready.
 struct Wake;
 
-/// Serves SDL and the stage as long as that `goes_on`, and tells the simulation what the user does.
+/// Runs SDL and the stage while `goes_on` returns true, and sends the user's input to the
+/// simulation.
 pub fn serve(
     sdl: &Sdl,
     stage: &Stage,
@@ -27,7 +28,7 @@ pub fn serve(
     queue.register_custom_event::<Wake>()?;
     let sender = queue.event_sender();
     stage.on_wake(move || {
-        // Refused if the queue is full of events; then the loop does not sleep anyway.
+        // Refused if the queue is full; then the loop does not sleep anyway.
         let _ = sender.push_custom_event(Wake);
     });
     let mut events = sdl.event_pump()?;
@@ -38,28 +39,28 @@ pub fn serve(
         };
         for event in first.into_iter().chain(events.poll_iter()) {
             if let Some(message) = message_of(&event) {
-                // If it has ended, the loop does not go on.
+                // Refused if the simulation has ended; then the loop ends, too.
                 let _ = simulation.tell(message);
             }
         }
         stage.run_ready();
     }
-    // Wakes nobody. But SDL comes back from it only when no other thread is in the middle of waking
-    // the window, which may be closed after this.
+    // Wakes no task. But SDL returns from this call only when no other thread is waking the window,
+    // which may be closed after this.
     queue.push_custom_event(Wake)
 }
 
-/// Rounded up: to come back too early would be to come back many times.
+/// Returns the time until a deadline, rounded up: an early return would loop many times.
 fn millis_until(deadline: Instant) -> u32 {
     let left = deadline.duration_since(Instant::now());
     u32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
-/// What the user wants; nothing if it is no concern of the simulation's.
+/// Returns the message for an event, or `None` if the simulation does not handle it.
 fn message_of(event: &Event) -> Option<Message> {
     let cell = |pixel: i32| Some(usize::try_from(pixel).ok()? / CELL);
     match *event {
-        // The red X; Ctrl-C too, by SDL.
+        // The red X; SDL also maps Ctrl-C to this.
         Event::Quit { .. } => Some(Message::Quit),
         Event::KeyDown {
             keycode: Some(key),

@@ -1,21 +1,21 @@
-//! How the frames went: how many there were, and the times between them.
+//! Statistics of the frames: their number, and the times between them.
 
 use std::fmt;
 use std::time::Duration;
 
 use greenroom::time::Instant;
 
-/// How exactly times are kept.
+/// The resolution of the statistics.
 const STEP: Duration = Duration::from_micros(100);
-/// Longer ones are all counted as so many steps: a fifth of a second.
+/// Frames that take this many steps or more, a fifth of a second, are counted together.
 const STEPS: usize = 2000;
 
 pub struct Frames {
     renderer: &'static str,
     last: Option<Instant>,
-    /// Those that showed something new.
+    /// The number of frames that showed a new world.
     new: u64,
-    /// How many frames took so many steps.
+    /// The number of frames for each number of steps.
     counts: Vec<u64>,
     longest: Duration,
 }
@@ -31,7 +31,7 @@ impl Frames {
         }
     }
 
-    /// A frame is on the screen.
+    /// Records a frame that is on the screen.
     pub fn presented(&mut self, is_new: bool) {
         let now = Instant::now();
         if let Some(last) = self.last.replace(now) {
@@ -47,14 +47,14 @@ impl Frames {
         self.longest = self.longest.max(time);
     }
 
-    /// The time that so many of a hundred frames took at most, rounded up to a step.
+    /// Returns the time that this percentage of the frames took at most, rounded up to a step.
     pub fn percentile(&self, percent: u64) -> Duration {
         let (all, mut seen) = (self.counts.iter().sum::<u64>(), 0);
         let at = self.counts.iter().position(|count| {
             seen += count;
             seen * 100 >= all * percent
         });
-        let steps = at.expect("the last of them sees all");
+        let steps = at.expect("the last count completes the sum");
         match u32::try_from(steps) {
             Ok(steps) if (steps as usize) < STEPS => STEP * steps,
             _ => self.longest,

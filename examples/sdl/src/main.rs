@@ -1,4 +1,5 @@
-//! Life in a window: actors on the pool compute it, SDL has the main thread.
+//! This example shows Conway's Game of Life in a window: actors on the workers compute it, SDL
+//! drives the main thread.
 //!
 //! ```text
 //!  main thread                               pool
@@ -6,8 +7,8 @@
 //!   └─ stage: window <────── worlds ─────────────┘ └─ Quit: saves, then all ends
 //! ```
 //!
-//! See `events.rs` for the loop, `window.rs` for the actor beside it. Space pauses and goes on, N goes
-//! on by one generation, C clears, a click toggles a cell.
+//! See `events.rs` for the loop, `window.rs` for the actor on the stage. Space pauses and resumes,
+//! N computes one generation, C clears, a click toggles a cell.
 
 mod bench;
 mod board;
@@ -38,18 +39,18 @@ const HELP: &str = "\
 usage: life [--seed NUMBER] [--workers NUMBER] [--bench[=SECONDS]] [FILE]
 
 Shows the board that is in FILE, or a random one, and saves it there when its window is closed.
-Space pauses and goes on, N goes on by one generation, C clears, a click toggles a cell.
+Space pauses and resumes, N computes one generation, C clears, a click toggles a cell.
 
   --seed NUMBER     another random board
-  --workers NUMBER  threads of the pool; else one fewer than there are processors
-  --bench=SECONDS   keeps the whole pool busy beside, closes the window after that time, or after
-                    five seconds, and says how long the frames took
+  --workers NUMBER  number of workers [default: one fewer than there are processors]
+  --bench=SECONDS   keeps all workers busy as well, closes the window after that time, or after
+                    five seconds, and prints how long the frames took
 ";
 
-/// Cells of a random board, across and down.
+/// The size of a random board in cells, across and down.
 const SIZE: (usize, usize) = (240, 160);
 
-/// Seconds of a `--bench`, if it does not say.
+/// The default length of a `--bench`, in seconds.
 const BENCH: u64 = 5;
 
 #[derive(Default)]
@@ -83,7 +84,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Options, lexop
     Ok(options)
 }
 
-/// The board that is in the file or, if there is none, a random one.
+/// Returns the board in the file or, if there is no file, a random one.
 fn board(options: &Options) -> Result<Board, String> {
     match &options.file {
         Some(file) if file.exists() => {
@@ -98,11 +99,11 @@ fn board(options: &Options) -> Result<Board, String> {
 fn run(options: Options) -> Result<(), Box<dyn Error>> {
     let board = board(&options)?;
     let size = (board.width(), board.height());
-    // The main thread has work of its own, and so has whoever shows what it draws.
+    // One processor is left for the main thread and the process that displays the window.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let workers = options.workers.unwrap_or(processors.max(2) - 1);
     let runtime = Runtime::builder().workers(workers).build()?;
-    // The stage is the first to go, and all that SDL gave with it.
+    // The stage is dropped first, and all SDL values on it.
     let sdl = sdl2::init()?;
     let stage = runtime.pinned_here();
 
@@ -115,12 +116,12 @@ fn run(options: Options) -> Result<(), Box<dyn Error>> {
     let served = events::serve(&sdl, &stage, &simulation, || {
         !simulation.is_closed() && !window.is_closed()
     });
-    // If the window is what failed, the world is saved all the same.
+    // The world is saved even if the window has failed.
     let _ = simulation.tell(Message::Quit);
     window.stop();
     let frames = stage.block_on(window.join());
     println!("closed");
-    // Whatever follows from the end goes on, and is waited for.
+    // Work that follows from the end continues, and is awaited here.
     stage.block_on(simulation.join())??;
     served?;
     let frames = frames??;

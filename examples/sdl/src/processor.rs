@@ -1,4 +1,4 @@
-//! What the process had of the processors, so that nobody takes an idle machine for a busy one.
+//! The processor time of the process, so that an idle machine is not mistaken for a busy one.
 
 use std::fmt;
 use std::fs;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use greenroom::time::Instant;
 
-/// What it had until a moment.
+/// The processor time of the process up to a moment.
 pub struct Processor {
     at: Instant,
-    /// All threads together.
+    /// The time that all threads together ran.
     ran: Duration,
-    /// The main thread.
+    /// The time that the main thread ran.
     main_ran: Duration,
-    /// How long the main thread was ready to run and did not.
+    /// The time that the main thread was ready but did not run.
     main_waited: Duration,
 }
 
 impl Processor {
-    /// All zero where the system does not tell.
+    /// Reads the current times; all are zero if the system does not report them.
     pub fn now() -> Processor {
         let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
         let threads = threads.filter_map(|thread| {
@@ -36,7 +36,7 @@ impl Processor {
         }
     }
 
-    /// In words, what it had since.
+    /// Describes the times since `self`.
     pub fn since(&self) -> impl fmt::Display + use<> {
         let (now, then) = (Processor::now(), self);
         let all = now.at.duration_since(then.at).as_secs_f64();
@@ -52,7 +52,7 @@ impl Processor {
     }
 }
 
-/// How long a thread ran, and how long it waited to.
+/// Parses how long a thread ran, and how long it was ready but did not run.
 fn times(schedstat: &str) -> (Duration, Duration) {
     let mut numbers = schedstat.split_whitespace();
     let mut next = || numbers.next().and_then(|number| number.parse().ok());

@@ -1,8 +1,9 @@
-//! The simulation: an actor on the pool that has the world, and others that compute parts of it.
+//! The simulation: an actor on the workers that owns the world, and others that compute parts of
+//! it.
 //!
-//! Each generation is computed by several actors, a band of rows each. Whoever watches is sent the
-//! world when it has changed; the next generation is begun when that has been shown, so a slow screen
-//! slows the simulation, and nothing piles up.
+//! Each generation is computed by several actors, one for each band of rows. The watcher receives
+//! the world when it has changed. The next generation begins only after the last one was shown, so
+//! a slow screen slows the simulation and nothing piles up.
 
 use std::fmt;
 use std::fs;
@@ -16,15 +17,15 @@ use greenroom::{Address, Context, Handle, Reply, spawn, unblock};
 
 use crate::board::Board;
 
-/// How many actors compute a generation.
+/// The number of actors that compute a generation.
 const BANDS: usize = 8;
 
 pub enum Message {
-    /// From now on this one is sent the world.
+    /// Send the world to this address from now on.
     Watch(Address<World>),
-    /// The last one that was sent is on the screen.
+    /// The last world that was sent is on the screen.
     Shown,
-    /// Pause, or go on.
+    /// Pause or resume.
     Pause,
     /// Pause after one more generation.
     Step,
@@ -51,7 +52,7 @@ impl fmt::Display for World {
     }
 }
 
-/// Ends when it is told to quit and the board is in the file, if there is to be one.
+/// Runs the simulation until `Quit`; then saves the board, if there is a file.
 pub async fn simulation(
     mut cx: Context<Message>,
     board: Board,
@@ -82,7 +83,7 @@ pub async fn simulation(
             }
         }
         if let Some(watcher) = &watcher {
-            // A window that has gone is no concern of the world's.
+            // Refused if the window has ended; the world does not depend on it.
             let _ = watcher.tell(world.clone());
         }
     }
@@ -107,7 +108,7 @@ async fn advance(world: &mut World, bands: &[Handle<Band, ()>]) {
     world.generation += 1;
 }
 
-/// Wants some rows of the next generation.
+/// A request for some rows of the next generation.
 struct Band {
     board: Arc<Board>,
     rows: Range<usize>,
@@ -120,7 +121,7 @@ async fn band(mut cx: Context<Band>) {
     }
 }
 
-/// Replaces the file, at once or not at all.
+/// Replaces the file atomically.
 fn save(board: &Board, file: &Path) -> io::Result<()> {
     let mut new = file.as_os_str().to_owned();
     new.push(".new");

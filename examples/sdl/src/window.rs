@@ -1,6 +1,6 @@
-//! The window: an actor pinned to the thread of SDL, which owns all that is SDL's.
+//! The window: an actor pinned to the thread of SDL, which owns all SDL values.
 //!
-//! It shows the newest world it was sent, sixty times a second by a timer of the stage it is on.
+//! It draws the newest world sixty times a second, by a timer of its stage.
 
 use std::mem::ManuallyDrop;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use sdl2::render::Texture;
 use crate::frames::Frames;
 use crate::simulation::{self, World};
 
-/// Pixels a cell is wide and high.
+/// The width and height of a cell in pixels.
 pub const CELL: usize = 4;
 
-/// The time a frame has.
+/// The time between two frames.
 const FRAME: Duration = Duration::from_nanos(1_000_000_000 / 60);
 
-/// As the texture has it: blue, green, red, nothing.
+/// Colours in the format of the texture: blue, green, red, unused.
 const LIVE: [u8; 4] = [0x40, 0xc0, 0xf0, 0];
 const DEAD: [u8; 4] = [0x30, 0x20, 0x10, 0];
 
@@ -28,14 +28,15 @@ pub enum Message {
     Paint,
 }
 
-/// Ends, and closes the window, when it is stopped: as long as it has a clock it does not by itself.
+/// Runs the window until it is stopped, and then closes it. Its timer keeps it open until then.
 pub async fn window(
     mut cx: Context<Message>,
     simulation: Address<simulation::Message>,
     (width, height): (usize, usize),
 ) -> Result<Frames, String> {
-    // Left to the end of the process: SDL wakes itself by messages to the window. X11 may come to the
-    // last of them when the window has gone, and then an orderly goodbye to it gives a status of 1.
+    // Dropped by the end of the process only. SDL wakes itself by messages to the window. X11 may
+    // process the last of them after the window was closed, and an orderly shutdown of X11 then
+    // exits with status 1.
     let video = ManuallyDrop::new(sdl2::init()?.video()?);
     let size = |cells: usize| u32::try_from(cells).map_err(|error| error.to_string());
     let (wide, high) = (size(width * CELL)?, size(height * CELL)?);
@@ -44,7 +45,7 @@ pub async fn window(
     let canvas = window.into_canvas().build();
     let mut canvas = canvas.map_err(|error| error.to_string())?;
     let creator = canvas.texture_creator();
-    // A pixel a cell; SDL makes it larger.
+    // One pixel for each cell; SDL scales the texture.
     let format = PixelFormatEnum::RGB888;
     let texture = creator.create_texture_streaming(format, size(width)?, size(height)?);
     let mut texture = texture.map_err(|error| error.to_string())?;
@@ -67,7 +68,7 @@ pub async fn window(
                     if world.is_paused {
                         println!("paused: {world}");
                     }
-                    // If it has ended, so will this.
+                    // Refused if the simulation has ended; then this actor ends soon, too.
                     let _ = simulation.tell(simulation::Message::Shown);
                 }
             }

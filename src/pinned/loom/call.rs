@@ -1,4 +1,4 @@
-//! Model 32: a foreign loop is called for whatever it has not seen.
+//! Model 32: a foreign loop is interrupted for every push that it has not seen.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::pinned::call::Call;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Somebody puts something in while the loop, which was called before, takes the call back and looks.
+/// Checks a push while the loop, which was called before, takes the call back and looks.
 #[test]
 fn model_32_what_a_foreign_loop_does_not_see_it_is_called_for() {
     ::loom::model(|| {

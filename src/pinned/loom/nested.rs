@@ -1,4 +1,4 @@
-//! Model 41: waits within each other on a detached actor's thread, which share its parker.
+//! Model 41: nested waits on the thread of a detached actor, which share its parker.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,21 +16,22 @@ use crate::runtime::{Inner, Runtime};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::timers;
 
-/// Later than the model lets any time pass.
+/// A duration that never passes in the model.
 const LATE: Duration = Duration::from_secs(100);
 
-/// Set by one thread, and waited for in `block_on` by another.
+/// A flag that one thread sets and another one awaits in `block_on`.
 #[derive(Default)]
 struct Flag(AtomicBool);
 
 impl Flag {
     fn set(&self, waker: &Waker) {
-        // Relaxed: the waker is to publish it.
+        // Relaxed: the waker must publish it.
         self.0.store(true, Ordering::Relaxed);
         waker.wake_by_ref();
     }
 
-    /// Waits; `first` is called with the waker, in the first poll, which does not look.
+    /// Waits for the flag. The first poll calls `first` with the waker and does not look at the
+    /// flag.
     fn wait(&self, runtime: &Arc<Inner>, first: impl FnOnce(&Waker)) {
         let mut first = Some(first);
         Runtime::not_counting(runtime.clone()).block_on(poll_fn(|cx| {
@@ -47,7 +48,7 @@ impl Flag {
     }
 }
 
-/// A wait is woken while one within it takes the token; then it does not sleep until the deadline.
+/// Checks that the outer wait does not sleep until the deadline if the inner wait took its token.
 #[test]
 fn model_41_a_wait_is_woken_while_another_one_goes_on_within_it() {
     ::loom::model(|| {
@@ -80,7 +81,8 @@ fn model_41_a_wait_is_woken_while_another_one_goes_on_within_it() {
     });
 }
 
-/// Waits on the thread of a detached actor, whose loop calls it for a deadline.
+/// A waker that waits on the thread of a detached actor; the loop of that thread wakes it at a
+/// deadline.
 struct Waits {
     pinned: Arc<PinnedThread>,
     done: Arc<Flag>,
@@ -98,7 +100,8 @@ impl Wake for Waits {
     }
 }
 
-/// The thread's loop is told to end while a wait in one of its wakers takes the token.
+/// Checks that the loop ends if `finish` was called while a wait in one of its wakers took the
+/// token.
 #[test]
 fn model_41_a_thread_hears_of_its_end_while_a_waker_waits_on_it() {
     ::loom::model(|| {

@@ -1,4 +1,4 @@
-//! The shutdown of a simulated runtime: the same promises, kept by the one thread that there is.
+//! The shutdown of a simulated runtime, with the same guarantees as on real threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::runtime::{Inner, RunsOn};
 use crate::task::{Runnable, TaskKey};
 
 impl Simulation {
-    /// Shuts down; on another thread than its own without running anything.
+    /// Shuts down; on a thread other than its own, without running anything.
     pub(crate) fn close(&self, inner: &Arc<Inner>, grace: Duration) {
         let context = ThreadContext::new(inner, Role::Closing);
         let _entered = context.enter();
@@ -35,7 +35,7 @@ impl Simulation {
     }
 
     fn run_until_closed(&self, inner: &Arc<Inner>) {
-        // Whoever awaits the report has one turn with it.
+        // Each task that awaits the report gets one turn with it.
         while inner.shutdown.report().is_none() || !inner.shutdown.exempted().is_empty() {
             match self.step(inner, false) {
                 Step::Done => {}
@@ -48,7 +48,7 @@ impl Simulation {
         self.finish(inner);
     }
 
-    /// Asks all actors to stop; whoever drives the simulation does the rest.
+    /// Asks all actors to stop; the loop that drives the simulation does the rest.
     pub(crate) fn begin_close(&self, inner: &Arc<Inner>, grace: Duration) {
         if !inner.shutdown.begin() {
             return;
@@ -76,14 +76,15 @@ impl Simulation {
         }
     }
 
-    /// Whoever waits when a judged run is at rest waits for ever, though the shutdown would end that.
+    /// Fails a judged run if something waits and nothing is ready: it would wait forever without
+    /// the shutdown.
     fn judge_rest(&self, inner: &Inner) {
         if self.len() == 0 && inner.timers.is_empty() {
             self.judges_end(inner);
         }
     }
 
-    /// Goes on with a shutdown, if it is time to.
+    /// Ends the wait for actors, if it is over.
     pub(super) fn see_to_closing(&self, inner: &Arc<Inner>) {
         let state = self.state.lock();
         let Some(closing) = &state.closing else {
@@ -102,7 +103,7 @@ impl Simulation {
         inner.cells() > inner.shutdown.exempt_cells()
     }
 
-    /// Actors are waited for no more.
+    /// Stops waiting for actors; in a judged run, remaining actors are a failure.
     pub(super) fn end_closing(&self, inner: &Arc<Inner>) {
         if self.plan.judged && self.has_actors(inner) {
             let waits = self.who_waits(inner).map(Problem::Deadlock);
@@ -112,7 +113,7 @@ impl Simulation {
         self.finish(inner);
     }
 
-    /// Cancels all that is left, and reports.
+    /// Cancels all that is left, and sets the report.
     fn finish(&self, inner: &Arc<Inner>) {
         let mut state = self.state.lock();
         let Some(closing) = state.closing.take() else {
@@ -132,24 +133,25 @@ impl Simulation {
         self.state.lock().running = running;
     }
 
-    /// Lets go of the pinned threads, which hold the runtime, once nothing can live there any more.
+    /// Drops the pinned threads, which hold the runtime, when nothing can live there any longer.
     fn let_hosts_go(&self, inner: &Inner) {
         if !self.is_here() {
-            // (SIM-1) What lives there is not dropped here, and nowhere else.
+            // (SIM-1) Their futures and values must not be dropped on this thread, so they leak.
             keep(inner.hosts.take());
         } else if inner.shutdown.exempted().is_empty() {
             drop(inner.hosts.take());
         }
     }
 
-    /// A task that awaited the shutdown has had its turn with the report, and is over.
+    /// Notes that a task that awaited the shutdown has had its turn with the report and is dropped.
     pub(super) fn had_its_turn(&self, inner: &Arc<Inner>, key: TaskKey) {
         inner.had_its_turn(key);
         self.cancel_all(inner);
         self.let_hosts_go(inner);
     }
 
-    /// Drops all but what is exempt; elsewhere than on its thread, also but for what is bound to that.
+    /// Drops all but exempt tasks. On a foreign thread, futures that are bound to the thread are
+    /// left.
     fn cancel_all(&self, inner: &Inner) {
         let mut left = usize::MAX;
         loop {
@@ -170,9 +172,10 @@ impl Simulation {
         }
     }
 
-    /// Drops what is ready and nobody will run any more.
+    /// Drops ready runnables that will never run.
     ///
-    /// One loop at a time does it, so a chain of tasks that hold each other is no recursion.
+    /// Only one loop at a time does so. A chain of tasks that hold each other is therefore dropped
+    /// without recursion.
     pub(super) fn drain(&self, inner: &Inner) {
         while inner.shutdown.begin_drain() {
             let unneeded = self.state.lock().take_unneeded(&inner.shutdown.exempted());
@@ -180,7 +183,7 @@ impl Simulation {
             for (runnable, runs_on) in unneeded {
                 let who = self.state.lock().label(runnable.info());
                 self.as_who(Some(Who::Task(who)), || self.discard(runnable, &runs_on));
-                // (SIM-3) It was counted.
+                // (SIM-3) The runnable was counted.
                 inner.dec_activity();
             }
             inner.shutdown.end_drain();
@@ -193,7 +196,7 @@ impl Simulation {
     fn discard(&self, runnable: Runnable, runs_on: &RunsOn) {
         match runs_on {
             RunsOn::Host(host) if self.is_here() => host.clone().drop_simulated(runnable),
-            // (SIM-1) Not here.
+            // (SIM-1) It must not be dropped on this thread.
             RunsOn::Host(_) => keep(runnable),
             RunsOn::Workers => contain(|| drop(runnable)),
             RunsOn::Blocking => {
@@ -204,7 +207,7 @@ impl Simulation {
         }
     }
 
-    /// The actors that have not ended, by the order in which they were spawned.
+    /// Returns the actors that have not ended, in the order in which they were spawned.
     fn actors_left(&self) -> Vec<String> {
         let state = self.state.lock();
         let labels = state.tasks.values().map(|tracked| &tracked.label);
@@ -215,13 +218,13 @@ impl Simulation {
 }
 
 impl State {
-    /// How many runnables: a frame may have ended and be in here yet.
+    /// Counts the ready runnables. Frames are not counted: one may have ended and still be queued.
     pub(super) fn ready_tasks(&self) -> usize {
         self.ready
             .count(|entry| !matches!(entry, Entry::Frame(_) | Entry::Effect(_)))
     }
 
-    /// It has its run; if it was queued before the shutdown, one less is.
+    /// Counts a runnable that gets its turn, if it was queued before the shutdown.
     pub(super) fn count_out(&mut self, age: u64) {
         if let Some(closing) = &mut self.closing
             && age <= closing.last_before
@@ -255,7 +258,7 @@ impl State {
                 Some(key) => kept.push((due, key)),
             }
         }
-        // Only now, since the others were taken from the same lines.
+        // Not earlier: `take_first` took the other runnables from the same queues.
         for (due, key) in kept {
             let rank = self.ready.rank();
             self.hosts.entry(key).or_default().push_back(due);

@@ -1,4 +1,4 @@
-//! The effects of one turn.
+//! The types of deferred effects.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -9,28 +9,29 @@ use crate::runtime::RunsOn;
 use crate::runtime::deadlock::Who;
 use crate::task::Delivery;
 
-/// The effects of a turn that are still to come.
+/// The pending effects of a turn.
 pub(super) struct Pending {
     pub(super) who: Who,
     pub(super) rank: u64,
-    /// Its key, and which of its turns it is.
+    /// The key of the turn's task, and the number of the turn.
     pub(super) turn: (u64, u64),
     pub(super) effects: VecDeque<Effect>,
-    /// The actors that it has closed since it had no effects.
+    /// The actors that the turn has closed since it last had no effects.
     pub(super) closes: Vec<u64>,
-    /// It is among what is ready.
+    /// Whether the effects are among the ready entries.
     pub(super) is_ready: bool,
 }
 
 impl Pending {
-    /// Returns which turn it is, if another key goes on before all of it has taken effect.
+    /// Returns which turn this is, if a task with another key runs before all its effects have
+    /// happened.
     pub(super) fn overtaken_by(&self, key: u64) -> Option<(u64, u64)> {
         (self.turn.0 != key && !self.effects.is_empty()).then_some(self.turn)
     }
 }
 
 pub(super) struct Effect {
-    /// Among all of the run.
+    /// The number among all effects of the run.
     pub(super) number: u32,
     pub(super) kind: EffectKind,
 }
@@ -39,11 +40,11 @@ pub(super) enum EffectKind {
     Message(Sent, Delivery),
     /// The mailbox of the actor with this id is closed.
     Close(u64, Delivery),
-    /// An address is given up.
+    /// An address is dropped.
     Leave(Delivery),
     Answer(Option<Waker>),
     Ready(Due, RunsOn),
-    /// A frame is woken that waits, or is ready for its next poll.
+    /// A frame is woken that waits, or is marked for another poll.
     WakesFrame(u64),
     FrameIsReady(u64),
 }

@@ -1,13 +1,15 @@
-//! What a turn does to others, and what has not taken effect yet.
+//! Defers the effects of split turns.
 //!
-//! A turn runs to its end at once, and on threads others run between two things that it does. So in a turn that is
-//! *split* each message, answer, stop and wake-up is kept here. It takes effect in a step of its own. What was
-//! promised holds from the call on: a message has its place in the mailbox, an answer is in its slot.
+//! A simulated turn runs to its end at once. On real threads, other tasks may run between two of
+//! its effects. So in a *split* turn each message, reply, stop and wake-up is deferred, and happens
+//! in its own step. What the call has promised holds at once: a message has its place in the
+//! mailbox, a reply is in its slot.
 //!
 //! # Invariants
-//! - SIM-4: the effects of a turn take place in the order in which it called for them, and its task runs again
-//!   only after the last. Whatever else would show that the turn is further has them take place first.
-//! - SIM-5: each effect is counted as activity (ACTIVITY-1), as what is ready is (SIM-3).
+//! - SIM-4: The effects of a turn happen in the order of its calls, and its task runs again only
+//!   after the last. Any other access that would reveal the progress of the turn makes them happen
+//!   first.
+//! - SIM-5: Each deferred effect counts as activity (ACTIVITY-1), as ready runnables do (SIM-3).
 
 use std::task::Waker;
 
@@ -19,13 +21,15 @@ use crate::runtime::Inner;
 use crate::task::{Delivery, MessageInfo, TaskInfo};
 
 impl Simulation {
-    /// Returns whether what this thread does to others next takes effect later.
+    /// Returns whether the next effect of this thread's turn is deferred.
     fn defers(&self) -> bool {
         self.is_here() && self.state.lock().defers()
     }
 
-    /// Returns the same for what is sent to an actor. One that the turn has stopped is closed first; what it sends to
-    /// itself comes at once.
+    /// Returns whether the next effect on this actor is deferred.
+    ///
+    /// Messages of a turn to its own actor are not. If the turn has stopped the actor, that close
+    /// happens first.
     pub(crate) fn defers_to(&self, inner: &Inner, actor: u64) -> bool {
         if !self.defers() {
             return false;
@@ -40,7 +44,7 @@ impl Simulation {
         !to_itself
     }
 
-    /// Keeps a message, which has its place already. Only where this [defers](Simulation::defers).
+    /// Defers a message that has its place already. Only if [`defers`](Simulation::defers) holds.
     pub(crate) fn defer_message(
         &self,
         inner: &Inner,
@@ -55,27 +59,28 @@ impl Simulation {
         state.defer(EffectKind::Message(sent, deliver));
     }
 
-    /// Keeps the close of the mailbox of an actor. Only where this [defers](Simulation::defers).
+    /// Defers the close of an actor's mailbox. Only if [`defers`](Simulation::defers) holds.
     pub(crate) fn defer_close(&self, inner: &Inner, actor: u64, deliver: Delivery) {
         // (SIM-5)
         inner.inc_activity();
         self.state.lock().defer(EffectKind::Close(actor, deliver));
     }
 
-    /// Keeps the end of an address. Only where this [has effects](Simulation::has_own) that are to come.
+    /// Defers the drop of an address. Only if [`has_own`](Simulation::has_own) holds.
     pub(crate) fn defer_leave(&self, inner: &Inner, leave: Delivery) {
         // (SIM-5)
         inner.inc_activity();
         self.state.lock().defer(EffectKind::Leave(leave));
     }
 
-    /// Returns the number of the next effect of this thread's turn, where this [defers](Simulation::defers).
+    /// Returns the number of the next effect of this thread's turn, if it is
+    /// [deferred](Simulation::defers).
     pub(crate) fn next_effect(&self) -> Option<u32> {
         self.defers()
             .then(|| self.state.lock().effects_born.wrapping_add(1))
     }
 
-    /// Keeps the wake-up for an answer, which is in its slot already and was given its number by
+    /// Defers the wake-up for a reply, which is in its slot already and has its number from
     /// [`next_effect`](Simulation::next_effect).
     pub(crate) fn defer_answer(&self, inner: &Inner, asker: Option<Waker>) {
         // (SIM-5)
@@ -83,8 +88,8 @@ impl Simulation {
         self.state.lock().defer(EffectKind::Answer(asker));
     }
 
-    /// Keeps the wake-up of a frame where this [defers](Simulation::defers), which is counted; otherwise says
-    /// false.
+    /// Defers the wake-up of a frame, which the caller has counted, if the turn has pending
+    /// effects. Returns whether it did.
     pub(super) fn defers_wake(&self, frame: u64) -> bool {
         let is_here = self.is_here();
         let mut state = self.state.lock();
@@ -97,7 +102,8 @@ impl Simulation {
 
     // -- effects take place -------------------------------------------------------------------
 
-    /// Has what the running turn did take place, before it looks at others (SIM-4).
+    /// Makes the deferred effects of the running turn happen, before it looks at other tasks
+    /// (SIM-4).
     pub(crate) fn settle_own(&self, inner: &Inner) {
         if !self.is_here() {
             return;
@@ -108,7 +114,7 @@ impl Simulation {
         }
     }
 
-    /// Does the same unless it is a turn of this actor.
+    /// Does what `settle_own` does, unless the running turn is one of this actor.
     pub(crate) fn settle_elsewhere(&self, inner: &Inner, actor: u64) {
         let is_own = self.state.lock().runs(identity_of_actor(actor));
         if !is_own {
@@ -116,18 +122,19 @@ impl Simulation {
         }
     }
 
-    /// Returns whether the running turn has done something that has not taken effect.
+    /// Returns whether the running turn has pending effects.
     pub(crate) fn has_own(&self) -> bool {
         self.is_here() && self.state.lock().has_own()
     }
 
-    /// Has what a task or actor, and this thread, did take place, before this thread looks at it (SIM-4).
+    /// Makes the pending effects of a task or actor, and of this turn, happen before this thread
+    /// looks at it (SIM-4).
     pub(crate) fn settle_task(&self, inner: &Inner, task: &TaskInfo) {
         self.settle_own(inner);
         self.settle_identity(inner, identity(task));
     }
 
-    /// Does the same for the actor with this id.
+    /// Does what `settle_task` does, for the actor with this id.
     pub(crate) fn settle_actor(&self, inner: &Inner, id: u64) {
         self.settle_own(inner);
         self.settle_identity(inner, identity_of_actor(id));
@@ -143,7 +150,7 @@ impl Simulation {
         }
     }
 
-    /// Has what a turn did up to an answer take place, before this thread sees that (SIM-4).
+    /// Makes the effects of a turn up to a reply happen, before this thread sees the reply (SIM-4).
     pub(crate) fn settle_answer(&self, inner: &Inner, number: u32) {
         if !self.is_here() {
             return;
@@ -156,12 +163,12 @@ impl Simulation {
             .map(|(&runner, _)| runner);
         drop(state);
         if let Some(runner) = runner {
-            // The numbers go up, and may begin again.
+            // The numbers increase and may wrap around.
             self.settle(inner, runner, |next| next.wrapping_sub(number) as i32 <= 0);
         }
     }
 
-    /// Has all that was done take place.
+    /// Makes all pending effects happen.
     pub(crate) fn settle_all(&self, inner: &Inner) {
         loop {
             let Some(runner) = self.state.lock().first_pending() else {
@@ -171,7 +178,7 @@ impl Simulation {
         }
     }
 
-    /// Has the effects of a turn take place as long as `goes_on` says so of their numbers.
+    /// Makes the effects of a turn happen while `goes_on` returns true for their numbers.
     pub(super) fn settle(&self, inner: &Inner, runner: Runner, goes_on: impl Fn(u32) -> bool) {
         loop {
             let mut state = self.state.lock();
@@ -184,7 +191,7 @@ impl Simulation {
         }
     }
 
-    /// Has the first effect of a turn that was drawn take place.
+    /// Makes the first effect of a turn happen, after it was drawn as a step.
     pub(super) fn arrive(&self, inner: &Inner, runner: Runner) {
         let effect = self.state.lock().take_next(runner, &|_| true);
         if let Some((kind, _)) = effect {
@@ -204,7 +211,7 @@ impl Simulation {
             EffectKind::Close(_, deliver) | EffectKind::Leave(deliver) => deliver,
             EffectKind::Answer(None) => {
                 drop(state);
-                // (SIM-5) It was counted.
+                // (SIM-5) The effect was counted.
                 return inner.dec_activity();
             }
             EffectKind::Answer(Some(waker)) => Box::new(|| waker.wake()),
@@ -214,13 +221,13 @@ impl Simulation {
                 let waited = state.wake_frame(id);
                 drop(state);
                 if !waited {
-                    // (SIM-3) It is counted already.
+                    // (SIM-3) The frame counts already.
                     inner.dec_activity();
                 }
                 return;
             }
         };
-        // What is done meanwhile is part of it, and not of the turn that is under way.
+        // Calls made meanwhile belong to this effect, not to the turn in progress.
         let turn = if is_here { state.turn.take() } else { None };
         drop(state);
         contain(deliver);
@@ -230,7 +237,7 @@ impl Simulation {
         }
         state.arriving = None;
         drop(state);
-        // (SIM-5) It was counted.
+        // (SIM-5) The effect was counted.
         inner.dec_activity();
     }
 }

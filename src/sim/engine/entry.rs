@@ -1,42 +1,42 @@
-//! What can be ready in a simulation, and whose turn it is.
+//! The kinds of ready entries, and the turns that they get.
 
 use crate::task::{Runnable, TaskInfo};
 
-/// Something that is ready.
+/// An entry that is ready.
 pub(super) enum Entry {
     Task(Due),
-    /// The oldest of what is due on the host with this key: a pinned thread takes turns in order. There
-    /// are as many of these as are due there.
+    /// The oldest runnable that is due on the host with this key; a pinned thread runs in order.
+    /// There are as many such entries as runnables that are due there.
     Host(usize),
     Frame(u64),
-    /// The next effect of a turn that is over.
+    /// The next effect of a turn that has ended.
     Effect(Runner),
 }
 
-/// A runnable whose turn is to come.
+/// A runnable that is due.
 pub(super) struct Due {
     pub(super) runnable: Runnable,
     pub(super) identity: u64,
-    /// How many became ready before it.
+    /// How many runnables became ready before it.
     pub(super) age: u64,
 }
 
-/// Whose turn it is, by a number of this simulation.
+/// The task or frame that has a turn, by a number of this simulation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Runner {
     Frame(u64),
-    /// With what it is tracked by.
+    /// A task or actor, with the identity by which it is tracked.
     Task {
         number: u64,
         identity: u64,
     },
 }
 
-/// The turn under way on the thread of the simulation.
+/// The turn in progress on the thread of the simulation.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     pub(super) runner: Runner,
-    /// Whether it is split; `None` until it does something to others.
+    /// Whether the turn is split; `None` until its first effect.
     pub(super) is_split: Option<bool>,
 }
 
@@ -49,7 +49,7 @@ impl Turn {
     }
 }
 
-/// What tells a task or actor from all others that live.
+/// Returns a number that identifies a task or actor among all that live.
 pub(super) fn identity(task: &TaskInfo) -> u64 {
     if task.is_actor() {
         identity_of_actor(task.id())
@@ -59,6 +59,6 @@ pub(super) fn identity(task: &TaskInfo) -> u64 {
 }
 
 pub(super) fn identity_of_actor(id: u64) -> u64 {
-    // A task's is an address, and so even.
+    // The identity of a task is its address, which is even.
     id << 1 | 1
 }

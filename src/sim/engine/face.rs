@@ -1,4 +1,4 @@
-//! A simulation as its runtime sees it.
+//! `Engine` for a simulation: the interface to its runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl Engine for Simulation {
         Simulation::has_failed(self)
     }
 
-    /// The asker is who runs, under its number here.
+    /// Returns the edge from the running task, with its number in this simulation.
     fn edge(&self, _from: Who, asked: TaskInfo) -> Edge {
         Simulation::edge(self, asked)
     }

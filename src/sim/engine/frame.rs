@@ -1,4 +1,4 @@
-//! A call of `block_on` in a simulation: a frame on the stack of its thread.
+//! A frame: a call of `block_on` on the stack of the simulation's thread.
 #![expect(
     unsafe_code,
     reason = "a pointer to the stack; see FRAME-1 in frames.rs"
@@ -25,26 +25,26 @@ pub(super) struct Frame {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameState {
-    /// To be polled.
+    /// Ready to be polled.
     Ready,
     /// Being polled.
     Polled,
-    /// Woken while it is polled.
+    /// Woken while being polled.
     Again,
-    /// It waits, and is not counted.
+    /// Waiting, and not counted as activity.
     Idle,
-    /// Its call can come back.
+    /// Done; its call can return.
     Done,
 }
 
-/// What a call has on the stack.
+/// A pointer to the data that a call has on the stack.
 #[derive(Clone, Copy)]
 pub(super) struct Pointer(pub(super) NonNull<FrameCall<'static>>);
 
-// SAFETY: (FRAME-1) it is used on one thread only.
+// SAFETY: (FRAME-1) the pointer is used on one thread only.
 unsafe impl Send for Pointer {}
 
-/// What a frame polls.
+/// What a frame polls, and with which waker.
 pub(super) struct FrameCall<'a> {
     pub(super) inner: &'a Arc<Inner>,
     pub(super) waker: Waker,
@@ -61,7 +61,7 @@ impl FrameCall<'_> {
 }
 
 impl Frame {
-    /// Whether its call could come back but for those above it.
+    /// Returns whether its call can return as soon as all calls above it have.
     pub(super) fn is_done(&self) -> bool {
         self.state == FrameState::Done
     }

@@ -1,13 +1,13 @@
-//! Calls of `block_on` in a simulation, one above the other on the stack of its thread.
+//! Frames: nested calls of `block_on` in a simulation, on the stack of its thread.
 //!
-//! All that are woken are polled, by whichever loop is the innermost; a call comes back when its future
-//! is done and those above it have come back.
+//! The innermost loop polls the futures of all frames that are woken. A call returns when its
+//! future is done and all calls above it have returned.
 //!
 //! # Invariants
-//! - FRAME-1: the pointer of a frame is to what its call has on the stack, which is there until the frame is
-//!   closed; and only the thread of the simulation (SIM-1) uses it.
-//! - FRAME-2: a frame that is being polled is in the state `Polled` or `Again`, and is not drawn; so its future is
-//!   polled by one loop at a time, and not within itself.
+//! - FRAME-1: The pointer of a frame points to data on the stack of its call, which stays there
+//!   until the frame is closed. Only the thread of the simulation (SIM-1) uses it.
+//! - FRAME-2: A frame that is being polled is in the state `Polled` or `Again` and is not drawn. So
+//!   one loop at a time polls its future, and never within a poll of it.
 #![expect(
     unsafe_code,
     reason = "pointers to futures on the stack; see FRAME-1 and FRAME-2"
@@ -30,24 +30,24 @@ use crate::runtime::context::{self, Role, ThreadContext};
 use crate::runtime::deadlock::Who;
 use crate::runtime::{BlockingCall, Inner};
 
-/// A frame that is driven; dropped, it is closed.
+/// An open frame; dropping it closes the frame.
 struct Open<'a> {
     simulation: &'a Simulation,
     inner: &'a Arc<Inner>,
     id: u64,
-    /// A task or frame that waits like this is counted already, and not while it waits.
+    /// The task or frame that waits counts already; its count is suspended while it waits.
     lent: bool,
-    /// It was opened when the run had failed: by a drop, which is to have what it waits for.
+    /// Opened after the run had failed, by a drop, which still gets what it waits for.
     is_late: bool,
-    /// What time this thread saw before.
+    /// The simulated time that this thread saw before.
     outer: Option<Instant>,
-    /// Who ran before, and in which turn.
+    /// The task that ran before, and its turn.
     running: Who,
     turn: Option<Turn>,
 }
 
 impl Simulation {
-    /// Polls the future whenever that is drawn, and runs whatever else is meanwhile.
+    /// Polls the future whenever it is drawn, and runs other entries in between.
     pub(crate) fn block_on(
         &self,
         inner: &Arc<Inner>,
@@ -73,7 +73,7 @@ impl Simulation {
         let stuck = open.until_done();
         let who = self.state.lock().frame(id).map(|frame| frame.who.clone());
         drop(open);
-        // Not while this unwinds: its drop may come here again.
+        // Not in a drop during unwinding: the drop of the future may call this again.
         match stuck {
             Err(_) => self.as_who(who, || contain(|| call.call.discard())),
             Ok(()) => call.call.discard(),
@@ -82,7 +82,7 @@ impl Simulation {
         stuck
     }
 
-    /// Calls something that is done by this one, whose turn it is not.
+    /// Calls `f`, whose events are attributed to `who`.
     pub(super) fn as_who(&self, who: Option<Who>, f: impl FnOnce()) {
         let mut state = self.state.lock();
         let who = who.unwrap_or_else(|| state.running.clone());
@@ -92,21 +92,22 @@ impl Simulation {
         self.state.lock().running = running;
     }
 
-    /// What the future of a frame has done takes place.
+    /// Makes the pending effects of a frame's future happen.
     fn settle_frame(&self, inner: &Inner, id: u64) {
         self.settle(inner, Runner::Frame(id), |_| true);
     }
 
     /// Polls a frame that was drawn.
     pub(super) fn poll(&self, inner: &Inner, id: u64, call: Pointer) {
-        // SAFETY: (FRAME-1) open, and this is the thread; (FRAME-2) nobody else polls it.
+        // SAFETY: (FRAME-1) the frame is open and this is its thread; (FRAME-2) no other poll of it
+        // is in progress.
         let done = unsafe { (*call.0.as_ptr()).poll() };
         let mut state = self.state.lock();
         state.rests();
         let rests = state.rest_frame(id, done);
         drop(state);
         if rests {
-            // (SIM-3) It is counted no more.
+            // (SIM-3) It waits, so it no longer counts.
             inner.dec_activity();
         }
     }
@@ -114,7 +115,7 @@ impl Simulation {
 
 impl<'a> Open<'a> {
     fn new(simulation: &'a Simulation, inner: &'a Arc<Inner>, id: u64, call: Pointer) -> Self {
-        // What is waited for may depend on what was done before.
+        // The future may wait for a result of earlier effects.
         simulation.settle_own(inner);
         let lent = context::lends_its_count(inner);
         if !lent {
@@ -155,8 +156,8 @@ impl<'a> Open<'a> {
         }
     }
 
-    /// Does what is drawn until this frame is done; or says why it will never be. `None`: the run is
-    /// judged, and the failure is kept.
+    /// Runs steps until this frame is done, or returns an error that says why it never will be.
+    /// `None`: the run is judged, and the failure is kept.
     fn until_done(&self) -> Result<(), Option<String>> {
         let Open {
             simulation, inner, ..
@@ -199,10 +200,10 @@ impl Drop for Open<'_> {
         let is_last = state.frames.is_empty();
         drop(state);
         if is_last {
-            // Between two calls of `block_on` anything may be looked at.
+            // Between two calls of `block_on` the program may look at anything.
             self.simulation.settle_all(self.inner);
         }
-        // Whoever lent the count has it again.
+        // The task or frame that waited counts again.
         match (self.lent, counted) {
             (true, false) => self.inner.inc_activity(),
             (false, true) => self.inner.dec_activity(),
@@ -225,14 +226,15 @@ impl State {
         self.frame(id).is_none_or(|frame| frame.is_done())
     }
 
-    /// A frame was drawn, which may be closed by now: gives its name and its call.
+    /// Marks a drawn frame as being polled; returns its name and its call, unless it is closed by
+    /// now.
     pub(super) fn take_frame(&mut self, id: u64) -> Option<(Who, Pointer)> {
         let frame = self.frame(id)?;
         frame.state = FrameState::Polled;
         Some((frame.who.clone(), frame.call))
     }
 
-    /// After a poll: says whether the frame waits from now on.
+    /// Sets the state of a frame after a poll; returns whether it waits from now on.
     fn rest_frame(&mut self, id: u64, done: bool) -> bool {
         let State { frames, ready, .. } = self;
         let Some(frame) = frames.iter_mut().find(|frame| frame.id == id) else {
@@ -256,7 +258,7 @@ impl State {
         is_idle
     }
 
-    /// Wakes a frame; says whether it had waited.
+    /// Wakes a frame; returns whether it was waiting.
     pub(super) fn wake_frame(&mut self, id: u64) -> bool {
         let Some(frame) = self.frame(id) else {
             return false;
@@ -290,7 +292,7 @@ impl Wake for FrameWaker {
         let Some(simulation) = Simulation::of(&self.runtime) else {
             return;
         };
-        // (SIM-3) First; whoever wakes is counted, or from outside.
+        // (SIM-3) Counted before it is ready. The waking turn counts itself, or is outside.
         self.runtime.inc_activity();
         if simulation.defers_wake(self.id) {
             return;

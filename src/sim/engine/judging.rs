@@ -1,4 +1,4 @@
-//! What becomes of a run: how far it came, whether it has failed, and who waited for whom.
+//! The verdict on a run: its length, its failure, and the waits of a run that hangs.
 
 use super::problem::{Failed, Lines, Problem, Ran};
 use super::simulation::Simulation;
@@ -10,19 +10,19 @@ use crate::runtime::deadlock::{self, Edge};
 use crate::task::TaskInfo;
 
 impl Simulation {
-    /// How far it has come.
+    /// Returns how far the run has come.
     pub(crate) fn ran(&self) -> Ran {
         self.state.lock().ran()
     }
 
-    /// How a judged run has failed, if it has. What happens from now on is not judged.
+    /// Returns the failure of a judged run, if any. Later events are not judged.
     pub(crate) fn judge(&self) -> Option<Failed> {
         let mut state = self.state.lock();
         state.is_over = true;
         state.failure.clone()
     }
 
-    /// Has a judged run end; the first problem counts.
+    /// Fails a judged run; only the first problem is kept.
     pub(crate) fn fail(&self, problem: Problem) {
         let mut state = self.state.lock();
         if state.failure.is_none() {
@@ -36,7 +36,7 @@ impl Simulation {
         }
     }
 
-    /// The same of a run that hangs: with what everybody waits for.
+    /// Fails a run that hangs, and keeps what each task waits for.
     pub(super) fn fail_waiting(&self, inner: &Inner, problem: Problem) {
         let lines = self.lines(inner);
         self.fail(problem);
@@ -48,8 +48,8 @@ impl Simulation {
         }
     }
 
-    /// Takes a panic that no join receives for the failure of the run; says whether that is all that is to be
-    /// done.
+    /// Fails a judged run for a panic that is not joined. Returns whether the panic is thereby
+    /// handled.
     pub(crate) fn judges(&self, unhandled: &UnhandledFault<'_>) -> bool {
         let state = self.state.lock();
         if !self.plan.judged || state.is_over {
@@ -70,8 +70,8 @@ impl Simulation {
         true
     }
 
-    /// Nothing is left to run. In a judged run that somebody waits then is a failure; says whether that
-    /// has ended the run.
+    /// Judges a run in which nothing is left to run: an ask or send that waits is a deadlock.
+    /// Returns whether that has failed the run.
     pub(crate) fn judges_end(&self, inner: &Inner) -> bool {
         let waits = self.plan.judged.then(|| self.who_waits(inner)).flatten();
         waits
@@ -79,7 +79,7 @@ impl Simulation {
             .is_some()
     }
 
-    /// Who waits for whom, by the asks and the sends: a cycle, if there is one.
+    /// Returns which task waits for which by asks and sends, a cycle if there is one.
     pub(super) fn who_waits(&self, inner: &Inner) -> Option<String> {
         let asks = inner.asks.waiting();
         let sends = self.state.lock().waiting_sends();
@@ -89,7 +89,7 @@ impl Simulation {
         found.or(named.first()).map(ToString::to_string)
     }
 
-    /// It has taken as many steps as it may.
+    /// Returns the problem of a run that has taken too many steps.
     pub(super) fn too_many(&self, inner: &Inner) -> Problem {
         Problem::Steps {
             most: self.plan.steps,
@@ -97,7 +97,7 @@ impl Simulation {
         }
     }
 
-    /// What to say when nothing is ready and no deadline is left.
+    /// Returns the text for a run in which nothing is ready and no deadline is left.
     pub(super) fn rest_text(&self, inner: &Inner) -> String {
         self.who_waits(inner).unwrap_or_else(|| {
             let state = self.state.lock();
@@ -107,7 +107,7 @@ impl Simulation {
                 .map_or(&state.running, |frame| &frame.who);
             let mut beneath = state.frames.iter().rev().skip(1);
             let beneath = match beneath.find(|frame| frame.is_done()) {
-                Some(done) => format!("; {} could go on, but waits beneath it", done.who),
+                Some(done) => format!("; {} could return, but is below it on the stack", done.who),
                 None => String::new(),
             };
             let what = match state.awaited_end() {
@@ -118,7 +118,7 @@ impl Simulation {
         })
     }
 
-    /// The ask of whoever runs, under the numbers of this simulation.
+    /// Returns the edge of an ask by the running task, with the numbers of this simulation.
     pub(crate) fn edge(&self, asked: TaskInfo) -> Edge {
         let mut state = self.state.lock();
         let from = state.running.clone();

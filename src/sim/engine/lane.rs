@@ -1,6 +1,6 @@
-//! The messages on their way to one actor.
+//! Lanes: the messages in flight to one actor.
 //!
-//! A lane goes beside a mailbox, which knows nothing of it: the same messages in the same order.
+//! A lane mirrors a mailbox, which does not know of it: the same messages in the same order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -8,14 +8,14 @@ use super::trace::TracedMessage;
 use crate::runtime::deadlock::Who;
 use crate::task::TaskInfo;
 
-/// What is on its way to one actor.
+/// The messages in flight to one actor.
 pub(super) struct Lane {
     pub(super) to: TaskInfo,
-    /// In its mailbox.
+    /// The messages in the mailbox.
     pub(super) accepted: VecDeque<Sent>,
-    /// Waiting for room in it, in order of arrival. Whoever has got it has not always noticed.
+    /// The messages that wait for room, in order of arrival. Some may have been accepted unnoticed.
     pub(super) line: BTreeMap<u64, Sent>,
-    /// Which of them has this key.
+    /// The number of the message that waits with each key.
     pub(super) keys: HashMap<usize, u64>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Lane {
 pub(super) struct Sent {
     pub(super) message: TracedMessage,
     pub(super) from: Who,
-    /// If it has waited: the key of its place.
+    /// The key of its place, if it has waited for room.
     pub(super) key: Option<usize>,
 }
 
@@ -37,7 +37,8 @@ impl Lane {
         }
     }
 
-    /// If none is accepted but is received, the first that waits was let in; says how many.
+    /// Lets the first waiting message in if a message is received and none is accepted; returns how
+    /// many.
     pub(super) fn let_first_in(&mut self) -> usize {
         match self.line.first_key_value() {
             Some((&first, _)) if self.accepted.is_empty() => self.let_in(first),
@@ -45,7 +46,7 @@ impl Lane {
         }
     }
 
-    /// All up to the one of this number were accepted; says how many.
+    /// Moves all messages up to this number to the accepted ones; returns how many.
     pub(super) fn let_in(&mut self, number: u64) -> usize {
         let before = self.line.len();
         while let Some(first) = self.line.first_entry()
@@ -60,20 +61,22 @@ impl Lane {
         before - self.line.len()
     }
 
-    /// The one with this key waits no more, and was not accepted; says how many that is.
+    /// Removes the waiting message with this key, which was not accepted; returns how many that
+    /// are.
     pub(super) fn leave(&mut self, key: usize) -> usize {
         let number = self.keys.remove(&key);
         let left = number.and_then(|number| self.line.remove(&number));
         usize::from(left.is_some())
     }
 
-    /// Returns whether the message of this number is unread: in the mailbox, or waiting for room there.
+    /// Returns whether the message with this number is unread: in the mailbox, or waiting for room
+    /// there.
     pub(super) fn has(&self, number: u64) -> bool {
         let mut sent = self.accepted.iter().chain(self.line.values());
         sent.any(|sent| sent.message.number == number)
     }
 
-    /// How many wait for room.
+    /// Returns how many messages wait for room.
     pub(super) fn waiting(&self) -> usize {
         self.line.len()
     }

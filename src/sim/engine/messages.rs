@@ -1,4 +1,4 @@
-//! Which message is on its way to whom, and from whom: what a trace tells, and who waits for room.
+//! Tracks each message from its sender to its receiver, for the trace and for senders that wait.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::runtime::deadlock::{Edge, Who};
 use crate::task::{MessageEvent, MessageInfo, TaskInfo};
 
 impl Simulation {
-    /// What becomes of a message to this actor.
+    /// Traces what happens to a message to this actor.
     pub(crate) fn trace(&self, actor: TaskInfo, event: MessageEvent) {
         self.state.lock().trace_message(actor, event);
     }
 }
 
-/// Returns whether a message becomes known by this event.
+/// Returns whether this event is the first one of a message.
 fn begins(event: &MessageEvent) -> bool {
     matches!(
         event,
@@ -31,7 +31,7 @@ impl State {
     fn trace_message(&mut self, actor: TaskInfo, event: MessageEvent) {
         let id = actor.id();
         if !begins(&event) && !self.lanes.contains_key(&id) {
-            // The actor has ended, or the message is from before there was a trace.
+            // The actor has ended, or the message was sent before there was a trace.
             return;
         }
         let label = self.label(actor);
@@ -46,7 +46,7 @@ impl State {
         };
         let event = match event {
             MessageEvent::Sent(info) => {
-                // While anybody waits nobody else is let in, so these were before.
+                // While a sender waits, no other message is accepted. So all waiting ones were.
                 self.sends_waiting -= lane.let_in(u64::MAX);
                 let sent = born(info, None);
                 let message = sent.message.clone();
@@ -70,7 +70,7 @@ impl State {
                 What::AwaitsRoom(message, to)
             }
             MessageEvent::Accepted(key) => {
-                // The line is first in, first out, so those before it have come in as well.
+                // The line is first in, first out, so all messages before it were accepted, too.
                 if let Some(&number) = lane.keys.get(&key) {
                     self.sends_waiting -= lane.let_in(number);
                 }
@@ -99,7 +99,7 @@ impl State {
         self.add(event);
     }
 
-    /// A message to this actor is sent, which is to come into its mailbox later.
+    /// Traces a message to this actor, which will arrive in its mailbox later.
     pub(super) fn sent(&mut self, actor: TaskInfo, info: MessageInfo) -> Sent {
         self.messages_born += 1;
         let message = TracedMessage {
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Who waits for room in whose mailbox.
+    /// Returns which task waits for room in which mailbox.
     pub(super) fn waiting_sends(&self) -> Vec<Edge> {
         let mut waiting: BTreeMap<u64, Edge> = BTreeMap::new();
         if self.sends_waiting == 0 {
@@ -128,7 +128,7 @@ impl State {
                 (number, Edge { from, to, question })
             }));
         }
-        // In the order of their numbers: that of the map differs from run to run.
+        // In the order of their numbers, because the order of the hash map differs between runs.
         waiting.into_values().collect()
     }
 }

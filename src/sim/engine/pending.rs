@@ -1,4 +1,4 @@
-//! What turns have done to others that has not taken effect yet, and in which order it will.
+//! The pending effects of turns, and the order in which they happen.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ impl State {
     fn draw_split(&mut self) -> bool {
         let splits = self.splits;
         let origin = self.origin();
-        // Drawn also where a script says it: what is drawn next is to be the same.
+        // Drawn even if a script decides, so that later draws stay the same.
         let is_split = splits > 0 && below(origin.draw(), TURNS) < splits;
         let (key, turn) = (origin.key, origin.turns);
         match &self.reading {
@@ -41,33 +41,33 @@ impl State {
         }
     }
 
-    /// Returns whether the turn is of the task or actor with this identity.
+    /// Returns whether the turn in progress is one of the task or actor with this identity.
     pub(super) fn runs(&self, own: u64) -> bool {
         let runner = self.turn.map(|turn| turn.runner);
         matches!(runner, Some(Runner::Task { identity, .. }) if identity == own)
     }
 
-    /// Returns whether the running turn has effects that are to come.
+    /// Returns whether the running turn has pending effects.
     pub(super) fn has_own(&self) -> bool {
         self.own()
             .is_some_and(|pending| !pending.effects.is_empty())
     }
 
-    /// Returns whether the running turn has closed this actor, or is about to.
+    /// Returns whether the running turn has closed this actor or will do so.
     pub(super) fn own_closes(&self, actor: u64) -> bool {
         self.own()
             .is_some_and(|pending| pending.closes.contains(&actor))
     }
 
-    /// Returns what the running turn has done.
+    /// Returns the effects of the running turn.
     fn own(&self) -> Option<&Pending> {
         self.pending.get(&self.turn?.runner)
     }
 
-    /// Adds an effect to those of the running turn.
+    /// Adds an effect to the pending ones of the running turn.
     pub(super) fn defer(&mut self, kind: EffectKind) {
         let Some(Turn { runner, .. }) = self.turn else {
-            unreachable!("a turn that is split is under way")
+            unreachable!("a split turn is in progress")
         };
         self.defer_to(runner, kind);
     }
@@ -97,7 +97,7 @@ impl State {
         self.offer(runner);
     }
 
-    /// Puts the effects of a turn, if there are any, among what is ready.
+    /// Adds the effects of a turn, if there are any, to the ready entries.
     fn offer(&mut self, runner: Runner) {
         let Some(pending) = self.pending.get_mut(&runner) else {
             return;
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Forgets what has ended in this turn, if the turn is over and all of it has taken effect.
+    /// Forgets the ends in this turn, if the turn is over and all its effects have happened.
     pub(super) fn forget_ended(&mut self, runner: Runner) {
         let is_running = self.turn.is_some_and(|turn| turn.runner == runner);
         if !is_running && !self.has_pending(runner) {
@@ -121,7 +121,8 @@ impl State {
         }
     }
 
-    /// Takes the effects of a turn out of what is ready; returns who does them, if there are any.
+    /// Removes the effects of a turn from the ready entries; returns their task, if there are
+    /// effects.
     pub(super) fn take_pending(&mut self, runner: Runner) -> Option<Who> {
         let pending = self.pending.get_mut(&runner)?;
         pending.is_ready = false;
@@ -133,14 +134,14 @@ impl State {
         (!is_empty).then_some(who)
     }
 
-    /// Returns the key of effects; 0, which no key is, if there are none any more.
+    /// Returns the key of the turn with these effects; 0, which is no key, if none are left.
     pub(super) fn key_of(&self, runner: Runner) -> u64 {
         let pending = self.pending.get(&runner);
         let pending = pending.filter(|pending| !pending.effects.is_empty());
         pending.map_or(0, |pending| pending.turn.0)
     }
 
-    /// Lowers the rank of these effects, and of the task that they are of.
+    /// Lowers the rank of these effects and of their task.
     pub(super) fn lower_pending(&mut self, runner: Runner, rank: u64) {
         if let Some(pending) = self.pending.get_mut(&runner) {
             pending.rank = rank;
@@ -189,8 +190,10 @@ impl State {
         Some((effect.kind, who))
     }
 
-    /// Keeps what has become ready, if that is an effect of the running turn, or of a task whose own effects are
-    /// still to come; otherwise gives it back.
+    /// Defers a runnable that becomes ready, or returns it.
+    ///
+    /// It is deferred if it is an effect of the running turn, or if its own task has pending
+    /// effects.
     pub(super) fn defer_ready(&mut self, due: Due, runs_on: &RunsOn, is_here: bool) -> Option<Due> {
         let own = self.runner_of(due.identity);
         let runner = match (own, self.turn) {
@@ -202,7 +205,7 @@ impl State {
         None
     }
 
-    /// Puts a frame that is ready among what is, once its own effects have taken place.
+    /// Adds a frame to the ready entries, after its own effects have happened.
     pub(super) fn offer_frame(&mut self, id: u64) {
         let runner = Runner::Frame(id);
         if self.has_pending(runner) {
@@ -219,7 +222,7 @@ impl State {
         pending.is_some_and(|pending| !pending.effects.is_empty())
     }
 
-    /// Returns who that is, if it has not ended.
+    /// Returns the task or frame of this turn, if it has not ended.
     pub(super) fn who(&self, runner: Runner) -> Option<Who> {
         match runner {
             Runner::Task { identity, .. } => {

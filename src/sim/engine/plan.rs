@@ -1,28 +1,29 @@
-//! What is asked of a simulation: the options of `Simulated`.
+//! `Plan`: the options of a simulation.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::ready::{Draw, Schedule};
 
-/// How many steps a run may take by default: a hundred times what most tests need, and still less
-/// than a second.
+/// The default maximum number of steps: a hundred times what most tests need, and less than a
+/// second.
 const STEPS: u64 = 1_000_000;
-/// How many steps a trace shows by default.
+/// The default number of steps that a trace shows.
 const TRACE: usize = 200;
-/// How late timers fire at most by default: about as late as an operating system wakes a thread.
+/// The default lateness of timers: about as late as an operating system wakes a thread.
 const TIMER_JITTER: Duration = Duration::from_millis(1);
-/// A schedule lowers a priority fewer times than this, where the seed says how often: few bugs take more
-/// than four orders at once.
+/// If the seed decides, a schedule changes fewer priorities than this. Few bugs need more than four
+/// orderings at once.
 const CHANGES_END: u64 = 4;
-/// How many of `TURNS` turns are split, where the seed says it: in three runs of four none, so that these have
-/// nothing but the schedule in them.
+/// How many of `TURNS` turns are split, if the seed decides. Three runs in four split no turn, so
+/// in these only the schedule varies.
 const SPLITS: [u64; 8] = [0, 0, 0, 0, 0, 0, 2, TURNS];
 pub(crate) const TURNS: u64 = 4;
-/// Over how many steps these are spread, where the seed says it: a power of two from 2⁴ to 2¹².
+/// The binary logarithm of the number of steps over which changes are spread, if the seed decides:
+/// 2⁴ to 2¹².
 const WITHIN: std::ops::Range<u64> = 4..13;
 
-/// What a simulation is made with.
+/// The options of a simulation.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -31,9 +32,9 @@ pub(crate) struct Plan {
     pub(crate) timer_jitter: Duration,
     pub(crate) steps: u64,
     pub(crate) trace: usize,
-    /// No turn is split.
+    /// Whether no turn is split.
     pub(in crate::sim) whole_turns: bool,
-    /// A deadlock, a panic that nobody joined, an actor that had to be cancelled end the run.
+    /// Whether the run is judged: a deadlock, a panic without a join, or a cancelled actor ends it.
     pub(crate) judged: bool,
 }
 
@@ -50,7 +51,7 @@ impl Plan {
         }
     }
 
-    /// What it begins with: the numbers drawn from the seed, and the schedule.
+    /// Returns the initial state of the draw, and the schedule.
     pub(crate) fn begin(&self) -> (Draw, Schedule) {
         let mut draw = Draw::new(self.seed);
         let drawn = match draw.below(2) {
@@ -64,12 +65,12 @@ impl Plan {
         (draw, self.schedule.unwrap_or(drawn))
     }
 
-    /// How many of [`TURNS`] turns are split.
+    /// Returns how many of [`TURNS`] turns are split.
     pub(crate) fn splits(&self, draw: &mut Draw) -> u64 {
         let choice = SPLITS[draw.below(SPLITS.len() as u64) as usize];
         if self.whole_turns { 0 } else { choice }
     }
-    /// The call that runs the same again.
+    /// Returns the source code of the call that repeats the run.
     pub(crate) fn again(&self) -> String {
         let usual = Plan {
             judged: self.judged,
@@ -82,7 +83,7 @@ impl Plan {
     }
 }
 
-/// As it is made in a program.
+/// Formats the options as the source code that creates them.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Plan::new(self.seed);

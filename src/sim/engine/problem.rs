@@ -1,4 +1,4 @@
-//! Why and how a simulated run has failed.
+//! The reasons for which a simulated run fails.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,23 +6,25 @@ use std::time::Duration;
 use super::script::TurnScript;
 use crate::runtime::deadlock::Who;
 
-/// Why a simulated run has failed.
+/// The reason why a simulated run has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// An actor, a task or a source panicked, and no join received it: which one, and the text.
+    /// An actor, a task or a source panicked and was not joined: its name, and the text of the
+    /// panic.
     Panicked(String),
-    /// Nothing was ready and no timer armed, but somebody waited: who waits for whom.
+    /// Nothing was ready and no timer was armed, but a task waited: which waits for which.
     Deadlock(String),
-    /// These actors had to be cancelled by the shutdown that follows a run.
+    /// The shutdown that follows a run had to cancel these actors.
     Cancelled(Vec<String>),
-    /// It did something else than another run with the same seed. See [what it needs](crate::sim#what-it-needs).
+    /// The run did something else than another run with the same seed. See [what it
+    /// needs](crate::sim#what-it-needs).
     NotDeterministic,
-    /// It has taken too many steps, and is not over.
+    /// The run has taken too many steps and is not over.
     Steps {
-        /// As many as it may take.
+        /// The maximum number of steps.
         most: u64,
-        /// Who waits for whom, by an ask or a send, though something goes on beside them.
+        /// The asks and sends that wait while other tasks run.
         waits: Option<String>,
     },
 }
@@ -36,8 +38,9 @@ impl fmt::Display for Problem {
                 write!(f, "the shutdown had to cancel {}", actors.join(", "))
             }
             Problem::NotDeterministic => f.write_str(
-                "the program is not deterministic: with the same seed it did something else the second time. \
-                 Iteration of a HashMap is the usual cause; `sim::random` draws numbers from the seed",
+                "the program is not deterministic: with the same seed it did something else the \
+                 second time. Iteration of a HashMap is the usual cause; `sim::random` draws \
+                 numbers from the seed",
             ),
             Problem::Steps { most, waits } => {
                 write!(f, "not over after {most} steps")?;
@@ -56,7 +59,7 @@ pub(crate) struct Failed {
     pub(crate) problem: Problem,
     pub(crate) run: Ran,
     pub(crate) trace: String,
-    /// Who waits for what, a line each.
+    /// What each task waits for, a line each.
     pub(crate) waits: Lines,
     pub(crate) script: TurnScript,
 }
@@ -69,16 +72,16 @@ pub(crate) struct Ran {
     pub(crate) fingerprint: u64,
 }
 
-/// What is said of those who wait, as far as it is known.
+/// The lines about tasks that wait, as far as they are known.
 #[derive(Clone, Default)]
 pub(crate) struct Lines {
     pub(super) lines: Vec<String>,
-    /// Of an ask by its key in the list of asks: which line it has.
+    /// For each ask, by its key in the list of asks, the index of its line.
     pub(super) asks: Vec<(usize, usize)>,
 }
 
 impl Lines {
-    /// Adds the holder of the reply of this ask.
+    /// Adds the holder of the reply to the line of this ask.
     pub(super) fn held(&mut self, key: usize, holder: &Who) {
         let Some(at) = self.asks.iter().position(|(ask, _)| *ask == key) else {
             return;

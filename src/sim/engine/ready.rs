@@ -1,6 +1,6 @@
-//! What is ready to run, and which of it comes next: drawn from a seed.
+//! The queue of ready entries; which of them comes next is drawn from a seed.
 //!
-//! The same seed and the same calls give the same order, on any machine.
+//! The same seed and the same calls produce the same order, on any machine.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 /// Numbers drawn from a seed: SplitMix64 (Steele, Lea, Flood 2014).
 ///
-/// Our own, since a seed that found something is to find it also with the next version of a
-/// library for random numbers.
+/// Implemented here so that a seed reproduces its run with later versions of any library for random
+/// numbers, too.
 #[derive(Clone)]
 pub(crate) struct Draw(u64);
 
@@ -27,41 +27,41 @@ impl Draw {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to `end`, without `end`; zero if that is.
+    /// Draws a number from 0 to `end`, without `end`; returns 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         below(self.next(), end)
     }
 }
 
-/// The same of a number that was drawn.
+/// Maps a drawn number to the range from 0 to `end`, without `end`.
 pub(super) fn below(drawn: u64, end: u64) -> u64 {
     let wide = u128::from(drawn) * u128::from(end);
     // The upper half of a product is below the factor, so it fits.
     (wide >> u64::BITS) as u64
 }
 
-/// How the next one is chosen.
+/// How the next entry is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Schedule {
-    /// Any one, all with the same probability.
+    /// Any entry, all with the same probability.
     Random,
-    /// The one with the highest priority, of those drawn for each task when it is spawned; whoever
-    /// would run at one of so many moments drawn `within` the first steps gets a lower one first.
-    /// Later any one.
+    /// The entry with the highest rank; ranks are drawn when a task is spawned. At `changes` of the
+    /// first `within` steps, the task that would run gets a lower rank first. After `within` steps,
+    /// any entry.
     Priorities {
         changes: u32,
         within: u64,
-        /// Whoever is woken in its own run keeps its priority, instead of getting the lowest.
+        /// A task that is woken during its own turn keeps its rank, instead of getting the lowest.
         keeps: bool,
     },
 }
 
-/// Ranks of new tasks are above, those of whoever is lowered at a change below.
+/// Ranks of new tasks are at least this; ranks of tasks that are lowered at a change are below.
 const CHANGED: u64 = 1 << 32;
-/// Those of whoever was woken in its own run go down from here.
+/// Ranks of tasks that are woken during their own turns go down from here.
 const YIELDED: u64 = 1 << 31;
 
-/// What is ready. With each item comes its rank, which is kept by the caller.
+/// The ready entries. Each is pushed with its rank, which the caller keeps.
 pub(crate) struct Ready<T> {
     draw: Draw,
     order: Order<T>,
@@ -73,12 +73,12 @@ enum Order<T> {
 }
 
 struct Ranked<T> {
-    /// By rank, and by age among equals.
+    /// Ordered by rank, and by age among equal ranks.
     items: BTreeMap<(u64, u64), T>,
     pushed: u64,
-    /// How many more steps go by rank.
+    /// The number of steps that are still ordered by rank.
     left: u64,
-    /// At how many of them whoever would run is lowered.
+    /// At how many of these steps the task that would run is lowered.
     changes: u64,
     lowest: u64,
     keeps: bool,
@@ -104,7 +104,7 @@ impl<T> Ready<T> {
         Ready { draw, order }
     }
 
-    /// A rank for a new task.
+    /// Returns a rank for a new task.
     pub(crate) fn rank(&mut self) -> u64 {
         match self.order {
             Order::Any(_) => 0,
@@ -112,13 +112,13 @@ impl<T> Ready<T> {
         }
     }
 
-    /// A rank below those of all that were not lowered. Among those that were it is any: which of two
-    /// that are lowered comes first is drawn as well.
+    /// Returns a rank below all ranks of tasks that were not lowered. It is drawn, so the order
+    /// among lowered tasks is drawn as well.
     pub(crate) fn changed(&mut self) -> u64 {
         YIELDED + self.draw.below(CHANGED - YIELDED)
     }
 
-    /// The rank of one that was woken in its own run, if it is not the one that it had.
+    /// Returns the new rank of a task that was woken during its own turn, unless it keeps its rank.
     pub(crate) fn yielded(&mut self) -> Option<u64> {
         match &mut self.order {
             Order::Ranked(ranked) if !ranked.keeps => {
@@ -140,7 +140,7 @@ impl<T> Ready<T> {
         }
     }
 
-    /// Takes the next one, and says whether it is to be lowered instead of being run.
+    /// Takes the next entry; the flag says that it must be lowered instead of run.
     pub(crate) fn pop(&mut self) -> Option<(T, bool)> {
         if let Order::Ranked(ranked) = &mut self.order
             && ranked.left == 0
@@ -165,7 +165,7 @@ impl<T> Ready<T> {
         }
     }
 
-    /// What is ready in any order, the oldest first.
+    /// Returns the entries of the random order, the oldest first.
     pub(crate) fn unordered(&self) -> &[T] {
         match &self.order {
             Order::Any(items) => items,
@@ -173,7 +173,7 @@ impl<T> Ready<T> {
         }
     }
 
-    /// Takes one of these.
+    /// Takes one of these entries out.
     pub(crate) fn take_unordered(&mut self, at: usize) -> Option<T> {
         match &mut self.order {
             Order::Any(items) if at < items.len() => Some(items.remove(at)),
@@ -181,7 +181,7 @@ impl<T> Ready<T> {
         }
     }
 
-    /// How many of them are such.
+    /// Counts the entries for which `is_such` holds.
     pub(crate) fn count(&self, is_such: impl Fn(&T) -> bool) -> usize {
         match &self.order {
             Order::Any(items) => items.iter().filter(|item| is_such(item)).count(),
@@ -189,7 +189,7 @@ impl<T> Ready<T> {
         }
     }
 
-    /// Takes all, in no order that was drawn.
+    /// Takes all entries out, in an order that was not drawn.
     pub(crate) fn take_all(&mut self) -> Vec<T> {
         match &mut self.order {
             Order::Any(items) => std::mem::take(items),

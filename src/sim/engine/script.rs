@@ -1,18 +1,18 @@
-//! The order of a run, written down so that it can be had again, in part or with changes.
+//! The order of a run, recorded so that it can be repeated in part or with changes.
 //!
-//! Each task and each call of `block_on` has a *key*, which its spawner draws from the seed. A key stays the same
-//! when others run earlier or later; the number of a task does not.
+//! Each task and each call of `block_on` has a *key*, which its spawner draws from the seed. A key
+//! does not change when other tasks run earlier or later; the number of a task may.
 
 use std::collections::HashSet;
 
 use super::ready::Draw;
 
-/// The key of a task or of a call of `block_on`, and what it draws from the seed.
+/// The key of a task or of a call of `block_on`, and its series of drawn numbers.
 #[derive(Clone)]
 pub(super) struct Origin {
     pub(super) key: u64,
     draw: Draw,
-    /// How many turns it has had.
+    /// The number of turns so far.
     pub(super) turns: u64,
 }
 
@@ -30,7 +30,7 @@ impl Origin {
         self.draw.next()
     }
 
-    /// Makes the origin of what it spawns.
+    /// Creates the origin of a task that this one spawns.
     pub(super) fn child(&mut self) -> Self {
         Origin::new(self.draw())
     }
@@ -39,9 +39,9 @@ impl Origin {
 /// The turns of a run in their order, and which of them were split.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct TurnScript {
-    /// The keys. An effect that takes place has the key of its turn, and is a step as well.
+    /// The key of each step. The effect of a split turn is a step, with the key of that turn.
     pub(crate) steps: Vec<u64>,
-    /// The key and the number of each turn that is split.
+    /// The key and the number of each split turn.
     pub(crate) splits: HashSet<(u64, u64)>,
 }
 
@@ -54,7 +54,7 @@ impl TurnScript {
             .count()
     }
 
-    /// Returns the same with the first steps only.
+    /// Returns this script with only its first steps.
     pub(crate) fn prefix(&self, steps: usize) -> Self {
         TurnScript {
             steps: self.steps[..steps.min(self.steps.len())].to_vec(),
@@ -74,7 +74,7 @@ impl TurnScript {
         blocks
     }
 
-    /// Returns the same with the steps `from..end` moved to `to`, which is earlier.
+    /// Returns this script with the steps `from..end` moved to `to`, which is earlier.
     pub(crate) fn moved(&self, (from, end): (usize, usize), to: usize) -> Self {
         let mut moved = self.clone();
         moved.steps[to..end].rotate_right(end - from);
@@ -85,7 +85,7 @@ impl TurnScript {
 /// A script that is being followed.
 pub(super) struct Reading {
     script: TurnScript,
-    /// How many of its steps were taken.
+    /// The number of steps taken from it.
     at: usize,
 }
 
@@ -94,10 +94,10 @@ impl Reading {
         Reading { script, at: 0 }
     }
 
-    /// Returns the place of the next step among the keys that are ready, the oldest first.
+    /// Returns the index of the next step among the ready keys, which are sorted by age.
     ///
-    /// A key of the script that is not ready is passed over. After its end the key of the last step goes on, or else
-    /// the oldest.
+    /// A key of the script that is not ready is skipped. After the end of the script, the task of
+    /// the last step continues, or else the oldest one.
     pub(super) fn choose(&mut self, ready: &[u64], last: Option<u64>) -> usize {
         let place = |key: u64| ready.iter().position(|&other| other == key);
         while let Some(&key) = self.script.steps.get(self.at) {

@@ -1,4 +1,4 @@
-//! A simulation: what it was asked for, the thread that runs it, and what it knows.
+//! `Simulation`: the options of a simulated runtime, the thread that drives it, and its state.
 
 use std::any::Any;
 use std::thread::ThreadId;
@@ -14,7 +14,7 @@ use crate::task::{Runnable, TaskInfo};
 
 pub(crate) struct Simulation {
     pub(super) plan: Plan,
-    /// The one that built it.
+    /// The thread that built the runtime.
     thread: ThreadId,
     pub(super) state: Mutex<State>,
 }
@@ -28,7 +28,7 @@ impl Simulation {
         }
     }
 
-    /// Returns that of a runtime, if it is simulated.
+    /// Returns the simulation of a runtime, if it is simulated.
     pub(crate) fn of(runtime: &Inner) -> Option<&Simulation> {
         (runtime.engine() as &dyn Any).downcast_ref()
     }
@@ -38,17 +38,17 @@ impl Simulation {
         context::with(|context| Some(f(Simulation::of(context?.runtime)?)))
     }
 
-    /// Whether this thread is the one that may run what there is (SIM-1).
+    /// Returns whether this thread may run tasks of the simulation (SIM-1).
     pub(super) fn is_here(&self) -> bool {
         std::thread::current().id() == self.thread
     }
 
     // -- what becomes ready -------------------------------------------------------------------
 
-    /// Takes a runnable; `again`: it was woken in its own run.
+    /// Takes a ready runnable; `again` means that it was woken during its own turn.
     pub(crate) fn push(&self, inner: &Inner, runnable: Runnable, again: bool, runs_on: &RunsOn) {
         let task = runnable.info();
-        // (SIM-3) First.
+        // (SIM-3) Counted before it is ready.
         inner.inc_activity();
         let own = (self.plan.judged, self.is_here());
         self.state.lock().push(runnable, &task, again, runs_on, own);
@@ -57,24 +57,24 @@ impl Simulation {
         }
     }
 
-    /// When a timer fires that is due then.
+    /// Returns when a timer with this deadline fires.
     pub(crate) fn fires_at(&self, deadline: Instant) -> Instant {
         let most = u64::try_from(self.plan.timer_jitter.as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
         state.fires_at(deadline, most)
     }
 
-    /// Writes a line into the trace.
+    /// Writes a line to the trace.
     pub(crate) fn note(&self, text: String) {
         self.state.lock().add(What::Notes(text));
     }
 
-    /// A number from the seed, for whoever runs.
+    /// Draws a number from the seed, for the task whose turn it is.
     pub(crate) fn random(&self) -> u64 {
         self.state.lock().origin().draw()
     }
 
-    /// A task or actor has come to its end.
+    /// Notes that a task or actor has ended.
     pub(crate) fn completed(&self, task: &TaskInfo) {
         let mut state = self.state.lock();
         let ended = state.forget(task);
@@ -82,7 +82,7 @@ impl Simulation {
         drop(ended);
     }
 
-    /// How many tasks, actors and jobs are ready.
+    /// Returns how many tasks, actors and jobs are ready.
     pub(crate) fn len(&self) -> usize {
         self.state.lock().ready_tasks()
     }

@@ -1,7 +1,8 @@
-//! What a simulation knows: what is ready, who there is, who runs, and what time it is.
+//! `State`: the ready entries, the tasks, the running turn, and the time of a simulation.
 //!
-//! Whatever is kept by the number of the process or by an address is looked up and never listed: in what
-//! is drawn and told, tasks and actors have the numbers of this simulation, in the order of their births.
+//! Maps whose keys are numbers of the process or addresses are only looked up, never iterated.
+//! Whatever is drawn or reported uses the numbers of this simulation, in the order in which tasks
+//! and actors were spawned.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -20,94 +21,95 @@ use crate::runtime::deadlock::Who;
 use crate::runtime::{RunsOn, key_of};
 use crate::task::{Runnable, TaskInfo};
 
-/// How long a step takes in virtual time: about as long as a short turn takes on a real machine, so
-/// that whoever waits for a time by yielding sees it come.
+/// The virtual time of a step: about as long as a short turn takes on a real machine. So a task
+/// that waits for a time by yielding reaches it.
 const STEP: Duration = Duration::from_micros(1);
 
-/// A timer may fire with one of this many that fire soon after it. More would cost time for each timer, and few
-/// programs have more that matter to each other.
+/// A timer may fire together with one of this many timers that fire soon after it. More would take
+/// time for each timer, and few programs have more timers that interact.
 const NEAR: usize = 16;
 
 pub(super) struct State {
     pub(super) ready: Ready<Entry>,
     pub(super) now: Instant,
     pub(super) step: u64,
-    /// After which step it has taken too many.
+    /// The last step before the run has taken too many.
     pub(super) last_step: u64,
     /// All tasks, actors and jobs that have not ended, by [`identity`].
     pub(super) tasks: HashMap<u64, Tracked>,
-    /// Of a judged run: the labels of all actors that there were, by their ids.
+    /// Of a judged run: the labels of all actors ever spawned, by their ids.
     pub(super) actors: HashMap<u64, TaskInfo>,
-    /// What is on its way to an actor, by its id.
+    /// The messages in flight to an actor, by its id.
     pub(super) lanes: HashMap<u64, Lane>,
-    /// How many wait for room, in all lanes.
+    /// The number of sends that wait for room, in all lanes.
     pub(super) sends_waiting: usize,
-    /// How many tasks there were.
+    /// The number of tasks ever spawned.
     pub(super) tasks_born: u64,
-    /// How many messages there were.
+    /// The number of messages ever sent.
     pub(super) messages_born: u64,
-    /// How many frames there were.
+    /// The number of frames ever opened.
     pub(super) frames_born: u64,
-    /// How many runnables became ready.
+    /// The number of runnables that ever became ready.
     pub(super) pushed: u64,
     pub(super) frames: Vec<Frame>,
-    /// The innermost turn under way, if none of its effects takes place just now.
+    /// The innermost turn in progress; `None` while one of its effects happens.
     pub(super) turn: Option<Turn>,
     /// How many of [`TURNS`](super::plan::TURNS) turns are split.
     pub(super) splits: u64,
-    /// What draws and spawns in no turn.
+    /// The origin of numbers and tasks outside all turns.
     pub(super) outside: Origin,
-    /// Who had turns until now.
+    /// The turns of the run so far.
     pub(super) record: TurnScript,
-    /// Who is to have them, if that is not drawn.
+    /// The turns to follow, if they are not drawn.
     pub(super) reading: Option<Reading>,
-    /// When the timers fire that are armed.
+    /// The times at which armed timers fire.
     pub(super) fires: BTreeSet<Instant>,
-    /// What turns have done that is still to take effect.
+    /// The effects of turns that have not happened yet.
     pub(super) pending: BTreeMap<Runner, Pending>,
-    /// How many effects were kept; begins again when there are too many.
+    /// The number of effects ever deferred; it wraps around.
     pub(super) effects_born: u32,
-    /// Of which of these the task or actor has ended.
+    /// Tasks and actors that have ended, by [`identity`], each with the runner whose effects may
+    /// still be pending.
     pub(super) ended: HashMap<u64, Runner>,
-    /// What the pending futures of each wait for.
+    /// What the pending futures of each turn wait for.
     pub(super) waits: BTreeMap<Runner, Vec<PendingWait>>,
-    /// The message that comes into its mailbox just now.
+    /// The message that is put into its mailbox now.
     pub(super) arriving: Option<Sent>,
-    /// What is due on each pinned thread, by the key of its host.
+    /// The runnables that are due on each pinned thread, by the key of its host.
     pub(super) hosts: HashMap<usize, VecDeque<Due>>,
-    /// Who does what happens now.
+    /// The task to which events are attributed now.
     pub(super) running: Who,
     pub(super) trace: Trace,
     pub(super) closing: Option<Closing>,
     pub(super) failure: Option<Failed>,
-    /// A judged run was judged.
+    /// Whether a judged run was judged.
     pub(super) is_over: bool,
-    /// A shutdown has begun: no turn is split from then on.
+    /// Whether a shutdown has begun; from then on no turn is split.
     pub(super) has_closed: bool,
-    /// Turns are recorded.
+    /// Whether turns are recorded.
     records: bool,
-    /// Which turn each pinned thread had last, by the key of its host.
+    /// The last turn of each pinned thread, by the key of its host.
     pub(super) last_turns: HashMap<usize, Runner>,
 }
 
-/// What is known of a task, actor or job.
+/// The record of a live task, actor or job.
 pub(super) struct Tracked {
-    /// Under its number in this simulation.
+    /// Its label, with its number in this simulation.
     pub(super) label: TaskInfo,
     pub(super) rank: u64,
     pub(super) runs_on: RunsOn,
     pub(super) origin: Origin,
 }
 
-/// A shutdown that has begun and has no report.
+/// A shutdown that has begun and has no report yet.
 pub(super) struct Closing {
-    /// How many actors lived when it began.
+    /// The number of actors that lived when it began.
     pub(super) alive: usize,
-    /// When actors are waited for no more; `None`: never.
+    /// The time at which waiting for actors ends; `None`: never.
     pub(super) deadline: Option<Instant>,
-    /// What became ready up to this one was queued before.
+    /// The age of the last runnable that was queued before the shutdown.
     pub(super) last_before: u64,
-    /// How many of those have not had their run.
+    /// How many of those runnables have not run yet.
     pub(super) before: usize,
 }
 
@@ -115,7 +117,7 @@ pub(super) struct Closing {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
     Message,
-    /// Of the task or actor.
+    /// The end of a task or actor.
     End,
 }
 
@@ -125,7 +127,7 @@ pub(super) struct PendingWait {
     pub(super) of: Option<Who>,
 }
 
-/// What comes next.
+/// The next step.
 pub(super) enum Next {
     Frame(u64, Pointer),
     Task(Runnable, RunsOn),
@@ -227,7 +229,7 @@ impl State {
         }
     }
 
-    /// Puts a runnable among what is ready.
+    /// Adds a runnable to the ready entries.
     pub(super) fn enqueue(&mut self, due: Due, runs_on: &RunsOn) {
         let tracked = self.tasks.get(&due.identity);
         let rank = tracked.map_or(0, |tracked| tracked.rank);
@@ -242,7 +244,7 @@ impl State {
         self.ready.push(entry, rank);
     }
 
-    /// Draws what comes next of all that is ready.
+    /// Draws the next step from all ready entries.
     pub(super) fn next(&mut self) -> Option<Next> {
         loop {
             let (entry, lower) = self.pop()?;
@@ -296,7 +298,8 @@ impl State {
         }
     }
 
-    /// What comes next, and whether it is to be lowered instead: as the script says, or drawn.
+    /// Takes the next entry, as the script says or drawn; the flag says that it must be lowered
+    /// instead.
     fn pop(&mut self) -> Option<(Entry, bool)> {
         let Some(mut reading) = self.reading.take() else {
             return self.ready.pop();
@@ -313,7 +316,7 @@ impl State {
         Some((self.ready.take_unordered(at)?, false))
     }
 
-    /// The key of whoever goes on with this.
+    /// Returns the key of the task or frame that continues with this entry.
     fn key(&self, entry: &Entry) -> u64 {
         let task = |identity| self.tasks.get(&identity).map(|tracked| tracked.origin.key);
         let key = match entry {
@@ -333,7 +336,7 @@ impl State {
         key.unwrap_or(0)
     }
 
-    /// Somebody with this key goes on.
+    /// Records a step of the task or frame with this key.
     fn record_step(&mut self, key: u64) {
         if !self.records {
             return;
@@ -346,7 +349,7 @@ impl State {
         self.record.splits.extend(overtaken);
     }
 
-    /// Of whoever has the turn, or of what is outside.
+    /// Returns the origin of the turn in progress, or the one outside all turns.
     pub(super) fn origin(&mut self) -> &mut Origin {
         let State {
             turn,
@@ -370,7 +373,7 @@ impl State {
         of_turn.unwrap_or(outside)
     }
 
-    /// The oldest of what is due on a host.
+    /// Takes the oldest runnable that is due on a host.
     pub(super) fn take_first(&mut self, host: usize) -> Due {
         let due = self.hosts.get_mut(&host);
         let (first, is_last) = match due {
@@ -398,7 +401,7 @@ impl State {
         self.add(What::Runs);
     }
 
-    /// Whoever ran does not any more.
+    /// Ends the turn in progress.
     pub(super) fn rests(&mut self) {
         self.running = Who::Other("outside");
         if let Some(turn) = self.turn.take() {
@@ -406,8 +409,10 @@ impl State {
         }
     }
 
-    /// When a timer fires that is due then: half of all in time, a quarter late by any amount up to so many
-    /// nanoseconds, and a quarter, if it can be, when another one fires or up to two steps later.
+    /// Returns when a timer with this deadline fires, at most `most` nanoseconds late.
+    ///
+    /// Half of all timers fire in time, and a quarter late by any amount up to `most`. A quarter
+    /// fires together with another timer, or up to two steps later, if there is one in reach.
     pub(super) fn fires_at(&mut self, deadline: Instant, most: u64) -> Instant {
         let (kind, amount) = (below(self.origin().draw(), 4), self.origin().draw());
         let last = deadline + Duration::from_nanos(most);
@@ -445,10 +450,10 @@ impl State {
         trace.add(*step, *now, running, what);
     }
 
-    /// It has come to its end.
+    /// Forgets a task or actor that has ended.
     pub(super) fn forget(&mut self, task: &TaskInfo) -> (Option<Tracked>, Option<Lane>) {
         let identity = identity(task);
-        // One that another executor runs has ended in the turn of that.
+        // An actor that another executor runs has ended during the turn of that executor's task.
         let turn = self.turn.map(|turn| turn.runner);
         if let Some(runner) = self.runner_of(identity).or(turn) {
             self.waits.remove(&runner);
@@ -467,7 +472,7 @@ impl State {
         (tracked, lane)
     }
 
-    /// The actor under its number here, which it gets if it has none: one that somebody else runs.
+    /// Returns the label of an actor. An actor that another executor runs gets its number here.
     pub(super) fn label(&mut self, actor: TaskInfo) -> TaskInfo {
         if let Some(tracked) = self.tasks.get(&identity(&actor)) {
             return tracked.label.clone();

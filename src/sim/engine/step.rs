@@ -1,4 +1,4 @@
-//! One step: something that is ready runs, or time passes.
+//! One step of a simulation: a ready entry runs, or time passes.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::runtime::{Inner, RunsOn, key_of};
 use crate::scheduler::WorkerLocal;
 use crate::task::Runnable;
 
-/// What came of a step.
+/// The outcome of a step.
 pub(super) enum Step {
-    /// Something has run, or time has passed.
+    /// An entry has run, or time has passed.
     Done,
     /// Nothing is ready and no deadline is left.
     Rest,
-    /// It has taken too many steps.
+    /// The run has taken too many steps.
     TooMany,
     /// A judged run has failed.
     Failed,
 }
 
 impl Simulation {
-    /// Does one thing; `is_late`: also when the run has failed.
+    /// Runs one step; with `is_late`, also after the run has failed.
     pub(super) fn step(&self, inner: &Arc<Inner>, is_late: bool) -> Step {
         self.see_to_closing(inner);
         let mut state = self.state.lock();
@@ -71,14 +71,14 @@ impl Simulation {
                 if !is_closing {
                     return Step::Rest;
                 }
-                // Nobody is left who could end by himself.
+                // No actor that is left can end any more.
                 self.end_closing(inner);
                 Step::Done
             }
         }
     }
 
-    /// What the last turn of a pinned thread did takes effect before the next one there.
+    /// Makes the pending effects of a pinned thread's last turn happen before its next turn.
     fn settle_last(&self, inner: &Inner, host: usize) {
         let mut state = self.state.lock();
         let runner = state.turn.map(|turn| turn.runner);
@@ -89,7 +89,7 @@ impl Simulation {
         }
     }
 
-    /// Runs it where it lives.
+    /// Runs a runnable in the context of its worker, host or job.
     fn run(&self, inner: &Arc<Inner>, runnable: Runnable, runs_on: &RunsOn) {
         let key = runnable.key();
         let job = match runs_on {
@@ -110,7 +110,7 @@ impl Simulation {
                 inner.run_observed(Some(&local), runnable);
             }
             RunsOn::Blocking => {
-                // Its end is heard of in other ways.
+                // A job has no pending effects: its caller learns of its end in another way.
                 self.state.lock().turn = None;
                 let context = ThreadContext::new(inner, Role::Blocking);
                 let _entered = context.enter();
@@ -119,7 +119,7 @@ impl Simulation {
         }
         job.inspect(|job| self.completed(job));
         self.state.lock().rests();
-        // (SIM-3) It was counted.
+        // (SIM-3) The runnable was counted.
         inner.dec_activity();
         if inner.shutdown.is_settled() {
             self.had_its_turn(inner, key);

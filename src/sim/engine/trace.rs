@@ -1,7 +1,8 @@
-//! What happened in a simulation: who ran, which message from whom, at what virtual time.
+//! The trace of a simulation: which task ran, which message it sent or received, and when in
+//! virtual time.
 //!
-//! Events are kept for the last steps, as they are, and made text only for who reads it. All of them,
-//! also those that are not kept, go into a fingerprint, which has nothing in it that differs between
+//! Events of the last steps are kept as values and formatted on request only. All events, including
+//! those that are not kept, go into a fingerprint. It contains nothing that differs between
 //! machines: no address, no number of the process, no name of a type.
 
 use std::collections::VecDeque;
@@ -11,14 +12,14 @@ use crate::instant::Instant;
 use crate::runtime::deadlock::Who;
 use crate::task::MessageInfo;
 
-/// How many events are kept for each step of the trace, in the mean.
+/// How many events are kept for each step of the trace, on average.
 const EVENTS_A_STEP: usize = 16;
 /// How many events of one step are shown.
 const SHOWN_A_STEP: usize = 12;
 
 pub(crate) struct Trace {
     events: VecDeque<Event>,
-    /// For how many steps events are kept.
+    /// The number of steps for which events are kept.
     steps: usize,
     fingerprint: u64,
 }
@@ -30,13 +31,13 @@ struct Event {
     what: What,
 }
 
-/// What happens in a step, or between two.
+/// An event in a step, or between two steps.
 pub(crate) enum What {
     Runs,
     Spawns(Who),
     Wakes(Who),
     Sends(TracedMessage, Who),
-    /// It was sent before, and comes into the mailbox now.
+    /// A message that was sent before is put into the mailbox.
     Arrives(TracedMessage, Who),
     AwaitsRoom(TracedMessage, Who),
     GivesUp(Who),
@@ -46,7 +47,7 @@ pub(crate) enum What {
     Notes(String),
 }
 
-/// A message: its number among all of the run, and what is shown of it.
+/// A message: its number in the run, and what the trace shows of it.
 #[derive(Clone)]
 pub(crate) struct TracedMessage {
     pub(crate) number: u64,
@@ -89,19 +90,19 @@ impl Trace {
         });
     }
 
-    /// A number that stands for all that has happened: the same for the same run on any machine.
+    /// Returns a hash of all events: the same for the same run on any machine.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// A line for each of the last steps.
+    /// Formats the last steps, one line for each.
     pub(crate) fn text(&self) -> String {
-        let mut text = String::from("  step          time  who: what\n");
+        let mut text = String::from("  step          time  task: events\n");
         let mut events = self.events.iter().peekable();
         while let Some(first) = events.next() {
             let at = first.at.duration_since(Instant::ZERO);
             let (seconds, micros) = (at.as_secs(), at.subsec_micros());
-            // A string takes all.
+            // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "{:>6} {seconds:>6}.{micros:06}  {}",
@@ -115,7 +116,7 @@ impl Trace {
                     What::Ends(ended) if ended.number() == who.number() => {
                         parts.push("ends".into());
                     }
-                    // A message mostly arrives when it is sent, and wakes whom it is sent to.
+                    // A message usually arrives when it is sent, and wakes its receiver.
                     _ if what.follows(last) => {}
                     _ => parts.push(what.to_string()),
                 }
@@ -125,7 +126,7 @@ impl Trace {
             parts.truncate(SHOWN_A_STEP);
             parts.retain(|part| !part.is_empty());
             if more > 0 {
-                parts.push(format!("and {more} things more"));
+                parts.push(format!("and {more} more events"));
             }
             let _ = match parts.is_empty() {
                 true => writeln!(text, " runs"),
@@ -137,7 +138,8 @@ impl Trace {
 }
 
 impl What {
-    /// Whether it is the arrival of this message, or the wake-up of whom it was sent to.
+    /// Returns whether this event is the arrival of the message just sent, or the wake-up of its
+    /// receiver.
     fn follows(&self, before: &What) -> bool {
         if let (What::Sends(sent, _), What::Arrives(arrived, _)) = (before, self) {
             return sent.number == arrived.number;
@@ -146,7 +148,7 @@ impl What {
             if to.number() == woken.number())
     }
 
-    /// A number for the kind, one for the message, one for whom it is about.
+    /// Returns a number for the kind of event, one for the message, and one for the other task.
     fn numbers(&self) -> (u64, u64, u64) {
         match self {
             What::Runs => (1, 0, 0),
@@ -191,7 +193,8 @@ impl fmt::Display for TracedMessage {
     }
 }
 
-/// The name of a type without the paths in it; of what is in a function or a closure only its own name.
+/// Returns the name of a type without paths. Of a type that is local to a function or closure, only
+/// its own name is left.
 fn short(name: &str) -> String {
     let mut short = String::new();
     let mut rest = name;
@@ -200,7 +203,7 @@ fn short(name: &str) -> String {
             .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '{' | '}' | '#')))
             .unwrap_or(rest.len());
         let (head, tail) = rest.split_at(word.max(first.len_utf8()));
-        // A path goes on.
+        // The path continues.
         rest = match tail.strip_prefix("::") {
             Some(after) if word > 0 => after,
             _ => {

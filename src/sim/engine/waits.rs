@@ -1,7 +1,8 @@
-//! Who waits for what when a run hangs.
+//! Reports which task waits for what when a run hangs.
 //!
-//! A future of greenroom's that is pending notes here what it waits for, until its task has another turn. Asks and
-//! sends are known from elsewhere. Who holds a reply is found out when the run is taken down: it is dropped then.
+//! A pending future of greenroom notes here what it waits for, until its task has another turn.
+//! Asks and sends are tracked elsewhere. The holder of a reply is known when the failed run is
+//! dropped, because the reply is dropped then.
 
 use super::entry::{Runner, identity};
 use super::problem::Lines;
@@ -11,7 +12,7 @@ use crate::runtime::Inner;
 use crate::runtime::deadlock::{Edge, Who};
 use crate::task::TaskInfo;
 
-/// How many lines there are at most: as many as a screen shows beside the trace.
+/// The maximum number of lines: as many as a screen shows beside the trace.
 const LINES: usize = 20;
 
 impl Simulation {
@@ -20,7 +21,7 @@ impl Simulation {
         self.awaits(Awaited::Message, |_| None);
     }
 
-    /// Notes that the running turn waits for the end of this.
+    /// Notes that the running turn waits for the end of a task or actor.
     pub(crate) fn awaits_end(&self, of: &TaskInfo) {
         self.awaits(Awaited::End, |state| Some(Who::Task(state.label_of(of))));
     }
@@ -42,12 +43,12 @@ impl Simulation {
         }
     }
 
-    /// Returns whether the run has failed, and is being taken down.
+    /// Returns whether the run has failed and is being dropped.
     pub(crate) fn has_failed(&self) -> bool {
         self.state.lock().failure.is_some()
     }
 
-    /// Notes who drops the reply of an ask: when the run has failed, its holder does.
+    /// Notes which task drops the reply of an ask; in a failed run that task was its holder.
     pub(crate) fn reply_dropped(&self, key: usize) {
         let mut state = self.state.lock();
         let holder = state.running.clone();
@@ -56,7 +57,7 @@ impl Simulation {
         }
     }
 
-    /// Returns who waits for what.
+    /// Returns a line for each wait.
     pub(super) fn lines(&self, inner: &Inner) -> Lines {
         let asks = inner.asks.waiting();
         let state = self.state.lock();
@@ -98,14 +99,14 @@ impl Simulation {
 }
 
 impl State {
-    /// Returns what the innermost frame waits for, if that is the end of something.
+    /// Returns the task or actor whose end the innermost frame waits for, if it waits for one.
     pub(super) fn awaited_end(&self) -> Option<&Who> {
         let frame = self.frames.last()?;
         let waits = self.waits.get(&Runner::Frame(frame.id))?;
         waits.iter().find_map(|waits| waits.of.as_ref())
     }
 
-    /// Returns whether this message is in the mailbox of an actor.
+    /// Returns whether an actor has not read this message.
     fn has_unread(&self, to: &TaskInfo, number: Option<u64>) -> bool {
         let mut lanes = self.lanes.values();
         lanes
@@ -114,7 +115,7 @@ impl State {
             .is_some_and(|(lane, number)| lane.has(number))
     }
 
-    /// Returns the label of what may have ended.
+    /// Returns the label of a task or actor that may have ended.
     fn label_of(&mut self, task: &TaskInfo) -> TaskInfo {
         if task.is_actor() {
             return self.label(task.clone());

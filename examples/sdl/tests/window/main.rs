@@ -1,7 +1,7 @@
-//! The program as its user has it: a window on a screen, a mouse, a keyboard, a file.
+//! Tests the program as its user sees it: a window on a screen, a mouse, a keyboard, a file.
 //!
-//! What is on the screen is read from the X server, not from the program. Every test has a screen of
-//! its own, and waits for what the program prints or for what is to be seen.
+//! The content of the screen is read from the X server, not from the program. Every test has its
+//! own screen, and waits for a line that the program prints or for a picture.
 
 mod picture;
 mod screen;
@@ -13,14 +13,14 @@ use std::process::Command;
 use picture::CELL;
 use screen::{Process, Screen, read, run, until};
 
-/// The cells of a board that was not saved before.
+/// The number of cells of a new board.
 const SIZE: (usize, usize) = (240, 160);
 
 fn start(screen: &Screen, file: &Path) -> Process {
     Process::start(screen.command(env!("CARGO_BIN_EXE_life")).arg(file))
 }
 
-/// The numbers of "generation 17, 345 live cells".
+/// Parses the numbers of "generation 17, 345 live cells".
 fn world(text: &str) -> (u64, usize) {
     let numbers = text.strip_prefix("generation ").and_then(|rest| {
         let (generation, live) = rest.strip_suffix(" live cells")?.split_once(", ")?;
@@ -46,7 +46,7 @@ fn it_shows_the_world_and_does_what_the_user_wants_until_the_window_is_closed() 
     seen.0[y][x] ^= true;
     let paused = world(&life.line("paused: "));
     assert_eq!(paused, (generation, seen.live()));
-    // And no other cell has changed.
+    // No other cell has changed.
     screen.board(|board| *board == seen);
 
     screen.press((left + 1, top + 1), "n");
@@ -65,7 +65,7 @@ fn it_shows_the_world_and_does_what_the_user_wants_until_the_window_is_closed() 
 fn it_ends_only_after_the_save_that_follows() {
     let screen = Screen::new();
     let file = screen.file("board");
-    // The save goes on when somebody reads from here.
+    // The save continues when the test reads from this pipe.
     let pipe = screen.file("board.new");
     run(Command::new("mkfifo").arg(&pipe));
     let mut life = start(&screen, &file);

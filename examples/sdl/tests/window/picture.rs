@@ -1,8 +1,8 @@
-//! What is on the screen, and the board that is to be seen there.
+//! The content of the screen, and the board that it shows.
 
 use std::fmt;
 
-/// The colours of cells, and the pixels that they are wide and high.
+/// The colours of cells, and their width and height in pixels.
 const LIVE: [u8; 3] = [0xf0, 0xc0, 0x40];
 const DEAD: [u8; 3] = [0x10, 0x20, 0x30];
 pub const CELL: usize = 4;
@@ -14,7 +14,8 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Reads an X window dump as Xvfb has it: a head of big-endian numbers, colours, pixels of 32 bits.
+    /// Reads an X window dump of Xvfb: a header of big-endian numbers, a colour table, 32-bit
+    /// pixels.
     pub fn from_dump(dump: &[u8]) -> Picture {
         let number = |at: usize| {
             let bytes = dump[4 * at..][..4].try_into().unwrap();
@@ -41,14 +42,14 @@ impl Picture {
         is_inside && [LIVE, DEAD].contains(&self.pixel(x, y))
     }
 
-    /// The upper left pixel of the board, if there is one.
+    /// Returns the upper left pixel of the board, if there is one.
     pub fn corner(&self) -> Option<(usize, usize)> {
         let is_cell = |pixel| [LIVE, DEAD].contains(pixel);
         let at = self.pixels.iter().position(is_cell)?;
         Some((at % self.width, at / self.width))
     }
 
-    /// The board, if there is one of whole cells.
+    /// Returns the board, if all its cells are whole.
     pub fn board(&self) -> Option<Cells> {
         let (left, top) = self.corner()?;
         let width = (left..).take_while(|&x| self.is_cell(x, top)).count();
@@ -79,7 +80,7 @@ impl Cells {
         self.0.iter().flatten().filter(|&&lives| lives).count()
     }
 
-    /// The next generation on a torus, without any art.
+    /// Returns the next generation on a torus, computed in the simplest way.
     pub fn next(&self) -> Cells {
         let (width, height) = self.size();
         let lives_next = |x: usize, y: usize| {
@@ -95,7 +96,7 @@ impl Cells {
     }
 }
 
-/// As the program saves it.
+/// Formats the board as the program saves it.
 impl fmt::Display for Cells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.0 {

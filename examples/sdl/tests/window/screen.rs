@@ -1,4 +1,4 @@
-//! A screen of a test's own, without a monitor: Xvfb, a window manager, and xdotool for the user.
+//! A private virtual screen for a test: Xvfb, a window manager, and xdotool as the user.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use crate::picture::{Cells, Picture};
 
-/// Nothing takes as long as this unless it hangs.
+/// A time that only a hang exceeds.
 const WATCH: Duration = Duration::from_secs(30);
 
-/// Desktop and the title bar of the window that has the keyboard can be told from all else.
+/// Gives the desktop and the title bar of the active window colours that nothing else has.
 const MANAGER: &str = r##"
 <JWM>
     <Desktops><Background type="solid">#004000</Background></Desktops>
@@ -27,13 +27,13 @@ const MANAGER: &str = r##"
 const DESKTOP: [u8; 3] = [0, 0x40, 0];
 const TITLE: [u8; 3] = [0xc0, 0, 0];
 
-/// From the upper right corner of a window into the button above it, in pixels.
+/// The offset in pixels from the upper right corner of a window to its close button.
 const BUTTON: usize = 12;
 
 /// A process that does not outlive the test.
 pub struct Process {
     child: Child,
-    /// What it prints, as long as it does.
+    /// The lines that it prints.
     lines: Receiver<String>,
 }
 
@@ -56,7 +56,7 @@ impl Process {
         Process { child, lines }
     }
 
-    /// Waits until it prints a line that begins so, and gives the rest of it.
+    /// Waits until it prints a line with this prefix, and returns the rest of that line.
     pub fn line(&self, start: &str) -> String {
         let end = Instant::now() + WATCH;
         loop {
@@ -84,7 +84,8 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Asks it to end before it is killed: an X server would leave its sockets behind.
+    /// Terminates the process before it is killed: a killed X server would leave its sockets
+    /// behind.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             let _ = Command::new("kill").arg(self.id()).status();
@@ -98,25 +99,25 @@ impl Drop for Process {
     }
 }
 
-/// Looks again and again until there is something to be seen.
+/// Polls until `look` returns a value.
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + WATCH;
     loop {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "timed out waiting until {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Runs a command that takes no time worth mentioning.
+/// Runs a short command.
 pub fn run(command: &mut Command) {
     let status = Process::start(command).end();
     assert!(status.success(), "{command:?}: {status}");
 }
 
-/// Reads a file to its end, within the watch: it may be a pipe.
+/// Reads a file to its end, with a timeout, because it may be a pipe.
 pub fn read(path: PathBuf) -> String {
     let (sender, text) = mpsc::channel();
     thread::spawn(move || {
@@ -128,7 +129,7 @@ pub fn read(path: PathBuf) -> String {
 }
 
 pub struct Screen {
-    // The order in which they end.
+    // Dropped in this order.
     _manager: Process,
     _server: Process,
     display: String,
@@ -158,27 +159,27 @@ impl Screen {
         screen
     }
 
-    /// Where a test may have its files.
+    /// Returns the path of a file in the test's folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// A command that has this screen.
+    /// Returns a command that uses this screen.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("DISPLAY", &self.display);
-        // What is presented like this is on the screen when that returns.
+        // With this driver a frame is on the screen when `present` returns.
         command.env("SDL_RENDER_DRIVER", "software");
         command
     }
 
-    /// What is to be seen on it.
+    /// Returns the current content of the screen.
     pub fn picture(&self) -> Picture {
         let dump = fs::read(self.file("Xvfb_screen0")).unwrap();
         Picture::from_dump(&dump)
     }
 
-    /// Waits until a board of this size has a title bar and the keyboard, and gives the pixel of its upper left corner.
+    /// Waits until a board of this size has an active title bar, and returns its upper left pixel.
     pub fn window(&self, size: (usize, usize)) -> (usize, usize) {
         until("the window is there", || {
             let picture = self.picture();
@@ -189,7 +190,7 @@ impl Screen {
         })
     }
 
-    /// Waits until a board is to be seen that `is_it`, and gives it.
+    /// Waits until the screen shows a board that `is_it` accepts, and returns the board.
     pub fn board(&self, is_it: impl Fn(&Cells) -> bool) -> Cells {
         until("the board is on the screen", || {
             self.picture().board().filter(|board| is_it(board))
@@ -205,7 +206,7 @@ impl Screen {
         self.user(&["mousemove", &x.to_string(), &y.to_string(), "click", "1"]);
     }
 
-    /// Clicks the red X of a window of this width, in pixels, whose upper left corner is there.
+    /// Clicks the close button of a window with this upper left pixel and this width in pixels.
     pub fn close(&self, (x, y): (usize, usize), width: usize) {
         self.click((x + width - BUTTON, y - BUTTON));
     }

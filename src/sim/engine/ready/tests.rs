@@ -1,4 +1,4 @@
-//! What is drawn, and in which order things come out.
+//! The numbers that are drawn, and the order of entries.
 
 use super::{CHANGED, Draw, Ready, Schedule};
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The checks of .ci/run, a function each: `bash .ci/checks.sh NAME` runs one of them.
+# The checks of .ci/run, one function each: `bash .ci/checks.sh NAME` runs one of them.
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml
 readonly BUDGET=benches/instructions.budget
-# What is checked here is not the last per cent of speed, so it is built quickly.
+# These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_DEBUG=false
-# Nor is it SQLite's speed.
+# The same for SQLite.
 export CFLAGS=-O0
 
 format() {
@@ -30,13 +30,13 @@ clippy_sdl() {
         -- -D warnings
 }
 
-# The models with the library: no other target has a line of its own for them.
+# The library with its models. No other target has code for them.
 clippy_loom() {
     RUSTFLAGS='--cfg greenroom_loom' \
         cargo clippy --locked --profile test --lib --target-dir target/loom -- -D warnings
 }
 
-# The workflows, which run elsewhere: their form, and the names in them.
+# The form of the workflows, which run elsewhere, and the names in them.
 workflows() {
     if ! "${LINTER:-none}/bin/check-jsonschema" --version; then
         echo 'check-jsonschema, of PyPI, is not installed'
@@ -47,7 +47,7 @@ workflows() {
     workflows_call_checks
 }
 
-# Each job ends with one command of .ci, and the check that this names is there.
+# Each job ends with one command of .ci, and the check that it names exists.
 workflows_call_checks() {
     local command name jobs calls=0
     while read -r command name; do
@@ -62,7 +62,7 @@ workflows_call_checks() {
     [ "$calls" = "$jobs" ]
 }
 
-# What README.md tells to run.
+# The command that README.md names.
 tests() {
     cargo test
 }
@@ -78,18 +78,18 @@ tests_all() {
     GREENROOM_MATRIX=all cargo test --locked --test it
 }
 
-# As users build, on all cores, and not as benches do: that takes more than twice as long. What is small.
+# The smaller tests, optimized as users build and not as benches do, which takes twice as long.
 tests_release() {
     cargo test --locked --release --lib --test memory --test sim_zoo --test stress
 }
 
-# `cargo test` alone builds the examples too, which tests/code_search runs.
+# tests/code_search runs an example, which `cargo test` builds only without a list of targets.
 tests_release_all() {
     cargo build --locked --release --examples
     GREENROOM_MATRIX=all cargo test --locked --release --lib --tests
 }
 
-# The preconditions of `std`'s unsafe functions, in a build that is optimized.
+# The preconditions of `std`'s unsafe functions, in an optimized build.
 ub_checks() {
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zub-checks=yes
     cargo build --locked --release --examples --target-dir target/ub
@@ -100,7 +100,7 @@ docs() {
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 }
 
-# How many crates a default build is made of, greenroom included.
+# The number of crates in a default build, greenroom included.
 crates() {
     local count
     cargo tree --locked -e normal,build --prefix none | sort -u
@@ -109,7 +109,7 @@ crates() {
     [ "$count" -le 13 ]
 }
 
-# Whoever takes the crate gets its papers, and nothing that is only for its own house.
+# The package has the documents for users, and nothing that is only for the project.
 package() {
     local listed paper
     listed=$(cargo package --locked --allow-dirty --list)
@@ -126,14 +126,14 @@ package() {
 # Models that take minutes each with two preemptions.
 readonly SLOW_MODELS='
     model_11_a_push_from_outside_finds
-    model_12_what_a_blocked_handler_left_in_its_slot
-    model_12_what_a_blocked_handler_pushed_to_the_ring
-    model_17_a_shutdown_ends_a_worker_that_parks
-    model_17_what_is_pushed_by_a_drop
+    model_12_entry_in_the_slot
+    model_12_entry_in_the_ring
+    model_17_a_shutdown_settles_a
+    model_17_an
 '
 
-# Every model, those that are slow with one preemption. That each finds its faults is in `loom_all`: there are a hundred
-# of these, each a model anew.
+# Every model, the slow ones with one preemption. `loom_all` also checks that each model finds its
+# faults: there are about a hundred, and each is another run of a model.
 loom() {
     local skipped=(--skip loom_mutants_are_caught) name
     for name in $SLOW_MODELS; do skipped+=(--skip "$name"); done
@@ -146,7 +146,7 @@ loom_all() {
     models 2 loom
 }
 
-# Those of these names, with so many preemptions.
+# The models of these names, with this number of preemptions.
 models() {
     local preemptions=$1
     shift
@@ -154,19 +154,19 @@ models() {
         cargo test --locked --release --lib --target-dir target/loom -- "$@"
 }
 
-# Two threads at a few instructions each, and the fences without which that must fail. x86 hides the others: there a
-# locked instruction stands beside each.
+# Two threads at a few instructions each, and the fences without which the tests must fail. x86
+# hides the other fences: a locked instruction is beside each.
 litmus() {
-    # One at a time: each has two threads, which are to have a core each.
+    # One test at a time: each has two threads, and each thread needs a core.
     export RUSTFLAGS='--cfg greenroom_mutants' GREENROOM_LITMUS_ROUNDS=2000000 RUST_TEST_THREADS=1
     local run=(cargo test --locked --release --lib --target-dir target/mutants)
     "${run[@]}" litmus
     must_find notify_without_fence 'a wake-up was lost' "${run[@]}" litmus_a_push_is_not_missed
     must_find hold_off_without_fence 'a wake-up was lost' "${run[@]}" by_a_worker_that_holds_off
-    must_find slot_claimed_without_fence 'was taken once' "${run[@]}" litmus_what_is_in_a_slot
+    must_find slot_claimed_without_fence 'was taken once' "${run[@]}" litmus_slot
 }
 
-# Whether the command, with this fault built in, fails and says this.
+# Passes if the command, with this fault built in, fails with this text.
 must_find() {
     local fault=$1 text=$2 status=0
     shift 2
@@ -179,7 +179,7 @@ must_find() {
     echo "found: $fault, $(grep -c "$text" "target/$fault.log") times '$text'"
 }
 
-# The hot paths against their budget; and first, that a case which leaves it would be seen.
+# Compares the hot paths with their budget. First checks that a case outside of it would be seen.
 instructions() {
     local change wanted status
     while read -r change wanted; do
@@ -197,7 +197,7 @@ CHANGES
     benches/instructions.sh --check
 }
 
-# With what is small, and with every part of greenroom.
+# The library's own tests, and the stress test of every part.
 asan() {
     asan_tests greenroom_uncached --lib --test memory --test stress
 }
@@ -206,12 +206,13 @@ asan_all() {
     GREENROOM_MATRIX=all asan_tests greenroom_uncached --tests
 }
 
-# Kept memory stays kept, and whoever uses it is seen.
+# With the block cache on: a use of a cached block is seen.
 asan_kept() {
     GREENROOM_MATRIX=all asan_tests greenroom_poisoned --tests
 }
 
-# These tests under AddressSanitizer. Uncached, or poisoned, or what is used after it was freed would not be seen.
+# These tests under AddressSanitizer. The cache is off or poisoned; otherwise no use after a free
+# would be seen.
 asan_tests() {
     local host cfg=$1 dir=target/asan
     shift
@@ -225,20 +226,21 @@ asan_tests() {
     cargo test --locked --target "$host" --target-dir "$dir" "$@"
 }
 
-# The parts of tests/it that run under ThreadSanitizer: those in which threads share something. Not those with locks of
-# `std` of their own, with other executors, or with a limit of threads or cores.
+# The parts of tests/it that run under ThreadSanitizer: those in which threads share something.
+# Without those that use locks of `std`, other executors, or a limit of threads or cores.
 readonly TSAN_TESTS='
     actor_ address_map:: ask:: bounded_send:: bugs_lifetimes:: bugs_mailbox:: bugs_panics::
     deadlock:: detached:: hosted:: mailbox_ nested_ pinned_threads:: quiescence:: runtime_
     shutdown_ task_wakers:: unblock:: --skip another_executor --skip bad_input
-    --skip bug_d6_ --skip bugs_runtime:: --skip ctrl_c:: --skip fork:: --skip from_many_threads
+    --skip during_a_shutdown --skip bugs_runtime:: --skip ctrl_c:: --skip fork:: --skip from_many_threads
     --skip many_wakes_before_its_turn --skip net::
-    --skip in_a_simulation --skip origins:: --skip policies:: --skip simulated --skip smol
+    --skip origins:: --skip policies:: --skip simulated --skip smol
     --skip stats:: --skip tokio
 '
 
-# Every part of greenroom under ThreadSanitizer, then orders that are too weak, which it must report. `std` comes
-# without the sanitizer: src/sync/tsan.rs tells what its locks order, and .ci/tsan.supp what is no race.
+# Every part of greenroom under ThreadSanitizer. Then memory orders that are too weak, which it must
+# report. `std` is not instrumented: src/sync/tsan.rs tells what its locks order, and .ci/tsan.supp
+# what is not a race.
 tsan() {
     local host fault
     host=$(rustc -vV | sed -n 's/^host: //p')
@@ -256,7 +258,7 @@ tsan() {
     done
 }
 
-# The oldest compiler that Cargo.toml promises, where it is installed.
+# The oldest compiler that Cargo.toml allows, if it is installed.
 rust_version() {
     local oldest
     oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -267,7 +269,7 @@ rust_version() {
     cargo "+$oldest" check --locked --all-targets --target-dir target/oldest
 }
 
-# The library on systems that this one is not.
+# The library for other systems than this one.
 target_windows() {
     compiles_for x86_64-pc-windows-msvc
 }
@@ -280,7 +282,7 @@ target_arm64() {
     compiles_for aarch64-unknown-linux-gnu
 }
 
-# Without threads there is nothing to run on: the crate says so itself.
+# A target without threads is refused by a compile error.
 target_wasm32() {
     local status=0
     has_target wasm32-unknown-unknown || return 77
@@ -300,7 +302,7 @@ has_target() {
     return 1
 }
 
-# Known faults, licences and origins of what greenroom depends on. It asks a public list.
+# Known vulnerabilities, licences and origins of the dependencies. It reads a public list.
 deny() {
     if ! cargo deny --version; then
         echo 'cargo-deny is not installed'
@@ -309,7 +311,7 @@ deny() {
     cargo deny --locked check
 }
 
-# What a user of the last release would have to change.
+# Changes that break users of the last release.
 semver() {
     local last
     if ! cargo semver-checks --version; then
@@ -323,8 +325,8 @@ semver() {
     cargo semver-checks --baseline-rev "$last"
 }
 
-# The comparison builds, and a short case of each peer and points of `scaling` give their figures,
-# whatever these are: to optimize all the peers would take minutes.
+# Builds the comparison, and checks that a short case of each peer and some points of `scaling`
+# print figures. The values do not matter: an optimized build of all peers would take minutes.
 peers() {
     local peer case
     cargo build --locked --manifest-path "$PEERS" --target-dir target/peers
@@ -349,8 +351,8 @@ SHORT
     done
 }
 
-# What this program of the comparison prints for these words. Some peers hang now and then
-# (benches/RESULTS.md), so each but greenroom has three tries.
+# Prints the figures of a program of the comparison for these arguments. Some peers hang now and
+# then (benches/peers/README.md), so each one except greenroom has three tries.
 figures() {
     local words="$*" tries=3 figures=
     [[ " $words " != *' greenroom '* ]] || tries=1
@@ -362,7 +364,7 @@ figures() {
     [ -n "$figures" ]
 }
 
-# Every example, to its end. Those that want arguments have a function of their own.
+# Runs every example to its end. Those with arguments have their own function.
 examples() {
     local path name
     cargo build --locked --release --examples
@@ -378,11 +380,11 @@ examples() {
     done
 }
 
-# The crate's own sources, with a text that is in them and one that is not.
+# Searches the crate's sources for a text that they contain and for one that they do not.
 example_code_search() {
     local scratch status=0
     scratch=$(mktemp -d)
-    # shellcheck disable=SC2064 # as it is now
+    # shellcheck disable=SC2064 # expanded now
     trap "rm -rf '$scratch'" EXIT
     timeout 60 "$1" --index "$scratch/index" src 'pub struct Runtime' | tee "$scratch/hits"
     grep -q 'runtime/handle\.rs:[0-9]*: pub struct Runtime {$' "$scratch/hits"
@@ -391,8 +393,8 @@ example_code_search() {
     [ "$status" = 1 ]
 }
 
-# The example with a window, on screens of its own. The figures of `--bench` are printed and held
-# against nothing: this machine may be any, and others may be busy on it.
+# The example with a window, on its own screens. The figures of `--bench` are only printed: the
+# machine may be any, and it may be busy.
 sdl() {
     cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
     timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
@@ -412,7 +414,7 @@ miri() {
     return 77
 }
 
-# The other memory model: only where the machine has it.
+# The tests on a machine with a weaker memory model, if this is one.
 arm64() {
     if [ "$(uname -m)" != aarch64 ]; then
         echo "foreign hardware (arm64): this machine is $(uname -m)"

@@ -121,7 +121,7 @@ hold_against() {
     echo
     echo "Slower by more than $TOLERANCE %: make it as fast again; or, if it is worth the price,"
     echo 'commit it, write the budget anew (benches/instructions.sh --budget), commit that in the'
-    echo 'same change, and say so in benches/RESULTS.md.'
+    echo 'same change, with a row in docs/decisions/budgets.md.'
     echo 'Faster, new or gone: write the budget anew too, so that it catches what comes next.'
     return 1
 }

@@ -2,7 +2,7 @@
 //!
 //! No user code (wakers, drops, clones, hooks) and no blocking call runs inside; the closure makes
 //! the critical section visible. Taking the lock costs one read-modify-write, and releasing it a
-//! plain store. A `std` mutex needs two read-modify-writes (see ARCHITECTURE.md for the figures).
+//! plain store. A `std` mutex needs two read-modify-writes (`docs/decisions/own-parts.md`).
 //!
 //! # Invariants
 //! - LOCK-1: `value` is accessed only by the thread that changed `held` from false to true.

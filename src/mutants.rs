@@ -29,7 +29,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("closed_still_accepts", "model_07", "accepted is drained"),
     (
         "room_is_not_passed_on",
-        "model_08_a_sender_that_forgets",
+        "model_08_a_sender_never",
         "letter was taken",
     ),
     (
@@ -39,12 +39,12 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     (
         "reserved_is_not_waited_for",
-        "model_08_a_closed_reader_waits",
+        "model_08_a_closed_mailbox_ends_after_its_last_place_is_filled",
         "reserved before the close",
     ),
     (
         "given_up_place_wakes_nobody",
-        "model_08_a_closed_reader_hears",
+        "model_08_a_closed_mailbox_ends_after_its_last_place_is_given",
         DEADLOCK,
     ),
     (
@@ -53,15 +53,15 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     ("close_forgets_the_line", "model_08_a_close", DEADLOCK),
-    ("asker_is_not_woken", "model_09_a_dropped_reply", DEADLOCK),
+    ("asker_is_not_woken", "model_09_dropped_reply", DEADLOCK),
     (
         "ended_asker_is_not_woken",
-        "model_09_an_asker_that_is_ended",
+        "model_09_deadlock_wakes",
         DEADLOCK,
     ),
     (
         "ended_ask_is_answered",
-        "model_09_an_end_by_deadlock",
+        "model_09_deadlock_and",
         "there is one outcome",
     ),
     ("lock_release", "model_09_the_lock", RACE),
@@ -84,18 +84,14 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("hold_off_without_fence", "model_45", DEADLOCK),
     ("watch_is_not_left_to_another", "model_36", DEADLOCK),
     ("watcher_takes_nothing", "model_12", DEADLOCK),
-    ("sleep_without_fence", "model_13_what_a_pinned", DEADLOCK),
-    (
-        "pinned_thread_is_not_unparked",
-        "model_13_what_a_worker",
-        DEADLOCK,
-    ),
+    ("sleep_without_fence", "model_13_worker", DEADLOCK),
+    ("pinned_thread_is_not_unparked", "model_13_pinned", DEADLOCK),
     ("unpark_without_the_lock", "model_33", DEADLOCK),
     ("woken_relaxed", "model_37_wake_ups", LOST),
     ("rest_without_exchange", "model_37_a_wake_up", LOST),
     ("third_wake_without_exchange", "model_37_wake_ups", LOST),
     ("begun_relaxed", "model_37_wake_ups", LOST),
-    ("rested_relaxed", "model_37_a_run", RACE),
+    ("rested_relaxed", "model_37_a_turn", RACE),
     ("disarmed_without_exchange", "model_37_the_end", RACE),
     ("released_relaxed", "model_37_the_end", RACE),
     ("extras_looked_for_before_the_end", "model_39", DEADLOCK),
@@ -106,7 +102,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "an upgraded address is open",
     ),
     ("dropped_before_the_wake_up", "model_44", DEADLOCK),
-    ("caller_is_not_woken", "model_35_what", DEADLOCK),
+    ("caller_is_not_woken", "model_35_the_result", DEADLOCK),
     (
         "taken_without_fence",
         "model_34",
@@ -124,7 +120,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("slot_claimed_without_fence", "model_14_the_slot", RACE),
     (
         "wake_looks_without_the_lock",
-        "model_15_what",
+        "model_15_writes",
         "the last run has seen all",
     ),
     ("drain_looks_once", "model_16", SETTLED),
@@ -132,32 +128,32 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("late_push_stays", "model_16", SETTLED),
     (
         "declared_before_the_scan",
-        "model_18_the_end_is_declared_after_what_a_hold",
+        "model_18_quiescence_is_declared_after_the_work_of_a_keep",
         FLIGHT,
     ),
     (
         "counted_only_after_the_take",
-        "model_18_the_end_is_declared_after_what_a_hold",
+        "model_18_quiescence_is_declared_after_the_work_of_a_keep",
         FLIGHT,
     ),
     (
         "declared_without_a_second_look",
-        "model_18_the_end_is_declared_after_what_a_deadline",
+        "model_18_quiescence_is_declared_after_the_work_of_a_deadline",
         FLIGHT,
     ),
     (
         "time_outs_are_no_work",
-        "model_18_the_end_is_declared_after_what_a_time_out",
+        "model_18_quiescence_is_declared_after_the_work_of_a_timeout",
         FLIGHT,
     ),
     (
         "declared_without_a_second_look",
-        "model_18_the_end_is_declared_after_what_a_time_out",
+        "model_18_quiescence_is_declared_after_the_work_of_a_timeout",
         FLIGHT,
     ),
     (
         "deadlines_are_looked_at_without_the_lock",
-        "model_18_the_end_comes_when_the_last_deadline",
+        "model_18_quiescence_comes_when",
         DEADLOCK,
     ),
     (
@@ -167,14 +163,10 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     (
         "the_last_hold_declares_nothing",
-        "model_18_the_end_comes_with",
+        "model_18_quiescence_comes_with",
         DEADLOCK,
     ),
-    (
-        "a_watcher_does_not_look",
-        "model_18_who_comes_late",
-        DEADLOCK,
-    ),
+    ("a_watcher_does_not_look", "model_18_a_late", DEADLOCK),
     (
         "parking_is_notified_without_fence",
         "model_31_a_push",
@@ -182,17 +174,13 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     ("parking_without_a_last_look", "model_31_a_push", DEADLOCK),
     ("a_wake_up_is_not_passed_on", "model_31_a_wake_up", DEADLOCK),
-    ("counted_after_the_enqueue", "model_31_the_end", FLIGHT),
+    ("counted_after_the_enqueue", "model_31_quiescence", FLIGHT),
     (
         "sleepers_do_not_hear_of_the_end",
         "model_17_a_shutdown_ends_a_worker_that_sleeps",
         DEADLOCK,
     ),
-    (
-        "an_ended_worker_keeps_its_queues",
-        "model_17_what_is_pushed_by_a_drop",
-        SETTLED,
-    ),
+    ("an_ended_worker_keeps_its_queues", "model_17_an", SETTLED),
     (
         "abandoned_without_a_second_look",
         "model_30",
@@ -205,17 +193,17 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     (
         "keeper_hears_of_no_deadline",
-        "model_28_a_sleeper_hears_of_an_earlier",
+        "model_28_a_sleeper_is_woken_for_an",
         DEADLOCK,
     ),
     (
         "no_keeper_for_a_deadline",
-        "model_28_a_sleeper_hears_of_the_first",
+        "model_28_a_sleeper_is_woken_for_the",
         DEADLOCK,
     ),
     (
         "no_keeper_for_a_deadline_of_a_worker",
-        "model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked_from",
+        "model_28_a_deadline_of_a_worker",
         DEADLOCK,
     ),
     (
@@ -230,10 +218,10 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     ("a_thread_is_inside_by_its_place", "model_40", DEADLOCK),
     ("a_thread_that_is_gone_tells_nobody", "model_40", DEADLOCK),
-    ("a_wait_keeps_the_token", "model_41_a_wait", DEADLOCK),
-    ("a_wait_keeps_the_token", "model_41_a_thread", DEADLOCK),
+    ("a_wait_keeps_the_token", "model_41_outer", DEADLOCK),
+    ("a_wait_keeps_the_token", "model_41_loop", DEADLOCK),
     ("idle_without_exchange", "model_46_a_wait", DEADLOCK),
-    ("counted_after_the_wake_up", "model_46_the_end", DEADLOCK),
+    ("counted_after_the_wake_up", "model_46_quiescence", DEADLOCK),
     (
         "termination_counted_before_it_is",
         "model_47",
@@ -271,7 +259,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_51_a_block",
         "another thread took the last magazine",
     ),
-    ("what_has_no_room_is_lost", "model_51_what", "leaked"),
+    ("what_has_no_room_is_lost", "model_51_blocks", "leaked"),
     (
         "a_pinned_thread_parks_without_a_second_look",
         "model_52",

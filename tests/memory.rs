@@ -1,8 +1,8 @@
-//! What mailboxes and actors take from the allocator, and that they give it back.
+//! The memory that mailboxes and actors allocate, and that they free it.
 //!
 //! One allocator counts for the whole process, so one test runs at a time.
 
-#![expect(unsafe_code, reason = "an allocator, which hands every call on")]
+#![expect(unsafe_code, reason = "an allocator that forwards every call")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -15,17 +15,17 @@ static LIVE: AtomicIsize = AtomicIsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call is handed to `System` as it is; counting neither allocates nor unwinds.
+// SAFETY: every call is forwarded to `System` unchanged; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size().cast_signed(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size().cast_signed(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
             size.cast_signed() - layout.size().cast_signed(),
             Ordering::Relaxed,
         );
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -42,15 +42,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What may be kept for the next who needs it: of each of a few sizes (two of messages, one of
-/// actors) 16 KiB by the thread that tells, as much by the worker, and 64 KiB for all.
+/// The limit of the block caches. There are three sizes: two of messages, one of actors. For each,
+/// the sending thread and the worker cache 16 KiB each, and a shared cache holds 64 KiB.
 const KEPT_MAX: isize = 3 * (2 * 16 + 64) * 1024;
 
 fn live() -> isize {
     LIVE.load(Ordering::SeqCst)
 }
 
-/// Lets one test in at a time, and ends the process if that one hangs.
+/// Lets one test run at a time, and ends the process if that test hangs.
 fn alone() -> (MutexGuard<'static, ()>, mpsc::Sender<()>) {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ enum Load<M> {
     Done(Reply<()>),
 }
 
-/// Reads and drops, and answers when it has come to a question.
+/// Drops each message, and answers an ask when it reaches it.
 async fn drain<M: Send>(mut cx: Context<Load<M>>) {
     while let Some(message) = cx.recv().await {
         match message {
@@ -85,12 +85,12 @@ async fn drain<M: Send>(mut cx: Context<Load<M>>) {
 
 fn drained<M: Send + 'static>(runtime: &Runtime, handle: &Handle<Load<M>, ()>) {
     runtime.block_on(handle.ask(Load::Done)).unwrap();
-    // Its turn is over when the next one on the one worker is.
+    // The actor's turn is over when the next task of the only worker has run.
     runtime.block_on(runtime.spawn(greenroom::yield_now()));
 }
 
 #[test]
-fn bug_c4_a_burst_of_a_million_messages_gives_its_memory_back() {
+fn a_burst_of_a_million_messages_frees_its_memory() {
     const MESSAGES: usize = 1_000_000;
     let _alone = alone();
     let runtime = one_worker();
@@ -103,12 +103,12 @@ fn bug_c4_a_burst_of_a_million_messages_gives_its_memory_back() {
         }
         drained(&runtime, &handle);
         let kept = live() - before;
-        assert!(kept <= KEPT_MAX, "{kept} bytes are kept");
+        assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
     }
 }
 
 #[test]
-fn bug_c4_a_burst_that_nobody_reads_gives_its_memory_back_when_it_is_dropped() {
+fn a_burst_that_is_not_received_frees_its_memory_when_dropped() {
     const MESSAGES: isize = 1_000_000;
     let _alone = alone();
     let runtime = one_worker();
@@ -124,13 +124,13 @@ fn bug_c4_a_burst_that_nobody_reads_gives_its_memory_back_when_it_is_dropped() {
     assert!(each <= 344, "{each} bytes for a message of 256");
     handle.kill();
     let kept = live() - before;
-    assert!(kept <= KEPT_MAX + 4096, "{kept} bytes are kept");
+    assert!(kept <= KEPT_MAX + 4096, "{kept} bytes were not freed");
     drop(gate);
     assert!(runtime.block_on(held));
 }
 
 #[test]
-fn bug_c4_waiting_senders_give_their_memory_back() {
+fn waiting_senders_free_their_memory() {
     const SENDERS: usize = 100_000;
     let _alone = alone();
     let runtime = one_worker();
@@ -143,7 +143,7 @@ fn bug_c4_waiting_senders_give_their_memory_back() {
     drop(sent);
     drained(&runtime, &handle);
     let kept = live() - before;
-    assert!(kept <= KEPT_MAX, "{kept} bytes are kept");
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
 }
 
 #[test]
@@ -167,12 +167,12 @@ fn a_dormant_mailbox_holds_no_buffer() {
     let kept = live() - before;
     assert!(
         kept <= KEPT_MAX,
-        "{kept} bytes are kept for {ACTORS} mailboxes"
+        "{kept} bytes were not freed for {ACTORS} mailboxes"
     );
 }
 
 #[test]
-fn a_huge_capacity_takes_no_more_than_a_small_one() {
+fn a_huge_capacity_needs_no_more_memory_than_a_small_one() {
     let _alone = alone();
     let runtime = one_worker();
     let cost = |capacity| {
@@ -192,7 +192,7 @@ fn a_huge_capacity_takes_no_more_than_a_small_one() {
 }
 
 #[test]
-fn actors_that_come_and_go_leave_nothing_behind() {
+fn actors_that_start_and_end_free_their_memory() {
     let _alone = alone();
     let runtime = one_worker();
     let come_and_go = |count: usize| {
@@ -211,11 +211,11 @@ fn actors_that_come_and_go_leave_nothing_behind() {
     let before = live();
     come_and_go(20_000);
     let kept = live() - before;
-    assert!(kept <= KEPT_MAX, "{kept} bytes are kept");
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
 }
 
 #[test]
-fn actors_end_without_a_trace_however_they_end() {
+fn actors_free_their_memory_however_they_end() {
     let _alone = alone();
     std::panic::set_hook(Box::new(|_| {}));
     let runtime = Runtime::builder()
@@ -234,7 +234,7 @@ fn actors_end_without_a_trace_however_they_end() {
                 while cx.recv().await.is_some() {}
             });
             let handle = spawn.on(&runtime).spawn();
-            // One that panics may have ended by the second of them.
+            // An actor that panics may have ended when the second message is sent.
             (0..5).for_each(|_| drop(handle.tell(Load::Burst([0; 64]))));
             let address = handle.address();
             match number % 4 {
@@ -255,11 +255,11 @@ fn actors_end_without_a_trace_however_they_end() {
     round(10_000);
     let kept = live() - before;
     let _ = std::panic::take_hook();
-    assert!(kept <= KEPT_MAX, "{kept} bytes are kept");
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
 }
 
 #[test]
-fn questions_leave_nothing_behind() {
+fn asks_free_their_memory() {
     let _alone = alone();
     let runtime = one_worker();
     let handle = actor(async |mut cx: Context<(u32, Reply<[u8; 128]>)>| {
@@ -283,5 +283,5 @@ fn questions_leave_nothing_behind() {
     let before = live();
     ask(20_000);
     let kept = live() - before;
-    assert!(kept <= KEPT_MAX, "{kept} bytes are kept");
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
 }

@@ -1,7 +1,9 @@
-//! Every part of greenroom at once, on many small runtimes: for tools that look at what one run does.
+//! All parts of greenroom at once, on many small runtimes: for tools that check the execution of a
+//! program, such as ThreadSanitizer.
 //!
-//! How many rounds each test makes is in `GREENROOM_STRESS_ROUNDS`. The tests share nothing but `Arc`s, atomics and
-//! greenroom between threads: what `std`'s other locks order, ThreadSanitizer does not see.
+//! `GREENROOM_STRESS_ROUNDS` sets how many rounds each test runs. The tests share only `Arc`s,
+//! atomics and greenroom values between threads: ThreadSanitizer does not see the order that other
+//! locks of `std` establish.
 #![forbid(unsafe_code)]
 
 use std::panic::resume_unwind;
@@ -22,12 +24,12 @@ use greenroom::{
     unblock, yield_now,
 };
 
-/// Few, for a run beside other tests.
+/// Few rounds, for a run beside other tests.
 const ROUNDS: usize = 4;
 const MOMENT: Duration = Duration::from_micros(200);
 const SOON: Duration = Duration::from_millis(1);
 
-/// Runs the rounds of one test, and fails if they are not done in far more time than they take.
+/// Runs the rounds of one test, and fails if they take far longer than usual.
 fn rounds(round: impl Fn(usize) + Send + 'static) {
     let chosen = std::env::var("GREENROOM_STRESS_ROUNDS");
     let count = chosen.map_or(ROUNDS, |count| count.parse().expect("a number of rounds"));
@@ -43,11 +45,14 @@ fn rounds(round: impl Fn(usize) + Send + 'static) {
     let is_running = |_: &mut ()| !over.0.load(Ordering::Acquire);
     let (lock, waited) = over.2.wait_timeout_while(lock, limit, is_running).unwrap();
     drop(lock);
-    assert!(!waited.timed_out(), "hung: not done within {limit:?}");
+    assert!(
+        !waited.timed_out(),
+        "hung: the rounds did not end within {limit:?}"
+    );
     running.join().unwrap_or_else(|panic| resume_unwind(panic));
 }
 
-/// Says, when it is dropped, that the rounds are over.
+/// A guard that reports in its drop that the rounds are over.
 struct Tells(Arc<(AtomicBool, Mutex<()>, Condvar)>);
 
 impl Drop for Tells {
@@ -60,7 +65,7 @@ impl Drop for Tells {
     }
 }
 
-/// One of each kind in turn.
+/// Builds a runtime; the kinds take turns with the seed.
 fn runtime(seed: usize) -> Runtime {
     let builder = Runtime::builder()
         .workers(1 + seed % 3)
@@ -132,7 +137,7 @@ fn addresses(sums: &[Sum]) -> Vec<Address<Message>> {
     sums.iter().map(Handle::address).collect()
 }
 
-/// A thread outside any runtime that tells, maps, kills, and clones addresses.
+/// Starts a thread outside any runtime that sends to, maps, kills and clones addresses.
 fn tells_from_outside(sums: &[Sum], first: usize) -> thread::JoinHandle<()> {
     let sums = addresses(sums);
     thread::spawn(move || {
@@ -151,7 +156,7 @@ fn tells_from_outside(sums: &[Sum], first: usize) -> thread::JoinHandle<()> {
     })
 }
 
-/// What a task does to actors and to others of its kind.
+/// Exercises everything that a task does with actors and other tasks.
 async fn does_everything(seed: u64, sums: Vec<Address<Message>>) {
     for step in 0..30 {
         let to = &sums[((seed + step) % 6) as usize];
@@ -219,7 +224,7 @@ fn actors_and_tasks() {
     });
 }
 
-/// A shutdown that comes while everything is under way.
+/// A shutdown while all parts are in use.
 #[test]
 fn a_shutdown_amid_work() {
     rounds(|seed| {
@@ -249,7 +254,7 @@ fn a_shutdown_amid_work() {
     });
 }
 
-/// Timers, streams and results as messages, from other threads than the actor's.
+/// Timers, streams and results as messages; other threads than the actor's produce them.
 #[test]
 fn sources() {
     rounds(|seed| {
@@ -306,7 +311,7 @@ fn pinned_threads_and_stages() {
                     for step in 0..20 {
                         hosted.with_mut(move |all| all.push(step)).await.unwrap();
                         let call = pin!(hosted.with(|all| all.len()));
-                        // Dropped at once, or answered.
+                        // The call is dropped at once, or answered.
                         if let Either::Left((len, _)) = select(call, pin!(yield_now())).await {
                             assert!(len.unwrap() > step, "{n}");
                         }
@@ -346,7 +351,8 @@ fn pinned_threads_and_stages() {
     });
 }
 
-/// Actors that another executor polls, with threads that send to them, wait for them and kill them.
+/// Actors that another executor polls, with threads that send to them, await their end and kill
+/// them.
 #[test]
 fn actors_of_another_executor() {
     rounds(|seed| {
@@ -381,9 +387,9 @@ fn actors_of_another_executor() {
     });
 }
 
-/// Two that ask each other are told, and whoever waits for the end of all work hears of it.
+/// Two actors that ask each other get a deadlock error, and quiescence wakes its waiters.
 #[test]
-fn deadlocks_and_the_end_of_work() {
+fn deadlocks_and_quiescence() {
     type Ring = Address<(u32, Reply<u32>)>;
     async fn asks_on(mut cx: Context<(u32, Reply<u32>)>, next: Option<Ring>) {
         let next = next.unwrap_or_else(|| cx.address());
@@ -414,7 +420,7 @@ fn deadlocks_and_the_end_of_work() {
         });
         runtime.block_on(async {
             assert_eq!(begin.ask(|reply| (1, reply)).await.unwrap(), 0);
-            // The last one asks itself.
+            // The last actor asks itself.
             let stuck = begin.ask(|reply| (5, reply)).await;
             assert!(
                 matches!(stuck, Err(AskError::Deadlock(_) | AskError::NoReply)),

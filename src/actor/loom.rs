@@ -42,7 +42,7 @@ fn drive<F: Future + Unpin>(mut future: F) -> F::Output {
 /// Checks that the source is read to its end before the actor closes, whenever the last address is
 /// dropped.
 #[test]
-fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
+fn model_30_source_is_read_although_the_last_address_is_dropped() {
     // The bug that this model finds needs more preemptions than the others.
     crate::sync::follow_waits();
     let mut builder = ::loom::model::Builder::new();
@@ -67,7 +67,7 @@ fn model_30_a_source_is_read_though_the_last_address_is_dropped_meanwhile() {
 /// Checks that a task that waits for the actor's end is woken, even if the list of waiters is
 /// created meanwhile.
 #[test]
-fn model_39_the_end_of_an_actor_is_heard() {
+fn model_39_end_of_an_actor_wakes_its_waiters() {
     ::loom::model(|| {
         let (address, mut actor) = crate::actor(async |_: crate::Context<u32>| 7).split();
         let waiting = spawn(move || drive(pin!(address.closed())));
@@ -82,7 +82,7 @@ fn model_39_the_end_of_an_actor_is_heard() {
 /// Checks that an upgraded address keeps the actor open, even if the actor finds no other address
 /// meanwhile.
 #[test]
-fn model_43_an_address_that_was_made_anew_keeps_the_actor_open() {
+fn model_43_upgraded_address_keeps_the_actor_open() {
     ::loom::model(|| {
         let (address, mut actor) = crate::actor(|mut cx: crate::Context<u32>| async move {
             [cx.recv().await, cx.recv().await]
@@ -115,7 +115,7 @@ impl Drop for Waits {
 
 /// Checks that a kill returns although it drops a message that waits for the actor's end.
 #[test]
-fn model_44_a_message_that_waits_for_the_end_does_not_hold_it_up() {
+fn model_44_message_that_waits_for_the_end_does_not_block_a_kill() {
     ::loom::model(|| {
         let (address, mut actor) = crate::actor(|cx: crate::Context<Waits>| async move {
             let _cx = cx;
@@ -188,7 +188,7 @@ impl Drop for Tells {
 /// Checks that dropping a split actor drops its state, even if another thread has woken it and not
 /// stored its runnable yet.
 #[test]
-fn model_50_a_dropped_actor_is_gone_though_it_is_woken_meanwhile() {
+fn model_50_dropped_split_drops_an_actor_that_is_being_woken() {
     ::loom::model(|| {
         let gone = Arc::new(AtomicBool::new(false));
         let own = Tells(gone.clone());

@@ -65,7 +65,7 @@ fn model_51_a_block_in_the_depot_is_taken_once() {
 /// Checks that no block is lost or freed twice if two threads pass on more than the depot has room
 /// for.
 #[test]
-fn model_51_what_the_depot_has_no_room_for_is_not_lost() {
+fn model_51_blocks_that_overflow_the_depot_are_not_lost() {
     ::loom::model(|| {
         let other = spawn(give);
         give();

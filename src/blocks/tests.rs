@@ -46,7 +46,7 @@ fn a_class_is_large_enough_and_not_much_larger() {
 }
 
 #[test]
-fn a_thread_gets_again_what_it_freed() {
+fn a_thread_reuses_the_block_that_it_freed() {
     let layout = layout(500);
     let block = allocate(layout);
     // SAFETY: allocated above with this layout.
@@ -55,7 +55,7 @@ fn a_thread_gets_again_what_it_freed() {
 }
 
 #[test]
-fn what_one_thread_frees_another_one_gets() {
+fn blocks_freed_by_one_thread_are_reused_by_another() {
     const COUNT: usize = 100;
     let layout = layout(600);
     let other = thread::spawn(move || {
@@ -74,7 +74,7 @@ fn what_one_thread_frees_another_one_gets() {
 }
 
 #[test]
-fn a_thread_and_the_depot_keep_so_much_and_no_more() {
+fn the_caches_of_a_thread_and_of_the_depot_are_bounded() {
     let layout = layout(700);
     let class = class_of(layout).unwrap();
     free_all(take_some(10_000, layout), layout);
@@ -95,7 +95,7 @@ fn a_thread_and_the_depot_keep_so_much_and_no_more() {
 }
 
 #[test]
-fn what_is_written_in_one_block_is_not_seen_in_another() {
+fn blocks_in_use_do_not_overlap() {
     write_and_take_out();
     // Now with cached blocks, as far as there are any.
     write_and_take_out();
@@ -120,9 +120,9 @@ fn write_and_take_out() {
 /// Checks, in a process of its own, that AddressSanitizer reports a read of a cached block.
 #[cfg(greenroom_poisoned)]
 #[test]
-fn whoever_uses_a_kept_block_is_caught() {
+fn a_use_of_a_cached_block_ends_the_process() {
     const ALONE: &str = "GREENROOM_TEST_ALONE";
-    const NAME: &str = "blocks::tests::whoever_uses_a_kept_block_is_caught";
+    const NAME: &str = "blocks::tests::a_use_of_a_cached_block_ends_the_process";
     if std::env::var_os(ALONE).is_some() {
         let layout = layout(800);
         let block = allocate(layout).cast::<u8>();

@@ -9,7 +9,7 @@ use super::Lock;
 
 /// Checks that three threads can count in one cell, which only the lock protects.
 #[test]
-fn model_09_the_lock_is_held_by_one_at_a_time() {
+fn model_09_the_lock_is_held_by_one_thread_at_a_time() {
     ::loom::model(|| {
         let lock = Arc::new(Lock::new(0));
         let others = [(); 2].map(|()| {

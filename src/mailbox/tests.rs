@@ -107,7 +107,7 @@ fn push_one(queue: &mut MessageQueue<u64>, number: u64) {
 }
 
 #[test]
-fn a_mailbox_counts_what_was_accepted_and_is_not_taken() {
+fn len_counts_accepted_messages_until_the_reader_takes_them() {
     for capacity in [None, Some(100)] {
         let mailbox = Mailbox::new(capacity, None);
         assert_eq!(mailbox.len(), 0);
@@ -129,7 +129,7 @@ fn a_mailbox_counts_what_was_accepted_and_is_not_taken() {
 }
 
 #[test]
-fn a_place_whose_message_is_still_to_be_made_is_not_counted() {
+fn len_does_not_count_reserved_places() {
     let mailbox = Mailbox::new(Some(2), None);
     assert!(mailbox.reserve().is_ok());
     assert_eq!(mailbox.len(), 0);

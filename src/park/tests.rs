@@ -11,7 +11,7 @@ fn eager() -> Parker {
 }
 
 #[test]
-fn who_finds_something_may_look_again() {
+fn successful_check_keeps_the_parker_eager() {
     let parker = eager();
     assert!(parker.is_eager());
     assert!(parker.look(None, || true));
@@ -19,7 +19,7 @@ fn who_finds_something_may_look_again() {
 }
 
 #[test]
-fn whose_core_was_gone_for_a_slice_does_not_look_for_so_many_waits() {
+fn losing_the_core_for_a_slice_disables_checks_for_256_waits() {
     let parker = eager();
     let begun = Instant::now();
     let looked = parker.look(None, || {

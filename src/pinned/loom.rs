@@ -37,7 +37,7 @@ fn push_to(pinned: &Arc<PinnedThread>, body: impl FnOnce() + 'static) -> Arc<Fat
 
 /// Checks that a worker that is about to park runs what a pinned thread pushes.
 #[test]
-fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle() {
+fn model_13_worker_that_goes_idle_runs_what_a_pinned_thread_pushes() {
     ::loom::model(|| {
         let inner = runtime(1);
         let (pinned, thread) = start_pinned(&inner, ThreadKind::Own);
@@ -56,7 +56,7 @@ fn model_13_what_a_pinned_thread_pushes_is_not_missed_by_a_worker_that_goes_idle
 
 /// Checks that a pinned thread that is about to park runs what a worker pushes.
 #[test]
-fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle() {
+fn model_13_pinned_thread_that_goes_idle_runs_what_a_worker_pushes() {
     ::loom::model(|| {
         let inner = runtime(1);
         let (pinned, thread) = start_pinned(&inner, ThreadKind::Own);
@@ -75,7 +75,7 @@ fn model_13_what_a_worker_pushes_is_not_missed_by_a_pinned_thread_that_goes_idle
 
 /// Checks that a shutdown that begins meanwhile sees an empty queue, or is notified by the thread.
 #[test]
-fn model_34_a_shutdown_waits_for_nothing_that_a_pinned_thread_has_taken() {
+fn model_34_shutdown_is_notified_of_runnables_a_pinned_thread_takes() {
     ::loom::model(|| {
         let inner = runtime(1);
         let pinned = Arc::new(PinnedThread::new(&inner, String::new(), ThreadKind::Own));
@@ -108,7 +108,7 @@ impl Wake for Brings {
 /// Checks that a pinned thread runs a task that its own step to idle has woken. The thread may be
 /// the last activity; then that step resolves `quiescent()`.
 #[test]
-fn model_52_what_its_going_idle_brings_to_a_pinned_thread_is_run() {
+fn model_52_pinned_thread_runs_a_task_that_its_own_idling_wakes() {
     ::loom::model(|| {
         let inner = runtime(1);
         let (pinned, thread) = start_pinned(&inner, ThreadKind::Own);

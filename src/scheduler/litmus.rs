@@ -174,7 +174,7 @@ impl Race for Taken {
 }
 
 #[test]
-fn litmus_what_is_in_a_slot_is_taken_once() {
+fn litmus_slot_entry_is_taken_once() {
     race(Taken {
         slot: Slot::new(),
         taken: [(); 2].map(|()| CachePadded(AtomicPtr::new(std::ptr::null_mut()))),

@@ -109,7 +109,7 @@ fn model_14_an_overflow_and_a_thief_share_a_full_ring() {
 /// Checks that either the owner or a claimer takes the entry in the slot, while the owner fills and
 /// empties it.
 #[test]
-fn model_14_the_slot_gives_an_entry_to_its_owner_or_to_who_claims_it() {
+fn model_14_the_slot_gives_an_entry_to_its_owner_or_to_a_claimer() {
     ::loom::model(|| {
         crate::sync::follow_waits();
         let (slot, cargo) = (Arc::new(Slot::new()), Cargo::new(2));

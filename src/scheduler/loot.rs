@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_futile_loot_in_a_row_is_followed_by_a_wait_that_doubles_up_to_an_end() {
+    fn third_futile_loot_in_a_row_starts_a_wait_that_doubles_up_to_400_us() {
         let expected = [
             None,
             None,
@@ -109,19 +109,19 @@ mod tests {
     }
 
     #[test]
-    fn a_loot_that_was_worth_it_ends_the_row() {
+    fn worthwhile_loot_resets_the_futile_count() {
         let loots = [FUTILE, FUTILE, WORTH, FUTILE, FUTILE, FUTILE];
         assert_eq!(waits(&loots), [None, None, None, None, None, Some(50)]);
     }
 
     #[test]
-    fn short_turns_that_go_on_are_worth_it() {
+    fn loot_of_many_short_turns_that_lasts_is_worthwhile() {
         let lasting = (LASTING, 1000);
         assert_eq!(waits(&[lasting; 10]), [None; 10]);
     }
 
     #[test]
-    fn a_large_loot_is_never_held_against_the_thief() {
+    fn large_loot_never_makes_the_thief_hold_off() {
         let loot = Loot::new();
         for turns in 0..10 {
             loot.take(LITTLE, turns);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_taken_is_nothing_to_hold_off_for() {
+    fn thief_without_loot_does_not_hold_off() {
         assert_eq!(Loot::new().used_up(5), None);
     }
 }

@@ -89,7 +89,7 @@ fn model_28_no_deadline_is_lost() {
 
 /// Checks that a successful `rearm` replaces the waker: the new one is woken, and no other.
 #[test]
-fn model_28_the_waker_that_was_left_last_is_woken() {
+fn model_28_the_last_registered_waker_is_woken() {
     ::loom::model(|| {
         let timers = Arc::new(Timers::new());
         let ((first, waker), (second, another)) = (Bell::new(), Bell::new());

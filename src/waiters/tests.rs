@@ -40,7 +40,7 @@ impl Waiting {
 }
 
 #[test]
-fn each_who_waits_is_woken_once_however_often_they_were_polled() {
+fn wake_all_wakes_each_waiter_once_however_often_it_was_polled() {
     let waiters = Waiters::new();
     let mut all: [Waiting; 5] = Default::default();
     for waiting in &mut all {
@@ -53,7 +53,7 @@ fn each_who_waits_is_woken_once_however_often_they_were_polled() {
 }
 
 #[test]
-fn who_has_left_is_not_woken_and_their_place_goes_to_another() {
+fn a_waiter_that_left_is_not_woken_and_its_place_is_reused() {
     let waiters = Waiters::new();
     let mut all: [Waiting; 3] = Default::default();
     all.iter_mut().for_each(|waiting| waiting.poll(&waiters));
@@ -67,7 +67,7 @@ fn who_has_left_is_not_woken_and_their_place_goes_to_another() {
 }
 
 #[test]
-fn who_was_woken_and_leaves_late_takes_nobody_elses_place() {
+fn a_late_leave_removes_no_waiter_of_the_next_round() {
     let waiters = Waiters::new();
     let mut early: [Waiting; 2] = Default::default();
     early.iter_mut().for_each(|waiting| waiting.poll(&waiters));
@@ -82,7 +82,7 @@ fn who_was_woken_and_leaves_late_takes_nobody_elses_place() {
 }
 
 #[test]
-fn who_waits_again_after_a_wake_is_woken_again() {
+fn a_waiter_that_polls_again_after_a_wake_is_woken_again() {
     let waiters = Waiters::new();
     let mut all: [Waiting; 3] = Default::default();
     for _ in 0..3 {
@@ -135,7 +135,7 @@ fn a_waker_may_drop_the_future_that_it_wakes() {
 }
 
 #[test]
-fn a_waker_that_panics_keeps_the_news_from_nobody() {
+fn a_waker_that_panics_does_not_stop_the_other_wake_ups() {
     let waiters = Waiters::new();
     let deed = Deed::new();
     deed.set(|| panic!("a waker panics, on purpose"));

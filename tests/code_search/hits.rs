@@ -1,4 +1,4 @@
-//! Hits: the same lines that a plain scan finds, in the same order, printed the same way.
+//! Hits: the program prints the same lines as a plain scan, in the same order and format.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ use crate::program::Run;
 use crate::scan;
 use crate::tree::{PIECES, Tree};
 
-/// Compares one search with a plain scan of the same tree.
+/// Asserts that one search gives the same hits as a plain scan of the same tree.
 fn assert_like_a_plain_scan(tree: &Tree, root: &Path, query: &str) {
     let run = Run::of(tree.command().arg("--").arg(root).arg(query));
     let expected = scan::hits(root, query);
@@ -25,7 +25,7 @@ fn assert_like_a_plain_scan(tree: &Tree, root: &Path, query: &str) {
     );
 }
 
-/// A piece of some line of the tree, `length` characters long if there is one.
+/// Returns a piece, `length` characters long, of some line of the tree, if there is such a piece.
 fn piece_of(texts: &[(Vec<u8>, String)], length: usize, rng: &mut Rng) -> Option<String> {
     let (_, text) = rng.choice(texts)?;
     let line: Vec<char> = rng
@@ -58,7 +58,7 @@ fn hits_equal_a_plain_scan_on_generated_trees() {
 fn hits_equal_a_plain_scan_on_the_crates_own_sources() {
     let tree = Tree::new();
     for directory in ["src", "examples", "tests"] {
-        // A copy, because somebody may be at work on the sources meanwhile.
+        // A copy, because the sources might change during the test.
         for (path, text) in scan::texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)) {
             let path = String::from_utf8(path).expect("a path in UTF-8");
             tree.write(&format!("{directory}/{path}"), text);
@@ -78,7 +78,7 @@ fn hits_equal_a_plain_scan_on_the_crates_own_sources() {
 }
 
 #[test]
-fn queries_are_literal_whatever_they_mean_to_the_index() {
+fn queries_are_literal_even_if_they_are_operators_of_the_index() {
     let tree = Tree::new();
     let odd = [
         "abc OR xyz",
@@ -164,7 +164,7 @@ fn a_file_of_16_mib_is_indexed_and_a_larger_one_is_not() {
 }
 
 #[test]
-fn every_text_file_is_counted_hidden_ones_too() {
+fn every_text_file_is_counted_even_if_it_is_hidden() {
     for seed in 10..14 {
         let tree = Tree::random(seed);
         let texts = scan::texts(&tree.root());
@@ -183,7 +183,7 @@ fn paths_need_not_be_utf8() {
     let tree = Tree::new();
     let name = std::ffi::OsStr::from_bytes(b"caf\xE9.txt");
     if fs::write(tree.root().join(name), "needle\n").is_err() {
-        return; // A file system that knows only UTF-8.
+        return; // A file system that accepts only UTF-8.
     }
     let output = tree
         .command()
@@ -219,7 +219,7 @@ fn hits_begin_with_the_directory_as_it_was_typed() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_search_quietly() {
+fn a_closed_stdout_ends_the_search_quietly() {
     let tree = Tree::new();
     tree.write("many", "needle in a line of some length\n".repeat(200_000));
     let mut child = tree.start("needle", Stdio::piped());

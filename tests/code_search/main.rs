@@ -1,7 +1,7 @@
 //! The example `code_search`, run as its users run it and compared with a plain scan.
 //!
-//! Every test has a directory and an index of its own, and nothing waits for a time: where a run
-//! has to be caught in the middle, the test holds the index's lock and reads what the program says.
+//! Every test has its own directory and index, and no test waits for a fixed time. To stop a run in
+//! the middle, a test holds the index's lock and reads the program's messages.
 
 #![cfg(all(unix, not(miri)))]
 

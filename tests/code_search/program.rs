@@ -1,6 +1,6 @@
-//! The program under test: finds the built example, runs it, and reads its account.
+//! The program under test: finds the built example, runs it, and parses its account.
 //!
-//! A run sees nothing of the user's own directories: cache and home are in the test's directory.
+//! A run uses no directory of the user: cache and home are in the test's directory.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::tree::Tree;
 
-/// What a finished run left behind.
+/// The outcome of a finished run.
 pub struct Run {
     /// The exit status; none if a signal ended it.
     pub status: Option<i32>,
@@ -29,7 +29,7 @@ pub struct Account {
     pub forgotten: u64,
 }
 
-/// The example, which cargo builds beside the tests.
+/// Returns the path of the example, which cargo builds beside the tests.
 pub fn executable() -> PathBuf {
     let test = env::current_exe().expect("a test knows its own path");
     let profile = test
@@ -47,7 +47,7 @@ pub fn executable() -> PathBuf {
 }
 
 impl Tree {
-    /// The program with this tree's index, ready for more arguments.
+    /// Returns a command with this tree's index, ready for more arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(executable());
         command
@@ -61,12 +61,12 @@ impl Tree {
         command
     }
 
-    /// Searches the tree and waits for the end.
+    /// Searches the tree and waits until the program ends.
     pub fn search(&self, query: impl AsRef<OsStr>) -> Run {
         Run::of(self.command().arg("--").arg(self.root()).arg(query))
     }
 
-    /// Starts a search of the tree; the hits go where they are told.
+    /// Starts a search of the tree and sends the hits to `hits`.
     pub fn start(&self, query: &str, hits: Stdio) -> Child {
         let mut command = self.command();
         command
@@ -84,7 +84,7 @@ impl Run {
         Run::from(command.output().expect("the example starts"))
     }
 
-    /// The numbers of the account; panics if there is none.
+    /// Returns the numbers of the account; panics if there is none.
     pub fn account(&self) -> Account {
         let line = self
             .said
@@ -107,14 +107,14 @@ impl Run {
         }
     }
 
-    /// How many things were left out for a reason.
+    /// Returns how many files were left out for this reason.
     pub fn left_out(&self, reason: &str) -> u64 {
         let start = format!("code_search: not searched, {reason}: ");
         let line = self.said.lines().find_map(|line| line.strip_prefix(&start));
         line.map_or(0, |count| count.parse().expect("a number"))
     }
 
-    /// Panics unless this was trouble, said in one line that contains `text`.
+    /// Panics unless the run failed with a one-line message that contains `text`.
     pub fn assert_trouble(&self, text: &str) {
         assert_eq!(self.status, Some(2), "{}", self.said);
         assert!(

@@ -1,4 +1,4 @@
-//! Trouble: exit status 2, one line on stderr that says why, and nothing destroyed.
+//! Errors: exit status 2, one line on stderr with the reason, and no file damaged.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -58,7 +58,7 @@ fn help_explains_the_usage_on_stdout() {
 }
 
 #[test]
-fn what_is_no_directory_is_refused() {
+fn a_path_that_is_not_a_directory_is_refused() {
     let tree = Tree::new();
     tree.write("file", "abc\n");
     for (dir, text) in [("missing", "No such file"), ("file", "Not a directory")] {
@@ -128,7 +128,7 @@ fn a_damaged_index_is_refused_and_not_deleted() {
 }
 
 #[test]
-fn an_index_that_can_be_no_file_is_refused() {
+fn an_index_path_that_is_no_regular_file_is_refused() {
     let tree = Tree::new();
     let directory = tree.place();
     let index = |path| {
@@ -148,7 +148,7 @@ fn an_index_that_can_be_no_file_is_refused() {
 }
 
 #[test]
-fn an_index_that_is_being_written_is_waited_for_only_so_long() {
+fn a_locked_index_is_waited_for_at_most_as_long_as_wait_says() {
     let tree = Tree::new();
     tree.write("file", "needle\n");
     tree.search("needle");
@@ -172,12 +172,13 @@ fn an_index_that_is_being_written_is_waited_for_only_so_long() {
 }
 
 #[test]
-fn an_index_that_is_being_read_can_be_searched_whatever_its_journal() {
+fn an_index_that_is_being_read_can_be_searched_in_any_journal_mode() {
     let tree = Tree::new();
     tree.write("file", "needle\n");
     tree.search("needle");
     let other = Connection::open(tree.index()).expect("the index");
-    // As it is for a moment when it is made; SQLite changes it only where nobody else looks.
+    // The index has this mode for a moment when it is created; SQLite changes it only while no
+    // other connection uses it.
     other
         .pragma_update(None, "journal_mode", "DELETE")
         .expect("a changed journal");

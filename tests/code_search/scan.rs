@@ -1,13 +1,14 @@
-//! The plain scan: what the program's hits are compared with.
+//! The plain scan with which the program's hits are compared.
 //!
-//! It walks and reads on its own, with nothing but the standard library and the definition of text:
-//! a regular file, not a link, valid UTF-8, no NUL, at most 16 MiB.
+//! It walks and reads independently of the program, with nothing but the standard library and the
+//! definition of text: a regular file, not a link, valid UTF-8, no NUL, at most 16 MiB.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Every text file below `root`, as bytes of its path below `root` and its text, sorted by path.
+/// Returns the path below `root` (in bytes) and the text of every text file below `root`, sorted by
+/// path.
 pub fn texts(root: &Path) -> Vec<(Vec<u8>, String)> {
     let mut texts = Vec::new();
     collect(root, root, &mut texts);
@@ -31,7 +32,7 @@ fn collect(root: &Path, directory: &Path, texts: &mut Vec<(Vec<u8>, String)>) {
     }
 }
 
-/// What the program has to print for `query`.
+/// Returns the output that the program must print for `query`.
 pub fn hits(root: &Path, query: &str) -> String {
     let mut hits = String::new();
     for (path, text) in texts(root) {

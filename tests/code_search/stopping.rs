@@ -1,7 +1,8 @@
-//! Ctrl-C: the first stops in order and keeps what was read, the second quits at once.
+//! Ctrl-C: the first stops the program in order and keeps the files read so far, the second ends it
+//! at once.
 //!
-//! The program is held in the middle of its work by the index's lock, which the test has, and goes
-//! no further until the test has read on stderr that Ctrl-C was heard.
+//! The test stops the program in the middle of its work by holding the index's lock. It continues
+//! only when stderr says that the program has received Ctrl-C.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -12,7 +13,7 @@ use crate::program::Run;
 use crate::scan;
 use crate::tree::Tree;
 
-/// More files than all mailboxes together take.
+/// More files than all mailboxes together can hold.
 const FILES: i64 = 2000;
 
 /// A run that waits for the lock of its index.
@@ -47,7 +48,7 @@ impl Held {
         held
     }
 
-    /// Reads what the program says until a line contains `text`.
+    /// Reads the program's messages until a line contains `text`.
     fn wait_for(&mut self, text: &str) {
         let mut line = String::new();
         while !line.contains(text) {
@@ -72,9 +73,10 @@ impl Held {
     }
 }
 
-/// How many files the index has, once SQLite has found it in order.
+/// Returns how many files the index has, after SQLite has found it intact.
 fn files_in_order(tree: &Tree) -> i64 {
-    // A connection of its own, because FTS5 checks what a connection remembers, not what is there.
+    // A separate connection, because FTS5 checks the state that its connection remembers, not the
+    // file.
     let index = Connection::open(tree.index()).expect("the index");
     let check = index.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
     assert_eq!(check.expect("a check"), "ok");
@@ -114,7 +116,7 @@ fn ctrl_c_keeps_what_was_read_and_the_next_run_completes_it() {
 }
 
 #[test]
-fn an_interrupted_walk_forgets_nothing() {
+fn an_interrupted_walk_forgets_no_file() {
     let mut held = Held::new();
     held.lock
         .execute_batch("ROLLBACK")
@@ -122,7 +124,7 @@ fn an_interrupted_walk_forgets_nothing() {
     held.wait_for("lines found");
     assert_eq!(held.child.wait().expect("an end").code(), Some(0));
 
-    // All are known; some are gone, some have changed, and the walk comes to no end.
+    // All files are known; some were deleted, some have changed, and the walk does not finish.
     for number in 0..FILES {
         let path = format!("{}/{number}", number % 7);
         match number % 20 {

@@ -1,7 +1,7 @@
 //! A directory tree to be searched, with a place for its index beside it.
 //!
-//! What is written has a modification time long past, so that a run never has a reason to read it
-//! a second time because it is too fresh.
+//! Written files have a modification time long past. So a run never reads a file a second time
+//! because it is too fresh.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,15 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// An empty tree.
+    /// Creates an empty tree.
     pub fn new() -> Tree {
         let place = TempDir::new().expect("a temporary directory");
         fs::create_dir(place.path().join("tree")).expect("a directory");
         Tree { place }
     }
 
-    /// A tree of random files: all sorts of text, some of them not text, in nested directories.
+    /// Creates a tree of random files in nested directories: all sorts of text, and some files that
+    /// are not text.
     pub fn random(seed: u64) -> Tree {
         let tree = Tree::new();
         let mut rng = Rng::with_seed(seed);
@@ -37,27 +38,27 @@ impl Tree {
         tree
     }
 
-    /// The test's own directory.
+    /// Returns the test's own directory.
     pub fn place(&self) -> &Path {
         self.place.path()
     }
 
-    /// The directory that is searched.
+    /// Returns the directory that is searched.
     pub fn root(&self) -> PathBuf {
         self.place.path().join("tree")
     }
 
-    /// Where the index is.
+    /// Returns the path of the index.
     pub fn index(&self) -> PathBuf {
         self.place.path().join("index.db")
     }
 
-    /// The path of something in the tree.
+    /// Returns the path of a file or directory in the tree.
     pub fn path(&self, below: &str) -> PathBuf {
         self.root().join(below)
     }
 
-    /// Writes a file, and the directories it needs.
+    /// Writes a file, and creates the directories that it needs.
     pub fn write(&self, below: &str, content: impl AsRef<[u8]>) {
         let path = self.path(below);
         fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
@@ -75,15 +76,14 @@ impl Tree {
         fs::remove_file(self.path(below)).expect("a deleted file");
     }
 
-    /// Makes a pipe; whoever opens it to read waits for ever.
+    /// Creates a pipe. A process that opens it for reading never returns.
     pub fn pipe(&self, below: &str) {
         let made = Command::new("mkfifo").arg(self.path(below)).status();
         assert!(made.expect("mkfifo").success());
     }
 }
 
-/// Pieces of lines: words, operators of the query language, and characters that are hard to get
-/// right.
+/// Pieces of lines: words, operators of the query language, and characters that are hard to handle.
 pub const PIECES: [&str; 32] = [
     "a",
     "b",

@@ -1,4 +1,4 @@
-//! Later runs: they read what has changed, forget what is gone, and leave the rest alone.
+//! Later runs: they read the changed files, forget the deleted ones, and leave the rest alone.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -10,7 +10,7 @@ use crate::program::{Account, Run, executable};
 use crate::scan;
 use crate::tree::Tree;
 
-/// Searches, and compares with a plain scan.
+/// Searches the tree and asserts that the hits are those of a plain scan.
 fn search(tree: &Tree, query: &str) -> Run {
     let run = tree.search(query);
     assert_eq!(run.hits, scan::hits(&tree.root(), query), "{}", run.said);
@@ -58,7 +58,7 @@ fn a_second_run_reads_only_what_changed() {
 }
 
 #[test]
-fn what_is_not_text_is_not_read_again_either() {
+fn files_that_are_not_text_are_not_read_again() {
     let tree = Tree::new();
     tree.write("nul", "abc\0\n");
     tree.write("latin1", b"caf\xE9\n");
@@ -79,7 +79,7 @@ fn what_is_not_text_is_not_read_again_either() {
 }
 
 #[test]
-fn a_change_is_noticed_though_size_and_modification_time_are_as_before() {
+fn a_change_is_noticed_even_if_size_and_modification_time_are_the_same() {
     let tree = Tree::new();
     tree.write("file", "before\n");
     search(&tree, "before");
@@ -92,7 +92,7 @@ fn a_change_is_noticed_though_size_and_modification_time_are_as_before() {
 fn a_file_read_just_after_it_was_written_is_read_again() {
     let tree = Tree::new();
     tree.write("file", "needle\n");
-    // As fresh as can be: a time to come is what a clock that runs ahead gives.
+    // As fresh as possible: a clock that runs ahead gives a time in the future.
     let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
     let file = File::options()
         .write(true)
@@ -103,12 +103,15 @@ fn a_file_read_just_after_it_was_written_is_read_again() {
     let index = rusqlite::Connection::open(tree.index()).expect("the index");
     let size = "SELECT size FROM files";
     let size: i64 = index.query_row(size, [], |row| row.get(0)).expect("a size");
-    assert_eq!(size, -1, "stored as one to be read again");
+    assert_eq!(
+        size, -1,
+        "stored with the size that makes the next run read it again"
+    );
     assert_eq!(search(&tree, "needle").account().read, 1);
 }
 
 #[test]
-fn what_was_deleted_is_forgotten() {
+fn deleted_files_are_forgotten() {
     let tree = Tree::new();
     for name in ["keep", "a/one", "a/two", "b"] {
         tree.write(name, format!("needle in {name}\n"));
@@ -126,7 +129,7 @@ fn what_was_deleted_is_forgotten() {
 }
 
 #[test]
-fn what_is_no_longer_text_is_forgotten() {
+fn files_that_are_no_longer_text_are_forgotten() {
     let tree = Tree::new();
     let names = [
         "link",
@@ -168,7 +171,7 @@ fn what_is_no_longer_text_is_forgotten() {
     }
     assert!(
         search(&tree, "ne").status == Some(0),
-        "by the stored lines as well"
+        "the stored lines are searched as well"
     );
 }
 
@@ -193,14 +196,15 @@ fn links_pipes_and_sockets_are_counted_and_not_opened() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_only_a_hidden_directory_is_remembered() {
+fn unreadable_paths_are_named_and_only_directories_keep_their_lines() {
     let tree = Tree::new();
     tree.write("open", "needle\n");
     tree.write("file", "needle\n");
     tree.write("directory/inside", "needle\n");
-    // Root may read everything, so root's tests run the program as somebody else.
+    // Root may read everything, so root's tests run the program as another user.
+    //
     // `cp` writes the copy: a child of another test could inherit a file that this process writes
-    // to, and what somebody has open for writing can't be executed.
+    // to, and a file that is open for writing can't be executed.
     let program = tree.place().join("code_search");
     let copied = std::process::Command::new("cp")
         .arg(executable())
@@ -312,7 +316,7 @@ fn several_processes_may_use_a_new_index_at_once() {
 }
 
 #[test]
-fn without_an_index_named_it_is_in_the_cache_directory_for_the_owner_only() {
+fn the_default_index_is_in_the_cache_directory_for_its_owner_only() {
     let tree = Tree::new();
     tree.write("file", "needle\n");
     let cache = tree.place().join("cache");

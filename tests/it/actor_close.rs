@@ -4,7 +4,7 @@ use greenroom::{Address, Context, Fault, TellError, actor};
 
 use crate::support::{Drops, Gate, Home, Log, OpenOnDrop, in_every_home};
 
-/// Collects what it is told until its mailbox is closed.
+/// Collects messages until the mailbox is closed.
 async fn collect(mut cx: Context<u32>) -> Vec<u32> {
     let mut all = Vec::new();
     while let Some(message) = cx.recv().await {
@@ -14,26 +14,26 @@ async fn collect(mut cx: Context<u32>) -> Vec<u32> {
 }
 
 in_every_home!(
-    stop_delivers_what_was_accepted_and_then_none,
-    tell_and_send_after_stop_give_the_message_back,
-    a_closed_actor_cannot_be_upgraded_to,
-    a_refused_upgrade_takes_nothing_from_the_other_addresses,
+    stop_delivers_accepted_messages_and_then_none,
+    tell_and_send_after_stop_return_the_message,
+    a_weak_address_of_a_closed_actor_cannot_be_upgraded,
+    a_refused_upgrade_leaves_the_count_of_addresses_unchanged,
     the_last_address_closes_the_actor,
     a_weak_address_does_not_keep_the_actor_open,
     an_upgraded_address_keeps_the_actor_open,
-    stopping_twice_is_stopping_once,
-    recv_gives_none_again_and_again,
+    a_second_stop_has_no_effect,
+    recv_returns_none_repeatedly_after_the_end,
     closed_resolves_after_the_state_is_dropped,
-    closed_resolves_for_everybody_who_waits_and_at_once_afterwards,
+    closed_resolves_for_all_waiters_and_at_once_afterwards,
     is_closed_is_true_before_the_actor_has_ended,
-    an_actor_that_returns_drops_what_it_did_not_read,
+    an_actor_that_returns_drops_its_unread_messages,
     a_context_that_is_dropped_early_closes_the_mailbox,
-    an_actor_may_stop_itself_and_reads_what_was_accepted,
-    the_context_gives_an_address_of_the_actor_itself,
+    an_actor_that_stops_itself_still_reads_accepted_messages,
+    the_context_returns_addresses_of_its_own_actor,
     the_result_waits_in_the_handle_after_the_end,
 );
 
-fn stop_delivers_what_was_accepted_and_then_none(home: &Home) {
+fn stop_delivers_accepted_messages_and_then_none(home: &Home) {
     let held = home.hold();
     let all = home.spawn(actor(collect));
     for number in 0..200 {
@@ -45,7 +45,7 @@ fn stop_delivers_what_was_accepted_and_then_none(home: &Home) {
     assert_eq!(read, (0..200).collect::<Vec<_>>());
 }
 
-fn tell_and_send_after_stop_give_the_message_back(home: &Home) {
+fn tell_and_send_after_stop_return_the_message(home: &Home) {
     home.block_on(async {
         for capacity in [None, Some(1), Some(10)] {
             let gate = Gate::default();
@@ -92,7 +92,7 @@ fn tell_and_send_after_stop_give_the_message_back(home: &Home) {
     });
 }
 
-fn a_closed_actor_cannot_be_upgraded_to(home: &Home) {
+fn a_weak_address_of_a_closed_actor_cannot_be_upgraded(home: &Home) {
     home.block_on(async {
         let gate = Gate::default();
         let waits = gate.clone();
@@ -102,7 +102,7 @@ fn a_closed_actor_cannot_be_upgraded_to(home: &Home) {
         alive.stop();
         assert!(
             weak.upgrade().is_none(),
-            "closing is final, though the actor is alive"
+            "closing is final even while the actor lives"
         );
         gate.open();
         alive.closed().await;
@@ -110,7 +110,7 @@ fn a_closed_actor_cannot_be_upgraded_to(home: &Home) {
     });
 }
 
-fn a_refused_upgrade_takes_nothing_from_the_other_addresses(home: &Home) {
+fn a_refused_upgrade_leaves_the_count_of_addresses_unchanged(home: &Home) {
     home.block_on(async {
         let drops = Drops::default();
         let state = drops.one();
@@ -128,7 +128,7 @@ fn a_refused_upgrade_takes_nothing_from_the_other_addresses(home: &Home) {
         for _ in 0..10 {
             assert!(weak.upgrade().is_none());
         }
-        // The counts are right if all of these are still good to use.
+        // The counts are right if all of these addresses still work.
         assert!(
             others
                 .iter()
@@ -180,7 +180,7 @@ fn an_upgraded_address_keeps_the_actor_open(home: &Home) {
     });
 }
 
-fn stopping_twice_is_stopping_once(home: &Home) {
+fn a_second_stop_has_no_effect(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(collect));
         handle.tell(1).unwrap();
@@ -192,7 +192,7 @@ fn stopping_twice_is_stopping_once(home: &Home) {
     });
 }
 
-fn recv_gives_none_again_and_again(home: &Home) {
+fn recv_returns_none_repeatedly_after_the_end(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(async |mut cx: Context<u32>| {
             (
@@ -226,7 +226,7 @@ fn closed_resolves_after_the_state_is_dropped(home: &Home) {
     });
 }
 
-fn closed_resolves_for_everybody_who_waits_and_at_once_afterwards(home: &Home) {
+fn closed_resolves_for_all_waiters_and_at_once_afterwards(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(collect));
         let waiting: Vec<_> = (0..10)
@@ -261,7 +261,7 @@ fn is_closed_is_true_before_the_actor_has_ended(home: &Home) {
     });
 }
 
-fn an_actor_that_returns_drops_what_it_did_not_read(home: &Home) {
+fn an_actor_that_returns_drops_its_unread_messages(home: &Home) {
     let held = home.hold();
     let drops = Drops::default();
     let handle = home.spawn(actor(async |mut cx: Context<_>| {
@@ -300,7 +300,7 @@ fn a_context_that_is_dropped_early_closes_the_mailbox(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), "ended later");
 }
 
-fn an_actor_may_stop_itself_and_reads_what_was_accepted(home: &Home) {
+fn an_actor_that_stops_itself_still_reads_accepted_messages(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(async |mut cx: Context<u32>| {
         cx.stop();
@@ -317,7 +317,7 @@ fn an_actor_may_stop_itself_and_reads_what_was_accepted(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), [1, 2]);
 }
 
-fn the_context_gives_an_address_of_the_actor_itself(home: &Home) {
+fn the_context_returns_addresses_of_its_own_actor(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(async |mut cx: Context<u32>| {
             let own: Address<u32> = cx.address();
@@ -342,7 +342,7 @@ fn the_result_waits_in_the_handle_after_the_end(home: &Home) {
         let result = drops.one();
         let handle = home.spawn(actor(async move |_cx: Context<u32>| result));
         handle.closed().await;
-        assert_eq!(drops.count(), 0, "the result is all that is left");
+        assert_eq!(drops.count(), 0, "only the result still exists");
         let result: Result<_, Fault> = handle.join().await;
         assert_eq!(drops.count(), 0);
         drop(result.unwrap());

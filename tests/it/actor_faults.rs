@@ -1,4 +1,4 @@
-//! Faults: what `join` says of an actor that did not end by itself, and what `on_fault` hears.
+//! Faults: what `join` returns if an actor did not end normally, and what `on_fault` receives.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use greenroom::{Context, Fault, Runtime, UnhandledFault, actor};
 use crate::support::{Bomb, Drops, Gate, Home, Log, WATCH, in_every_home, until, within};
 
 in_every_home!(
-    a_panic_is_given_to_the_one_who_joins,
+    join_returns_the_panic_of_an_actor,
     a_panic_keeps_its_payload,
-    a_panic_before_the_first_suspension_is_a_fault_like_any_other,
-    a_panic_while_the_future_is_made_is_a_fault_too,
+    a_panic_before_the_first_suspension_is_a_fault,
+    a_panic_while_the_future_is_made_is_a_fault,
     a_panic_drops_the_state_once_and_closes_the_mailbox,
-    a_panic_in_the_drop_of_the_state_harms_nobody,
-    a_panic_in_the_drop_of_a_result_harms_nobody,
-    a_panic_whose_payload_panics_when_dropped_harms_nobody,
-    a_fault_says_what_happened,
+    a_panic_in_the_drop_of_the_state_is_contained,
+    a_panic_in_the_drop_of_a_result_is_contained,
+    a_panic_payload_that_panics_when_dropped_is_contained,
+    the_text_of_a_fault_says_how_the_actor_ended,
 );
 
-fn a_panic_is_given_to_the_one_who_joins(home: &Home) {
+fn join_returns_the_panic_of_an_actor(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(async |mut cx: Context<u32>| {
             let number = cx.recv().await;
@@ -53,7 +53,7 @@ fn a_panic_keeps_its_payload(home: &Home) {
     });
 }
 
-fn a_panic_before_the_first_suspension_is_a_fault_like_any_other(home: &Home) {
+fn a_panic_before_the_first_suspension_is_a_fault(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(async |_cx: Context<u32>| panic!("bomb at once")));
         handle.closed().await;
@@ -62,7 +62,7 @@ fn a_panic_before_the_first_suspension_is_a_fault_like_any_other(home: &Home) {
     });
 }
 
-fn a_panic_while_the_future_is_made_is_a_fault_too(home: &Home) {
+fn a_panic_while_the_future_is_made_is_a_fault(home: &Home) {
     fn explode(_cx: Context<u32>) -> std::future::Ready<()> {
         panic!("bomb while it is made")
     }
@@ -94,17 +94,17 @@ fn a_panic_drops_the_state_once_and_closes_the_mailbox(home: &Home) {
     });
 }
 
-fn a_panic_in_the_drop_of_the_state_harms_nobody(home: &Home) {
+fn a_panic_in_the_drop_of_the_state_is_contained(home: &Home) {
     let drops = Drops::default();
     home.block_on(async {
-        // Ended by itself, with a state that explodes after the value was made.
+        // Ends normally; its state panics in its drop after the value was made.
         let bomb = Bomb::new(true, &drops);
         let ends = home.spawn(actor(move |cx: Context<u32>| Exploding {
             _bomb: bomb,
             _cx: cx,
         }));
         assert_eq!(ends.join().await.unwrap(), 7);
-        // Killed, with a state that explodes.
+        // Is killed; its state panics in its drop.
         let bomb = Bomb::new(true, &drops);
         let waits = home.spawn(actor(async move |mut cx: Context<u32>| {
             let _bomb = bomb;
@@ -113,14 +113,14 @@ fn a_panic_in_the_drop_of_the_state_harms_nobody(home: &Home) {
         waits.kill();
         assert!(matches!(waits.join().await, Err(Fault::Killed)));
         assert_eq!(drops.count(), 2);
-        // Whoever lives there is served as before.
+        // Other actors there run as before.
         let next = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
         next.tell(1).unwrap();
         assert_eq!(next.join().await.unwrap(), Some(1));
     });
 }
 
-/// A future that is ready at once and explodes when it is dropped.
+/// A future that is ready at once and panics when it is dropped.
 struct Exploding {
     _bomb: Bomb,
     _cx: Context<u32>,
@@ -137,7 +137,7 @@ impl Future for Exploding {
     }
 }
 
-fn a_panic_in_the_drop_of_a_result_harms_nobody(home: &Home) {
+fn a_panic_in_the_drop_of_a_result_is_contained(home: &Home) {
     let drops = Drops::default();
     let held = home.hold();
     let spawn = || {
@@ -154,11 +154,11 @@ fn a_panic_in_the_drop_of_a_result_harms_nobody(home: &Home) {
         assert_eq!(next.join().await.unwrap(), 1);
     });
     home.block_on(home.spawn_task(async {}));
-    // The first may still be at its end, on another worker.
+    // The first actor may still be ending on another worker.
     until(|| drops.count() == 2);
 }
 
-fn a_panic_whose_payload_panics_when_dropped_harms_nobody(home: &Home) {
+fn a_panic_payload_that_panics_when_dropped_is_contained(home: &Home) {
     let drops = Drops::default();
     home.block_on(async {
         for joins in [true, false] {
@@ -178,7 +178,7 @@ fn a_panic_whose_payload_panics_when_dropped_harms_nobody(home: &Home) {
     });
 }
 
-fn a_fault_says_what_happened(home: &Home) {
+fn the_text_of_a_fault_says_how_the_actor_ended(home: &Home) {
     home.block_on(async {
         let killed = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
         killed.kill();
@@ -191,7 +191,7 @@ fn a_fault_says_what_happened(home: &Home) {
     });
 }
 
-/// A runtime that writes down the faults that nobody joins; the gate opens at the `n`th.
+/// Builds a runtime that records the faults that are not joined. The gate opens at the `n`th fault.
 fn recording(workers: usize, n: usize) -> (Runtime, Log<String>, Gate) {
     let (log, heard, count) = (Log::default(), Gate::default(), AtomicUsize::new(0));
     let (says, hears) = (log.clone(), heard.clone());
@@ -224,7 +224,7 @@ fn an_unjoined_panic_goes_to_on_fault_exactly_once() {
                 handles
                     .iter()
                     .for_each(|handle| runtime.block_on(handle.closed()));
-                assert!(!heard.is_open(), "somebody may still join");
+                assert!(!heard.is_open(), "the handle may still be joined");
             }
             drop(handles);
             heard.pass();
@@ -239,7 +239,7 @@ fn an_unjoined_panic_goes_to_on_fault_exactly_once() {
 }
 
 #[test]
-fn a_joined_panic_is_told_to_nobody_else() {
+fn a_joined_panic_does_not_reach_on_fault() {
     within(WATCH, || {
         let (runtime, log, _) = recording(1, 1);
         let handle = actor(async |_cx: Context<u32>| panic!("bomb"))
@@ -277,7 +277,7 @@ fn a_join_that_is_dropped_leaves_the_panic_to_on_fault() {
 }
 
 #[test]
-fn what_is_no_panic_is_not_told_to_on_fault() {
+fn actors_that_end_without_a_panic_are_not_reported_to_on_fault() {
     within(WATCH, || {
         let (runtime, log, _) = recording(1, 1);
         let wait = async |mut cx: Context<u32>| while cx.recv().await.is_some() {};
@@ -297,7 +297,7 @@ fn what_is_no_panic_is_not_told_to_on_fault() {
 }
 
 #[test]
-fn a_panic_of_on_fault_harms_nobody() {
+fn a_panic_of_on_fault_is_contained() {
     within(WATCH, || {
         let told = Gate::default();
         let tells = told.clone();
@@ -320,7 +320,7 @@ fn a_panic_of_on_fault_harms_nobody() {
 }
 
 #[test]
-fn an_actor_that_had_begun_is_cancelled_by_the_shutdown() {
+fn an_actor_that_has_begun_is_cancelled_by_the_shutdown() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(1)
@@ -353,7 +353,7 @@ fn an_actor_that_had_begun_is_cancelled_by_the_shutdown() {
 }
 
 #[test]
-fn an_actor_that_was_killed_and_not_polled_before_the_shutdown_is_not_started() {
+fn an_actor_killed_before_its_first_poll_is_not_started_after_a_shutdown() {
     within(WATCH, || {
         let home = Home::workers(1);
         let drops = Drops::default();
@@ -362,7 +362,7 @@ fn an_actor_that_was_killed_and_not_polled_before_the_shutdown_is_not_started() 
         killed.kill();
         let runtime = home.runtime.clone();
         let closes = std::thread::spawn(move || crate::support::drive(runtime.shutdown()));
-        // Until it has begun.
+        // Waits until the shutdown has begun.
         let refused = || {
             actor(async |_cx: Context<u32>| ())
                 .on(&home.runtime)
@@ -399,7 +399,7 @@ fn an_actor_spawned_after_the_shutdown_is_not_started() {
             handle.kill();
             crate::support::drive(handle.closed());
             let Err(fault) = crate::support::drive(handle.join()) else {
-                panic!("not started")
+                panic!("the actor was not started")
             };
             assert!(matches!(fault, Fault::NotStarted), "{fault}");
         }

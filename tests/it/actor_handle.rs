@@ -1,4 +1,4 @@
-//! The handle: an address with the right to the result, to be joined, awaited or dropped.
+//! The handle: an address with the right to the result; it can be joined, awaited or dropped.
 
 use std::future::IntoFuture;
 use std::task::{Context as TaskContext, Poll};
@@ -10,28 +10,28 @@ use crate::support::{
     poll_once,
 };
 
-/// Ends when it is told to, or when nobody can tell it any more.
+/// Ends at the first message, or when the last sender is dropped.
 async fn until_told(mut cx: Context<u32>) -> Option<u32> {
     cx.recv().await
 }
 
 in_every_home!(
-    a_handle_is_an_address_to_those_who_ask_for_one,
-    joining_gives_up_the_address_first,
-    joining_waits_though_other_addresses_live,
+    a_handle_dereferences_to_an_address,
+    join_drops_the_address_of_its_handle_first,
+    join_waits_while_other_addresses_live,
     awaiting_a_handle_is_joining,
-    dropping_a_handle_gives_up_one_address_and_nothing_else,
+    dropping_a_handle_drops_only_its_address,
     dropping_the_last_handle_closes_and_delivers,
     dropping_a_handle_drops_a_result_that_waits,
-    a_result_that_nobody_can_ask_for_is_dropped_at_the_end,
+    the_result_of_an_actor_without_a_handle_is_dropped_at_the_end,
     a_join_that_is_dropped_leaves_the_actor_alone,
-    a_join_may_be_polled_anywhere_and_is_woken_where_it_was_polled_last,
-    a_join_says_that_it_was_polled_too_often,
+    a_join_wakes_the_waker_that_polled_it_last,
+    a_join_polled_after_it_was_ready_panics,
     an_actor_may_hold_its_own_handle,
     a_thousand_actors_may_be_joined_in_any_order,
 );
 
-fn a_handle_is_an_address_to_those_who_ask_for_one(home: &Home) {
+fn a_handle_dereferences_to_an_address(home: &Home) {
     fn tell(address: &Address<u32>) -> u64 {
         address.tell(7).unwrap();
         address.id()
@@ -46,18 +46,18 @@ fn a_handle_is_an_address_to_those_who_ask_for_one(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), Some(7));
 }
 
-fn joining_gives_up_the_address_first(home: &Home) {
+fn join_drops_the_address_of_its_handle_first(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(until_told));
         let weak = handle.downgrade();
         let join = handle.join();
-        // It ends before the join is polled.
+        // The actor ends before the join is polled.
         weak.closed().await;
         assert_eq!(join.await.unwrap(), None);
     });
 }
 
-fn joining_waits_though_other_addresses_live(home: &Home) {
+fn join_waits_while_other_addresses_live(home: &Home) {
     let handle = home.spawn(actor(until_told));
     let address = handle.address();
     let mut join = handle.join();
@@ -81,7 +81,7 @@ fn awaiting_a_handle_is_joining(home: &Home) {
     });
 }
 
-fn dropping_a_handle_gives_up_one_address_and_nothing_else(home: &Home) {
+fn dropping_a_handle_drops_only_its_address(home: &Home) {
     let ended = Gate::default();
     let ends = OpenOnDrop(ended.clone());
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
@@ -130,7 +130,7 @@ fn dropping_a_handle_drops_a_result_that_waits(home: &Home) {
     assert_eq!(drops.count(), 1);
 }
 
-fn a_result_that_nobody_can_ask_for_is_dropped_at_the_end(home: &Home) {
+fn the_result_of_an_actor_without_a_handle_is_dropped_at_the_end(home: &Home) {
     let ended = Gate::default();
     let result = OpenOnDrop(ended.clone());
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
@@ -155,7 +155,7 @@ fn a_join_that_is_dropped_leaves_the_actor_alone(home: &Home) {
     home.block_on(address.closed());
 }
 
-fn a_join_may_be_polled_anywhere_and_is_woken_where_it_was_polled_last(home: &Home) {
+fn a_join_wakes_the_waker_that_polled_it_last(home: &Home) {
     let handle = home.spawn(actor(until_told));
     let address = handle.address();
     let mut join = handle.join();
@@ -168,11 +168,11 @@ fn a_join_may_be_polled_anywhere_and_is_woken_where_it_was_polled_last(home: &Ho
     second.pass();
     assert_eq!((first.count(), second.count()), (0, 1));
     let Poll::Ready(Ok(Some(5))) = poll_once(&mut join) else {
-        panic!("it was woken")
+        panic!("the join was woken and must be ready")
     };
 }
 
-fn a_join_says_that_it_was_polled_too_often(home: &Home) {
+fn a_join_polled_after_it_was_ready_panics(home: &Home) {
     let mut join = home.spawn(actor(until_told)).join();
     assert_eq!(drive(&mut join).unwrap(), None);
     let (text, ..) = panic_of(|| poll_once(&mut join));
@@ -187,7 +187,7 @@ fn an_actor_may_hold_its_own_handle(home: &Home) {
     let handle = home.spawn(actor(async move |mut cx: Context<Own>| {
         let _ends = ends;
         let Own(own) = cx.recv().await.unwrap();
-        // It keeps itself open with it, and stops itself with it.
+        // The handle keeps the actor open, and the actor stops itself with it.
         assert!(!own.is_closed());
         own.stop();
         assert!(cx.recv().await.is_none());
@@ -196,7 +196,7 @@ fn an_actor_may_hold_its_own_handle(home: &Home) {
     let address = handle.address();
     assert!(address.tell(Own(handle)).is_ok());
     drive(address.closed());
-    // Its right to the result was gone before there was one.
+    // The right to the result was dropped before there was a result.
     assert!(ended.is_open());
     assert_eq!(drops.count(), 1);
 }

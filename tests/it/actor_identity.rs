@@ -1,4 +1,4 @@
-//! Who an actor is: id, name, and what equality, hash and debug text make of them.
+//! The identity of an actor: id and name, and their use in equality, hashes and debug texts.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -11,12 +11,12 @@ async fn idle(mut cx: Context<u32>) {
     while cx.recv().await.is_some() {}
 }
 
-// Threads that spawn at the same time.
+// Several threads spawn at the same time.
 on_threads!(ids_are_unique_across_threads_and_stay_the_same);
 
 in_every_home!(
     addresses_of_one_actor_are_equal_and_hash_alike,
-    a_name_is_what_was_given,
+    a_name_may_be_any_text_and_need_not_be_unique,
     debug_text_names_id_and_name,
 );
 
@@ -65,7 +65,7 @@ fn addresses_of_one_actor_are_equal_and_hash_alike(home: &Home) {
     assert!(set.contains(&*other));
 }
 
-fn a_name_is_what_was_given(home: &Home) {
+fn a_name_may_be_any_text_and_need_not_be_unique(home: &Home) {
     let long = "x".repeat(1 << 20);
     for name in ["tally", "", "two\nlines", "with \0 in it", "ünïcode", &long] {
         let named = home.spawn(actor(idle).name(name));
@@ -82,7 +82,7 @@ fn a_name_is_what_was_given(home: &Home) {
 }
 
 fn debug_text_names_id_and_name(home: &Home) {
-    // Whatever the message type: this one has no `Debug`.
+    // Works for any message type: this one has no `Debug`.
     struct Opaque;
     let named = home.spawn(actor(async |_cx: Context<Opaque>| ()).name("tally"));
     let id = named.id();

@@ -9,11 +9,11 @@ use crate::support::{
     open_when_pending, poll_once, within,
 };
 
-// A handler blocks its thread until it is killed.
+// A handler blocks its thread until the actor is killed.
 on_threads!(
-    the_handler_under_way_runs_on_to_its_next_suspension,
+    a_running_handler_continues_to_its_next_suspension_after_a_kill,
     a_killed_actor_handles_no_other_message,
-    what_the_drop_of_a_message_leads_to_comes_after_the_kill,
+    the_drops_of_messages_run_after_the_actor_counts_as_killed,
 );
 
 in_every_home!(
@@ -21,15 +21,15 @@ in_every_home!(
     a_waiting_handler_is_dropped_where_it_waits,
     messages_not_handled_are_dropped_at_once,
     every_ask_among_the_messages_gets_no_reply_at_once,
-    a_question_being_handled_gets_no_reply_when_the_handler_is_dropped,
+    an_ask_being_handled_gets_no_reply_when_its_handler_is_dropped,
     an_actor_that_kills_itself_handles_no_other_message,
     an_actor_that_was_never_polled_can_be_killed,
-    killing_is_final_and_harmless_afterwards,
-    kill_after_stop_overtakes_what_was_accepted,
-    a_killed_actor_whose_context_is_elsewhere_tells_its_reader,
+    kill_after_the_end_has_no_effect,
+    kill_after_stop_drops_the_accepted_messages,
+    kill_ends_a_recv_of_the_context_in_another_task,
 );
 
-/// A message that is dropped, and waits in that for the end of the actor that it was sent to.
+/// A message whose drop waits for the end of the actor that it was sent to.
 struct WaitsForTheEnd(
     WeakAddress<WaitsForTheEnd>,
     #[expect(dead_code, reason = "counted by its drop")] Dropped,
@@ -41,7 +41,7 @@ impl Drop for WaitsForTheEnd {
     }
 }
 
-/// An actor that has such messages and never receives them.
+/// Spawns an actor that has two such messages and never receives them.
 fn with_messages_that_wait(home: &Home, drops: &Drops) -> greenroom::Handle<WaitsForTheEnd, ()> {
     let pending = Gate::default();
     let waits = pending.clone();
@@ -58,7 +58,7 @@ fn with_messages_that_wait(home: &Home, drops: &Drops) -> greenroom::Handle<Wait
 }
 
 #[test]
-fn a_message_whose_drop_waits_for_the_end_of_the_actor_does_not_hold_up_the_kill() {
+fn a_message_whose_drop_awaits_the_end_of_its_actor_does_not_block_kill() {
     Home::watch(
         || Home::workers(1),
         |home| {
@@ -72,7 +72,7 @@ fn a_message_whose_drop_waits_for_the_end_of_the_actor_does_not_hold_up_the_kill
 }
 
 #[test]
-fn a_message_whose_drop_waits_for_the_end_of_the_actor_does_not_hold_up_a_shutdown() {
+fn a_message_whose_drop_awaits_the_end_of_its_actor_does_not_block_shutdown() {
     Home::watch(
         || {
             Home::built(
@@ -90,7 +90,7 @@ fn a_message_whose_drop_waits_for_the_end_of_the_actor_does_not_hold_up_a_shutdo
     );
 }
 
-/// The drop of a split actor waits until it has ended.
+/// The drop of a split actor waits until the actor has ended.
 #[test]
 fn a_split_actor_that_was_sent_to_itself_is_killed() {
     within(WATCH, || {
@@ -127,7 +127,7 @@ fn a_waiting_handler_is_dropped_where_it_waits(home: &Home) {
         cx.recv().await;
         waits.open();
         std::future::pending::<()>().await;
-        says.add("went on");
+        says.add("continued");
     }));
     handle.tell(1).unwrap();
     waiting.pass();
@@ -152,7 +152,11 @@ fn messages_not_handled_are_dropped_at_once(home: &Home) {
         handle.tell(drops.one()).unwrap();
     }
     handle.kill();
-    assert_eq!(drops.count(), 1000, "though the actor cannot run yet");
+    assert_eq!(
+        drops.count(),
+        1000,
+        "dropped although the actor cannot run yet"
+    );
     drop(held);
     assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
 }
@@ -171,7 +175,7 @@ fn every_ask_among_the_messages_gets_no_reply_at_once(home: &Home) {
         handle.kill();
         let waited = asks.into_iter().map(crate::support::drive);
         let answers: Vec<_> = waited.map(Result::unwrap_err).collect();
-        // What had not got into the mailbox was not delivered.
+        // Asks that were not yet in the mailbox were not delivered.
         let expected: Vec<_> = (0..10)
             .map(|at| {
                 if at < capacity {
@@ -186,7 +190,7 @@ fn every_ask_among_the_messages_gets_no_reply_at_once(home: &Home) {
     drop(held);
 }
 
-fn a_question_being_handled_gets_no_reply_when_the_handler_is_dropped(home: &Home) {
+fn an_ask_being_handled_gets_no_reply_when_its_handler_is_dropped(home: &Home) {
     let handling = Gate::default();
     let handles = handling.clone();
     let handle = home.spawn(actor(async move |mut cx: Context<Reply<u32>>| {
@@ -203,7 +207,7 @@ fn a_question_being_handled_gets_no_reply_when_the_handler_is_dropped(home: &Hom
     });
 }
 
-fn the_handler_under_way_runs_on_to_its_next_suspension(home: &Home) {
+fn a_running_handler_continues_to_its_next_suspension_after_a_kill(home: &Home) {
     let (handling, gate, log) = (Gate::default(), Gate::default(), Log::default());
     let (handles, blocks, says) = (handling.clone(), gate.clone(), log.clone());
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
@@ -248,7 +252,7 @@ fn a_killed_actor_handles_no_other_message(home: &Home) {
     assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
 }
 
-/// Lets an actor go on when it is dropped, and waits until that has ended.
+/// A value whose drop lets an actor continue and waits until the actor has ended.
 struct Last(Gate, Gate);
 
 impl Drop for Last {
@@ -258,7 +262,7 @@ impl Drop for Last {
     }
 }
 
-fn what_the_drop_of_a_message_leads_to_comes_after_the_kill(home: &Home) {
+fn the_drops_of_messages_run_after_the_actor_counts_as_killed(home: &Home) {
     let (handling, gate, ended) = (Gate::default(), Gate::default(), Gate::default());
     let (handles, blocks, log) = (handling.clone(), gate.clone(), Log::default());
     let (says, ends) = (log.clone(), OpenOnDrop(ended.clone()));
@@ -276,7 +280,7 @@ fn what_the_drop_of_a_message_leads_to_comes_after_the_kill(home: &Home) {
     }));
     (0..10).for_each(|number| assert!(handle.tell((number, None)).is_ok()));
     drop(held);
-    // It has taken all ten by now.
+    // The actor has taken all ten by now.
     handling.pass();
     assert!(handle.tell((10, Some(Last(gate, ended)))).is_ok());
     handle.kill();
@@ -323,7 +327,7 @@ fn an_actor_that_was_never_polled_can_be_killed(home: &Home) {
     assert_eq!(captured.count(), 1);
 }
 
-fn killing_is_final_and_harmless_afterwards(home: &Home) {
+fn kill_after_the_end_has_no_effect(home: &Home) {
     home.block_on(async {
         let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
         handle.tell(1).unwrap();
@@ -333,12 +337,12 @@ fn killing_is_final_and_harmless_afterwards(home: &Home) {
         assert_eq!(
             handle.join().await.unwrap(),
             Some(1),
-            "it had ended before it was killed"
+            "the actor had ended before it was killed"
         );
     });
 }
 
-fn kill_after_stop_overtakes_what_was_accepted(home: &Home) {
+fn kill_after_stop_drops_the_accepted_messages(home: &Home) {
     let drops = Drops::default();
     let held = home.hold();
     let handle = home.spawn(actor(
@@ -355,12 +359,12 @@ fn kill_after_stop_overtakes_what_was_accepted(home: &Home) {
     assert!(matches!(home.block_on(handle.join()), Err(Fault::Killed)));
 }
 
-fn a_killed_actor_whose_context_is_elsewhere_tells_its_reader(home: &Home) {
+fn kill_ends_a_recv_of_the_context_in_another_task(home: &Home) {
     let (reading, over) = (Gate::default(), Gate::default());
     let (reads, ends) = (reading.clone(), OpenOnDrop(over.clone()));
     let reader = home.runtime.clone();
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
-        // It lives on its own.
+        // The reader lives in a separate task.
         let reads = async move {
             let _ends = ends;
             open_when_pending(reads, cx.recv()).await

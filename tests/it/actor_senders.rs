@@ -1,4 +1,4 @@
-//! Who keeps an actor open, and when it is closed for want of senders.
+//! Which values keep an actor open, and when it is closed because no sender is left.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::support::{
 };
 
 in_every_home!(
-    a_fresh_actor_gives_its_own_address_away_though_its_handle_is_gone,
-    an_actor_that_has_not_received_is_sent_to_by_a_weak_address,
-    a_busy_actor_is_upgraded_to_though_no_address_is_left,
-    an_actor_that_waits_in_recv_is_closed_by_the_last_address,
-    an_actor_that_was_closed_for_want_of_senders_stays_closed,
-    a_stopped_actor_gives_addresses_that_refuse,
-    an_actor_that_keeps_its_own_address_goes_on,
-    an_address_made_by_the_actor_closes_it_when_it_is_dropped_elsewhere,
+    a_new_actor_without_a_handle_can_still_give_its_address_away,
+    a_weak_address_can_send_before_the_first_recv,
+    a_weak_address_of_a_busy_actor_can_be_upgraded_without_any_address,
+    dropping_the_last_address_closes_an_actor_that_waits_in_recv,
+    an_actor_closed_because_no_sender_is_left_stays_closed,
+    addresses_of_a_stopped_actor_refuse_messages,
+    an_actor_that_keeps_its_own_address_stays_open,
+    dropping_the_last_address_in_another_task_closes_the_actor,
     try_recv_that_finds_nothing_closes_an_actor_without_senders,
-    the_stream_ends_where_no_sender_is_left,
-    a_weak_address_waits_for_the_end_and_keeps_nothing_open,
-    a_weak_address_sends_in_line_and_keeps_nothing_open,
-    a_weak_address_asks_and_keeps_nothing_open,
+    the_stream_ends_when_no_sender_is_left,
+    closed_of_a_weak_address_does_not_keep_the_actor_open,
+    send_of_a_weak_address_keeps_order_and_does_not_keep_the_actor_open,
+    ask_of_a_weak_address_does_not_keep_the_actor_open,
 );
 
 async fn collect(mut cx: Context<u32>) -> Vec<u32> {
@@ -35,7 +35,7 @@ async fn collect(mut cx: Context<u32>) -> Vec<u32> {
     all
 }
 
-/// Collects once the gate is open.
+/// Collects messages once the gate is open.
 fn collect_after(gate: &Gate) -> impl FnOnce(Context<u32>) -> CollectAfter + use<> {
     let gate = gate.clone();
     move |cx| {
@@ -48,7 +48,7 @@ fn collect_after(gate: &Gate) -> impl FnOnce(Context<u32>) -> CollectAfter + use
 
 type CollectAfter = std::pin::Pin<Box<dyn Future<Output = Vec<u32>> + Send>>;
 
-fn a_fresh_actor_gives_its_own_address_away_though_its_handle_is_gone(home: &Home) {
+fn a_new_actor_without_a_handle_can_still_give_its_address_away(home: &Home) {
     let many = home.many(1000);
     let held = home.hold();
     let desk = home.spawn(actor(
@@ -72,7 +72,7 @@ fn a_fresh_actor_gives_its_own_address_away_though_its_handle_is_gone(home: &Hom
     home.block_on(desk.join()).unwrap();
 }
 
-fn an_actor_that_has_not_received_is_sent_to_by_a_weak_address(home: &Home) {
+fn a_weak_address_can_send_before_the_first_recv(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(collect));
     let (weak, join) = (handle.downgrade(), handle.join());
@@ -86,7 +86,7 @@ fn an_actor_that_has_not_received_is_sent_to_by_a_weak_address(home: &Home) {
     assert!(matches!(weak.tell(4), Err(TellError::Closed(4))));
 }
 
-fn a_busy_actor_is_upgraded_to_though_no_address_is_left(home: &Home) {
+fn a_weak_address_of_a_busy_actor_can_be_upgraded_without_any_address(home: &Home) {
     for capacity in [None, Some(1)] {
         let gate = Gate::default();
         let builder = actor(collect_after(&gate));
@@ -103,7 +103,7 @@ fn a_busy_actor_is_upgraded_to_though_no_address_is_left(home: &Home) {
     }
 }
 
-fn an_actor_that_waits_in_recv_is_closed_by_the_last_address(home: &Home) {
+fn dropping_the_last_address_closes_an_actor_that_waits_in_recv(home: &Home) {
     let waits = Gate::default();
     let waiting = waits.clone();
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
@@ -118,7 +118,7 @@ fn an_actor_that_waits_in_recv_is_closed_by_the_last_address(home: &Home) {
     assert_eq!(home.block_on(join).unwrap(), None);
 }
 
-fn an_actor_that_was_closed_for_want_of_senders_stays_closed(home: &Home) {
+fn an_actor_closed_because_no_sender_is_left_stays_closed(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| {
         assert_eq!(cx.recv().await, None);
         let own = cx.address();
@@ -130,7 +130,7 @@ fn an_actor_that_was_closed_for_want_of_senders_stays_closed(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), (None, None));
 }
 
-fn a_stopped_actor_gives_addresses_that_refuse(home: &Home) {
+fn addresses_of_a_stopped_actor_refuse_messages(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| {
         cx.stop();
         let own = cx.address();
@@ -143,7 +143,7 @@ fn a_stopped_actor_gives_addresses_that_refuse(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), (true, true, None));
 }
 
-fn an_actor_that_keeps_its_own_address_goes_on(home: &Home) {
+fn an_actor_that_keeps_its_own_address_stays_open(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| {
         let _own = cx.address();
         cx.recv().await
@@ -162,7 +162,7 @@ fn an_actor_that_keeps_its_own_address_goes_on(home: &Home) {
     home.block_on(weak.closed());
 }
 
-fn an_address_made_by_the_actor_closes_it_when_it_is_dropped_elsewhere(home: &Home) {
+fn dropping_the_last_address_in_another_task_closes_the_actor(home: &Home) {
     let (give, given) = futures::channel::oneshot::channel();
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
         assert!(give.send(cx.address()).is_ok());
@@ -193,7 +193,7 @@ fn try_recv_that_finds_nothing_closes_an_actor_without_senders(home: &Home) {
     assert_eq!(home.block_on(join).unwrap(), None);
 }
 
-fn the_stream_ends_where_no_sender_is_left(home: &Home) {
+fn the_stream_ends_when_no_sender_is_left(home: &Home) {
     let handle = home.spawn(actor(|cx: Context<u32>| cx.collect::<Vec<_>>()));
     let (weak, join) = (handle.downgrade(), handle.join());
     let _ = weak.tell(1);
@@ -201,7 +201,7 @@ fn the_stream_ends_where_no_sender_is_left(home: &Home) {
     assert!(weak.is_closed());
 }
 
-fn a_weak_address_waits_for_the_end_and_keeps_nothing_open(home: &Home) {
+fn closed_of_a_weak_address_does_not_keep_the_actor_open(home: &Home) {
     let handle = home.spawn(actor(collect));
     let mapped = handle.map(|number: u32| number).downgrade();
     let weak: WeakAddress<u32> = handle.downgrade();
@@ -214,7 +214,7 @@ fn a_weak_address_waits_for_the_end_and_keeps_nothing_open(home: &Home) {
     });
 }
 
-fn a_weak_address_sends_in_line_and_keeps_nothing_open(home: &Home) {
+fn send_of_a_weak_address_keeps_order_and_does_not_keep_the_actor_open(home: &Home) {
     let gate = Gate::default();
     let handle = home.spawn(actor(collect_after(&gate)).capacity(1));
     let weak = handle.downgrade();
@@ -236,7 +236,7 @@ fn a_weak_address_sends_in_line_and_keeps_nothing_open(home: &Home) {
     });
 }
 
-fn a_weak_address_asks_and_keeps_nothing_open(home: &Home) {
+fn ask_of_a_weak_address_does_not_keep_the_actor_open(home: &Home) {
     let gate = Gate::default();
     let waits = gate.clone();
     let handle = home.spawn(actor(async move |mut cx: Context<Reply<u32>>| {
@@ -256,9 +256,9 @@ fn a_weak_address_asks_and_keeps_nothing_open(home: &Home) {
     });
 }
 
-/// A sender fills the place of its map when no address is left.
+/// A map reserves a place; the sender fills it after the last address was dropped.
 #[test]
-fn a_place_that_a_weak_address_has_reserved_is_waited_for() {
+fn a_place_reserved_by_a_weak_address_keeps_the_actor_open() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let (begun, gate) = (Gate::default(), Gate::default());
@@ -276,7 +276,7 @@ fn a_place_that_a_weak_address_has_reserved_is_waited_for() {
         let sender = std::thread::spawn(move || weak.tell(7));
         begun.pass();
         let join = handle.join();
-        // The actor has turns meanwhile, and finds that no address is left.
+        // Meanwhile the actor has turns and finds that no address is left.
         runtime.block_on(runtime.spawn(greenroom::yield_now()));
         gate.open();
         sender.join().unwrap().unwrap();
@@ -285,7 +285,7 @@ fn a_place_that_a_weak_address_has_reserved_is_waited_for() {
 }
 
 #[test]
-fn a_mailbox_says_how_many_wait_and_how_many_there_is_room_for() {
+fn an_address_returns_the_length_and_capacity_of_its_mailbox() {
     on_workers(1, async {
         let gate = Gate::default();
         let bounded = actor(collect_after(&gate)).capacity(3).spawn();

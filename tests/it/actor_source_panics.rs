@@ -1,4 +1,4 @@
-//! Panics of an actor's sources: who is told, and that the actor goes on.
+//! Panics of an actor's sources: where they are reported, and that the actor continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,8 @@ use crate::support::{Home, Log, WATCH, keep_bombs_quiet, within};
 
 const SOON: Duration = Duration::from_millis(1);
 
-/// An actor with each kind of source that can panic, and what it is told by those that do not.
+/// Attaches each kind of source that can panic. Returns the sum of the messages of the sources
+/// that do not panic.
 async fn with_panics(mut cx: Context<u32>) -> u32 {
     cx.attach(stream::iter([1, 2]).map(|number| {
         assert!(number != 2, "bomb in a stream");
@@ -46,7 +47,7 @@ async fn with_panics(mut cx: Context<u32>) -> u32 {
 }
 
 #[test]
-fn a_panic_of_a_stream_or_a_closure_reaches_on_fault_and_one_of_a_future_its_closure() {
+fn panics_of_sources_reach_on_fault_and_those_of_futures_their_closure() {
     within(WATCH, || {
         let heard = Log::default();
         let log = heard.clone();
@@ -85,7 +86,7 @@ fn a_panic_of_a_source_fails_a_simulation() {
     }
 }
 
-/// A split actor has no runtime: what it tells, it tells the one that is current.
+/// A split actor has no runtime, so its faults go to the current runtime.
 #[test]
 fn a_panic_of_a_source_of_a_split_actor_reaches_the_current_runtime() {
     within(WATCH, || {

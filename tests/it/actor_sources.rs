@@ -1,4 +1,4 @@
-//! What `recv` gives beside what others send: timers, streams, and what returns from elsewhere.
+//! What `recv` returns beside sent messages: timers, streams, and results of futures.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ const SOON: Duration = Duration::from_millis(1);
 const NEVER: Duration = Duration::MAX;
 
 in_every_home!(
-    a_timer_gives_its_message_once,
-    a_timer_whose_guard_is_dropped_gives_nothing_though_it_was_due,
+    a_timer_sends_its_message_once,
+    a_due_timer_sends_nothing_if_its_guard_was_dropped,
     ticks_come_until_the_guard_is_dropped,
     a_stream_is_read_to_its_end_and_then_the_actor_is_closed,
     the_mailbox_and_the_sources_take_turns,
-    what_others_return_comes_as_a_message,
-    stop_drops_the_sources_and_not_what_was_accepted,
+    on_return_delivers_the_result_of_a_future_as_a_message,
+    stop_drops_the_sources_but_not_the_accepted_messages,
     an_actor_that_ends_drops_its_sources,
-    sources_that_panic_end_and_nothing_else_does,
-    a_stream_whose_guard_is_dropped_gives_nothing,
-    background_sources_give_messages_and_do_not_keep_the_actor_open,
-    a_source_that_is_put_into_the_background_elsewhere_lets_the_actor_end,
+    sources_that_panic_end_and_the_actor_continues,
+    a_stream_whose_guard_is_dropped_yields_no_more_messages,
+    background_sources_send_messages_but_do_not_keep_the_actor_open,
+    a_source_moved_to_the_background_by_another_task_lets_the_actor_end,
 );
 
 async fn all<M>(mut cx: Context<M>) -> Vec<M> {
@@ -41,7 +41,7 @@ async fn all<M>(mut cx: Context<M>) -> Vec<M> {
     all
 }
 
-fn a_timer_gives_its_message_once(home: &Home) {
+fn a_timer_sends_its_message_once(home: &Home) {
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
         let start = Instant::now();
         cx.send_after(SOON, 1).detach();
@@ -50,11 +50,11 @@ fn a_timer_gives_its_message_once(home: &Home) {
         assert!(start.elapsed() >= 3 * SOON);
         all
     }));
-    // It has no other address left: the timers keep it open, and then it is closed.
+    // The actor has no other address left: the timers keep it open, then it is closed.
     assert_eq!(home.block_on(handle.join()).unwrap(), [1, 2]);
 }
 
-fn a_timer_whose_guard_is_dropped_gives_nothing_though_it_was_due(home: &Home) {
+fn a_due_timer_sends_nothing_if_its_guard_was_dropped(home: &Home) {
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
         let due = cx.send_after(Duration::ZERO, 1);
         let far = cx.send_after(NEVER, 2);
@@ -94,7 +94,7 @@ fn ticks_that_were_missed_are_skipped() {
             for _ in 0..20 {
                 cx.recv().await;
             }
-            // Of those before, one was left.
+            // One tick was left of those before.
             assert!(back.elapsed() >= 18 * SOON);
         });
         ticks.join().await.unwrap();
@@ -110,8 +110,8 @@ fn a_period_of_zero_panics() {
         let Err(Fault::Panicked(panic)) = zero.join().await else {
             panic!("it panicked")
         };
-        assert!(panic.text().unwrap().contains("a period of zero"));
-        // One that never ends is none that is impossible.
+        assert!(panic.text().unwrap().contains("the period is zero"));
+        // A period that never ends is possible.
         let never = spawn!(|mut cx: Context<()>| async move {
             let timer = cx.send_every(NEVER, || ());
             assert!(cx.try_recv().is_none());
@@ -158,9 +158,9 @@ fn the_mailbox_and_the_sources_take_turns(home: &Home) {
     }
 }
 
-/// A source that always has something does not hold the one worker.
+/// A source that always has a message does not occupy the only worker.
 #[test]
-fn a_source_that_never_pauses_lets_others_run() {
+fn a_source_that_never_pauses_lets_other_tasks_run() {
     on_workers(1, async {
         let busy = spawn!(|mut cx: Context<u32>| async move {
             cx.attach(stream::repeat(1)).detach();
@@ -174,7 +174,7 @@ fn a_source_that_never_pauses_lets_others_run() {
     });
 }
 
-fn what_others_return_comes_as_a_message(home: &Home) {
+fn on_return_delivers_the_result_of_a_future_as_a_message(home: &Home) {
     let (runtime, gone) = (home.runtime.clone(), Runtime::new().unwrap());
     let cancelled = gone.spawn(std::future::pending::<u32>());
     drop(gone);
@@ -229,7 +229,7 @@ fn what_others_return_comes_as_a_message(home: &Home) {
     assert!(matches!(sixth, Err(Fault::Killed)), "{sixth:?}");
 }
 
-/// Never ready, and seen when it is dropped.
+/// A stream that is never ready and counts its drop.
 struct Pending(#[expect(dead_code, reason = "counted by its drop")] crate::support::Dropped);
 
 impl Stream for Pending {
@@ -240,7 +240,7 @@ impl Stream for Pending {
     }
 }
 
-fn stop_drops_the_sources_and_not_what_was_accepted(home: &Home) {
+fn stop_drops_the_sources_but_not_the_accepted_messages(home: &Home) {
     let (drops, received, go) = (Drops::default(), Log::default(), Gate::default());
     let (source, log, waits) = (Pending(drops.one()), received.clone(), go.clone());
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
@@ -281,7 +281,7 @@ fn an_actor_that_ends_drops_its_sources(home: &Home) {
     assert_eq!(drops.count(), 2);
 }
 
-/// Panics when it is polled, and again when it is dropped.
+/// A stream that panics when it is polled, and again when it is dropped.
 struct Panics(#[expect(dead_code, reason = "a bomb")] Bomb);
 
 impl Stream for Panics {
@@ -292,7 +292,7 @@ impl Stream for Panics {
     }
 }
 
-fn sources_that_panic_end_and_nothing_else_does(home: &Home) {
+fn sources_that_panic_end_and_the_actor_continues(home: &Home) {
     keep_bombs_quiet();
     let drops = Drops::default();
     let bomb = |live| Bomb::new(live, &drops);
@@ -306,9 +306,9 @@ fn sources_that_panic_end_and_nothing_else_does(home: &Home) {
             },
             |result| result.unwrap_or(0),
         );
-        cx.on_return(async {}, |_| panic!("what makes the message"));
+        cx.on_return(async {}, |_| panic!("the closure that makes the message"));
         cx.attach(stream::iter([2, 3])).detach();
-        // Panics in its drop alone, when the actor is stopped.
+        // Panics only in its drop, when the actor is stopped.
         cx.attach(stream::poll_fn(move |_| {
             let _ = &left;
             Poll::Pending
@@ -349,7 +349,7 @@ fn sources_take_no_room_and_are_found_without_waiting() {
 }
 
 #[test]
-fn a_source_that_comes_after_the_close_is_dropped_at_once() {
+fn a_source_attached_after_the_close_is_dropped_at_once() {
     on_workers(1, async {
         let drops = Drops::default();
         for before in [None, Some(Pending(drops.one()))] {
@@ -371,9 +371,9 @@ fn a_source_that_comes_after_the_close_is_dropped_at_once() {
     });
 }
 
-/// The guard is dropped by somebody else while the actor sleeps: it is closed by that.
+/// The guard is dropped on another thread while the actor sleeps; this closes the actor.
 #[test]
-fn dropping_the_last_guard_elsewhere_closes_the_actor() {
+fn dropping_the_last_guard_on_another_thread_closes_the_actor() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(2).build().unwrap();
         let (send, receive) = std::sync::mpsc::channel();
@@ -390,9 +390,9 @@ fn dropping_the_last_guard_elsewhere_closes_the_actor() {
     });
 }
 
-/// Thousands at once, each polled only when it has something.
+/// Thousands of sources at once, each polled only when it was woken.
 #[test]
-fn a_source_is_polled_when_it_was_woken_and_not_for_others() {
+fn a_source_is_polled_only_when_it_was_woken() {
     on_workers(2, async {
         let polls = Arc::new(AtomicUsize::new(0));
         let counter = polls.clone();
@@ -421,7 +421,7 @@ fn a_source_is_polled_when_it_was_woken_and_not_for_others() {
     });
 }
 
-fn a_stream_whose_guard_is_dropped_gives_nothing(home: &Home) {
+fn a_stream_whose_guard_is_dropped_yields_no_more_messages(home: &Home) {
     let drops = Drops::default();
     let counted = drops.clone();
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
@@ -435,7 +435,7 @@ fn a_stream_whose_guard_is_dropped_gives_nothing(home: &Home) {
     assert_eq!(drops.count(), 1);
 }
 
-fn background_sources_give_messages_and_do_not_keep_the_actor_open(home: &Home) {
+fn background_sources_send_messages_but_do_not_keep_the_actor_open(home: &Home) {
     let drops = Drops::default();
     let pending = Pending(drops.one());
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
@@ -455,7 +455,7 @@ fn background_sources_give_messages_and_do_not_keep_the_actor_open(home: &Home) 
     assert_eq!(drops.count(), 1);
 }
 
-fn a_source_that_is_put_into_the_background_elsewhere_lets_the_actor_end(home: &Home) {
+fn a_source_moved_to_the_background_by_another_task_lets_the_actor_end(home: &Home) {
     let (give, given) = futures::channel::oneshot::channel();
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
         assert!(give.send(cx.send_after(NEVER, 1)).is_ok());

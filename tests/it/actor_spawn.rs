@@ -1,4 +1,4 @@
-//! The builder: options, where an actor may live, and what happens when it cannot be spawned.
+//! The builder: options, where an actor may live, and the errors of spawning.
 
 use std::error::Error;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 #[test]
-fn without_a_place_an_actor_lives_on_the_current_runtime() {
+fn an_actor_lives_on_the_current_runtime_by_default() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(1)
@@ -26,7 +26,7 @@ fn without_a_place_an_actor_lives_on_the_current_runtime() {
         let name = || std::thread::current().name().map(str::to_owned);
         runtime.block_on(async {
             let outer = actor(async move |_cx: Context<u32>| {
-                // Inside as outside.
+                // Spawning inside an actor works like spawning outside.
                 let inner = actor(async move |_cx: Context<u32>| name()).spawn();
                 (name(), inner.join().await.unwrap())
             });
@@ -37,7 +37,7 @@ fn without_a_place_an_actor_lives_on_the_current_runtime() {
 }
 
 #[test]
-fn on_puts_an_actor_where_it_says() {
+fn on_selects_the_runtime_or_thread_of_an_actor() {
     within(WATCH, || {
         let one = Runtime::builder()
             .workers(1)
@@ -104,7 +104,7 @@ fn an_actor_may_be_spawned_on_a_runtime_from_any_thread() {
 }
 
 #[test]
-fn without_a_runtime_try_spawn_gives_the_actor_back() {
+fn try_spawn_without_a_runtime_returns_the_actor() {
     within(WATCH, || {
         let drops = Drops::default();
         let state = drops.one();
@@ -122,8 +122,8 @@ fn without_a_runtime_try_spawn_gives_the_actor_back() {
         );
         assert!(format!("{error:?}").contains("NoRuntime"));
         let _: &dyn Error = &error;
-        assert_eq!(drops.count(), 0, "unharmed");
-        // It is as good as before.
+        assert_eq!(drops.count(), 0, "the captured state was not dropped");
+        // The returned actor can still be spawned.
         let runtime = runtime(1);
         let again = actor(error.into_inner()).on(&runtime).try_spawn().unwrap();
         runtime.block_on(again.join()).unwrap();
@@ -165,7 +165,7 @@ fn a_capacity_of_zero_is_refused_with_value_and_limit() {
 }
 
 #[test]
-fn a_priority_may_be_as_high_as_the_runtime_says() {
+fn a_priority_up_to_the_highest_of_the_runtime_is_accepted() {
     within(WATCH, || {
         let seven = runtime(1);
         let pinned = seven.spawn_pinned("pinned").unwrap();
@@ -187,7 +187,7 @@ fn a_priority_may_be_as_high_as_the_runtime_says() {
             let problem = SpawnProblem::Priority { priority, highest };
             assert_eq!(error.unwrap_err().problem(), problem);
         }
-        // Nobody looks at it there.
+        // A split actor has no levels, so any priority is accepted.
         let (address, split) = actor(idle).priority(255).split();
         drop(address);
         drive(split).unwrap();
@@ -204,7 +204,7 @@ fn a_priority_that_is_too_high_is_refused_with_value_and_limit() {
         let nine = actor(|_: Context<u32>| async move { drop(held) }).priority(9);
         let error = runtime.block_on(async { nine.try_spawn() }).unwrap_err();
         assert_eq!(error.to_string(), "priority is 9, but must be from 0 to 7");
-        assert_eq!(drops.count(), 0, "it came back");
+        assert_eq!(drops.count(), 0, "the actor was returned");
         let nine = actor(error.into_inner()).priority(9).on(&pinned);
         let error = nine.try_spawn().unwrap_err();
         let (priority, highest) = (9, 7);
@@ -212,7 +212,7 @@ fn a_priority_that_is_too_high_is_refused_with_value_and_limit() {
             error.problem(),
             SpawnProblem::Priority { priority, highest }
         );
-        assert_eq!(drops.count(), 0, "it came back");
+        assert_eq!(drops.count(), 0, "the actor was returned");
 
         let nine = actor(idle).name("tally").priority(9).on(&runtime);
         let (text, file, line) = panic_of(|| nine.spawn());
@@ -245,7 +245,7 @@ fn spawn_panics_with_the_callers_location_and_the_problem() {
 }
 
 #[test]
-fn after_the_shutdown_try_spawn_gives_the_actor_back_and_spawn_a_closed_handle() {
+fn after_a_shutdown_try_spawn_returns_the_actor_and_spawn_a_closed_handle() {
     within(WATCH, || {
         let runtime = runtime(1);
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -278,7 +278,7 @@ fn after_the_shutdown_try_spawn_gives_the_actor_back_and_spawn_a_closed_handle()
 }
 
 #[test]
-fn the_actor_is_made_where_it_lives_and_at_its_first_turn() {
+fn an_actor_is_made_on_its_own_thread_in_its_first_turn() {
     within(WATCH, || {
         let runtime = runtime(1);
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -300,7 +300,7 @@ fn the_actor_is_made_where_it_lives_and_at_its_first_turn() {
 }
 
 #[test]
-fn a_builder_says_what_it_was_given() {
+fn the_debug_text_of_a_builder_shows_its_options() {
     let text = format!("{:?}", actor(idle).name("tally").capacity(7));
     assert!(text.contains("tally") && text.contains('7'), "{text}");
 }

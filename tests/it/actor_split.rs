@@ -1,4 +1,4 @@
-//! An actor as a future that somebody else's executor drives.
+//! A split actor: a future that another executor drives.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -28,7 +28,7 @@ async fn sum(mut cx: Context<Word>) -> u32 {
     sum
 }
 
-/// What a user does with an address, on whatever executor.
+/// Uses an address as a user does, on any executor.
 async fn talk(address: greenroom::Address<Word>) {
     for _ in 0..100 {
         address.send(Word::Add(1)).await.unwrap();
@@ -40,7 +40,7 @@ async fn talk(address: greenroom::Address<Word>) {
 }
 
 #[test]
-fn it_runs_on_tokio() {
+fn a_split_actor_runs_on_tokio() {
     within(WATCH, || {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -56,7 +56,7 @@ fn it_runs_on_tokio() {
 }
 
 #[test]
-fn it_runs_on_smol() {
+fn a_split_actor_runs_on_smol() {
     within(WATCH, || {
         smol::block_on(async {
             let (address, future) = actor(sum).capacity(3).split();
@@ -68,7 +68,7 @@ fn it_runs_on_smol() {
 }
 
 #[test]
-fn its_timers_work_on_another_executor() {
+fn timers_of_a_split_actor_work_on_another_executor() {
     within(WATCH, || {
         let (address, future) = actor(|mut cx: Context<u32>| async move {
             greenroom::time::sleep(Duration::from_millis(1)).await;
@@ -82,7 +82,7 @@ fn its_timers_work_on_another_executor() {
 }
 
 #[test]
-fn it_may_use_what_is_not_send_where_the_executor_does() {
+fn a_split_actor_on_a_local_executor_need_not_be_send() {
     within(WATCH, || {
         let seen = Rc::new(Cell::new(0));
         let own = seen.clone();
@@ -118,22 +118,22 @@ fn a_message_wakes_the_task_that_polled_it_last() {
 }
 
 #[test]
-fn a_panic_is_its_result() {
+fn a_split_actor_returns_its_panic_as_a_fault() {
     let (address, future) = actor(|mut cx: Context<()>| async move {
         let message = cx.recv().await;
-        assert!(message.is_none(), "on somebody else's executor");
+        assert!(message.is_none(), "on another executor");
     })
     .split();
     address.tell(()).unwrap();
     let Err(Fault::Panicked(panic)) = drive(future) else {
         panic!("it panicked")
     };
-    assert_eq!(panic.text(), Some("on somebody else's executor"));
+    assert_eq!(panic.text(), Some("on another executor"));
     assert!(matches!(address.tell(()), Err(TellError::Closed(()))));
 }
 
 #[test]
-fn killed_it_is_dropped_at_its_next_poll() {
+fn a_killed_split_actor_is_dropped_at_its_next_poll() {
     let drops = Drops::default();
     let dropped = drops.one();
     let (address, mut future) = actor(|mut cx: Context<()>| async move {
@@ -149,7 +149,7 @@ fn killed_it_is_dropped_at_its_next_poll() {
 }
 
 #[test]
-fn dropped_it_is_cancelled_with_all_that_was_sent() {
+fn dropping_a_split_actor_cancels_it_and_drops_its_messages() {
     let drops = Drops::default();
     for polled in [false, true] {
         let dropped = drops.one();
@@ -172,7 +172,7 @@ fn dropped_it_is_cancelled_with_all_that_was_sent() {
 }
 
 #[test]
-fn a_bomb_in_it_goes_off_without_harm() {
+fn a_panic_in_the_drop_of_a_split_actor_is_contained() {
     crate::support::keep_bombs_quiet();
     let drops = Drops::default();
     let bomb = Bomb::new(true, &drops);
@@ -186,9 +186,10 @@ fn a_bomb_in_it_goes_off_without_harm() {
     assert_eq!(drops.count(), 1);
 }
 
-/// A wake-up that is under way on another thread is waited for, so the drop is here.
+/// The drop waits for a wake-up in progress on another thread, so the actor is dropped on this
+/// thread.
 #[test]
-fn dropped_while_others_wake_it_it_is_dropped_on_the_dropping_thread() {
+fn a_split_actor_dropped_during_wake_ups_is_dropped_on_the_dropping_thread() {
     within(WATCH, || {
         for _ in 0..200 {
             let here = std::thread::current().id();
@@ -225,7 +226,7 @@ fn dropped_while_others_wake_it_it_is_dropped_on_the_dropping_thread() {
 }
 
 #[test]
-fn an_impossible_option_panics_where_it_is_split() {
+fn split_panics_at_the_call_for_an_impossible_option() {
     let here = line!() + 1;
     let (text, file, line) = panic_of(|| actor(sum).name("none").capacity(0).split());
     assert!(
@@ -236,7 +237,7 @@ fn an_impossible_option_panics_where_it_is_split() {
 }
 
 #[test]
-fn the_waker_of_its_task_is_given_up_when_it_is_over() {
+fn a_split_actor_that_has_ended_keeps_no_waker() {
     for finished in [true, false] {
         let (address, mut future) = actor(sum).split();
         let (counter, waker) = CountingWaker::new();
@@ -249,7 +250,7 @@ fn the_waker_of_its_task_is_given_up_when_it_is_over() {
             drop(future);
         }
         drop(waker);
-        assert_eq!(Arc::strong_count(&counter), 1, "the address keeps none");
+        assert_eq!(Arc::strong_count(&counter), 1, "the address keeps no waker");
         drop(address);
     }
 }

@@ -1,4 +1,4 @@
-//! The actor's side as a stream.
+//! The context as a stream.
 
 use futures::{FutureExt, StreamExt, select_biased};
 use greenroom::{Context, actor, spawn};
@@ -6,11 +6,11 @@ use greenroom::{Context, actor, spawn};
 use crate::support::{CountingWaker, Home, drive, in_every_home, on_workers, poll_here};
 
 in_every_home!(
-    a_context_is_a_stream_that_ends_where_recv_gives_none,
+    a_context_is_a_stream_that_ends_when_recv_returns_none,
     recv_and_the_stream_take_from_the_same_mailbox,
 );
 
-fn a_context_is_a_stream_that_ends_where_recv_gives_none(home: &Home) {
+fn a_context_is_a_stream_that_ends_when_recv_returns_none(home: &Home) {
     let handle = home.spawn(actor(|mut cx: Context<u32>| async move {
         let all: Vec<_> = cx.by_ref().collect().await;
         assert_eq!(cx.next().await, None);
@@ -38,7 +38,7 @@ fn recv_and_the_stream_take_from_the_same_mailbox(home: &Home) {
 }
 
 #[test]
-fn a_stream_in_a_select_loses_nothing() {
+fn a_stream_in_a_select_loses_no_message() {
     on_workers(2, async {
         let sum = spawn!(|mut cx: Context<u64>| async move {
             let (mut sum, mut ticks) = (0, 0);
@@ -63,7 +63,7 @@ fn a_stream_in_a_select_loses_nothing() {
 }
 
 #[test]
-fn a_stream_that_is_polled_by_another_task_wakes_that_one() {
+fn a_message_wakes_the_task_that_polled_the_stream_last() {
     on_workers(1, async {
         let (give, take) = futures::channel::oneshot::channel();
         let gives = spawn!(|cx: Context<u32>| async move {
@@ -84,9 +84,9 @@ fn a_stream_that_is_polled_by_another_task_wakes_that_one() {
     });
 }
 
-/// `try_recv` says nothing to whoever waits, and takes the wake-up from nobody.
+/// `try_recv` registers no waker and takes no wake-up from the waiting stream.
 #[test]
-fn a_look_without_waiting_leaves_the_one_who_waits_for_a_source() {
+fn try_recv_takes_no_wake_up_from_a_stream_that_waits_for_a_source() {
     on_workers(1, async {
         let handle = spawn!(|mut cx: Context<u32>| async move {
             let _timer = cx.send_after(std::time::Duration::from_millis(2), 7);
@@ -103,7 +103,7 @@ fn a_look_without_waiting_leaves_the_one_who_waits_for_a_source() {
 }
 
 #[test]
-fn a_recv_that_is_dropped_unpolled_leaves_the_stream_waiting() {
+fn an_unpolled_recv_takes_no_wake_up_from_the_stream() {
     on_workers(1, async {
         let (waits, waiting) = futures::channel::oneshot::channel();
         let handle = spawn!(|mut cx: Context<u32>| async move {

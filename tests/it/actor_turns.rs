@@ -1,6 +1,8 @@
-//! Turns: when an actor is polled, how much it does in one, and who is next.
+//! Turns: when an actor is polled, how many messages it handles in one turn, and which actor is
+//! next.
 //!
-//! Turns and messages are counted, time is not measured. Only the first eight batches are whole whatever they take.
+//! The tests count turns and messages and measure no time. Only the first eight batches are
+//! complete however long their messages take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +16,10 @@ use crate::support::{
     Gate, Home, Log, WATCH, burn, counted, in_every_home, open_when_pending, received, within,
 };
 
-/// How many messages an actor handles in one poll by default.
+/// The number of messages that an actor handles in one poll by default.
 const BATCH: usize = 32;
 
-/// An actor whose polls are counted.
+/// Builds an actor whose polls are counted.
 fn counting<M, F, Fut>(
     polls: &Arc<AtomicUsize>,
     make: F,
@@ -45,7 +47,7 @@ in_every_home!(
     many_tells_to_an_idle_actor_schedule_it_once,
     many_tells_to_an_actor_that_was_never_polled_schedule_it_once,
     a_tell_to_a_running_actor_is_handled_in_the_same_turn,
-    after_a_batch_an_actor_yields_and_goes_on,
+    an_actor_yields_after_each_batch,
     an_idle_actor_is_not_polled,
 );
 
@@ -53,7 +55,7 @@ fn polls(counter: &AtomicUsize) -> usize {
     counter.load(Ordering::SeqCst)
 }
 
-/// SO3: queues hold actors, never messages.
+/// Queues hold actors, never messages.
 fn many_tells_to_an_idle_actor_schedule_it_once(home: &Home) {
     let counter = Arc::default();
     let (asleep, all) = (Gate::default(), Gate::default());
@@ -68,7 +70,7 @@ fn many_tells_to_an_idle_actor_schedule_it_once(home: &Home) {
     }));
     asleep.pass();
     let held = home.hold();
-    assert_eq!(polls(&counter), 1, "it sleeps");
+    assert_eq!(polls(&counter), 1, "the actor sleeps");
     (1..BATCH as u32).for_each(|number| handle.tell(number).unwrap());
     assert_eq!(polls(&counter), 1);
     drop(held);
@@ -112,8 +114,8 @@ fn a_tell_to_a_running_actor_is_handled_in_the_same_turn(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), BATCH - 1);
 }
 
-/// SO5: a turn handles a batch and then goes to the back.
-fn after_a_batch_an_actor_yields_and_goes_on(home: &Home) {
+/// A turn handles one batch; then the actor goes to the back of the queue.
+fn an_actor_yields_after_each_batch(home: &Home) {
     for (messages, turns) in [(31, 1), (32, 2), (33, 2), (64, 3), (128, 5)] {
         let counter = Arc::default();
         let held = home.hold();
@@ -145,7 +147,7 @@ fn an_idle_actor_is_not_polled(home: &Home) {
 }
 
 #[test]
-fn others_run_after_a_batch_and_the_batch_is_an_option() {
+fn actors_take_turns_after_batches_of_the_chosen_size() {
     within(WATCH, || {
         for batch in [1, 10, BATCH] {
             let runtime = Runtime::builder().workers(1).batch(batch).build().unwrap();
@@ -159,7 +161,8 @@ fn others_run_after_a_batch_and_the_batch_is_an_option() {
                 })
             };
             let (a, b) = (spawn("a"), spawn("b"));
-            // One turn of the worker itself fills both, so both are in its own queues.
+            // A single turn of the worker sends all messages, so both actors are in its local
+            // queue.
             let both = runtime.spawn(async move {
                 let both = [a.spawn(), b.spawn()];
                 (0..3 * batch).for_each(|_| both.iter().for_each(|one| one.tell(()).unwrap()));
@@ -171,7 +174,7 @@ fn others_run_after_a_batch_and_the_batch_is_an_option() {
             let order = order.take();
             let turns: Vec<_> = order.chunk_by(|one, other| one == other).collect();
             assert_eq!(order.len(), 6 * batch);
-            assert_eq!(turns.len(), 6, "they take turns");
+            assert_eq!(turns.len(), 6, "the actors take turns");
             assert!(turns.iter().all(|turn| turn.len() == batch));
         }
     });
@@ -179,11 +182,12 @@ fn others_run_after_a_batch_and_the_batch_is_an_option() {
 
 enum Ball {
     Partner(Address<Ball>),
-    /// So many hits are left.
+    /// A hit, with the number of hits that are left.
     Hit(usize),
 }
 
-/// Hits the ball back; every hundredth time it tells the third one first how many hits there were.
+/// Hits the ball back. Every hundredth hit first sends the number of hits so far to the third
+/// actor.
 async fn player(mut cx: Context<Ball>, hits: Arc<AtomicUsize>, third: Address<usize>) {
     let mut partner = None;
     while let Some(ball) = cx.recv().await {
@@ -204,7 +208,7 @@ async fn player(mut cx: Context<Ball>, hits: Arc<AtomicUsize>, third: Address<us
     }
 }
 
-/// Says for each message how much was counted between its sending and its handling.
+/// Records for each message how much was counted between sending and handling it.
 async fn waits(mut cx: Context<usize>, counter: Arc<AtomicUsize>) -> Vec<usize> {
     let mut waits = Vec::new();
     while let Some(told_at) = cx.recv().await {
@@ -213,12 +217,12 @@ async fn waits(mut cx: Context<usize>, counter: Arc<AtomicUsize>) -> Vec<usize> 
     waits
 }
 
-/// The newest goes first for 16 µs, and no turn takes less than 10 ns.
+/// An upper bound: the LIFO slot runs first for at most 16 µs, and no turn takes less than 10 ns.
 const CHAIN: usize = 2000;
 
-/// Two that talk to each other, on the one worker there is, do not keep a third waiting.
+/// Two actors that message each other on the only worker do not starve a third actor.
 #[test]
-fn bug_s1_a_pair_that_talks_does_not_starve_a_third() {
+fn two_actors_that_message_each_other_do_not_starve_a_third() {
     within(WATCH, || {
         let home = Home::workers(1);
         let hits: Arc<AtomicUsize> = Arc::default();
@@ -239,9 +243,9 @@ fn bug_s1_a_pair_that_talks_does_not_starve_a_third() {
     });
 }
 
-/// A task that spawns the next one, and so on, each the newest, does not keep others waiting.
+/// A chain of tasks, each of which spawns the next one, does not starve other tasks.
 #[test]
-fn bug_s1_a_chain_of_spawns_does_not_starve_others() {
+fn a_chain_of_spawns_does_not_starve_other_tasks() {
     fn link(left: usize, links: Arc<AtomicUsize>, third: Address<usize>) {
         let task = greenroom::spawn(async move {
             let so_far = links.fetch_add(1, Ordering::SeqCst) + 1;
@@ -267,7 +271,7 @@ fn bug_s1_a_chain_of_spawns_does_not_starve_others() {
     });
 }
 
-/// An actor that always has messages, since it tells itself, until it is stopped.
+/// Sends itself a message per message, so that it always has one, until it is stopped.
 async fn flooded(mut cx: Context<()>, handled: Arc<AtomicUsize>, due: Option<Instant>) -> usize {
     let own = cx.downgrade();
     own.tell(()).unwrap();
@@ -282,9 +286,9 @@ async fn flooded(mut cx: Context<()>, handled: Arc<AtomicUsize>, due: Option<Ins
     at_due.unwrap_or(0)
 }
 
-/// A flooded actor hears of its stop: what was accepted is handled, and that is one message.
+/// A flooded actor observes its stop: it handles the messages accepted before, here a single one.
 #[test]
-fn bug_s3_a_flooded_actor_can_be_stopped() {
+fn a_flooded_actor_can_be_stopped() {
     within(WATCH, || {
         let home = Home::workers(1);
         let handled: Arc<AtomicUsize> = Arc::default();
@@ -305,9 +309,9 @@ fn bug_s3_a_flooded_actor_can_be_stopped() {
     });
 }
 
-/// A flooded actor does not hold up a timer for more than some of its turns.
+/// A flooded actor does not delay a timer by more than some of its turns.
 #[test]
-fn bug_s3_a_flooded_actor_does_not_starve_timers() {
+fn a_flooded_actor_does_not_starve_timers() {
     within(WATCH, || {
         let home = Home::workers(1);
         let handled: Arc<AtomicUsize> = Arc::default();
@@ -326,7 +330,7 @@ fn bug_s3_a_flooded_actor_does_not_starve_timers() {
         let handle = home.spawn(actor(move |cx| flooded(cx, counter, Some(due))));
         let (slept_until, at_timer) = home.block_on(timer);
         assert!(slept_until <= due);
-        // It goes on until it has seen the time itself.
+        // The actor continues until it has observed the deadline itself.
         let address = handle.address();
         home.block_on(home.spawn_task(async move {
             while Instant::now() <= due {
@@ -336,21 +340,21 @@ fn bug_s3_a_flooded_actor_does_not_starve_timers() {
             address.stop();
         }));
         let at_due = home.block_on(handle.join()).unwrap();
-        // The clock is read about every 50 microseconds, at most every 64 turns.
+        // The worker reads the clock about every 50 microseconds, at most every 64 turns.
         let turns = at_timer.saturating_sub(at_due) / BATCH;
-        assert!(turns <= 64 + 2, "{turns} turns after it was due");
+        assert!(turns <= 64 + 2, "the timer fired {turns} turns late");
     });
 }
 
-/// While a worker's own queue is never empty, a message from outside gets its turn: within two
-/// turns, as these are longer than half a millisecond.
+/// While a worker's local queue is never empty, an injected message gets its turn within two turns,
+/// since these are longer than half a millisecond.
 #[test]
-fn bug_s4_local_work_does_not_starve_what_comes_from_outside() {
+fn local_work_does_not_starve_the_injector() {
     within(WATCH, || {
         let home = Home::workers(1);
         let turns: Arc<AtomicUsize> = Arc::default();
         let over = Gate::default();
-        // Always ready, on the worker's own queue.
+        // Always ready, on the worker's local queue.
         let busy = || {
             let (turns, over) = (turns.clone(), over.clone());
             home.spawn_task(async move {
@@ -367,10 +371,10 @@ fn bug_s4_local_work_does_not_starve_what_comes_from_outside() {
         let busy: Vec<Task<()>> = (0..8).map(|_| busy()).collect();
         let counter = turns.clone();
         let outside = home.spawn(actor(|cx| waits(cx, counter)));
-        // What comes from outside begins in order, so all these have begun when this one does.
+        // Injected tasks begin in order, so all of these have begun when this one does.
         home.block_on(home.spawn_task(async {}));
         for _ in 0..100 {
-            // During a turn on the worker somebody outside tells, so the count is exact.
+            // Another thread sends the message during a turn on the worker, so the count is exact.
             let (address, counter) = (outside.address(), turns.clone());
             home.block_on(home.spawn_task(async move {
                 let tell = move || address.tell(polls(&counter)).unwrap();
@@ -384,20 +388,20 @@ fn bug_s4_local_work_does_not_starve_what_comes_from_outside() {
         assert_eq!(waits.len(), 100);
         assert!(
             waits[98] <= 2,
-            "99 of 100 begin within two turns: {waits:?}"
+            "fewer than 99 of 100 messages were handled within two turns: {waits:?}"
         );
     });
 }
 
-/// And the reverse: what comes from outside without end does not starve the worker's own.
+/// The reverse: an endless stream of injected tasks does not starve the worker's local queue.
 #[test]
-fn bug_s4_what_comes_from_outside_does_not_starve_local_work() {
+fn the_injector_does_not_starve_local_work() {
     within(WATCH, || {
         let home = Home::workers(1);
         let (held, injected) = (home.hold(), Arc::new(AtomicUsize::new(0)));
         let (local, counts) = (mpsc::channel(), injected.clone());
         let (tells, read) = local;
-        // The first thing that the worker runs: it has work of its own from then on.
+        // The worker runs this task first, so it has a local task from then on.
         let own = home.spawn_task(async move {
             let mut seen = Vec::new();
             for _ in 0..50 {
@@ -418,16 +422,18 @@ fn bug_s4_what_comes_from_outside_does_not_starve_local_work() {
         home.block_on(own);
         let seen = received(&read);
         let between = seen.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-        // A worker takes a share of what is outside to its own queue, at most as much as fits there.
+        // A worker moves a share of the injector to its local queue, at most as many tasks as fit
+        // there.
         assert!(
             between <= 512,
-            "{between} others between two turns of its own: {seen:?}"
+            "{between} injected tasks ran between two turns of the local task: {seen:?}"
         );
         outside.into_iter().for_each(|task| home.block_on(task));
     });
 }
 
-/// In how many polls an actor handles so many messages that each take longer than a turn may.
+/// Returns in how many polls an actor handles this many messages, each of which takes longer than a
+/// turn should.
 fn polls_for_slow(runtime: &Runtime, messages: usize) -> usize {
     let counter = Arc::default();
     let slow = counting(&counter, async |mut cx: Context<()>| {
@@ -446,16 +452,16 @@ fn polls_for_slow(runtime: &Runtime, messages: usize) -> usize {
 }
 
 #[test]
-fn an_actor_of_slow_messages_has_shorter_turns_from_the_ninth_on() {
+fn an_actor_with_slow_messages_has_shorter_turns_from_the_ninth_on() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        // Eight batches, a turn for each message after these, and one that finds the end.
+        // Eight batches, then a turn for each message, and one that finds the end.
         assert_eq!(polls_for_slow(&runtime, 8 * BATCH + 100), 8 + 100 + 1);
     });
 }
 
 #[test]
-fn a_chosen_batch_is_whole_however_slow_the_messages_are() {
+fn a_batch_chosen_by_the_user_is_complete_even_with_slow_messages() {
     within(WATCH, || {
         for batch in [BATCH, 10] {
             let runtime = Runtime::builder().workers(1).batch(batch).build().unwrap();

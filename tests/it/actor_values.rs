@@ -4,7 +4,7 @@ use greenroom::{Actor, AskError, Context, Fault, Reply, SpawnProblem, actor_from
 
 use crate::support::{Gate, Log, WATCH, drive, on_workers, panic_of, within};
 
-/// Notes what is called, in order.
+/// An actor that records its calls in order.
 struct Clerk {
     log: Log<String>,
     handled: u32,
@@ -52,7 +52,7 @@ impl Actor for Clerk {
 }
 
 #[test]
-fn a_value_is_started_handles_in_order_is_stopped_and_comes_back() {
+fn a_value_is_started_handles_messages_in_order_is_stopped_and_returned() {
     on_workers(2, async {
         let log = Log::default();
         let clerk = spawn!(Clerk::new(&log), name = "clerk", capacity = 10);
@@ -87,7 +87,7 @@ fn neither_a_panic_nor_a_kill_calls_stopped() {
     });
 }
 
-/// Generic over what it counts.
+/// An actor that is generic over its message type.
 struct Tally<T>(Vec<T>);
 
 impl<T: Send> Actor for Tally<T> {
@@ -101,7 +101,7 @@ impl<T: Send> Actor for Tally<T> {
     }
 }
 
-/// Knows nothing of the actor but that it is one.
+/// Uses the actor only through the trait.
 async fn feed<A>(actor: A, messages: Vec<A::Message>) -> A
 where
     A: Actor + 'static,
@@ -125,7 +125,7 @@ fn generic_code_spawns_any_actor() {
     });
 }
 
-/// All the forms of an expression that `spawn!` takes for a value.
+/// Each form of expression that `spawn!` accepts for a value.
 #[test]
 fn every_form_of_a_value_is_spawned() {
     struct Unit;
@@ -161,7 +161,7 @@ fn every_form_of_a_value_is_spawned() {
                 .number,
             2
         );
-        // A `_` that is an argument of something else is none of the macro's.
+        // A `_` inside the arguments of another call is not the macro's placeholder.
         let held = spawn!(
             Held { number: 3 }.with(|number, _| number + 1),
             name = "held"
@@ -174,7 +174,7 @@ fn every_form_of_a_value_is_spawned() {
 }
 
 #[test]
-fn a_value_that_cannot_be_spawned_comes_back() {
+fn a_value_that_cannot_be_spawned_is_returned() {
     let error = actor_from(Tally(vec![1, 2])).try_spawn().unwrap_err();
     assert_eq!(error.problem(), SpawnProblem::NoRuntime);
     assert_eq!(error.into_inner().0, [1, 2]);
@@ -201,7 +201,7 @@ fn a_value_that_cannot_be_spawned_comes_back() {
 }
 
 #[test]
-fn a_value_that_waits_for_itself_gets_no_answer_when_it_ends() {
+fn an_ask_to_a_value_that_stops_without_a_reply_fails_with_no_reply() {
     struct Waits(Gate);
     impl Actor for Waits {
         type Message = Reply<()>;

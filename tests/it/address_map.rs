@@ -1,4 +1,4 @@
-//! Addresses for one message type out of several.
+//! Mapped addresses: an address for one of several message types.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,20 +35,20 @@ async fn events(mut cx: Context<Event>) -> Vec<String> {
 }
 
 in_every_home!(
-    messages_of_one_sender_stay_in_order_through_whatever_address,
+    messages_of_one_sender_stay_in_order_through_different_addresses,
     send_and_ask_work_through_a_map,
     a_map_of_a_map_is_the_same_actor,
-    a_place_that_is_reserved_when_the_actor_is_killed_loses_its_message,
+    a_message_is_dropped_if_the_actor_is_killed_after_its_place_was_reserved,
 );
 
-fn messages_of_one_sender_stay_in_order_through_whatever_address(home: &Home) {
+fn messages_of_one_sender_stay_in_order_through_different_addresses(home: &Home) {
     let events = home.spawn(actor(events));
     let (numbers, texts) = (events.map(Event::Number), events.map(Event::Text));
     for number in 0..10 {
         numbers.tell(number).unwrap();
         texts.tell(format!("text {number}")).unwrap();
     }
-    // They keep it open as any address does.
+    // They keep the actor open like any address.
     let joined = events.join();
     drop((numbers, texts));
     let all = home.block_on(joined).unwrap();
@@ -89,7 +89,7 @@ fn a_map_of_a_map_is_the_same_actor(home: &Home) {
 }
 
 #[test]
-fn what_is_refused_comes_back_unmapped() {
+fn a_refused_message_is_returned_unmapped() {
     on_workers(1, async {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
@@ -110,7 +110,7 @@ fn what_is_refused_comes_back_unmapped() {
         assert!(matches!(mapped.tell(2), Err(TellError::Full(2))));
         let mut waiting = mapped.send(3);
         assert!(poll_here(&mut waiting).await.is_pending());
-        // Somebody waits, so whoever comes now is refused, mapped or not.
+        // A sender waits, so later messages are refused, mapped or not.
         assert!(one.tell("4".into()).unwrap_err().is_full());
         one.stop();
         assert!(matches!(waiting.await, Err(SendError(3))));
@@ -126,7 +126,7 @@ fn what_is_refused_comes_back_unmapped() {
     });
 }
 
-/// Runs `tell` up to the middle of the map, and then `meanwhile`.
+/// Returns an address whose map calls `meanwhile` in the middle of `tell`.
 fn amid(address: &Address<u32>, meanwhile: impl Fn() + Send + Sync + 'static) -> Address<u32> {
     address.map(move |number: u32| {
         meanwhile();
@@ -157,7 +157,7 @@ fn a_closed_actor_waits_for_the_message_of_a_reserved_place() {
                 move || {
                     address.stop();
                     assert!(address.tell(0).unwrap_err().is_closed());
-                    // Its actor has had its turn, and not ended.
+                    // The actor has had a turn and has not ended.
                     runtime.block_on(runtime.spawn(greenroom::yield_now()));
                     let mut closed = Box::pin(address.closed());
                     assert!(poll_once(&mut closed).is_pending());
@@ -170,7 +170,7 @@ fn a_closed_actor_waits_for_the_message_of_a_reserved_place() {
 }
 
 #[test]
-fn a_map_that_panics_gives_its_place_up() {
+fn a_map_that_panics_releases_its_place() {
     keep_bombs_quiet();
     within(WATCH, || {
         greenroom::run(async {
@@ -181,14 +181,14 @@ fn a_map_that_panics_gives_its_place_up() {
                 Event::Number(number)
             });
             for number in 0..10 {
-                // When it has answered there is room.
+                // When the actor has answered, there is room.
                 address.ask(Event::Sum).await.unwrap();
                 let (text, ..) = panic_of(|| panics.tell(2 * number + 1));
                 assert_eq!(text, "an odd number");
                 panics.send(2 * number).await.unwrap();
             }
             address.ask(Event::Sum).await.unwrap();
-            // The last thing before the end: the actor must hear that nothing is to come.
+            // The last event before the end: the actor must observe that no message follows.
             let stops = handle.address();
             let last = handle.map(move |(): ()| -> Event {
                 stops.stop();
@@ -202,7 +202,7 @@ fn a_map_that_panics_gives_its_place_up() {
 }
 
 #[test]
-fn a_send_that_is_given_up_gives_its_place_to_the_next() {
+fn a_dropped_send_passes_its_place_to_the_next_sender() {
     on_workers(1, async {
         let gate = Gate::default();
         let waits = gate.clone();
@@ -223,7 +223,7 @@ fn a_send_that_is_given_up_gives_its_place_to_the_next() {
         assert!(poll_here(&mut first).await.is_pending());
         assert!(poll_here(&mut second).await.is_pending());
         assert!(poll_here(&mut third).await.is_pending());
-        // The first waits still when it is dropped, the second came to its place.
+        // The first is dropped while it waits, the second after it was granted its place.
         drop(first);
         gate.open();
         greenroom::yield_now().await;
@@ -235,7 +235,7 @@ fn a_send_that_is_given_up_gives_its_place_to_the_next() {
     });
 }
 
-fn a_place_that_is_reserved_when_the_actor_is_killed_loses_its_message(home: &Home) {
+fn a_message_is_dropped_if_the_actor_is_killed_after_its_place_was_reserved(home: &Home) {
     let drops = Drops::default();
     let handle = home.spawn(actor(|mut cx: Context<crate::support::Dropped>| async move {
         while cx.recv().await.is_some() {}
@@ -254,9 +254,9 @@ fn a_place_that_is_reserved_when_the_actor_is_killed_loses_its_message(home: &Ho
     assert!(home.block_on(handle.join()).is_err());
 }
 
-/// The actor lives on without its context, so nobody will read what comes late.
+/// The actor lives on without its context, so a late message is never read.
 #[test]
-fn a_place_that_is_filled_when_nobody_reads_loses_its_message() {
+fn a_message_is_dropped_if_the_context_is_dropped_after_its_place_was_reserved() {
     within(WATCH, || {
         let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
         let (reserved, lives) = (Gate::default(), Gate::default());
@@ -283,9 +283,9 @@ fn a_place_that_is_filled_when_nobody_reads_loses_its_message() {
     });
 }
 
-/// As many maps as there may be: none of them is passed but in `tell`, where each is called.
+/// The largest number of nested maps; each is called only in `tell`.
 #[test]
-fn an_address_is_mapped_a_thousand_times_and_no_more() {
+fn an_address_can_be_mapped_a_thousand_times_but_not_more() {
     on_workers(1, async {
         // On a worker, whose stack is smaller than that of a main thread.
         greenroom::spawn(async {

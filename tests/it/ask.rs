@@ -1,4 +1,4 @@
-//! Questions: `ask`, its timeout, and the `Reply` that may travel.
+//! Requests: `ask`, its timeout, and the `Reply`, which can be sent elsewhere.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::Context as TaskContext;
@@ -28,7 +28,7 @@ async fn tally(mut cx: Context<Tally>) -> u64 {
     total
 }
 
-/// Hands every reply out, so that the test decides what becomes of it.
+/// Sends every reply to the test, which decides how to use it.
 async fn hand_out(mut cx: Context<Reply<u32>>, out: mpsc::Sender<Reply<u32>>) {
     while let Some(reply) = cx.recv().await {
         out.send(reply).unwrap();
@@ -36,30 +36,30 @@ async fn hand_out(mut cx: Context<Reply<u32>>, out: mpsc::Sender<Reply<u32>>) {
 }
 
 in_every_home!(
-    an_answer_comes_after_what_was_told_before,
-    a_question_is_sent_when_it_is_first_polled,
-    a_reply_that_is_dropped_gives_no_reply,
+    an_ask_is_answered_after_all_messages_told_before,
+    an_ask_is_sent_when_it_is_first_polled,
+    dropping_the_reply_fails_the_ask_with_no_reply,
     a_reply_may_be_forwarded_to_another_actor,
     a_reply_may_be_answered_later_and_from_any_thread,
     a_reply_outlives_the_actor_that_got_it,
-    a_reply_knows_whether_the_asker_is_there,
-    an_answer_that_nobody_wants_is_dropped,
-    a_closed_actor_gives_closed_and_drops_the_question,
-    an_actor_that_ends_or_panics_gives_no_reply,
-    many_questions_may_be_open_at_once,
-    a_timeout_gives_up_on_an_answer,
-    a_timeout_gives_up_on_room_too_and_drops_the_question,
+    a_reply_knows_whether_the_asker_still_waits,
+    an_unwanted_answer_is_dropped,
+    an_ask_to_a_closed_actor_fails_with_closed_and_drops_the_request,
+    an_ask_fails_with_no_reply_if_the_actor_ends_or_panics,
+    many_asks_may_be_pending_at_once,
+    an_ask_times_out_while_it_waits_for_an_answer,
+    an_ask_that_times_out_while_it_waits_for_room_drops_its_request,
     a_timeout_is_counted_from_the_first_poll,
     the_last_timeout_counts,
-    a_zero_timeout_still_sends_the_question,
+    a_zero_timeout_still_sends_the_request,
     an_endless_timeout_waits_for_the_answer,
-    an_answer_that_is_there_beats_the_timeout,
-    an_ask_that_is_dropped_in_the_line_gives_up_its_place,
-    the_asker_is_woken_where_it_was_polled_last,
-    an_ask_says_that_it_was_polled_too_often,
+    an_answer_that_has_arrived_beats_the_timeout,
+    a_dropped_ask_that_waited_for_room_leaves_the_line,
+    an_answer_wakes_the_waker_that_polled_the_ask_last,
+    an_ask_polled_after_it_was_ready_panics,
 );
 
-fn an_answer_comes_after_what_was_told_before(home: &Home) {
+fn an_ask_is_answered_after_all_messages_told_before(home: &Home) {
     home.block_on(async {
         let tally = home.spawn(actor(tally));
         for number in 0..100 {
@@ -71,7 +71,7 @@ fn an_answer_comes_after_what_was_told_before(home: &Home) {
     });
 }
 
-fn a_question_is_sent_when_it_is_first_polled(home: &Home) {
+fn an_ask_is_sent_when_it_is_first_polled(home: &Home) {
     home.block_on(async {
         let tally = home.spawn(actor(tally));
         let asked = Gate::default();
@@ -81,13 +81,13 @@ fn a_question_is_sent_when_it_is_first_polled(home: &Home) {
         });
         tally.tell(Tally::Add(1)).unwrap();
         assert!(!asked.is_open());
-        assert_eq!(ask.await, Ok(1), "told before it was sent");
+        assert_eq!(ask.await, Ok(1), "the tell comes before the request");
         assert!(asked.is_open());
-        drop(tally.ask(|_: Reply<u64>| -> Tally { unreachable!("it is not polled") }));
+        drop(tally.ask(|_: Reply<u64>| -> Tally { unreachable!("the request is never polled") }));
     });
 }
 
-fn a_reply_that_is_dropped_gives_no_reply(home: &Home) {
+fn dropping_the_reply_fails_the_ask_with_no_reply(home: &Home) {
     home.block_on(async {
         let drops_it = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
             while let Some(reply) = cx.recv().await {
@@ -117,7 +117,7 @@ fn a_reply_may_be_forwarded_to_another_actor(home: &Home) {
 }
 
 fn a_reply_may_be_answered_later_and_from_any_thread(home: &Home) {
-    // It is this thread that will answer.
+    // This thread answers, which the runtime cannot see: `keep_alive` prevents a false deadlock.
     let _answers = home.runtime.keep_alive();
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
@@ -146,7 +146,7 @@ fn a_reply_outlives_the_actor_that_got_it(home: &Home) {
     });
 }
 
-fn a_reply_knows_whether_the_asker_is_there(home: &Home) {
+fn a_reply_knows_whether_the_asker_still_waits(home: &Home) {
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let mut ask = handle.ask(|reply| reply);
@@ -160,7 +160,7 @@ fn a_reply_knows_whether_the_asker_is_there(home: &Home) {
     reply.send(1);
 }
 
-fn an_answer_that_nobody_wants_is_dropped(home: &Home) {
+fn an_unwanted_answer_is_dropped(home: &Home) {
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(async move |mut cx: Context<Reply<_>>| {
         while let Some(reply) = cx.recv().await {
@@ -173,7 +173,7 @@ fn an_answer_that_nobody_wants_is_dropped(home: &Home) {
     drop(ask);
     received(&replies).send(drops.one());
     assert_eq!(drops.count(), 1);
-    // Answered, and then the asker goes away without looking.
+    // Answered; then the asker is dropped without reading the answer.
     let mut ask = handle.ask(|reply| reply);
     assert!(poll_once(&mut ask).is_pending());
     received(&replies).send(drops.one());
@@ -182,7 +182,7 @@ fn an_answer_that_nobody_wants_is_dropped(home: &Home) {
     assert_eq!(drops.count(), 2);
 }
 
-fn a_closed_actor_gives_closed_and_drops_the_question(home: &Home) {
+fn an_ask_to_a_closed_actor_fails_with_closed_and_drops_the_request(home: &Home) {
     home.block_on(async {
         let drops = Drops::default();
         let handle = home.spawn(actor(async |mut cx: Context<(Reply<u32>, _)>| {
@@ -196,7 +196,7 @@ fn a_closed_actor_gives_closed_and_drops_the_question(home: &Home) {
     });
 }
 
-fn an_actor_that_ends_or_panics_gives_no_reply(home: &Home) {
+fn an_ask_fails_with_no_reply_if_the_actor_ends_or_panics(home: &Home) {
     home.block_on(async {
         let ends = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
             drop(cx.recv().await)
@@ -209,7 +209,7 @@ fn an_actor_that_ends_or_panics_gives_no_reply(home: &Home) {
         assert_eq!(panics.ask(|reply| reply).await, Err(AskError::NoReply));
         assert!(panics.join().await.is_err());
     });
-    // Delivered, and never handled.
+    // Delivered, but never handled.
     let held = home.hold();
     let ends = home.spawn(actor(async |_cx: Context<Reply<u32>>| ()));
     let mut ask = ends.ask(|reply| reply);
@@ -218,7 +218,7 @@ fn an_actor_that_ends_or_panics_gives_no_reply(home: &Home) {
     assert_eq!(home.block_on(ask), Err(AskError::NoReply));
 }
 
-fn many_questions_may_be_open_at_once(home: &Home) {
+fn many_asks_may_be_pending_at_once(home: &Home) {
     home.block_on(async {
         let tally = home.spawn(actor(tally));
         tally.tell(Tally::Add(1)).unwrap();
@@ -228,7 +228,7 @@ fn many_questions_may_be_open_at_once(home: &Home) {
     });
 }
 
-fn a_timeout_gives_up_on_an_answer(home: &Home) {
+fn an_ask_times_out_while_it_waits_for_an_answer(home: &Home) {
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let ask = handle.ask(|reply| reply).timeout(Duration::from_millis(1));
@@ -236,12 +236,12 @@ fn a_timeout_gives_up_on_an_answer(home: &Home) {
     let reply = received(&replies);
     assert!(!reply.is_wanted());
     reply.send(1);
-    // The same without any runtime around the asker.
+    // The same without a runtime around the asker.
     let ask = handle.ask(|reply| reply).timeout(Duration::from_millis(1));
     assert_eq!(drive(ask), Err(AskError::TimedOut));
 }
 
-fn a_timeout_gives_up_on_room_too_and_drops_the_question(home: &Home) {
+fn an_ask_that_times_out_while_it_waits_for_room_drops_its_request(home: &Home) {
     let held = home.hold();
     let drops = Drops::default();
     let handle = home.spawn(
@@ -259,9 +259,9 @@ fn a_timeout_gives_up_on_room_too_and_drops_the_question(home: &Home) {
     let ask = handle
         .ask(|reply| (Some(reply), question))
         .timeout(Duration::from_millis(1));
-    // Not in the runtime, whose timers are held with its workers.
+    // Outside the runtime, whose timers are blocked with its workers.
     assert_eq!(drive(ask), Err(AskError::TimedOut));
-    assert_eq!(drops.count(), 1, "the question was dropped with the ask");
+    assert_eq!(drops.count(), 1, "the request was dropped with the ask");
     drop(held);
     assert_eq!(home.block_on(handle.join()).unwrap(), 1);
     assert_eq!(drops.count(), 2);
@@ -274,7 +274,8 @@ fn a_timeout_is_counted_from_the_first_poll(home: &Home) {
     home.block_on(async {
         let made = Instant::now();
         let mut ask = handle.ask(|reply| reply).timeout(patience);
-        // Not a wait for something: it makes sure that the time is over, had it begun.
+        // Not a wait for an event: it ensures that the timeout would be over if it counted from the
+        // creation.
         sleep(patience).await;
         assert!(poll_here(&mut ask).await.is_pending());
         assert_eq!(ask.await, Err(AskError::TimedOut));
@@ -290,7 +291,7 @@ fn the_last_timeout_counts(home: &Home) {
     assert_eq!(home.block_on(ask), Err(AskError::TimedOut));
 }
 
-fn a_zero_timeout_still_sends_the_question(home: &Home) {
+fn a_zero_timeout_still_sends_the_request(home: &Home) {
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let held = home.hold();
@@ -313,20 +314,20 @@ fn an_endless_timeout_waits_for_the_answer(home: &Home) {
     });
 }
 
-fn an_answer_that_is_there_beats_the_timeout(home: &Home) {
+fn an_answer_that_has_arrived_beats_the_timeout(home: &Home) {
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let patience = Duration::from_millis(50);
     let mut ask = handle.ask(|reply| reply).timeout(patience);
     if home.block_on(poll_here(&mut ask)).is_ready() {
-        return; // This thread was away for the whole time.
+        return; // This thread was not scheduled for the whole time.
     }
     received(&replies).send(1);
     home.block_on(async { sleep(2 * patience).await });
     assert_eq!(home.block_on(ask), Ok(1));
 }
 
-fn an_ask_that_is_dropped_in_the_line_gives_up_its_place(home: &Home) {
+fn a_dropped_ask_that_waited_for_room_leaves_the_line(home: &Home) {
     let held = home.hold();
     let drops = Drops::default();
     let handle = home.spawn(
@@ -359,7 +360,7 @@ fn an_ask_that_is_dropped_in_the_line_gives_up_its_place(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 3]);
 }
 
-fn the_asker_is_woken_where_it_was_polled_last(home: &Home) {
+fn an_answer_wakes_the_waker_that_polled_the_ask_last(home: &Home) {
     let (out, replies) = mpsc::channel();
     let handle = home.spawn(actor(|cx| hand_out(cx, out)));
     let ((first, one), (second, two)) = (CountingWaker::new(), CountingWaker::new());
@@ -379,7 +380,7 @@ fn the_asker_is_woken_where_it_was_polled_last(home: &Home) {
     assert_eq!(poll_once(&mut ask), std::task::Poll::Ready(Ok(1)));
 }
 
-fn an_ask_says_that_it_was_polled_too_often(home: &Home) {
+fn an_ask_polled_after_it_was_ready_panics(home: &Home) {
     let tally = home.spawn(actor(tally));
     let mut ask = tally.ask(Tally::Total);
     assert_eq!(home.block_on(&mut ask), Ok(0));
@@ -387,7 +388,7 @@ fn an_ask_says_that_it_was_polled_too_often(home: &Home) {
     assert!(text.contains("`ask` polled after it was ready"), "{text}");
 }
 
-/// An address of an actor that takes nothing any more.
+/// Returns an address of an actor that accepts no messages.
 fn closed<M: Send + 'static>() -> greenroom::Address<M> {
     let (address, split) = actor(async |_cx: Context<M>| {}).split();
     drop(split);
@@ -395,7 +396,7 @@ fn closed<M: Send + 'static>() -> greenroom::Address<M> {
 }
 
 #[test]
-fn a_reply_that_outlives_a_refused_question_is_not_wanted() {
+fn a_reply_that_outlives_a_refused_request_is_unwanted() {
     let kept = Arc::new(Mutex::new(None));
     let address = closed();
     let keep = kept.clone();
@@ -404,13 +405,13 @@ fn a_reply_that_outlives_a_refused_question_is_not_wanted() {
         keep
     }));
     assert_eq!(asked, Err(AskError::Closed));
-    let reply = kept.lock().unwrap().take().expect("it was kept");
+    let reply = kept.lock().unwrap().take().expect("the reply was kept");
     assert!(!reply.is_wanted());
     reply.send(5);
 }
 
 #[test]
-fn a_reply_that_outlives_a_question_that_panics_is_not_wanted() {
+fn a_reply_that_outlives_a_request_that_panics_is_unwanted() {
     let kept = Mutex::new(None);
     let address = closed::<Reply<u32>>();
     panic_of(|| {
@@ -420,11 +421,11 @@ fn a_reply_that_outlives_a_question_that_panics_is_not_wanted() {
         }))
     });
     let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-    assert!(!kept.expect("it was kept").is_wanted());
+    assert!(!kept.expect("the reply was kept").is_wanted());
 }
 
 #[test]
-fn an_answer_to_a_refused_question_may_panic_in_its_drop() {
+fn an_answer_to_a_refused_request_may_panic_in_its_drop() {
     struct Answers(Option<Reply<Bomb>>, Drops);
     impl Drop for Answers {
         fn drop(&mut self) {

@@ -1,5 +1,5 @@
-//! Which public types and futures are `Send`, `Sync`, `Unpin`, `UnwindSafe` and `RefUnwindSafe`: a change here
-//! breaks users.
+//! Which public types and futures are `Send`, `Sync`, `Unpin`, `UnwindSafe` and `RefUnwindSafe`. A
+//! change here is a breaking change.
 
 use std::cell::Cell;
 use std::marker::{PhantomData, PhantomPinned};
@@ -22,7 +22,7 @@ use greenroom::{
 
 use crate::support::{WATCH, within};
 
-/// Stands for a type, to be asked what it implements.
+/// A stand-in for a type that reports which traits the type implements.
 struct Probe<T: ?Sized>(PhantomData<T>);
 
 fn of<T: ?Sized>() -> Probe<T> {
@@ -33,7 +33,7 @@ fn of_value<T>(_: &T) -> Probe<T> {
     Probe(PhantomData)
 }
 
-// The inherent method counts if its bound holds; if not, the one of the trait is found.
+// The inherent method is found if its bound holds, otherwise the trait's method.
 macro_rules! askable {
     ($($auto:ident, $method:ident, $otherwise:ident;)+) => {$(
         trait $otherwise {
@@ -57,7 +57,7 @@ askable! {
     RefUnwindSafe, is_ref_unwind_safe, NotRefUnwindSafe;
 }
 
-/// What a probe finds, in the order `Send`, `Sync`, `Unpin`.
+/// Evaluates to the probe's answers, in the order `Send`, `Sync`, `Unpin`.
 macro_rules! found {
     ($probe:expr) => {{
         let probe = $probe;
@@ -65,7 +65,7 @@ macro_rules! found {
     }};
 }
 
-/// Rows of expectations and types; `-` is no.
+/// Rows of expectations and types; `-` means no.
 macro_rules! table {
     ($($send:tt $sync:tt $unpin:tt : $($type:ty),+;)+) => {$($(
         assert_eq!(
@@ -79,9 +79,9 @@ macro_rules! table {
     (@ $yes:ident) => { true };
 }
 
-/// `Send` and not `Sync`, as messages may be.
+/// A message that is `Send` but not `Sync`, as messages may be.
 type Message = Cell<u32>;
-/// Neither.
+/// A message that is neither.
 type Local = Rc<u32>;
 type Question = fn(Reply<Message>) -> Message;
 
@@ -97,7 +97,7 @@ fn the_probes_tell_yes_from_no() {
 }
 
 #[test]
-fn addresses_and_handles_may_go_anywhere_if_their_messages_may() {
+fn addresses_and_handles_are_send_and_sync_if_their_messages_are_send() {
     table! {
         Send Sync Unpin: Address<Message>, WeakAddress<Message>;
         Send Sync Unpin: Handle<Message, Message>, Join<Message, Message>;
@@ -107,7 +107,7 @@ fn addresses_and_handles_may_go_anywhere_if_their_messages_may() {
 }
 
 #[test]
-fn the_actors_side_may_go_anywhere_too() {
+fn contexts_replies_and_builders_are_send_if_their_contents_are() {
     table! {
         Send Sync Unpin: Context<Message>, Recv<'static, Message>, Reply<Message>;
         - - Unpin: Context<Local>, Recv<'static, Local>, Reply<Local>;
@@ -119,7 +119,7 @@ fn the_actors_side_may_go_anywhere_too() {
 }
 
 #[test]
-fn policies_and_numbers_may_go_anywhere_and_runnables_to_another_thread() {
+fn policies_and_stats_are_send_and_sync_and_runnables_are_send() {
     table! {
         Send Sync Unpin: Stealing, Polling, Sharing, Prioritized, TaskInfo, Setup;
         Send - Unpin: Runnable, <Stealing as Policy>::Worker;
@@ -128,7 +128,7 @@ fn policies_and_numbers_may_go_anywhere_and_runnables_to_another_thread() {
 }
 
 #[test]
-fn a_split_actor_may_go_where_it_and_its_future_may() {
+fn a_split_actor_is_send_if_its_function_and_future_are() {
     table! {
         Send Sync Unpin: Split<Message, Message, Message>;
         - Sync Unpin: Split<u32, Local, u32>, Split<u32, u32, Local>;
@@ -136,7 +136,7 @@ fn a_split_actor_may_go_where_it_and_its_future_may() {
 }
 
 #[test]
-fn futures_of_sending_are_sent_with_their_message() {
+fn send_and_ask_futures_are_send_if_their_messages_are() {
     table! {
         Send Sync Unpin: SendFuture<'static, u32>;
         Send - Unpin: SendFuture<'static, Message>;
@@ -162,7 +162,7 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
 }
 
 #[test]
-fn what_a_simulation_gives_may_go_anywhere_if_its_values_may() {
+fn simulation_results_are_send_if_their_values_are() {
     table! {
         Send Sync Unpin: Simulated, Failure, Problem, Run<u32>;
         Send - Unpin: Run<Message>, TestProbe<Message>, TestProbe<u32>;
@@ -171,7 +171,7 @@ fn what_a_simulation_gives_may_go_anywhere_if_its_values_may() {
 }
 
 #[test]
-fn errors_may_go_where_their_value_may() {
+fn errors_are_send_if_their_values_are() {
     table! {
         Send Sync Unpin: AskError, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
         Send Sync Unpin: UnhandledFault<'static>, TryHostError<u32>, SpawnError<u32>;
@@ -182,7 +182,7 @@ fn errors_may_go_where_their_value_may() {
     }
 }
 
-/// What a panic may leave half changed.
+/// State that a panic may leave half changed.
 type Torn = Cell<&'static mut u32>;
 
 /// Rows of types that are both `UnwindSafe` and `RefUnwindSafe`, or neither.
@@ -199,7 +199,7 @@ macro_rules! unwinds {
 }
 
 #[test]
-fn what_is_the_librarys_may_be_used_after_a_panic_whatever_it_carries() {
+fn library_types_are_unwind_safe_whatever_messages_they_carry() {
     unwinds! {
         Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>, FallibleTask<Torn>;
         Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
@@ -209,7 +209,8 @@ fn what_is_the_librarys_may_be_used_after_a_panic_whatever_it_carries() {
         Safe: ShutdownReport, Stats, WorkerStats, ActorStats, TaskInfo, Runnable, Current, Detached;
         Safe: AskError, Deadlock, Fault, Panic, HostFault, SpawnProblem;
         Safe: UnhandledFault<'static>, Failure, Problem, Simulated;
-        // What they carry is the user's again, or an `io::Error`, which is neither.
+        // Values that carry user data or an `io::Error` are as unwind-safe as that data;
+        // `io::Error` is neither.
         -: Torn, TellError<Torn>, SendError<Torn>, SpawnError<Torn>, TryHostError<Torn>;
         -: ActorBuilder<u32, Torn, u32, Current>, Timeout<Torn>, Run<Torn>, BuildError;
         Safe: TellError<u32>, SendError<u32>, SpawnError<u32>, TryHostError<u32>, Run<u32>;
@@ -218,7 +219,7 @@ fn what_is_the_librarys_may_be_used_after_a_panic_whatever_it_carries() {
 }
 
 #[test]
-fn a_panic_may_be_caught_beside_an_address_which_is_as_good_as_before() {
+fn an_address_still_works_after_a_panic_was_caught_beside_it() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let last = actor(async |mut cx: Context<Message>| cx.recv().await);
@@ -235,7 +236,7 @@ fn a_panic_may_be_caught_beside_an_address_which_is_as_good_as_before() {
 }
 
 #[test]
-fn futures_of_async_functions_may_be_sent() {
+fn futures_of_async_functions_are_send() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -253,7 +254,7 @@ fn futures_of_async_functions_may_be_sent() {
             runtime.shutdown(),
             runtime.spawn(async { 1 }).cancel(),
             runtime.spawn(async { 1 }).fallible().cancel(),
-            // What is made stays there, so it need not be `Send`; nor what it is made of.
+            // The value stays on its thread, so neither it nor its inputs need be `Send`.
             pinned.host(|| Rc::new(1)),
             pinned.try_host(|| Ok::<_, Message>(Rc::new(1))),
         ];
@@ -270,9 +271,9 @@ fn futures_of_async_functions_may_be_sent() {
 }
 
 #[test]
-fn an_actor_on_a_runtime_is_sent_and_what_it_holds_over_a_wait_must_be() {
+fn contexts_and_replies_may_be_held_across_an_await_on_a_worker() {
     within(WATCH, || {
-        // Compiles only if contexts, replies and all futures of the above may be held so.
+        // Compiles only if contexts, replies and all futures used here may be held across an await.
         async fn holds_all(mut cx: Context<Reply<Message>>, other: Address<Reply<Message>>) {
             let weak = cx.downgrade();
             while let Some(reply) = cx.recv().await {

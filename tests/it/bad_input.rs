@@ -1,5 +1,6 @@
-//! Values that cannot be: each is refused with a text that names it and its limit, or does what is
-//! documented for it; none panics where a result is given, hangs, or is allocated for.
+//! Invalid values: each is refused with a text that names it and its limit, or handled as
+//! documented. None panics where a result is returned, hangs, or leads to an allocation of its
+//! size.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use greenroom::{BuildError, Builder, Context, Runtime, SpawnProblem, actor, spaw
 
 use crate::support::{Gate, WATCH, drive, panic_of, within};
 
-/// A change to a builder, and what its text must name if it is refused.
+/// A change to a builder, and what the error text must name if the builder refuses it.
 type Row = (
     &'static str,
     fn(Builder) -> Builder,
@@ -82,7 +83,7 @@ fn impossible_options_of_a_runtime_are_refused_with_value_and_limit() {
 }
 
 #[test]
-fn extreme_options_of_a_runtime_that_can_be_are_taken() {
+fn extreme_but_valid_options_of_a_runtime_are_accepted() {
     type Row = (&'static str, fn(Builder) -> Builder);
     let rows: &[Row] = &[
         ("batch 1", |b| b.batch(1)),
@@ -113,7 +114,7 @@ fn extreme_options_of_a_runtime_that_can_be_are_taken() {
 }
 
 #[test]
-fn a_grace_of_nothing_cancels_what_does_not_end_at_once() {
+fn a_grace_of_zero_cancels_actors_that_do_not_end_at_once() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(1)
@@ -137,7 +138,7 @@ fn a_grace_of_nothing_cancels_what_does_not_end_at_once() {
 }
 
 #[test]
-fn names_of_pinned_threads_are_refused_or_taken() {
+fn names_of_pinned_threads_may_be_anything_without_nul() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         for (name, at) in [("\0", "byte 0"), ("ab\0c", "byte 2")] {
@@ -155,7 +156,7 @@ fn names_of_pinned_threads_are_refused_or_taken() {
             let pinned = runtime.spawn_pinned(name.clone()).unwrap();
             assert_eq!(drive(pinned.spawn(|| async { 42 })), 42);
             assert!(format!("{pinned:?}").contains(&format!("{name:?}")));
-            // The same name twice is no trouble.
+            // The same name can be used twice.
             let twin = runtime.spawn_pinned(name).unwrap();
             assert_eq!(drive(twin.spawn(|| async { 42 })), 42);
         }
@@ -167,7 +168,7 @@ async fn echo(mut cx: Context<u32>) -> Option<u32> {
 }
 
 #[test]
-fn a_capacity_of_nothing_is_refused_with_value_and_limit() {
+fn a_capacity_of_zero_is_refused_on_every_kind_of_thread() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -182,7 +183,7 @@ fn a_capacity_of_nothing_is_refused_with_value_and_limit() {
             text.contains("capacity is 0") && text.contains("at least 1"),
             "{text}"
         );
-        // The actor came back unharmed.
+        // The actor was returned unchanged.
         let handle = actor(refused.into_inner()).on(&pinned).spawn();
         handle.tell(42).unwrap();
         assert_eq!(drive(handle.join()).unwrap(), Some(42));
@@ -231,7 +232,7 @@ fn names_of_actors_may_be_anything() {
 }
 
 #[test]
-fn where_there_is_no_runtime_each_call_says_so() {
+fn calls_without_a_runtime_name_the_missing_runtime() {
     within(WATCH, || {
         assert!(Runtime::try_current().is_none());
         let refused = actor(echo).name("lost").try_spawn().unwrap_err();
@@ -241,7 +242,7 @@ fn where_there_is_no_runtime_each_call_says_so() {
                 .to_string()
                 .contains("no greenroom runtime is current")
         );
-        // What was given is judged first, whatever is missing.
+        // Arguments are checked before the runtime.
         let refused = actor(echo).capacity(0).try_spawn().unwrap_err();
         assert_eq!(refused.problem(), SpawnProblem::ZeroCapacity);
         for text in [
@@ -256,10 +257,10 @@ fn where_there_is_no_runtime_each_call_says_so() {
             );
             assert!(
                 text.contains("`greenroom::run`"),
-                "it says what to do: {text}"
+                "the text does not say what to do: {text}"
             );
         }
-        // These need none.
+        // These need no runtime.
         drive(greenroom::yield_now());
         drive(greenroom::time::sleep(Duration::ZERO));
         assert_eq!(drive(greenroom::unblock(|| 42)), 42);
@@ -267,7 +268,7 @@ fn where_there_is_no_runtime_each_call_says_so() {
 }
 
 #[test]
-fn the_text_of_each_error_has_no_dot_and_tells_all() {
+fn error_texts_are_not_empty_and_have_no_full_stop() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         drive(runtime.shutdown());

@@ -1,5 +1,5 @@
-//! Durations at their edges, and calls at the wrong time or place: each does what is documented for
-//! it or is refused with a text; none hangs, overflows, or ends a thread.
+//! Extreme durations, and calls at the wrong time or place. Each behaves as documented or is
+//! refused with a text; none hangs, overflows, or ends a thread.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use greenroom::{AskError, Context, HostFault, Reply, Runtime, unblock, yield_now
 
 use crate::support::{Home, WATCH, drive, panic_of, within};
 
-/// So short that it is over, or so long that it never is.
+/// Durations that are over at once, and durations that never end.
 const SHORT: [Duration; 2] = [Duration::ZERO, Duration::from_nanos(1)];
 const LONG: [Duration; 4] = [
     Duration::MAX,
@@ -18,7 +18,7 @@ const LONG: [Duration; 4] = [
     Duration::from_secs(400 * 366 * 24 * 3600),
 ];
 
-/// Keeps what it is asked, and answers nothing.
+/// Keeps the replies and never answers.
 async fn silent(mut cx: Context<Reply<()>>) {
     let mut kept = Vec::new();
     while let Some(reply) = cx.recv().await {
@@ -38,7 +38,7 @@ async fn durations_at_their_edges(silent: greenroom::Address<Reply<()>>) {
         soon.tick().await;
     }
     for long in LONG {
-        // Whatever is ready goes first, however long the other one would be.
+        // A ready future wins, however long the other one takes.
         let first = select(Box::pin(yield_now()), sleep(long)).await;
         assert!(matches!(first, Either::Left(_)));
         assert_eq!(timeout(long, async { 42 }).await, Ok(42));
@@ -52,7 +52,7 @@ async fn durations_at_their_edges(silent: greenroom::Address<Reply<()>>) {
 }
 
 #[test]
-fn durations_may_be_anything_wherever_they_are_waited_for() {
+fn extreme_durations_work_in_timers_timeouts_and_intervals() {
     for make in [|| Home::workers(1), || Home::workers(2), Home::pinned] {
         within(WATCH, move || {
             let home = make();
@@ -67,7 +67,7 @@ fn durations_may_be_anything_wherever_they_are_waited_for() {
 }
 
 #[test]
-fn numbers_of_workers_around_a_words_bits_are_taken() {
+fn worker_counts_around_the_bits_of_a_word_are_accepted() {
     within(WATCH, || {
         for workers in [63, 64, 65, 128] {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
@@ -82,12 +82,12 @@ fn numbers_of_workers_around_a_words_bits_are_taken() {
 }
 
 #[test]
-fn what_is_waited_for_in_a_runtime_that_has_ended_is_not_missed() {
+fn timers_and_calls_in_a_runtime_that_has_ended_still_resolve() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         drive(runtime.shutdown());
         runtime.block_on(async {
-            // Its own timers are gone with it.
+            // The runtime's own timers no longer exist.
             sleep(Duration::from_millis(1)).await;
             let never = std::future::pending::<()>();
             assert!(timeout(Duration::from_millis(1), never).await.is_err());
@@ -104,7 +104,7 @@ fn what_is_waited_for_in_a_runtime_that_has_ended_is_not_missed() {
 }
 
 #[test]
-fn a_hosted_value_whose_thread_has_ended_says_so() {
+fn calls_to_a_hosted_value_fail_after_its_thread_has_ended() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let pinned = runtime.spawn_pinned("ends").unwrap();
@@ -125,7 +125,7 @@ fn a_hosted_value_whose_thread_has_ended_says_so() {
 }
 
 #[test]
-fn in_a_task_threads_and_runtimes_are_made_as_anywhere() {
+fn pinned_threads_and_runtimes_can_be_created_in_a_task() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let refused = runtime.spawn(async {
@@ -143,12 +143,16 @@ fn in_a_task_threads_and_runtimes_are_made_as_anywhere() {
             own.spawn(another.spawn(|| async { 42 })).await
         });
         assert_eq!(drive(made), 42);
-        // To wait there is refused, before anything is polled, whatever the runtime is.
+        // `block_on` is refused there before it polls anything, whatever the runtime.
         let (text, file, _) = drive(pinned.spawn(|| async {
-            panic_of(|| greenroom::run(async { unreachable!("it is not polled") }))
+            panic_of(|| greenroom::run(async { unreachable!("the future is never polled") }))
         }));
         assert!(text.contains("pinned thread"), "{text}");
         assert_eq!(file, file!());
-        assert_eq!(drive(pinned.spawn(|| async { 42 })), 42, "it goes on");
+        assert_eq!(
+            drive(pinned.spawn(|| async { 42 })),
+            42,
+            "the pinned thread still runs tasks"
+        );
     });
 }

@@ -1,6 +1,6 @@
-//! A system that starts no thread: an error or the documented way out, and never a hang.
+//! A system that refuses to start threads: an error or the documented fallback, and never a hang.
 //!
-//! Each test is a process of its own, which may start no threads while its limit forbids it.
+//! Each test is a separate process that can start no threads while its limit forbids it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ fn runtime(workers: usize) -> Runtime {
         .unwrap()
 }
 
-/// Runs `test` alone, with a limit of threads; it is said loudly if there can be none.
+/// Runs `test` in a separate process with a limit on threads; prints that it is skipped where there
+/// is no such limit.
 fn limited(name: &'static str, test: impl FnOnce(&ThreadLimit) + Send + 'static) {
     let name = format!("{}::{name}", module_path!().split_once("::").unwrap().1);
     let own = name.clone();
@@ -70,7 +71,7 @@ fn a_runtime_without_its_last_worker_is_an_error_and_leaves_no_thread() {
                 let dropped = drops.one();
                 limit.allow_only(more);
                 let builder = Runtime::builder().workers(8).thread_name("partial");
-                // It is dropped with the last of what the runtime was.
+                // Dropped with the last part of the runtime.
                 let error = builder
                     .on_fault(move |_| {
                         let _held = &dropped;
@@ -92,9 +93,9 @@ fn a_runtime_without_its_last_worker_is_an_error_and_leaves_no_thread() {
 }
 
 #[test]
-fn a_pinned_thread_that_is_not_started_is_the_systems_error() {
+fn spawn_pinned_returns_the_systems_error_if_the_thread_does_not_start() {
     limited(
-        "a_pinned_thread_that_is_not_started_is_the_systems_error",
+        "spawn_pinned_returns_the_systems_error_if_the_thread_does_not_start",
         |limit| {
             let runtime = runtime(1);
             limit.forbid();
@@ -109,9 +110,9 @@ fn a_pinned_thread_that_is_not_started_is_the_systems_error() {
 }
 
 #[test]
-fn a_detached_actor_whose_thread_is_not_started_comes_back() {
+fn a_detached_actor_is_returned_if_its_thread_does_not_start() {
     limited(
-        "a_detached_actor_whose_thread_is_not_started_comes_back",
+        "a_detached_actor_is_returned_if_its_thread_does_not_start",
         |limit| {
             let runtime = runtime(1);
             let drops = Drops::default();
@@ -143,9 +144,9 @@ fn a_detached_actor_whose_thread_is_not_started_comes_back() {
 }
 
 #[test]
-fn a_blocking_call_without_a_thread_is_made_by_the_caller() {
+fn a_blocking_call_runs_on_the_caller_if_no_thread_can_be_started() {
     limited(
-        "a_blocking_call_without_a_thread_is_made_by_the_caller",
+        "a_blocking_call_runs_on_the_caller_if_no_thread_can_be_started",
         |limit| {
             let runtime = runtime(1);
             let here = || std::thread::current().id();
@@ -165,9 +166,9 @@ fn a_blocking_call_without_a_thread_is_made_by_the_caller() {
 }
 
 #[test]
-fn of_blocking_calls_from_many_threads_without_threads_none_is_lost() {
+fn no_blocking_call_is_lost_when_no_thread_can_be_started() {
     limited(
-        "of_blocking_calls_from_many_threads_without_threads_none_is_lost",
+        "no_blocking_call_is_lost_when_no_thread_can_be_started",
         |limit| {
             let runtime = runtime(2);
             let made = Arc::new(AtomicUsize::new(0));
@@ -195,7 +196,7 @@ fn of_blocking_calls_from_many_threads_without_threads_none_is_lost() {
     );
 }
 
-/// A task that was begun, and a gate that its drop opens.
+/// Spawns a task that has begun and never ends. The gate opens when the task is dropped.
 fn endless(runtime: &Runtime) -> Gate {
     let (begun, gone) = (Gate::default(), Gate::default());
     let (here, opens) = (begun.clone(), OpenOnDrop(gone.clone()));
@@ -273,9 +274,9 @@ fn a_shutdown_on_the_thread_of_a_stage_needs_no_helper_thread() {
 }
 
 #[test]
-fn the_last_clone_may_go_in_its_own_task_without_a_helper_thread() {
+fn dropping_the_last_clone_in_an_own_task_needs_no_helper_thread() {
     limited(
-        "the_last_clone_may_go_in_its_own_task_without_a_helper_thread",
+        "dropping_the_last_clone_in_an_own_task_needs_no_helper_thread",
         |limit| {
             for workers in [1, 2] {
                 limit.allow();
@@ -309,7 +310,7 @@ fn a_sleep_outside_any_runtime_without_its_thread_panics_and_works_later() {
             limit.forbid();
             let (text, ..) = panic_of(|| poll_once(&mut sleep(Duration::from_secs(1))));
             assert!(text.contains("cannot start the timer thread"), "{text}");
-            // What needs no thread goes on.
+            // Calls that need no thread still work.
             drive(sleep(Duration::ZERO));
             limit.allow();
             let start = Instant::now();
@@ -320,9 +321,9 @@ fn a_sleep_outside_any_runtime_without_its_thread_panics_and_works_later() {
 }
 
 #[test]
-fn ctrl_c_without_its_thread_is_the_systems_error_and_works_later() {
+fn ctrl_c_without_its_thread_returns_the_systems_error_and_works_later() {
     limited(
-        "ctrl_c_without_its_thread_is_the_systems_error_and_works_later",
+        "ctrl_c_without_its_thread_returns_the_systems_error_and_works_later",
         |limit| {
             limit.forbid();
             let error = drive(greenroom::ctrl_c()).unwrap_err();
@@ -351,7 +352,7 @@ fn a_call_that_was_dropped_before_it_began_is_not_made() {
                 })
             });
             begun.pass();
-            // With no more threads to be had the next ones wait for the one that there is.
+            // Without more threads, the next calls wait for the existing one.
             limit.forbid();
             let (made, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
             let call = || {
@@ -412,9 +413,9 @@ fn calls_that_have_not_begun_when_the_runtime_ends_are_cancelled() {
 }
 
 #[test]
-fn a_wait_in_a_task_without_a_spare_thread_is_the_fault_of_the_task_alone() {
+fn block_on_in_a_task_without_a_spare_thread_faults_only_that_task() {
     limited(
-        "a_wait_in_a_task_without_a_spare_thread_is_the_fault_of_the_task_alone",
+        "block_on_in_a_task_without_a_spare_thread_faults_only_that_task",
         |limit| {
             for workers in [1, 2] {
                 limit.allow();
@@ -438,28 +439,30 @@ fn a_wait_in_a_task_without_a_spare_thread_is_the_fault_of_the_task_alone() {
                         assert_eq!(file, file!());
                         assert!(text.contains("`block_on` was called in a task"), "{text}");
                         assert!(text.contains("os error"), "the system's error: {text}");
-                        // It is still the worker that it was; and now nobody catches it.
+                        // The thread is still the same worker; this time the panic is not caught.
                         refused()
                     },
                     on = &runtime
                 );
                 let fault = drive(actor.join()).unwrap_err();
                 assert!(
-                    fault.to_string().contains("no thread can be started"),
+                    fault
+                        .to_string()
+                        .contains("no spare thread could be started"),
                     "{fault}"
                 );
                 queued.pass();
                 assert_eq!(
                     polls.load(Ordering::SeqCst),
                     0,
-                    "refused before it was polled"
+                    "the future was polled before the call was refused"
                 );
-                // An idle thread for blocking calls is as good as a new one.
+                // An idle thread for blocking calls can be used instead of a new one.
                 limit.allow();
                 let started = drive(runtime.spawn(async { unblock(|| 42).await }));
                 assert_eq!(started, 42);
                 limit.forbid();
-                // The call is over a moment before its thread is idle.
+                // The call ends a moment before its thread is idle.
                 let found = || {
                     let wait = wait.clone();
                     let once = async move { catch_unwind(AssertUnwindSafe(wait)).ok() };
@@ -474,13 +477,13 @@ fn a_wait_in_a_task_without_a_spare_thread_is_the_fault_of_the_task_alone() {
 }
 
 #[test]
-fn blocking_calls_that_wait_for_the_same_thread_are_made_though_there_is_none() {
+fn blocking_calls_run_even_if_they_and_block_on_find_no_thread() {
     limited(
-        "blocking_calls_that_wait_for_the_same_thread_are_made_though_there_is_none",
+        "blocking_calls_run_even_if_they_and_block_on_find_no_thread",
         |limit| {
             let runtime = runtime(2);
             limit.forbid();
-            // Some find no thread for a call while others find none for a wait.
+            // Some tasks find no thread for a call while others find none for a wait.
             let tasks: Vec<_> = (0..200)
                 .map(|number| {
                     runtime.spawn(async move {

@@ -11,7 +11,7 @@ use crate::support::{
     poll_once,
 };
 
-/// Collects what it is told until its mailbox is closed.
+/// Collects messages until the mailbox is closed.
 async fn collect(mut cx: Context<u32>) -> Vec<u32> {
     let mut all = Vec::new();
     while let Some(message) = cx.recv().await {
@@ -21,29 +21,29 @@ async fn collect(mut cx: Context<u32>) -> Vec<u32> {
 }
 
 in_every_home!(
-    tell_gives_full_and_the_message_when_there_is_no_room,
+    tell_returns_full_and_the_message_when_there_is_no_room,
     a_mailbox_has_room_for_exactly_its_capacity,
     send_does_not_wait_while_there_is_room,
     waiting_senders_are_served_in_order_of_arrival,
-    tell_gives_full_while_anybody_waits,
-    a_cancelled_send_gives_up_its_place_and_drops_its_message,
-    cancelling_the_only_waiting_send_lets_tell_in_again,
-    a_send_that_was_accepted_is_delivered_though_it_is_dropped_before_it_says_so,
+    tell_returns_full_while_a_sender_waits,
+    a_cancelled_send_leaves_the_line_and_drops_its_message,
+    tell_is_accepted_again_after_the_only_waiting_send_was_cancelled,
+    an_accepted_send_is_delivered_even_if_it_is_dropped_unpolled,
     a_send_that_was_never_polled_is_not_sent,
-    stop_gives_waiting_senders_their_message_back,
-    kill_gives_waiting_senders_their_message_back,
-    an_actor_that_ends_gives_waiting_senders_their_message_back,
-    a_waiting_sender_is_woken_where_it_was_polled_last,
-    a_waiting_sender_is_woken_once_there_is_room_for_it_and_not_before,
+    stop_returns_the_messages_of_waiting_senders,
+    kill_returns_the_messages_of_waiting_senders,
+    an_actor_that_ends_returns_the_messages_of_waiting_senders,
+    room_wakes_the_waker_that_polled_the_send_last,
+    a_waiting_sender_is_woken_only_when_there_is_room_for_it,
     one_reader_serves_many_senders_on_many_threads,
-    a_huge_capacity_is_as_good_as_any,
-    a_send_says_that_it_was_polled_too_often,
+    a_huge_capacity_works_like_any_other,
+    a_send_polled_after_it_was_ready_panics,
     a_waiting_send_may_go_to_another_thread,
-    try_recv_makes_room_too,
+    try_recv_admits_waiting_senders,
     an_actor_may_wait_for_room_in_another_mailbox,
 );
 
-fn tell_gives_full_and_the_message_when_there_is_no_room(home: &Home) {
+fn tell_returns_full_and_the_message_when_there_is_no_room(home: &Home) {
     let held = home.hold();
     let two = home.spawn(actor(async |mut cx: Context<String>| cx.recv().await).capacity(2));
     two.tell("a".into()).unwrap();
@@ -100,7 +100,7 @@ fn waiting_senders_are_served_in_order_of_arrival(home: &Home) {
         let _ = poll_once(send);
     }
     drop(held);
-    // They are polled again in the opposite order, which changes nothing.
+    // Polling them again in the opposite order changes nothing.
     for send in sends.into_iter().skip(2).rev() {
         drive(send).unwrap();
     }
@@ -110,12 +110,12 @@ fn waiting_senders_are_served_in_order_of_arrival(home: &Home) {
     );
 }
 
-fn tell_gives_full_while_anybody_waits(home: &Home) {
+fn tell_returns_full_while_a_sender_waits(home: &Home) {
     let (step, gate) = (Gate::default(), Gate::default());
     let (steps, waits) = (step.clone(), gate.clone());
     let handle = home.spawn(
         actor(async move |mut cx: Context<u32>| {
-            // Only the end of this turn lets the waiting sender in, or it has been by then.
+            // Only the end of this turn admits the waiting sender, unless it was admitted before.
             let first = cx.recv().await;
             steps.open();
             waits.wait().await;
@@ -141,7 +141,7 @@ fn tell_gives_full_while_anybody_waits(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2, 3]);
 }
 
-fn a_cancelled_send_gives_up_its_place_and_drops_its_message(home: &Home) {
+fn a_cancelled_send_leaves_the_line_and_drops_its_message(home: &Home) {
     for cancelled in 0..3 {
         let held = home.hold();
         let drops = Drops::default();
@@ -173,7 +173,7 @@ fn a_cancelled_send_gives_up_its_place_and_drops_its_message(home: &Home) {
     }
 }
 
-fn cancelling_the_only_waiting_send_lets_tell_in_again(home: &Home) {
+fn tell_is_accepted_again_after_the_only_waiting_send_was_cancelled(home: &Home) {
     let (read, gate) = (Gate::default(), Gate::default());
     let (reads, waits) = (read.clone(), gate.clone());
     let held = home.hold();
@@ -200,7 +200,7 @@ fn cancelling_the_only_waiting_send_lets_tell_in_again(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), [0, 2]);
 }
 
-fn a_send_that_was_accepted_is_delivered_though_it_is_dropped_before_it_says_so(home: &Home) {
+fn an_accepted_send_is_delivered_even_if_it_is_dropped_unpolled(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(collect).capacity(1));
     handle.tell(0).unwrap();
@@ -231,7 +231,8 @@ fn a_send_that_was_never_polled_is_not_sent(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), 0);
 }
 
-/// Three senders wait while `end` ends the actor; says what they and the actor come to.
+/// Ends the actor with `end` while three senders wait. Returns the messages that the actor read, if
+/// it was not killed.
 fn end_while_senders_wait(home: &Home, end: fn(&greenroom::Address<u32>)) -> Option<Vec<u32>> {
     let held = home.hold();
     let handle = home.spawn(actor(collect).capacity(2));
@@ -249,7 +250,7 @@ fn end_while_senders_wait(home: &Home, end: fn(&greenroom::Address<u32>)) -> Opt
     end(&handle);
     assert!(
         wakers.iter().all(|(woken, _)| woken.count() == 1),
-        "woken at once"
+        "every waiting sender is woken at once"
     );
     for (send, number) in sends.into_iter().zip(2..) {
         assert_eq!(drive(send).unwrap_err().into_inner(), number);
@@ -259,16 +260,16 @@ fn end_while_senders_wait(home: &Home, end: fn(&greenroom::Address<u32>)) -> Opt
     home.block_on(handle.join()).ok()
 }
 
-fn stop_gives_waiting_senders_their_message_back(home: &Home) {
+fn stop_returns_the_messages_of_waiting_senders(home: &Home) {
     let read = end_while_senders_wait(home, |address| address.stop());
-    assert_eq!(read, Some(vec![0, 1]), "what was accepted is delivered");
+    assert_eq!(read, Some(vec![0, 1]), "accepted messages are delivered");
 }
 
-fn kill_gives_waiting_senders_their_message_back(home: &Home) {
+fn kill_returns_the_messages_of_waiting_senders(home: &Home) {
     assert_eq!(end_while_senders_wait(home, |address| address.kill()), None);
 }
 
-fn an_actor_that_ends_gives_waiting_senders_their_message_back(home: &Home) {
+fn an_actor_that_ends_returns_the_messages_of_waiting_senders(home: &Home) {
     for panics in [false, true] {
         let gate = Gate::default();
         let waits = gate.clone();
@@ -288,7 +289,7 @@ fn an_actor_that_ends_gives_waiting_senders_their_message_back(home: &Home) {
     }
 }
 
-fn a_waiting_sender_is_woken_where_it_was_polled_last(home: &Home) {
+fn room_wakes_the_waker_that_polled_the_send_last(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(collect).capacity(1));
     handle.tell(0).unwrap();
@@ -306,7 +307,7 @@ fn a_waiting_sender_is_woken_where_it_was_polled_last(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1]);
 }
 
-fn a_waiting_sender_is_woken_once_there_is_room_for_it_and_not_before(home: &Home) {
+fn a_waiting_sender_is_woken_only_when_there_is_room_for_it(home: &Home) {
     let gates: Vec<Gate> = (0..3).map(|_| Gate::default()).collect();
     let (waits, read) = (gates.clone(), Gate::default());
     let reads = read.clone();
@@ -337,7 +338,7 @@ fn a_waiting_sender_is_woken_once_there_is_room_for_it_and_not_before(home: &Hom
     }
     drop(held);
     read.pass();
-    // One message was read, so there is room for one more, which is the first one's.
+    // One message was read, so there is room for one more message, that of the first sender.
     let counts: Vec<_> = wakers.iter().map(|(woken, _)| woken.count()).collect();
     assert_eq!(counts, [1, 0, 0]);
     gates.iter().for_each(Gate::open);
@@ -371,13 +372,13 @@ fn one_reader_serves_many_senders_on_many_threads(home: &Home) {
         assert_eq!(
             read,
             own.collect::<Vec<_>>(),
-            "in the order in which they were sent"
+            "the messages of a sender arrive in the order in which they were sent"
         );
     }
     assert_eq!(all.len(), (SENDERS * each) as usize);
 }
 
-fn a_huge_capacity_is_as_good_as_any(home: &Home) {
+fn a_huge_capacity_works_like_any_other(home: &Home) {
     let handle = home.spawn(actor(collect).capacity(usize::MAX));
     for number in 0..10 {
         handle.tell(number).unwrap();
@@ -386,7 +387,7 @@ fn a_huge_capacity_is_as_good_as_any(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap().len(), 11);
 }
 
-fn a_send_says_that_it_was_polled_too_often(home: &Home) {
+fn a_send_polled_after_it_was_ready_panics(home: &Home) {
     let handle = home.spawn(actor(collect).capacity(1));
     let mut send = handle.send(1);
     drive(&mut send).unwrap();
@@ -410,7 +411,7 @@ fn a_waiting_send_may_go_to_another_thread(home: &Home) {
     let sends = sends.into_iter().enumerate();
     let sends: Vec<_> = sends
         .map(|(at, send)| {
-            // Every fourth is dropped there, in its place in the line or not.
+            // Every fourth is dropped there, whether it still waits or was admitted.
             drive_elsewhere(async move {
                 if at % 4 == 3 {
                     drop(send)
@@ -427,7 +428,7 @@ fn a_waiting_send_may_go_to_another_thread(home: &Home) {
     assert_eq!(all, [1, 2, 3, 5, 6, 7]);
 }
 
-fn try_recv_makes_room_too(home: &Home) {
+fn try_recv_admits_waiting_senders(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(
         actor(async |mut cx: Context<u32>| {

@@ -1,4 +1,5 @@
-//! Bugs that others had with what lives too long, ends in the wrong order, or never ends.
+//! Bugs of other runtimes: values that live too long, end in the wrong order, or never end.
+//! `docs/origins.md` lists the sources.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,17 +14,18 @@ use crate::support::{
     poll_once, until, within,
 };
 
-// The threads of another runtime.
-on_threads!(bug_d11_the_last_owner_may_go_in_what_it_owns);
+// Uses the threads of another runtime.
+on_threads!(the_last_owner_of_a_runtime_may_be_dropped_in_its_own_task);
 
 in_every_home!(
-    bug_c1_a_first_message_may_meet_the_end_of_the_actor,
-    bug_c2_late_messages_may_meet_the_last_address_and_the_end,
-    bug_c10_a_send_that_is_dropped_drops_its_message_once_and_takes_no_room,
-    bug_d14_the_reason_of_the_end_is_the_first_panic,
+    a_first_message_may_race_with_the_end_of_the_actor,
+    late_messages_may_race_with_the_last_address_and_the_end,
+    a_dropped_send_drops_its_message_once_and_takes_no_room,
+    join_returns_the_first_panic_of_an_actor,
 );
 
-/// Waits for messages and for a time that never comes, and knows itself and the one before.
+/// Waits for messages and for a timer that never fires; holds its own address and that of the
+/// previous actor.
 async fn linked(
     mut cx: Context<()>,
     before: Option<Address<()>>,
@@ -41,17 +43,17 @@ async fn linked(
                 timer = rest;
             }
             Either::Left((None, _)) => return (received, own),
-            Either::Right(_) => unreachable!("it is not over in an hour"),
+            Either::Right(_) => unreachable!("the timer does not fire within the test"),
         }
     }
 }
 
 #[test]
-fn bug_d5_actors_with_links_and_timers_leave_nothing_behind() {
+fn actors_with_links_and_timers_free_all_memory() {
     const CHAIN: usize = 1000;
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        // In a task of the only worker, so that one thread allocates and frees all of it.
+        // In a task of the only worker, so that one thread allocates and frees all blocks.
         let grown = drive(runtime.spawn(async {
             let drops = Drops::default();
             let chains = |chains: usize| {
@@ -79,15 +81,16 @@ fn bug_d5_actors_with_links_and_timers_leave_nothing_behind() {
             assert_eq!(drops.count(), 100 * CHAIN);
             crate::heap::here().live - base
         }));
-        // Where memory is kept, other threads get what this one freed; then tests/memory.rs counts it.
+        // With the block cache, other threads reuse blocks that this thread freed, so its count is
+        // not exact; tests/memory.rs covers that case.
         let is_kept = !cfg!(any(miri, greenroom_uncached));
-        assert!(is_kept || grown < 64 * 1024, "{grown} bytes more");
+        assert!(is_kept || grown < 64 * 1024, "{grown} bytes were not freed");
         let report = drive(runtime.shutdown());
-        assert_eq!((report.ended, report.cancelled), (0, 0), "none lives");
+        assert_eq!((report.ended, report.cancelled), (0, 0), "no actor lives");
     });
 }
 
-/// Is spawned again whenever it is dropped, as a task and as an actor in turns.
+/// A value that is spawned again whenever it is dropped, alternately as a task and as an actor.
 struct Again(Arc<AtomicUsize>);
 
 impl Drop for Again {
@@ -108,7 +111,7 @@ async fn hold(again: Again) {
 }
 
 #[test]
-fn bug_d7_a_drop_that_brings_itself_again_for_ever_ends_with_the_shutdown() {
+fn drops_that_spawn_themselves_again_end_with_the_shutdown() {
     for pinned in [false, true] {
         within(WATCH, move || {
             let brief = Runtime::builder().grace(Duration::from_millis(10));
@@ -132,7 +135,7 @@ fn bug_d7_a_drop_that_brings_itself_again_for_ever_ends_with_the_shutdown() {
     }
 }
 
-fn bug_c1_a_first_message_may_meet_the_end_of_the_actor(home: &Home) {
+fn a_first_message_may_race_with_the_end_of_the_actor(home: &Home) {
     let ends: [fn(&Address<crate::support::Dropped>); 3] = [Address::stop, Address::kill, |_| ()];
     for end in ends {
         let (drops, mut told) = (Drops::default(), 0);
@@ -145,7 +148,7 @@ fn bug_c1_a_first_message_may_meet_the_end_of_the_actor(home: &Home) {
             told += 1;
             let teller = elsewhere(move || {
                 waits.pass();
-                // It has no block yet: the first message makes one.
+                // The mailbox has no block yet: the first message allocates one.
                 drop(address.tell(message));
             });
             go.open();
@@ -157,7 +160,7 @@ fn bug_c1_a_first_message_may_meet_the_end_of_the_actor(home: &Home) {
     }
 }
 
-fn bug_c2_late_messages_may_meet_the_last_address_and_the_end(home: &Home) {
+fn late_messages_may_race_with_the_last_address_and_the_end(home: &Home) {
     let drops = Drops::default();
     let rounds = home.many(200);
     for round in 0..rounds {
@@ -169,7 +172,7 @@ fn bug_c2_late_messages_may_meet_the_last_address_and_the_end(home: &Home) {
             let (address, drops, waits) = (actor.address(), drops.clone(), go.clone());
             elsewhere(move || {
                 waits.pass();
-                // Enough for several blocks; then the address goes.
+                // Enough messages for several blocks; then the address is dropped.
                 for _ in 0..50 {
                     drop(address.tell(drops.one()));
                 }
@@ -187,7 +190,7 @@ fn bug_c2_late_messages_may_meet_the_last_address_and_the_end(home: &Home) {
     until(|| drops.count() == rounds * 2 * 50);
 }
 
-fn bug_c10_a_send_that_is_dropped_drops_its_message_once_and_takes_no_room(home: &Home) {
+fn a_dropped_send_drops_its_message_once_and_takes_no_room(home: &Home) {
     let (drops, go) = (Drops::default(), Gate::default());
     let waits = go.clone();
     let actor = home.spawn(
@@ -208,16 +211,20 @@ fn bug_c10_a_send_that_is_dropped_drops_its_message_once_and_takes_no_room(home:
     );
     assert!(poll_once(&mut first).is_pending() && poll_once(&mut second).is_pending());
     drop(first);
-    assert_eq!(drops.count(), 1, "that one's message");
+    assert_eq!(
+        drops.count(),
+        1,
+        "only the message of the dropped send was dropped"
+    );
     go.open();
-    // The place of the one that gave up is the next one's.
+    // The next sender gets the place of the dropped one.
     home.block_on(second).unwrap();
     assert_eq!(home.block_on(actor.join()).unwrap(), 2);
     until(|| drops.count() == 3);
 }
 
-fn bug_d11_the_last_owner_may_go_in_what_it_owns(home: &Home) {
-    // The home's own runtime outlives the scenario, so each of these has one more.
+fn the_last_owner_of_a_runtime_may_be_dropped_in_its_own_task(home: &Home) {
+    // The home's own runtime outlives the scenario, so each scenario builds another runtime.
     let ended = Gate::default();
     let own = Runtime::builder().workers(1).build().unwrap();
     let opens = OpenOnDrop(ended.clone());
@@ -230,19 +237,19 @@ fn bug_d11_the_last_owner_may_go_in_what_it_owns(home: &Home) {
         std::future::pending::<()>().await;
     })
     .detach();
-    // It goes in a task of another runtime first, and is not the last.
+    // First dropped in a task of another runtime, where it is not the last owner.
     home.block_on(home.spawn_task(async move { drop(own) }));
     held.open();
     ended.pass();
 }
 
-/// Drops the last owner, on a thread of its own runtime: it must not wait for itself.
+/// Drops the last owner on a thread of its own runtime; the drop must not wait for itself.
 fn home_free(last: Runtime) {
     drop(last);
 }
 
-fn bug_d14_the_reason_of_the_end_is_the_first_panic(home: &Home) {
-    // What is left in the mailbox panics when it is dropped, and says something else.
+fn join_returns_the_first_panic_of_an_actor(home: &Home) {
+    // The messages left in the mailbox panic with another text when they are dropped.
     let (drops, held) = (Drops::default(), home.hold());
     let actor = home.spawn(greenroom::actor(|mut cx: Context<Bomb>| async move {
         drop(cx.recv().await);
@@ -260,7 +267,7 @@ fn bug_d14_the_reason_of_the_end_is_the_first_panic(home: &Home) {
 }
 
 #[test]
-fn bug_d14_a_panic_of_on_fault_harms_no_later_one() {
+fn on_fault_is_called_again_after_it_has_panicked() {
     within(WATCH, || {
         crate::support::keep_bombs_quiet();
         let (log, told) = (Log::default(), Arc::new(AtomicUsize::new(0)));

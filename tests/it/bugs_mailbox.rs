@@ -1,4 +1,5 @@
-//! Bugs that other mailboxes, channels and runtimes had, by their row in the catalogue of bugs.
+//! Bugs of other mailboxes, channels and runtimes, a test each. `docs/origins.md` lists the
+//! sources.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,25 +20,25 @@ async fn collect(mut cx: Context<u32>) -> Vec<u32> {
     all
 }
 
-// Two threads that write and wake at the same time.
-on_threads!(bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce);
+// Two threads write and wake at the same time.
+on_threads!(data_written_before_a_wake_is_seen_even_if_wakes_coalesce);
 
 in_every_home!(
-    bug_w15_two_places_that_become_free_wake_two_senders,
-    bug_w15_two_messages_wake_two_actors,
-    bug_c3_a_dead_actors_messages_are_dropped_though_senders_live,
-    bug_c3_messages_that_meet_the_end_of_the_actor_are_dropped_or_refused,
-    bug_c6_a_chain_of_actors_comes_down_without_recursion,
-    bug_c7_a_sender_that_was_let_in_and_goes_away_lets_the_next_one_in,
-    bug_c8_an_actor_ends_though_senders_have_not_looked,
-    bug_c9_a_sender_that_is_neither_polled_nor_dropped_holds_up_nobody,
-    bug_c11_answering_closing_and_looking_may_meet,
-    bug_c12_messages_that_panic_when_dropped_lose_no_others,
-    bug_c12_messages_that_panic_while_the_actor_panics_lose_no_others,
-    bug_c16_closing_may_meet_receiving,
+    two_free_places_wake_two_senders,
+    two_messages_wake_two_actors,
+    messages_of_an_ended_actor_are_dropped_while_senders_live,
+    messages_sent_during_the_end_of_an_actor_are_dropped_or_refused,
+    a_chain_of_actors_is_dropped_without_recursion,
+    a_dropped_send_that_was_admitted_lets_the_next_sender_in,
+    an_actor_ends_although_waiting_senders_are_not_polled,
+    a_send_that_is_never_polled_again_does_not_block_other_senders,
+    reply_kill_and_poll_of_an_ask_may_race,
+    messages_that_panic_when_dropped_do_not_leak_the_rest,
+    messages_that_panic_while_the_actor_panics_do_not_leak_the_rest,
+    stop_may_race_with_recv,
 );
 
-fn bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce(home: &Home) {
+fn data_written_before_a_wake_is_seen_even_if_wakes_coalesce(home: &Home) {
     const ROUNDS: usize = 3_000;
     let written: Arc<[AtomicUsize; 2]> = Arc::default();
     let (sees, (give, waker)) = (written.clone(), std::sync::mpsc::channel());
@@ -68,7 +69,8 @@ fn bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce(home: &H
                 for round in 1..=ROUNDS {
                     written[one].store(round, Ordering::Relaxed);
                     waker.wake_by_ref();
-                    // Both have written: a poll that did not see it is never followed by another.
+                    // Both threads have written. If this poll missed a write, no other poll would
+                    // follow it.
                     while seen.load(Ordering::SeqCst) < round {
                         std::thread::yield_now();
                     }
@@ -79,7 +81,7 @@ fn bug_w12_what_was_written_before_a_wake_is_seen_though_wakes_coalesce(home: &H
     home.block_on(handle.join()).unwrap();
 }
 
-fn bug_w15_two_places_that_become_free_wake_two_senders(home: &Home) {
+fn two_free_places_wake_two_senders(home: &Home) {
     let held = home.hold();
     let (read, gate) = (Gate::default(), Gate::default());
     let (reads, waits) = (read.clone(), gate.clone());
@@ -115,7 +117,7 @@ fn bug_w15_two_places_that_become_free_wake_two_senders(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2, 3, 4]);
 }
 
-fn bug_w15_two_messages_wake_two_actors(home: &Home) {
+fn two_messages_wake_two_actors(home: &Home) {
     let echo = async |mut cx: Context<Reply<()>>| {
         while let Some(reply) = cx.recv().await {
             reply.send(());
@@ -123,13 +125,13 @@ fn bug_w15_two_messages_wake_two_actors(home: &Home) {
     };
     let (one, other) = (home.spawn(actor(echo)), home.spawn(actor(echo)));
     for _ in 0..home.many(2_000) {
-        // Both are asleep, as is everybody else.
+        // Both actors sleep, and so do all other tasks.
         let (a, b) = drive(async { futures::join!(one.ask(|r| r), other.ask(|r| r)) });
         assert_eq!((a, b), (Ok(()), Ok(())));
     }
 }
 
-fn bug_c3_a_dead_actors_messages_are_dropped_though_senders_live(home: &Home) {
+fn messages_of_an_ended_actor_are_dropped_while_senders_live(home: &Home) {
     type End = fn(&Address<Dropped>);
     let ends: [(&str, End); 4] = [
         ("returns", |_| ()),
@@ -166,7 +168,7 @@ fn bug_c3_a_dead_actors_messages_are_dropped_though_senders_live(home: &Home) {
     }
 }
 
-fn bug_c3_messages_that_meet_the_end_of_the_actor_are_dropped_or_refused(home: &Home) {
+fn messages_sent_during_the_end_of_an_actor_are_dropped_or_refused(home: &Home) {
     let each = home.many(500);
     for round in 0..100 {
         let drops = Drops::default();
@@ -187,11 +189,11 @@ fn bug_c3_messages_that_meet_the_end_of_the_actor_are_dropped_or_refused(home: &
 
 const LARGE: usize = 16 * 1024;
 
-/// What 16 KiB messages have to go through. Without optimization every move of a message from one
-/// function to the next leaves a copy on the stack, here up to thirty of them.
+/// The stack for 16 KiB messages. Without optimization, every move of a message from one function
+/// to the next leaves a copy on the stack, here up to thirty copies.
 const SMALL_STACK: usize = if cfg!(debug_assertions) { 640 } else { 256 } * 1024;
 
-/// Runs each job on a thread of its own with a small stack.
+/// Runs each job on a separate thread with a small stack.
 fn on_small_stacks(jobs: Vec<Box<dyn FnOnce() + Send>>) {
     for job in jobs {
         let small = std::thread::Builder::new().stack_size(SMALL_STACK);
@@ -200,7 +202,7 @@ fn on_small_stacks(jobs: Vec<Box<dyn FnOnce() + Send>>) {
 }
 
 #[test]
-fn bug_c5_a_large_message_fits_through_a_small_stack() {
+fn a_large_message_fits_on_a_small_stack() {
     within(WATCH, || {
         let home = Home::workers(1);
         for capacity in [1, usize::MAX] {
@@ -225,14 +227,14 @@ fn bug_c5_a_large_message_fits_through_a_small_stack() {
 }
 
 #[test]
-fn bug_c6_a_mailbox_with_five_million_messages_is_dropped_without_recursion() {
+fn a_mailbox_with_five_million_messages_is_dropped_without_recursion() {
     within(3 * WATCH, || {
         let home = Home::workers(1);
         let drops = Drops::default();
         let held = home.hold();
         let handle = home.spawn(actor(async |_cx: Context<Dropped>| ()));
         (0..5_000_000).for_each(|_| handle.tell(drops.one()).unwrap());
-        // On a stack that holds no recursion of a hundred thousand.
+        // On a stack too small for a hundred thousand levels of recursion.
         let small = std::thread::Builder::new().stack_size(128 * 1024);
         let address = handle.address();
         small.spawn(move || address.kill()).unwrap().join().unwrap();
@@ -241,7 +243,7 @@ fn bug_c6_a_mailbox_with_five_million_messages_is_dropped_without_recursion() {
     });
 }
 
-fn bug_c6_a_chain_of_actors_comes_down_without_recursion(home: &Home) {
+fn a_chain_of_actors_is_dropped_without_recursion(home: &Home) {
     type End = fn(Address<Dropped>);
     let ends: [(usize, End); 3] = [
         (home.many(100_000), drop),
@@ -273,7 +275,7 @@ fn bug_c6_a_chain_of_actors_comes_down_without_recursion(home: &Home) {
     }
 }
 
-fn bug_c7_a_sender_that_was_let_in_and_goes_away_lets_the_next_one_in(home: &Home) {
+fn a_dropped_send_that_was_admitted_lets_the_next_sender_in(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(collect).capacity(1));
     handle.tell(0).unwrap();
@@ -291,7 +293,7 @@ fn bug_c7_a_sender_that_was_let_in_and_goes_away_lets_the_next_one_in(home: &Hom
     assert_eq!(home.block_on(handle.join()).unwrap(), [0, 1, 2, 3]);
 }
 
-fn bug_c8_an_actor_ends_though_senders_have_not_looked(home: &Home) {
+fn an_actor_ends_although_waiting_senders_are_not_polled(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(collect).capacity(1));
     let mut sends: Vec<_> = (0..10).map(|number| handle.send(number)).collect();
@@ -310,7 +312,7 @@ fn bug_c8_an_actor_ends_though_senders_have_not_looked(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), [0]);
 }
 
-fn bug_c9_a_sender_that_is_neither_polled_nor_dropped_holds_up_nobody(home: &Home) {
+fn a_send_that_is_never_polled_again_does_not_block_other_senders(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(collect).capacity(1));
     handle.tell(0).unwrap();
@@ -324,7 +326,7 @@ fn bug_c9_a_sender_that_is_neither_polled_nor_dropped_holds_up_nobody(home: &Hom
         .for_each(|send| assert!(poll_once(send).is_pending()));
     drop(held);
     others.into_iter().for_each(|send| drive(send).unwrap());
-    // What was in the line was delivered, whether or not its sender looked.
+    // The messages in the line were delivered, whether or not their sends were polled.
     stuck
         .iter_mut()
         .take(1)
@@ -334,7 +336,7 @@ fn bug_c9_a_sender_that_is_neither_polled_nor_dropped_holds_up_nobody(home: &Hom
     assert_eq!(all, (0..100).collect::<Vec<_>>());
 }
 
-fn bug_c11_answering_closing_and_looking_may_meet(home: &Home) {
+fn reply_kill_and_poll_of_an_ask_may_race(home: &Home) {
     for round in 0..home.many(2_000) {
         let drops = Drops::default();
         let (out, replies) = std::sync::mpsc::channel();
@@ -365,7 +367,8 @@ fn bug_c11_answering_closing_and_looking_may_meet(home: &Home) {
     }
 }
 
-/// Ten messages of which three panic when they are dropped, each with a question beside it.
+/// Sends ten messages, each with an ask, and ends the actor with `end`. Three messages panic when
+/// they are dropped; `panics` makes the actor panic too.
 fn with_bombs(home: &Home, capacity: usize, panics: bool, end: fn(&Address<Armed>)) {
     let held = home.hold();
     let drops = Drops::default();
@@ -395,26 +398,26 @@ fn with_bombs(home: &Home, capacity: usize, panics: bool, end: fn(&Address<Armed
     assert_eq!(drops.count(), 10);
 }
 
-/// It is only dropped.
+/// A message that is only dropped.
 struct Armed(
     #[expect(dead_code, reason = "see above")] Bomb,
     #[expect(dead_code, reason = "see above")] Option<Reply<()>>,
 );
 
-fn bug_c12_messages_that_panic_when_dropped_lose_no_others(home: &Home) {
+fn messages_that_panic_when_dropped_do_not_leak_the_rest(home: &Home) {
     for capacity in [11, usize::MAX] {
         with_bombs(home, capacity, false, |_| ());
         with_bombs(home, capacity, false, Address::kill);
     }
 }
 
-fn bug_c12_messages_that_panic_while_the_actor_panics_lose_no_others(home: &Home) {
+fn messages_that_panic_while_the_actor_panics_do_not_leak_the_rest(home: &Home) {
     for capacity in [11, usize::MAX] {
         with_bombs(home, capacity, true, |_| ());
     }
 }
 
-fn bug_c16_closing_may_meet_receiving(home: &Home) {
+fn stop_may_race_with_recv(home: &Home) {
     for round in 0..home.many(200) {
         let handle = home.spawn(actor(async |mut cx: Context<u32>| {
             let mut handled = 0;

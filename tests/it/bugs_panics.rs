@@ -1,5 +1,5 @@
-//! Panics in every piece of user code that an actor or its senders call, on every kind of thread
-//! (row D16 of the catalogue of bugs), and wakers that do more than wake (D9).
+//! Panics in every kind of user code that an actor or its senders call, on every kind of thread
+//! (rayon#37, ruff#17537). Also wakers that panic or call the library (tokio#5154, tokio#3689).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,21 +14,21 @@ use crate::support::{
 };
 
 in_every_home!(
-    bug_d16_a_panic_in_a_handler,
-    bug_d16_a_panic_in_the_call_that_makes_the_actor,
-    bug_d16_a_panic_in_the_drop_of_state_result_or_message,
-    bug_d16_a_panic_in_a_question,
-    bug_d16_a_panic_in_the_drop_of_an_answer,
-    bug_d16_a_panic_in_a_thousand_actors,
-    bug_d16_a_waker_that_panics_when_a_message_wakes_it,
-    bug_d16_a_waker_that_panics_when_a_place_becomes_free,
-    bug_d16_a_waker_that_panics_when_an_answer_wakes_it,
-    bug_d9_a_waker_that_panics_at_the_end_of_an_actor_keeps_nobody_else_waiting,
-    bug_d9_a_waker_may_look_at_the_actor_that_wakes_it,
-    bug_d9_a_waker_may_drop_who_waits_beside_it,
+    a_panic_in_a_handler_ends_only_its_actor,
+    a_panic_while_an_actor_is_made_ends_only_that_actor,
+    panics_in_the_drops_of_state_result_and_messages_are_contained,
+    a_panic_in_the_closure_of_an_ask_does_not_reach_the_actor,
+    a_panic_in_the_drop_of_an_unwanted_answer_is_contained,
+    panics_in_a_thousand_actors_do_not_reach_other_actors,
+    a_panic_of_a_waker_that_a_message_wakes_is_contained,
+    a_panic_of_a_waker_that_a_free_place_wakes_is_contained,
+    a_panic_of_a_waker_that_an_answer_wakes_is_contained,
+    a_waker_that_panics_at_the_end_of_an_actor_prevents_no_other_wake,
+    a_waker_may_use_the_actor_that_wakes_it,
+    a_waker_may_drop_a_join_of_the_actor_that_wakes_it,
 );
 
-/// Whoever lives here is served as before.
+/// Asserts that new actors of this home still work.
 fn still_serves(home: &Home) {
     let echo = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
         cx.recv().await.unwrap().send(1);
@@ -37,7 +37,7 @@ fn still_serves(home: &Home) {
     home.block_on(echo.join()).unwrap();
 }
 
-fn bug_d16_a_panic_in_a_handler(home: &Home) {
+fn a_panic_in_a_handler_ends_only_its_actor(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
         let _reply = cx.recv().await;
         greenroom::yield_now().await;
@@ -57,7 +57,7 @@ fn bug_d16_a_panic_in_a_handler(home: &Home) {
     still_serves(home);
 }
 
-fn bug_d16_a_panic_in_the_call_that_makes_the_actor(home: &Home) {
+fn a_panic_while_an_actor_is_made_ends_only_that_actor(home: &Home) {
     let handle = home.spawn(actor(|_cx: Context<u32>| -> std::future::Ready<()> {
         panic!("bomb in a call")
     }));
@@ -68,7 +68,7 @@ fn bug_d16_a_panic_in_the_call_that_makes_the_actor(home: &Home) {
     still_serves(home);
 }
 
-fn bug_d16_a_panic_in_the_drop_of_state_result_or_message(home: &Home) {
+fn panics_in_the_drops_of_state_result_and_messages_are_contained(home: &Home) {
     let drops = Drops::default();
     for begun in [false, true] {
         let state = Bomb::new(true, &drops);
@@ -97,7 +97,7 @@ fn bug_d16_a_panic_in_the_drop_of_state_result_or_message(home: &Home) {
     still_serves(home);
 }
 
-fn bug_d16_a_panic_in_a_question(home: &Home) {
+fn a_panic_in_the_closure_of_an_ask_does_not_reach_the_actor(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
         cx.recv().await.unwrap().send(1);
     }));
@@ -108,13 +108,13 @@ fn bug_d16_a_panic_in_a_question(home: &Home) {
     home.block_on(handle.join()).unwrap();
 }
 
-fn bug_d16_a_panic_in_the_drop_of_an_answer(home: &Home) {
+fn a_panic_in_the_drop_of_an_unwanted_answer_is_contained(home: &Home) {
     let drops = Drops::default();
     let live = drops.clone();
     let handle = home.spawn(actor(async move |mut cx: Context<(Gate, Reply<Bomb>)>| {
         while let Some((gate, reply)) = cx.recv().await {
             gate.wait().await;
-            // Nobody wants it any more, so it is dropped here.
+            // The ask was dropped, so the answer is dropped here.
             reply.send(Bomb::new(true, &live));
         }
     }));
@@ -130,7 +130,7 @@ fn bug_d16_a_panic_in_the_drop_of_an_answer(home: &Home) {
     still_serves(home);
 }
 
-fn bug_d16_a_panic_in_a_thousand_actors(home: &Home) {
+fn panics_in_a_thousand_actors_do_not_reach_other_actors(home: &Home) {
     let handles: Vec<_> = (0..1_000)
         .map(|number| {
             home.spawn(actor(async move |mut cx: Context<u32>| {
@@ -151,7 +151,7 @@ fn bug_d16_a_panic_in_a_thousand_actors(home: &Home) {
     still_serves(home);
 }
 
-/// A waker that panics when it wakes, and counts that.
+/// A waker that panics when it wakes, and counts its wakes.
 struct Explosive(AtomicUsize);
 
 impl Wake for Explosive {
@@ -166,13 +166,13 @@ fn explosive() -> (Arc<Explosive>, Waker) {
     (explosive.clone(), Waker::from(explosive))
 }
 
-/// Polls with this waker, once, and expects it to be pending.
+/// Polls once with this waker and asserts that the future is pending.
 fn leave<F: Future + Unpin>(future: &mut F, waker: &Waker) {
     let polled = std::pin::Pin::new(future).poll(&mut TaskContext::from_waker(waker));
     assert!(polled.is_pending());
 }
 
-/// An actor that has given its context away.
+/// Spawns an actor that gives its context to the caller.
 fn open_mailbox<M: Send + 'static>(
     home: &Home,
     capacity: usize,
@@ -186,7 +186,7 @@ fn open_mailbox<M: Send + 'static>(
     (handle, home.block_on(context).unwrap())
 }
 
-fn bug_d16_a_waker_that_panics_when_a_message_wakes_it(home: &Home) {
+fn a_panic_of_a_waker_that_a_message_wakes_is_contained(home: &Home) {
     let (handle, mut cx) = open_mailbox(home, usize::MAX);
     let (woken, waker) = explosive();
     let mut recv = cx.recv();
@@ -202,7 +202,7 @@ fn bug_d16_a_waker_that_panics_when_a_message_wakes_it(home: &Home) {
     still_serves(home);
 }
 
-fn bug_d16_a_waker_that_panics_when_a_place_becomes_free(home: &Home) {
+fn a_panic_of_a_waker_that_a_free_place_wakes_is_contained(home: &Home) {
     let (handle, mut cx) = open_mailbox(home, 1);
     let (woken, waker) = explosive();
     handle.tell(0).unwrap();
@@ -219,7 +219,7 @@ fn bug_d16_a_waker_that_panics_when_a_place_becomes_free(home: &Home) {
     still_serves(home);
 }
 
-fn bug_d16_a_waker_that_panics_when_an_answer_wakes_it(home: &Home) {
+fn a_panic_of_a_waker_that_an_answer_wakes_is_contained(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<(Gate, Reply<u32>)>| {
         let (gate, reply) = cx.recv().await.unwrap();
         gate.wait().await;
@@ -236,7 +236,7 @@ fn bug_d16_a_waker_that_panics_when_an_answer_wakes_it(home: &Home) {
     assert_eq!(drive(ask), Ok(1));
 }
 
-fn bug_d9_a_waker_that_panics_at_the_end_of_an_actor_keeps_nobody_else_waiting(home: &Home) {
+fn a_waker_that_panics_at_the_end_of_an_actor_prevents_no_other_wake(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
     let (exploded, explosive) = explosive();
     let ((one, first), (other, second)) = (CountingWaker::new(), CountingWaker::new());
@@ -258,7 +258,7 @@ fn bug_d9_a_waker_that_panics_at_the_end_of_an_actor_keeps_nobody_else_waiting(h
     still_serves(home);
 }
 
-/// A waker that does something when it wakes, and opens a gate then.
+/// A waker that runs a closure when it wakes, and then opens a gate.
 struct Does<F>(F, Gate);
 
 impl<F: Fn() + Send + Sync + 'static> Does<F> {
@@ -275,7 +275,7 @@ impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
     }
 }
 
-fn bug_d9_a_waker_may_look_at_the_actor_that_wakes_it(home: &Home) {
+fn a_waker_may_use_the_actor_that_wakes_it(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
     let address: Address<u32> = handle.address();
     let (looked, waker) = Does::waker(move || {
@@ -292,7 +292,7 @@ fn bug_d9_a_waker_may_look_at_the_actor_that_wakes_it(home: &Home) {
     assert!(poll_once(&mut closed).is_ready());
 }
 
-fn bug_d9_a_waker_may_drop_who_waits_beside_it(home: &Home) {
+fn a_waker_may_drop_a_join_of_the_actor_that_wakes_it(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| cx.recv().await));
     let address = handle.address();
     let mut join = handle.join();
@@ -307,9 +307,9 @@ fn bug_d9_a_waker_may_drop_who_waits_beside_it(home: &Home) {
     still_serves(home);
 }
 
-/// Tasks on the workers wait for an actor on a pinned thread whose end is the shutdown's doing.
+/// Tasks on the workers wait for an actor on a pinned thread that only the shutdown ends.
 #[test]
-fn bug_d6_a_task_that_waits_for_the_end_of_an_actor_is_dropped_by_the_shutdown() {
+fn a_task_that_awaits_the_end_of_an_actor_is_dropped_during_a_shutdown() {
     within(WATCH, || {
         for _ in 0..200 {
             let runtime = Runtime::builder()

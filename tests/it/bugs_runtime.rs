@@ -1,7 +1,7 @@
-//! Bugs that other runtimes had, one test each: the number is that of the catalogue.
+//! Bugs of other runtimes, a test each. `docs/origins.md` lists the sources.
 //!
-//! Those of stealing (W2, W8, S2), fairness (S1, S4), nesting (W4), panics (D16), pinned drops (D3)
-//! and drops that do things (D6) stand with their subjects.
+//! The tests for bugs in stealing, fairness, nesting, panics, pinned drops and drops with side
+//! effects are in the files of those subjects.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -16,15 +16,15 @@ use crate::support::{
     Drops, Gate, Home, WATCH, drive, inside, on_threads, poll_here, poll_once, until, within,
 };
 
-// Other runtimes, which other threads hold or wake as they end.
+// These runtimes are held or woken by other threads while they end.
 on_threads!(
-    bug_d1_a_runtime_ends_while_others_wake_its_tasks,
-    bug_d1_a_runtime_ends_while_others_tell_its_actors,
-    bug_d1_a_wake_under_a_lock_that_the_dropped_future_takes_does_not_hang,
-    bug_d4_wakers_that_outlive_the_runtime_free_everything_when_they_go,
+    a_runtime_may_end_while_other_threads_wake_its_tasks,
+    a_runtime_may_end_while_other_threads_message_its_actors,
+    a_wake_under_a_lock_that_the_dropped_future_takes_does_not_hang,
+    dropping_the_last_waker_after_the_runtime_frees_everything,
 );
 
-/// A future that leaves its waker in the list at every poll and never ends.
+/// Pushes its waker to the list at every poll and never ends.
 async fn leave_wakers(list: Arc<Mutex<Vec<Waker>>>) {
     poll_fn(|cx| {
         list.lock().unwrap().push(cx.waker().clone());
@@ -33,7 +33,7 @@ async fn leave_wakers(list: Arc<Mutex<Vec<Waker>>>) {
     .await;
 }
 
-/// Another runtime of the same kind, to be dropped by the scenario.
+/// Creates another runtime of the same kind, to be dropped by the scenario.
 fn another(home: &Home) -> Home {
     let here =
         home.block_on(home.spawn_task(async { std::thread::current().name() == Some("pinned") }));
@@ -44,7 +44,7 @@ fn another(home: &Home) -> Home {
     }
 }
 
-fn bug_d1_a_runtime_ends_while_others_wake_its_tasks(home: &Home) {
+fn a_runtime_may_end_while_other_threads_wake_its_tasks(home: &Home) {
     for _ in 0..100 {
         let ending = another(home);
         let (drops, wakers) = (Drops::default(), Arc::new(Mutex::new(Vec::new())));
@@ -66,7 +66,7 @@ fn bug_d1_a_runtime_ends_while_others_wake_its_tasks(home: &Home) {
                     while !over.load(Ordering::SeqCst) {
                         let some: Vec<Waker> = wakers.lock().unwrap().drain(..).collect();
                         some.iter().for_each(Waker::wake_by_ref);
-                        // Late ones, too.
+                        // Also wakes tasks that were dropped before.
                         some.into_iter().for_each(Waker::wake);
                     }
                 });
@@ -79,7 +79,7 @@ fn bug_d1_a_runtime_ends_while_others_wake_its_tasks(home: &Home) {
     }
 }
 
-fn bug_d1_a_runtime_ends_while_others_tell_its_actors(home: &Home) {
+fn a_runtime_may_end_while_other_threads_message_its_actors(home: &Home) {
     for _ in 0..100 {
         let ending = another(home);
         let (states, messages) = (Drops::default(), Drops::default());
@@ -119,14 +119,14 @@ fn bug_d1_a_runtime_ends_while_others_tell_its_actors(home: &Home) {
                 .sum()
         });
         assert_eq!(states.count(), 4);
-        // What was told as the last messages were dropped goes with its mailbox.
+        // Messages told while the last messages were dropped are dropped with their mailboxes.
         drop(addresses);
         assert_eq!(messages.count(), told);
     }
 }
 
-fn bug_d1_a_wake_under_a_lock_that_the_dropped_future_takes_does_not_hang(home: &Home) {
-    /// A list of those who wait, as a lock that wakes under itself has it.
+fn a_wake_under_a_lock_that_the_dropped_future_takes_does_not_hang(home: &Home) {
+    /// The wakers of waiting tasks; a lock that wakes tasks while it is held has such a list.
     type List = Arc<Mutex<Vec<Waker>>>;
     struct Leaves(List);
     impl Drop for Leaves {
@@ -153,7 +153,7 @@ fn bug_d1_a_wake_under_a_lock_that_the_dropped_future_takes_does_not_hang(home: 
             let lists = &lists;
             scope.spawn(move || {
                 for list in lists.iter().cycle().take(400) {
-                    // Under the lock; what is woken is about to be dropped.
+                    // Wakes under the lock; the woken tasks are about to be dropped.
                     list.lock().unwrap().iter().for_each(Waker::wake_by_ref);
                 }
             });
@@ -162,7 +162,7 @@ fn bug_d1_a_wake_under_a_lock_that_the_dropped_future_takes_does_not_hang(home: 
     }
 }
 
-/// A runtime, and something that lives as long as the last of what it was.
+/// Builds a runtime and returns a weak reference to a value that lives as long as any part of it.
 fn traced(workers: usize) -> (Runtime, Weak<()>) {
     let trace = Arc::new(());
     let weak = Arc::downgrade(&trace);
@@ -172,7 +172,7 @@ fn traced(workers: usize) -> (Runtime, Weak<()>) {
     (builder.build().unwrap(), weak)
 }
 
-fn bug_d4_wakers_that_outlive_the_runtime_free_everything_when_they_go(home: &Home) {
+fn dropping_the_last_waker_after_the_runtime_frees_everything(home: &Home) {
     let pinned =
         home.block_on(home.spawn_task(async { std::thread::current().name() == Some("pinned") }));
     for _ in 0..10 {
@@ -180,7 +180,7 @@ fn bug_d4_wakers_that_outlive_the_runtime_free_everything_when_they_go(home: &Ho
         let seat = runtime.spawn_pinned("pinned").unwrap();
         let wakers = Arc::new(Mutex::new(Vec::new()));
         let drops = Drops::default();
-        // Of a task and of an actor.
+        // The wakers of a task and of an actor.
         let (of_task, dropped) = (leave_wakers(wakers.clone()), drops.one());
         let task = async move {
             let _dropped = dropped;
@@ -210,14 +210,14 @@ fn bug_d4_wakers_that_outlive_the_runtime_free_everything_when_they_go(home: &Ho
         drop(kept);
         assert!(
             trace.upgrade().is_some(),
-            "a waker keeps its task, which keeps its runtime"
+            "a waker keeps its task, which keeps the runtime's shared state"
         );
         clones.into_iter().for_each(Waker::wake);
         assert!(trace.upgrade().is_none());
     }
 }
 
-/// Whatever a user may keep of a runtime that is gone.
+/// Returns a value that a user may keep after the runtime was dropped.
 type Keep = fn(&Runtime, &Pinned) -> Box<dyn std::any::Any>;
 
 async fn reader(mut cx: Context<Vec<u8>>) {
@@ -280,12 +280,12 @@ const KEPT: &[(&str, Keep)] = &[
 ];
 
 #[test]
-fn bug_d4_nothing_that_is_kept_of_a_runtime_keeps_more_than_itself() {
+fn values_kept_from_a_runtime_do_not_keep_the_rest_of_it() {
     for (what, keep) in KEPT {
         within(WATCH, move || {
             let (runtime, trace) = traced(2);
             let pinned = runtime.spawn_pinned("pinned").unwrap();
-            // Some life, that a cycle could hold.
+            // An actor and a task that a reference cycle could keep alive.
             let talker: Address<_> = spawn!(reader(_), on = &pinned).address();
             let sleeper = runtime.spawn(async move {
                 greenroom::time::sleep(Duration::from_secs(1_000_000)).await;
@@ -303,7 +303,7 @@ fn bug_d4_nothing_that_is_kept_of_a_runtime_keeps_more_than_itself() {
     }
 }
 
-/// Uses what it can when it is dropped, as late as a thread-local of the user is.
+/// A value that uses the whole library in its drop, which runs as late as a user's thread-local.
 struct Late {
     runtime: Runtime,
     pinned: Pinned,
@@ -336,7 +336,7 @@ thread_local! {
 }
 
 #[test]
-fn bug_d12_everything_may_be_used_while_the_threads_locals_are_dropped() {
+fn the_library_may_be_used_in_destructors_of_thread_locals() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -350,7 +350,8 @@ fn bug_d12_everything_may_be_used_while_the_threads_locals_are_dropped() {
                 on = &runtime
             );
             let late = Late {
-                // Clones that do not count: a thread of its own must not keep it.
+                // Clones that do not count as owners: a thread of the runtime must not keep it
+                // alive.
                 runtime: runtime.block_on(async { Runtime::current() }),
                 pinned: pinned.clone(),
                 address: counter.address(),
@@ -359,13 +360,13 @@ fn bug_d12_everything_may_be_used_while_the_threads_locals_are_dropped() {
             };
             move || LATE.with(|slot| *slot.borrow_mut() = Some(late))
         };
-        // A thread of the user's, while the runtime lives.
+        // A thread of the user, while the runtime lives.
         std::thread::spawn(late()).join().unwrap();
         let (on_worker, on_pinned, in_call) = (late(), late(), late());
         drive(runtime.spawn(async move { on_worker() }));
         drive(pinned.spawn(|| async move { on_pinned() }));
         runtime.block_on(async { greenroom::unblock(in_call).await });
-        // And one that outlives it.
+        // A thread that outlives the runtime.
         let (outlives, go) = (late(), Gate::default());
         let waits = go.clone();
         let thread = std::thread::spawn(move || {
@@ -381,7 +382,7 @@ fn bug_d12_everything_may_be_used_while_the_threads_locals_are_dropped() {
 }
 
 #[test]
-fn bug_d12_the_last_clone_may_go_with_a_thread_local() {
+fn the_last_clone_may_be_dropped_by_a_thread_local() {
     thread_local! {
         static LAST: RefCell<Option<Runtime>> = const { RefCell::new(None) };
     }
@@ -403,7 +404,7 @@ fn bug_d12_the_last_clone_may_go_with_a_thread_local() {
     });
 }
 
-/// Those of the tests here in which threads wait for each other most.
+/// Test files whose threads wait for each other the most.
 #[cfg(target_os = "linux")]
 const ON_ONE_CORE: [&str; 5] = [
     "runtime_fairness",
@@ -415,22 +416,19 @@ const ON_ONE_CORE: [&str; 5] = [
 
 #[cfg(target_os = "linux")]
 #[test]
-fn bug_w10_on_one_core_nobody_spins_for_ever() {
+fn no_thread_spins_forever_on_one_core() {
     use std::process::Stdio;
-    crate::child::alone(
-        "bugs_runtime::bug_w10_on_one_core_nobody_spins_for_ever",
-        || {
-            crate::child::use_one_core();
-            let mut tests = crate::child::all_over();
-            tests.args(ON_ONE_CORE).arg("--test-threads=2");
-            let output = crate::child::finish(tests.stdout(Stdio::piped()).stderr(Stdio::piped()));
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(
-                output.status.success(),
-                "on one core, {}:\n{text}",
-                output.status
-            );
-            assert!(!text.contains(" 0 passed"), "no test was run:\n{text}");
-        },
-    );
+    crate::child::alone("bugs_runtime::no_thread_spins_forever_on_one_core", || {
+        crate::child::use_one_core();
+        let mut tests = crate::child::all_over();
+        tests.args(ON_ONE_CORE).arg("--test-threads=2");
+        let output = crate::child::finish(tests.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "on one core, {}:\n{text}",
+            output.status
+        );
+        assert!(!text.contains(" 0 passed"), "no test was run:\n{text}");
+    });
 }

@@ -1,6 +1,6 @@
-//! Processes of their own for tests that signal, limit or hook the whole process.
+//! Child processes for tests that signal, limit or hook the whole process.
 //!
-//! A child is this test binary again, asked for the one test that started it.
+//! A child is this test binary again; it runs only the test that started it.
 
 #![expect(
     unsafe_code,
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use crate::support::{WATCH, within};
 
-/// Names the test that the process was started for.
+/// The environment variable that names the test for which the process was started.
 const ALONE: &str = "GREENROOM_TEST_ALONE";
 
-/// Runs `body` in a process of its own; `test` is the full name of the test that calls this.
+/// Runs `body` in a child process; `test` is the full name of the calling test.
 pub fn alone(test: &str, body: impl FnOnce() + Send + 'static) {
     if is_for(test) {
         return within(WATCH, body);
@@ -35,77 +35,78 @@ pub fn alone(test: &str, body: impl FnOnce() + Send + 'static) {
     );
     assert!(
         text.contains("1 passed"),
-        "{test} is the name of no test:\n{text}"
+        "there is no test named {test}:\n{text}"
     );
 }
 
-/// Whether this process was started for this test.
+/// Returns whether this process was started for this test.
 pub fn is_for(test: &str) -> bool {
     std::env::var_os(ALONE).is_some_and(|name| name == test)
 }
 
-/// Whether this process was started by one of the tests.
+/// Returns whether this process was started by one of the tests.
 pub fn is_one() -> bool {
     std::env::var_os(ALONE).is_some()
 }
 
-/// This test binary again, to run `test` and nothing else; a SIGINT ends it, also where this process was started
-/// to ignore that, as a background job of a shell is.
+/// Returns a command that runs only `test` in this test binary. A SIGINT ends the child even if
+/// this process ignores SIGINT, as a shell's background job does.
 pub fn command(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(ALONE, test);
-    // SAFETY: between fork and exec it calls what may be called there, and nothing else.
+    // SAFETY: between fork and exec it calls only async-signal-safe functions.
     unsafe { command.pre_exec(|| set_interrupt(libc::SIG_DFL)) };
     command
 }
 
-/// This test binary again, to run what its arguments say, as if nobody had started this process.
+/// Returns a command that runs this test binary without marking it as a child.
 pub fn all_over() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.env_remove(ALONE);
     command
 }
 
-/// Runs the command to its end, which must come within two watches.
+/// Runs the command to its end, and kills it and panics if it takes too long.
 pub fn finish(command: &mut Command) -> Output {
     let child = command.spawn().unwrap();
     let id = child.id();
     let (done, outcome) = mpsc::channel();
     let waiting = std::thread::spawn(move || done.send(child.wait_with_output()));
     let Ok(output) = outcome.recv_timeout(WATCH + Duration::from_secs(30)) else {
-        // SAFETY: the child has not been waited for, so the id is its own.
+        // SAFETY: the child has not been waited for, so the id is still its own.
         unsafe { libc::kill(libc::pid_t::try_from(id).unwrap(), libc::SIGKILL) };
-        panic!("hung: a child process was not done in time");
+        panic!("hung: a child process did not end in time");
     };
     let _ = waiting.join().unwrap();
     output.unwrap()
 }
 
-/// Has this process, which is a child, ignore SIGINT.
+/// Makes this process, which is a child, ignore SIGINT.
 pub fn ignore_interrupts() {
     assert!(is_one(), "this would change the whole process");
     set_interrupt(libc::SIG_IGN).unwrap();
 }
 
 fn set_interrupt(disposition: libc::sighandler_t) -> std::io::Result<()> {
-    // SAFETY: it is no handler but one of the two constants.
+    // SAFETY: the disposition is no handler but one of the two constants.
     match unsafe { libc::signal(libc::SIGINT, disposition) } {
         libc::SIG_ERR => Err(std::io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// Sends this process a SIGINT.
+/// Sends SIGINT to this process.
 pub fn interrupt() {
-    // SAFETY: raises a signal and touches nothing.
+    // SAFETY: `kill` raises a signal and accesses no memory.
     assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGINT) }, 0);
 }
 
-/// Has all threads of this process run on one core.
+/// Makes all threads of this process run on one core.
 pub fn use_one_core() {
-    // SAFETY: plain data, of which all zeros is a value, given by reference for the call.
+    // SAFETY: `cpu_set_t` is plain data, for which all zeros is valid; it is passed by reference
+    // for the call only.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         assert_eq!(
@@ -113,7 +114,7 @@ pub fn use_one_core() {
             0
         );
         let core = (0..libc::CPU_SETSIZE as usize).find(|&core| libc::CPU_ISSET(core, &set));
-        let core = core.expect("the process may run somewhere");
+        let core = core.expect("the process may run on some core");
         libc::CPU_ZERO(&mut set);
         libc::CPU_SET(core, &mut set);
         assert_eq!(
@@ -123,23 +124,24 @@ pub fn use_one_core() {
     }
 }
 
-/// Lets this process, which is a child, start no thread, or as many as it likes.
+/// A limit that forbids or allows this process, which is a child, to start threads.
 pub struct ThreadLimit {
     hard: libc::rlim_t,
 }
 
 impl ThreadLimit {
-    /// `None`, said loudly, where threads cannot be forbidden.
+    /// Sets the limit up, or returns `None` and prints that the test is skipped where threads
+    /// cannot be forbidden.
     ///
-    /// The limit does not hold for root, so this process becomes somebody whom nobody else is.
+    /// The limit does not hold for root, so this process changes to an unused user id.
     pub fn new(test: &str) -> Option<ThreadLimit> {
         assert!(is_one(), "this would change the whole process");
-        // SAFETY: changes who this process is; the limits are plain data.
+        // SAFETY: changes the user id of this process; the limits are plain data.
         let hard = unsafe {
             if libc::getuid() == 0 {
                 let somebody = 1_000_000 + std::process::id();
                 if libc::setuid(somebody) != 0 && libc::setuid(65_534) != 0 {
-                    eprintln!("SKIPPED {test}: root cannot become somebody else");
+                    eprintln!("SKIPPED {test}: root cannot change its user id");
                     return None;
                 }
             }
@@ -152,17 +154,17 @@ impl ThreadLimit {
         let forbidden = std::thread::Builder::new().spawn(|| {}).is_err();
         limit.allow();
         if !forbidden {
-            eprintln!("SKIPPED {test}: the limit of threads does not hold here");
+            eprintln!("SKIPPED {test}: the limit on threads has no effect here");
         }
         forbidden.then_some(limit)
     }
 
-    /// From now on no thread can be started.
+    /// Forbids to start threads from now on.
     pub fn forbid(&self) {
         self.set(0);
     }
 
-    /// From now on `more` threads can be started besides those that there are.
+    /// Allows `more` threads from now on in addition to the existing ones.
     pub fn allow_only(&self, more: usize) {
         self.set((crate::child::threads_named("") + more) as libc::rlim_t);
     }
@@ -176,16 +178,17 @@ impl ThreadLimit {
             rlim_cur: soft,
             rlim_max: self.hard,
         };
-        // SAFETY: plain data, given by reference for the call.
+        // SAFETY: plain data, passed by reference for the call only.
         let done = unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) };
         assert_eq!(done, 0);
     }
 }
 
-/// How many threads of this process have a name that begins so; the system keeps 15 bytes of it.
+/// Returns how many threads of this process have a name with this prefix. Linux keeps 15 bytes of a
+/// name.
 pub fn threads_named(prefix: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    // A thread may end between the two looks.
+    // A thread may end between listing the tasks and reading its name.
     let names = tasks.filter_map(|task| std::fs::read(task.ok()?.path().join("comm")).ok());
     names
         .filter(|name| name.starts_with(prefix.as_bytes()))

@@ -1,4 +1,4 @@
-//! Ctrl-C as a future; each test signals a process of its own.
+//! Ctrl-C as a future. Each test signals its own process.
 
 use std::process::Stdio;
 
@@ -8,9 +8,9 @@ use crate::child::{alone, command, ignore_interrupts, interrupt, is_for};
 use crate::support::{Gate, WATCH, drive, poll_here, poll_once, within};
 
 #[test]
-fn everybody_who_waits_is_woken_by_it_and_the_process_goes_on() {
+fn an_interrupt_wakes_all_waiters_and_the_process_continues() {
     alone(
-        "ctrl_c::everybody_who_waits_is_woken_by_it_and_the_process_goes_on",
+        "ctrl_c::an_interrupt_wakes_all_waiters_and_the_process_continues",
         || {
             let runtime = Runtime::builder().workers(2).build().unwrap();
             runtime.block_on(async {
@@ -28,20 +28,20 @@ fn everybody_who_waits_is_woken_by_it_and_the_process_goes_on() {
 }
 
 #[test]
-fn one_that_came_before_the_first_poll_does_not_count() {
+fn an_interrupt_before_the_first_poll_does_not_count() {
     alone(
-        "ctrl_c::one_that_came_before_the_first_poll_does_not_count",
+        "ctrl_c::an_interrupt_before_the_first_poll_does_not_count",
         || {
             let runtime = Runtime::builder().workers(1).build().unwrap();
             runtime.block_on(async {
-                // This one sees the first.
+                // This future observes the first interrupt.
                 let mut first = Box::pin(ctrl_c());
                 assert!(poll_here(&mut first).await.is_pending());
                 let mut unpolled = Box::pin(ctrl_c());
                 interrupt();
                 first.await.unwrap();
                 assert!(poll_here(&mut unpolled).await.is_pending());
-                // Nobody waits for this one but `unpolled`, and then for the next one `last`.
+                // Only `unpolled` waits for this interrupt, and `last` for the next one.
                 interrupt();
                 unpolled.await.unwrap();
                 let mut last = Box::pin(ctrl_c());
@@ -54,8 +54,8 @@ fn one_that_came_before_the_first_poll_does_not_count() {
 }
 
 #[test]
-fn it_needs_no_runtime_and_may_be_given_up() {
-    alone("ctrl_c::it_needs_no_runtime_and_may_be_given_up", || {
+fn ctrl_c_needs_no_runtime_and_can_be_dropped() {
+    alone("ctrl_c::ctrl_c_needs_no_runtime_and_can_be_dropped", || {
         let mut given_up = Box::pin(ctrl_c());
         assert!(poll_once(&mut given_up).is_pending());
         drop(given_up);
@@ -67,8 +67,8 @@ fn it_needs_no_runtime_and_may_be_given_up() {
 }
 
 #[test]
-fn a_program_stops_in_order() {
-    alone("ctrl_c::a_program_stops_in_order", || {
+fn an_interrupt_lets_a_program_stop_in_order() {
+    alone("ctrl_c::an_interrupt_lets_a_program_stop_in_order", || {
         let sum = greenroom::run(async {
             let ready = Gate::default();
             let opens = ready.clone();
@@ -80,7 +80,7 @@ fn a_program_stops_in_order() {
                 sum
             });
             let address = counter.address();
-            // It works on until it is stopped.
+            // The task keeps sending until the actor is stopped.
             let busy = greenroom::spawn(async move {
                 while address.tell(1).is_ok() {
                     opens.open();
@@ -101,11 +101,11 @@ fn a_program_stops_in_order() {
 }
 
 #[test]
-fn a_process_that_never_asked_is_ended_by_it() {
+fn an_interrupt_ends_a_process_that_never_polled_ctrl_c() {
     use std::os::unix::process::ExitStatusExt;
-    const TEST: &str = "ctrl_c::a_process_that_never_asked_is_ended_by_it";
+    const TEST: &str = "ctrl_c::an_interrupt_ends_a_process_that_never_polled_ctrl_c";
     if is_for(TEST) {
-        // Made, but not polled: nothing has changed.
+        // Created but not polled: the disposition of the signal is unchanged.
         let _unpolled = ctrl_c();
         interrupt();
         std::thread::park();
@@ -122,9 +122,9 @@ fn a_process_that_never_asked_is_ended_by_it() {
 }
 
 #[test]
-fn a_process_that_ignores_it_gets_it_from_the_first_call_on() {
+fn a_process_that_ignored_interrupts_receives_them_after_the_first_poll() {
     alone(
-        "ctrl_c::a_process_that_ignores_it_gets_it_from_the_first_call_on",
+        "ctrl_c::a_process_that_ignored_interrupts_receives_them_after_the_first_poll",
         || {
             ignore_interrupts();
             let mut wait = Box::pin(ctrl_c());
@@ -137,16 +137,16 @@ fn a_process_that_ignores_it_gets_it_from_the_first_call_on() {
 }
 
 #[test]
-fn a_waiting_task_does_not_hold_up_the_shutdown() {
+fn a_task_that_waits_for_ctrl_c_does_not_delay_the_shutdown() {
     alone(
-        "ctrl_c::a_waiting_task_does_not_hold_up_the_shutdown",
+        "ctrl_c::a_task_that_waits_for_ctrl_c_does_not_delay_the_shutdown",
         || {
             let runtime = Runtime::builder().workers(1).build().unwrap();
             let mut task = runtime.spawn(async { ctrl_c().await });
             runtime.block_on(async { assert!(poll_here(&mut task).await.is_pending()) });
             drive(runtime.shutdown());
             assert!(drive(task.fallible()).is_none());
-            // The signal is still caught, for whoever comes.
+            // The signal is still caught for later waiters.
             let mut wait = Box::pin(ctrl_c());
             assert!(poll_once(&mut wait).is_pending());
             interrupt();

@@ -1,4 +1,4 @@
-//! Asks that nobody is left to answer, on a runtime that detects deadlocks.
+//! Asks that no actor can answer any more, on a runtime that detects deadlocks.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use greenroom::{
 use crate::support::{Dropped, Drops, Home, Homes, WATCH, drive, on_threads, received, within};
 
 enum Message {
-    /// Whom to ask from now on.
+    /// Sets the actor that is asked from now on.
     Know(Address<Message>),
-    /// Asks on whom it knows, and answers with what came of it.
+    /// Asks the known actor and replies with its answer or error.
     Ask(Reply<Answer>),
     /// Is answered at once.
     Say(Reply<u32>),
 }
 
-/// What an actor heard from the one it asked.
+/// The outcome of an actor's own ask.
 type Answer = Result<u32, String>;
 
-/// Asks whomever it knows when it is asked, unless nobody waits for that any more; answers 7 if it
-/// knows nobody.
+/// Handles an ask by asking the known actor, unless the reply is no longer wanted; answers 7 if no
+/// actor is known.
 async fn link(cx: Context<Message>) {
     patient_link(cx, None).await;
 }
 
-/// The same with a time-out for what it asks.
+/// Does the same as [`link`], with a timeout for the asks that it makes.
 async fn patient_link(mut cx: Context<Message>, patience: Option<Duration>) {
     let mut other = None;
     while let Some(message) = cx.recv().await {
@@ -53,22 +53,23 @@ async fn ask_on(other: &Option<Address<Message>>, patience: Option<Duration>) ->
     }
 }
 
-/// Never answers, nor takes a message.
+/// Keeps its context, and never receives a message.
 async fn deaf(cx: Context<Message>) {
     std::future::pending::<()>().await;
     drop(cx);
 }
 
+/// Builds a runtime that detects deadlocks.
 fn detecting() -> Builder {
     Runtime::builder().on_fault(|_| {}).detect_deadlocks(true)
 }
 
-/// On runtimes that detect deadlocks, as simulations do anyway.
+/// Returns homes on runtimes that detect deadlocks, as simulations always do.
 fn homes() -> Homes {
     Homes::built(detecting)
 }
 
-/// As [`in_every_home`](crate::support::in_every_home), in [`homes`].
+/// Like [`in_every_home`](crate::support::in_every_home), in [`homes`].
 macro_rules! where_deadlocks_are_detected {
     ($($scenario:ident),+ $(,)?) => {$(
         mod $scenario {
@@ -83,23 +84,23 @@ macro_rules! where_deadlocks_are_detected {
 mod timers;
 
 where_deadlocks_are_detected!(
-    two_that_ask_each_other_are_told_of_it,
-    three_in_a_ring_are_told_of_the_whole_ring,
-    one_that_asks_itself_is_told_of_it,
-    of_a_chain_everybody_is_told_who_does_not_answer,
-    an_actor_without_a_name_is_known_by_its_id,
-    a_task_that_asks_is_called_a_task,
-    an_ask_that_waits_for_room_gives_up_its_place_and_its_question,
-    an_actor_that_was_in_a_deadlock_goes_on,
-    a_reply_that_is_kept_for_a_deadlock_is_unwanted_after_it,
-    several_asks_at_once_are_each_told_of_their_way,
-    an_ask_that_is_answered_in_the_end_is_no_deadlock,
-    an_ask_with_a_time_out_times_out,
-    an_ask_behind_one_with_a_time_out_waits_for_that,
+    two_actors_that_ask_each_other_get_a_deadlock_error,
+    the_error_of_a_ring_of_three_names_the_whole_ring,
+    an_actor_that_asks_itself_gets_a_deadlock_error,
+    the_error_of_a_chain_names_the_actor_that_does_not_answer,
+    a_deadlock_names_an_unnamed_actor_by_its_id,
+    a_deadlock_names_an_asking_task,
+    a_deadlocked_ask_that_waits_for_room_drops_its_request,
+    actors_continue_after_a_deadlock,
+    a_kept_reply_is_unwanted_after_the_deadlock,
+    concurrent_asks_each_get_their_own_deadlock_error,
+    a_long_chain_of_asks_that_is_answered_is_no_deadlock,
+    an_ask_with_a_timeout_times_out,
+    an_ask_waits_for_the_timeout_of_the_asked_actor,
     a_blocking_call_may_still_answer,
 );
 
-/// What the one is called who asks in `block_on`.
+/// Returns the name that an asker in `block_on` has in a deadlock.
 fn asker(home: &Home) -> &'static str {
     match home.is_simulated() {
         true => "main",
@@ -115,7 +116,7 @@ fn know<T>(one: &Address<Message>, other: &Handle<Message, T>) {
     one.tell(Message::Know(other.address())).unwrap();
 }
 
-/// Makes each of these ask the next one, and the last the first.
+/// Makes each of these actors ask the next one, and the last one the first.
 fn ring(actors: &[Handle<Message, ()>]) {
     for (at, one) in actors.iter().enumerate() {
         know(one, &actors[(at + 1) % actors.len()]);
@@ -130,7 +131,7 @@ fn deadlock<T>(outcome: Result<T, AskError>) -> Deadlock {
     }
 }
 
-fn two_that_ask_each_other_are_told_of_it(home: &Home) {
+fn two_actors_that_ask_each_other_get_a_deadlock_error(home: &Home) {
     let actors = [named(home, "a"), named(home, "b")];
     ring(&actors);
     let error = home.block_on(actors[0].ask(Message::Ask)).unwrap_err();
@@ -144,21 +145,21 @@ fn two_that_ask_each_other_are_told_of_it(home: &Home) {
     assert_eq!(AskError::Deadlock(found), error);
 }
 
-fn three_in_a_ring_are_told_of_the_whole_ring(home: &Home) {
+fn the_error_of_a_ring_of_three_names_the_whole_ring(home: &Home) {
     let actors = ["a", "b", "c"].map(|name| named(home, name));
     ring(&actors);
     let found = deadlock(home.block_on(actors[1].ask(Message::Ask)));
     assert_eq!(found.as_str(), "b → c → a → b");
 }
 
-fn one_that_asks_itself_is_told_of_it(home: &Home) {
+fn an_actor_that_asks_itself_gets_a_deadlock_error(home: &Home) {
     let actors = [named(home, "a")];
     ring(&actors);
     let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
     assert_eq!(found.as_str(), "a → a");
 }
 
-fn of_a_chain_everybody_is_told_who_does_not_answer(home: &Home) {
+fn the_error_of_a_chain_names_the_actor_that_does_not_answer(home: &Home) {
     let [a, b] = ["a", "b"].map(|name| named(home, name));
     let last = home.spawn(actor(deaf).name("last"));
     know(&a, &b);
@@ -166,17 +167,17 @@ fn of_a_chain_everybody_is_told_who_does_not_answer(home: &Home) {
     let error = home.block_on(a.ask(Message::Ask)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("nobody is left to answer: {} → a → b → last", asker(home))
+        format!("no answer can come: {} → a → b → last", asker(home))
     );
     assert!(!last.is_closed());
 }
 
-fn an_actor_without_a_name_is_known_by_its_id(home: &Home) {
+fn a_deadlock_names_an_unnamed_actor_by_its_id(home: &Home) {
     let a = home.spawn(actor(link));
     let last = home.spawn(actor(deaf));
     know(&a, &last);
     let found = deadlock(home.block_on(a.ask(Message::Ask)));
-    // A simulation has numbers of its own.
+    // A simulation numbers its actors itself.
     let (a, last) = match home.is_simulated() {
         true => (1, 2),
         false => (a.id(), last.id()),
@@ -187,7 +188,7 @@ fn an_actor_without_a_name_is_known_by_its_id(home: &Home) {
     );
 }
 
-fn a_task_that_asks_is_called_a_task(home: &Home) {
+fn a_deadlock_names_an_asking_task(home: &Home) {
     let last = home.spawn(actor(deaf).name("last"));
     let address = last.address();
     let task = home.spawn_task(async move { address.ask(Message::Ask).await });
@@ -199,7 +200,7 @@ fn a_task_that_asks_is_called_a_task(home: &Home) {
     assert_eq!(found.as_str(), format!("{task} → last"));
 }
 
-fn an_ask_that_waits_for_room_gives_up_its_place_and_its_question(home: &Home) {
+fn a_deadlocked_ask_that_waits_for_room_drops_its_request(home: &Home) {
     let drops = Drops::default();
     let full = home.spawn(
         actor(async |cx: Context<(Dropped, Option<Reply<u32>>)>| {
@@ -213,13 +214,13 @@ fn an_ask_that_waits_for_room_gives_up_its_place_and_its_question(home: &Home) {
     let asked = full.ask(|reply| (drops.one(), Some(reply)));
     let found = deadlock(home.block_on(asked));
     assert_eq!(found.as_str(), format!("{} → full", asker(home)));
-    assert_eq!(drops.count(), 1, "the question");
+    assert_eq!(drops.count(), 1, "the request was dropped");
     full.kill();
     home.block_on(full.closed());
     assert_eq!(drops.count(), 2);
 }
 
-fn an_actor_that_was_in_a_deadlock_goes_on(home: &Home) {
+fn actors_continue_after_a_deadlock(home: &Home) {
     let actors = [named(home, "a"), named(home, "b")];
     for _ in 0..3 {
         ring(&actors);
@@ -238,7 +239,7 @@ fn an_actor_that_was_in_a_deadlock_goes_on(home: &Home) {
     });
 }
 
-fn a_reply_that_is_kept_for_a_deadlock_is_unwanted_after_it(home: &Home) {
+fn a_kept_reply_is_unwanted_after_the_deadlock(home: &Home) {
     let keeps = home
         .spawn(actor(async |mut cx: Context<Reply<u32>>| cx.recv().await.unwrap()).name("keeps"));
     let found = deadlock(home.block_on(keeps.ask(|reply| reply)));
@@ -248,7 +249,7 @@ fn a_reply_that_is_kept_for_a_deadlock_is_unwanted_after_it(home: &Home) {
     reply.send(7);
 }
 
-fn several_asks_at_once_are_each_told_of_their_way(home: &Home) {
+fn concurrent_asks_each_get_their_own_deadlock_error(home: &Home) {
     let last = home.spawn(actor(deaf).name("last"));
     let actors = [named(home, "a"), named(home, "b")];
     ring(&actors);
@@ -259,7 +260,7 @@ fn several_asks_at_once_are_each_told_of_their_way(home: &Home) {
     });
 }
 
-fn an_ask_that_is_answered_in_the_end_is_no_deadlock(home: &Home) {
+fn a_long_chain_of_asks_that_is_answered_is_no_deadlock(home: &Home) {
     let actors: Vec<_> = (0..100).map(|_| home.spawn(actor(link))).collect();
     for pair in actors.windows(2) {
         know(&pair[0], &pair[1]);
@@ -274,14 +275,14 @@ fn an_ask_that_is_answered_in_the_end_is_no_deadlock(home: &Home) {
     });
 }
 
-/// It is in no cycle, so its time-out counts as something that will happen.
-fn an_ask_with_a_time_out_times_out(home: &Home) {
+/// The ask is in no cycle, so its timeout counts as a future event.
+fn an_ask_with_a_timeout_times_out(home: &Home) {
     let last = home.spawn(actor(deaf));
     let asked = last.ask(Message::Ask).timeout(Duration::from_millis(1));
     assert_eq!(home.block_on(asked), Err(AskError::TimedOut));
 }
 
-fn an_ask_behind_one_with_a_time_out_waits_for_that(home: &Home) {
+fn an_ask_waits_for_the_timeout_of_the_asked_actor(home: &Home) {
     let last = home.spawn(actor(deaf));
     let address = last.address();
     let patient = home.spawn(actor(async move |mut cx: Context<Reply<AskError>>| {
@@ -304,13 +305,13 @@ fn a_blocking_call_may_still_answer(home: &Home) {
 }
 
 // A simulation always detects deadlocks.
-on_threads!(without_the_option_an_ask_waits);
+on_threads!(without_deadlock_detection_an_ask_waits);
 
-fn without_the_option_an_ask_waits(home: &Home) {
+fn without_deadlock_detection_an_ask_waits(home: &Home) {
     let (hands_out, replies) = hands_out(home);
     let task = home.spawn_task(async move { hands_out.ask(|reply| reply).await });
     let reply = received(&replies);
-    // A deadlock that would end all asks, and is got out of otherwise.
+    // A deadlock that the detection would end; here only the timeout ends it.
     let actors = [named(home, "a"), named(home, "b")];
     ring(&actors);
     home.block_on(async {
@@ -324,7 +325,7 @@ fn without_the_option_an_ask_waits(home: &Home) {
     assert_eq!(home.block_on(task), Ok(7));
 }
 
-/// An actor that gives every reply to the test.
+/// Spawns an actor that sends every reply to the test.
 fn hands_out(home: &Home) -> (Address<Reply<u32>>, mpsc::Receiver<Reply<u32>>) {
     let (out, replies) = mpsc::channel();
     let hands_out = actor(async move |mut cx: Context<Reply<u32>>| {
@@ -335,9 +336,9 @@ fn hands_out(home: &Home) -> (Address<Reply<u32>>, mpsc::Receiver<Reply<u32>>) {
     (home.spawn(hands_out).address(), replies)
 }
 
-/// An ask belongs to the runtime where it is polled, whoever is asked.
+/// An ask belongs to the runtime where it is polled, whichever actor is asked.
 #[test]
-fn an_ask_outside_any_runtime_waits() {
+fn an_ask_outside_any_runtime_is_in_no_deadlock() {
     within(WATCH, || {
         let home = Home::built(1, detecting());
         let (address, replies) = hands_out(&home);
@@ -363,14 +364,14 @@ fn an_actor_on_another_runtime_is_in_no_deadlock_of_this_one() {
         let found = deadlock(home.block_on(waits.ask(Message::Ask)));
         assert_eq!(found.as_str(), "block_on → waits");
         waits.kill();
-        // It may have been asked before or after it was killed.
+        // The actor may have been asked before or after it was killed.
         let ended = other.block_on(task);
         assert!(matches!(ended, Err(AskError::NoReply | AskError::Closed)));
     });
 }
 
 #[test]
-fn a_ring_of_thousands_is_told_in_a_line() {
+fn the_error_of_a_ring_of_thousands_is_short() {
     within(WATCH, || {
         let runtime = detecting().workers(2).build().unwrap();
         runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Actors with a thread of their own: they may block, and the thread ends with them.
+//! Detached actors: each has its own thread, which it may block and which ends with it.
 
 use std::future::pending;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::support::{
     Drops, Gate, Home, Log, WATCH, drive, inside, keep_bombs_quiet, panic_of, poll_here, within,
 };
 
-/// Runs `test` in a runtime with one worker, which is the current one.
+/// Runs `test` where a runtime with one worker is current.
 fn with_worker(test: impl FnOnce(&Runtime) + Send + 'static) {
     within(WATCH, move || {
         let home = Home::workers(1);
@@ -30,17 +30,17 @@ fn thread_name() -> Option<String> {
     std::thread::current().name().map(str::to_owned)
 }
 
-/// Waits until no thread has this name, which is one test's alone.
+/// Waits until no thread has this name. Only one test uses the name.
 #[cfg(target_os = "linux")]
 fn gone(name: &str) {
     crate::support::until(|| crate::child::threads_named(name) == 0);
 }
 
-/// Where the system cannot be asked, the test does without.
+/// Does nothing: threads cannot be listed on this system.
 #[cfg(not(target_os = "linux"))]
 fn gone(_name: &str) {}
 
-/// An actor of this name that reads until its mailbox is closed, and says how much that was.
+/// Spawns an actor of this name that counts its messages until its mailbox is closed.
 fn counter(name: &str) -> Handle<(), usize> {
     let count = |mut cx: Context<()>| async move {
         let mut count = 0;
@@ -53,7 +53,7 @@ fn counter(name: &str) -> Handle<(), usize> {
 }
 
 #[test]
-fn its_thread_is_named_after_it_whatever_that_is() {
+fn the_thread_has_the_name_of_its_actor() {
     with_worker(|_| {
         let name = |_: Context<()>| async { thread_name() };
         let named =
@@ -64,7 +64,7 @@ fn its_thread_is_named_after_it_whatever_that_is() {
             Some("длинное имя потока")
         );
         assert_eq!(named("").as_deref(), Some(""));
-        // A thread cannot have every name that an actor can.
+        // A thread name cannot contain NUL, an actor's name can.
         let odd = actor(name).name("one\0two").on(Detached).spawn();
         assert_eq!(odd.name(), Some("one\0two"));
         assert_eq!(
@@ -77,7 +77,7 @@ fn its_thread_is_named_after_it_whatever_that_is() {
 }
 
 #[test]
-fn it_is_made_run_and_dropped_on_its_one_thread() {
+fn a_detached_actor_is_made_run_and_dropped_on_one_thread() {
     struct Here(Log<ThreadId>);
     impl Drop for Here {
         fn drop(&mut self) {
@@ -89,7 +89,7 @@ fn it_is_made_run_and_dropped_on_its_one_thread() {
         let own = log.clone();
         let make = move |mut cx: Context<Reply<ThreadId>>| {
             own.add(here());
-            // Not `Send`, and held while it waits.
+            // State that is not `Send`, held across an await.
             let state = Rc::new(Here(own));
             async move {
                 while let Some(reply) = cx.recv().await {
@@ -110,7 +110,7 @@ fn it_is_made_run_and_dropped_on_its_one_thread() {
 }
 
 #[test]
-fn ca4_detached_actors_that_block_leave_the_workers_free() {
+fn detached_actors_that_block_leave_the_workers_free() {
     with_worker(|_| {
         let blocked: Vec<_> = (0..4)
             .map(|n| {
@@ -128,7 +128,7 @@ fn ca4_detached_actors_that_block_leave_the_workers_free() {
                 (actor, go)
             })
             .collect();
-        // All of them block by now, and everybody else goes on.
+        // All of them block by now, and all other tasks still run.
         let adder = spawn!(|mut cx: Context<(u32, Reply<u32>)>| async move {
             while let Some((number, reply)) = cx.recv().await {
                 reply.send(number + 1);
@@ -146,12 +146,12 @@ fn ca4_detached_actors_that_block_leave_the_workers_free() {
             assert_eq!((n, word), (expected, "go"));
             threads.insert(thread);
         }
-        assert_eq!(threads.len(), 4, "a thread each");
+        assert_eq!(threads.len(), 4, "each actor has its own thread");
     });
 }
 
 #[test]
-fn block_on_in_it_simply_waits() {
+fn block_on_in_a_detached_actor_blocks_only_its_thread() {
     with_worker(|runtime| {
         let adder = spawn!(|mut cx: Context<(u32, Reply<u32>)>| async move {
             while let Some((number, reply)) = cx.recv().await {
@@ -180,13 +180,13 @@ fn block_on_in_it_simply_waits() {
 }
 
 #[test]
-fn its_timers_need_no_worker() {
+fn timers_of_a_detached_actor_need_no_worker() {
     within(WATCH, || {
         let home = Home::workers(1);
         let _held = home.hold();
         let waits = |_: Context<()>| async {
             sleep(Duration::from_millis(1)).await;
-            // One that it has begun to wait for goes on in a nested wait.
+            // A sleep polled here can be awaited in a nested `block_on`.
             let mut begun = sleep(Duration::from_millis(10));
             let _ = poll_here(&mut begun).await;
             Runtime::current().block_on(begun);
@@ -198,13 +198,13 @@ fn its_timers_need_no_worker() {
 }
 
 #[test]
-fn it_may_receive_in_a_nested_wait() {
+fn a_detached_actor_may_receive_in_a_nested_block_on() {
     with_worker(|_| {
         let polled = Gate::default();
         let polls = polled.clone();
         let receives = |mut cx: Context<u32>| async move {
             let _timer = cx.send_after(Duration::from_millis(10), 2);
-            // The timer is the thread's own, whoever waits for it later.
+            // The timer belongs to the thread, whichever `recv` is polled later.
             let first = poll_here(&mut cx.recv()).await;
             polls.open();
             let runtime = Runtime::current();
@@ -225,7 +225,7 @@ fn it_may_receive_in_a_nested_wait() {
 }
 
 #[test]
-fn what_it_spawns_lives_on_the_workers_or_on_a_thread_of_its_own() {
+fn spawns_of_a_detached_actor_live_on_workers_unless_detached() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).thread_name("pool");
         let runtime = runtime.build().unwrap();
@@ -250,7 +250,7 @@ fn what_it_spawns_lives_on_the_workers_or_on_a_thread_of_its_own() {
 }
 
 #[test]
-fn its_thread_ends_with_it_however_that_is() {
+fn the_thread_ends_with_its_actor_however_that_ends() {
     with_worker(|_| {
         keep_bombs_quiet();
         let stopped = counter("det-stopped");
@@ -259,7 +259,10 @@ fn its_thread_ends_with_it_however_that_is() {
         let address = stopped.address();
         assert_eq!(drive(stopped.join()).unwrap(), 1);
         gone("det-stopped");
-        assert!(address.tell(()).is_err(), "an address keeps no thread");
+        assert!(
+            address.tell(()).is_err(),
+            "an address keeps the thread alive"
+        );
 
         let forgotten = counter("det-forgotten");
         drop(forgotten);
@@ -293,7 +296,7 @@ fn its_thread_ends_with_it_however_that_is() {
 }
 
 #[test]
-fn a_shutdown_stops_it_and_lets_it_finish_what_it_accepted() {
+fn a_shutdown_stops_a_detached_actor_after_its_accepted_messages() {
     with_worker(|runtime| {
         let (begun, gate) = (Gate::default(), Gate::default());
         let (begins, waits) = (begun.clone(), gate.clone());
@@ -324,14 +327,14 @@ fn a_shutdown_stops_it_and_lets_it_finish_what_it_accepted() {
     });
 }
 
-/// A runtime that does not wait for anybody.
+/// Builds a runtime without a grace period.
 fn hasty() -> Runtime {
     let builder = Runtime::builder().workers(1).grace(Duration::ZERO);
     builder.build().unwrap()
 }
 
 #[test]
-fn a_shutdown_cancels_it_when_the_grace_is_over() {
+fn a_shutdown_cancels_a_detached_actor_after_the_grace() {
     within(WATCH, || {
         let (runtime, drops, begun) = (hasty(), Drops::default(), Gate::default());
         let (held, begins) = (drops.one(), begun.clone());
@@ -354,7 +357,7 @@ fn a_shutdown_cancels_it_when_the_grace_is_over() {
 }
 
 #[test]
-fn a_shutdown_leaves_behind_one_that_blocks_until_it_comes_back() {
+fn a_shutdown_leaves_a_blocked_detached_actor_behind() {
     within(WATCH, || {
         let (runtime, begun) = (hasty(), Gate::default());
         let (go, waits) = mpsc::channel::<()>();
@@ -378,7 +381,7 @@ fn a_shutdown_leaves_behind_one_that_blocks_until_it_comes_back() {
 }
 
 #[test]
-fn it_may_await_the_shutdown_of_its_runtime() {
+fn a_detached_actor_may_await_the_shutdown_of_its_runtime() {
     within(WATCH, || {
         let runtime = hasty();
         let ends = |_: Context<()>| async { Runtime::current().shutdown().await };
@@ -393,7 +396,7 @@ fn it_may_await_the_shutdown_of_its_runtime() {
 }
 
 #[test]
-fn after_the_shutdown_there_is_neither_an_actor_nor_a_thread() {
+fn a_detached_actor_spawned_after_the_shutdown_starts_no_thread() {
     with_worker(|runtime| {
         drive(runtime.shutdown());
         let drops = Drops::default();
@@ -413,7 +416,7 @@ fn after_the_shutdown_there_is_neither_an_actor_nor_a_thread() {
 }
 
 #[test]
-fn without_a_runtime_the_actor_comes_back() {
+fn a_detached_actor_without_a_runtime_is_returned() {
     within(WATCH, || {
         let drops = Drops::default();
         let held = drops.one();
@@ -430,7 +433,7 @@ fn without_a_runtime_the_actor_comes_back() {
 }
 
 #[test]
-fn one_with_an_impossible_option_never_has_a_thread() {
+fn a_detached_actor_with_an_impossible_option_starts_no_thread() {
     with_worker(|_| {
         let named = || {
             actor(|_: Context<()>| async {})

@@ -36,7 +36,7 @@ fn driven(workers: usize) -> Builder {
     Runtime::builder().workers(workers).driver(AsyncIo)
 }
 
-/// Sends a byte to and fro, so often, between two tasks; returns the threads that they ran on.
+/// Sends a byte to and fro `rounds` times between two tasks. Returns the threads that they ran on.
 async fn ping_pong(rounds: usize) -> HashSet<ThreadId> {
     let threads = Arc::new(Mutex::new(HashSet::new()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -66,7 +66,7 @@ async fn ping_pong(rounds: usize) -> HashSet<ThreadId> {
 }
 
 #[test]
-fn what_a_socket_wakes_is_run_by_the_worker_that_waited_for_it() {
+fn a_task_woken_by_a_socket_runs_on_the_worker_that_waited_for_it() {
     within(WATCH, || {
         let runtime = driven(1).build().unwrap();
         let task = runtime.spawn(async { (ping_pong(200).await, thread::current().id()) });
@@ -75,7 +75,7 @@ fn what_a_socket_wakes_is_run_by_the_worker_that_waited_for_it() {
     });
 }
 
-/// How often threads of this process with that name were switched out because they waited.
+/// Returns how often threads of this process with this name were switched out because they waited.
 #[cfg(target_os = "linux")]
 fn waits_of(name: &str) -> u64 {
     let mut waits = 0;
@@ -99,7 +99,7 @@ fn waits_of(name: &str) -> u64 {
     waits
 }
 
-/// In a process of its own: other tests use the reactor as well.
+/// Runs in a separate process, because other tests use the same reactor.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_ping_over_a_socket_costs_no_switch_to_the_reactors_own_thread() {
@@ -113,12 +113,13 @@ fn a_ping_over_a_socket_costs_no_switch_to_the_reactors_own_thread() {
             ping_pong(ROUNDS).await;
             waits_of("async-io") - before
         }));
-        // With a switch for each ping it is 2 * ROUNDS. It also wakes by the time, to look after the reactor.
+        // With a switch for each ping it would be 2 * ROUNDS. The reactor's thread also wakes
+        // regularly to check the reactor.
         assert!(waits < ROUNDS as u64 / 2, "{waits} switches");
     });
 }
 
-/// The reactor of `async-io`, which counts how often workers came to it.
+/// The reactor of `async-io`, counting the calls of `drive`.
 struct Counted(Arc<AtomicUsize>);
 
 impl Driver for Counted {
@@ -133,7 +134,7 @@ impl Driver for Counted {
 }
 
 #[test]
-fn a_worker_comes_to_its_driver_once_however_often_it_waits() {
+fn a_worker_calls_its_driver_only_once() {
     within(WATCH, || {
         let calls = Arc::new(AtomicUsize::new(0));
         let builder = Runtime::builder().workers(2);
@@ -150,7 +151,7 @@ fn a_worker_comes_to_its_driver_once_however_often_it_waits() {
     });
 }
 
-/// Tasks that wake each other, wait for the time, for another thread, and for the runtime's end of work.
+/// Runs tasks that wake each other and wait for timers, for another thread, and for quiescence.
 fn does_all_that_a_runtime_does(builder: Builder) {
     let runtime = builder.build().unwrap();
     let (asks, questions) =
@@ -200,13 +201,17 @@ fn does_all_that_a_runtime_does(builder: Builder) {
     });
     late.detach();
     runtime.run_until_quiescent();
-    assert_eq!(detached.load(Ordering::Relaxed), 1, "a deadline is work");
+    assert_eq!(
+        detached.load(Ordering::Relaxed),
+        1,
+        "a pending timer keeps the runtime from being quiescent"
+    );
     let report = runtime.block_on(runtime.shutdown());
     assert_eq!(report.left_behind, 0);
 }
 
 #[test]
-fn each_policy_waits_in_the_driver() {
+fn workers_of_each_policy_wait_in_the_driver() {
     fn with(policy: impl Policy, workers: usize) {
         does_all_that_a_runtime_does(driven(workers).policy(policy));
     }
@@ -221,7 +226,7 @@ fn each_policy_waits_in_the_driver() {
 }
 
 #[test]
-fn a_task_that_waits_in_block_on_gives_its_place_in_the_driver_away() {
+fn another_thread_takes_the_place_in_the_driver_of_a_worker_in_block_on() {
     within(WATCH, || {
         let runtime = driven(1).build().unwrap();
         let outer = runtime.spawn(async {
@@ -235,7 +240,7 @@ fn a_task_that_waits_in_block_on_gives_its_place_in_the_driver_away() {
 }
 
 #[test]
-fn a_task_left_by_a_worker_that_blocks_is_run_by_one_that_waits_in_the_driver() {
+fn a_task_queued_by_a_blocked_worker_runs_on_a_worker_in_the_driver() {
     within(WATCH, || {
         let runtime = driven(2).build().unwrap();
         let task = runtime.spawn(async {
@@ -247,7 +252,7 @@ fn a_task_left_by_a_worker_that_blocks_is_run_by_one_that_waits_in_the_driver() 
     });
 }
 
-/// What a driver does that keeps to nothing.
+/// The ways in which a faulty driver breaks its contract.
 #[derive(Clone, Copy, PartialEq)]
 enum Breach {
     ReturnsAtOnce,
@@ -279,7 +284,7 @@ impl Driver for Faulty {
 }
 
 #[test]
-fn a_worker_goes_on_without_a_driver_that_panics_or_comes_back() {
+fn a_worker_continues_without_a_driver_that_panics_or_returns() {
     let breaches = [
         Breach::ReturnsAtOnce,
         Breach::PollsOnce,
@@ -295,21 +300,21 @@ fn a_worker_goes_on_without_a_driver_that_panics_or_comes_back() {
 }
 
 #[test]
-fn a_simulated_runtime_has_no_driver() {
+fn a_simulated_runtime_refuses_a_driver() {
     let built = driven(1).policy(Simulated::new(1)).build();
     let BuildError::Impossible { option, reason } = built.unwrap_err() else {
-        panic!("it starts no thread")
+        panic!("the builder must refuse a driver")
     };
     assert_eq!(option, "driver");
-    assert_eq!(reason, "was set, but nothing waits in a simulation");
+    assert_eq!(reason, "was set, but a simulated runtime has no workers");
 }
 
-/// A reactor whose events are closures, which run on the thread of the worker while that waits.
+/// A reactor whose events are closures. They run on the worker's thread while it waits.
 #[derive(Default)]
 struct Manual {
     events: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     thread: Mutex<Option<thread::Thread>>,
-    /// It polls the worker also where nothing has woken it.
+    /// Whether it polls the worker even if no event has woken it.
     polls_for_nothing: bool,
 }
 
@@ -362,7 +367,7 @@ impl Driver for ManualDriver {
 }
 
 #[test]
-fn what_an_event_wakes_runs_where_the_event_came_also_with_other_policies() {
+fn a_task_woken_by_a_driver_event_runs_on_that_worker_with_any_policy() {
     fn with(policy: impl Policy) {
         let manual = Arc::<Manual>::default();
         let builder = Runtime::builder().workers(1).policy(policy);
@@ -389,7 +394,7 @@ fn what_an_event_wakes_runs_where_the_event_came_also_with_other_policies() {
 }
 
 #[test]
-fn a_deadline_is_kept_while_what_a_socket_woke_blocks_its_worker() {
+fn a_deadline_fires_while_a_task_woken_by_a_socket_blocks_its_worker() {
     within(WATCH, || {
         let runtime = driven(2).build().unwrap();
         for _ in 0..10 {
@@ -417,7 +422,7 @@ fn a_deadline_is_kept_while_what_a_socket_woke_blocks_its_worker() {
 }
 
 #[test]
-fn a_waker_of_a_deadline_may_wait_in_block_on() {
+fn a_waker_called_by_a_deadline_may_call_block_on() {
     struct Waits(Runtime, std::sync::mpsc::Sender<u32>);
     impl futures::task::ArcWake for Waits {
         fn wake_by_ref(this: &Arc<Self>) {
@@ -434,7 +439,7 @@ fn a_waker_of_a_deadline_may_wait_in_block_on() {
         let waker = futures::task::waker(Arc::new(Waits(uncounted, told)));
         let stop = Arc::new(AtomicUsize::new(0));
         let stopped = stop.clone();
-        // Busy, so that the deadline is seen to between two turns.
+        // Keeps the worker busy, so that it handles the deadline between two turns.
         let busy = runtime.spawn(async move {
             let mut sleep = Box::pin(greenroom::time::sleep(Duration::from_millis(2)));
             assert!(
@@ -456,7 +461,7 @@ fn a_waker_of_a_deadline_may_wait_in_block_on() {
 }
 
 #[test]
-fn block_on_panics_in_what_a_reactor_calls() {
+fn block_on_panics_in_a_callback_of_the_driver() {
     within(WATCH, || {
         let manual = Arc::<Manual>::default();
         let builder = Runtime::builder().workers(1);
@@ -479,7 +484,7 @@ fn block_on_panics_in_what_a_reactor_calls() {
 }
 
 #[test]
-fn workers_that_wait_are_counted_as_parked_also_after_they_looked_for_nothing() {
+fn workers_that_wait_in_the_driver_are_counted_as_parked() {
     fn asleep(runtime: &Runtime) {
         let sleeps = |worker: &greenroom::WorkerStats| worker.parks == worker.wake_ups + 1;
         while !runtime.stats().workers.iter().all(sleeps) {
@@ -489,7 +494,7 @@ fn workers_that_wait_are_counted_as_parked_also_after_they_looked_for_nothing() 
     fn with(policy: impl Policy) {
         let runtime = driven(2).policy(policy).build().unwrap();
         asleep(&runtime);
-        // Each is the earliest deadline, of which the workers are told.
+        // Each is the new earliest deadline, of which the workers are notified.
         for hours in (1..5).rev() {
             let mut sleep = Box::pin(greenroom::time::sleep(Duration::from_secs(3600 * hours)));
             runtime.block_on(poll_fn(|cx| {
@@ -506,7 +511,7 @@ fn workers_that_wait_are_counted_as_parked_also_after_they_looked_for_nothing() 
     });
 }
 
-/// The loop of another runtime.
+/// A driver that is the loop of another runtime.
 struct Nested(Runtime);
 
 impl Driver for Nested {
@@ -533,13 +538,13 @@ fn a_driver_may_be_the_block_on_of_another_runtime() {
         assert_eq!(
             drive(name),
             "inner-0",
-            "the worker's runtime is the current one"
+            "the worker's own runtime is the current one"
         );
     });
 }
 
 #[test]
-fn a_driver_that_polls_for_nothing_changes_nothing() {
+fn spurious_polls_by_a_driver_have_no_effect() {
     within(WATCH, || {
         let manual = Arc::new(Manual {
             polls_for_nothing: true,

@@ -1,4 +1,5 @@
-//! Actors that always have something to do hold up nobody, and a fast producer fills no memory.
+//! Actors that always have messages do not delay other actors, and a fast producer does not fill
+//! the memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +8,10 @@ use greenroom::{Address, Context, Reply, Runtime, actor, spawn, yield_now};
 
 use crate::support::{WATCH, drive, within};
 
-/// A message that goes to and fro: the other one, to be told in turn.
+/// A message that goes to and fro, with the address to send it back to.
 struct Ball(Option<Address<Ball>>);
 
-/// Sends each ball back to where it came from, and counts.
+/// Sends each ball back to its sender, and counts the balls.
 async fn flooded(mut cx: Context<Ball>, handled: Arc<AtomicUsize>) {
     let own = cx.downgrade();
     while let Some(Ball(from)) = cx.recv().await {
@@ -18,12 +19,12 @@ async fn flooded(mut cx: Context<Ball>, handled: Arc<AtomicUsize>) {
         let (Some(from), Some(own)) = (from, own.upgrade()) else {
             continue;
         };
-        // It may have been stopped.
+        // The other actor may have been stopped.
         let _ = from.tell(Ball(Some(own)));
     }
 }
 
-/// So many balls between two actors that neither of them ever comes to the end of its mailbox.
+/// Keeps so many balls between pairs of actors that no mailbox is ever empty.
 fn flood(runtime: &Runtime, pairs: usize, handled: &Arc<AtomicUsize>) {
     const BALLS: usize = 1000;
     for _ in 0..pairs {
@@ -42,10 +43,11 @@ async fn echo(mut cx: Context<(u32, Reply<u32>)>) {
 }
 
 #[test]
-fn two_flooded_actors_a_worker_let_an_echo_be_heard() {
+fn an_echo_is_answered_beside_two_flooded_actors_per_worker() {
     const ASKS: u32 = 500;
-    /// To the echo and back: each time the flooded ones may have a batch each, and one more that is
-    /// under way; twice that, for what the newest do first.
+    /// The messages that the flooded actors may handle during one ask. They may have a batch each
+    /// on the way to the echo and back, and one batch in progress; twice that, because newer tasks
+    /// run first.
     const HANDLED_MAX: usize = 2 * 2 * (2 + 1) * 32;
     within(WATCH, || {
         for workers in [1, 2] {
@@ -57,7 +59,7 @@ fn two_flooded_actors_a_worker_let_an_echo_be_heard() {
             let count = handled.clone();
             let between = drive(runtime.spawn(async move {
                 let (mut most, mut number) = (0, 0);
-                // Until there was a flood.
+                // Also waits until the mailboxes are flooded.
                 while number < ASKS || count.load(Ordering::Relaxed) <= 10_000 {
                     number += 1;
                     let before = count.load(Ordering::Relaxed);
@@ -66,14 +68,17 @@ fn two_flooded_actors_a_worker_let_an_echo_be_heard() {
                 }
                 most
             }));
-            // With more workers the others count on while this one has lost its core.
-            assert!(workers > 1 || between <= HANDLED_MAX, "{between} between");
+            // With several workers, other workers count on while this one has lost its core.
+            assert!(
+                workers > 1 || between <= HANDLED_MAX,
+                "{between} messages were handled during one ask"
+            );
             drop(runtime);
         }
     });
 }
 
-/// Counts how many of them there are, and the most that there ever were.
+/// Counts how many parcels exist, and the most that existed at one time.
 #[derive(Default, Clone)]
 struct Alive(Arc<[AtomicUsize; 2]>);
 
@@ -93,14 +98,14 @@ impl Drop for Parcel {
     }
 }
 
-/// Passes on what it gets, when there is room.
+/// Passes each parcel on when there is room.
 async fn stage(mut cx: Context<Parcel>, next: Address<Parcel>) {
     while let Some(parcel) = cx.recv().await {
         next.send(parcel).await.unwrap();
     }
 }
 
-/// Takes its time.
+/// Yields before each message: slower than the producer.
 async fn last(mut cx: Context<Parcel>) -> usize {
     let mut received = 0;
     while let Some(parcel) = cx.recv().await {
@@ -115,7 +120,7 @@ async fn last(mut cx: Context<Parcel>) -> usize {
 fn a_bounded_chain_under_a_fast_producer_keeps_its_memory() {
     const CAPACITY: usize = 16;
     const PARCELS: usize = 20_000;
-    /// Three mailboxes, and one parcel in the hands of each actor and of the producer.
+    /// Three full mailboxes, and one parcel held by each actor and by the producer.
     const ALIVE_MAX: usize = 3 * CAPACITY + 3 + 1;
     within(WATCH, || {
         for workers in [1, 2] {
@@ -137,7 +142,10 @@ fn a_bounded_chain_under_a_fast_producer_keeps_its_memory() {
             let [now, most] = [0, 1].map(|at| alive.0[at].load(Ordering::SeqCst));
             assert_eq!(now, 0);
             assert!(most <= ALIVE_MAX, "{most} parcels at a time");
-            assert!(most > CAPACITY, "the producer is the faster one: {most}");
+            assert!(
+                most > CAPACITY,
+                "the producer must be faster than the actors: {most}"
+            );
         }
     });
 }

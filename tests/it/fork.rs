@@ -1,4 +1,5 @@
-//! A child of `fork`, in which the runtime of its parent has no threads. Each test is a process of its own.
+//! A child of `fork`, in which the runtime of its parent has no threads. Each test runs in a
+//! separate process.
 
 #![expect(unsafe_code, reason = "processes are forked and ended through libc")]
 
@@ -33,15 +34,15 @@ struct Child(libc::pid_t);
 impl Child {
     fn status(self) -> ExitStatus {
         let mut status = 0;
-        // SAFETY: the status is plain data, given by reference for the call.
+        // SAFETY: the status is plain data, passed by reference for the call only.
         assert_eq!(unsafe { libc::waitpid(self.0, &raw mut status, 0) }, self.0);
         ExitStatus::from_raw(status)
     }
 }
 
-/// Forks; `None` in the child, which a signal ends if it hangs.
+/// Forks; returns `None` in the child, which a signal ends if it hangs.
 fn fork() -> Option<Child> {
-    // SAFETY: the child uses of the memory what greenroom says that it may.
+    // SAFETY: the child uses only memory that greenroom permits after a fork.
     let id = unsafe { libc::fork() };
     assert!(id >= 0, "{}", std::io::Error::last_os_error());
     if id > 0 {
@@ -51,7 +52,7 @@ fn fork() -> Option<Child> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: plain data, given by reference for the call.
+    // SAFETY: plain data, passed by reference for the call only.
     unsafe {
         libc::alarm(30);
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
@@ -59,7 +60,7 @@ fn fork() -> Option<Child> {
     None
 }
 
-/// Calls `body` in a child, which ends with it, and must neither panic nor hang.
+/// Calls `body` in a child process, and asserts that it neither panics nor hangs.
 #[track_caller]
 fn in_a_child(body: impl FnOnce()) {
     if let Some(child) = fork() {
@@ -67,11 +68,11 @@ fn in_a_child(body: impl FnOnce()) {
         return assert!(status.success(), "the child: {status}");
     }
     let outcome = catch_unwind(AssertUnwindSafe(body));
-    // SAFETY: ends this process, of which this is the only thread that anybody waits for.
+    // SAFETY: ends this process; no other thread of it needs to run.
     unsafe { libc::_exit(i32::from(outcome.is_err())) }
 }
 
-/// The call must panic for want of the parent's threads.
+/// Asserts that the call panics because the parent's threads do not exist.
 #[track_caller]
 fn refused<R>(call: impl FnOnce() -> R) {
     let (text, ..) = panic_of(call);
@@ -88,7 +89,7 @@ enum Order {
     Block { begun: Gate, until: Gate },
 }
 
-/// Does as it is told, and says how often it has answered.
+/// Executes its orders and returns how many it has answered.
 async fn obeying(mut cx: Context<Order>) -> u32 {
     let mut answers = 0;
     while let Some(order) = cx.recv().await {
@@ -107,7 +108,7 @@ async fn obeying(mut cx: Context<Order>) -> u32 {
     answers
 }
 
-/// Does what a process may do with a runtime of its own.
+/// Uses everything that a runtime of this process offers.
 fn use_a_runtime() {
     let sum = greenroom::run(async {
         let actor = spawn!(obeying(_));
@@ -140,7 +141,7 @@ fn use_a_runtime() {
     assert_eq!(sum, 47);
 }
 
-/// The same, and what a process has one of, where no runtime is the current one.
+/// Uses a runtime, and the process-wide threads where no runtime is current.
 fn use_all_there_is() {
     use_a_runtime();
     drive(sleep(SOON));
@@ -148,9 +149,9 @@ fn use_all_there_is() {
 }
 
 #[test]
-fn what_waits_spawns_or_schedules_panics_and_says_why() {
+fn calls_that_need_the_parents_threads_panic_with_the_reason() {
     alone(
-        "fork::what_waits_spawns_or_schedules_panics_and_says_why",
+        "fork::calls_that_need_the_parents_threads_panic_with_the_reason",
         || {
             let runtime = two_workers();
             let dormant = spawn!(obeying(_), on = &runtime);
@@ -175,7 +176,7 @@ fn what_waits_spawns_or_schedules_panics_and_says_why() {
             full.tell(block(&full_begun)).unwrap();
             full_begun.pass();
             full.tell(Order::Nothing).unwrap();
-            // Begun before the fork.
+            // Polled before the fork.
             let mut sending = full.send(Order::Nothing);
             assert!(poll_once(&mut sending).is_pending());
             let mut asked = Box::pin(busy.ask(Order::Answer));
@@ -199,7 +200,7 @@ fn what_waits_spawns_or_schedules_panics_and_says_why() {
                 refused(|| drive(task));
                 refused(|| drive(hosted_task));
                 refused(|| drive(cancelled.cancel()));
-                // One that wakes nobody is only queued.
+                // A message that wakes no task is only queued.
                 busy.tell(Order::Nothing).unwrap();
                 drive(busy.send(Order::Nothing)).unwrap();
                 refused(|| drive(full.send(Order::Nothing)));
@@ -224,8 +225,8 @@ fn what_waits_spawns_or_schedules_panics_and_says_why() {
 }
 
 #[test]
-fn what_has_an_error_gives_that() {
-    alone("fork::what_has_an_error_gives_that", || {
+fn fallible_calls_return_errors_in_the_child() {
+    alone("fork::fallible_calls_return_errors_in_the_child", || {
         let runtime = two_workers();
         let pinned = runtime.spawn_pinned("parent").unwrap();
         let hosted = runtime.block_on(pinned.host(|| 42)).unwrap();
@@ -252,9 +253,9 @@ fn what_has_an_error_gives_that() {
 }
 
 #[test]
-fn a_stage_of_the_parent_is_no_stage_of_the_child() {
+fn a_stage_of_the_parent_cannot_be_used_in_the_child() {
     alone(
-        "fork::a_stage_of_the_parent_is_no_stage_of_the_child",
+        "fork::a_stage_of_the_parent_cannot_be_used_in_the_child",
         || {
             let (runtime, none) = (two_workers(), Pinned::here());
             let bound = none.spawn(|| async { 42 });
@@ -278,8 +279,8 @@ fn a_stage_of_the_parent_is_no_stage_of_the_child() {
 }
 
 #[test]
-fn what_is_dropped_is_gone_at_once() {
-    alone("fork::what_is_dropped_is_gone_at_once", || {
+fn drops_in_the_child_do_not_wait() {
+    alone("fork::drops_in_the_child_do_not_wait", || {
         let runtime = two_workers();
         let (begun, until) = (Gate::default(), Gate::default());
         let busy = spawn!(obeying(_), on = &runtime);
@@ -297,7 +298,7 @@ fn what_is_dropped_is_gone_at_once() {
         let mut begun = Box::pin(sleep(HOUR));
         inside(&runtime, || assert!(poll_once(&mut begun).is_pending()));
         let tasks = (runtime.spawn(pending::<()>()), pinned.spawn(pending::<()>));
-        // One question is delivered, the next one waits for room.
+        // The first request is delivered, the second waits for room.
         let deaf = greenroom::actor(|cx: Context<Reply<()>>| async move {
             let _cx = cx;
             pending::<()>().await;
@@ -326,14 +327,14 @@ fn what_is_dropped_is_gone_at_once() {
 }
 
 #[test]
-fn a_new_runtime_does_all_that_the_parents_did() {
-    alone("fork::a_new_runtime_does_all_that_the_parents_did", || {
+fn a_new_runtime_works_in_the_child() {
+    alone("fork::a_new_runtime_works_in_the_child", || {
         let runtime = two_workers();
         use_all_there_is();
         let mut begun = Box::pin(sleep(Duration::from_millis(50)));
         let _ = inside(&runtime, || poll_once(&mut begun));
         in_a_child(|| {
-            // A deadline that the parent's runtime was to see to is seen to by the child's.
+            // A deadline of the parent's runtime is kept by the child's timers.
             drive(begun);
             use_all_there_is();
             in_a_child(use_all_there_is);
@@ -373,71 +374,77 @@ fn a_new_runtime_works_wherever_the_process_was_forked() {
 }
 
 #[test]
-fn a_worker_that_forks_is_none_in_the_child() {
-    alone("fork::a_worker_that_forks_is_none_in_the_child", || {
-        let runtime = two_workers();
-        let dormant = spawn!(obeying(_), on = &runtime);
-        runtime.run_until_quiescent();
-        runtime.block_on(runtime.spawn(async move {
-            in_a_child(|| {
-                refused(|| dormant.tell(Order::Nothing));
-                refused(|| greenroom::spawn(async {}));
-                refused(|| spawn!(obeying(_)));
-                refused(|| unblock(|| ()));
-                refused(|| Runtime::current().block_on(async {}));
-            });
-            assert_eq!(dormant.ask(Order::Answer).await, Ok(42));
-        }));
-    });
+fn a_worker_that_forks_is_no_worker_in_the_child() {
+    alone(
+        "fork::a_worker_that_forks_is_no_worker_in_the_child",
+        || {
+            let runtime = two_workers();
+            let dormant = spawn!(obeying(_), on = &runtime);
+            runtime.run_until_quiescent();
+            runtime.block_on(runtime.spawn(async move {
+                in_a_child(|| {
+                    refused(|| dormant.tell(Order::Nothing));
+                    refused(|| greenroom::spawn(async {}));
+                    refused(|| spawn!(obeying(_)));
+                    refused(|| unblock(|| ()));
+                    refused(|| Runtime::current().block_on(async {}));
+                });
+                assert_eq!(dormant.ask(Order::Answer).await, Ok(42));
+            }));
+        },
+    );
 }
 
 #[test]
-fn block_on_under_way_gives_its_value_or_panics() {
-    alone("fork::block_on_under_way_gives_its_value_or_panics", || {
-        let runtime = two_workers();
-        let own = runtime.clone();
-        for is_ready in [true, false] {
-            let mut child = None;
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                own.block_on(poll_fn(|_| {
-                    child = fork();
-                    match is_ready || child.is_some() {
-                        true => Poll::Ready(42),
-                        false => Poll::Pending,
-                    }
-                }))
-            }));
-            if let Some(child) = child {
-                assert_eq!(outcome.unwrap(), 42);
-                assert!(child.status().success());
-                continue;
-            }
-            let is_right = match outcome {
-                Ok(value) => is_ready && value == 42,
-                Err(panic) => {
-                    let text = panic.downcast::<String>().unwrap();
-                    !is_ready && text.contains("belongs to the parent process")
+fn block_on_in_progress_returns_its_value_or_panics_in_the_child() {
+    alone(
+        "fork::block_on_in_progress_returns_its_value_or_panics_in_the_child",
+        || {
+            let runtime = two_workers();
+            let own = runtime.clone();
+            for is_ready in [true, false] {
+                let mut child = None;
+                let outcome = catch_unwind(AssertUnwindSafe(|| {
+                    own.block_on(poll_fn(|_| {
+                        child = fork();
+                        match is_ready || child.is_some() {
+                            true => Poll::Ready(42),
+                            false => Poll::Pending,
+                        }
+                    }))
+                }));
+                if let Some(child) = child {
+                    assert_eq!(outcome.unwrap(), 42);
+                    assert!(child.status().success());
+                    continue;
                 }
-            };
-            drop((own, runtime));
-            // SAFETY: ends this process, which is a child.
-            unsafe { libc::_exit(i32::from(!is_right)) }
-        }
-        let value = greenroom::run(async {
-            match fork() {
-                Some(child) => i32::from(!child.status().success()),
-                None => 7,
+                let is_right = match outcome {
+                    Ok(value) => is_ready && value == 42,
+                    Err(panic) => {
+                        let text = panic.downcast::<String>().unwrap();
+                        !is_ready && text.contains("belongs to the parent process")
+                    }
+                };
+                drop((own, runtime));
+                // SAFETY: ends this process, which is a child.
+                unsafe { libc::_exit(i32::from(!is_right)) }
             }
-        });
-        if value == 7 {
-            // SAFETY: as above.
-            unsafe { libc::_exit(0) }
-        }
-        assert_eq!(value, 0);
-    });
+            let value = greenroom::run(async {
+                match fork() {
+                    Some(child) => i32::from(!child.status().success()),
+                    None => 7,
+                }
+            });
+            if value == 7 {
+                // SAFETY: as above.
+                unsafe { libc::_exit(0) }
+            }
+            assert_eq!(value, 0);
+        },
+    );
 }
 
-/// Forks; in the child, of which `said` reads stderr, what comes after is called.
+/// Forks; in the child, stderr is the given pipe, which the parent reads.
 fn fork_and_tell(stderr: PipeWriter) -> Option<Child> {
     let child = fork();
     if child.is_none() {
@@ -447,11 +454,11 @@ fn fork_and_tell(stderr: PipeWriter) -> Option<Child> {
     child
 }
 
-/// What is to be called in a task that forks, and how that goes on in the child, comes to an abort.
+/// Asserts that the child aborts after the task passed to `start` has forked.
 #[track_caller]
 fn aborts(start: impl FnOnce(Box<dyn FnOnce() -> Option<Child> + Send>) -> Option<Child>) {
     let (mut said, stderr): (PipeReader, _) = std::io::pipe().unwrap();
-    let child = start(Box::new(move || fork_and_tell(stderr))).expect("the child ends by itself");
+    let child = start(Box::new(move || fork_and_tell(stderr))).expect("the child aborts");
     let mut text = String::new();
     said.read_to_string(&mut text).unwrap();
     let status = child.status();
@@ -460,50 +467,53 @@ fn aborts(start: impl FnOnce(Box<dyn FnOnce() -> Option<Child> + Send>) -> Optio
 }
 
 #[test]
-fn a_turn_that_ends_in_the_child_aborts_that() {
-    alone("fork::a_turn_that_ends_in_the_child_aborts_that", || {
-        let runtime = two_workers();
-        let pinned = runtime.spawn_pinned("parent").unwrap();
-        let hosted = runtime.block_on(pinned.host(|| ())).unwrap();
-        aborts(|forks| runtime.block_on(runtime.spawn(async move { forks() })));
-        aborts(|forks| {
-            runtime.block_on(runtime.spawn(async move {
-                let child = forks();
-                yield_now().await;
-                child
-            }))
-        });
-        aborts(|forks| {
-            runtime.block_on(runtime.spawn(async move {
-                let child = forks();
-                if child.is_none() {
-                    pending::<()>().await;
-                }
-                child
-            }))
-        });
-        aborts(|forks| {
-            let actor = actor(|mut cx: Context<Order>| async move {
-                let child = forks();
-                if child.is_none() {
-                    cx.recv().await;
-                }
-                child
+fn a_turn_that_ends_in_the_child_aborts_the_child() {
+    alone(
+        "fork::a_turn_that_ends_in_the_child_aborts_the_child",
+        || {
+            let runtime = two_workers();
+            let pinned = runtime.spawn_pinned("parent").unwrap();
+            let hosted = runtime.block_on(pinned.host(|| ())).unwrap();
+            aborts(|forks| runtime.block_on(runtime.spawn(async move { forks() })));
+            aborts(|forks| {
+                runtime.block_on(runtime.spawn(async move {
+                    let child = forks();
+                    yield_now().await;
+                    child
+                }))
             });
-            runtime.block_on(actor.on(&runtime).spawn().join()).unwrap()
-        });
-        aborts(|forks| runtime.block_on(async { unblock(forks).await }));
-        aborts(|forks| runtime.block_on(pinned.spawn(move || async move { forks() })));
-        aborts(|forks| runtime.block_on(hosted.with(move |()| forks())).unwrap());
-        let none = Pinned::here();
-        aborts(|forks| none.block_on(none.spawn(move || async move { forks() })));
-    });
+            aborts(|forks| {
+                runtime.block_on(runtime.spawn(async move {
+                    let child = forks();
+                    if child.is_none() {
+                        pending::<()>().await;
+                    }
+                    child
+                }))
+            });
+            aborts(|forks| {
+                let actor = actor(|mut cx: Context<Order>| async move {
+                    let child = forks();
+                    if child.is_none() {
+                        cx.recv().await;
+                    }
+                    child
+                });
+                runtime.block_on(actor.on(&runtime).spawn().join()).unwrap()
+            });
+            aborts(|forks| runtime.block_on(async { unblock(forks).await }));
+            aborts(|forks| runtime.block_on(pinned.spawn(move || async move { forks() })));
+            aborts(|forks| runtime.block_on(hosted.with(move |()| forks())).unwrap());
+            let none = Pinned::here();
+            aborts(|forks| none.block_on(none.spawn(move || async move { forks() })));
+        },
+    );
 }
 
 #[test]
-fn what_other_threads_were_doing_at_the_time_holds_up_no_child() {
+fn other_threads_active_at_the_fork_do_not_block_the_child() {
     alone(
-        "fork::what_other_threads_were_doing_at_the_time_holds_up_no_child",
+        "fork::other_threads_active_at_the_fork_do_not_block_the_child",
         || {
             let runtime = two_workers();
             let over = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! The runtime as `futures::task::Spawn`, with the combinators of `futures` on it.
+//! The runtime as `futures::task::Spawn`, with combinators of the `futures` crate.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
 }
 
-/// Adds up on any executor at all, as a library would.
+/// Adds up numbers on any executor, as a library would.
 async fn sum_on(executor: impl Spawn, numbers: u32) -> u32 {
     let tasks = (1..=numbers).map(|number| {
         let task = executor.spawn_with_handle(async move { number });
-        task.expect("it takes more")
+        task.expect("the executor accepts the task")
     });
     join_all(tasks).await.into_iter().sum()
 }
 
 #[test]
-fn whoever_takes_any_executor_takes_a_runtime() {
+fn code_for_any_executor_accepts_a_runtime() {
     within(WATCH, || {
         let runtime = runtime(2);
         assert!(runtime.status().is_ok());
@@ -32,14 +32,14 @@ fn whoever_takes_any_executor_takes_a_runtime() {
         assert_eq!(drive(sum_on(Arc::new(runtime.clone()), 100)), 5050);
         let boxed: Box<dyn Spawn> = Box::new(runtime.clone());
         assert_eq!(drive(sum_on(boxed, 100)), 5050);
-        // In a task, on the one that is current.
+        // In a task, on the current runtime.
         let inside = runtime.spawn(async { sum_on(Runtime::current(), 100).await });
         assert_eq!(drive(inside), 5050);
     });
 }
 
 #[test]
-fn what_is_spawned_so_goes_on_by_itself() {
+fn a_task_spawned_through_spawn_ext_is_detached() {
     within(WATCH, || {
         let (runtime, done) = (runtime(1), Gate::default());
         let opens = done.clone();
@@ -49,7 +49,7 @@ fn what_is_spawned_so_goes_on_by_itself() {
 }
 
 #[test]
-fn a_panic_of_it_goes_to_on_fault() {
+fn a_panic_of_a_task_spawned_through_spawn_ext_reaches_on_fault() {
     within(WATCH, || {
         keep_bombs_quiet();
         let (told, log) = (Gate::default(), Log::default());
@@ -70,7 +70,7 @@ fn a_panic_of_it_goes_to_on_fault() {
 }
 
 #[test]
-fn after_a_shutdown_it_is_refused_and_dropped() {
+fn spawn_ext_refuses_and_drops_futures_after_a_shutdown() {
     within(WATCH, || {
         let (runtime, drops) = (runtime(1), Drops::default());
         drive(runtime.shutdown());
@@ -83,7 +83,7 @@ fn after_a_shutdown_it_is_refused_and_dropped() {
 }
 
 #[test]
-fn combinators_of_futures_run_on_it() {
+fn combinators_of_the_futures_crate_run_on_a_runtime() {
     within(WATCH, || {
         let sum = runtime(2).block_on(async {
             let mut tasks: FuturesUnordered<_> = (1..=100)

@@ -1,26 +1,27 @@
-//! What each thread has asked of the allocator, so that tests beside one another don't disturb.
+//! A counting allocator: it counts per thread, so that tests running in parallel don't disturb each
+//! other.
 
-#![expect(unsafe_code, reason = "an allocator, which hands every call on")]
+#![expect(unsafe_code, reason = "an allocator that forwards every call")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What this thread has allocated, and not freed, so far.
+/// The heap use of a thread so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heap {
     /// Bytes allocated less bytes freed, both by this thread.
     pub live: isize,
-    /// How often something was allocated.
+    /// The number of allocations.
     pub allocations: usize,
 }
 
-/// That of the thread that calls this.
+/// Returns the counts of the calling thread.
 pub fn here() -> Heap {
     HEAP.with(Cell::get)
 }
 
 thread_local! {
-    // Constant and without a drop: to look at it allocates nothing, at any time.
+    // Constant and without a destructor: reading it never allocates.
     static HEAP: Cell<Heap> = const { Cell::new(Heap { live: 0, allocations: 0 }) };
 }
 
@@ -36,29 +37,29 @@ fn count(size: usize, freed: usize) {
     HEAP.set(heap);
 }
 
-// SAFETY: every call is handed to `System` as it is; counting neither allocates nor unwinds.
+// SAFETY: every call is forwarded to `System` unchanged; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size, layout.size());
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(0, layout.size());
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! Values that never leave their pinned thread: closures go to them.
+//! Hosted values: they never leave their pinned thread; closures are sent to them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,13 +17,13 @@ use crate::support::{
     until, within,
 };
 
-/// Runs `test` with a pinned thread, and with one of a simulation.
+/// Runs `test` with a pinned thread, and with one of a simulated runtime.
 fn with_pinned(test: fn(&Runtime, &Pinned)) {
     with_pinned_thread(test);
     Home::simulate(move |runtime| test(runtime, &runtime.spawn_pinned("pinned").unwrap()));
 }
 
-/// Runs `test` with a pinned thread, where it is one that counts.
+/// Runs `test` with a pinned thread that is a real thread.
 fn with_pinned_thread(test: fn(&Runtime, &Pinned)) {
     within(WATCH, move || {
         keep_bombs_quiet();
@@ -37,7 +37,7 @@ fn here() -> ThreadId {
     std::thread::current().id()
 }
 
-/// Waits until the thread has done all that it was given before.
+/// Waits until the thread has run all tasks queued before.
 fn turn(pinned: &Pinned) {
     if simulated::is_here() {
         return simulated::turn();
@@ -45,10 +45,10 @@ fn turn(pinned: &Pinned) {
     drive(pinned.spawn(|| async {}));
 }
 
-/// Holds the thread until the gate is open.
+/// Blocks the thread until the returned guard is dropped.
 fn hold(pinned: &Pinned) -> OpenOnDrop {
     if simulated::is_here() {
-        // Nothing runs until somebody waits.
+        // In a simulation tasks run only while this thread waits.
         return OpenOnDrop(Gate::default());
     }
     let (begun, gate) = (Gate::default(), Gate::default());
@@ -85,7 +85,7 @@ fn a_value_is_made_called_and_dropped_on_its_thread() {
         let (sum, own) = called.unwrap();
         assert_eq!(sum, 42);
         assert_ne!(own, here());
-        // The last clone goes on this thread, the value on its own.
+        // This thread drops the last clone, the pinned thread drops the value.
         drop(hosted.clone());
         turn(pinned);
         assert_eq!(log.take(), []);
@@ -97,7 +97,7 @@ fn a_value_is_made_called_and_dropped_on_its_thread() {
 }
 
 #[test]
-fn with_mut_changes_it() {
+fn with_mut_changes_the_value() {
     with_pinned(|_, pinned| {
         let hosted = drive(pinned.host(Vec::new)).unwrap();
         for n in 0..10 {
@@ -178,7 +178,7 @@ fn several_values_live_on_one_thread() {
 }
 
 #[test]
-fn a_value_that_could_not_be_made_gives_the_error() {
+fn host_returns_the_error_or_panic_of_making_the_value() {
     with_pinned(|_, pinned| {
         let made = drive(pinned.try_host(|| "42".parse::<u32>())).unwrap();
         assert_eq!(drive(made.with(|number| *number)).unwrap(), 42);
@@ -200,7 +200,7 @@ fn a_value_that_could_not_be_made_gives_the_error() {
 }
 
 #[test]
-fn after_a_panic_in_a_closure_the_value_is_as_the_panic_left_it_and_goes_on() {
+fn a_value_can_be_called_after_a_panic_in_a_closure() {
     with_pinned(|_, pinned| {
         let hosted = drive(pinned.host(|| vec![1])).unwrap();
         let fault = drive(hosted.with_mut(|list| {
@@ -210,7 +210,7 @@ fn after_a_panic_in_a_closure_the_value_is_as_the_panic_left_it_and_goes_on() {
             }
         }));
         let HostFault::Panicked(panic) = fault.unwrap_err() else {
-            panic!("it is not gone")
+            panic!("the closure must have panicked")
         };
         assert_eq!(panic.text(), Some("bomb in a call"));
         let fault = drive(hosted.with(|_| -> u32 { panic!("bomb in another") })).unwrap_err();
@@ -223,7 +223,7 @@ fn after_a_panic_in_a_closure_the_value_is_as_the_panic_left_it_and_goes_on() {
 }
 
 #[test]
-fn a_call_that_is_dropped_before_it_began_does_not_begin() {
+fn a_call_dropped_before_it_began_is_not_made() {
     with_pinned(|_, pinned| {
         let calls = Arc::new(AtomicUsize::new(0));
         let drops = Drops::default();
@@ -235,7 +235,7 @@ fn a_call_that_is_dropped_before_it_began_does_not_begin() {
                 calls.fetch_add(1, Ordering::SeqCst);
             }))
         };
-        // Not polled.
+        // Dropped without a poll.
         drop(call());
         let held = hold(pinned);
         let (mut given_up, mut awaited) = (call(), call());
@@ -251,7 +251,7 @@ fn a_call_that_is_dropped_before_it_began_does_not_begin() {
 }
 
 #[test]
-fn a_call_that_is_dropped_after_it_began_goes_on_to_its_end() {
+fn a_call_dropped_after_it_began_runs_to_its_end() {
     with_pinned_thread(|_, pinned| {
         let (begun, go, done) = (Gate::default(), Gate::default(), Gate::default());
         let hosted = drive(pinned.host(|| ())).unwrap();
@@ -273,7 +273,7 @@ fn a_call_that_is_dropped_after_it_began_goes_on_to_its_end() {
 }
 
 #[test]
-fn a_host_that_is_dropped_leaves_no_value() {
+fn a_dropped_host_leaves_no_value() {
     with_pinned(|_, pinned| {
         let drops = Drops::default();
         let host = || {
@@ -287,7 +287,7 @@ fn a_host_that_is_dropped_leaves_no_value() {
         drop(early);
         drop(held);
         turn(pinned);
-        // The other one is made, and given up unseen.
+        // The other value was made, and is dropped without being received.
         drop(late);
         turn(pinned);
         assert_eq!(drops.count(), 1);
@@ -295,7 +295,7 @@ fn a_host_that_is_dropped_leaves_no_value() {
 }
 
 #[test]
-fn a_value_whose_drop_panics_harms_nobody() {
+fn a_panic_in_the_drop_of_a_hosted_value_is_contained() {
     with_pinned(|runtime, pinned| {
         let drops = Drops::default();
         let host = || {
@@ -314,7 +314,7 @@ fn a_value_whose_drop_panics_harms_nobody() {
 }
 
 #[test]
-fn a_value_may_hold_others_and_itself() {
+fn a_hosted_value_may_hold_other_values_and_itself() {
     with_pinned(|runtime, pinned| {
         let drops = Drops::default();
         let inner = (drops.one(), drive(pinned.host(|| 42)).unwrap());
@@ -325,7 +325,7 @@ fn a_value_may_hold_others_and_itself() {
         turn(pinned);
         assert_eq!(drops.count(), 1);
         assert_eq!(drive(of_outer.with(|number| *number)).unwrap(), 42);
-        // One that holds itself lives until the runtime ends.
+        // A value that holds itself lives until the runtime ends.
         struct Own(Option<(Hosted<Own>, crate::support::Dropped)>);
         let own = drive(pinned.host(|| Own(None))).unwrap();
         let held = (own.clone(), drops.one());
@@ -339,7 +339,7 @@ fn a_value_may_hold_others_and_itself() {
 }
 
 #[test]
-fn a_task_on_the_same_thread_may_call_it() {
+fn a_task_on_the_same_thread_may_call_the_value() {
     with_pinned(|_, pinned| {
         let hosted = drive(pinned.host(|| Rc::new(40))).unwrap();
         let caller = hosted.clone();
@@ -401,13 +401,13 @@ fn calls_are_answered_during_the_grace() {
         let report = drive(runtime.shutdown());
         assert_eq!((report.ended, report.cancelled), (1, 0));
         assert_eq!(drive(writer.join()).unwrap(), 100);
-        assert_eq!(drops.count(), 1, "then the value is dropped");
+        assert_eq!(drops.count(), 1, "the value is dropped after the last call");
         assert!(matches!(drive(hosted.with(|_| ())), Err(HostFault::Gone)));
     });
 }
 
 #[test]
-fn when_the_runtime_is_gone_calls_say_so_and_the_value_is_dropped_on_its_thread() {
+fn when_the_runtime_ends_a_value_is_dropped_on_its_thread_and_calls_fail() {
     struct SaysWhere(Log<ThreadId>);
     impl Drop for SaysWhere {
         fn drop(&mut self) {
@@ -438,7 +438,7 @@ fn when_the_runtime_is_gone_calls_say_so_and_the_value_is_dropped_on_its_thread(
 }
 
 #[test]
-fn a_call_under_way_when_the_runtime_ends_says_that_it_is_gone() {
+fn a_call_queued_when_the_runtime_ends_returns_or_fails() {
     within(WATCH, || {
         for _ in 0..50 {
             let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -449,7 +449,7 @@ fn a_call_under_way_when_the_runtime_ends_says_that_it_is_gone() {
             assert!(poll_once(&mut call).is_pending());
             let ending = std::thread::spawn(move || drop(runtime));
             drop(held);
-            // It was queued before, so it may have been served.
+            // The call was queued before, so it may have been served.
             match drive(call) {
                 Ok(number) => assert_eq!(number, 42),
                 Err(fault) => assert!(matches!(fault, HostFault::Gone)),
@@ -459,7 +459,7 @@ fn a_call_under_way_when_the_runtime_ends_says_that_it_is_gone() {
     });
 }
 
-/// Writes down what it is, when that happens.
+/// An observer, waker and value that records its name when it is notified, woken or dropped.
 struct Writes(&'static str, Log<&'static str>);
 
 impl Observer for Writes {
@@ -480,7 +480,7 @@ impl Drop for Writes {
     }
 }
 
-/// A value on a stage of a runtime whose observer writes what is completed.
+/// Hosts a value on a stage of a runtime whose observer records completed calls.
 fn observed(log: &Log<&'static str>) -> (Runtime, Stage, Hosted<i32>) {
     let observer = Writes("completed", log.clone());
     let runtime = Runtime::builder().observer(observer).build().unwrap();
@@ -490,7 +490,7 @@ fn observed(log: &Log<&'static str>) -> (Runtime, Stage, Hosted<i32>) {
 }
 
 #[test]
-fn an_observer_hears_of_the_end_of_a_call_before_its_caller() {
+fn an_observer_is_notified_of_a_completed_call_before_its_caller() {
     within(WATCH, || {
         let log = Log::default();
         let (_runtime, stage, hosted) = observed(&log);
@@ -514,7 +514,7 @@ fn an_observer_hears_of_the_end_of_a_call_before_its_caller() {
 }
 
 #[test]
-fn an_observer_hears_of_a_call_that_is_given_up_when_the_thread_comes_to_it() {
+fn an_observer_is_notified_of_a_dropped_call_when_its_thread_reaches_it() {
     within(WATCH, || {
         let log = Log::default();
         let (_runtime, stage, hosted) = observed(&log);

@@ -1,7 +1,7 @@
 //! The example `ledger`, run as its users run it, and killed in the middle.
 //!
-//! Every test has a file of its own. A run that is to be killed has far more to do than it can have
-//! done when it has said how far it is, and nothing waits for time to pass.
+//! Every test has its own file. A run to be killed has far more transfers to make than it can
+//! finish before the kill, and no test waits for a fixed time.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 use crate::child::finish;
 use crate::support::{WATCH, within};
 
-/// More than are made before a kill comes: it has ten seconds.
+/// More transfers than a run makes in ten seconds, which is enough time for the kill.
 const ENDLESS: &str = "300000";
 
-/// The example, which cargo builds beside the tests.
+/// Returns the path of the example, which cargo builds beside the tests.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent);
@@ -31,10 +31,10 @@ fn program() -> PathBuf {
     example
 }
 
-/// A ledger's file, and what is run on it.
+/// A ledger's file; runs of the program use it.
 struct Ledger(TempDir);
 
-/// What a run to the end printed, and whether it was content.
+/// The output of a finished run, and whether it succeeded.
 struct Run {
     is_success: bool,
     out: String,
@@ -50,7 +50,7 @@ impl Ledger {
         self.0.path().join("file")
     }
 
-    /// The program with its output captured and, after the file, these arguments.
+    /// Returns a command with the file, then these arguments, and captured output.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.arg(self.file()).args(arguments);
@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// Kills a run once it has said that so many transfers are made, and gives what it said.
+    /// Kills a run once it has reported this many transfers. Returns the number that it reported.
     fn kill_after(&self, transfers: u64) -> u64 {
         let mut command = self.command(&[ENDLESS]);
         within(WATCH, move || {
@@ -81,13 +81,13 @@ impl Ledger {
             assert_eq!(
                 child.wait().unwrap().signal(),
                 Some(libc::SIGKILL),
-                "it came to its end first"
+                "the run ended before it was killed"
             );
-            made.expect("it says how far it is")
+            made.expect("the run reports its progress")
         })
     }
 
-    /// Changes the file behind the program's back.
+    /// Changes the file without the program.
     fn tamper(&self, sql: &str) {
         let connection = Connection::open(self.file()).unwrap();
         connection.execute_batch(sql).unwrap();
@@ -95,12 +95,12 @@ impl Ledger {
 }
 
 impl Run {
-    /// How many transfers the journal had when the run began, all in order.
+    /// Returns how many transfers the consistent journal had when the run began.
     fn at_the_start(&self) -> u64 {
         self.consistent("consistent at the start: ")
     }
 
-    /// And when it came to its end.
+    /// Returns how many transfers the consistent journal had when the run ended.
     fn at_the_end(&self) -> u64 {
         assert!(self.is_success, "{}{}", self.out, self.err);
         self.consistent("consistent at the end: ")
@@ -134,35 +134,41 @@ fn ten_thousand_transfers_at_once_conserve_the_sum() {
     assert_eq!(run.at_the_start(), 0);
     let account = format!("{made} made, {} refused, ", 10_000 - made);
     assert!(run.out.contains(&account), "{}", run.out);
-    assert_ne!(made, 10_000, "some ask for too much");
+    assert_ne!(made, 10_000, "some transfers are refused");
     assert_eq!(ledger.run(&["0"]).at_the_start(), made);
 }
 
 #[test]
-fn a_run_that_was_killed_is_found_consistent_with_all_that_was_answered_and_goes_on() {
+fn a_killed_run_leaves_a_consistent_file_with_all_reported_transfers() {
     let ledger = Ledger::new();
     let told = ledger.kill_after(1000);
     let next = ledger.run(&["2000"]);
     let kept = next.at_the_start();
-    assert!(kept >= told, "{kept} are left of {told}");
+    assert!(
+        kept >= told,
+        "only {kept} of {told} reported transfers were kept"
+    );
     assert!(next.at_the_end() > kept);
 }
 
 #[test]
-fn several_kills_in_a_row_lose_nothing_that_was_answered() {
+fn repeated_kills_lose_no_reported_transfer() {
     let ledger = Ledger::new();
     let mut told = 0;
     for after in [1000, 2000, 3000, 1000, 1000, 1000, 1000, 1000, 1000, 1000] {
         told += ledger.kill_after(after);
         let kept = ledger.run(&["0"]).at_the_start();
-        assert!(kept >= told, "{kept} are left of {told}");
+        assert!(
+            kept >= told,
+            "only {kept} of {told} reported transfers were kept"
+        );
         told = kept;
     }
     assert!(ledger.run(&["100"]).at_the_end() > told);
 }
 
 #[test]
-fn money_from_nowhere_is_found_at_the_start() {
+fn a_wrong_sum_is_refused_at_the_start() {
     let ledger = Ledger::new();
     ledger.run(&["100"]).at_the_end();
     ledger.tamper("UPDATE accounts SET balance = balance + 1 WHERE id = 7");
@@ -172,7 +178,7 @@ fn money_from_nowhere_is_found_at_the_start() {
 }
 
 #[test]
-fn a_move_that_the_journal_does_not_know_is_found_at_the_start() {
+fn a_transfer_missing_from_the_journal_is_refused_at_the_start() {
     let ledger = Ledger::new();
     ledger.run(&["100"]).at_the_end();
     ledger.tamper(
@@ -196,7 +202,7 @@ fn a_file_of_another_program_is_left_as_it_is() {
 }
 
 #[test]
-fn bad_arguments_are_refused_in_a_line() {
+fn bad_arguments_are_refused_in_one_line() {
     let ledger = Ledger::new();
     for bad in ["many", "-1", "1000001", ""] {
         ledger

@@ -1,10 +1,10 @@
-//! Messages of every shape: none, many, large, aligned, and with drops that matter.
+//! Messages of every shape: zero-sized, many, large, aligned, and with a `Drop` that has effects.
 
 use greenroom::{AskError, Context, Reply, WeakAddress, actor};
 
 use crate::support::{Bomb, Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within};
 
-/// Tells `count` messages of one shape and checks that each comes back whole, in both kinds of
+/// Tells `count` messages of one shape, and checks that each arrives unchanged in both kinds of
 /// mailbox.
 fn comes_back<M>(home: &Home, count: usize, make: fn(usize) -> M, check: fn(usize, &M) -> bool)
 where
@@ -17,7 +17,7 @@ where
             let mut read = 0;
             while let Some(message) = cx.recv().await {
                 let message = Box::new(message);
-                assert!(check(read, &message), "message {read} came back changed");
+                assert!(check(read, &message), "message {read} arrived changed");
                 assert!((&raw const *message).is_aligned());
                 read += 1;
             }
@@ -48,16 +48,16 @@ struct Aligned64([u8; 100]);
 struct Page(u8);
 
 in_every_home!(
-    messages_of_every_size_come_back_whole,
+    messages_of_every_size_arrive_unchanged,
     aligned_messages_are_aligned,
     a_message_may_own_anything,
     a_message_may_be_an_address_of_its_own_reader,
-    every_message_is_dropped_once_however_far_it_got,
-    a_message_that_panics_when_dropped_by_its_handler_ends_the_actor_alone,
+    every_message_is_dropped_once_whether_handled_queued_or_refused,
+    a_message_that_panics_when_its_handler_drops_it_ends_only_its_actor,
     dropping_messages_may_tell_the_same_actor,
 );
 
-fn messages_of_every_size_come_back_whole(home: &Home) {
+fn messages_of_every_size_arrive_unchanged(home: &Home) {
     comes_back::<()>(home, 3_000, |_| (), |_, ()| true);
     comes_back::<u8>(home, 3_000, |at| at as u8, |at, &byte| byte == at as u8);
     comes_back::<u64>(
@@ -73,7 +73,7 @@ fn messages_of_every_size_come_back_whole(home: &Home) {
             );
         )+};
     }
-    // Around the sizes of blocks.
+    // Sizes around the sizes of blocks.
     sizes!(3 16 47 48 49 63 64 65 255 256 503 504 505 1007 1008 1009 1024 4096 16_384);
 }
 
@@ -135,9 +135,9 @@ fn a_message_may_be_an_address_of_its_own_reader(home: &Home) {
             .unwrap();
     }
     drop(held);
-    // The addresses in its own mailbox keep it open until they are read.
+    // The addresses in the actor's own mailbox keep it open until they are read.
     assert_eq!(home.block_on(handle.join()).unwrap(), 10);
-    // Killed with its own addresses in the mailbox, it ends all the same.
+    // Killed with its own addresses in the mailbox, the actor ends nevertheless.
     let held = home.hold();
     let handle = home.spawn(actor(async |_cx: Context<Own>| ()));
     handle
@@ -148,7 +148,7 @@ fn a_message_may_be_an_address_of_its_own_reader(home: &Home) {
     assert!(home.block_on(handle.join()).is_err());
 }
 
-fn every_message_is_dropped_once_however_far_it_got(home: &Home) {
+fn every_message_is_dropped_once_whether_handled_queued_or_refused(home: &Home) {
     let (drops, handling) = (Drops::default(), Gate::default());
     let handles = handling.clone();
     let handle = home.spawn(
@@ -161,7 +161,7 @@ fn every_message_is_dropped_once_however_far_it_got(home: &Home) {
     );
     handle.tell(drops.one()).unwrap();
     handling.pass();
-    // One is in the handler's hands, two are in the mailbox, one waits, and three are refused.
+    // The handler holds one message, two are in the mailbox, one send waits, and three are refused.
     handle.tell(drops.one()).unwrap();
     handle.tell(drops.one()).unwrap();
     let mut waits = handle.send(drops.one());
@@ -173,7 +173,7 @@ fn every_message_is_dropped_once_however_far_it_got(home: &Home) {
     assert_eq!(
         drops.count(),
         3,
-        "the handled one and the two of the mailbox"
+        "the handled message and the two in the mailbox are dropped"
     );
     let closed = handle.tell(drops.one()).unwrap_err();
     let refused = drive(waits).unwrap_err();
@@ -183,7 +183,7 @@ fn every_message_is_dropped_once_however_far_it_got(home: &Home) {
     assert_eq!(drops.count(), 7);
 }
 
-fn a_message_that_panics_when_dropped_by_its_handler_ends_the_actor_alone(home: &Home) {
+fn a_message_that_panics_when_its_handler_drops_it_ends_only_its_actor(home: &Home) {
     let drops = Drops::default();
     let spawn = || {
         home.spawn(actor(async |mut cx: Context<Bomb>| {
@@ -216,7 +216,8 @@ fn dropping_messages_may_tell_the_same_actor(home: &Home) {
         fn drop(&mut self) {
             drop(self.drops.one());
             if self.tells {
-                // Its own mailbox is being emptied: refused, and dropped here.
+                // The actor's own mailbox is being emptied, so the message is refused and dropped
+                // here.
                 let (own, drops) = (self.own.clone(), self.drops.clone());
                 let again = Tells {
                     own,

@@ -1,4 +1,5 @@
-//! One lane a mailbox: order of arrival, one message at a time, nothing lost, nothing twice.
+//! A mailbox is one FIFO lane: messages are handled in order of arrival, one at a time and exactly
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,15 +11,15 @@ use crate::support::{Drops, Elsewhere, Home, drive, drive_elsewhere, elsewhere, 
 in_every_home!(
     messages_of_one_sender_arrive_in_the_order_sent,
     tell_send_and_ask_of_one_sender_share_one_lane,
-    what_is_told_after_an_answer_arrives_after_the_question,
+    a_message_told_after_an_answer_arrives_after_the_request,
     every_message_is_handled_exactly_once,
     two_handlers_of_one_actor_never_run_at_the_same_time,
     an_actor_finishes_a_message_before_it_reads_the_next,
     order_is_kept_along_a_chain_of_actors,
-    an_idle_actor_is_woken_however_the_message_meets_its_falling_asleep,
+    a_message_that_races_with_the_actor_falling_asleep_wakes_it,
 );
 
-/// What a message carries: who sent it and as which one.
+/// The content of a message: its sender and its number.
 type Stamped = (usize, u64);
 
 fn messages_of_one_sender_arrive_in_the_order_sent(home: &Home) {
@@ -70,8 +71,9 @@ fn tell_send_and_ask_of_one_sender_share_one_lane(home: &Home) {
     }
 }
 
-fn what_is_told_after_an_answer_arrives_after_the_question(home: &Home) {
-    // Two senders: the second sends only when it knows that the first's message was handled.
+fn a_message_told_after_an_answer_arrives_after_the_request(home: &Home) {
+    // There are two senders. The second sends only when it knows that the first message was
+    // handled.
     home.block_on(async {
         let handle = home.spawn(actor(async |mut cx: Context<(u32, Option<Reply<()>>)>| {
             let mut order = Vec::new();
@@ -124,7 +126,7 @@ fn every_message_is_handled_exactly_once(home: &Home) {
 fn two_handlers_of_one_actor_never_run_at_the_same_time(home: &Home) {
     const SENDERS: usize = 4;
     const EACH: u64 = 2_000;
-    // Not incremented in one step: a second handler at the same time would lose increments.
+    // Not an atomic increment: two handlers at the same time would lose increments.
     let (counter, inside) = (
         Arc::new(AtomicU64::new(0)),
         Arc::new(AtomicBool::new(false)),
@@ -134,7 +136,7 @@ fn two_handlers_of_one_actor_never_run_at_the_same_time(home: &Home) {
         while let Some(number) = cx.recv().await {
             assert!(
                 !enters.swap(true, Ordering::Relaxed),
-                "two at the same time"
+                "two handlers ran at the same time"
             );
             let before = counts.load(Ordering::Relaxed);
             std::hint::black_box(number);
@@ -197,8 +199,8 @@ fn order_is_kept_along_a_chain_of_actors(home: &Home) {
     );
 }
 
-fn an_idle_actor_is_woken_however_the_message_meets_its_falling_asleep(home: &Home) {
-    // Each round the actor goes from busy to idle while the next message is on its way.
+fn a_message_that_races_with_the_actor_falling_asleep_wakes_it(home: &Home) {
+    // In each round the actor becomes idle while the next message is in flight.
     let echo = home.spawn(actor(async |mut cx: Context<Reply<()>>| {
         while let Some(reply) = cx.recv().await {
             reply.send(());

@@ -1,4 +1,4 @@
-//! `recv` in all the places where a future may be: selected, raced, moved, polled by others.
+//! `recv` wherever a future can be used: selected, raced, moved, and polled by combinators.
 
 use std::pin::Pin;
 use std::sync::mpsc;
@@ -19,23 +19,23 @@ in_every_home!(
     a_recv_that_loses_a_race_takes_no_message,
     a_message_wakes_a_recv_inside_select,
     a_message_wakes_a_recv_inside_futures_unordered,
-    a_recv_polled_here_first_and_then_by_others_is_woken_there,
-    a_recv_polled_by_others_first_and_then_here_is_woken_here,
-    a_recv_that_others_polled_is_woken_by_stop_and_kill,
+    a_recv_polled_directly_and_then_by_a_combinator_is_woken,
+    a_recv_polled_by_a_combinator_and_then_directly_is_woken,
+    stop_and_kill_wake_a_recv_on_another_thread,
     a_context_may_be_read_in_another_task,
     a_context_may_be_read_on_another_thread,
-    a_context_may_come_back_to_its_actor,
+    a_context_may_return_to_its_actor,
     an_actor_that_ends_closes_the_context_it_gave_away,
     an_actor_that_ends_drops_the_messages_of_a_context_that_lives_on,
     a_context_given_away_keeps_its_order_and_its_batch,
-    try_recv_takes_what_is_there_and_does_not_wait,
+    try_recv_takes_queued_messages_and_does_not_wait,
     recv_and_try_recv_share_one_order,
-    a_handler_that_waits_for_something_else_is_not_woken_by_messages,
-    a_timeout_around_recv_loses_nothing,
+    messages_do_not_wake_a_handler_that_awaits_another_future,
+    a_timeout_around_recv_loses_no_message,
     a_recv_that_was_polled_in_an_earlier_turn_is_woken,
 );
 
-/// Waits until an actor here, whose gate this is, has gone to sleep: its turn is over too.
+/// Waits until the actor that opens this gate is dormant; its turn is over too.
 fn asleep(home: &Home, waiting: &Gate) {
     waiting.pass();
     drop(home.hold());
@@ -50,7 +50,7 @@ fn a_recv_that_is_dropped_takes_no_message(home: &Home) {
         assert!(poll_here(&mut recv).await.is_pending());
         waits.open();
         go_on.wait().await;
-        // There are messages for it now, and it has not looked.
+        // Now there are messages for the `recv`, which has not been polled again.
         drop(recv);
         let mut numbers = Vec::new();
         while let Some((number, _)) = cx.recv().await {
@@ -73,7 +73,7 @@ fn a_recv_that_loses_a_race_takes_no_message(home: &Home) {
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
         let mut all = Vec::new();
         loop {
-            // The other one is ready the second time, whatever there is to read.
+            // The other future is ready at its second poll, whatever the mailbox contains.
             let other = std::pin::pin!(greenroom::yield_now());
             match select(other, cx.recv()).await {
                 Either::Left(_) => loses.open(),
@@ -125,7 +125,7 @@ fn a_message_wakes_a_recv_inside_futures_unordered(home: &Home) {
     assert_eq!(home.block_on(handle.join()).unwrap(), Some(Some(7)));
 }
 
-fn a_recv_polled_here_first_and_then_by_others_is_woken_there(home: &Home) {
+fn a_recv_polled_directly_and_then_by_a_combinator_is_woken(home: &Home) {
     for suspend_between in [false, true] {
         let (between, go_on, waiting) = (Gate::default(), Gate::default(), Gate::default());
         let (comes_between, waits_between, waits) =
@@ -136,7 +136,7 @@ fn a_recv_polled_here_first_and_then_by_others_is_woken_there(home: &Home) {
             if suspend_between {
                 open_when_pending(comes_between, waits_between.wait()).await;
             }
-            // From here on it is polled with a waker of the set's own.
+            // From here on the `recv` is polled with a waker of the set.
             let mut all = FuturesUnordered::from_iter([recv]);
             open_when_pending(waits, all.next()).await
         }));
@@ -151,7 +151,7 @@ fn a_recv_polled_here_first_and_then_by_others_is_woken_there(home: &Home) {
     }
 }
 
-fn a_recv_polled_by_others_first_and_then_here_is_woken_here(home: &Home) {
+fn a_recv_polled_by_a_combinator_and_then_directly_is_woken(home: &Home) {
     for suspend_between in [false, true] {
         let (between, go_on, waiting) = (Gate::default(), Gate::default(), Gate::default());
         let (comes_between, waits_between, waits) =
@@ -178,7 +178,7 @@ fn a_recv_polled_by_others_first_and_then_here_is_woken_here(home: &Home) {
     }
 }
 
-fn a_recv_that_others_polled_is_woken_by_stop_and_kill(home: &Home) {
+fn stop_and_kill_wake_a_recv_on_another_thread(home: &Home) {
     for kill in [false, true] {
         let (waiting, ended) = (Gate::default(), Gate::default());
         let (waits, ends) = (waiting.clone(), ended.clone());
@@ -245,13 +245,13 @@ fn a_context_may_be_read_on_another_thread(home: &Home) {
     asleep(home, &waiting);
     for number in 0..500 {
         handle.tell(number).unwrap();
-        // One at a time, so that each must wake the thread.
+        // One message at a time, so that each must wake the thread.
         assert_eq!(received(&read), number);
     }
     home.block_on(handle.join()).unwrap();
 }
 
-fn a_context_may_come_back_to_its_actor(home: &Home) {
+fn a_context_may_return_to_its_actor(home: &Home) {
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
         let mut all = Vec::new();
         loop {
@@ -316,7 +316,8 @@ fn an_actor_that_ends_drops_the_messages_of_a_context_that_lives_on(home: &Home)
 fn a_context_given_away_keeps_its_order_and_its_batch(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(async move |mut cx: Context<u32>| {
-        // The first one brings more with it, which go along to the other thread.
+        // The first `recv` takes a batch; the rest of the batch moves to the other thread with the
+        // context.
         let mut all = vec![cx.recv().await.unwrap()];
         let (back, comes) = futures::channel::oneshot::channel();
         drive_elsewhere(async move {
@@ -335,7 +336,7 @@ fn a_context_given_away_keeps_its_order_and_its_batch(home: &Home) {
     );
 }
 
-fn try_recv_takes_what_is_there_and_does_not_wait(home: &Home) {
+fn try_recv_takes_queued_messages_and_does_not_wait(home: &Home) {
     let held = home.hold();
     let handle = home.spawn(actor(async |mut cx: Context<u32>| {
         let mut all = Vec::new();
@@ -346,7 +347,7 @@ fn try_recv_takes_what_is_there_and_does_not_wait(home: &Home) {
     }));
     (0..200).for_each(|number| handle.tell(number).unwrap());
     drop(held);
-    // Nobody closes it: that it ends shows that it did not wait.
+    // The mailbox is never closed: the actor ends only because `try_recv` did not wait.
     home.block_on(handle.closed());
     let (all, none) = home.block_on(handle.join()).unwrap();
     assert_eq!((all, none), ((0..200).collect::<Vec<_>>(), None));
@@ -373,7 +374,7 @@ fn recv_and_try_recv_share_one_order(home: &Home) {
     }
 }
 
-fn a_handler_that_waits_for_something_else_is_not_woken_by_messages(home: &Home) {
+fn messages_do_not_wake_a_handler_that_awaits_another_future(home: &Home) {
     let (waiting, gate) = (Gate::default(), Gate::default());
     let (waits, go_on) = (waiting.clone(), gate.clone());
     let (polls, count) = mpsc::channel();
@@ -393,15 +394,15 @@ fn a_handler_that_waits_for_something_else_is_not_woken_by_messages(home: &Home)
     (1..100).for_each(|number| handle.tell(number).unwrap());
     gate.open();
     home.block_on(handle.join()).unwrap();
-    // Once to begin, once because the gate was opened.
+    // Once at the start, and once because the gate was opened.
     assert!(count.try_iter().count() <= 2);
 }
 
-fn a_timeout_around_recv_loses_nothing(home: &Home) {
+fn a_timeout_around_recv_loses_no_message(home: &Home) {
     let handle = home.spawn(actor(async |mut cx: Context<u32>| {
         let mut all = Vec::new();
         loop {
-            // So short that often the time is over first.
+            // So short that the timeout often fires first.
             match greenroom::time::timeout(Duration::from_micros(1), cx.recv()).await {
                 Ok(Some(number)) => all.push(number),
                 Ok(None) => return all,
@@ -419,7 +420,7 @@ fn a_timeout_around_recv_loses_nothing(home: &Home) {
     );
 }
 
-/// By a combinator that polls one of its futures a turn.
+/// A combinator polls one of its futures per turn.
 fn a_recv_that_was_polled_in_an_earlier_turn_is_woken(home: &Home) {
     let waiting = Gate::default();
     let waits = waiting.clone();
@@ -431,7 +432,7 @@ fn a_recv_that_was_polled_in_an_earlier_turn_is_woken(home: &Home) {
             match turns {
                 1 => {
                     assert!(Pin::new(&mut recv).poll(cx).is_pending());
-                    // For the turn of the other one, which waits for ever.
+                    // Requests the turn of the other future, which never becomes ready.
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }

@@ -1,4 +1,4 @@
-//! The tests of behaviour, one file a subject, each test a sentence.
+//! Behaviour tests, one file per subject. The name of a test says the behaviour that it checks.
 
 mod actor_close;
 mod actor_faults;

@@ -1,4 +1,5 @@
-//! `block_on` and `run` in a task: the worker gives its place to another thread, and waits.
+//! `block_on` and `run` in a task: another thread takes the worker's place while the task's thread
+//! waits.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -14,7 +15,7 @@ use crate::support::{
     Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, panic_of, poll_here, within,
 };
 
-/// Much later than any test ends.
+/// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn runtime(workers: usize) -> Runtime {
@@ -46,7 +47,8 @@ where
     on_a_worker(task)
 }
 
-/// As [`in_a_task`], where threads tell: their numbers, their stacks, or another runtime's.
+/// Does the same as [`in_a_task`], but only on threads: for tests that depend on threads, stacks or
+/// another runtime.
 fn on_a_worker<R, F>(task: impl FnOnce() -> F + Send + 'static) -> R
 where
     F: Future<Output = R> + Send + 'static,
@@ -64,17 +66,17 @@ fn wait<F: Future>(future: F) -> F::Output {
 }
 
 #[test]
-fn bug_d10_a_task_may_wait_for_a_task_of_its_only_worker() {
+fn block_on_in_a_task_may_wait_for_a_task_of_its_only_worker() {
     let value = in_a_task(|| async { wait(async { greenroom::spawn(async { 40 }).await + 2 }) });
     assert_eq!(value, 42);
 }
 
 #[test]
-fn what_was_queued_behind_the_task_goes_on() {
+fn tasks_queued_behind_a_task_in_block_on_still_run() {
     in_a_task(|| async {
         let gates: Vec<Gate> = (0..300).map(|_| Gate::default()).collect();
         for gate in gates.clone() {
-            // The last one is in the slot, the ring is full, and some have overflowed it.
+            // The last one is in the LIFO slot, the ring is full, and some tasks have overflowed.
             greenroom::spawn(async move { gate.open() }).detach();
         }
         wait(async {
@@ -86,7 +88,7 @@ fn what_was_queued_behind_the_task_goes_on() {
 }
 
 #[test]
-fn the_task_goes_on_on_its_thread_and_leaves_it_when_its_turn_ends() {
+fn a_task_that_called_block_on_stays_on_its_thread_until_its_turn_ends() {
     on_a_worker(|| async {
         let worker = here();
         let (inside, spawned) = wait(async {
@@ -94,17 +96,20 @@ fn the_task_goes_on_on_its_thread_and_leaves_it_when_its_turn_ends() {
             (here(), spawned.await)
         });
         assert_eq!((inside, here()), (worker, worker));
-        assert_ne!(spawned, worker, "its place has another thread");
-        // What is woken and spawned in the rest of the turn is run there too.
+        assert_ne!(
+            spawned, worker,
+            "another thread has taken the worker's place"
+        );
+        // The other thread also runs tasks that are woken or spawned in the rest of the turn.
         let rest = greenroom::spawn(async { here() });
         yield_now().await;
-        assert_eq!(here(), spawned, "it is no worker any more");
+        assert_eq!(here(), spawned, "the thread is no worker after its turn");
         assert_eq!(rest.await, spawned);
     });
 }
 
 #[test]
-fn the_runtime_is_the_current_one_in_the_rest_of_the_turn() {
+fn the_runtime_is_current_in_the_rest_of_the_turn() {
     in_a_task(|| async {
         let other = named(1, "other");
         assert_eq!(other.block_on(async { current() }), "other");
@@ -119,7 +124,7 @@ fn current() -> String {
 }
 
 #[test]
-fn a_task_may_wait_again_in_the_same_turn_and_within_the_wait() {
+fn a_task_may_call_block_on_repeatedly_and_nested() {
     in_a_task(|| async {
         for _ in 0..3 {
             let sum = wait(async {
@@ -132,7 +137,7 @@ fn a_task_may_wait_again_in_the_same_turn_and_within_the_wait() {
 }
 
 #[test]
-fn a_chain_of_tasks_that_wait_for_each_other_is_as_deep_as_there_are_threads() {
+fn a_deep_chain_of_tasks_in_block_on_completes() {
     fn deep(left: u32) -> u32 {
         if left == 0 {
             return 0;
@@ -143,7 +148,7 @@ fn a_chain_of_tasks_that_wait_for_each_other_is_as_deep_as_there_are_threads() {
 }
 
 #[test]
-fn more_tasks_may_wait_than_there_are_threads_for_blocking_calls() {
+fn tasks_in_block_on_take_no_threads_from_blocking_calls() {
     on_a_worker(|| async {
         let (all, waiting) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
         let tasks: Vec<_> = (0..520)
@@ -155,7 +160,7 @@ fn more_tasks_may_wait_than_there_are_threads_for_blocking_calls() {
                             all.open();
                         }
                         all.wait().await;
-                        // They do not take the place of those that serve them.
+                        // Tasks in `block_on` take no threads from blocking calls.
                         assert_eq!(unblock(|| 42).await, 42);
                     });
                 })
@@ -169,7 +174,7 @@ fn more_tasks_may_wait_than_there_are_threads_for_blocking_calls() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_task_that_waits_again_and_again_does_not_need_a_thread_each_time() {
+fn repeated_block_on_calls_in_a_task_reuse_threads() {
     within(WATCH, || {
         let runtime = named(1, "again");
         drive(runtime.spawn(async {
@@ -178,7 +183,8 @@ fn a_task_that_waits_again_and_again_does_not_need_a_thread_each_time() {
                 yield_now().await;
             }
         }));
-        // A few, since one that was a worker may not be idle yet when the next one is needed.
+        // Several threads, because a thread that was a worker may not be idle yet when the next one
+        // is needed.
         let threads = crate::child::threads_named("again");
         assert!((2..50).contains(&threads), "{threads} threads");
         drop(runtime);
@@ -187,7 +193,7 @@ fn a_task_that_waits_again_and_again_does_not_need_a_thread_each_time() {
 }
 
 #[test]
-fn all_workers_may_wait_at_the_same_time() {
+fn all_workers_may_be_in_block_on_at_the_same_time() {
     within(WATCH, || {
         let runtime = runtime(2);
         let gates = [Gate::default(), Gate::default()];
@@ -207,7 +213,7 @@ fn all_workers_may_wait_at_the_same_time() {
 }
 
 #[test]
-fn an_actor_may_wait_for_another_one() {
+fn an_actor_may_block_on_an_ask_to_another_actor() {
     async fn twice(mut cx: Context<(u32, Reply<u32>)>) {
         while let Some((number, reply)) = cx.recv().await {
             reply.send(2 * number);
@@ -231,10 +237,10 @@ fn an_actor_may_wait_for_another_one() {
 }
 
 #[test]
-fn timers_go_on_whoever_armed_them() {
+fn timers_armed_before_block_on_fire() {
     in_a_task(|| async {
         const BRIEF: Duration = Duration::from_millis(3);
-        // Armed on the worker, in this turn, and no other thread knows of it.
+        // Armed on the worker in this turn, so no other thread knows the deadline.
         let mut before = sleep(BRIEF);
         assert!(crate::support::poll_here(&mut before).await.is_pending());
         let spawned = greenroom::spawn(sleep(BRIEF));
@@ -248,7 +254,7 @@ fn timers_go_on_whoever_armed_them() {
 }
 
 #[test]
-fn bug_d10_two_runtimes_may_wait_for_each_other_in_turns() {
+fn two_runtimes_may_block_on_each_other_in_turns() {
     fn bounce(one: Runtime, other: Runtime, left: u32) -> u32 {
         if left == 0 {
             return 0;
@@ -264,12 +270,12 @@ fn bug_d10_two_runtimes_may_wait_for_each_other_in_turns() {
 }
 
 #[test]
-fn bug_d10_runtimes_that_end_out_of_order_within_a_task_leave_it_as_it_was() {
+fn runtimes_that_end_out_of_order_in_a_task_restore_the_current_one() {
     on_a_worker(|| async {
         let (b, c) = (named(1, "b"), named(1, "c"));
         b.block_on(async {
             c.block_on(async {
-                // The outer one of the two ends first.
+                // The outer runtime of the two ends first.
                 assert_eq!(b.shutdown().await.left_behind, 0);
                 assert_eq!(current(), "c");
             });
@@ -283,7 +289,7 @@ fn bug_d10_runtimes_that_end_out_of_order_within_a_task_leave_it_as_it_was() {
 }
 
 #[test]
-fn bug_d10_it_waits_inside_unblock_inside_a_wait_inside_a_task() {
+fn block_on_works_inside_unblock_inside_block_on_inside_a_task() {
     let value = in_a_task(|| async {
         wait(async { unblock(|| wait(async { greenroom::spawn(async { 42 }).await })).await })
     });
@@ -291,7 +297,7 @@ fn bug_d10_it_waits_inside_unblock_inside_a_wait_inside_a_task() {
 }
 
 #[test]
-fn run_in_a_task_is_a_runtime_of_its_own() {
+fn run_in_a_task_starts_a_separate_runtime() {
     let value = on_a_worker(|| async {
         let ended = Gate::default();
         let end = ended.clone();
@@ -303,14 +309,14 @@ fn run_in_a_task_is_a_runtime_of_its_own() {
             .detach();
             greenroom::spawn(async { 40 }).await
         });
-        assert!(ended.is_open(), "it was shut down");
+        assert!(ended.is_open(), "`run` has shut its runtime down");
         value + greenroom::spawn(async { 2 }).await
     });
     assert_eq!(value, 42);
 }
 
 #[test]
-fn a_panic_of_the_future_is_the_fault_of_the_task_and_the_workers_go_on() {
+fn a_panic_in_block_on_faults_the_task_and_the_workers_continue() {
     within(WATCH, || {
         let runtime = runtime(1);
         let actor = spawn!(
@@ -324,7 +330,7 @@ fn a_panic_of_the_future_is_the_fault_of_the_task_and_the_workers_go_on() {
         assert_eq!(panic.text(), Some("bomb in a wait"));
         let (text, ..) = drive(runtime.spawn(async {
             let told = panic_of(|| wait(async { panic!("bomb again") }));
-            // It goes on after it, as after any panic that is caught.
+            // The task continues after it, as after any caught panic.
             wait(yield_now());
             told
         }));
@@ -334,7 +340,7 @@ fn a_panic_of_the_future_is_the_fault_of_the_task_and_the_workers_go_on() {
 }
 
 #[test]
-fn a_wait_in_the_drop_of_a_runtime_within_a_task_makes_way_too() {
+fn block_on_in_a_drop_during_a_nested_shutdown_is_contained() {
     struct WaitsInDrop(Runtime);
     impl Drop for WaitsInDrop {
         fn drop(&mut self) {
@@ -352,7 +358,7 @@ fn a_wait_in_the_drop_of_a_runtime_within_a_task_makes_way_too() {
         };
         pinned.spawn(task).detach();
         pinned.spawn(|| async {}).await;
-        // On a pinned thread it must not wait: that is contained, like any panic in a drop.
+        // On a pinned thread `block_on` panics; the panic is contained like any panic in a drop.
         let (shut, gone) = (inner.clone(), dropped.clone());
         wait(async move {
             shut.shutdown().await;
@@ -362,7 +368,7 @@ fn a_wait_in_the_drop_of_a_runtime_within_a_task_makes_way_too() {
 }
 
 #[test]
-fn many_tasks_that_wait_all_the_time_lose_nothing() {
+fn many_tasks_in_block_on_lose_no_messages() {
     within(WATCH, || {
         const TASKS: usize = 16;
         const ROUNDS: usize = 60;
@@ -407,7 +413,7 @@ fn many_tasks_that_wait_all_the_time_lose_nothing() {
 }
 
 #[test]
-fn a_wait_in_a_task_that_is_not_woken_in_its_turn_is_woken_from_outside() {
+fn a_wake_after_block_on_in_the_same_turn_reaches_the_workers() {
     in_a_task(|| async {
         let (log, go) = (Log::default(), Gate::default());
         let (later, waits) = (log.clone(), go.clone());
@@ -417,7 +423,7 @@ fn a_wait_in_a_task_that_is_not_woken_in_its_turn_is_woken_from_outside() {
         });
         yield_now().await;
         wait(async { yield_now().await });
-        // No worker wakes it here.
+        // This thread is no worker here, so no worker wakes the task.
         go.open();
         wait(task);
         assert_eq!(log.take(), ["woken"]);
@@ -426,7 +432,7 @@ fn a_wait_in_a_task_that_is_not_woken_in_its_turn_is_woken_from_outside() {
 
 type Waiting<'a> = Pin<&'a mut dyn Future<Output = ()>>;
 
-/// Has one wait go on within another one, which is woken first.
+/// Runs one wait within another; the outer one is woken first.
 fn wait_within_a_wait(wait: impl Fn(Waiting<'_>)) {
     let told: [Arc<AtomicBool>; 2] = Default::default();
     let is_told = |which: usize| match told[which].load(Ordering::SeqCst) {
@@ -457,7 +463,7 @@ fn wait_within_a_wait(wait: impl Fn(Waiting<'_>)) {
 }
 
 #[test]
-fn a_wait_that_is_woken_while_another_one_goes_on_within_it_goes_on() {
+fn an_outer_block_on_woken_during_an_inner_one_returns() {
     on_a_worker(|| async { wait_within_a_wait(|future| wait(future)) });
     within(WATCH, || {
         let runtime = runtime(1);
@@ -466,7 +472,7 @@ fn a_wait_that_is_woken_while_another_one_goes_on_within_it_goes_on() {
 }
 
 #[test]
-fn so_does_one_in_a_detached_actor_whatever_its_timers_have() {
+fn an_outer_block_on_in_a_detached_actor_woken_during_an_inner_one_returns() {
     for has_deadline in [false, true] {
         on_a_worker(move || async move {
             let waits = move |_: Context<()>| async move {
@@ -482,7 +488,7 @@ fn so_does_one_in_a_detached_actor_whatever_its_timers_have() {
 }
 
 #[test]
-fn so_does_one_on_a_stage_whatever_its_timers_have() {
+fn an_outer_block_on_on_a_stage_woken_during_an_inner_one_returns() {
     for has_deadline in [false, true] {
         within(WATCH, move || {
             let (runtime, none) = (runtime(1), Pinned::here());

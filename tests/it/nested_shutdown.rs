@@ -1,4 +1,4 @@
-//! A shutdown while a task waits in `block_on`: its thread is like any other that user code holds.
+//! A shutdown while a task is in `block_on`: its thread counts like any thread in user code.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn wait<F: Future>(future: F) -> F::Output {
     Runtime::current().block_on(future)
 }
 
-/// An actor that ends when it is stopped.
+/// Spawns an actor that ends when it is stopped.
 fn obedient(runtime: &Runtime) -> Handle<(), ()> {
     spawn!(
         |mut cx: Context<()>| async move { while cx.recv().await.is_some() {} },
@@ -30,7 +30,7 @@ fn obedient(runtime: &Runtime) -> Handle<(), ()> {
 }
 
 #[test]
-fn a_thread_that_waits_for_what_the_shutdown_does_not_give_is_left_behind() {
+fn a_thread_in_a_block_on_that_the_shutdown_cannot_end_is_left_behind() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = runtime(workers);
@@ -50,12 +50,15 @@ fn a_thread_that_waits_for_what_the_shutdown_does_not_give_is_left_behind() {
             assert_eq!(
                 (report.ended, report.cancelled, report.left_behind),
                 (1, 1, 1),
-                "of {workers} workers none is left behind"
+                "the thread in `block_on` is left behind, with {workers} workers"
             );
             drive(ends.join()).unwrap();
             let mut join = waiting.join();
-            assert!(poll_once(&mut join).is_pending(), "it is still in its turn");
-            // Given back, the thread drops what it had, and ends.
+            assert!(
+                poll_once(&mut join).is_pending(),
+                "the actor is still in its turn"
+            );
+            // When `block_on` returns, the thread drops the task and ends.
             go.open();
             assert!(matches!(drive(join), Err(Fault::Cancelled)));
             until(|| drops.count() == 1);
@@ -64,7 +67,7 @@ fn a_thread_that_waits_for_what_the_shutdown_does_not_give_is_left_behind() {
 }
 
 #[test]
-fn a_thread_that_waits_for_a_task_that_is_cancelled_is_given_back() {
+fn a_thread_in_block_on_returns_when_the_awaited_task_is_cancelled() {
     within(WATCH, || {
         let runtime = runtime(1);
         let (begun, opened) = (Gate::default(), Gate::default());
@@ -79,7 +82,7 @@ fn a_thread_that_waits_for_a_task_that_is_cancelled_is_given_back() {
         );
         begun.pass();
         let report = drive(runtime.shutdown());
-        // It came to its end in the turn that it was in, before or after it was asked for.
+        // The task ended in that turn, before or after its cancellation was requested.
         assert_eq!(report.ended + report.cancelled, 1);
         assert_eq!(report.left_behind, 0);
         assert!(opened.is_open());
@@ -91,7 +94,7 @@ fn a_thread_that_waits_for_a_task_that_is_cancelled_is_given_back() {
 }
 
 #[test]
-fn a_task_that_waits_for_the_shutdown_in_block_on_holds_its_thread() {
+fn a_task_that_awaits_the_shutdown_in_block_on_is_left_behind() {
     within(WATCH, || {
         let runtime = runtime(1);
         let ends = obedient(&runtime);
@@ -113,7 +116,7 @@ fn a_task_that_waits_for_the_shutdown_in_block_on_holds_its_thread() {
 }
 
 #[test]
-fn bug_d11_the_last_clone_may_go_on_a_thread_that_waits() {
+fn the_last_clone_may_be_dropped_in_or_after_a_nested_block_on() {
     within(WATCH, || {
         for inside in [true, false] {
             let runtime = runtime(1);
@@ -142,7 +145,7 @@ fn bug_d11_the_last_clone_may_go_on_a_thread_that_waits() {
 }
 
 #[test]
-fn a_task_that_begins_to_wait_when_the_runtime_is_over_simply_waits() {
+fn block_on_in_a_task_works_after_the_runtime_has_ended() {
     within(WATCH, || {
         let runtime = runtime(1);
         let (begun, go, done) = (Gate::default(), Gate::default(), Gate::default());
@@ -166,7 +169,7 @@ fn a_task_that_begins_to_wait_when_the_runtime_is_over_simply_waits() {
 }
 
 #[test]
-fn the_report_adds_up_while_tasks_begin_to_wait_and_come_back() {
+fn the_report_is_consistent_while_tasks_enter_and_leave_block_on() {
     within(WATCH, || {
         for _ in 0..20 {
             let runtime = runtime(2);
@@ -187,7 +190,7 @@ fn the_report_adds_up_while_tasks_begin_to_wait_and_come_back() {
             begun.pass();
             let report = drive(runtime.shutdown());
             assert_eq!(report.ended + report.cancelled, actors.len());
-            // Not more than there are; a busy machine may be late with any of them.
+            // Not more than exist; a busy machine may delay any of them.
             assert!(report.left_behind <= 4 + 2, "{report:?}");
             for actor in actors {
                 let _ = drive(actor.join());

@@ -1,7 +1,7 @@
 //! Sockets on greenroom: an echo server of async-net, and hyper's HTTP/1 on it, with their clients.
 //!
-//! greenroom has no I/O reactor: async-io's thread waits for the sockets and wakes the tasks, or, with a driver, the
-//! workers wait for them.
+//! greenroom has no I/O reactor: async-io's thread waits for the sockets and wakes the tasks, or,
+//! with a driver, the workers wait for them.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,7 +23,8 @@ use crate::support::{WATCH, drive, within};
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 20;
 
-/// Runtimes of this many workers: one that parks, and one that waits in the reactor.
+/// Returns two runtimes with this many workers: one parks its workers, one lets them wait in the
+/// reactor.
 fn runtimes(workers: usize) -> [Runtime; 2] {
     let builder = || Runtime::builder().workers(workers);
     [builder(), builder().driver(AsyncIo)].map(|builder| builder.build().unwrap())
@@ -46,7 +47,7 @@ async fn echo_server(listener: TcpListener) {
     }
 }
 
-/// Says something and hears it, again and again; gives how many bytes came back.
+/// Sends and receives repeatedly. Returns how many bytes came back.
 async fn echo_client(address: SocketAddr, client: usize) -> usize {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let mut heard = 0;
@@ -62,7 +63,7 @@ async fn echo_client(address: SocketAddr, client: usize) -> usize {
     assert_eq!(
         stream.read(&mut [0]).await.unwrap(),
         0,
-        "the end comes back too"
+        "the server closes its side after the client"
     );
     heard
 }
@@ -84,7 +85,7 @@ fn an_echo_server_answers_its_clients() {
                     );
                 }
                 assert!(server.cancel().await.is_none());
-                // Nobody listens any more.
+                // No socket listens any more.
                 assert!(TcpStream::connect(address).await.is_err());
             });
             assert_eq!(drive(runtime.shutdown()).left_behind, 0);
@@ -107,7 +108,7 @@ fn an_echo_server_and_its_clients_may_live_on_a_pinned_thread() {
     }
 }
 
-/// A stream of `futures` as one of hyper.
+/// A stream of the `futures` crate as a stream of hyper.
 struct Io<S>(S);
 
 impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
@@ -116,7 +117,7 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
         cx: &mut Context<'_>,
         mut buffer: hyper::rt::ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        // Through a buffer of our own, since hyper's is not initialised.
+        // Through a local buffer, since hyper's buffer is not initialised.
         let mut bytes = [0; 4096];
         let room = bytes.len().min(buffer.remaining());
         let read = ready!(Pin::new(&mut self.0).poll_read(cx, &mut bytes[..room]))?;
@@ -143,7 +144,7 @@ impl<S: AsyncWrite + Unpin> hyper::rt::Write for Io<S> {
     }
 }
 
-/// What the server asks for each request: how long its body was, added up.
+/// A request's body length; the reply is the sum of all lengths so far.
 type Count = (usize, Reply<usize>);
 
 async fn count(mut cx: greenroom::Context<Count>) -> usize {
@@ -185,7 +186,7 @@ async fn http_server(listener: TcpListener, counter: greenroom::Address<Count>) 
     }
 }
 
-/// Posts bodies over one connection; gives the last sum that it was told.
+/// Posts bodies over one connection. Returns the last sum that it received.
 async fn http_client(address: SocketAddr) -> usize {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(Io(stream))
@@ -203,7 +204,7 @@ async fn http_client(address: SocketAddr) -> usize {
         assert_eq!(response.status(), StatusCode::OK);
         let text = response.into_body().collect().await.unwrap().to_bytes();
         let sum = std::str::from_utf8(&text).unwrap().parse().unwrap();
-        assert!(sum >= told, "sums only grow");
+        assert!(sum >= told, "sums never decrease");
         told = sum;
     }
     let request = Request::get("/else").header("host", "localhost");
@@ -231,7 +232,11 @@ fn a_hyper_server_that_asks_an_actor_answers_hyper_clients() {
                 for client in clients {
                     most = most.max(client.await);
                 }
-                assert_eq!(most, CLIENTS * SUM, "the last one was told of all");
+                assert_eq!(
+                    most,
+                    CLIENTS * SUM,
+                    "the last reply has the sum of all bodies"
+                );
                 assert!(server.cancel().await.is_none());
                 counter.stop();
                 assert_eq!(counter.join().await.unwrap(), CLIENTS * SUM);

@@ -1,5 +1,5 @@
-//! The promises of the systems that greenroom comes from, a test each: `docs/origins.md` is the
-//! list of them. The number of the sentence begins the name of its test.
+//! Tests of the promises of the systems that greenroom comes from. `docs/origins.md` lists the
+//! promises, each with its tests.
 
 mod caf;
 mod sophie_actors;
@@ -21,8 +21,8 @@ fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
 }
 
-/// Runs a task on each of `workers` workers, all of them at the same time: each gets its number and
-/// what they may meet at, and none ends its first turn before all have begun theirs.
+/// Runs a task on each of `workers` workers, all at the same time. Each task gets its number and a
+/// barrier; no task ends its first turn before all have begun theirs.
 fn on_each_worker<F>(
     runtime: &Runtime,
     workers: usize,
@@ -47,8 +47,8 @@ fn join<T>(tasks: Vec<Task<T>>) -> Vec<T> {
     tasks.into_iter().map(drive).collect()
 }
 
-/// How often each thread whose name begins so has gone to sleep of its own accord, and whether it
-/// sleeps now.
+/// Returns, for each thread whose name has this prefix, how often it has gone to sleep voluntarily
+/// and whether it sleeps now.
 #[cfg(target_os = "linux")]
 pub fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -56,7 +56,9 @@ pub fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
         tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
     let field = |status: &str, name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.expect("the system says it").trim().to_owned()
+        line.expect("the field is in the status file")
+            .trim()
+            .to_owned()
     };
     status
         .map(|status| {
@@ -68,7 +70,7 @@ pub fn naps(prefix: &str) -> BTreeMap<String, (u64, bool)> {
         .collect()
 }
 
-/// Waits until all threads whose names begin so have gone to sleep.
+/// Waits until all threads whose names have this prefix sleep.
 #[cfg(target_os = "linux")]
 pub fn asleep(prefix: &str) -> BTreeMap<String, (u64, bool)> {
     loop {
@@ -81,14 +83,14 @@ pub fn asleep(prefix: &str) -> BTreeMap<String, (u64, bool)> {
     }
 }
 
-/// A list of promises that names tests which are not there would promise nothing.
+/// A list of promises must not name tests that do not exist.
 #[test]
-fn every_test_that_a_list_of_promises_names_is_there() {
+fn every_test_named_in_a_list_of_promises_exists() {
     assert!(tests_named_in("docs/origins.md") > 20);
-    assert!(tests_named_in("README.md") > 10);
+    assert!(tests_named_in("docs/guarantees.md") > 40);
 }
 
-/// How many tests a paper names, all of which are there.
+/// Returns the number of tests that a document names, and panics if one of them does not exist.
 fn tests_named_in(paper: &str) -> usize {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let list = std::fs::read_to_string(root.join(paper)).unwrap();
@@ -98,7 +100,7 @@ fn tests_named_in(paper: &str) -> usize {
         let file = root.join(format!("{file}.rs"));
         let source = std::fs::read_to_string(&file);
         let source = source.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        // The last part: a scenario in every home makes a module of that name.
+        // Searches for the last part only: a scenario in every home makes a module of that name.
         let found = [format!("fn {test}("), format!("    {test},")];
         assert!(
             found.iter().any(|text| source.contains(text)),

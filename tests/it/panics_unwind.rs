@@ -1,5 +1,5 @@
-//! A future that panics is dropped while its panic unwinds, so that what it holds can tell: a mutex that it
-//! has locked is poisoned.
+//! A future that panics is dropped while its panic unwinds, so its values can observe the panic: a
+//! mutex that the future has locked is poisoned.
 
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -13,22 +13,22 @@ use crate::support::{
 };
 
 in_every_home!(
-    the_future_of_a_task,
-    the_future_of_an_actor,
-    a_stream_and_a_future_that_an_actor_waits_for,
-    the_future_of_a_block_on,
+    the_futures_of_tasks_are_dropped_while_they_unwind,
+    the_futures_of_actors_are_dropped_while_they_unwind,
+    the_sources_of_an_actor_are_dropped_while_they_unwind,
+    the_future_of_block_on_is_dropped_while_it_unwinds,
 );
 
-/// Panics when it is polled, and notes in its drop whether the thread unwinds.
+/// A future that panics when it is polled, and records in its drop whether the thread unwinds.
 struct Panics {
     unwinds: Log<bool>,
-    /// How often it is pending before.
+    /// How often the future is pending before it panics.
     waits: u32,
     _bomb: Bomb,
 }
 
 impl Panics {
-    /// With something in it that panics in its drop, if it is live.
+    /// Creates the future with a bomb that panics in its drop if `live` is set.
     fn new(unwinds: &Log<bool>, live: bool) -> Self {
         Panics {
             unwinds: unwinds.clone(),
@@ -69,7 +69,7 @@ impl Drop for Panics {
     }
 }
 
-fn the_future_of_a_task(home: &Home) {
+fn the_futures_of_tasks_are_dropped_while_they_unwind(home: &Home) {
     let unwinds = Log::default();
     for live in [false, true] {
         let task = home.spawn_task(Panics::new(&unwinds, live));
@@ -80,7 +80,7 @@ fn the_future_of_a_task(home: &Home) {
     assert_eq!(home.block_on(home.spawn_task(async { 42 })), 42);
 }
 
-fn the_future_of_an_actor(home: &Home) {
+fn the_futures_of_actors_are_dropped_while_they_unwind(home: &Home) {
     let unwinds = Log::default();
     for live in [false, true] {
         let panics = Panics::new(&unwinds, live);
@@ -93,14 +93,14 @@ fn the_future_of_an_actor(home: &Home) {
     }
 }
 
-fn a_stream_and_a_future_that_an_actor_waits_for(home: &Home) {
+fn the_sources_of_an_actor_are_dropped_while_they_unwind(home: &Home) {
     let unwinds = Log::default();
     for live in [false, true] {
         let (stream, future) = (Panics::new(&unwinds, live), Panics::new(&unwinds, live));
         let handle = home.spawn(actor(async move |mut cx: Context<Result<_, Fault>>| {
             cx.attach(StreamExt::map(stream, |n| Ok(Some(n)))).detach();
             cx.on_return(future, |result| result);
-            let result = cx.recv().await.expect("what came instead");
+            let result = cx.recv().await.expect("the result of the future");
             assert!(cx.recv().await.is_none(), "the stream has ended");
             result
         }));
@@ -110,7 +110,7 @@ fn a_stream_and_a_future_that_an_actor_waits_for(home: &Home) {
     }
 }
 
-fn the_future_of_a_block_on(home: &Home) {
+fn the_future_of_block_on_is_dropped_while_it_unwinds(home: &Home) {
     let unwinds = Log::default();
     let panics = Panics::new(&unwinds, false);
     let (text, ..) = panic_of(|| home.block_on(panics));
@@ -119,7 +119,7 @@ fn the_future_of_a_block_on(home: &Home) {
 }
 
 #[test]
-fn a_mutex_that_it_has_locked_is_poisoned() {
+fn a_mutex_locked_by_a_future_that_panics_is_poisoned() {
     static MUTEX: Mutex<()> = Mutex::new(());
     within(WATCH, || {
         keep_bombs_quiet();

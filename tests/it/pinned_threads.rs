@@ -1,4 +1,4 @@
-//! Pinned threads: what runs there stays there, and when the thread ends.
+//! Pinned threads: their tasks stay on them, and when such a thread ends.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,17 +18,17 @@ fn here() -> ThreadId {
     std::thread::current().id()
 }
 
-/// Which thread it is.
+/// Returns the id of the pinned thread.
 fn thread_of(pinned: &Pinned) -> ThreadId {
     drive(pinned.spawn(|| async { here() }))
 }
 
 thread_local! {
-    /// Dropped, and so opened, when the thread ends.
+    /// A guard that is dropped, and so opens its gate, when the thread ends.
     static END: RefCell<Option<OpenOnDrop>> = const { RefCell::new(None) };
 }
 
-/// A pinned thread, and a gate that its end opens.
+/// Starts a pinned thread and returns a gate that its end opens.
 fn ending(runtime: &Runtime) -> (Pinned, Gate) {
     let pinned = runtime.spawn_pinned("ending").unwrap();
     let gate = Gate::default();
@@ -38,7 +38,7 @@ fn ending(runtime: &Runtime) -> (Pinned, Gate) {
 }
 
 #[test]
-fn everything_there_is_made_polled_and_dropped_on_its_one_thread() {
+fn tasks_actors_and_values_are_made_polled_and_dropped_on_their_thread() {
     struct Here(Rc<Log<ThreadId>>);
     impl Drop for Here {
         fn drop(&mut self) {
@@ -96,7 +96,7 @@ fn everything_there_is_made_polled_and_dropped_on_its_one_thread() {
 }
 
 #[test]
-fn the_thread_has_its_name() {
+fn a_pinned_thread_has_the_given_name() {
     within(WATCH, || {
         let name = || std::thread::current().name().map(str::to_owned);
         let runtime = runtime();
@@ -129,7 +129,7 @@ fn tasks_of_one_sender_begin_in_order() {
 }
 
 #[test]
-fn tasks_there_share_what_only_their_thread_can_see() {
+fn tasks_of_a_pinned_thread_share_its_thread_locals() {
     thread_local!(static SEEN: Cell<u32> = const { Cell::new(0) });
     within(WATCH, || {
         let runtime = runtime();
@@ -147,7 +147,7 @@ fn tasks_there_share_what_only_their_thread_can_see() {
 }
 
 #[test]
-fn a_task_there_may_wait_for_tasks_elsewhere_and_on_its_own_thread() {
+fn a_pinned_task_may_await_tasks_of_its_own_and_other_threads() {
     within(WATCH, || {
         let runtime = runtime();
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -166,7 +166,7 @@ fn a_task_there_may_wait_for_tasks_elsewhere_and_on_its_own_thread() {
 }
 
 #[test]
-fn it_is_woken_from_other_threads() {
+fn a_pinned_task_is_woken_from_other_threads() {
     within(WATCH, || {
         let runtime = runtime();
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -183,7 +183,7 @@ fn it_is_woken_from_other_threads() {
 }
 
 #[test]
-fn it_ends_when_the_last_clone_goes_and_nothing_lives_there() {
+fn a_pinned_thread_without_tasks_ends_with_its_last_clone() {
     within(WATCH, || {
         let runtime = runtime();
         let (pinned, ended) = ending(&runtime);
@@ -197,14 +197,15 @@ fn it_ends_when_the_last_clone_goes_and_nothing_lives_there() {
     });
 }
 
-/// Something keeps the thread when the last clone is gone; it is given up by what this returns.
+/// Checks that a thread without clones lives on until the closure returned by `keep` is called.
 fn kept_by(keep: impl FnOnce(&Pinned) -> Box<dyn FnOnce()> + Send + 'static) {
     within(WATCH, move || {
         let runtime = runtime();
         let (pinned, ended) = ending(&runtime);
         let give_up = keep(&pinned);
         let own = thread_of(&pinned);
-        // Something later on the same thread shows that it does not end: it would have by then.
+        // A later task on the same thread shows that the thread does not end: it would have by
+        // then.
         let last = pinned.spawn(|| async {
             greenroom::yield_now().await;
             here()
@@ -253,7 +254,7 @@ fn an_actor_keeps_the_thread_until_it_ends() {
 }
 
 #[test]
-fn a_hosted_value_keeps_the_thread_until_the_last_of_its_clones_goes() {
+fn a_hosted_value_keeps_the_thread_until_its_last_clone_is_dropped() {
     kept_by(|pinned| {
         let hosted = drive(pinned.host(|| Rc::new(42))).unwrap();
         let clone = hosted.clone();
@@ -266,7 +267,7 @@ fn a_hosted_value_keeps_the_thread_until_the_last_of_its_clones_goes() {
 }
 
 #[test]
-fn a_clone_in_a_task_of_its_own_keeps_the_thread_until_that_ends() {
+fn a_clone_in_a_pinned_task_keeps_the_thread_until_the_task_ends() {
     kept_by(|pinned| {
         let (own, gate) = (pinned.clone(), Gate::default());
         let waits = gate.clone();
@@ -281,7 +282,7 @@ fn a_clone_in_a_task_of_its_own_keeps_the_thread_until_that_ends() {
 }
 
 #[test]
-fn addresses_of_ended_actors_and_wakers_of_ended_tasks_do_not_keep_it() {
+fn addresses_and_wakers_of_ended_tasks_do_not_keep_the_thread() {
     within(WATCH, || {
         let runtime = runtime();
         let (pinned, ended) = ending(&runtime);
@@ -305,7 +306,7 @@ fn addresses_of_ended_actors_and_wakers_of_ended_tasks_do_not_keep_it() {
 }
 
 #[test]
-fn it_ends_with_its_runtime_whatever_lives_there() {
+fn a_pinned_thread_ends_with_its_runtime() {
     within(WATCH, || {
         let runtime = runtime();
         let (pinned, ended) = ending(&runtime);
@@ -316,7 +317,7 @@ fn it_ends_with_its_runtime_whatever_lives_there() {
             on = &pinned
         );
         drop(runtime);
-        // Joined, so its thread-locals are dropped.
+        // The thread was joined, so its thread-locals are dropped.
         assert!(ended.is_open());
         assert!(drive(task.fallible()).is_none());
         assert!(drive(hosted.with(|_| ())).is_err());
@@ -327,7 +328,7 @@ fn it_ends_with_its_runtime_whatever_lives_there() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn threads_that_have_ended_leave_nothing_behind() {
+fn dropped_pinned_threads_leave_no_system_thread() {
     use crate::child::threads_named;
     within(WATCH, || {
         let runtime = runtime();
@@ -353,7 +354,7 @@ fn threads_that_have_ended_leave_nothing_behind() {
 }
 
 #[test]
-fn the_last_clone_may_go_on_its_own_thread() {
+fn the_last_clone_may_be_dropped_on_its_own_thread() {
     within(WATCH, || {
         let runtime = runtime();
         let (pinned, ended) = ending(&runtime);
@@ -372,7 +373,7 @@ fn the_last_clone_may_go_on_its_own_thread() {
 }
 
 #[test]
-fn a_thousand_actors_there_talk_to_one_on_the_workers() {
+fn a_thousand_pinned_actors_talk_to_one_on_the_workers() {
     within(WATCH, || {
         let runtime = runtime();
         let pinned = runtime.spawn_pinned("pinned").unwrap();

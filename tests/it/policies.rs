@@ -1,7 +1,7 @@
-//! One suite that every scheduling policy passes: those of greenroom, and users' own.
+//! One suite that every scheduling policy passes: greenroom's own policies, and custom ones.
 //!
-//! A scenario is a function of a [`Case`]; each policy makes a test of each scenario, which runs it
-//! on the numbers of workers that the matrix has.
+//! A scenario is a function of a [`Case`]. Each policy makes a test of each scenario, which runs on
+//! the worker counts that the matrix selects.
 
 mod ending;
 mod errors;
@@ -28,19 +28,19 @@ use crate::support::{Home, WATCH, matrix, simulated, within};
 #[cfg(target_os = "linux")]
 use crate::support::{MANY_HAND_OVERS, hand_over, until};
 
-/// A policy, and on how many workers it is to run.
+/// A policy and the number of workers on which it runs.
 struct Case {
     policy: Kind,
     workers: usize,
-    /// How the names of its threads begin, which no other case has.
+    /// The prefix of its threads' names; no other case has the same.
     threads: String,
 }
 
-/// What makes the builders of a case.
+/// The source of a case's builders.
 #[derive(Clone, Copy)]
 enum Kind {
     Of(fn() -> Builder),
-    /// With this seed.
+    /// A simulation with this seed.
     Simulated(u64),
 }
 
@@ -77,7 +77,8 @@ impl Case {
     }
 }
 
-/// Runs the scenario with this policy, on each number of workers that the matrix has, from this one on.
+/// Runs the scenario with this policy on each worker count of the matrix that is at least
+/// `at_least`.
 fn holds(builder: fn() -> Builder, at_least: usize, scenario: fn(&Case)) {
     for workers in matrix::workers(at_least) {
         let _named = matrix::Named(format!("{workers} workers"));
@@ -85,8 +86,8 @@ fn holds(builder: fn() -> Builder, at_least: usize, scenario: fn(&Case)) {
     }
 }
 
-/// Runs the scenario in simulations. The number of workers, which makes no difference, is to some
-/// scenarios how much they do.
+/// Runs the scenario in simulations. Some scenarios scale their work by the number of workers,
+/// which otherwise makes no difference here.
 fn holds_simulated(scenario: fn(&Case)) {
     for &seed in matrix::seeds() {
         let _named = matrix::Named(format!("seed {seed}"));
@@ -96,7 +97,7 @@ fn holds_simulated(scenario: fn(&Case)) {
 
 fn holds_once(policy: Kind, workers: usize, scenario: fn(&Case)) {
     static CASES: AtomicUsize = AtomicUsize::new(0);
-    // With an end to the number, so that none begins as another.
+    // The full stop ends the number, so that no prefix is the prefix of another.
     let threads = format!("case{}.", CASES.fetch_add(1, Ordering::Relaxed));
     let case = Case {
         policy,
@@ -109,8 +110,8 @@ fn holds_once(policy: Kind, workers: usize, scenario: fn(&Case)) {
     });
 }
 
-/// Makes the suite: a module for each policy, with a test of each scenario; and one for simulations,
-/// but for those scenarios that need threads. Those of `several` need two workers or more.
+/// Makes the suite: a module for each policy with a test of each scenario, and one for simulations
+/// without the scenarios that need threads. Scenarios in `several` need two workers or more.
 macro_rules! suite {
     ($policies:tt: $(
         $file:ident::{ $($scenario:ident,)* }
@@ -158,8 +159,8 @@ macro_rules! suite {
     };
 }
 
-/// SO23: the schedulers are interchangeable.
-mod so23 {
+/// Policies are interchangeable: all pass the same scenarios.
+mod every_policy {
     suite! {
         {
             stealing => Stealing::default(),
@@ -173,18 +174,18 @@ mod so23 {
             wrapped => own::Wrapped::default(),
         }:
         running::{
-            so23_the_same_program_gives_the_same_results,
+            the_same_program_gives_the_same_results,
             tasks_and_actors_run_wherever_they_are_spawned,
             messages_of_one_sender_are_handled_in_order,
-            a_task_that_is_woken_in_its_run_runs_again,
-            an_actor_that_tells_itself_for_ever_starves_nobody,
-            a_task_that_yields_for_ever_starves_nobody,
-            blocking_calls_come_back,
-            a_task_may_wait_for_another_in_block_on,
+            a_task_that_is_woken_in_its_turn_runs_again,
+            an_actor_that_messages_itself_forever_does_not_starve_other_tasks,
+            a_task_that_yields_forever_does_not_starve_other_tasks,
+            blocking_calls_return_their_values,
+            a_task_may_block_on_another_task,
             pinned_threads_and_workers_talk_to_each_other,
             detached_actors_and_workers_talk_to_each_other,
         }, threads: {
-            // Threads that meet.
+            // Threads wait for each other at a barrier.
             an_actor_is_never_run_by_two_threads_at_once,
             all_workers_may_wait_in_block_on_at_once,
         }
@@ -192,37 +193,37 @@ mod so23 {
             no_wake_up_from_a_foreign_thread_is_lost,
             no_wake_up_from_a_pinned_thread_is_lost,
             no_wake_up_between_workers_is_lost,
-            many_wake_ups_at_once_are_all_heard,
-            a_timer_fires_though_all_are_idle,
-            a_timer_fires_though_all_workers_are_busy,
-            a_deadline_from_outside_is_kept_though_all_are_idle,
-            a_nearer_deadline_from_outside_is_kept,
+            many_simultaneous_wake_ups_are_all_delivered,
+            a_timer_fires_while_all_workers_are_idle,
+            a_timer_fires_while_all_workers_are_busy,
+            a_deadline_armed_outside_fires_while_all_workers_are_idle,
+            a_nearer_deadline_armed_outside_fires_in_time,
         }, several: {
-            // A worker blocks, and another one goes on.
-            what_a_worker_that_blocks_has_woken_is_run_by_another,
-            a_deadline_is_kept_though_the_worker_that_armed_it_blocks,
+            // One worker blocks while another one continues.
+            tasks_woken_by_a_worker_that_blocks_are_run_by_another,
+            a_deadline_fires_while_the_worker_that_armed_it_blocks,
         }, several threads: {
-            // A worker blocks until the test goes on.
-            a_timer_fires_though_another_worker_is_busy,
+            // A worker blocks until the test continues.
+            a_timer_fires_while_another_worker_is_busy,
         }
         ending::{
-            a_panic_ends_one_task_or_actor_alone,
+            a_panic_ends_only_its_task_or_actor,
             a_task_whose_handle_is_dropped_is_cancelled,
             a_killed_actor_is_dropped_with_its_messages,
-            what_was_queued_before_a_shutdown_runs,
-            what_is_left_at_the_end_of_a_shutdown_is_cancelled_and_counted,
+            tasks_queued_before_a_shutdown_run,
+            tasks_left_at_the_end_of_a_shutdown_are_cancelled_and_counted,
             a_shutdown_ends_all_threads,
             the_last_clone_may_be_dropped_in_a_task,
-            a_runtime_comes_to_rest_once_all_is_done,
-            a_runtime_comes_to_rest_though_tasks_wait_for_ever,
-            an_ask_that_nobody_can_answer_is_told_so,
-            a_timer_or_a_blocking_call_keeps_a_runtime_from_its_rest,
+            a_runtime_is_quiescent_once_all_work_is_done,
+            a_runtime_is_quiescent_while_tasks_wait_forever,
+            an_ask_that_no_actor_can_answer_gets_a_deadlock_error,
+            timers_and_blocking_calls_delay_quiescence,
         }
     }
 }
 
-/// CA17: nobody polls, but for the policy that is there for it.
-mod ca17 {
+/// All policies but the polling one: their idle workers park.
+mod parking_policies {
     suite! {
         {
             stealing => Stealing::default(),
@@ -233,15 +234,15 @@ mod ca17 {
             round_robin => own::RoundRobin::default(),
             wrapped => own::Wrapped::default(),
         }:
-        // How threads sleep.
+        // Checks how threads sleep.
         waking::{}, threads: {
-            ca17_workers_without_work_do_not_run,
+            workers_without_work_do_not_run,
         }
     }
 }
 
-/// Waits until the threads whose names begin so, which are that many, have not run for a while.
-/// Who polls, never has.
+/// Waits until the `threads` threads whose names have this prefix have not run for a while. A
+/// worker that polls never does that.
 #[cfg(target_os = "linux")]
 fn sleep_on(prefix: &str, threads: usize) {
     until(|| {

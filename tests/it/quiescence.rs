@@ -1,4 +1,4 @@
-//! When a runtime has run out of work: what keeps it alive, and that it is told of exactly then.
+//! Quiescence: which values and tasks delay it, and that `quiescent` resolves exactly then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,14 +10,15 @@ use greenroom::{Context, Reply, Runtime, policy, spawn, time};
 
 use crate::support::{Gate, Home, WATCH, drive, poll_once, within};
 
-/// A scenario under the default policy, under one whose runnables are counted one by one, and in a
-/// simulation.
+/// Runs a scenario under the default policy, under one whose runnables are counted individually,
+/// and in a simulation.
 fn under_each(workers: usize, scenario: fn(&Runtime)) {
     on_threads(workers, scenario);
     Home::simulate(scenario);
 }
 
-/// As [`under_each`], where somebody blocks a thread until another one goes on.
+/// Does the same as [`under_each`] without the simulation: for scenarios that block a thread until
+/// another one continues.
 fn on_threads(workers: usize, scenario: fn(&Runtime)) {
     let default = move || Runtime::builder().workers(workers);
     let shared = move || default().policy(policy::Sharing::default());
@@ -26,16 +27,19 @@ fn on_threads(workers: usize, scenario: fn(&Runtime)) {
     }
 }
 
-/// Checks that the end has not come, by what keeps it from coming, and comes when that is gone.
+/// Checks that `quiescent` is pending while `keep` exists, and resolves after `let_go`.
 fn is_kept_alive_by<K>(runtime: &Runtime, keep: K, let_go: impl FnOnce(K)) {
     let mut end = Box::pin(runtime.quiescent());
-    assert!(poll_once(&mut end).is_pending(), "it is kept alive");
+    assert!(
+        poll_once(&mut end).is_pending(),
+        "`quiescent` resolved too early"
+    );
     let_go(keep);
     drive(end);
 }
 
 #[test]
-fn so10_so12_it_ends_when_there_is_no_work_left() {
+fn quiescent_resolves_when_no_work_is_left() {
     under_each(2, |runtime| {
         let done = Arc::new(AtomicUsize::new(0));
         for _ in 0..3 {
@@ -59,7 +63,7 @@ fn so10_so12_it_ends_when_there_is_no_work_left() {
 }
 
 #[test]
-fn a_runtime_that_has_nothing_to_do_is_at_its_end_at_once() {
+fn a_runtime_without_work_is_quiescent_at_once() {
     under_each(2, |runtime| {
         runtime.run_until_quiescent();
         runtime.block_on(runtime.quiescent());
@@ -72,7 +76,7 @@ fn a_runtime_that_has_nothing_to_do_is_at_its_end_at_once() {
 }
 
 #[test]
-fn all_who_wait_hear_of_it() {
+fn quiescence_wakes_all_waiters() {
     under_each(2, |runtime| {
         let keep = runtime.keep_alive();
         let wait = || {
@@ -86,7 +90,7 @@ fn all_who_wait_hear_of_it() {
 }
 
 #[test]
-fn so12_a_hold_keeps_it_alive_and_so_does_its_clone() {
+fn a_keep_alive_guard_and_its_clones_delay_quiescence() {
     under_each(2, |runtime| {
         let hold = runtime.keep_alive();
         let clone = hold.clone();
@@ -96,7 +100,7 @@ fn so12_a_hold_keeps_it_alive_and_so_does_its_clone() {
 }
 
 #[test]
-fn a_running_task_keeps_it_alive() {
+fn a_running_task_delays_quiescence() {
     on_threads(2, |runtime| {
         let (begun, go) = (Gate::default(), Gate::default());
         let (begins, goes) = (begun.clone(), go.clone());
@@ -112,7 +116,7 @@ fn a_running_task_keeps_it_alive() {
 }
 
 #[test]
-fn a_blocking_job_keeps_it_alive() {
+fn a_blocking_call_delays_quiescence() {
     on_threads(1, |runtime| {
         let go = Gate::default();
         let goes = go.clone();
@@ -123,7 +127,7 @@ fn a_blocking_job_keeps_it_alive() {
 }
 
 #[test]
-fn a_timer_keeps_it_alive_until_it_fires_or_is_dropped() {
+fn a_timer_delays_quiescence_until_it_fires_or_is_dropped() {
     under_each(2, |runtime| {
         let fired = runtime.spawn(async { time::sleep(Duration::from_millis(3)).await });
         runtime.run_until_quiescent();
@@ -136,13 +140,13 @@ fn a_timer_keeps_it_alive_until_it_fires_or_is_dropped() {
             give.send(long).unwrap();
         });
         drive(waits);
-        // Dropped by a thread that is none of the runtime's, when all sleep.
+        // Dropped by a foreign thread while all threads of the runtime sleep.
         is_kept_alive_by(runtime, drive(given).unwrap(), drop);
     });
 }
 
 #[test]
-fn the_future_of_a_block_on_counts_while_it_does_not_wait() {
+fn a_future_in_block_on_delays_quiescence_while_it_does_not_wait() {
     on_threads(1, |runtime| {
         let (begun, go, over) = (Gate::default(), Gate::default(), Gate::default());
         let (begins, goes, ends) = (begun.clone(), go.clone(), over.clone());
@@ -158,7 +162,7 @@ fn the_future_of_a_block_on_counts_while_it_does_not_wait() {
         });
         begun.pass();
         is_kept_alive_by(runtime, go, |go| go.open());
-        // It waits, and does not keep anything alive.
+        // The future waits, and does not delay quiescence.
         runtime.run_until_quiescent();
         wake.send(()).unwrap();
         is_kept_alive_by(runtime, over, |over| over.open());
@@ -167,7 +171,7 @@ fn the_future_of_a_block_on_counts_while_it_does_not_wait() {
 }
 
 #[test]
-fn a_task_that_waits_in_a_nested_block_on_does_not_count_while_it_waits() {
+fn a_task_that_waits_in_a_nested_block_on_does_not_delay_quiescence() {
     on_threads(1, |runtime| {
         let (own, (wake, woken)) = (runtime.clone(), oneshot::channel::<()>());
         let task = runtime.spawn(async move { own.block_on(woken).unwrap() });
@@ -180,7 +184,7 @@ fn a_task_that_waits_in_a_nested_block_on_does_not_count_while_it_waits() {
 }
 
 #[test]
-fn what_waits_for_a_message_or_for_another_thread_does_not_keep_it_alive() {
+fn actors_and_tasks_that_wait_do_not_delay_quiescence() {
     under_each(2, |runtime| {
         runtime.block_on(async {
             let actor = spawn!(|mut cx: Context<()>| async move { cx.recv().await });
@@ -195,7 +199,7 @@ fn what_waits_for_a_message_or_for_another_thread_does_not_keep_it_alive() {
 }
 
 #[test]
-fn a_pinned_thread_keeps_it_alive_while_it_is_not_idle() {
+fn a_pinned_thread_delays_quiescence_while_it_is_not_idle() {
     on_threads(1, |runtime| {
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         runtime.run_until_quiescent();
@@ -209,13 +213,16 @@ fn a_pinned_thread_keeps_it_alive_while_it_is_not_idle() {
         });
         begun.pass();
         is_kept_alive_by(runtime, go, |go| go.open());
-        assert!(task.is_finished(), "its timer and what it spawned count");
+        assert!(
+            task.is_finished(),
+            "its timer and its spawned task delay quiescence"
+        );
         assert_eq!(drive(task), 42);
     });
 }
 
 #[test]
-fn a_deadline_of_an_actor_that_waits_in_block_on_on_its_own_thread_may_be_dropped_elsewhere() {
+fn a_deadline_of_a_detached_actor_may_be_dropped_on_another_thread() {
     on_threads(1, |runtime| {
         let (give, given) = oneshot::channel();
         let (own, (wake, woken)) = (runtime.clone(), oneshot::channel::<()>());
@@ -237,7 +244,7 @@ fn a_deadline_of_an_actor_that_waits_in_block_on_on_its_own_thread_may_be_droppe
 }
 
 #[test]
-fn it_is_also_told_of_when_the_runtime_shuts_down() {
+fn quiescent_resolves_when_the_runtime_shuts_down() {
     under_each(1, |runtime| {
         let keep = runtime.keep_alive();
         let mut end = Box::pin(runtime.quiescent());
@@ -249,7 +256,7 @@ fn it_is_also_told_of_when_the_runtime_shuts_down() {
     });
 }
 
-/// What one trial brings to rest: messages and tasks that cause each other, from another thread.
+/// One trial: messages and tasks that cause each other, started by another thread.
 struct Trial {
     hold: greenroom::KeepAlive,
     actor: greenroom::Address<Step>,
@@ -288,8 +295,8 @@ impl Trial {
     }
 }
 
-/// So many trials that a window of a few instructions is met: what is brought before the hold is
-/// given up is done when the end is told of, and the end is told of each time.
+/// Runs enough trials to hit a window of a few instructions. Work started before the guard is
+/// dropped is done when `quiescent` resolves, and it resolves each time.
 fn trials(trials: usize, policy: impl policy::Policy) {
     let runtime = Runtime::builder()
         .workers(2)
@@ -316,15 +323,19 @@ fn trials(trials: usize, policy: impl policy::Policy) {
         };
         send.send((number, trial)).unwrap();
         runtime.run_until_quiescent();
-        assert_eq!(done.load(Ordering::SeqCst), number + 1, "a false end");
+        assert_eq!(
+            done.load(Ordering::SeqCst),
+            number + 1,
+            "`quiescent` resolved too early"
+        );
     }
     drop(send);
     bringer.join().unwrap();
 }
 
 #[test]
-fn so13_so14_in_a_million_trials_there_is_no_false_end_and_none_is_missed() {
-    // Each is a wake-up of three threads; a debug build does fewer.
+fn in_a_million_trials_quiescence_is_never_false_and_never_missed() {
+    // Each trial wakes three threads; a debug build runs fewer trials.
     let many = if cfg!(debug_assertions) {
         30_000
     } else {
@@ -334,6 +345,6 @@ fn so13_so14_in_a_million_trials_there_is_no_false_end_and_none_is_missed() {
 }
 
 #[test]
-fn so13_nor_is_there_with_another_policy() {
+fn with_work_sharing_quiescence_is_never_false_and_never_missed() {
     within(WATCH * 4, || trials(20_000, policy::Sharing::default()));
 }

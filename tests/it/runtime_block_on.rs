@@ -1,4 +1,4 @@
-//! `block_on` and `run`: a thread of the user's waits for a future.
+//! `block_on` and `run`: a thread of the user waits for a future.
 
 use std::rc::Rc;
 
@@ -11,14 +11,14 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 #[test]
-fn it_gives_the_value_of_the_future() {
+fn block_on_returns_the_value_of_the_future() {
     within(WATCH, || {
         assert_eq!(runtime(1).block_on(async { 40 + 2 }), 42)
     });
 }
 
 #[test]
-fn the_future_runs_on_the_calling_thread_and_may_borrow_and_be_not_send() {
+fn block_on_runs_its_future_on_the_calling_thread_without_send() {
     within(WATCH, || {
         let here = std::thread::current().id();
         let text = Rc::new(String::from("here"));
@@ -37,7 +37,7 @@ fn the_future_runs_on_the_calling_thread_and_may_borrow_and_be_not_send() {
 }
 
 #[test]
-fn it_waits_for_what_another_thread_brings() {
+fn block_on_waits_for_another_thread() {
     within(WATCH, || {
         let gate = Gate::default();
         let opener = gate.clone();
@@ -56,7 +56,7 @@ fn it_waits_for_what_another_thread_brings() {
 }
 
 #[test]
-fn many_threads_wait_at_the_same_time() {
+fn many_threads_may_call_block_on_at_the_same_time() {
     within(WATCH, || {
         let runtime = runtime(2);
         let sum: u64 = std::thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn many_threads_wait_at_the_same_time() {
 }
 
 #[test]
-fn a_panic_of_the_future_goes_through_and_the_runtime_goes_on() {
+fn block_on_resumes_a_panic_and_the_runtime_continues() {
     within(WATCH, || {
         let runtime = runtime(1);
         let drops = Drops::default();
@@ -107,7 +107,7 @@ fn a_panic_of_the_future_goes_through_and_the_runtime_goes_on() {
 }
 
 #[test]
-fn in_a_task_of_a_pinned_thread_it_panics_and_says_why() {
+fn block_on_in_a_pinned_task_panics_with_the_reason() {
     within(WATCH, || {
         let runtime = runtime(1);
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -116,17 +116,20 @@ fn in_a_task_of_a_pinned_thread_it_panics_and_says_why() {
         );
         assert!(text.contains("pinned thread"), "{text}");
         assert!(text.contains("nowhere else"), "{text}");
-        assert!(text.contains("await"), "it says what to do instead: {text}");
+        assert!(
+            text.contains("await"),
+            "the text does not say what to do instead: {text}"
+        );
         assert_eq!(file, file!());
     });
 }
 
 #[test]
-fn inside_unblock_it_waits() {
+fn block_on_works_inside_unblock() {
     within(WATCH, || {
         let runtime = runtime(1);
         let value = runtime.block_on(async {
-            // On a thread that may block, whose runtime is the current one too.
+            // On a thread that may block, where the runtime is current too.
             greenroom::unblock(|| {
                 let runtime = Runtime::current();
                 runtime.block_on(async { greenroom::spawn(async { 40 }).await + 2 })
@@ -138,7 +141,7 @@ fn inside_unblock_it_waits() {
 }
 
 #[test]
-fn run_gives_the_value_and_shuts_down() {
+fn run_returns_the_value_and_shuts_down() {
     within(WATCH, || {
         let drops = Drops::default();
         let (gone, handle) = (drops.one(), Gate::default());
@@ -150,7 +153,7 @@ fn run_gives_the_value_and_shuts_down() {
                 std::future::pending::<()>().await;
             })
             .detach();
-            // Nobody stops it but the shutdown at the end.
+            // Only the shutdown at the end stops this actor.
             let actor = spawn!(|mut cx: Context<()>| async move {
                 let _gone = actor_gone;
                 while cx.recv().await.is_some() {}
@@ -159,7 +162,10 @@ fn run_gives_the_value_and_shuts_down() {
             (42, actor.address())
         });
         assert_eq!(value.0, 42);
-        assert!(handle.is_open(), "the actor ended by itself");
+        assert!(
+            handle.is_open(),
+            "the actor was not stopped by the shutdown"
+        );
         assert_eq!(drops.count(), 2);
         assert!(value.1.is_closed());
         drive(value.1.closed());
@@ -167,7 +173,7 @@ fn run_gives_the_value_and_shuts_down() {
 }
 
 #[test]
-fn a_panic_in_run_goes_through_after_the_shutdown() {
+fn run_resumes_a_panic_after_the_shutdown() {
     within(WATCH, || {
         let drops = Drops::default();
         let dropped = drops.one();

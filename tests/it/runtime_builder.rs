@@ -1,4 +1,4 @@
-//! What a runtime is built with, and what that does.
+//! The options of a runtime and their effects.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -31,7 +31,7 @@ fn as_many_tasks_run_at_the_same_time_as_there_are_workers() {
 }
 
 #[test]
-fn the_threads_have_the_name_that_was_given_and_a_number() {
+fn worker_threads_have_the_given_name_and_a_number() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(2)
@@ -60,7 +60,7 @@ fn the_threads_have_the_name_that_was_given_and_a_number() {
 }
 
 #[test]
-fn a_runtime_can_be_built_with_nothing_said() {
+fn a_runtime_can_be_built_with_the_default_options() {
     within(WATCH, || {
         let runtime = Runtime::new().unwrap();
         assert_eq!(
@@ -84,7 +84,7 @@ fn a_thousand_workers_are_not_too_many() {
     });
 }
 
-/// Tells of the turn in which each message is handled, with the batch that is given.
+/// Returns, for each of six messages, the turn in which it is handled with this batch.
 fn turns_of_six_messages(batch: usize) -> Vec<usize> {
     within(WATCH, move || {
         let runtime = Runtime::builder().workers(1).batch(batch).build().unwrap();
@@ -101,7 +101,7 @@ fn turns_of_six_messages(batch: usize) -> Vec<usize> {
                 turns
             });
             (0..6).for_each(|_| reader.tell(()).unwrap());
-            // It has its turns between those of the reader, on the only worker.
+            // The other task has its turns between those of the reader, on the only worker.
             let counter = turn.clone();
             let other = greenroom::spawn(async move {
                 full.open();
@@ -118,20 +118,20 @@ fn turns_of_six_messages(batch: usize) -> Vec<usize> {
 }
 
 #[test]
-fn an_actor_lets_others_run_after_a_batch_of_messages() {
+fn an_actor_lets_other_tasks_run_after_a_batch_of_messages() {
     let turns = turns_of_six_messages(2);
     assert_eq!(turns.len(), 6);
     for pair in turns.chunks(2) {
-        assert_eq!(pair[0], pair[1], "one batch is one turn: {turns:?}");
+        assert_eq!(pair[0], pair[1], "each batch must be one turn: {turns:?}");
     }
     assert!(
         turns[1] < turns[2] && turns[3] < turns[4],
-        "others ran between batches: {turns:?}"
+        "other tasks must run between batches: {turns:?}"
     );
 }
 
 #[test]
-fn a_batch_of_one_lets_others_run_after_each_message() {
+fn a_batch_of_one_lets_other_tasks_run_after_each_message() {
     let turns = turns_of_six_messages(1);
     assert!(
         turns.is_sorted_by(|earlier, later| earlier < later),
@@ -140,13 +140,13 @@ fn a_batch_of_one_lets_others_run_after_each_message() {
 }
 
 #[test]
-fn a_batch_that_is_larger_than_what_is_there_is_handled_in_one_turn() {
+fn fewer_messages_than_a_batch_are_handled_in_one_turn() {
     let turns = turns_of_six_messages(64);
     assert!(turns.iter().all(|turn| *turn == turns[0]), "{turns:?}");
 }
 
 #[test]
-fn debug_texts_say_what_was_chosen() {
+fn debug_texts_show_the_options() {
     within(WATCH, || {
         let builder = Runtime::builder().workers(3).thread_name("stage").batch(5);
         let text = format!("{builder:?}");

@@ -1,4 +1,4 @@
-//! Which clones of a runtime keep it going, and what the drop of the last one does.
+//! Which clones of a runtime keep it alive, and the drop of the last one.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,8 +10,8 @@ fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
 }
 
-/// Spawns a task that never ends by itself and waits until it has begun; the gate is opened when
-/// the task is dropped.
+/// Spawns a task that never ends and waits until it has begun. The gate opens when the task is
+/// dropped.
 fn endless(runtime: &Runtime) -> Gate {
     let (begun, gone) = (Gate::default(), Gate::default());
     let (here, opens) = (begun.clone(), OpenOnDrop(gone.clone()));
@@ -27,7 +27,7 @@ fn endless(runtime: &Runtime) -> Gate {
 }
 
 #[test]
-fn the_drop_of_the_last_one_ends_it_before_it_returns() {
+fn dropping_the_last_clone_ends_the_runtime_before_it_returns() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = runtime(workers);
@@ -43,7 +43,7 @@ fn the_drop_of_the_last_one_ends_it_before_it_returns() {
 }
 
 #[test]
-fn those_of_current_do_not_count_nor_do_their_clones() {
+fn clones_from_current_do_not_keep_the_runtime_alive() {
     within(WATCH, || {
         let runtime = runtime(1);
         let gone = endless(&runtime);
@@ -59,14 +59,14 @@ fn those_of_current_do_not_count_nor_do_their_clones() {
         for clone in clones.iter().chain([&in_block_on, &in_task]) {
             assert!(
                 drive(clone.spawn(async {}).fallible()).is_none(),
-                "it is shut down"
+                "the runtime is shut down"
             );
         }
     });
 }
 
 #[test]
-fn addresses_handles_tasks_and_pinned_threads_do_not_keep_it() {
+fn addresses_handles_tasks_and_pinned_threads_do_not_keep_the_runtime() {
     within(WATCH, || {
         let runtime = runtime(1);
         let gone = endless(&runtime);
@@ -85,12 +85,12 @@ fn addresses_handles_tasks_and_pinned_threads_do_not_keep_it() {
         assert!(drive(hosted.with(|number| *number)).is_err());
         assert!(drive(pinned.spawn(|| async {}).fallible()).is_none());
         drive(address.closed());
-        // It may have had its last turn or not, but it has ended.
+        // The actor may have had its last turn or not, but it has ended.
         let _ = drive(actor.join());
     });
 }
 
-/// Drops the last clone within `place`, and waits until what ran elsewhere is gone.
+/// Drops the last clone within `place`, and waits until the endless task is dropped.
 fn dropped_within(workers: usize, place: impl FnOnce(&Runtime, Gate, Box<dyn FnOnce() + Send>)) {
     let runtime = runtime(workers);
     let gone = endless(&runtime);
@@ -103,7 +103,7 @@ fn dropped_within(workers: usize, place: impl FnOnce(&Runtime, Gate, Box<dyn FnO
             take.lock()
                 .unwrap()
                 .take()
-                .expect("the last clone was left here"),
+                .expect("the last clone is in the slot"),
         );
         here.open();
     });
@@ -124,7 +124,7 @@ fn in_its_own_task(workers: usize) {
                 let _opens = opens;
                 go.wait().await;
                 drop_it();
-                // Its worker ends when it suspends.
+                // The task's worker ends when it suspends.
                 std::future::pending::<()>().await;
             });
             task.detach();
@@ -134,12 +134,12 @@ fn in_its_own_task(workers: usize) {
 }
 
 #[test]
-fn the_last_one_may_be_dropped_in_its_own_task_one_worker() {
+fn the_last_clone_may_be_dropped_in_its_own_task_one_worker() {
     in_its_own_task(1);
 }
 
 #[test]
-fn the_last_one_may_be_dropped_in_its_own_task_two_workers() {
+fn the_last_clone_may_be_dropped_in_its_own_task_two_workers() {
     in_its_own_task(2);
 }
 
@@ -159,7 +159,7 @@ fn in_its_own_actor(workers: usize) {
                 },
                 on = runtime
             );
-            // The address is kept, so that nothing but the shutdown ends it.
+            // The address is kept, so that only the shutdown ends the actor.
             kept = Some(actor);
         });
         rest.pass();
@@ -168,17 +168,17 @@ fn in_its_own_actor(workers: usize) {
 }
 
 #[test]
-fn the_last_one_may_be_dropped_in_its_own_actor_one_worker() {
+fn the_last_clone_may_be_dropped_in_its_own_actor_one_worker() {
     in_its_own_actor(1);
 }
 
 #[test]
-fn the_last_one_may_be_dropped_in_its_own_actor_two_workers() {
+fn the_last_clone_may_be_dropped_in_its_own_actor_two_workers() {
     in_its_own_actor(2);
 }
 
 #[test]
-fn the_last_one_may_be_dropped_inside_unblock() {
+fn the_last_clone_may_be_dropped_inside_unblock() {
     within(WATCH, || {
         dropped_within(1, |runtime, go, drop_it| {
             let job = inside(runtime, || {
@@ -193,7 +193,7 @@ fn the_last_one_may_be_dropped_inside_unblock() {
 }
 
 #[test]
-fn the_last_one_may_be_dropped_on_its_own_pinned_thread() {
+fn the_last_clone_may_be_dropped_on_its_own_pinned_thread() {
     within(WATCH, || {
         let rest = Gate::default();
         let opens = OpenOnDrop(rest.clone());
@@ -213,7 +213,7 @@ fn the_last_one_may_be_dropped_on_its_own_pinned_thread() {
 }
 
 #[test]
-fn the_last_one_may_be_dropped_in_a_task_of_another_runtime() {
+fn the_last_clone_may_be_dropped_in_a_task_of_another_runtime() {
     within(WATCH, || {
         let other = runtime(1);
         dropped_within(1, |_, go, drop_it| {
@@ -229,7 +229,7 @@ fn the_last_one_may_be_dropped_in_a_task_of_another_runtime() {
 }
 
 #[test]
-fn one_that_is_moved_into_its_own_task_keeps_it_until_that_ends() {
+fn a_clone_in_an_own_task_keeps_the_runtime_until_the_task_ends() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = runtime(workers);
@@ -252,7 +252,7 @@ fn one_that_is_moved_into_its_own_task_keeps_it_until_that_ends() {
 }
 
 #[test]
-fn the_last_one_may_go_with_a_task_that_a_shutdown_drops() {
+fn the_last_clone_may_be_dropped_with_a_task_that_a_shutdown_cancels() {
     within(WATCH, || {
         for workers in [1, 2] {
             let drops = Drops::default();
@@ -270,7 +270,7 @@ fn the_last_one_may_go_with_a_task_that_a_shutdown_drops() {
                 std::future::pending::<()>().await;
             });
             begun.pass();
-            // It has begun, and nobody waits for it: the task's clone is the last one.
+            // The shutdown has begun and its future is dropped: the task's clone is the last one.
             let _ = crate::support::poll_once(&mut shutdown);
             drop((shutdown, runtime));
             assert!(drive(task.fallible()).is_none());
@@ -280,7 +280,7 @@ fn the_last_one_may_go_with_a_task_that_a_shutdown_drops() {
 }
 
 #[test]
-fn whoever_waits_with_one_that_does_not_count_is_told_of_the_end() {
+fn block_on_of_an_uncounted_clone_observes_the_end_of_the_runtime() {
     within(WATCH, || {
         let runtime = runtime(1);
         let uncounted = runtime.block_on(async { Runtime::current() });
@@ -292,7 +292,7 @@ fn whoever_waits_with_one_that_does_not_count_is_told_of_the_end() {
                 waits.open();
                 task.fallible().await.is_none()
             });
-            // It still is the current one in there, though nothing runs any more.
+            // The runtime is still current here, though it runs no tasks any more.
             let refused = uncounted.block_on(async { greenroom::spawn(async {}).fallible().await });
             (cancelled, refused.is_none())
         });

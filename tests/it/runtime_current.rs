@@ -1,4 +1,4 @@
-//! Which runtime is the current one, and where there is none.
+//! Which runtime is current, and where no runtime is current.
 
 use greenroom::{Context, Runtime, SpawnProblem, spawn};
 
@@ -12,14 +12,14 @@ fn named(name: &str) -> Runtime {
         .unwrap()
 }
 
-/// The name that the current runtime was given.
+/// Returns the name of the current runtime.
 fn current() -> String {
     let text = format!("{:?}", Runtime::current());
     text.split('"').nth(1).unwrap().to_owned()
 }
 
 #[test]
-fn there_is_none_on_a_bare_thread() {
+fn no_runtime_is_current_on_a_bare_thread() {
     within(WATCH, || {
         let _runtime = named("a");
         assert!(Runtime::try_current().is_none());
@@ -34,13 +34,13 @@ fn there_is_none_on_a_bare_thread() {
                 text.contains("no greenroom runtime is current on this thread"),
                 "{text}"
             );
-            assert_eq!(file, file!(), "the panic is at the caller's line");
+            assert_eq!(file, file!(), "the panic must have the caller's location");
         }
     });
 }
 
 #[test]
-fn the_panic_of_spawn_is_at_its_line_and_names_the_actor() {
+fn a_panic_of_spawn_has_the_callers_line_and_names_the_actor() {
     within(WATCH, || {
         let call = || spawn!(|_cx: Context<()>| async {}, name = "lost");
         let here = line!() - 1;
@@ -52,7 +52,7 @@ fn the_panic_of_spawn_is_at_its_line_and_names_the_actor() {
 }
 
 #[test]
-fn try_spawn_without_a_runtime_gives_the_actor_back() {
+fn try_spawn_without_a_runtime_returns_the_actor() {
     within(WATCH, || {
         let greeting = String::from("hello");
         let refused = greenroom::actor(move |_cx: Context<()>| async move { greeting })
@@ -67,7 +67,7 @@ fn try_spawn_without_a_runtime_gives_the_actor_back() {
 }
 
 #[test]
-fn it_is_the_one_that_runs_the_task_the_actor_the_job_or_the_closure() {
+fn the_runtime_that_runs_a_task_actor_call_or_closure_is_current() {
     within(WATCH, || {
         let (a, b) = (named("a"), named("b"));
         let pinned = b.spawn_pinned("pinned").unwrap();
@@ -97,7 +97,7 @@ fn it_is_the_one_that_runs_the_task_the_actor_the_job_or_the_closure() {
 }
 
 #[test]
-fn it_is_the_one_of_the_task_while_that_is_dropped_by_a_shutdown() {
+fn the_runtime_of_a_task_is_current_while_a_shutdown_drops_the_task() {
     struct SaysWhere(std::sync::mpsc::Sender<Option<String>>);
     impl Drop for SaysWhere {
         fn drop(&mut self) {
@@ -128,14 +128,14 @@ fn it_is_the_one_of_the_task_while_that_is_dropped_by_a_shutdown() {
         for place in told {
             assert!(
                 place.is_some_and(|place| place.contains("\"a\"")),
-                "it runs on `a` to the end"
+                "runtime `a` is current in the drop"
             );
         }
     });
 }
 
 #[test]
-fn a_runtime_that_was_named_is_used_whatever_the_current_one_is() {
+fn an_explicit_runtime_is_used_instead_of_the_current_one() {
     within(WATCH, || {
         let (a, b) = (named("a"), named("b"));
         let actor = spawn!(|_cx: Context<()>| async { current() }, on = &b);

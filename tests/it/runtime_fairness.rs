@@ -1,4 +1,4 @@
-//! Nobody starves: not the old behind the newest, not the outside behind the inside.
+//! Fairness: older tasks don't starve behind the newest, nor injected tasks behind local ones.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,12 +10,12 @@ use greenroom::{Address, Context, Runtime, spawn};
 use crate::support::{Gate, Home, Log, WATCH, drive, in_every_home, within};
 
 in_every_home!(
-    a_task_that_wakes_itself_for_ever_starves_nobody,
-    an_actor_that_tells_itself_for_ever_starves_nobody,
-    deadlines_are_kept_while_the_threads_are_busy,
+    a_task_that_wakes_itself_forever_does_not_starve_other_tasks,
+    an_actor_that_messages_itself_forever_does_not_starve_other_tasks,
+    deadlines_fire_while_the_threads_are_busy,
 );
 
-fn a_task_that_wakes_itself_for_ever_starves_nobody(home: &Home) {
+fn a_task_that_wakes_itself_forever_does_not_starve_other_tasks(home: &Home) {
     let busy: Vec<_> = (0..4)
         .map(|_| {
             home.spawn_task(async {
@@ -31,7 +31,7 @@ fn a_task_that_wakes_itself_for_ever_starves_nobody(home: &Home) {
     drop::<Vec<greenroom::Task<()>>>(busy);
 }
 
-fn an_actor_that_tells_itself_for_ever_starves_nobody(home: &Home) {
+fn an_actor_that_messages_itself_forever_does_not_starve_other_tasks(home: &Home) {
     let chatter = home.spawn(greenroom::actor(|mut cx: Context<()>| async move {
         let me = cx.downgrade();
         while cx.recv().await.is_some() {
@@ -46,7 +46,7 @@ fn an_actor_that_tells_itself_for_ever_starves_nobody(home: &Home) {
     drive(chatter.closed());
 }
 
-fn deadlines_are_kept_while_the_threads_are_busy(home: &Home) {
+fn deadlines_fire_while_the_threads_are_busy(home: &Home) {
     let busy: Vec<greenroom::Task<()>> = (0..4)
         .map(|_| {
             home.spawn_task(async {
@@ -60,7 +60,7 @@ fn deadlines_are_kept_while_the_threads_are_busy(home: &Home) {
     drop(busy);
 }
 
-/// Counts the turns of a load on one worker.
+/// A load on one worker whose turns are counted.
 #[derive(Clone, Default)]
 struct Load {
     turns: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ struct Load {
 }
 
 impl Load {
-    /// A turn of the load; false once it is to end.
+    /// Counts a turn of the load; returns false once the load has to end.
     fn turn(&self) -> bool {
         self.turns.fetch_add(1, Ordering::SeqCst);
         !self.over.load(Ordering::SeqCst)
@@ -82,7 +82,8 @@ impl Load {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// Two actors that tell each other something in every turn, so that the slot is never empty.
+    /// Spawns two actors that message each other in every turn, so that the LIFO slot is never
+    /// empty.
     fn pair(&self) {
         let seats: [Arc<OnceLock<Address<()>>>; 2] = Default::default();
         for (me, partner) in [(0, 1), (1, 0)] {
@@ -98,7 +99,7 @@ impl Load {
         seats[0].get().unwrap().tell(()).unwrap();
     }
 
-    /// Tasks that wake themselves, so that the ring is never empty.
+    /// Spawns tasks that wake themselves, so that the ring is never empty.
     fn selfish(&self, tasks: usize) {
         for _ in 0..tasks {
             let load = self.clone();
@@ -111,7 +112,7 @@ impl Load {
         }
     }
 
-    /// Tasks each of which spawns the next one.
+    /// Spawns a task that spawns the next one, and so on.
     fn chain(&self) {
         let load = self.clone();
         greenroom::spawn(async move {
@@ -135,8 +136,8 @@ fn on_the_worker<F: Future<Output = ()> + Send + 'static>(
     });
 }
 
-/// How many turns of the load come before a task that waits in the ring has its own: the most of
-/// a hundred times.
+/// Returns the most turns of the load, in a hundred rounds, before a task waiting in the ring has
+/// its turn.
 async fn most_turns_before_a_yield(load: &Load) -> usize {
     let mut most = 0;
     for _ in 0..100 {
@@ -147,65 +148,66 @@ async fn most_turns_before_a_yield(load: &Load) -> usize {
     most
 }
 
-/// The newest goes first for 16 µs, and no turn takes less than 10 ns.
+/// An upper bound: the LIFO slot runs first for at most 16 µs, and no turn takes less than 10 ns.
 const CHAIN: usize = 2000;
 
 #[test]
-fn bug_s1_a_pair_in_the_slot_does_not_starve_the_ring() {
+fn a_pair_in_the_slot_does_not_starve_the_ring() {
     on_the_worker(|load| async move {
         load.pair();
         let most = most_turns_before_a_yield(&load).await;
         assert!(
             (1..=CHAIN).contains(&most),
-            "{most} turns of the pair before one of the ring's"
+            "{most} turns of the pair before the ring's task"
         );
     });
 }
 
 #[test]
-fn two_that_talk_have_more_than_three_turns_in_a_row_while_others_wait() {
+fn a_pair_in_the_slot_has_more_than_three_short_turns_in_a_row() {
     on_the_worker(|load| async move {
         load.pair();
         let most = most_turns_before_a_yield(&load).await;
-        // One from the ring, three of the newest, and one more after the first look at the clock.
-        assert!(most > 4, "{most} turns of the pair, however short they are");
+        // One from the ring, three of the newest task, and one more after the first reading of the
+        // clock.
+        assert!(most > 4, "the pair had only {most} short turns in a row");
     });
 }
 
 #[test]
-fn bug_s1_a_chain_of_spawns_does_not_starve_the_ring() {
+fn a_chain_of_spawns_does_not_starve_the_ring() {
     on_the_worker(|load| async move {
         load.chain();
         let most = most_turns_before_a_yield(&load).await;
         assert!(
             (1..=CHAIN).contains(&most),
-            "{most} turns of the chain before one of the ring's"
+            "{most} turns of the chain before the ring's task"
         );
     });
 }
 
 #[test]
-fn bug_s1_the_newest_of_many_goes_first_only_a_few_times_in_a_row() {
+fn the_newest_of_many_tasks_runs_first_only_a_few_times_in_a_row() {
     on_the_worker(|load| async move {
         load.pair();
         load.chain();
         load.selfish(8);
         let most = most_turns_before_a_yield(&load).await;
-        // Each of the others in the ring may come first, and with each a chain from the slot.
+        // Each other task in the ring may run first, and with each a chain from the LIFO slot.
         assert!(
             (1..=12 * CHAIN).contains(&most),
-            "{most} turns of others before one of the ring's"
+            "{most} turns of other tasks before the ring's task"
         );
     });
 }
 
-/// A task is spawned from outside while one of the load is in the middle of its turn: how many
-/// more turns begin before that task does, at most, in a hundred times?
+/// Spawns a task from another thread in the middle of a turn of the load. Returns the most turns,
+/// in a hundred rounds, that begin before that task's turn.
 async fn most_turns_before_the_outside(load: &Load) -> usize {
     let runtime = Runtime::current();
     let mut most = 0;
     for _ in 0..100 {
-        // The thread injects while this turn, which is one of the worker's, waits for it.
+        // The thread injects while the worker's current turn waits for it.
         let seen = std::thread::scope(|scope| {
             let injecting = scope.spawn(|| {
                 let load = load.clone();
@@ -215,7 +217,7 @@ async fn most_turns_before_the_outside(load: &Load) -> usize {
             (at, injecting.join().unwrap())
         });
         let (at, task) = seen;
-        // At least one turn of others comes before this task's own next one.
+        // At least one turn of another task comes before the next turn of this task.
         greenroom::yield_now().await;
         most = most.max(task.await - at);
     }
@@ -223,29 +225,29 @@ async fn most_turns_before_the_outside(load: &Load) -> usize {
 }
 
 #[test]
-fn bug_s4_what_comes_from_outside_starts_within_two_turns_of_a_busy_ring() {
+fn an_injected_task_starts_within_two_turns_of_a_busy_ring() {
     on_the_worker(|load| async move {
         load.selfish(100);
         greenroom::yield_now().await;
         let most = most_turns_before_the_outside(&load).await;
-        assert!(most <= 2, "{most} turns before it");
-        assert!(load.turns() > 100, "the ring was busy");
+        assert!(most <= 2, "{most} turns before the injected task");
+        assert!(load.turns() > 100, "the ring must be busy");
     });
 }
 
 #[test]
-fn bug_s4_what_comes_from_outside_starts_within_two_turns_of_a_busy_slot() {
+fn an_injected_task_starts_within_two_turns_of_a_busy_slot() {
     on_the_worker(|load| async move {
         load.pair();
         load.chain();
         greenroom::yield_now().await;
         let most = most_turns_before_the_outside(&load).await;
-        assert!(most <= 2, "{most} turns before it");
+        assert!(most <= 2, "{most} turns before the injected task");
     });
 }
 
 #[test]
-fn bug_s4_a_flood_from_outside_does_not_starve_the_ring() {
+fn a_flood_of_injected_tasks_does_not_starve_the_ring() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let load = Load::default();
@@ -263,16 +265,17 @@ fn bug_s4_a_flood_from_outside_does_not_starve_the_ring() {
         }
         flooded.open();
         let most = drive(inside);
-        // It is behind no more than what one look takes over from the injector, twice.
+        // The task is behind no more tasks than one look takes from the injector, twice.
         assert!(
             (1..=512).contains(&most),
-            "{most} turns of the flood before one of the ring's"
+            "{most} turns of the flood before the ring's task"
         );
     });
 }
 
-/// Spawned all in one turn, so that they wait in one queue.
-async fn everybody_has_a_turn_before_anybody_has_two<S>(spawn: S)
+/// Spawns all tasks in one turn, so that they wait in one queue, and checks that they take turns in
+/// rounds.
+async fn every_task_has_a_turn_before_any_task_has_two<S>(spawn: S)
 where
     S: Fn(futures::future::BoxFuture<'static, ()>) -> greenroom::Task<()>,
 {
@@ -303,7 +306,7 @@ where
 
 #[test]
 fn tasks_that_yield_have_their_turns_in_rounds_one_worker() {
-    on_the_worker(|_| everybody_has_a_turn_before_anybody_has_two(greenroom::spawn));
+    on_the_worker(|_| every_task_has_a_turn_before_any_task_has_two(greenroom::spawn));
 }
 
 #[test]
@@ -313,7 +316,7 @@ fn tasks_that_yield_have_their_turns_in_rounds_pinned() {
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         let here = pinned.clone();
         drive(pinned.spawn(move || {
-            everybody_has_a_turn_before_anybody_has_two(move |task| here.spawn(move || task))
+            every_task_has_a_turn_before_any_task_has_two(move |task| here.spawn(move || task))
         }));
     });
 }

@@ -20,13 +20,13 @@ fn current() -> String {
     text.split('"').nth(1).unwrap().to_owned()
 }
 
-/// The name of the runtime that a spawned task finds itself on.
+/// Returns the name of the runtime on which a spawned task runs.
 async fn spawned() -> String {
     greenroom::spawn(async { current() }).await
 }
 
 #[test]
-fn bug_w4_the_outer_runtime_is_current_again_after_the_inner_one() {
+fn the_outer_runtime_is_current_again_after_the_inner_one() {
     within(WATCH, || {
         let (a, b, c) = (named("a"), named("b"), named("c"));
         a.block_on(async {
@@ -35,7 +35,7 @@ fn bug_w4_the_outer_runtime_is_current_again_after_the_inner_one() {
                     assert_eq!((current(), spawned().await), ("b".into(), "b".into()));
                     c.block_on(async {
                         assert_eq!((current(), spawned().await), ("c".into(), "c".into()));
-                        // The outermost once more, inside the others.
+                        // The outermost runtime once more, inside the others.
                         a.block_on(async { assert_eq!(spawned().await, "a") });
                         assert_eq!((current(), spawned().await), ("c".into(), "c".into()));
                     });
@@ -49,7 +49,7 @@ fn bug_w4_the_outer_runtime_is_current_again_after_the_inner_one() {
 }
 
 #[test]
-fn bug_w4_after_a_panic_in_the_inner_runtime_the_outer_one_is_current() {
+fn after_a_panic_in_the_inner_runtime_the_outer_one_is_current() {
     within(WATCH, || {
         let (a, b) = (named("a"), named("b"));
         a.block_on(async {
@@ -61,10 +61,10 @@ fn bug_w4_after_a_panic_in_the_inner_runtime_the_outer_one_is_current() {
 }
 
 #[test]
-fn bug_w4_one_future_is_polled_by_two_runtimes_in_turns() {
+fn one_future_can_be_polled_by_two_runtimes_in_turns() {
     within(WATCH, || {
         let (a, b) = (named("a"), named("b"));
-        // It sees whichever runtime polls it, and wakes whoever waits.
+        // The future sees the runtime that polls it, and wakes the current waiter.
         let seen = Log::default();
         let mut future = pin!(async {
             for _ in 0..6 {
@@ -88,7 +88,7 @@ fn bug_w4_one_future_is_polled_by_two_runtimes_in_turns() {
 }
 
 #[test]
-fn bug_w4_the_inner_runtime_ends_while_the_outer_one_goes_on() {
+fn an_inner_runtime_can_end_while_the_outer_one_continues() {
     within(WATCH, || {
         let a = named("a");
         a.block_on(async {
@@ -137,7 +137,7 @@ fn a_runtime_may_be_built_used_and_dropped_in_a_task_of_another() {
 }
 
 #[test]
-fn tasks_of_two_runtimes_wait_for_each_other() {
+fn tasks_of_two_runtimes_can_await_each_other() {
     within(WATCH, || {
         let (a, b) = (named("a"), named("b"));
         let (to_a, to_b) = (a.clone(), b.clone());
@@ -146,7 +146,7 @@ fn tasks_of_two_runtimes_wait_for_each_other() {
     });
 }
 
-/// A task on `one` that waits for a task on `other` that waits for a task on `one`, and so on.
+/// Spawns a task on `one` that awaits a task on `other` that awaits a task on `one`, and so on.
 fn bounce(
     one: Runtime,
     other: Runtime,
@@ -163,7 +163,7 @@ fn bounce(
 }
 
 #[test]
-fn actors_of_two_runtimes_talk() {
+fn actors_of_two_runtimes_exchange_messages() {
     within(WATCH, || {
         let (a, b) = (named("a"), named("b"));
         let done = Gate::default();

@@ -9,7 +9,7 @@ use greenroom::{Runtime, spawn, yield_now};
 use crate::support::{WATCH, drive, within};
 
 #[test]
-fn what_comes_from_outside_does_not_wait_behind_what_overflowed() {
+fn an_injected_task_does_not_wait_behind_overflowed_tasks() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let turns = Arc::new(AtomicUsize::new(0));
@@ -25,20 +25,23 @@ fn what_comes_from_outside_does_not_wait_behind_what_overflowed() {
                 .detach();
             }
             queued.send(()).unwrap();
-            // It holds the worker until there is something from outside.
+            // The task blocks the worker until another task was injected.
             may_go.recv().unwrap();
         });
         is_queued.recv().unwrap();
         let outside = runtime.spawn(async move { turns.load(Ordering::SeqCst) });
         go.send(()).unwrap();
         let before = drive(outside);
-        assert!(before <= 2, "{before} others had their turn first");
+        assert!(
+            before <= 2,
+            "{before} overflowed tasks had their turn first"
+        );
         drive(filling);
     });
 }
 
 #[test]
-fn what_overflowed_has_its_turn_beside_a_ring_that_is_never_empty() {
+fn overflowed_tasks_run_beside_a_ring_that_is_never_empty() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let done = drive(runtime.spawn(async {

@@ -1,10 +1,11 @@
-//! Panics of tasks and actors: contained, and told to `on_fault` once if nobody joins them.
+//! Panics of tasks and actors: they are contained, and reported to `on_fault` once if they are not
+//! joined.
 
 use greenroom::{Context, Runtime, spawn};
 
 use crate::support::{Drops, Gate, Log, WATCH, drive, keep_bombs_quiet, poll_here, within};
 
-/// A runtime that logs what `on_fault` is told, and opens the gate at each.
+/// Builds a runtime that logs the calls of `on_fault`; each call opens the gate.
 fn telling(workers: usize) -> (Runtime, Log<String>, Gate) {
     keep_bombs_quiet();
     let (log, told) = (Log::default(), Gate::default());
@@ -21,7 +22,7 @@ fn telling(workers: usize) -> (Runtime, Log<String>, Gate) {
 }
 
 #[test]
-fn the_panic_of_a_detached_task_is_told_once() {
+fn the_panic_of_a_detached_task_is_reported_once() {
     within(WATCH, || {
         for workers in [1, 2] {
             let (runtime, log, told) = telling(workers);
@@ -34,15 +35,15 @@ fn the_panic_of_a_detached_task_is_told_once() {
 }
 
 #[test]
-fn the_panic_of_a_task_that_is_dropped_later_is_told_once() {
+fn the_panic_of_a_task_that_is_dropped_later_is_reported_once() {
     within(WATCH, || {
         let (runtime, log, _) = telling(1);
         let task = runtime.spawn(async { panic!("bomb in a task") });
         crate::support::until(|| task.is_finished());
-        assert_eq!(log.take(), [""; 0], "somebody may still await it");
+        assert_eq!(log.take(), [""; 0], "the task may still be awaited");
         drop::<greenroom::Task<()>>(task);
         assert_eq!(log.take(), ["task panicked: bomb in a task"]);
-        // Also when the runtime is gone by then.
+        // Also if the runtime was dropped before.
         let task = runtime.spawn(async { panic!("bomb in another") });
         crate::support::until(|| task.is_finished());
         drop(runtime);
@@ -52,7 +53,7 @@ fn the_panic_of_a_task_that_is_dropped_later_is_told_once() {
 }
 
 #[test]
-fn a_panic_that_is_awaited_is_not_told() {
+fn a_panic_that_is_awaited_is_not_reported() {
     within(WATCH, || {
         let (runtime, log, _) = telling(1);
         let caught = |future: std::pin::Pin<Box<dyn Future<Output = ()>>>| {
@@ -72,7 +73,7 @@ fn a_panic_that_is_awaited_is_not_told() {
 }
 
 #[test]
-fn the_panic_of_an_actor_that_nobody_joins_is_told_once_with_name_and_id() {
+fn the_panic_of_an_unjoined_actor_is_reported_once_with_name_and_id() {
     within(WATCH, || {
         for workers in [1, 2] {
             let (runtime, log, told) = telling(workers);
@@ -96,7 +97,7 @@ fn the_panic_of_an_actor_that_nobody_joins_is_told_once_with_name_and_id() {
 }
 
 #[test]
-fn the_panic_of_an_actor_that_is_joined_is_not_told() {
+fn the_panic_of_a_joined_actor_is_not_reported() {
     within(WATCH, || {
         let (runtime, log, _) = telling(1);
         let actor = spawn!(
@@ -111,7 +112,7 @@ fn the_panic_of_an_actor_that_is_joined_is_not_told() {
 }
 
 #[test]
-fn panics_on_pinned_threads_and_in_blocking_jobs_are_told_too() {
+fn panics_on_pinned_threads_and_in_blocking_calls_are_reported() {
     within(WATCH, || {
         let (runtime, log, _) = telling(1);
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -137,7 +138,7 @@ fn panics_on_pinned_threads_and_in_blocking_jobs_are_told_too() {
 }
 
 #[test]
-fn what_a_shutdown_cancels_is_no_fault_to_be_told() {
+fn tasks_cancelled_by_a_shutdown_are_not_reported() {
     within(WATCH, || {
         let (runtime, log, _) = telling(1);
         runtime.spawn(std::future::pending::<()>()).detach();
@@ -152,7 +153,7 @@ fn what_a_shutdown_cancels_is_no_fault_to_be_told() {
 }
 
 #[test]
-fn bug_d16_a_panic_in_on_fault_harms_nobody() {
+fn a_panic_of_on_fault_ends_no_worker_and_no_pinned_thread() {
     within(WATCH, || {
         keep_bombs_quiet();
         for workers in [1, 2] {
@@ -174,7 +175,7 @@ fn bug_d16_a_panic_in_on_fault_harms_nobody() {
 }
 
 #[test]
-fn bug_d16_workers_outlive_any_number_of_panics() {
+fn workers_survive_any_number_of_panics() {
     within(WATCH, || {
         let (runtime, log, _) = telling(2);
         for _ in 0..100 {
@@ -191,7 +192,7 @@ fn bug_d16_workers_outlive_any_number_of_panics() {
                 on = &runtime
             ));
         }
-        // Both workers are still there: two tasks meet.
+        // Both workers still exist: two tasks meet at a barrier.
         let meeting = std::sync::Arc::new(std::sync::Barrier::new(2));
         runtime.block_on(async {
             let meet = || {
@@ -205,7 +206,7 @@ fn bug_d16_workers_outlive_any_number_of_panics() {
 }
 
 #[test]
-fn bug_d16_a_pinned_thread_is_the_same_after_a_panic_and_calls_go_on() {
+fn pinned_threads_and_threads_for_blocking_calls_survive_panics() {
     within(WATCH, || {
         let (runtime, _, _) = telling(1);
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -215,7 +216,7 @@ fn bug_d16_a_pinned_thread_is_the_same_after_a_panic_and_calls_go_on() {
             .spawn(|| async { panic!("bomb on a pinned thread") })
             .detach();
         assert_eq!(drive(pinned.spawn(move || async move { here() })), before);
-        // More of them than there may be threads, in case each panic ended one.
+        // More calls than the limit on threads, in case each panic ended a thread.
         runtime.block_on(async {
             for n in 0..600 {
                 let call =
@@ -229,7 +230,7 @@ fn bug_d16_a_pinned_thread_is_the_same_after_a_panic_and_calls_go_on() {
 }
 
 #[test]
-fn a_panic_whose_payload_panics_in_its_drop_harms_nobody() {
+fn a_panic_payload_that_panics_in_its_drop_is_contained() {
     struct Payload(#[expect(dead_code, reason = "counted by its drop")] crate::support::Bomb);
     within(WATCH, || {
         let (runtime, log, _) = telling(1);
@@ -256,7 +257,7 @@ fn a_panic_whose_payload_panics_in_its_drop_harms_nobody() {
 }
 
 #[test]
-fn a_panic_between_two_turns_drops_the_future_before_the_task_is_finished() {
+fn a_panic_in_a_later_turn_drops_the_future_before_the_task_is_finished() {
     within(WATCH, || {
         let (runtime, _, _) = telling(1);
         let drops = Drops::default();

@@ -1,4 +1,4 @@
-//! Plain tasks: their value, their panic, and the ways to let go of them.
+//! Plain tasks: their values, their panics, and the ways to drop them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,30 +15,30 @@ use crate::support::{
 on_threads!(a_task_in_a_turn_is_cancelled_when_it_suspends);
 
 in_every_home!(
-    awaiting_a_task_gives_its_value,
+    awaiting_a_task_returns_its_value,
     awaiting_a_task_resumes_its_panic,
     a_panic_keeps_its_payload,
-    a_fallible_task_gives_its_value_and_resumes_its_panic,
+    a_fallible_task_returns_its_value_and_resumes_its_panic,
     a_dropped_task_is_cancelled,
-    a_task_dropped_before_its_first_turn_has_none,
-    a_detached_task_goes_on,
+    a_task_dropped_before_its_first_turn_is_never_polled,
+    a_detached_task_continues_to_its_end,
     cancel_waits_until_the_future_is_dropped,
-    cancel_gives_a_value_that_was_ready,
+    cancel_returns_a_value_that_was_ready,
     cancel_resumes_a_panic,
     a_task_is_finished_when_its_future_is_done,
-    a_task_says_that_it_was_polled_too_often,
-    a_shutdown_cancels_a_task_and_awaiting_it_says_so,
+    a_task_polled_after_it_was_ready_panics,
+    awaiting_a_task_that_a_shutdown_cancelled_panics_with_the_reason,
     a_task_wakes_once_for_many_wakes_before_its_turn,
     tasks_spawn_tasks,
     a_task_may_cancel_itself,
-    a_value_whose_drop_panics_harms_nobody,
-    a_future_whose_drop_panics_harms_nobody,
+    a_panic_in_the_drop_of_a_tasks_value_is_contained,
+    a_panic_in_the_drop_of_a_future_is_contained,
 );
 
-fn awaiting_a_task_gives_its_value(home: &Home) {
+fn awaiting_a_task_returns_its_value(home: &Home) {
     let task = home.spawn_task(async { String::from("value") });
     assert_eq!(home.block_on(task), "value");
-    // Also where no runtime is, and after the task is long done.
+    // Also where no runtime is current, and long after the task is done.
     let task = home.spawn_task(async { 42 });
     home.block_on(home.spawn_task(async {}));
     assert_eq!(drive(task), 42);
@@ -53,10 +53,10 @@ fn awaiting_a_task_resumes_its_panic(home: &Home) {
     assert_eq!(drive(home.spawn_task(async { 42 })), 42);
 }
 
-/// The text of a panic that was resumed, which no hook sees.
+/// Returns the text of a resumed panic, which the panic hook does not see.
 fn panic_text<R>(call: impl FnOnce() -> R) -> String {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
-    let payload = outcome.err().expect("it did not panic");
+    let payload = outcome.err().expect("the call must panic");
     let text = payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned());
@@ -74,7 +74,7 @@ fn a_panic_keeps_its_payload(home: &Home) {
     assert_eq!(outcome.unwrap_err().downcast_ref::<u8>(), Some(&42));
 }
 
-fn a_fallible_task_gives_its_value_and_resumes_its_panic(home: &Home) {
+fn a_fallible_task_returns_its_value_and_resumes_its_panic(home: &Home) {
     assert_eq!(drive(home.spawn_task(async { 42 }).fallible()), Some(42));
     let task = home
         .spawn_task(async { panic!("bomb in a task") })
@@ -85,7 +85,7 @@ fn a_fallible_task_gives_its_value_and_resumes_its_panic(home: &Home) {
     );
 }
 
-/// A task that has begun and never ends, with a gate that its drop opens.
+/// Spawns a task that has begun and never ends. The gate opens when the task is dropped.
 fn endless(home: &Home) -> (greenroom::Task<()>, Gate) {
     let (begun, gone) = (Gate::default(), Gate::default());
     let (here, opens) = (begun.clone(), OpenOnDrop(gone.clone()));
@@ -108,7 +108,7 @@ fn a_dropped_task_is_cancelled(home: &Home) {
     gone.pass();
 }
 
-fn a_task_dropped_before_its_first_turn_has_none(home: &Home) {
+fn a_task_dropped_before_its_first_turn_is_never_polled(home: &Home) {
     let polled = Arc::new(AtomicUsize::new(0));
     let gone = Gate::default();
     let held = home.hold();
@@ -123,7 +123,7 @@ fn a_task_dropped_before_its_first_turn_has_none(home: &Home) {
     assert_eq!(polled.load(Ordering::SeqCst), 0);
 }
 
-fn a_detached_task_goes_on(home: &Home) {
+fn a_detached_task_continues_to_its_end(home: &Home) {
     let (go, done) = (Gate::default(), Gate::default());
     for fallible in [false, true] {
         let (waits, opens) = (go.clone(), done.clone());
@@ -170,7 +170,7 @@ fn a_task_in_a_turn_is_cancelled_when_it_suspends(home: &Home) {
     assert!(gone.is_open());
 }
 
-fn cancel_gives_a_value_that_was_ready(home: &Home) {
+fn cancel_returns_a_value_that_was_ready(home: &Home) {
     let task = home.spawn_task(async { 42 });
     crate::support::until(|| task.is_finished());
     assert_eq!(drive(task.cancel()), Some(42));
@@ -193,7 +193,7 @@ fn a_task_is_finished_when_its_future_is_done(home: &Home) {
     assert!(task.is_finished());
 }
 
-fn a_task_says_that_it_was_polled_too_often(home: &Home) {
+fn a_task_polled_after_it_was_ready_panics(home: &Home) {
     let mut task = home.spawn_task(async { 42 });
     assert_eq!(drive(&mut task), 42);
     assert!(task.is_finished());
@@ -204,7 +204,7 @@ fn a_task_says_that_it_was_polled_too_often(home: &Home) {
     assert_eq!(drive(&mut task), None);
 }
 
-fn a_shutdown_cancels_a_task_and_awaiting_it_says_so(home: &Home) {
+fn awaiting_a_task_that_a_shutdown_cancelled_panics_with_the_reason(home: &Home) {
     let (task, gone) = endless(home);
     let (other, _) = endless(home);
     home.block_on(home.runtime.shutdown());
@@ -240,7 +240,7 @@ fn a_task_wakes_once_for_many_wakes_before_its_turn(home: &Home) {
     drop(held);
     drive(task);
     assert_eq!(polls.load(Ordering::SeqCst), before + 1);
-    // After its end a wake does nothing.
+    // A wake after the end does nothing.
     waker.wake();
 }
 
@@ -273,7 +273,7 @@ fn a_task_may_cancel_itself(home: &Home) {
     gone.pass();
 }
 
-fn a_value_whose_drop_panics_harms_nobody(home: &Home) {
+fn a_panic_in_the_drop_of_a_tasks_value_is_contained(home: &Home) {
     let drops = Drops::default();
     let bomb = || {
         let bomb = Bomb::new(true, &drops);
@@ -285,13 +285,13 @@ fn a_value_whose_drop_panics_harms_nobody(home: &Home) {
     drop(done);
     drive(home.spawn_task(async {}));
     crate::support::until(|| drops.count() == 2);
-    // One that is awaited is the user's.
+    // An awaited value belongs to the user, so its panic is not contained.
     let awaited = drive(home.spawn_task(bomb()));
     assert_eq!(drops.count(), 2);
     assert_eq!(panic_of(|| drop(awaited)).0, "bomb in a drop");
 }
 
-fn a_future_whose_drop_panics_harms_nobody(home: &Home) {
+fn a_panic_in_the_drop_of_a_future_is_contained(home: &Home) {
     let drops = Drops::default();
     let bomb = |ends: bool| {
         let bomb = Bomb::new(true, &drops);
@@ -302,12 +302,12 @@ fn a_future_whose_drop_panics_harms_nobody(home: &Home) {
             }
         }
     };
-    // Dropped at its end, which is a panic like any other.
+    // Dropped at its end; its panic is the outcome of the task.
     assert_eq!(
         panic_text(|| drive(home.spawn_task(bomb(true)))),
         "bomb in a drop"
     );
-    // Cancelled after its first turn, before it, and by the shutdown.
+    // Cancelled after its first turn, before its first turn, and by the shutdown.
     let mut task = home.spawn_task(bomb(false));
     home.block_on(async { assert!(poll_here(&mut task).await.is_pending()) });
     assert_eq!(drive(task.cancel()), None);
@@ -318,7 +318,7 @@ fn a_future_whose_drop_panics_harms_nobody(home: &Home) {
 }
 
 #[test]
-fn after_the_shutdown_spawn_gives_a_cancelled_task() {
+fn spawn_after_the_shutdown_returns_a_cancelled_task() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let drops = Drops::default();

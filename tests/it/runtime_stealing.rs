@@ -1,4 +1,4 @@
-//! What one worker cannot do another one does, wherever it waits and whoever blocks.
+//! Stealing: another worker runs the tasks of a blocked worker, whichever queue they are in.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -12,10 +12,10 @@ fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
 }
 
-/// How often a scenario is repeated, since what the other worker is doing meanwhile differs.
+/// The number of repetitions; the other worker does something different each time.
 const TIMES: usize = 200;
 
-/// In a task, which blocks its worker until all of `count` others, put in its queues, have run.
+/// Runs a task that blocks its worker until `count` other tasks, queued by that worker, have run.
 pub fn block_until_others_ran(runtime: &Runtime, count: usize) {
     drive(runtime.spawn(async move {
         let gates: Vec<Gate> = (0..count).map(|_| Gate::default()).collect();
@@ -23,7 +23,7 @@ pub fn block_until_others_ran(runtime: &Runtime, count: usize) {
             let gate = gate.clone();
             greenroom::spawn(async move { gate.open() }).detach();
         }
-        // No await: the worker is stuck here.
+        // No await: the worker is blocked here.
         gates.iter().for_each(Gate::pass);
     }));
 }
@@ -72,7 +72,7 @@ fn tasks_that_overflow_the_ring_of_a_worker_that_blocks_are_run_by_another() {
 }
 
 #[test]
-fn of_three_workers_two_may_block() {
+fn two_of_three_workers_may_block() {
     blocked_until_others_ran(3, 1);
     within(WATCH, || {
         let runtime = runtime(3);
@@ -80,7 +80,7 @@ fn of_three_workers_two_may_block() {
             let done = Gate::default();
             let (first, second) = (Gate::default(), done.clone());
             drive(runtime.spawn(async move {
-                // This one blocks for a task that blocks for a task.
+                // This task blocks for a task that blocks for a task.
                 let opens = first.clone();
                 greenroom::spawn(async move {
                     let opened = second.clone();
@@ -119,7 +119,7 @@ fn an_actor_woken_by_a_handler_that_then_blocks_answers_it() {
                 while cx.recv().await.is_some() {
                     let gate = Gate::default();
                     address.tell(gate.clone()).unwrap();
-                    // A handler that blocks for the answer of an actor on its own worker.
+                    // The handler blocks for the answer of an actor on its own worker.
                     gate.pass();
                     blocked += 1;
                 }
@@ -133,7 +133,7 @@ fn an_actor_woken_by_a_handler_that_then_blocks_answers_it() {
 }
 
 #[test]
-fn bug_s2_a_task_woken_into_the_slot_by_a_worker_that_blocks_is_run() {
+fn a_task_woken_into_the_slot_of_a_worker_that_blocks_is_run() {
     within(WATCH, || {
         let runtime = runtime(2);
         for _ in 0..TIMES {
@@ -146,7 +146,7 @@ fn bug_s2_a_task_woken_into_the_slot_by_a_worker_that_blocks_is_run() {
             runtime.block_on(async {
                 assert!(crate::support::poll_here(&mut sleeper).await.is_pending());
             });
-            // It waits for `go` by now, or is about to have its first turn.
+            // The task waits for `go` by now, or is about to have its first turn.
             drive(runtime.spawn(async move {
                 go.open();
                 done.pass();
@@ -157,7 +157,7 @@ fn bug_s2_a_task_woken_into_the_slot_by_a_worker_that_blocks_is_run() {
 }
 
 #[test]
-fn bug_s2_a_task_that_has_yielded_to_one_that_blocks_is_run() {
+fn a_task_that_has_yielded_to_a_task_that_blocks_is_run() {
     within(WATCH, || {
         let runtime = runtime(2);
         for _ in 0..TIMES {
@@ -174,7 +174,7 @@ fn bug_s2_a_task_that_has_yielded_to_one_that_blocks_is_run() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn bug_s2_a_pair_that_talks_wakes_no_other_worker_for_each_message() {
+fn two_actors_that_talk_do_not_wake_a_worker_for_each_message() {
     const ROUNDS: u64 = 50_000;
     async fn back(mut cx: Context<Reply<()>>) {
         while let Some(reply) = cx.recv().await {
@@ -196,12 +196,12 @@ fn bug_s2_a_pair_that_talks_wakes_no_other_worker_for_each_message() {
             }
             naps() - before
         }));
-        // One sleeper looks at the slots every 2 ms, however many messages go through them.
+        // One sleeper checks the LIFO slots every 2 ms, however many messages pass through them.
         assert!(naps < ROUNDS / 10, "{naps} naps");
     });
 }
 
-/// Blocks one of the workers until the gate is open.
+/// Blocks one of the workers until the returned guard is dropped.
 fn block_one(runtime: &Runtime) -> OpenOnDrop {
     let (begun, gate) = (Gate::default(), Gate::default());
     let (here, waits) = (begun.clone(), gate.clone());
@@ -216,7 +216,7 @@ fn block_one(runtime: &Runtime) -> OpenOnDrop {
 }
 
 #[test]
-fn bug_w2_what_comes_from_outside_is_handled_though_one_worker_is_blocked_for_ever() {
+fn injected_work_is_handled_while_one_worker_is_blocked() {
     within(WATCH, || {
         let runtime = runtime(2);
         let blocked = block_one(&runtime);
@@ -240,7 +240,7 @@ fn bug_w2_what_comes_from_outside_is_handled_though_one_worker_is_blocked_for_ev
 }
 
 #[test]
-fn bug_w2_actors_that_lived_on_the_worker_that_blocks_go_on() {
+fn actors_that_ran_on_a_blocked_worker_continue_on_another() {
     within(WATCH, || {
         let runtime = runtime(2);
         let actors: Vec<_> = (0..10)
@@ -271,7 +271,7 @@ fn bug_w2_actors_that_lived_on_the_worker_that_blocks_go_on() {
     });
 }
 
-/// A job for the other worker to do, and how it is brought there.
+/// Queues a job for the other worker in a certain way.
 type Bring = fn(&Runtime, Gate);
 
 const KINDS: [(&str, Bring); 8] = [
@@ -349,7 +349,7 @@ const KINDS: [(&str, Bring); 8] = [
 ];
 
 #[test]
-fn bug_w8_a_sleeping_worker_is_woken_by_each_kind_of_queue() {
+fn each_kind_of_queue_wakes_a_sleeping_worker() {
     for (kind, bring) in KINDS {
         eprintln!("woken by {kind}");
         within(WATCH, move || {
@@ -364,7 +364,7 @@ fn bug_w8_a_sleeping_worker_is_woken_by_each_kind_of_queue() {
 }
 
 #[test]
-fn a_deadline_is_kept_though_the_worker_that_armed_it_blocks() {
+fn a_deadline_fires_while_the_worker_that_armed_it_blocks() {
     within(WATCH, || {
         for _ in 0..20 {
             let runtime = runtime(2);
@@ -379,7 +379,8 @@ fn a_deadline_is_kept_though_the_worker_that_armed_it_blocks() {
                     opens.open();
                 });
                 sleeper.detach();
-                // Perhaps on this worker, perhaps on the other one: then this one blocks.
+                // The task may run on this worker or on the other one; in the second case this
+                // worker blocks.
                 armed.wait().await;
                 fired.pass();
             }));
@@ -388,7 +389,7 @@ fn a_deadline_is_kept_though_the_worker_that_armed_it_blocks() {
 }
 
 #[test]
-fn all_workers_take_part_in_what_one_task_spawns() {
+fn all_workers_run_tasks_that_one_task_spawns() {
     within(WATCH, || {
         for workers in [2, 4] {
             let runtime = runtime(workers);
@@ -410,7 +411,7 @@ fn all_workers_take_part_in_what_one_task_spawns() {
 }
 
 #[test]
-fn nothing_is_lost_or_run_twice_among_many_workers_that_steal() {
+fn no_task_is_lost_or_run_twice_among_many_workers_that_steal() {
     within(WATCH, || {
         let runtime = runtime(8);
         const TASKS: usize = 200;

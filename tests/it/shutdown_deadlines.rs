@@ -1,4 +1,4 @@
-//! Deadlines that are waited for while a shutdown cancels what is left.
+//! Deadlines that drops and `block_on` wait for while a shutdown cancels tasks.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{Drops, Gate, Home, WATCH, drive, in_every_home, until, with
 
 in_every_home!(a_drop_may_wait_for_a_deadline_while_its_task_is_cancelled);
 
-/// Its drop takes a moment, as that of a connection which says good-bye.
+/// A value whose drop takes a moment, like that of a connection that sends a last message.
 struct Slow(#[expect(dead_code, reason = "counted by its drop")] crate::support::Dropped);
 
 impl Drop for Slow {
@@ -36,7 +36,7 @@ fn a_drop_may_wait_for_a_deadline_while_its_task_is_cancelled(home: &Home) {
         std::future::pending::<()>().await;
     }));
     assert!(deaf.tell(third).is_ok());
-    // All three have begun before this has.
+    // All three have begun before this task runs.
     home.block_on(home.spawn_task(async {}));
     let report = home.block_on(home.runtime.shutdown());
     assert_eq!(report.left_behind, 0, "{report:?}");
@@ -45,7 +45,7 @@ fn a_drop_may_wait_for_a_deadline_while_its_task_is_cancelled(home: &Home) {
 }
 
 #[test]
-fn a_task_that_waits_for_a_deadline_in_block_on_gives_its_thread_back_in_time() {
+fn a_deadline_in_block_on_fires_after_the_workers_have_ended() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
@@ -58,17 +58,18 @@ fn a_task_that_waits_for_a_deadline_in_block_on_gives_its_thread_back_in_time() 
                 })
                 .detach();
             begun.pass();
-            // There is no actor to wait for, so the workers end at once, and the timers with them.
+            // There is no actor to wait for, so the workers end at once, and their timers with
+            // them.
             let report = drive(runtime.shutdown());
             assert_eq!(report.left_behind, 0, "{report:?}");
         }
     });
 }
 
-/// Two tasks wait in `block_on`: the second for the end of the first, which goes on when the workers
-/// have ended, and suspends. Somebody must drop it.
+/// Two tasks wait in `block_on`, the second for the end of the first. The first continues when the
+/// workers have ended, and suspends; it must be dropped nevertheless.
 #[test]
-fn what_a_displaced_thread_pushes_after_the_workers_is_dropped() {
+fn a_task_that_a_displaced_thread_pushes_after_the_workers_is_dropped() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(2).build().unwrap();
         let ((go, gone), (end, ended)) = (oneshot::channel::<()>(), oneshot::channel::<()>());
@@ -92,7 +93,7 @@ fn what_a_displaced_thread_pushes_after_the_workers_is_dropped() {
         begun.iter().for_each(Gate::pass);
         let own = runtime.clone();
         let shutting = std::thread::spawn(move || drive(own.shutdown()));
-        // Once it refuses tasks it has begun; the workers, which have nothing to do, end then.
+        // The shutdown has begun when it refuses tasks; the idle workers end then.
         until(|| drive(runtime.spawn(async {}).fallible()).is_none());
         go.send(()).unwrap();
         let report = shutting.join().unwrap();

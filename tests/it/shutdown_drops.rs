@@ -1,4 +1,4 @@
-//! What becomes of unfinished futures: each is dropped once, and where it belongs.
+//! Unfinished futures at a shutdown: each is dropped once, and on the right thread.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -11,19 +11,19 @@ use crate::support::{Bomb, Drops, Gate, Home, WATCH, drive, in_every_home, poll_
 
 in_every_home!(
     every_unfinished_future_is_dropped_once,
-    actors_with_all_that_waits_in_them_are_dropped_once,
+    actors_are_dropped_once_with_all_their_messages,
     tasks_that_hold_each_others_handles_are_dropped,
     tasks_that_hold_each_others_wakers_are_dropped,
     a_long_chain_of_tasks_is_dropped_without_recursion,
-    futures_whose_drop_panics_do_not_keep_the_others,
-    bug_d6_a_drop_may_send_ask_spawn_and_lock,
+    futures_whose_drop_panics_do_not_prevent_other_drops,
+    a_drop_during_a_shutdown_may_send_ask_spawn_and_lock,
 );
 
 fn every_unfinished_future_is_dropped_once(home: &Home) {
     let drops = Drops::default();
     let never = Gate::default();
     let mut kept = Vec::new();
-    // Some that wait for each kind of thing, begun ...
+    // Tasks that wait for each kind of event and have begun ...
     for kind in 0..60 {
         let (dropped, waits) = (drops.one(), never.clone());
         let mut task = home.spawn_task(async move {
@@ -54,7 +54,7 @@ fn every_unfinished_future_is_dropped_once(home: &Home) {
             kept.push(task)
         }
     }
-    // ... and some that are about to begin.
+    // ... and tasks that are about to begin.
     let held = home.hold();
     for _ in 0..40 {
         let dropped = drops.one();
@@ -72,7 +72,7 @@ fn every_unfinished_future_is_dropped_once(home: &Home) {
     assert_eq!(drops.count(), 100);
 }
 
-fn actors_with_all_that_waits_in_them_are_dropped_once(home: &Home) {
+fn actors_are_dropped_once_with_all_their_messages(home: &Home) {
     let drops = Drops::default();
     let actors: Vec<_> = (0..10)
         .map(|_| {
@@ -90,7 +90,7 @@ fn actors_with_all_that_waits_in_them_are_dropped_once(home: &Home) {
         (0..9).for_each(|_| actor.tell(drops.one()).unwrap());
     }
     let runtime = home.runtime.clone();
-    // No grace, so that they are cancelled at once.
+    // They are killed, so the shutdown does not wait for them.
     let mut shutdown = Box::pin(runtime.shutdown());
     actors.iter().for_each(|actor| actor.kill());
     assert_eq!(drive(&mut shutdown).left_behind, 0);
@@ -118,7 +118,7 @@ fn tasks_that_hold_each_others_wakers_are_dropped(home: &Home) {
     let drops = Drops::default();
     let gates = [Gate::default(), Gate::default()];
     for (own, other) in [(0, 1), (1, 0)] {
-        // The gate that it waits for holds its waker, and the other one holds that gate.
+        // The gate that the task waits for holds its waker, and the other task holds that gate.
         let (dropped, waits, held) = (drops.one(), gates[own].clone(), gates[other].clone());
         let mut task = home.spawn_task(async move {
             let _dropped = (dropped, crate::support::OpenOnDrop(held));
@@ -135,7 +135,7 @@ fn tasks_that_hold_each_others_wakers_are_dropped(home: &Home) {
 fn a_long_chain_of_tasks_is_dropped_without_recursion(home: &Home) {
     let links = home.many(100_000);
     let drops = Drops::default();
-    // Each holds the only handle of the one before, which it cancels when it is dropped.
+    // Each task holds the only handle of the previous one, and cancels it when it is dropped.
     let mut previous: Option<greenroom::Task<()>> = None;
     for _ in 0..links {
         let held = (drops.one(), previous.take());
@@ -149,7 +149,7 @@ fn a_long_chain_of_tasks_is_dropped_without_recursion(home: &Home) {
     assert_eq!(drops.count(), links);
 }
 
-fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {
+fn futures_whose_drop_panics_do_not_prevent_other_drops(home: &Home) {
     let drops = Drops::default();
     let mut kept = Vec::new();
     for n in 0..100 {
@@ -161,8 +161,8 @@ fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {
         if n % 2 == 0 {
             home.spawn_task(waits).detach();
         } else {
-            // Its address is kept, so that the shutdown finds it there; it does not end when it
-            // is stopped, so it is killed while that goes on.
+            // The address is kept, so that the shutdown finds the actor. The actor does not end
+            // when it is stopped, so it is killed during the shutdown.
             let handle = home.spawn(actor(|_cx: Context<()>| waits));
             let address = handle.address();
             home.spawn(actor(|mut cx: Context<()>| async move {
@@ -178,7 +178,7 @@ fn futures_whose_drop_panics_do_not_keep_the_others(home: &Home) {
     drop(kept);
 }
 
-/// Does in its drop what a drop may do: nothing of it may hang, panic or be lost.
+/// A value that uses everything a drop may use. None of it may hang, panic or be lost.
 struct Busy {
     listener: greenroom::Address<Word>,
     lock: Arc<Mutex<usize>>,
@@ -202,7 +202,8 @@ impl Drop for Busy {
         }
         let mut ask = Box::pin(self.listener.ask(Word::Asked));
         let _ = crate::support::poll_once(&mut ask);
-        let runtime = Runtime::try_current().expect("tasks are dropped in their runtime");
+        let runtime = Runtime::try_current()
+            .expect("the task's runtime is current while the task is dropped");
         runtime.spawn(async {}).detach();
         drop(spawn!(|_cx: Context<()>| async {}));
         drop(runtime.spawn_pinned("late"));
@@ -212,7 +213,7 @@ impl Drop for Busy {
     }
 }
 
-fn bug_d6_a_drop_may_send_ask_spawn_and_lock(home: &Home) {
+fn a_drop_during_a_shutdown_may_send_ask_spawn_and_lock(home: &Home) {
     let drops = Drops::default();
     let lock = Arc::new(Mutex::new(0));
     let listener = home.spawn(actor(|mut cx: Context<Word>| async move {
@@ -232,7 +233,7 @@ fn bug_d6_a_drop_may_send_ask_spawn_and_lock(home: &Home) {
     for n in 0..30 {
         let busy = busy();
         match n % 3 {
-            // In a plain task, begun or not; in an actor; in a message that nobody reads.
+            // In a plain task, begun or not; in an actor; in a message that is never received.
             0 => home
                 .spawn_task(async move {
                     let _busy = busy;
@@ -251,7 +252,8 @@ fn bug_d6_a_drop_may_send_ask_spawn_and_lock(home: &Home) {
                     let _cx = cx;
                     greenroom::yield_now().await;
                 }));
-                // Refused if the actor was quicker; its drop wants a runtime as the others do.
+                // Refused if the actor was faster; the drop of the message needs a current runtime
+                // too.
                 if let Err(refused) = deaf.tell(busy) {
                     home.block_on(async { drop(refused.into_inner()) });
                 }
@@ -264,7 +266,7 @@ fn bug_d6_a_drop_may_send_ask_spawn_and_lock(home: &Home) {
     drive(listener.join()).unwrap();
 }
 
-/// Says on which thread it was dropped.
+/// A value that records on which thread it was dropped.
 struct DroppedOn(Arc<Mutex<Vec<ThreadId>>>);
 
 impl Drop for DroppedOn {
@@ -274,7 +276,7 @@ impl Drop for DroppedOn {
 }
 
 #[test]
-fn bug_d3_what_is_pinned_is_dropped_on_its_own_thread() {
+fn pinned_tasks_actors_and_values_are_dropped_on_their_own_thread() {
     within(WATCH, || {
         let threads = Arc::new(Mutex::new(Vec::new()));
         let builder = Runtime::builder()
@@ -289,7 +291,7 @@ fn bug_d3_what_is_pinned_is_dropped_on_its_own_thread() {
             move || Rc::new(DroppedOn(threads))
         };
         let never = Gate::default();
-        // A task that waits, one that is always busy, an actor, a hosted value, a deadline.
+        // A task that waits, a task that is always busy, an actor, a hosted value, a deadline.
         let (make, waits) = (local(&threads), never.clone());
         let task = pinned.spawn(move || async move {
             let _local = make();
@@ -320,7 +322,7 @@ fn bug_d3_what_is_pinned_is_dropped_on_its_own_thread() {
                 greenroom::time::sleep(Duration::from_secs(1_000_000)).await;
             })
             .detach();
-        // All have begun when this one has had its turn.
+        // All have begun when this task has had its turn.
         drive(pinned.spawn(|| async {}));
         let report = drive(runtime.shutdown());
         assert_eq!((report.cancelled, report.left_behind), (1, 0));
@@ -332,7 +334,7 @@ fn bug_d3_what_is_pinned_is_dropped_on_its_own_thread() {
 }
 
 #[test]
-fn bug_d3_a_pinned_task_that_is_cancelled_from_elsewhere_is_dropped_on_its_own_thread() {
+fn a_pinned_task_cancelled_by_another_thread_is_dropped_on_its_own() {
     within(WATCH, || {
         let threads = Arc::new(Mutex::new(Vec::new()));
         let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -361,7 +363,7 @@ fn bug_d3_a_pinned_task_that_is_cancelled_from_elsewhere_is_dropped_on_its_own_t
 }
 
 #[test]
-fn a_pinned_task_that_never_began_may_be_dropped_anywhere_once() {
+fn a_pinned_task_that_never_began_is_dropped_once() {
     within(WATCH, || {
         let drops = Drops::default();
         let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -377,7 +379,7 @@ fn a_pinned_task_that_never_began_may_be_dropped_anywhere_once() {
 }
 
 #[test]
-fn everything_is_dropped_when_the_last_clone_goes_however_many_there_are() {
+fn all_tasks_are_dropped_with_the_last_clone() {
     within(WATCH, || {
         for round in 0..200 {
             let drops = Drops::default();

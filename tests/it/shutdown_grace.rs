@@ -1,4 +1,4 @@
-//! The time between the call of a shutdown and the end of what runs.
+//! The time between the call of a shutdown and its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,26 +10,26 @@ use crate::support::{
     Gate, Home, Log, WATCH, burn, drive, in_every_home, on_threads, poll_once, until, within,
 };
 
-// The threads of another runtime.
-on_threads!(the_end_does_not_wait_for_the_grace_to_be_over);
+// Uses the threads of another runtime.
+on_threads!(a_shutdown_ends_before_its_grace_when_all_actors_have_ended);
 
 in_every_home!(
-    actors_finish_what_they_accepted,
+    actors_finish_their_accepted_messages,
     actors_that_wait_for_each_other_finish,
-    plain_tasks_run_on_until_the_last_actor_has_ended,
-    deadlines_are_kept_meanwhile,
-    blocking_calls_are_made_meanwhile,
-    nothing_new_begins_meanwhile,
+    plain_tasks_run_until_the_last_actor_has_ended,
+    deadlines_fire_during_the_grace,
+    blocking_calls_are_made_during_the_grace,
+    spawns_are_refused_during_the_grace,
 );
 
-/// A shutdown that has begun, and gives the report.
+/// Starts a shutdown and returns its future.
 fn begin(runtime: &Runtime) -> impl Future<Output = greenroom::ShutdownReport> {
     let mut shutdown = Box::pin(runtime.shutdown());
     assert!(poll_once(&mut shutdown).is_pending());
     shutdown
 }
 
-fn actors_finish_what_they_accepted(home: &Home) {
+fn actors_finish_their_accepted_messages(home: &Home) {
     let held = home.hold();
     let counters: Vec<_> = (0..10)
         .map(|_| {
@@ -37,7 +37,7 @@ fn actors_finish_what_they_accepted(home: &Home) {
                 let mut sum = 0;
                 while let Some(n) = cx.recv().await {
                     sum += n;
-                    // Many turns are needed.
+                    // So that the actor needs many turns.
                     greenroom::yield_now().await;
                 }
                 sum
@@ -61,7 +61,7 @@ fn actors_finish_what_they_accepted(home: &Home) {
 }
 
 fn actors_that_wait_for_each_other_finish(home: &Home) {
-    // Each asks the next one for every message that it has; the last one answers.
+    // Each actor asks the last one for every message that it has.
     let last = home.spawn(actor(|mut cx: Context<Reply<u32>>| async move {
         while let Some(reply) = cx.recv().await {
             reply.send(1);
@@ -74,7 +74,7 @@ fn actors_that_wait_for_each_other_finish(home: &Home) {
         let mut sum = 0;
         while let Some(n) = cx.recv().await {
             sum += n;
-            // The other one is stopped as well, and answers what it accepted before.
+            // The last actor is stopped too, and answers the asks that it accepted before.
             match address.ask(|reply| reply).await {
                 Ok(answer) => sum += answer,
                 Err(error) => assert_eq!(error, greenroom::AskError::Closed),
@@ -93,13 +93,13 @@ fn actors_that_wait_for_each_other_finish(home: &Home) {
     assert!(drive(asker.join()).unwrap() >= 10);
 }
 
-fn plain_tasks_run_on_until_the_last_actor_has_ended(home: &Home) {
+fn plain_tasks_run_until_the_last_actor_has_ended(home: &Home) {
     let (stopped, answer, gone) = (Gate::default(), Gate::default(), Gate::default());
     let (opens, waits) = (stopped.clone(), answer.clone());
     let last = home.spawn(actor(|mut cx: Context<()>| async move {
         while cx.recv().await.is_some() {}
         opens.open();
-        // It needs the help of a plain task to end.
+        // The actor can only end with the help of a plain task.
         waits.wait().await;
     }));
     let guard = crate::support::OpenOnDrop(gone.clone());
@@ -115,11 +115,14 @@ fn plain_tasks_run_on_until_the_last_actor_has_ended(home: &Home) {
     let report = home.block_on(home.runtime.shutdown());
     assert_eq!((report.ended, report.cancelled), (1, 0));
     drive(last.join()).unwrap();
-    assert!(gone.is_open(), "then it was cancelled");
+    assert!(
+        gone.is_open(),
+        "the helper is cancelled after the last actor has ended"
+    );
     assert!(drive(helper.fallible()).is_none());
 }
 
-fn deadlines_are_kept_meanwhile(home: &Home) {
+fn deadlines_fire_during_the_grace(home: &Home) {
     let sleepy = home.spawn(actor(|mut cx: Context<()>| async move {
         while cx.recv().await.is_some() {}
         greenroom::time::sleep(Duration::from_millis(3)).await;
@@ -130,7 +133,7 @@ fn deadlines_are_kept_meanwhile(home: &Home) {
     assert_eq!(drive(sleepy.join()).unwrap(), 42);
 }
 
-fn blocking_calls_are_made_meanwhile(home: &Home) {
+fn blocking_calls_are_made_during_the_grace(home: &Home) {
     let reader = home.spawn(actor(|mut cx: Context<()>| async move {
         while cx.recv().await.is_some() {}
         greenroom::unblock(|| 42).await
@@ -140,12 +143,12 @@ fn blocking_calls_are_made_meanwhile(home: &Home) {
     assert_eq!(drive(reader.join()).unwrap(), 42);
 }
 
-fn nothing_new_begins_meanwhile(home: &Home) {
+fn spawns_are_refused_during_the_grace(home: &Home) {
     let log = Log::default();
     let found = log.clone();
     let inquisitive = home.spawn(actor(|mut cx: Context<()>| async move {
         while cx.recv().await.is_some() {}
-        let never = |_cx: Context<()>| async { unreachable!("it is shutting down") };
+        let never = |_cx: Context<()>| async { unreachable!("the runtime is shutting down") };
         let late = spawn!(never(_));
         found.add(late.is_closed());
         found.add(matches!(late.join().await, Err::<(), _>(Fault::NotStarted)));
@@ -160,7 +163,7 @@ fn nothing_new_begins_meanwhile(home: &Home) {
     assert_eq!(log.take(), [true; 5]);
 }
 
-fn the_end_does_not_wait_for_the_grace_to_be_over(home: &Home) {
+fn a_shutdown_ends_before_its_grace_when_all_actors_have_ended(home: &Home) {
     let runtime = Runtime::builder()
         .workers(1)
         .grace(Duration::MAX)
@@ -178,7 +181,7 @@ fn the_end_does_not_wait_for_the_grace_to_be_over(home: &Home) {
 }
 
 #[test]
-fn what_was_queued_before_has_its_run_even_without_any_grace() {
+fn queued_tasks_run_at_a_shutdown_without_grace() {
     within(WATCH, || {
         let homes = [|| Home::workers(1), Home::pinned];
         for _ in 0..20 {
@@ -191,7 +194,7 @@ fn what_was_queued_before_has_its_run_even_without_any_grace() {
                     home.spawn_task(async move { runs.fetch_add(1, Ordering::SeqCst) })
                         .detach();
                 }
-                // The drop of the last clone.
+                // Drops the last clone.
                 let closing = std::thread::spawn(move || drop(home));
                 drop(held);
                 closing.join().unwrap();
@@ -202,7 +205,7 @@ fn what_was_queued_before_has_its_run_even_without_any_grace() {
 }
 
 #[test]
-fn what_was_queued_before_has_its_run_while_two_workers_move_it_about() {
+fn queued_tasks_run_at_a_shutdown_while_two_workers_steal_them() {
     within(WATCH, || {
         for _ in 0..300 {
             let runtime = Runtime::builder()
@@ -224,14 +227,14 @@ fn what_was_queued_before_has_its_run_while_two_workers_move_it_about() {
 }
 
 #[test]
-fn what_a_worker_queued_before_has_its_run() {
+fn tasks_queued_by_a_worker_run_at_a_shutdown() {
     within(WATCH, || {
         for workers in [1, 2] {
             for _ in 0..100 {
                 let runtime = Runtime::builder().workers(workers).build().unwrap();
                 let runs = Arc::new(AtomicUsize::new(0));
                 let counter = runs.clone();
-                // In the ring, in the slot, and what overflowed to the injector.
+                // In the ring, in the LIFO slot, and in the injector after the overflow.
                 drive(runtime.spawn(async move {
                     for _ in 0..600 {
                         let runs = counter.clone();
@@ -247,7 +250,7 @@ fn what_a_worker_queued_before_has_its_run() {
 }
 
 #[test]
-fn what_was_queued_before_has_its_run_however_long_that_takes() {
+fn queued_tasks_run_at_a_shutdown_however_long_they_take() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(1)
@@ -257,7 +260,7 @@ fn what_was_queued_before_has_its_run_however_long_that_takes() {
         let runs = Arc::new(AtomicUsize::new(0));
         for _ in 0..40 {
             let runs = runs.clone();
-            // All together they take longer than a thread is waited for.
+            // Together they take longer than a shutdown waits for a thread.
             let turn = move || {
                 burn(Duration::from_millis(50));
                 runs.fetch_add(1, Ordering::SeqCst)
@@ -270,7 +273,7 @@ fn what_was_queued_before_has_its_run_however_long_that_takes() {
 }
 
 #[test]
-fn senders_that_never_stop_do_not_hold_it_up() {
+fn senders_that_never_stop_do_not_delay_a_shutdown() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
@@ -293,7 +296,7 @@ fn senders_that_never_stop_do_not_hold_it_up() {
                     let addresses: Vec<_> = counters.iter().map(|c| c.address()).collect();
                     std::thread::spawn(move || {
                         let mut accepted = 0;
-                        // Until all of them refuse.
+                        // Until all actors refuse messages.
                         while addresses.iter().filter(|to| to.tell(1).is_ok()).count() > 0 {
                             accepted += 1;
                         }
@@ -315,14 +318,15 @@ fn senders_that_never_stop_do_not_hold_it_up() {
                 (report.ended, report.cancelled, report.unhandled),
                 (4, 0, 0)
             );
-            // Rounds in which some refused are counted once, so there are at least as many.
+            // A round in which some actors refused counts once, so at least as many messages were
+            // handled.
             assert!(handled >= senders);
         }
     });
 }
 
 #[test]
-fn a_shutdown_goes_on_though_nobody_awaits_it() {
+fn a_shutdown_continues_when_its_future_is_dropped() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let gone = Gate::default();
@@ -338,7 +342,7 @@ fn a_shutdown_goes_on_though_nobody_awaits_it() {
         let _ = poll_once(&mut shutdown);
         drop(shutdown);
         gone.pass();
-        // An unpolled one does nothing.
+        // Dropping an unpolled shutdown does nothing.
         let other = Runtime::builder().workers(1).build().unwrap();
         drop(other.shutdown());
         assert_eq!(drive(other.spawn(async { 42 })), 42);

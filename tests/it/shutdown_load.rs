@@ -1,4 +1,4 @@
-//! A shutdown while workers, pinned threads and threads of the user talk to each other.
+//! A shutdown while workers, pinned threads and threads of the user exchange messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use greenroom::{Address, Context, Fault, Handle, Pinned, Runtime, ShutdownReport
 
 use crate::support::{Gate, WATCH, drive, within};
 
-/// Passes on what it gets, while that has somewhere to go; counts what it handled.
+/// Counts each ball and passes it on to the next address on its way.
 async fn relay(mut cx: Context<Ball>, handled: Arc<AtomicUsize>, accepted: Arc<AtomicUsize>) {
     while let Some(mut ball) = cx.recv().await {
         handled.fetch_add(1, Ordering::SeqCst);
@@ -19,12 +19,12 @@ async fn relay(mut cx: Context<Ball>, handled: Arc<AtomicUsize>, accepted: Arc<A
     }
 }
 
-/// What goes from actor to actor.
+/// A message that goes from actor to actor.
 struct Ball {
     way: Vec<Address<Ball>>,
 }
 
-/// Begins and never ends by itself; takes nothing.
+/// Starts, receives no message, and never ends.
 async fn stubborn(_cx: Context<Ball>) {
     std::future::pending::<()>().await;
 }
@@ -43,7 +43,7 @@ impl Counts {
     }
 }
 
-/// A runtime with pinned threads, and actors on all of them.
+/// A runtime with pinned threads, and actors on all its threads.
 struct House {
     runtime: Runtime,
     _pinned: Vec<Pinned>,
@@ -85,7 +85,7 @@ impl House {
         self.actors.iter().map(|actor| actor.address()).collect()
     }
 
-    /// A thread that tells the actors things until none of them takes any more.
+    /// Starts a thread that sends to the actors until all of them refuse.
     fn talker(&self, begun: Gate) -> std::thread::JoinHandle<()> {
         let (counts, addresses) = (self.counts.clone(), self.addresses());
         std::thread::spawn(move || {
@@ -106,7 +106,7 @@ impl House {
         })
     }
 
-    /// Checks the report against what became of each actor and each message.
+    /// Checks the report against the outcome of each actor and each message.
     fn assert_adds_up(self, report: &ShutdownReport) {
         let alive = self.actors.len();
         let (mut ended, mut cancelled) = (0, 0);
@@ -118,19 +118,23 @@ impl House {
             }
         }
         assert_eq!((report.ended, report.cancelled), (ended, cancelled));
-        assert_eq!(ended + cancelled, alive, "of all that lived when it began");
+        assert_eq!(
+            ended + cancelled,
+            alive,
+            "every actor that lived at the start of the shutdown is counted"
+        );
         let counts = self.counts;
         assert_eq!(
             counts.accepted.load(Ordering::SeqCst),
             counts.handled.load(Ordering::SeqCst) + report.unhandled,
-            "what was accepted was handled, or is in the report"
+            "every accepted message was handled or is in the report"
         );
         assert_eq!(report.left_behind, 0);
     }
 }
 
 #[test]
-fn the_report_adds_up_while_all_kinds_of_threads_talk() {
+fn the_report_is_consistent_while_all_kinds_of_threads_send() {
     for stubborn_ones in [false, true] {
         within(WATCH, move || {
             for _ in 0..15 {
@@ -158,7 +162,7 @@ fn calls_from_a_task_a_pinned_thread_and_outside_get_one_report_under_load() {
             begun.pass();
             let inside = house.runtime.spawn(async {
                 let report = Runtime::current().shutdown().await;
-                // In the same turn, so it is told.
+                // In the same turn, so the task returns the report.
                 report
             });
             let pinned = house._pinned[1].spawn(|| async { Runtime::current().shutdown().await });
@@ -167,12 +171,16 @@ fn calls_from_a_task_a_pinned_thread_and_outside_get_one_report_under_load() {
             let report = drive(house.runtime.shutdown());
             assert_eq!(outside.join().unwrap(), report);
             for called in [inside, pinned] {
-                // One that came too late is a cancelled task.
+                // A task that called too late is cancelled.
                 if let Some(told) = drive(called.fallible()) {
                     assert_eq!(told, report);
                 }
             }
-            assert_eq!(drive(house.runtime.shutdown()), report, "and once more");
+            assert_eq!(
+                drive(house.runtime.shutdown()),
+                report,
+                "a later call returns the same report"
+            );
             talker.join().unwrap();
             house.assert_adds_up(&report);
         }
@@ -180,7 +188,7 @@ fn calls_from_a_task_a_pinned_thread_and_outside_get_one_report_under_load() {
 }
 
 #[test]
-fn the_last_clone_may_go_under_load() {
+fn the_last_clone_may_be_dropped_under_load() {
     within(WATCH, || {
         for _ in 0..10 {
             let House {

@@ -1,4 +1,4 @@
-//! What a shutdown says it came to.
+//! The report of a shutdown.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use greenroom::{Context, Fault, Handle, Runtime, ShutdownReport, SpawnProblem, a
 
 use crate::support::{Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within};
 
-/// Grace enough for what ends by itself at once; those that never do make a test wait for it.
+/// Enough grace for actors that end at once; a test with actors that never end waits for all of it.
 const SHORT: Duration = Duration::from_millis(200);
 
 fn runtime(workers: usize, grace: Duration) -> Runtime {
@@ -17,14 +17,14 @@ fn runtime(workers: usize, grace: Duration) -> Runtime {
         .unwrap()
 }
 
-/// An actor that ends when it is stopped.
+/// Spawns an actor that ends when it is stopped.
 fn obedient(home: &Home) -> Handle<(), ()> {
     home.spawn(actor(|mut cx: Context<()>| async move {
         while cx.recv().await.is_some() {}
     }))
 }
 
-/// An actor that has begun, handles one message and then waits for ever.
+/// Spawns an actor that has begun, handles one message and then waits forever.
 fn stubborn(home: &Home) -> Handle<Gate, ()> {
     let handle = home.spawn(actor(|mut cx: Context<Gate>| async move {
         if let Some(gate) = cx.recv().await {
@@ -38,7 +38,7 @@ fn stubborn(home: &Home) -> Handle<Gate, ()> {
     handle
 }
 
-/// An actor that has begun and is never without a turn.
+/// Spawns an actor that has begun and is always ready.
 fn restless(home: &Home) -> Handle<(), ()> {
     let begun = Gate::default();
     let here = begun.clone();
@@ -58,13 +58,13 @@ fn shut_down(home: &Home) -> ShutdownReport {
 }
 
 in_every_home!(
-    an_idle_runtime_has_nothing_to_report,
+    the_report_of_an_idle_runtime_is_all_zero,
     actors_that_ended_before_are_not_counted,
-    those_that_end_when_stopped_are_counted_as_ended,
-    an_actor_that_panics_or_is_killed_meanwhile_was_not_cancelled,
+    actors_that_end_when_stopped_are_counted_as_ended,
+    an_actor_that_panics_or_is_killed_is_not_counted_as_cancelled,
 );
 
-fn an_idle_runtime_has_nothing_to_report(home: &Home) {
+fn the_report_of_an_idle_runtime_is_all_zero(home: &Home) {
     home.spawn_task(std::future::pending::<()>()).detach();
     let report = shut_down(home);
     assert_eq!((report.ended, report.cancelled), (0, 0));
@@ -78,7 +78,7 @@ fn actors_that_ended_before_are_not_counted(home: &Home) {
     assert_eq!(shut_down(home).ended, 0);
 }
 
-fn those_that_end_when_stopped_are_counted_as_ended(home: &Home) {
+fn actors_that_end_when_stopped_are_counted_as_ended(home: &Home) {
     let actors: Vec<_> = (0..10).map(|_| obedient(home)).collect();
     let report = shut_down(home);
     assert_eq!((report.ended, report.cancelled), (10, 0));
@@ -88,7 +88,7 @@ fn those_that_end_when_stopped_are_counted_as_ended(home: &Home) {
     }
 }
 
-fn an_actor_that_panics_or_is_killed_meanwhile_was_not_cancelled(home: &Home) {
+fn an_actor_that_panics_or_is_killed_is_not_counted_as_cancelled(home: &Home) {
     crate::support::keep_bombs_quiet();
     let fragile = home.spawn(actor(|mut cx: Context<()>| async move {
         while cx.recv().await.is_some() {}
@@ -96,7 +96,7 @@ fn an_actor_that_panics_or_is_killed_meanwhile_was_not_cancelled(home: &Home) {
     }));
     let victim = stubborn(home);
     let address = victim.address();
-    // It kills the other one when the shutdown stops it.
+    // Kills the other actor when the shutdown stops this one.
     let killer = home.spawn(actor(|mut cx: Context<()>| async move {
         while cx.recv().await.is_some() {}
         address.kill();
@@ -109,7 +109,7 @@ fn an_actor_that_panics_or_is_killed_meanwhile_was_not_cancelled(home: &Home) {
     drive(killer.join()).unwrap();
 }
 
-/// With a short grace.
+/// Runs the scenario in homes with a short grace.
 fn brief_homes(scenario: fn(&Home)) {
     let homes: [fn() -> Home; 3] = [
         || Home::built(1, Runtime::builder().grace(SHORT)),
@@ -125,7 +125,7 @@ fn brief_homes(scenario: fn(&Home)) {
 }
 
 #[test]
-fn those_that_do_not_end_in_time_are_counted_as_cancelled() {
+fn actors_that_do_not_end_in_time_are_counted_as_cancelled() {
     brief_homes(|home| {
         let ended: Vec<_> = (0..3).map(|_| obedient(home)).collect();
         let cancelled = [stubborn(home), stubborn(home)];
@@ -142,7 +142,7 @@ fn those_that_do_not_end_in_time_are_counted_as_cancelled() {
 }
 
 #[test]
-fn one_that_is_about_to_run_when_the_time_is_over_is_counted_as_cancelled() {
+fn an_actor_that_is_ready_when_the_grace_ends_is_counted_as_cancelled() {
     brief_homes(|home| {
         let actors = [restless(home), restless(home), restless(home)];
         let report = shut_down(home);
@@ -154,18 +154,18 @@ fn one_that_is_about_to_run_when_the_time_is_over_is_counted_as_cancelled() {
 }
 
 #[test]
-fn messages_that_were_accepted_and_not_handled_are_counted() {
+fn accepted_messages_that_were_not_handled_are_counted() {
     brief_homes(|home| {
         let drops = Drops::default();
         let stubborn = [stubborn(home), stubborn(home)];
         for (actor, messages) in stubborn.iter().zip([3, 4]) {
             (0..messages).for_each(|_| actor.tell(Gate::default()).unwrap());
         }
-        // One that ends by itself with messages unread, in its hands and in the mailbox.
+        // An actor that ends normally with unread messages, received in a batch and in the mailbox.
         let counted = drops.clone();
         let lazy = home.spawn(actor(
             |mut cx: Context<crate::support::Dropped>| async move {
-                // The first message; the others have come by the time it is stopped.
+                // The first message; the other messages have arrived when the actor is stopped.
                 drop(cx.recv().await);
                 while !cx.address().is_closed() {
                     greenroom::yield_now().await;
@@ -182,7 +182,7 @@ fn messages_that_were_accepted_and_not_handled_are_counted() {
 }
 
 #[test]
-fn all_kinds_together_add_up() {
+fn the_counts_of_all_kinds_of_actors_add_up() {
     brief_homes(|home| {
         let before = obedient(home);
         drive(before.join()).unwrap();
@@ -201,8 +201,8 @@ fn all_kinds_together_add_up() {
     });
 }
 
-/// A runtime with 2 workers and three threads that user code holds: a worker, one for blocking
-/// calls, a pinned one. Opening the gate gives them back.
+/// Builds a runtime with 2 workers and three threads that user code blocks: a worker, a thread for
+/// blocking calls, and a pinned thread. They continue when the gate opens.
 fn held_threads(drops: &Drops) -> (Runtime, Gate) {
     let runtime = runtime(2, SHORT);
     let gate = Gate::default();
@@ -238,7 +238,7 @@ fn held_threads(drops: &Drops) -> (Runtime, Gate) {
 }
 
 #[test]
-fn threads_that_user_code_does_not_give_back_are_left_behind_and_counted() {
+fn threads_that_user_code_blocks_are_left_behind_and_counted() {
     within(WATCH, || {
         let drops = Drops::default();
         let (runtime, gate) = held_threads(&drops);
@@ -253,14 +253,14 @@ fn threads_that_user_code_does_not_give_back_are_left_behind_and_counted() {
         );
         drive(actor.join()).unwrap();
         assert_eq!(drops.count(), 0);
-        // Given back, they end, and drop what they had.
+        // When they continue, they end and drop their tasks.
         gate.open();
         crate::support::until(|| drops.count() == 5);
     });
 }
 
 #[test]
-fn the_drop_of_the_last_clone_leaves_them_behind_too() {
+fn dropping_the_last_clone_leaves_blocked_threads_behind() {
     within(WATCH, || {
         let drops = Drops::default();
         let (runtime, gate) = held_threads(&drops);
@@ -272,7 +272,7 @@ fn the_drop_of_the_last_clone_leaves_them_behind_too() {
 }
 
 #[test]
-fn an_actor_that_holds_its_worker_is_counted_as_cancelled() {
+fn an_actor_that_blocks_its_worker_is_counted_as_cancelled() {
     within(WATCH, || {
         let runtime = runtime(1, SHORT);
         let (begun, gate) = (Gate::default(), Gate::default());
@@ -292,14 +292,17 @@ fn an_actor_that_holds_its_worker_is_counted_as_cancelled() {
             (0, 1, 1)
         );
         let mut join = actor.join();
-        assert!(poll_once(&mut join).is_pending(), "it is still in its turn");
+        assert!(
+            poll_once(&mut join).is_pending(),
+            "the actor is still in its turn"
+        );
         gate.open();
         assert!(matches!(drive(join), Err(Fault::Cancelled)));
     });
 }
 
 #[test]
-fn a_second_call_gives_the_same_report() {
+fn a_second_shutdown_returns_the_same_report() {
     within(WATCH, || {
         let runtime = runtime(1, SHORT);
         let _actor = spawn!(
@@ -314,7 +317,7 @@ fn a_second_call_gives_the_same_report() {
 }
 
 #[test]
-fn two_threads_at_the_same_time_get_the_same_report() {
+fn concurrent_shutdowns_return_the_same_report() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = runtime(workers, SHORT);
@@ -344,12 +347,12 @@ fn two_threads_at_the_same_time_get_the_same_report() {
 }
 
 #[test]
-fn what_comes_after_the_shutdown_is_refused_and_says_so() {
+fn spawns_after_the_shutdown_are_refused_with_the_reason() {
     within(WATCH, || {
         let runtime = runtime(1, SHORT);
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         drive(runtime.shutdown());
-        let never = |_cx: Context<()>| async { unreachable!("it was shut down") };
+        let never = |_cx: Context<()>| async { unreachable!("the runtime was shut down") };
         for handle in [
             spawn!(never(_), on = &runtime),
             spawn!(never(_), on = &pinned, capacity = 1, name = "late"),
@@ -386,7 +389,7 @@ fn what_comes_after_the_shutdown_is_refused_and_says_so() {
         assert!(matches!(error, greenroom::HostFault::Gone));
         let job = runtime.block_on(async { greenroom::unblock(|| ()).fallible().await });
         assert!(job.is_none());
-        // It still waits for futures.
+        // The runtime still drives futures in `block_on`.
         assert_eq!(runtime.block_on(async { 42 }), 42);
     });
 }

@@ -1,4 +1,4 @@
-//! A shutdown that is called by what it ends: the caller gets the report, and then ends.
+//! A shutdown called by a task or actor of the runtime: the caller gets the report, and then ends.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use crate::support::{
     received, until, within,
 };
 
-// The threads of another runtime.
+// Uses the threads of another runtime.
 on_threads!(the_caller_may_hold_the_last_clone);
 
 in_every_home!(
     a_task_gets_the_report_and_ends_when_it_next_suspends,
     an_actor_gets_the_report_and_ends_when_it_next_suspends,
-    it_may_go_on_to_its_end,
-    an_actor_may_go_on_to_its_end,
-    it_may_end_with_a_panic,
-    a_caller_that_is_woken_all_the_time_gets_the_report,
-    an_actor_that_is_told_things_meanwhile_gets_the_report,
+    a_task_that_called_shutdown_may_run_to_its_end,
+    an_actor_that_called_shutdown_may_run_to_its_end,
+    a_caller_of_shutdown_may_end_with_a_panic,
+    a_caller_that_is_woken_constantly_gets_the_report,
+    an_actor_that_receives_messages_meanwhile_gets_the_report,
     many_callers_get_the_same_report,
     two_calls_in_one_task_get_the_same_report,
-    a_caller_that_gives_up_is_like_any_other,
+    a_caller_that_drops_the_shutdown_is_cancelled_like_any_other_task,
     a_caller_whose_handle_is_dropped_is_cancelled,
-    a_future_that_moves_on_leaves_its_first_task_like_any_other,
-    what_the_caller_wakes_in_its_last_turn_is_dropped,
+    a_task_that_gave_its_shutdown_away_is_cancelled_like_any_other_task,
+    tasks_that_the_caller_wakes_in_its_last_turn_are_dropped,
 );
 
-/// What a caller does once it has the report: says so, and then suspends for good.
+/// Records the report and then suspends for good, as a caller does.
 async fn tell_and_suspend(report: ShutdownReport, reports: Log<ShutdownReport>) {
     reports.add(report);
     greenroom::yield_now().await;
-    unreachable!("its worker has ended");
+    unreachable!("the task's worker has ended");
 }
 
-/// A guard, and the gate that it opens when what holds it is dropped.
+/// Returns a guard, and the gate that it opens when its owner is dropped.
 fn guard() -> (OpenOnDrop, Gate) {
     let gone = Gate::default();
     (OpenOnDrop(gone.clone()), gone)
@@ -72,7 +72,7 @@ fn a_task_gets_the_report_and_ends_when_it_next_suspends(home: &Home) {
     );
     drive(obedient.join()).unwrap();
     assert_eq!(drops.count(), 2);
-    // From outside it is the same.
+    // A call from outside returns the same.
     assert_eq!(drive(home.runtime.shutdown()), reports[0]);
 }
 
@@ -92,7 +92,7 @@ fn an_actor_gets_the_report_and_ends_when_it_next_suspends(home: &Home) {
     gone.pass();
     let reports = reports.take();
     assert_eq!(reports.len(), 1);
-    // The caller has not ended by then, and was not cancelled.
+    // At the time of the report the caller has not ended and was not cancelled.
     assert_eq!(
         (
             reports[0].ended,
@@ -106,7 +106,7 @@ fn an_actor_gets_the_report_and_ends_when_it_next_suspends(home: &Home) {
     assert!(matches!(drive(caller.join()), Err(Fault::Cancelled)));
 }
 
-fn it_may_go_on_to_its_end(home: &Home) {
+fn a_task_that_called_shutdown_may_run_to_its_end(home: &Home) {
     let task = home.spawn_task(async { Runtime::current().shutdown().await });
     let report = drive(task);
     assert_eq!(
@@ -115,10 +115,10 @@ fn it_may_go_on_to_its_end(home: &Home) {
     );
 }
 
-fn an_actor_may_go_on_to_its_end(home: &Home) {
+fn an_actor_that_called_shutdown_may_run_to_its_end(home: &Home) {
     let caller = home.spawn(actor(|mut cx: Context<()>| async move {
         let report = Runtime::current().shutdown().await;
-        // It was stopped as the others were; what is ready is no suspension.
+        // The caller was stopped like the other actors; a ready future does not suspend it.
         assert!(cx.recv().await.is_none());
         greenroom::time::sleep(Duration::ZERO).await;
         assert!(greenroom::spawn(async {}).fallible().await.is_none());
@@ -131,7 +131,7 @@ fn an_actor_may_go_on_to_its_end(home: &Home) {
     );
 }
 
-fn it_may_end_with_a_panic(home: &Home) {
+fn a_caller_of_shutdown_may_end_with_a_panic(home: &Home) {
     crate::support::keep_bombs_quiet();
     let caller = home.spawn(actor(|_cx: Context<()>| async {
         Runtime::current().shutdown().await;
@@ -141,7 +141,7 @@ fn it_may_end_with_a_panic(home: &Home) {
     assert!(matches!(fault, Err(Fault::Panicked(_))));
 }
 
-fn a_caller_that_is_woken_all_the_time_gets_the_report(home: &Home) {
+fn a_caller_that_is_woken_constantly_gets_the_report(home: &Home) {
     let reports = Log::default();
     let own = reports.clone();
     let (guard, gone) = guard();
@@ -156,7 +156,7 @@ fn a_caller_that_is_woken_all_the_time_gets_the_report(home: &Home) {
         let shutdown = Box::pin(runtime.shutdown());
         match futures::future::select(shutdown, Box::pin(restless)).await {
             futures::future::Either::Left((report, _)) => tell_and_suspend(report, own).await,
-            futures::future::Either::Right(((), _)) => unreachable!("it never ends"),
+            futures::future::Either::Right(((), _)) => unreachable!("the future never ends"),
         }
     })
     .detach();
@@ -164,7 +164,7 @@ fn a_caller_that_is_woken_all_the_time_gets_the_report(home: &Home) {
     assert_eq!(reports.take().len(), 1);
 }
 
-fn an_actor_that_is_told_things_meanwhile_gets_the_report(home: &Home) {
+fn an_actor_that_receives_messages_meanwhile_gets_the_report(home: &Home) {
     let reports = Log::default();
     let own = reports.clone();
     let (guard, gone) = guard();
@@ -172,7 +172,7 @@ fn an_actor_that_is_told_things_meanwhile_gets_the_report(home: &Home) {
         let _guard = guard;
         let runtime = Runtime::current();
         let mut shutdown = Box::pin(runtime.shutdown());
-        // It reads on while it waits, also when it is stopped.
+        // The caller receives while it waits, also after it was stopped.
         let report = loop {
             let read = Box::pin(cx.recv());
             match futures::future::select(&mut shutdown, read).await {
@@ -220,7 +220,7 @@ fn many_callers_get_the_same_report(home: &Home) {
         reports.iter().all(|report| *report == outside),
         "{reports:?}"
     );
-    // Those that had their first turn in time; the first one has called it.
+    // The callers that had their first turn in time; the first one has called the shutdown.
     assert!(!reports.is_empty());
     assert_eq!(outside.left_behind, 0);
 }
@@ -236,7 +236,7 @@ fn two_calls_in_one_task_get_the_same_report(home: &Home) {
     assert_eq!(one, three);
 }
 
-fn a_caller_that_gives_up_is_like_any_other(home: &Home) {
+fn a_caller_that_drops_the_shutdown_is_cancelled_like_any_other_task(home: &Home) {
     let (guard, gone) = guard();
     home.spawn_task(async move {
         let _guard = guard;
@@ -255,7 +255,7 @@ fn a_caller_whose_handle_is_dropped_is_cancelled(home: &Home) {
     let (guard, gone) = guard();
     let (called, begun) = (Gate::default(), Gate::default());
     let (calls, here) = (called.clone(), begun.clone());
-    // It holds the shutdown up until the caller is gone.
+    // The actor delays the shutdown until the caller was dropped.
     let busy = home.spawn(actor(|mut cx: Context<()>| async move {
         here.open();
         while cx.recv().await.is_some() {}
@@ -280,7 +280,7 @@ fn a_caller_whose_handle_is_dropped_is_cancelled(home: &Home) {
     drive(busy.join()).unwrap();
 }
 
-fn a_future_that_moves_on_leaves_its_first_task_like_any_other(home: &Home) {
+fn a_task_that_gave_its_shutdown_away_is_cancelled_like_any_other_task(home: &Home) {
     let (guard, gone) = guard();
     let (send, receive) = std::sync::mpsc::channel();
     home.spawn_task(async move {
@@ -298,7 +298,7 @@ fn a_future_that_moves_on_leaves_its_first_task_like_any_other(home: &Home) {
 }
 
 fn the_caller_may_hold_the_last_clone(home: &Home) {
-    // The home has one of its own; this is another runtime, run from this one's tasks.
+    // The home has another clone, so this is another runtime, dropped by a task of the home.
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
         let (guard, gone) = guard();
@@ -324,7 +324,7 @@ fn the_caller_may_hold_the_last_clone(home: &Home) {
     }
 }
 
-fn what_the_caller_wakes_in_its_last_turn_is_dropped(home: &Home) {
+fn tasks_that_the_caller_wakes_in_its_last_turn_are_dropped(home: &Home) {
     let (drops, reports) = (Drops::default(), Log::default());
     let (guard, gone) = guard();
     let (wakes, own) = (Gate::default(), reports.clone());
@@ -351,7 +351,7 @@ fn what_the_caller_wakes_in_its_last_turn_is_dropped(home: &Home) {
 }
 
 #[test]
-fn a_task_of_another_runtime_may_call_it() {
+fn a_task_of_another_runtime_may_call_shutdown() {
     within(WATCH, || {
         let caller = Runtime::builder().workers(1).build().unwrap();
         let called = Runtime::builder().workers(1).build().unwrap();
@@ -374,7 +374,7 @@ fn two_runtimes_may_shut_each_other_down() {
         let begun = Gate::default();
         let (to_one, to_two) = (one.clone(), two.clone());
         let (here, there) = (begun.clone(), begun.clone());
-        // Each waits for the other one, in a task that the other one's shutdown drops.
+        // Each waits for the other runtime, in a task that the other's shutdown drops.
         let of_one = one.spawn(async move {
             here.wait().await;
             to_two.shutdown().await
@@ -413,7 +413,7 @@ fn two_runtimes_that_hold_each_other_end_when_one_is_shut_down() {
         begun.iter().for_each(Gate::pass);
         drop(two);
         let mut shutdown = Box::pin(async move { one.shutdown().await });
-        // From here on nobody but the two of them holds either.
+        // From here on each is held only by a task of the other.
         assert!(crate::support::poll_once(&mut shutdown).is_pending());
         drop(shutdown);
         crate::support::until(|| drops.count() == 2);
@@ -421,14 +421,14 @@ fn two_runtimes_that_hold_each_other_end_when_one_is_shut_down() {
 }
 
 #[test]
-fn a_thread_for_blocking_calls_that_waits_for_it_is_left_behind() {
+fn a_blocking_call_that_awaits_the_shutdown_is_left_behind() {
     within(WATCH, || {
         let builder = Runtime::builder()
             .workers(1)
             .grace(Duration::from_millis(10));
         let runtime = builder.build().unwrap();
         let report = runtime.block_on(async {
-            // No task, so it is not exempt: it is a thread that is not given back.
+            // A blocking call is no task, so its thread is not exempt and is left behind.
             let job = greenroom::unblock(|| {
                 let runtime = Runtime::current();
                 runtime.block_on(runtime.shutdown())
@@ -443,7 +443,7 @@ fn a_thread_for_blocking_calls_that_waits_for_it_is_left_behind() {
 }
 
 #[test]
-fn a_thread_that_is_given_back_late_may_call_it_and_ends() {
+fn a_thread_that_continues_late_may_call_shutdown_and_ends() {
     within(WATCH, || {
         for pinned in [false, true] {
             let brief = Runtime::builder().grace(Duration::from_millis(10));
@@ -461,7 +461,7 @@ fn a_thread_that_is_given_back_late_may_call_it_and_ends() {
                 here.open();
                 waits.pass();
                 own.add(Runtime::current().shutdown().await);
-                // It suspends, and nobody will wake it.
+                // The task suspends, and no wake follows.
                 std::future::pending::<()>().await;
             })
             .detach();

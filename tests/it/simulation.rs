@@ -1,6 +1,6 @@
-//! The simulation: one thread, an order drawn from a seed, virtual time, and what counts as a failure.
+//! The simulation: one thread, an order drawn from a seed, virtual time, and the kinds of failure.
 //!
-//! What it promises of actors and policies is tested with theirs; the bugs that it finds are in
+//! Its promises about actors and policies are tested with those; the bugs that it finds are in
 //! `tests/sim_zoo`.
 
 mod ending;
@@ -20,10 +20,10 @@ use greenroom::policy::Simulated;
 use greenroom::sim::{Failure, Problem, Run};
 use greenroom::{Address, Context, Reply};
 
-/// Enough that both kinds of schedule come, several times.
+/// Enough seeds that both kinds of schedule occur several times.
 const SEEDS: std::ops::Range<u64> = 0..40;
 
-/// The run with this seed, which is in order.
+/// Returns the run with this seed, which must succeed.
 #[track_caller]
 fn run_of<F: Future>(seed: u64, future: F) -> Run<F::Output> {
     match Simulated::new(seed).try_run(future) {
@@ -32,7 +32,7 @@ fn run_of<F: Future>(seed: u64, future: F) -> Run<F::Output> {
     }
 }
 
-/// How the run fails that has this future, with whatever seed.
+/// Returns the failure of the runs of this future, which must be the same with every seed.
 #[track_caller]
 fn failure_of<F: Future>(make: impl Fn() -> F) -> Failure {
     crate::support::keep_bombs_quiet();
@@ -53,12 +53,12 @@ fn deadlock_of<F: Future>(make: impl Fn() -> F) -> String {
     }
 }
 
-/// An actor that does nothing but read.
+/// Receives and drops messages.
 async fn reads(mut cx: Context<u32>) {
     while cx.recv().await.is_some() {}
 }
 
-/// An actor that never reads.
+/// Keeps its context, and never receives a message.
 async fn deaf(cx: Context<u32>) {
     std::future::pending::<()>().await;
     drop(cx);
@@ -69,7 +69,7 @@ enum Friend {
     Ask(Reply<u32>),
 }
 
-/// An actor that asks its friend before it answers.
+/// Asks its friend before it answers.
 async fn shy(mut cx: Context<Friend>) {
     let mut friend = None;
     while let Some(message) = cx.recv().await {

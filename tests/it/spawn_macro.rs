@@ -214,14 +214,14 @@ fn a_closure_may_be_the_value_of_any_expression() {
         for (number, text) in [a.await.unwrap(), b.await.unwrap(), c.await.unwrap()] {
             assert_eq!((number, &**text), (Some(1), "text"));
         }
-        // One that gives a closure, and one that is called.
+        // A call that returns a closure, and closures that are called.
         let adds = |more: u32| move |cx: Context<u32>| first(cx, more);
         assert_eq!(spawn!(adds(40)).join().await.unwrap(), 40);
         assert_eq!(spawn!(alone).join().await.unwrap(), None);
         type Boxed = Box<dyn FnOnce(Context<u32>) -> std::future::Ready<u32> + Send>;
         let boxed: Boxed = Box::new(|_cx| std::future::ready(7));
         assert_eq!(spawn!(boxed).join().await.unwrap(), 7);
-        // What it gives need not be `Send` where the actor has a thread.
+        // The future need not be `Send` for an actor with its own thread.
         let local = spawn!(
             {
                 let number = 7;
@@ -238,7 +238,7 @@ fn a_closure_may_be_the_value_of_any_expression() {
 }
 
 #[test]
-fn what_is_called_may_be_a_path_a_method_a_field_or_a_variable() {
+fn the_function_may_be_a_path_a_method_a_field_or_a_variable() {
     on_workers(1, async {
         assert_eq!(spawn!(deep::er::inside(_)).join().await.unwrap(), None);
         assert_eq!(
@@ -290,7 +290,11 @@ fn arguments_are_evaluated_at_the_call_in_order_and_once() {
             (a, b, thread)
         }
         let handle = spawn!(takes(note(1), _, note(2), thread()), capacity = option(3));
-        assert_eq!(log.take(), [1, 2, 3], "before anything is awaited");
+        assert_eq!(
+            log.take(),
+            [1, 2, 3],
+            "evaluated before anything is awaited"
+        );
         assert_eq!(handle.join().await.unwrap(), (1, 2, here));
         assert_eq!(log.take(), []);
     });
@@ -312,7 +316,7 @@ fn arguments_may_be_any_expression() {
                 text,
             )
         }
-        // These names are also the ones that the macro uses.
+        // The macro uses the same names internally.
         let (argument, context) = (1, 2);
         let handle = spawn!(
             takes(
@@ -359,7 +363,7 @@ fn spawn_works_inside_an_actor_as_outside() {
 }
 
 #[test]
-fn the_macro_is_the_builder() {
+fn the_macro_works_like_the_builder() {
     on_workers(1, async {
         let built = actor(|cx| first(cx, 40)).name("n").capacity(1).spawn();
         let spawned = spawn!(first(_, 40), name = "n", capacity = 1);
@@ -372,7 +376,7 @@ fn the_macro_is_the_builder() {
 }
 
 #[test]
-fn it_panics_where_it_was_called_if_there_is_no_runtime_or_an_option_is_impossible() {
+fn spawn_panics_at_the_call_without_a_runtime_or_with_bad_options() {
     within(WATCH, || {
         macro_rules! panics_here {
             ($part:literal, $call:expr) => {

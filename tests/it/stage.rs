@@ -1,4 +1,4 @@
-//! The calling thread as a pinned thread, driven by somebody else's loop.
+//! A stage: the calling thread as a pinned thread, driven by a foreign loop.
 
 use std::future::pending;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ fn here() -> ThreadId {
     std::thread::current().id()
 }
 
-/// Runs the test on a stage of a runtime, and on one of none.
+/// Runs the test on a stage of a runtime, and on a stage without a runtime.
 pub fn on_both(test: fn(&Stage)) {
     within(WATCH, move || {
         let runtime = runtime();
@@ -32,7 +32,7 @@ pub fn on_both(test: fn(&Stage)) {
     });
 }
 
-/// What is called when there is something to run, and how often that was.
+/// Sets an `on_wake` callback, and returns a closure that returns how often it was called.
 pub fn counted(stage: &Stage) -> impl Fn() -> usize + use<> {
     let (calls, waker) = CountingWaker::new();
     stage.on_wake(move || waker.wake_by_ref());
@@ -48,7 +48,7 @@ async fn reads(mut cx: Context<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn what_is_there_runs_on_this_thread_when_it_is_let() {
+fn tasks_run_on_this_thread_when_run_ready_is_called() {
     on_both(|stage| {
         let ran = Arc::new(AtomicUsize::new(0));
         let counts = ran.clone();
@@ -61,7 +61,11 @@ fn what_is_there_runs_on_this_thread_when_it_is_let() {
                 *bound
             }
         });
-        assert_eq!(ran.load(Ordering::SeqCst), 0, "not before");
+        assert_eq!(
+            ran.load(Ordering::SeqCst),
+            0,
+            "the task must not run before `run_ready`"
+        );
         assert_eq!((stage.run_ready(), ran.load(Ordering::SeqCst)), (1, 1));
         assert_eq!((stage.run_ready(), ran.load(Ordering::SeqCst)), (1, 2));
         assert_eq!(stage.run_ready(), 0);
@@ -70,7 +74,7 @@ fn what_is_there_runs_on_this_thread_when_it_is_let() {
 }
 
 #[test]
-fn each_call_runs_what_was_ready_once() {
+fn each_run_ready_runs_every_ready_task_once() {
     on_both(|stage| {
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..3 {
@@ -90,7 +94,7 @@ fn each_call_runs_what_was_ready_once() {
 }
 
 #[test]
-fn within_a_budget_it_runs_all_that_becomes_ready() {
+fn run_ready_for_runs_all_tasks_that_become_ready_within_its_budget() {
     on_both(|stage| {
         let task = stage.spawn(|| async {
             for _ in 0..9 {
@@ -108,13 +112,13 @@ fn within_a_budget_it_runs_all_that_becomes_ready() {
         stage.spawn(endless).detach();
         assert!(
             stage.run_ready_for(Duration::from_millis(1)) > 0,
-            "and it comes back"
+            "`run_ready_for` returns after its budget"
         );
     });
 }
 
 #[test]
-fn it_calls_once_until_it_is_let_run() {
+fn on_wake_is_called_once_until_the_stage_runs() {
     on_both(|stage| {
         let calls = counted(stage);
         let pinned: Pinned = (**stage).clone();
@@ -136,7 +140,7 @@ fn it_calls_once_until_it_is_let_run() {
 }
 
 #[test]
-fn it_calls_for_what_a_call_has_left() {
+fn on_wake_is_called_for_tasks_that_are_left_ready() {
     on_both(|stage| {
         let calls = counted(stage);
         stage.spawn(yield_now).detach();
@@ -146,13 +150,13 @@ fn it_calls_for_what_a_call_has_left() {
         assert_eq!(stage.run_ready_for(Duration::ZERO), 0);
         assert_eq!(calls(), 4);
         let late = counted(stage);
-        assert_eq!(late(), 1, "it is ready already");
+        assert_eq!(late(), 1, "a task is already ready");
         stage.run_ready_for(HOUR);
     });
 }
 
 #[test]
-fn a_panic_in_what_it_calls_goes_no_further() {
+fn a_panic_of_on_wake_is_contained() {
     crate::support::keep_bombs_quiet();
     on_both(|stage| {
         stage.on_wake(|| panic!("bomb in a call"));
@@ -162,7 +166,7 @@ fn a_panic_in_what_it_calls_goes_no_further() {
 }
 
 #[test]
-fn its_deadline_is_that_of_the_first_timer_or_now() {
+fn next_deadline_is_that_of_the_first_timer_or_now() {
     on_both(|stage| {
         assert_eq!(stage.next_deadline(), None);
         let task = stage.spawn(|| sleep(HOUR));
@@ -177,7 +181,7 @@ fn its_deadline_is_that_of_the_first_timer_or_now() {
 }
 
 #[test]
-fn timers_that_are_over_are_fired_first() {
+fn due_timers_fire_before_tasks_run() {
     on_both(|stage| {
         let task = stage.spawn(|| sleep(Duration::from_millis(1)));
         stage.run_ready();
@@ -192,7 +196,7 @@ fn timers_that_are_over_are_fired_first() {
 }
 
 #[test]
-fn whoever_waits_in_block_on_runs_the_stage_meanwhile() {
+fn block_on_runs_the_stage_meanwhile() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -230,7 +234,7 @@ async fn here_is(address: &greenroom::Address<Echo>) -> ThreadId {
 }
 
 #[test]
-fn a_loop_inside_run_has_its_stage_of_that_runtime() {
+fn a_stage_inside_run_belongs_to_that_runtime() {
     within(WATCH, || {
         let sum = greenroom::run(async {
             let stage = Pinned::here();
@@ -248,7 +252,7 @@ fn a_loop_inside_run_has_its_stage_of_that_runtime() {
 }
 
 #[test]
-fn its_runtime_is_the_current_one_on_its_thread() {
+fn the_runtime_of_a_stage_is_current_on_its_thread() {
     within(WATCH, || {
         assert!(Runtime::try_current().is_none());
         let runtime = runtime();
@@ -268,7 +272,7 @@ fn its_runtime_is_the_current_one_on_its_thread() {
 }
 
 #[test]
-fn its_runtime_has_work_as_long_as_it_lives() {
+fn the_runtime_of_a_stage_is_not_quiescent_while_the_stage_lives() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -293,7 +297,7 @@ fn its_runtime_has_work_as_long_as_it_lives() {
 }
 
 #[test]
-fn a_thread_has_one_and_those_of_a_runtime_have_none() {
+fn a_thread_has_at_most_one_stage_and_threads_of_a_runtime_have_none() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -310,7 +314,7 @@ fn a_thread_has_one_and_those_of_a_runtime_have_none() {
             stage.block_on(pinned.spawn(move || async move { text() })),
             stage.block_on(stage.spawn(move || async move { text() })),
         ];
-        assert!(texts[0].contains("a runtime has started") && texts[1] == texts[0]);
+        assert!(texts[0].contains("a runtime started") && texts[1] == texts[0]);
         drop(stage);
         let simulated = Runtime::builder().policy(greenroom::policy::Simulated::new(1));
         let simulated = simulated.build().unwrap();
@@ -325,7 +329,7 @@ fn a_thread_has_one_and_those_of_a_runtime_have_none() {
 }
 
 #[test]
-fn a_panic_there_ends_its_task_and_not_the_loop() {
+fn a_panic_on_a_stage_ends_its_task_and_not_the_loop() {
     crate::support::keep_bombs_quiet();
     on_both(|stage| {
         let dies = actor(|_cx: Context<u32>| async { panic!("bomb on stage") });
@@ -340,10 +344,10 @@ fn a_panic_there_ends_its_task_and_not_the_loop() {
 }
 
 #[test]
-fn when_it_is_gone_all_was_dropped_on_its_thread_and_nothing_more_is_taken() {
+fn dropping_a_stage_drops_its_tasks_there_and_refuses_new_ones() {
     struct Here(
         ThreadId,
-        #[expect(dead_code, reason = "it counts")] crate::support::Dropped,
+        #[expect(dead_code, reason = "counted by its drop")] crate::support::Dropped,
     );
     impl Drop for Here {
         fn drop(&mut self) {
@@ -387,7 +391,7 @@ fn when_it_is_gone_all_was_dropped_on_its_thread_and_nothing_more_is_taken() {
 }
 
 #[test]
-fn the_shutdown_lets_what_was_accepted_there_be_handled() {
+fn a_shutdown_lets_a_stage_handle_accepted_messages() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -407,7 +411,7 @@ fn the_shutdown_lets_what_was_accepted_there_be_handled() {
     });
 }
 
-/// Spawns a task there that waits for ever; counts its drop.
+/// Spawns a task on the stage that waits forever; counts its drop.
 pub fn waits_on(stage: &Stage) -> Drops {
     let drops = Drops::default();
     let one = drops.one();
@@ -420,7 +424,7 @@ pub fn waits_on(stage: &Stage) -> Drops {
 }
 
 #[test]
-fn a_runtime_may_go_before_its_stage() {
+fn a_runtime_may_be_dropped_before_its_stage() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -433,7 +437,7 @@ fn a_runtime_may_go_before_its_stage() {
 }
 
 #[test]
-fn a_shutdown_elsewhere_is_served_by_the_next_call() {
+fn a_shutdown_on_another_thread_is_served_by_the_next_run_ready() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -449,7 +453,7 @@ fn a_shutdown_elsewhere_is_served_by_the_next_call() {
     });
 }
 
-/// A loop that knows nothing of futures: it waits for its events in a channel.
+/// A loop that knows no futures: it receives its events from a channel.
 #[test]
 fn a_foreign_loop_over_a_channel_serves_actors_on_its_thread() {
     enum Event {
@@ -467,7 +471,7 @@ fn a_foreign_loop_over_a_channel_serves_actors_on_its_thread() {
         let typed = Rc::new(std::cell::RefCell::new(String::new()));
         let (keys, close) = (event.clone(), event);
         let window = actor(|mut cx: Context<char>| async move {
-            let mut text = String::new(); // what belongs to the GUI stays here
+            let mut text = String::new(); // GUI state never leaves this thread
             while let Some(key) = cx.recv().await {
                 text.push(key);
             }

@@ -1,4 +1,4 @@
-//! How a stage ends: in a task of its own, with its thread, never, or after all that it served.
+//! The end of a stage: in its own task, with its thread, never, or after all its tasks.
 
 use std::cell::RefCell;
 use std::future::pending;
@@ -24,7 +24,7 @@ fn here() -> ThreadId {
     std::thread::current().id()
 }
 
-/// Runs the test with a stage of a runtime, and with one of none.
+/// Runs the test with a stage of a runtime, and with a stage without a runtime.
 fn with_both(test: fn(Stage)) {
     within(WATCH, move || {
         let runtime = runtime();
@@ -33,7 +33,7 @@ fn with_both(test: fn(Stage)) {
     });
 }
 
-/// Tells on which thread it is dropped. It must not leave that which it was made on.
+/// A value that records on which thread it is dropped, and must not leave the thread that made it.
 struct SaysWhere(Log<ThreadId>, std::marker::PhantomData<*const ()>);
 
 impl SaysWhere {
@@ -48,7 +48,7 @@ impl Drop for SaysWhere {
     }
 }
 
-/// Spawns a task that holds something of its thread for ever.
+/// Spawns a task that holds a value of its thread forever.
 fn holds(pinned: &Pinned, log: &Log<ThreadId>) -> Task<()> {
     let log = log.clone();
     pinned.spawn(move || {
@@ -60,7 +60,7 @@ fn holds(pinned: &Pinned, log: &Log<ThreadId>) -> Task<()> {
     })
 }
 
-/// Spawns the same, which leaves its waker whenever it is polled.
+/// Spawns a task like that of [`holds`], which also leaves its waker whenever it is polled.
 fn leaves_waker(pinned: &Pinned, log: &Log<ThreadId>, wakers: &Log<Waker>) -> Task<()> {
     let (log, wakers) = (log.clone(), wakers.clone());
     pinned.spawn(move || {
@@ -76,7 +76,7 @@ fn leaves_waker(pinned: &Pinned, log: &Log<ThreadId>, wakers: &Log<Waker>) -> Ta
 thread_local!(static HERE: RefCell<Option<Rc<Stage>>> = const { RefCell::new(None) });
 
 #[test]
-fn it_may_be_dropped_in_a_task_of_its_own() {
+fn a_task_may_drop_its_own_stage() {
     within(WATCH, || {
         for has_waited in [true, false] {
             let runtime = runtime();
@@ -98,14 +98,14 @@ fn it_may_be_dropped_in_a_task_of_its_own() {
             runtime.block_on(gone.wait());
             assert!(runtime.block_on(drops.fallible()).is_none());
             assert_eq!(log.take(), [here(); 2]);
-            // There is room for another.
+            // Another stage can be created.
             drop(runtime.pinned_here());
         }
     });
 }
 
 #[test]
-fn it_may_be_dropped_in_an_actor_of_its_own() {
+fn an_actor_may_drop_its_own_stage() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -126,7 +126,7 @@ fn it_may_be_dropped_in_an_actor_of_its_own() {
 }
 
 #[test]
-fn it_may_be_dropped_with_what_lives_there_and_holds_it() {
+fn a_stage_may_be_dropped_with_the_task_or_value_that_holds_it() {
     within(WATCH, || {
         let log = Log::default();
         let bound = || {
@@ -155,7 +155,7 @@ fn it_may_be_dropped_with_what_lives_there_and_holds_it() {
 }
 
 #[test]
-fn it_may_be_dropped_in_a_future_that_waits_on_its_thread() {
+fn a_stage_may_be_dropped_in_block_on_on_its_thread() {
     within(WATCH, || {
         let runtime = runtime();
         let log = Log::default();
@@ -174,14 +174,14 @@ fn it_may_be_dropped_in_a_future_that_waits_on_its_thread() {
 }
 
 #[test]
-fn a_thread_that_ends_drops_the_stage_that_it_keeps() {
+fn a_thread_that_ends_drops_the_stage_in_its_thread_local() {
     within(WATCH, || {
         let runtime = runtime();
         for of_runtime in [true, false] {
             let (log, runtime) = (Log::default(), runtime.clone());
             let own = log.clone();
             let thread = std::thread::spawn(move || {
-                // Initialised before what the stage itself keeps for the thread, so dropped after it.
+                // Initialised before the stage's own thread-local, so dropped after it.
                 assert!(HERE.take().is_none());
                 let stage = if of_runtime {
                     runtime.pinned_here()
@@ -210,7 +210,7 @@ fn a_thread_that_ends_drops_the_stage_that_it_keeps() {
 }
 
 #[test]
-fn a_thread_that_ends_may_wait_once_more_for_what_is_there() {
+fn a_thread_that_ends_may_call_block_on_of_its_stage() {
     struct Saves(Stage, Log<ThreadId>);
     impl Drop for Saves {
         fn drop(&mut self) {
@@ -227,7 +227,7 @@ fn a_thread_that_ends_may_wait_once_more_for_what_is_there() {
             let (runtime, log) = (runtime(), Log::default());
             let own = log.clone();
             let thread = std::thread::spawn(move || {
-                // As above.
+                // Initialised before the stage's own thread-local, so dropped after it.
                 assert!(SAVES.take().is_none());
                 let stage = match of_runtime {
                     true => runtime.pinned_here(),
@@ -241,7 +241,7 @@ fn a_thread_that_ends_may_wait_once_more_for_what_is_there() {
     });
 }
 
-/// Does not drop the stage, and lets nobody think that it was lost.
+/// Leaks the stage, but keeps a pointer so that leak checkers do not report it.
 fn keep(stage: Stage) {
     static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let stage: &Stage = Box::leak(Box::new(stage));
@@ -251,7 +251,7 @@ fn keep(stage: Stage) {
 }
 
 #[test]
-fn what_is_on_a_stage_that_is_never_dropped_goes_nowhere() {
+fn tasks_and_values_of_a_leaked_stage_are_never_dropped() {
     within(WATCH, || {
         for of_runtime in [true, false] {
             let runtime = runtime();
@@ -283,13 +283,17 @@ fn what_is_on_a_stage_that_is_never_dropped_goes_nowhere() {
             let report = drive(runtime.shutdown());
             assert_eq!(report.left_behind, usize::from(of_runtime));
             drop(runtime);
-            assert_eq!(log.take(), [], "it is dropped on no other thread");
+            assert_eq!(
+                log.take(),
+                [],
+                "the value must not be dropped on another thread"
+            );
         }
     });
 }
 
 #[test]
-fn wakers_that_outlive_it_wake_nobody_and_drop_nothing_elsewhere() {
+fn wakers_that_outlive_their_stage_wake_no_task_and_drop_nothing() {
     with_both(|stage| {
         let log = Log::default();
         let wakers = Log::default();
@@ -298,7 +302,7 @@ fn wakers_that_outlive_it_wake_nobody_and_drop_nothing_elsewhere() {
             .collect();
         tasks.drain(..3).for_each(Task::detach);
         stage.run_ready();
-        // One comes back while the stage goes.
+        // A wake may be in progress while the stage is dropped.
         let (own, wakes) = (here(), wakers.clone());
         let elsewhere = std::thread::spawn(move || {
             let wakers = wakes.take();
@@ -322,7 +326,7 @@ fn wakers_that_outlive_it_wake_nobody_and_drop_nothing_elsewhere() {
 }
 
 #[test]
-fn calls_that_come_back_after_it_is_gone_are_dropped_where_they_are_made() {
+fn calls_after_the_end_of_a_stage_are_dropped_where_they_are_made() {
     with_both(|stage| {
         let hosted = stage.block_on(stage.host(|| 42)).unwrap();
         let drops = Drops::default();
@@ -337,7 +341,7 @@ fn calls_that_come_back_after_it_is_gone_are_dropped_where_they_are_made() {
         assert_eq!(
             (drops.count(), result.count()),
             (1, 1),
-            "they were never made"
+            "the closures were dropped without being called"
         );
         assert!(matches!(drive(queued), Err(HostFault::Gone)));
         assert!(matches!(drive(done), Err(HostFault::Gone)));
@@ -361,7 +365,7 @@ fn calls_that_come_back_after_it_is_gone_are_dropped_where_they_are_made() {
 }
 
 #[test]
-fn results_outlive_it() {
+fn results_outlive_their_stage() {
     with_both(|stage| {
         let hosted = stage.block_on(stage.host(|| 42)).unwrap();
         let drops = Drops::default();
@@ -417,7 +421,7 @@ fn a_hosted_value_may_call_back_when_it_is_dropped() {
 }
 
 #[test]
-fn the_last_clone_of_its_runtime_may_go_in_a_task_of_its_own() {
+fn the_last_clone_of_its_runtime_may_be_dropped_in_a_task_of_a_stage() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -441,7 +445,7 @@ fn the_last_clone_of_its_runtime_may_go_in_a_task_of_its_own() {
 }
 
 #[test]
-fn a_task_of_its_own_may_wait_for_the_shutdown() {
+fn a_task_of_a_stage_may_await_the_shutdown() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -456,7 +460,7 @@ fn a_task_of_its_own_may_wait_for_the_shutdown() {
         let report = stage.block_on(report);
         assert_eq!((report.left_behind, drops.count()), (0, 1));
         drop(stage);
-        // One that comes later takes nothing, and drives.
+        // A stage created after the shutdown refuses tasks, and still drives futures.
         let late = runtime.pinned_here();
         assert!(drive(late.spawn(|| async {}).fallible()).is_none());
         assert_eq!((late.run_ready(), late.block_on(async { 42 })), (0, 42));
@@ -464,7 +468,7 @@ fn a_task_of_its_own_may_wait_for_the_shutdown() {
 }
 
 #[test]
-fn each_of_many_threads_has_its_own() {
+fn each_of_many_threads_may_have_a_stage() {
     within(WATCH, || {
         let runtime = runtime();
         std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! A foreign loop over file descriptors: `poll` waits for a device, and an eventfd tells of the stage.
+//! A foreign loop over file descriptors: `poll` waits for a device, and for an eventfd of the
+//! stage.
 
 #![expect(unsafe_code, reason = "eventfd and poll are called through libc")]
 
@@ -15,7 +16,8 @@ use greenroom::{Context, Runtime, Stage, actor};
 
 use crate::support::{WATCH, within};
 
-/// Waits until one of two can be read, at most until the stage wants to run; says which.
+/// Waits until one of the two is readable, at most until the stage's deadline; returns which ones
+/// are.
 fn wait(wakes: &File, device: &UnixStream, stage: &Stage) -> [bool; 2] {
     let timeout = match stage.next_deadline() {
         Some(due) => {
@@ -29,7 +31,7 @@ fn wait(wakes: &File, device: &UnixStream, stage: &Stage) -> [bool; 2] {
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: two of them, given by reference for the call.
+    // SAFETY: an array of two entries, passed by reference for the call only.
     let ready = unsafe { libc::poll(both.as_mut_ptr(), 2, timeout) };
     assert!(ready >= 0, "{}", std::io::Error::last_os_error());
     both.map(|one| one.revents != 0)
@@ -40,14 +42,14 @@ fn a_foreign_loop_over_an_eventfd_serves_actors_on_its_thread() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let stage = runtime.pinned_here();
-        // SAFETY: a new descriptor, which is this file's alone.
+        // SAFETY: a new descriptor, owned by this file only.
         let wakes = unsafe { File::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
         let interrupt = wakes.try_clone().unwrap();
         stage.on_wake(move || (&interrupt).write_all(&1_u64.to_ne_bytes()).unwrap());
 
         let (mut device, mut keyboard) = UnixStream::pair().unwrap();
         let window = actor(|mut cx: Context<u8>| async move {
-            let text = Rc::new(RefCell::new(String::new())); // what belongs to the GUI stays here
+            let text = Rc::new(RefCell::new(String::new())); // GUI state never leaves this thread
             while let Some(key) = cx.recv().await {
                 text.borrow_mut().push(char::from(key));
                 sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! What panics on a stage ends there, or goes to whoever waits; the foreign loop goes on.
+//! A panic on a stage ends there, or reaches the waiter; the foreign loop continues.
 
 use std::cell::RefCell;
 use std::future::pending;
@@ -8,7 +8,7 @@ use greenroom::{Context, Pinned, Runtime, Stage, actor};
 
 use crate::support::{Bomb, Drops, WATCH, drive, panic_of, within};
 
-/// Runs the test with a stage of a runtime, and with one of none.
+/// Runs the test with a stage of a runtime, and with a stage without a runtime.
 fn with_both(test: fn(Stage)) {
     within(WATCH, move || {
         let builder = Runtime::builder().workers(1).on_fault(|_| {});
@@ -18,7 +18,7 @@ fn with_both(test: fn(Stage)) {
 }
 
 #[test]
-fn what_panics_when_it_is_dropped_does_not_reach_the_loop() {
+fn panics_in_drops_do_not_reach_the_loop() {
     with_both(|stage| {
         let drops = Drops::default();
         let payload = || Bomb::new(true, &drops);
@@ -45,7 +45,7 @@ fn what_panics_when_it_is_dropped_does_not_reach_the_loop() {
 }
 
 #[test]
-fn a_panic_of_the_future_it_waits_for_goes_through_and_the_stage_goes_on() {
+fn block_on_resumes_a_panic_and_the_stage_continues() {
     with_both(|stage| {
         let (text, ..) = panic_of(|| stage.block_on(async { panic!("bomb in a future") }));
         assert_eq!(text, "bomb in a future");
@@ -58,7 +58,7 @@ fn a_panic_of_the_future_it_waits_for_goes_through_and_the_stage_goes_on() {
 }
 
 #[test]
-fn to_wait_in_a_task_of_its_own_panics_and_says_why() {
+fn block_on_in_a_task_of_the_stage_panics_with_the_reason() {
     thread_local!(static HERE: RefCell<Option<Rc<Stage>>> = const { RefCell::new(None) });
     with_both(|stage| {
         let stage = Rc::new(stage);
@@ -69,7 +69,7 @@ fn to_wait_in_a_task_of_its_own_panics_and_says_why() {
                     stage
                         .as_ref()
                         .unwrap()
-                        .block_on(async { unreachable!("not polled") })
+                        .block_on(async { unreachable!("the future must not be polled") })
                 })
             })
         };

@@ -1,4 +1,5 @@
-//! How a foreign loop is called to its stage: at most once, from anywhere, and never in vain.
+//! `on_wake`: how a stage notifies its foreign loop, at most once, from any thread, and never in
+//! vain.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -26,7 +27,7 @@ fn endless(stage: &Stage) {
 }
 
 #[test]
-fn a_loop_that_runs_only_when_it_is_called_misses_nothing() {
+fn a_loop_that_runs_only_on_wake_misses_no_task() {
     const THREADS: usize = 4;
     const EACH: usize = 500;
     on_both(|stage| {
@@ -52,7 +53,7 @@ fn a_loop_that_runs_only_when_it_is_called_misses_nothing() {
             while ran.load(Ordering::SeqCst) < THREADS * EACH {
                 events.recv().unwrap();
                 let others = events.try_iter().count();
-                assert_eq!(others, 0, "it was called more than once");
+                assert_eq!(others, 0, "`on_wake` was called more than once");
                 stage.run_ready();
             }
         });
@@ -60,7 +61,7 @@ fn a_loop_that_runs_only_when_it_is_called_misses_nothing() {
 }
 
 #[test]
-fn what_it_calls_is_called_once_however_late_it_was_set() {
+fn on_wake_is_called_once_however_late_it_was_set() {
     on_both(|stage| {
         for _ in 0..300 {
             let (pinned, calls): (Pinned, _) = ((**stage).clone(), AtomicUsize::new(0));
@@ -78,7 +79,7 @@ fn what_it_calls_is_called_once_however_late_it_was_set() {
 }
 
 #[test]
-fn block_on_needs_nobody_called_and_calls_once_for_what_it_leaves() {
+fn block_on_calls_on_wake_once_for_the_tasks_that_it_leaves() {
     on_both(|stage| {
         let calls = counted(stage);
         endless(stage);
@@ -91,19 +92,22 @@ fn block_on_needs_nobody_called_and_calls_once_for_what_it_leaves() {
         });
         stage.block_on(task);
         assert!(calls() <= before + 1, "{} calls", calls() - before);
-        assert!(calls() > before, "what is left is called for");
+        assert!(
+            calls() > before,
+            "`on_wake` is called for the tasks that are left"
+        );
         stage.run_ready();
         assert_eq!(calls(), before + 2);
     });
 }
 
 #[test]
-fn a_call_that_was_answered_by_block_on_is_made_again() {
+fn on_wake_is_called_again_after_block_on_has_run_the_tasks() {
     on_both(|stage| {
         let calls = counted(stage);
         stage.block_on(stage.spawn(|| async {}));
         let before = calls();
-        // What the loop was called for, it has done; now it waits to be called again.
+        // The tasks for which `on_wake` was called have run; the next task calls it again.
         stage.block_on(async {});
         stage.spawn(|| async {}).detach();
         assert_eq!(calls(), before + 1);
@@ -112,7 +116,7 @@ fn a_call_that_was_answered_by_block_on_is_made_again() {
 }
 
 #[test]
-fn an_end_that_came_before_is_called_for_as_well() {
+fn on_wake_is_called_for_an_earlier_shutdown() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
@@ -133,13 +137,13 @@ fn an_end_that_came_before_is_called_for_as_well() {
 }
 
 #[test]
-fn what_it_calls_goes_with_the_stage_or_with_its_successor() {
+fn an_on_wake_callback_is_dropped_with_the_stage_or_when_replaced() {
     within(WATCH, || {
         let stage = Pinned::here();
         let drops = Drops::default();
         let (pinned, held): (Pinned, _) = ((*stage).clone(), [drops.one(), drops.one()]);
         for held in held {
-            // It holds the thread it is for, and would keep itself.
+            // The callback holds its own stage's handle, and would keep itself alive.
             let own = pinned.clone();
             stage.on_wake(move || {
                 let _held = (&held, &own);
@@ -153,7 +157,7 @@ fn what_it_calls_goes_with_the_stage_or_with_its_successor() {
 }
 
 #[test]
-fn what_it_calls_may_use_the_thread_it_is_for() {
+fn an_on_wake_callback_may_spawn_on_its_stage() {
     on_both(|stage| {
         let (ran, pinned): (_, Pinned) = (Arc::new(AtomicUsize::new(0)), (**stage).clone());
         let left = AtomicUsize::new(3);
@@ -175,21 +179,24 @@ fn what_it_calls_may_use_the_thread_it_is_for() {
 }
 
 #[test]
-fn what_it_calls_may_run_the_stage_on_its_own_thread() {
+fn an_on_wake_callback_may_run_its_stage() {
     thread_local!(static HERE: RefCell<Option<Rc<Stage>>> = const { RefCell::new(None) });
     within(WATCH, || {
         let stage = Rc::new(Pinned::here());
         HERE.set(Some(stage.clone()));
         stage.on_wake(|| {
             let here = HERE.with_borrow(Clone::clone);
-            here.expect("called on this thread").run_ready();
+            here.expect("`on_wake` is called on this thread")
+                .run_ready();
         });
         let task = stage.spawn(|| async { 42 });
-        assert!(task.is_finished(), "it ran in the call");
+        assert!(task.is_finished(), "the task ran inside `on_wake`");
         assert_eq!(stage.block_on(task), 42);
-        // A task may as well; it does not run itself.
+        // A task may run the stage too; it does not run itself.
         let nested = stage.spawn(|| async {
-            let stage = HERE.with_borrow(Clone::clone).expect("set");
+            let stage = HERE
+                .with_borrow(Clone::clone)
+                .expect("the stage is in the thread-local");
             let other = stage.spawn(|| async { 2 });
             let ran = stage.run_ready();
             (ran, other.await)
@@ -200,7 +207,7 @@ fn what_it_calls_may_run_the_stage_on_its_own_thread() {
 }
 
 #[test]
-fn wakes_on_its_own_thread_outside_of_it_call() {
+fn wakes_on_the_thread_of_the_stage_call_on_wake() {
     on_both(|stage| {
         let waker = Arc::new(Mutex::new(None::<Waker>));
         let leaves = waker.clone();
@@ -229,7 +236,7 @@ fn wakes_on_its_own_thread_outside_of_it_call() {
 }
 
 #[test]
-fn within_a_budget_timers_fire_as_well() {
+fn timers_fire_within_the_budget_of_run_ready_for() {
     on_both(|stage| {
         for budget in [HOUR, Duration::MAX] {
             let slept = Gate::default();
@@ -252,7 +259,7 @@ fn within_a_budget_timers_fire_as_well() {
 }
 
 #[test]
-fn a_count_bounds_it_however_often_tasks_wake_themselves_and_others() {
+fn run_ready_is_bounded_even_if_tasks_wake_themselves_and_spawn_more() {
     on_both(|stage| {
         let pinned: Pinned = (**stage).clone();
         fn breeds(pinned: Pinned) {

@@ -1,4 +1,4 @@
-//! What `stats` says of a runtime, under each policy.
+//! The `stats` of a runtime, under each policy.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ use crate::support::{
 };
 
 in_every_home!(
-    actors_are_listed_with_their_names_and_what_waits_in_their_mailboxes,
-    a_task_counts_from_the_first_time_that_it_waits_until_its_end,
+    actors_are_listed_with_their_names_and_mailbox_lengths,
+    a_task_is_counted_from_its_first_wait_until_its_end,
 );
 
-/// A policy of a user's own: the least that one must write.
+/// A custom policy with only the required functions.
 #[derive(Default)]
 pub struct Plain(Mutex<VecDeque<Runnable>>);
 
@@ -34,7 +34,7 @@ impl Policy for Plain {
     }
 }
 
-/// Calls it with a builder for each policy, the last of which is a user's.
+/// Calls `test` with a builder for each policy, the last of which is custom.
 fn under_each_policy(test: impl Fn(&str, Builder) + Send + 'static) {
     within(WATCH, move || {
         test("stealing", Runtime::builder());
@@ -57,7 +57,7 @@ fn workers(builder: Builder, workers: usize) -> Runtime {
     builder.workers(workers).build().unwrap()
 }
 
-/// Holds the only worker until the gate that is given is opened.
+/// Blocks the only worker until the returned gate is opened.
 fn hold(runtime: &Runtime) -> Gate {
     let (begun, held) = (Gate::default(), Gate::default());
     let (begins, waits) = (begun.clone(), held.clone());
@@ -96,7 +96,7 @@ fn every_turn_is_counted_once() {
 }
 
 #[test]
-fn what_waits_is_counted_where_it_waits() {
+fn queued_tasks_are_counted_in_their_queues() {
     under_each_policy(|policy, builder| {
         let runtime = workers(builder, 1);
         let held = hold(&runtime);
@@ -127,11 +127,11 @@ fn what_waits_is_counted_where_it_waits() {
 }
 
 #[test]
-fn each_take_of_what_comes_from_outside_is_counted() {
+fn each_take_from_the_injector_is_counted() {
     under_each_policy(|policy, builder| {
         let runtime = workers(builder, 2);
         for _ in 0..50 {
-            // Inside, nothing passes through the injector.
+            // The spawn inside the task does not pass through the injector.
             drive(runtime.spawn(async { greenroom::spawn(async {}).await }));
         }
         let takes = runtime.stats().total().injector_takes;
@@ -140,7 +140,7 @@ fn each_take_of_what_comes_from_outside_is_counted() {
 }
 
 #[test]
-fn each_take_of_another_workers_is_counted() {
+fn each_steal_is_counted() {
     under_each_policy(|policy, builder| {
         let runtime = workers(builder, 2);
         drive(runtime.spawn(async {}));
@@ -151,7 +151,7 @@ fn each_take_of_another_workers_is_counted() {
                 let done = Gate::default();
                 let opens = done.clone();
                 greenroom::spawn(async move { opens.open() }).detach();
-                // The first waits in the newest's place until there is a second one.
+                // The first task waits in the LIFO slot until there is a second one.
                 (0..kept).for_each(|_| greenroom::spawn(async {}).detach());
                 done.pass();
             });
@@ -162,7 +162,7 @@ fn each_take_of_another_workers_is_counted() {
     });
 }
 
-/// Whether every worker has parked and not gone on since.
+/// Returns whether every worker has parked and has not woken since.
 fn all_parked(stats: &Stats) -> bool {
     let parked = |worker: &greenroom::WorkerStats| worker.parks == worker.wake_ups + 1;
     stats.workers.iter().all(parked)
@@ -184,10 +184,10 @@ fn an_idle_worker_has_parked_and_a_task_wakes_one() {
 }
 
 #[test]
-fn the_numbers_of_an_idle_runtime_come_to_rest() {
+fn the_stats_of_an_idle_runtime_stop_changing() {
     under_each_policy(|policy, builder| {
         if policy == "polling" {
-            // Its sleepers look around now and then.
+            // Its sleepers check for work now and then.
             return;
         }
         let runtime = workers(builder, 2);
@@ -205,7 +205,7 @@ fn the_numbers_of_an_idle_runtime_come_to_rest() {
 }
 
 #[test]
-fn a_runtime_that_is_over_still_says_what_it_has_done() {
+fn stats_are_available_after_a_shutdown() {
     under_each_policy(|policy, builder| {
         let runtime = workers(builder, 1);
         let actor = actor(|mut cx: Context<()>| async move { while cx.recv().await.is_some() {} });
@@ -221,7 +221,7 @@ fn a_runtime_that_is_over_still_says_what_it_has_done() {
     });
 }
 
-fn actors_are_listed_with_their_names_and_what_waits_in_their_mailboxes(home: &Home) {
+fn actors_are_listed_with_their_names_and_mailbox_lengths(home: &Home) {
     let held = home.hold();
     let named = |name: &str| {
         let actor = actor(|mut cx: Context<()>| async move { while cx.recv().await.is_some() {} });
@@ -250,14 +250,14 @@ fn actors_are_listed_with_their_names_and_what_waits_in_their_mailboxes(home: &H
     assert!(home.runtime.stats().actors.is_empty());
 }
 
-fn a_task_counts_from_the_first_time_that_it_waits_until_its_end(home: &Home) {
+fn a_task_is_counted_from_its_first_wait_until_its_end(home: &Home) {
     let tasks = || home.runtime.stats().tasks;
     let (waits, goes) = (Gate::default(), Gate::default());
     let held = home.hold();
     let gate = goes.clone();
     let task = crate::support::open_when_pending(waits.clone(), async move { gate.wait().await });
     let task = home.spawn_task(task);
-    assert_eq!(tasks(), 0, "it was never polled");
+    assert_eq!(tasks(), 0, "the task was never polled");
     drop(held);
     waits.pass();
     until(|| tasks() == 1);
@@ -267,7 +267,7 @@ fn a_task_counts_from_the_first_time_that_it_waits_until_its_end(home: &Home) {
 }
 
 #[test]
-fn how_long_an_actor_was_busy_is_known_only_where_somebody_observes() {
+fn the_busy_time_of_an_actor_is_known_only_with_an_observer() {
     const BURNED: Duration = Duration::from_millis(3);
     struct Observes;
     impl Observer for Observes {}
@@ -294,7 +294,7 @@ fn how_long_an_actor_was_busy_is_known_only_where_somebody_observes() {
         for _ in 0..3 {
             home.block_on(actor.ask(|reply| reply)).unwrap();
         }
-        // Its last turn may end a little after the answer.
+        // The actor's last turn may end a little after the answer.
         home.turn();
         let busy = only_actor(&home.runtime).busy.unwrap();
         assert!(busy >= 3 * BURNED, "{busy:?}");

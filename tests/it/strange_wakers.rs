@@ -1,4 +1,4 @@
-//! Wakers of other executors that panic, or that drop the very future they wake.
+//! Wakers of other executors that panic, or that drop the future that they wake.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,8 @@ impl Wake for Panics {
 
 type Waiting = Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>;
 
-/// Drops the future that it wakes, at once, as an executor may whose receiver is gone.
+/// A waker that drops its future when it is woken, as an executor may when its receiver was
+/// dropped.
 struct Drops(Arc<Waiting>);
 
 impl Wake for Drops {
@@ -38,7 +39,7 @@ fn runtime() -> Runtime {
 }
 
 #[test]
-fn one_that_panics_keeps_the_end_of_an_actor_from_nobody_else() {
+fn the_end_of_an_actor_wakes_all_waiters_despite_a_waker_that_panics() {
     crate::support::keep_bombs_quiet();
     within(WATCH, || {
         let runtime = runtime();
@@ -58,7 +59,7 @@ fn one_that_panics_keeps_the_end_of_an_actor_from_nobody_else() {
 }
 
 #[test]
-fn one_that_panics_keeps_the_end_of_a_runtime_from_nobody_else() {
+fn the_end_of_a_runtime_wakes_all_waiters_despite_a_waker_that_panics() {
     crate::support::keep_bombs_quiet();
     within(WATCH, || {
         let runtime = runtime();
@@ -76,7 +77,7 @@ fn one_that_panics_keeps_the_end_of_a_runtime_from_nobody_else() {
 }
 
 #[test]
-fn one_that_drops_what_it_wakes_holds_up_nobody() {
+fn a_waker_that_drops_its_future_does_not_block_a_worker() {
     within(WATCH, || {
         let runtime = runtime();
         let address = idle_actor(&runtime);
@@ -93,7 +94,7 @@ fn one_that_drops_what_it_wakes_holds_up_nobody() {
         );
         *waiting.lock().unwrap() = Some(closed);
         address.kill();
-        // The only worker is not held up.
+        // The only worker is not blocked.
         assert_eq!(drive(runtime.spawn(async { 1 })), 1);
         drive(address.closed());
         assert!(waiting.lock().unwrap().is_none());

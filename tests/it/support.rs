@@ -1,7 +1,7 @@
-//! What the tests stand on: watchdogs, homes, gates, drop counters, bombs and counting wakers.
+//! Test support: watchdogs, homes, gates, drop counters, bombs and counting wakers.
 //!
-//! Nothing here waits for time to pass. Who must wait for something waits at a [`Gate`]; who might
-//! hang is watched by [`within`], which turns a hang into a failure.
+//! No helper here sleeps for a fixed time. A test that must wait for an event waits at a [`Gate`].
+//! A test that might hang runs under [`within`], which turns a hang into a failure.
 
 mod home;
 pub mod matrix;
@@ -24,10 +24,10 @@ use std::time::Duration;
 use futures::channel::oneshot;
 use greenroom::Runtime;
 
-/// Longer than any test takes on a busy machine, and short enough to be waited for.
+/// The watchdog's limit: longer than any test takes on a busy machine.
 pub const WATCH: Duration = Duration::from_secs(60);
 
-/// Runs `test` on a thread of its own and fails if that is not done in time.
+/// Runs `test` on a separate thread and fails if it does not return within `limit`.
 pub fn within<R: Send + 'static>(limit: Duration, test: impl FnOnce() -> R + Send + 'static) -> R {
     let given = Arc::new(Mutex::new(None));
     let gives = given.clone();
@@ -37,10 +37,10 @@ pub fn within<R: Send + 'static>(limit: Duration, test: impl FnOnce() -> R + Sen
     };
     watched(limit, Box::new(body));
     let value = given.lock().unwrap().take();
-    value.expect("it has come to its end")
+    value.expect("the test has returned")
 }
 
-/// Not generic, since hundreds of tests would each have it compiled.
+/// Runs a test under the watchdog. Not generic, since hundreds of tests would each instantiate it.
 fn watched(limit: Duration, test: Box<dyn FnOnce() + Send>) {
     keep_bombs_quiet();
     let (done, outcome) = mpsc::sync_channel(1);
@@ -52,7 +52,7 @@ fn watched(limit: Duration, test: Box<dyn FnOnce() + Send>) {
         .unwrap();
     match outcome.recv_timeout(limit) {
         Ok(outcome) => {
-            // A thread that has told its outcome still has its thread-locals to drop.
+            // The thread has sent its outcome but still has thread-locals to drop.
             thread.join().unwrap();
             outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         }
@@ -75,13 +75,13 @@ where
     })
 }
 
-/// Closed at first, then open for good. Threads pass it, tasks wait for it.
+/// A gate: closed at first, then open for good. Threads block at it, tasks await it.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Inside>);
 
 #[derive(Default)]
 struct Inside {
-    /// Open, and the tasks that wait.
+    /// Whether the gate is open, and the wakers of the waiting tasks.
     state: Mutex<(bool, Vec<Waker>)>,
     opened: Condvar,
 }
@@ -125,7 +125,7 @@ impl Gate {
     }
 }
 
-/// Opens its gate when it is dropped.
+/// A guard that opens its gate when it is dropped.
 pub struct OpenOnDrop(pub Gate);
 
 impl Drop for OpenOnDrop {
@@ -134,7 +134,7 @@ impl Drop for OpenOnDrop {
     }
 }
 
-/// Counts drops; every [`Drops::one`] counts once.
+/// A drop counter; each value made by [`Drops::one`] counts once.
 #[derive(Clone, Default)]
 pub struct Drops(Arc<AtomicUsize>);
 
@@ -148,7 +148,7 @@ impl Drops {
     }
 }
 
-/// Counts its own drop.
+/// A value that counts its own drop.
 pub struct Dropped(Drops);
 
 impl Drop for Dropped {
@@ -157,7 +157,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Counts its drop, and then panics in it if it is live.
+/// A value that counts its drop, and then panics in it if `live` is set.
 pub struct Bomb {
     pub live: bool,
     _counted: Dropped,
@@ -180,7 +180,8 @@ impl Drop for Bomb {
     }
 }
 
-/// Panics whose text begins with "bomb" are meant, and print nothing.
+/// Installs a panic hook that prints nothing for panics whose text begins with "bomb": they are
+/// intended.
 pub fn keep_bombs_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -207,7 +208,7 @@ thread_local! {
         const { std::cell::RefCell::new(None) };
 }
 
-/// The text, file and line of the panic that `call` must come to, on this thread.
+/// Returns the text, file and line of the panic that `call` raises on this thread.
 #[track_caller]
 pub fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String, u32) {
     keep_bombs_quiet();
@@ -217,7 +218,7 @@ pub fn panic_of<R>(call: impl FnOnce() -> R) -> (String, String, u32) {
     assert!(outcome.is_err(), "it did not panic");
     LAST_PANIC
         .with(|last| last.borrow_mut().take())
-        .expect("the hook has seen it")
+        .expect("the hook has recorded the panic")
 }
 
 /// A waker that counts how often it is woken.
@@ -237,7 +238,7 @@ impl CountingWaker {
         *self.count.lock().unwrap()
     }
 
-    /// Blocks the thread until it was woken.
+    /// Blocks the thread until the waker was woken.
     pub fn pass(&self) {
         if simulated::until(&|| self.count() > 0) {
             return;
@@ -265,12 +266,12 @@ pub fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Polls the future once within the task that awaits this, and gives what came of it.
+/// Polls the future once within the task that awaits this, and returns the result of the poll.
 pub async fn poll_here<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
 }
 
-/// Drives a future on this thread without any runtime, but for a simulation.
+/// Drives a future on this thread without a runtime, or in the simulation if this thread has one.
 pub fn drive<F: Future>(future: F) -> F::Output {
     let future: Pin<Box<dyn Future<Output = F::Output> + '_>> = Box::pin(future);
     drive_boxed(future)
@@ -297,7 +298,7 @@ fn drive_boxed<T>(future: Pin<Box<dyn Future<Output = T> + '_>>) -> T {
     }
 }
 
-/// Opens the gate when the future, awaited, has gone pending.
+/// Opens the gate when the awaited future returns pending.
 pub async fn open_when_pending<F: Future>(gate: Gate, future: F) -> F::Output {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| {
@@ -310,7 +311,7 @@ pub async fn open_when_pending<F: Future>(gate: Gate, future: F) -> F::Output {
     .await
 }
 
-/// Counts how often the future it wraps is polled.
+/// Counts how often the wrapped future is polled.
 pub async fn counted<F: Future>(polls: Arc<AtomicUsize>, future: F) -> F::Output {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| {
@@ -320,7 +321,7 @@ pub async fn counted<F: Future>(polls: Arc<AtomicUsize>, future: F) -> F::Output
     .await
 }
 
-/// A list that several may write to, in the order in which they do.
+/// A shared list; entries are in the order in which they were added.
 pub struct Log<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Clone for Log<T> {
@@ -352,9 +353,10 @@ impl<T> Log<T> {
     }
 }
 
-/// Looks again and again until it is so; the watchdog of the test bounds it.
+/// Checks the condition again and again until it holds; the test's watchdog bounds this.
 ///
-/// For what the system does in its own time, such as taking an ended thread from its list.
+/// For changes that the operating system makes asynchronously, such as removing an ended thread
+/// from the list of threads.
 pub fn until(is_so: impl Fn() -> bool) {
     if simulated::until(&is_so) {
         return;
@@ -364,7 +366,7 @@ pub fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Keeps this thread busy for so long: for turns that are to be long.
+/// Keeps this thread busy for `time`: for turns that have to be long.
 pub fn burn(time: Duration) {
     let begun = std::time::Instant::now();
     while begun.elapsed() < time {
@@ -372,11 +374,11 @@ pub fn burn(time: Duration) {
     }
 }
 
-/// So many handings-over as whoever runs without need would run in, too, a few times.
+/// A number of hand-overs during which a thread that runs without need would run several times.
 pub const MANY_HAND_OVERS: usize = 2_000;
 
-/// Has two threads hand over to each other so many times: meanwhile every other thread may run, and those that
-/// are ready do. It is for what must not happen, which nobody can wait for.
+/// Makes two threads hand over to each other `times` times. Meanwhile every other thread may run,
+/// and the ready ones do. For checks that something does not happen, which a test cannot wait for.
 pub fn hand_over(times: usize) {
     let (there, comes) = mpsc::sync_channel(0);
     let (back, returns) = mpsc::sync_channel(0);
@@ -390,7 +392,7 @@ pub fn hand_over(times: usize) {
     });
 }
 
-/// Waits for what comes next.
+/// Waits for the next message of the channel.
 pub fn received<T>(from: &mpsc::Receiver<T>) -> T {
     let next = RefCell::new(None);
     let has_come = || {
@@ -398,18 +400,18 @@ pub fn received<T>(from: &mpsc::Receiver<T>) -> T {
         next.borrow().is_some()
     };
     if simulated::until(&has_come) {
-        return next.take().expect("it has come");
+        return next.take().expect("the message has arrived");
     }
     from.recv().unwrap()
 }
 
-/// What is done on another thread; in a simulation it is one of its tasks.
+/// A call or future on another thread; in a simulation it is a task.
 pub enum Elsewhere<R> {
     Thread(JoinHandle<R>),
     Task(oneshot::Receiver<R>),
 }
 
-/// Makes the call elsewhere, where it waits for nobody.
+/// Makes the call on another thread. In a simulation the call is a job and must not block.
 pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
     match simulated::job(call) {
         Ok(outcome) => Elsewhere::Task(outcome),
@@ -432,7 +434,7 @@ impl<R> Elsewhere<R> {
     pub fn join(self) -> R {
         match self {
             Elsewhere::Thread(thread) => thread.join().unwrap(),
-            Elsewhere::Task(outcome) => drive(outcome).expect("it has not panicked"),
+            Elsewhere::Task(outcome) => drive(outcome).expect("the task has not panicked"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Plain tasks and those who have their wakers and handles: whenever, wherever and how often these are used.
+//! Wakers and handles of plain tasks: used at any time, on any thread and any number of times.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -14,20 +14,20 @@ use crate::support::{
 };
 
 in_every_home!(
-    a_task_may_let_go_of_its_own_handle,
+    a_task_may_drop_or_detach_its_own_handle,
     a_task_that_awaits_itself_waits,
-    a_wake_up_in_the_last_run_is_for_nothing,
-    a_value_that_comes_with_the_last_run_is_given_to_who_cancels,
+    a_wake_in_the_last_turn_has_no_effect,
+    cancel_returns_the_value_of_a_turn_in_progress,
     a_waker_outlives_its_task_and_its_runtime,
     a_task_that_wakes_itself_by_several_wakers_runs_once_more,
-    the_end_wakes_whoever_polled_last,
+    the_end_wakes_the_waker_that_polled_last,
     a_detached_task_that_nothing_can_wake_lives_until_the_shutdown,
 );
 
-/// A place for the handle of a task that is to have it.
+/// A slot for a task's own handle.
 type Own = Arc<Mutex<Option<Task<()>>>>;
 
-fn a_task_may_let_go_of_its_own_handle(home: &Home) {
+fn a_task_may_drop_or_detach_its_own_handle(home: &Home) {
     for detaches in [false, true] {
         let (drops, own) = (Drops::default(), Own::default());
         let held = home.hold();
@@ -35,19 +35,23 @@ fn a_task_may_let_go_of_its_own_handle(home: &Home) {
             let (dropped, own) = (drops.one(), own.clone());
             async move {
                 let _dropped = dropped;
-                let task = own.lock().unwrap().take().expect("it was left here");
+                let task = own
+                    .lock()
+                    .unwrap()
+                    .take()
+                    .expect("the handle is in the slot");
                 if detaches {
                     task.detach();
                 } else {
                     drop(task);
                 }
                 greenroom::yield_now().await;
-                assert!(detaches, "a cancelled task does not go on");
+                assert!(detaches, "a cancelled task must not continue");
             }
         });
         *own.lock().unwrap() = Some(task);
         drop(held);
-        // At the end of the test nothing of it is left.
+        // At the end of the scenario the task was dropped.
         until(|| drops.count() == 1);
     }
 }
@@ -74,9 +78,13 @@ fn a_task_that_awaits_itself_waits(home: &Home) {
     let task = home.spawn_task({
         let (own, asked) = (own.clone(), asked.clone());
         async move {
-            let mut task = own.lock().unwrap().take().expect("it was left here");
+            let mut task = own
+                .lock()
+                .unwrap()
+                .take()
+                .expect("the handle is in the slot");
             assert!(poll_here(&mut task).await.is_pending());
-            // With the same waker again.
+            // Polled with the same waker again.
             assert!(poll_here(&mut task).await.is_pending());
             task.detach();
             asked.open();
@@ -87,7 +95,7 @@ fn a_task_that_awaits_itself_waits(home: &Home) {
     drive(asked.wait());
 }
 
-fn a_wake_up_in_the_last_run_is_for_nothing(home: &Home) {
+fn a_wake_in_the_last_turn_has_no_effect(home: &Home) {
     let task = home.spawn_task(poll_fn(|cx| {
         cx.waker().wake_by_ref();
         let waker = cx.waker().clone();
@@ -97,12 +105,12 @@ fn a_wake_up_in_the_last_run_is_for_nothing(home: &Home) {
     assert_eq!(drive(task), 5);
 }
 
-fn a_value_that_comes_with_the_last_run_is_given_to_who_cancels(home: &Home) {
+fn cancel_returns_the_value_of_a_turn_in_progress(home: &Home) {
     let (tell, told) = mpsc::channel();
     let (begun, go_on) = (Gate::default(), Gate::default());
     let (begins, goes_on) = (begun.clone(), go_on.clone());
     let task = home.spawn_task(async move {
-        // In one turn, so that a cancel cannot come between.
+        // In one turn, so that no cancellation can take effect in between.
         begins.open();
         goes_on.pass();
         tell.send(()).unwrap();
@@ -153,7 +161,7 @@ fn a_task_that_wakes_itself_by_several_wakers_runs_once_more(home: &Home) {
     assert_eq!(drive(task), 2);
 }
 
-fn the_end_wakes_whoever_polled_last(home: &Home) {
+fn the_end_wakes_the_waker_that_polled_last(home: &Home) {
     let go_on = Gate::default();
     let goes_on = go_on.clone();
     let mut task = home.spawn_task(async move { goes_on.wait().await });
@@ -175,7 +183,7 @@ fn the_end_wakes_whoever_polled_last(home: &Home) {
     assert_eq!(early.count(), 0);
 }
 
-/// Wakes, and gives up, at the very end of a thread.
+/// A value that wakes a task and drops its handle at the very end of a thread.
 struct AtTheEnd(Waker, Option<Task<()>>);
 
 impl Drop for AtTheEnd {
@@ -206,7 +214,7 @@ fn a_thread_that_ends_may_wake_and_cancel() {
         let ends = move || LAST.with_borrow_mut(|last| last.push(AtTheEnd(waker, Some(waits))));
         std::thread::spawn(ends).join().unwrap();
         until(|| drops.count() == 1);
-        // A worker's own, which ends with the runtime.
+        // In a thread-local of the worker, which ends with the runtime.
         let own = runtime.spawn(poll_fn(|cx| {
             let end = AtTheEnd(cx.waker().clone(), None);
             LAST.with_borrow_mut(|last| last.push(end));

@@ -1,4 +1,5 @@
-//! What a thread of a runtime drops last: the user's thread-locals, which may hold, or use, the runtime itself.
+//! Thread-locals of the user on a runtime's threads: they are dropped last, and may hold or use the
+//! runtime.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,12 +11,12 @@ use crate::support::{Gate, OpenOnDrop, WATCH, drive, inside, within};
 
 thread_local!(static KEPT: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) });
 
-/// Keeps it in a thread-local of the calling thread.
+/// Keeps the value in a thread-local of the calling thread.
 fn keep(value: impl Any) {
     KEPT.with_borrow_mut(|kept| kept.push(Box::new(value)));
 }
 
-/// A runtime with one worker, and a clone that does not count.
+/// Builds a runtime with one worker, and returns it with a clone that does not count as an owner.
 fn runtime(grace: Duration) -> (Runtime, Runtime) {
     let builder = Runtime::builder().workers(1).grace(grace);
     let runtime = builder.build().unwrap();
@@ -23,7 +24,7 @@ fn runtime(grace: Duration) -> (Runtime, Runtime) {
     (runtime, uncounted)
 }
 
-/// Does something when it is dropped.
+/// Calls a closure when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -34,11 +35,11 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Calls the job on one of the threads that the runtime has started; gives what keeps that from ending before the
-/// runtime does.
+/// Calls the job on a thread started by the runtime. Returns a value that keeps that thread from
+/// ending before the runtime does.
 type Place = fn(&Runtime, Job) -> Box<dyn Any>;
 
-/// One of each kind.
+/// A place of each kind.
 const PLACES: [(&str, Place); 9] = [
     ("worker", |runtime, job| {
         drive(runtime.spawn(async { job() }));
@@ -103,8 +104,8 @@ const PLACES: [(&str, Place); 9] = [
     }),
 ];
 
-/// Does it with a new runtime of one worker for each kind of thread, and with a clone that does not count. Its
-/// shutdown has this grace where all threads come back.
+/// Runs the scenario with a new runtime of one worker, and an uncounted clone, for each kind of
+/// thread. The shutdown has this grace where all threads end.
 fn at_each_place(
     grace: Duration,
     scenario: impl Fn(&str, Place, Runtime, Runtime) + Send + 'static,
@@ -123,13 +124,13 @@ fn at_each_place(
     });
 }
 
-/// How many threads a shutdown leaves behind that waits for all thread-locals.
+/// Returns how many threads a shutdown leaves behind if it waits for all thread-locals.
 fn left_behind(name: &str) -> usize {
     usize::from(name == "worker that is left behind")
 }
 
 #[test]
-fn they_may_hold_the_last_clone() {
+fn thread_locals_may_hold_the_last_clone() {
     at_each_place(WATCH, |name, place, runtime, uncounted| {
         let gone = Gate::default();
         let opens = OpenOnDrop(gone.clone());
@@ -143,7 +144,7 @@ fn they_may_hold_the_last_clone() {
 }
 
 #[test]
-fn they_may_use_it() {
+fn thread_locals_may_use_the_runtime() {
     at_each_place(WATCH, |name, place, _runtime, uncounted| {
         let gone = Gate::default();
         let (opens, own) = (gone.clone(), uncounted.clone());
@@ -164,7 +165,7 @@ fn they_may_use_it() {
 }
 
 #[test]
-fn a_thread_that_awaits_the_shutdown_in_them_is_left_behind() {
+fn a_thread_that_awaits_the_shutdown_in_a_thread_local_is_left_behind() {
     at_each_place(Duration::ZERO, |_, place, _runtime, uncounted| {
         let gone = Gate::default();
         let (opens, own) = (gone.clone(), uncounted.clone());
@@ -180,7 +181,7 @@ fn a_thread_that_awaits_the_shutdown_in_them_is_left_behind() {
 }
 
 #[test]
-fn of_two_threads_the_one_that_does_not_come_back_from_them_is_left_behind() {
+fn only_a_thread_whose_thread_local_blocks_is_left_behind() {
     within(WATCH, || {
         let (runtime, _uncounted) = runtime(Duration::ZERO);
         let (go, gone) = (Gate::default(), Gate::default());
@@ -204,7 +205,7 @@ fn of_two_threads_the_one_that_does_not_come_back_from_them_is_left_behind() {
 #[test]
 fn threads_of_two_runtimes_may_hold_the_last_clones_of_each_other() {
     within(WATCH, || {
-        // They stay until the shutdown.
+        // Threads that live until the shutdown.
         for (_, place) in &PLACES[..2] {
             let ((one, of_one), (two, of_two)) = (runtime(Duration::ZERO), runtime(Duration::ZERO));
             let gates = [(); 2].map(|()| Gate::default());
@@ -224,7 +225,7 @@ fn threads_of_two_runtimes_may_hold_the_last_clones_of_each_other() {
 }
 
 #[test]
-fn that_of_a_thread_with_a_stage_may_hold_the_last_clone() {
+fn a_thread_local_of_a_thread_with_a_stage_may_hold_the_last_clone() {
     within(WATCH, || {
         for stage_first in [true, false] {
             let (runtime, _uncounted) = runtime(Duration::ZERO);
@@ -250,7 +251,7 @@ fn that_of_a_thread_with_a_stage_may_hold_the_last_clone() {
 }
 
 #[test]
-fn that_of_a_thread_that_shuts_down_may_hold_the_last_clone() {
+fn a_thread_local_of_the_calling_thread_may_hold_the_last_clone() {
     within(WATCH, || {
         let (runtime, uncounted) = runtime(Duration::ZERO);
         let gone = Gate::default();

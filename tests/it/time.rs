@@ -1,4 +1,5 @@
-//! Sleeping and bounding: never early, in order, and given up when dropped, wherever it is polled.
+//! Sleeps and timeouts: never early, in order, and cancelled when dropped, wherever they are
+//! polled.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,19 +17,19 @@ use crate::support::{
 
 const MILLI: Duration = Duration::from_millis(1);
 
-// By the system's clock.
+// Uses the system's clock.
 on_threads!(a_sleep_is_never_early_by_any_clock);
 
 in_every_home!(
     a_sleep_is_never_early,
-    a_sleep_of_nothing_is_ready_at_once,
-    a_sleep_for_ever_never_ends_and_holds_nobody_up,
+    a_sleep_of_zero_is_ready_at_once,
+    an_endless_sleep_never_ends_and_does_not_delay_other_tasks,
     many_sleeps_all_end,
-    a_sleep_counts_from_its_making,
+    a_sleep_counts_from_its_creation,
     a_sleep_may_be_polled_by_one_task_after_another,
-    a_future_that_is_done_in_time_gives_its_value,
-    a_future_that_is_not_done_in_time_is_given_up,
-    an_outer_bound_may_be_shorter_than_an_inner_one,
+    timeout_returns_the_value_of_a_future_that_is_done_in_time,
+    timeout_drops_a_future_that_is_not_done_in_time,
+    an_outer_timeout_may_be_shorter_than_an_inner_one,
 );
 
 fn a_sleep_is_never_early(home: &Home) {
@@ -53,14 +54,14 @@ fn a_sleep_is_never_early_by_any_clock(home: &Home) {
     }));
 }
 
-fn a_sleep_of_nothing_is_ready_at_once(home: &Home) {
+fn a_sleep_of_zero_is_ready_at_once(home: &Home) {
     home.block_on(home.spawn_task(async {
         assert!(poll_here(&mut sleep(Duration::ZERO)).await.is_ready());
         sleep(Duration::from_nanos(1)).await;
     }));
 }
 
-fn a_sleep_for_ever_never_ends_and_holds_nobody_up(home: &Home) {
+fn an_endless_sleep_never_ends_and_does_not_delay_other_tasks(home: &Home) {
     let drops = Drops::default();
     for long in [
         Duration::MAX,
@@ -81,7 +82,7 @@ fn a_sleep_for_ever_never_ends_and_holds_nobody_up(home: &Home) {
     assert_eq!(drops.count(), 3);
 }
 
-/// Notes in a log that it was woken.
+/// A waker that records in a log that it was woken.
 struct Noting<T>(Log<T>, T);
 
 impl<T: Copy + Send + Sync + 'static> Wake for Noting<T> {
@@ -101,7 +102,7 @@ fn deadlines_pass_in_order(home: &Home) {
                 let polled = Pin::new(sleep).poll(&mut Context::from_waker(&waker));
                 all_in_time = all_in_time && polled.is_pending();
             }
-            // Those that were over before they were armed say nothing of the order.
+            // Sleeps that were over before they were armed say nothing about the order.
             if !all_in_time {
                 continue;
             }
@@ -132,11 +133,11 @@ fn many_sleeps_all_end(home: &Home) {
     home.block_on(futures::future::join_all(tasks));
 }
 
-fn a_sleep_counts_from_its_making(home: &Home) {
+fn a_sleep_counts_from_its_creation(home: &Home) {
     home.block_on(home.spawn_task(async {
         let early = sleep(MILLI);
         sleep(MILLI * 2).await;
-        // Its time is over though it was not polled before.
+        // The time is over although the sleep was not polled before.
         let mut early = early;
         assert!(poll_here(&mut early).await.is_ready());
     }));
@@ -147,7 +148,7 @@ fn a_sleep_may_be_polled_by_one_task_after_another(home: &Home) {
     let start = inside(&home.runtime, Instant::now);
     let (send, receive) = std::sync::mpsc::channel();
     home.block_on(home.spawn_task(async move {
-        // Once with a waker that is replaced by that of the next task.
+        // Polled once with a waker that the waker of the next task replaces.
         let mut moved = sleep(MILLI * 3);
         let polled = Pin::new(&mut moved).poll(&mut Context::from_waker(&waker));
         send.send(if polled.is_ready() {
@@ -163,7 +164,7 @@ fn a_sleep_may_be_polled_by_one_task_after_another(home: &Home) {
     assert!(wakes.count() <= 1);
 }
 
-fn a_future_that_is_done_in_time_gives_its_value(home: &Home) {
+fn timeout_returns_the_value_of_a_future_that_is_done_in_time(home: &Home) {
     home.block_on(home.spawn_task(async {
         assert_eq!(timeout(Duration::MAX, async { 42 }).await, Ok(42));
         assert_eq!(timeout(Duration::ZERO, async { 42 }).await, Ok(42));
@@ -177,7 +178,7 @@ fn a_future_that_is_done_in_time_gives_its_value(home: &Home) {
     }));
 }
 
-fn a_future_that_is_not_done_in_time_is_given_up(home: &Home) {
+fn timeout_drops_a_future_that_is_not_done_in_time(home: &Home) {
     let drops = Drops::default();
     let dropped = drops.one();
     home.block_on(home.spawn_task(async move {
@@ -189,7 +190,7 @@ fn a_future_that_is_not_done_in_time_is_given_up(home: &Home) {
         let outcome = timeout(MILLI * 2, never).await;
         assert_eq!(outcome, Err(TimedOut));
         assert!(start.elapsed() >= MILLI * 2);
-        assert_eq!(TimedOut.to_string(), "the time was over first");
+        assert_eq!(TimedOut.to_string(), "the timeout elapsed");
         assert_eq!(
             timeout(Duration::ZERO, std::future::pending::<()>()).await,
             Err(TimedOut)
@@ -198,7 +199,7 @@ fn a_future_that_is_not_done_in_time_is_given_up(home: &Home) {
     assert_eq!(drops.count(), 1);
 }
 
-fn an_outer_bound_may_be_shorter_than_an_inner_one(home: &Home) {
+fn an_outer_timeout_may_be_shorter_than_an_inner_one(home: &Home) {
     home.block_on(home.spawn_task(async {
         let never = std::future::pending::<()>();
         let nested = timeout(MILLI, timeout(Duration::MAX, never)).await;
@@ -209,7 +210,7 @@ fn an_outer_bound_may_be_shorter_than_an_inner_one(home: &Home) {
     }));
 }
 
-/// Sleeps a little and says whether it was long enough.
+/// Sleeps briefly and returns whether it was long enough.
 async fn nap() -> bool {
     let start = Instant::now();
     sleep(MILLI * 2).await;
@@ -218,7 +219,7 @@ async fn nap() -> bool {
 }
 
 #[test]
-fn it_works_in_block_on_on_a_bare_thread_and_on_other_executors() {
+fn timers_work_in_block_on_on_bare_threads_and_on_other_executors() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         assert!(runtime.block_on(nap()));
@@ -233,14 +234,14 @@ fn it_works_in_block_on_on_a_bare_thread_and_on_other_executors() {
 }
 
 #[test]
-fn it_works_in_a_job_that_blocks() {
+fn timers_work_in_a_blocking_call() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         assert!(runtime.block_on(async { greenroom::unblock(|| drive(nap())).await }));
     });
 }
 
-fn a_dropped_sleep_wakes_nobody_and_keeps_nothing(home: &Home) {
+fn a_dropped_sleep_wakes_no_task_and_keeps_no_waker(home: &Home) {
     home.block_on(home.spawn_task(async {
         let (wakes, waker) = CountingWaker::new();
         let mut dropped = Box::pin(sleep(MILLI * 5));
@@ -249,7 +250,10 @@ fn a_dropped_sleep_wakes_nobody_and_keeps_nothing(home: &Home) {
             .poll(&mut Context::from_waker(&waker))
             .is_pending()
         {
-            assert!(Arc::strong_count(&wakes) > 1 + 1, "its waker is kept");
+            assert!(
+                Arc::strong_count(&wakes) > 1 + 1,
+                "the sleep keeps its waker"
+            );
         }
         drop(dropped);
         drop(waker);
@@ -262,16 +266,19 @@ fn a_dropped_sleep_wakes_nobody_and_keeps_nothing(home: &Home) {
 }
 
 #[test]
-fn a_dropped_sleep_wakes_nobody_one_worker() {
+fn a_dropped_sleep_wakes_no_task_one_worker() {
     Home::watch(
         || Home::workers(1),
-        a_dropped_sleep_wakes_nobody_and_keeps_nothing,
+        a_dropped_sleep_wakes_no_task_and_keeps_no_waker,
     );
 }
 
 #[test]
-fn a_dropped_sleep_wakes_nobody_pinned() {
-    Home::watch(Home::pinned, a_dropped_sleep_wakes_nobody_and_keeps_nothing);
+fn a_dropped_sleep_wakes_no_task_pinned() {
+    Home::watch(
+        Home::pinned,
+        a_dropped_sleep_wakes_no_task_and_keeps_no_waker,
+    );
 }
 
 #[test]
@@ -294,7 +301,11 @@ fn a_sleep_may_outlive_its_runtime() {
             let (long, polled) = received(&receive);
             drop(home);
             if polled.is_pending() {
-                assert_eq!(wakes.count(), 1, "it was told to look for another clock");
+                assert_eq!(
+                    wakes.count(),
+                    1,
+                    "the sleep is woken once, so that it can be armed elsewhere"
+                );
                 drive(long);
             }
             assert!(start.elapsed() >= MILLI * 10);
@@ -318,7 +329,7 @@ fn a_sleep_may_move_to_another_runtime_and_outlive_the_first() {
 }
 
 #[test]
-fn a_bound_is_kept_though_the_runtime_ends_meanwhile() {
+fn a_timeout_fires_even_if_its_runtime_has_ended() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let outcome = runtime.block_on(async {
@@ -333,13 +344,13 @@ fn a_bound_is_kept_though_the_runtime_ends_meanwhile() {
 }
 
 #[test]
-fn a_deadline_that_is_armed_from_outside_wakes_a_sleeping_worker() {
+fn a_deadline_armed_by_another_thread_wakes_a_sleeping_worker() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
             drive(runtime.spawn(async {}));
             for _ in 0..10 {
-                // Polled on this thread, fired by a worker that has nothing else to do.
+                // Polled on this thread; an otherwise idle worker fires it.
                 runtime.block_on(sleep(MILLI));
             }
         }
@@ -347,7 +358,7 @@ fn a_deadline_that_is_armed_from_outside_wakes_a_sleeping_worker() {
 }
 
 #[test]
-fn a_nearer_deadline_is_kept_though_a_farther_one_was_armed_before() {
+fn a_nearer_deadline_fires_although_a_farther_one_was_armed_before() {
     within(WATCH, || {
         for workers in [1, 2] {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
@@ -362,7 +373,7 @@ fn a_nearer_deadline_is_kept_though_a_farther_one_was_armed_before() {
 }
 
 #[test]
-fn whoever_waits_for_a_deadline_may_be_dropped_by_what_that_wakes() {
+fn a_sleeping_task_may_be_dropped_by_a_task_that_a_timer_woke() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let gate = Gate::default();
@@ -381,14 +392,14 @@ fn whoever_waits_for_a_deadline_may_be_dropped_by_what_that_wakes() {
 }
 
 #[test]
-fn moments_are_ordered_and_do_not_overflow() {
+fn instants_are_ordered_and_do_not_overflow() {
     let now = Instant::now();
     assert!(Instant::now() >= now);
     assert_eq!(now - now, Duration::ZERO);
     assert_eq!(
         now - (now + MILLI),
         Duration::ZERO,
-        "the future has not passed"
+        "the duration since a future instant is zero"
     );
     assert_eq!((now + MILLI) - now, MILLI);
     assert_eq!((now + MILLI).duration_since(now), MILLI);

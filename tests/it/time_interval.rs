@@ -1,4 +1,4 @@
-//! Ticks at equal distances, and what becomes of those that nobody took.
+//! Intervals: ticks at equal distances, and the handling of missed ticks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const PERIOD: Duration = Duration::from_millis(2);
 
 in_every_home!(
     the_first_tick_is_at_once_and_none_is_early,
-    missed_ticks_are_skipped_unless_told_otherwise,
+    missed_ticks_are_skipped_by_default,
     missed_ticks_may_come_in_a_burst,
     missed_ticks_may_delay_the_later_ones,
 );
@@ -28,8 +28,8 @@ fn the_first_tick_is_at_once_and_none_is_early(home: &Home) {
     }));
 }
 
-/// When the next three ticks were due after some were missed, and when the first was taken, both
-/// counted from the last tick before.
+/// Misses some ticks. Returns when the next three ticks were due and when the first of them was
+/// taken, both counted from the last tick before.
 async fn after_a_pause(missed: MissedTicks) -> ([Duration; 3], Duration) {
     let mut ticks = interval(PERIOD).missed(missed);
     let start = ticks.tick().await;
@@ -40,7 +40,7 @@ async fn after_a_pause(missed: MissedTicks) -> ([Duration; 3], Duration) {
     ([first, later[0], later[1]], taken)
 }
 
-fn missed_ticks_are_skipped_unless_told_otherwise(home: &Home) {
+fn missed_ticks_are_skipped_by_default(home: &Home) {
     assert_eq!(MissedTicks::default(), MissedTicks::Skip);
     let ([first, second, third], taken) =
         home.block_on(home.spawn_task(after_a_pause(MissedTicks::default())));
@@ -49,7 +49,7 @@ fn missed_ticks_are_skipped_unless_told_otherwise(home: &Home) {
         assert_eq!(
             due.as_nanos() % PERIOD.as_nanos(),
             0,
-            "a multiple of the period"
+            "due times are multiples of the period"
         );
     }
 }
@@ -68,19 +68,19 @@ fn missed_ticks_may_delay_the_later_ones(home: &Home) {
 }
 
 #[test]
-fn it_works_anywhere_and_as_a_stream() {
+fn an_interval_is_a_stream_that_works_on_any_executor() {
     let ticks: Vec<_> = futures::executor::block_on(interval(PERIOD).take(3).collect());
     let passed = ticks[2] - ticks[0];
-    // Those that a slow machine missed are skipped.
+    // Ticks missed on a slow machine are skipped.
     assert!(passed >= PERIOD * 2 && passed.as_nanos() % PERIOD.as_nanos() == 0);
 }
 
 #[test]
-fn a_period_of_zero_panics_and_one_without_end_ticks_once() {
+fn a_period_of_zero_panics_and_an_endless_period_ticks_once() {
     let here = line!() + 1;
     let (text, file, line) = panic_of(|| interval(Duration::ZERO));
     assert!(
-        text.contains("a period of zero") && text.contains("1 nanosecond"),
+        text.contains("the period is zero") && text.contains("1 nanosecond"),
         "{text}"
     );
     assert_eq!((file.as_str(), line), (file!(), here));

@@ -1,4 +1,4 @@
-//! Calls that block, on threads that may.
+//! `unblock`: calls that block, on threads that may block.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -12,14 +12,14 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 #[test]
-fn it_gives_the_value_and_borrows_no_worker() {
+fn unblock_returns_the_value_and_occupies_no_worker() {
     within(WATCH, || {
         let runtime = runtime(1);
         let on_worker = drive(runtime.spawn(async { std::thread::current().id() }));
         let on_other =
             drive(runtime.spawn(async { unblock(|| std::thread::current().id()).await }));
         assert_ne!(on_worker, on_other);
-        // The only worker goes on while a call blocks.
+        // The only worker continues while a call blocks.
         let value = drive(runtime.spawn(async {
             let gate = Gate::default();
             let waits = gate.clone();
@@ -35,7 +35,7 @@ fn it_gives_the_value_and_borrows_no_worker() {
 }
 
 #[test]
-fn it_resumes_a_panic() {
+fn unblock_resumes_a_panic() {
     within(WATCH, || {
         keep_bombs_quiet();
         let runtime = runtime(1);
@@ -50,7 +50,7 @@ fn it_resumes_a_panic() {
 }
 
 #[test]
-fn a_call_begins_without_being_awaited_and_goes_on_when_it_is_dropped() {
+fn a_call_begins_without_an_await_and_continues_when_it_is_dropped() {
     within(WATCH, || {
         let runtime = runtime(1);
         let (begun, go, done) = (Gate::default(), Gate::default(), Gate::default());
@@ -66,7 +66,7 @@ fn a_call_begins_without_being_awaited_and_goes_on_when_it_is_dropped() {
         drop(call);
         go.open();
         done.pass();
-        // One that was detached gives its value to nobody.
+        // The value of a detached call is dropped.
         let drops = Drops::default();
         let dropped = drops.one();
         runtime.block_on(async { unblock(move || dropped).detach() });
@@ -75,7 +75,7 @@ fn a_call_begins_without_being_awaited_and_goes_on_when_it_is_dropped() {
 }
 
 #[test]
-fn a_hundred_calls_wait_for_each_other() {
+fn a_hundred_calls_may_wait_for_each_other() {
     within(WATCH, || {
         let runtime = runtime(1);
         for _ in 0..3 {
@@ -94,7 +94,7 @@ fn a_hundred_calls_wait_for_each_other() {
 }
 
 #[test]
-fn calls_that_are_made_from_many_threads_at_once_wait_for_each_other() {
+fn calls_from_many_threads_may_wait_for_each_other() {
     within(WATCH, || {
         let runtime = runtime(2);
         for _ in 0..20 {
@@ -120,7 +120,7 @@ fn calls_that_are_made_from_many_threads_at_once_wait_for_each_other() {
 }
 
 #[test]
-fn more_calls_than_there_may_be_threads_are_all_made() {
+fn more_calls_than_the_limit_of_threads_are_all_made() {
     within(WATCH, || {
         let runtime = runtime(1);
         let made = Arc::new(AtomicUsize::new(0));
@@ -139,10 +139,10 @@ fn more_calls_than_there_may_be_threads_are_all_made() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn when_512_threads_are_taken_calls_wait_in_a_line() {
+fn calls_wait_in_a_line_while_512_threads_are_busy() {
     use crate::child::{alone, threads_named};
     alone(
-        "unblock::when_512_threads_are_taken_calls_wait_in_a_line",
+        "unblock::calls_wait_in_a_line_while_512_threads_are_busy",
         || {
             let runtime = runtime(1);
             let (meeting, go) = (Arc::new(Barrier::new(513)), Gate::default());
@@ -157,7 +157,7 @@ fn when_512_threads_are_taken_calls_wait_in_a_line() {
             let further = |_| {
                 let (made, go) = (made.clone(), go.clone());
                 unblock(move || {
-                    assert!(go.is_open(), "there was a thread more");
+                    assert!(go.is_open(), "there were more than 512 threads");
                     made.fetch_add(1, Ordering::SeqCst);
                 })
             };
@@ -176,7 +176,7 @@ fn when_512_threads_are_taken_calls_wait_in_a_line() {
 }
 
 #[test]
-fn outside_any_runtime_it_uses_threads_of_the_process() {
+fn outside_any_runtime_unblock_uses_threads_of_the_process() {
     within(WATCH, || {
         assert_eq!(drive(unblock(|| 42)), 42);
         assert!(drive(unblock(Runtime::try_current)).is_none());
@@ -221,9 +221,9 @@ async fn unblock_in<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static
 }
 
 #[test]
-fn a_job_that_waits_for_what_a_cancelled_task_holds_is_given_back() {
+fn a_call_that_waits_for_a_cancelled_task_returns_at_the_shutdown() {
     within(WATCH, || {
-        // It never gives up waiting, so the job must be given back.
+        // The shutdown waits for the call without a limit, so the call must return.
         let runtime = Runtime::builder()
             .workers(1)
             .grace(std::time::Duration::MAX)

@@ -198,7 +198,7 @@ fn a_seed_gives_the_same_run_on_any_machine() {
 }
 
 #[test]
-fn what_else_a_process_does_makes_no_difference() {
+fn other_activity_of_the_process_does_not_change_a_run() {
     let before = table();
     // Other threads allocate numbers and memory meanwhile.
     let threads = [(); 3].map(|()| std::thread::spawn(table));

@@ -60,22 +60,22 @@ fn hunt<F: Future>(program: Program<F>, start: u64, most: u64) -> Option<(Failur
 macro_rules! hunts {
     ($program:ident, $is_the_bug:expr) => {
         #[test]
-        fn the_bug_is_found_within_a_thousand_seeds_and_fails_alike_each_time() {
+        fn bug_is_found_within_a_thousand_seeds_and_repeats_exactly() {
             crate::hunt::from_zero($program, $is_the_bug);
         }
 
         #[test]
-        fn it_is_found_as_soon_from_every_other_start() {
+        fn bug_is_found_within_a_thousand_seeds_from_every_start() {
             crate::hunt::from_elsewhere($program, $is_the_bug);
         }
 
         #[test]
-        fn most_orders_do_not_show_it() {
+        fn most_seeds_do_not_reveal_the_bug() {
             crate::hunt::seldom($program);
         }
 
         #[test]
-        fn the_mended_program_survives_all_seeds() {
+        fn fixed_program_survives_all_seeds() {
             crate::hunt::mended($program);
         }
     };
@@ -88,12 +88,12 @@ macro_rules! hunts_within_a_turn {
         crate::hunt::hunts!($program, $is_the_bug);
 
         #[test]
-        fn whole_turns_do_not_show_it() {
+        fn whole_turns_do_not_reveal_the_bug() {
             crate::hunt::not_with_whole_turns($program);
         }
 
         #[test]
-        fn it_is_found_within_two_hundred_seeds_from_most_starts() {
+        fn bug_is_found_within_two_hundred_seeds_from_most_starts() {
             crate::hunt::soon($program);
         }
     };

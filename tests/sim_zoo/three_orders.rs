@@ -112,7 +112,7 @@ fn found(changes: u32, seeds: u64) -> usize {
 }
 
 #[test]
-fn two_changes_find_it_as_often_as_is_promised_and_none_never_do() {
+fn two_changes_find_the_bug_as_often_as_pct_guarantees() {
     let seeds = 10_000;
     let promised = seeds / (TASKS * WITHIN * WITHIN);
     let found_with = found(2, seeds);

@@ -86,11 +86,11 @@ fn with_flag<F: Future>(make: fn(Arc<AtomicBool>) -> F) {
 }
 
 #[test]
-fn a_task_that_spins_lets_the_others_go_on_whatever_its_priority() {
+fn spinning_task_lets_other_tasks_run_whatever_its_priority() {
     with_flag(|flag| async { greenroom::spawn(spin(flag)).await });
 }
 
 #[test]
-fn a_future_of_block_on_that_spins_lets_them_go_on_as_well() {
+fn spinning_block_on_future_lets_other_tasks_run() {
     with_flag(spin);
 }

@@ -1,4 +1,4 @@
-//! The programs with actors, a file for each peer, and what several of them are made of.
+//! The programs with actors, one file for each peer, and their common parts.
 
 pub mod actix;
 pub mod acto;
@@ -17,7 +17,7 @@ use ::tokio::sync::oneshot;
 use crate::figures::sum_below;
 use crate::sizes::{MEETINGS, NUMBERS, TELLERS};
 
-/// What a collecting actor keeps: it adds up so many numbers, and then says the sum.
+/// The state of a collecting actor: it adds up a number of numbers, and then sends the sum.
 pub struct Sum {
     left: u64,
     total: u64,
@@ -25,7 +25,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Of `count` numbers, and where it will be said.
+    /// Creates the state for `count` numbers, and the receiver of the sum.
     pub fn of(count: u64) -> (Self, oneshot::Receiver<u64>) {
         let (done, sum) = oneshot::channel();
         let empty = Self {
@@ -47,15 +47,15 @@ impl Sum {
     }
 }
 
-/// Whom a call of `fib` answers.
+/// The caller of a call of `fib`.
 pub enum Caller<A> {
-    /// The actor of the call above.
+    /// The actor of the parent call.
     Actor(A),
-    /// Whoever waits for the first one.
+    /// The driver, which waits for the first call.
     Driver(oneshot::Sender<u64>),
 }
 
-/// What a call of `fib` keeps while its two children work.
+/// The state of a call of `fib` while its two children work.
 #[derive(Default)]
 pub struct Pending {
     answers: u64,
@@ -63,7 +63,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Takes one answer; gives the sum if it was the second one.
+    /// Adds one result; returns the sum if it was the second one.
     pub fn answer(&mut self, n: u64) -> Option<u64> {
         self.answers += 1;
         self.sum += n;
@@ -71,16 +71,16 @@ impl Pending {
     }
 }
 
-/// What a creature of `meetings` is told.
+/// A message to a creature of `meetings`.
 #[derive(Debug, PartialEq)]
 pub enum News {
-    /// It has met another one.
+    /// It has met another creature.
     Met,
-    /// There are no more meetings.
+    /// No meetings are left.
     Over,
 }
 
-/// Where the creatures of `meetings` come to; `A` is how one is told the news.
+/// The place to which the creatures of `meetings` come; `A` is the address of a creature.
 pub struct Place<A> {
     left: u64,
     waiting: Option<A>,
@@ -96,7 +96,7 @@ impl<A> Default for Place<A> {
 }
 
 impl<A> Place<A> {
-    /// Pairs a creature that comes with one that waits for it; says who is to be told what.
+    /// Pairs a creature with one that waits; returns the messages to send.
     pub fn come(&mut self, creature: A) -> impl Iterator<Item = (A, News)> {
         let told = if self.left == 0 {
             [Some((creature, News::Over)), None]
@@ -111,20 +111,20 @@ impl<A> Place<A> {
     }
 }
 
-/// The numbers that each of the actors of `fan_in` tells.
+/// Returns the numbers that each actor of `fan_in` sends.
 pub fn shares() -> impl Iterator<Item = std::ops::Range<u64>> {
     const EACH: u64 = NUMBERS / TELLERS;
     (0..TELLERS).map(|index| index * EACH..(index + 1) * EACH)
 }
 
-/// The sum of what `count` actors say that were told 1 each, and have their index as state.
+/// Returns the sum of the results of `count` adders that receive 1 and have their index as state.
 pub fn adders_sum(count: u64) -> u64 {
     sum_below(count) + count
 }
 
-/// Room for `count` addresses, written to beforehand, so that it is resident.
+/// Creates space for `count` addresses and writes to it, so that it is resident.
 pub fn places<A>(count: u64) -> Vec<Option<A>> {
-    // Unseen by the compiler, which would ask the system for zeroes instead of writing them.
+    // `black_box`, because the compiler would request zeroed memory instead of writing to it.
     let mut places = black_box(Vec::with_capacity(count as usize));
     places.extend((0..count).map(|_| None));
     places
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn creatures_meet_in_pairs_as_often_as_they_are_to() {
+    fn creatures_meet_in_pairs_until_no_meetings_are_left() {
         let mut place = Place {
             left: 2,
             waiting: None,

@@ -1,4 +1,4 @@
-//! What greenroom has to reach, and whether it does.
+//! The bars that greenroom has to reach, and whether it does.
 
 use crate::cases::Case;
 use crate::figures::{
@@ -7,7 +7,7 @@ use crate::figures::{
     WORST, YIELD,
 };
 
-/// What a figure has to reach.
+/// The bar for a figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Bar {
     /// This many times as good as the best of these peers in the same run.
@@ -20,22 +20,22 @@ pub enum Bar {
     AtLeast(f64),
 }
 
-/// The peers that have actors; the column `smol` is async-executor where there are none.
+/// The peers with actors; in cases without actors, the column `smol` is async-executor.
 const ACTING: &[&str] = &["tokio", "smol", "actix", "ractor", "kameo", "xtra", "acto"];
-/// The executors that people use for themselves.
+/// The executors that are commonly used on their own.
 const EXECUTORS: &[&str] = &["tokio", "smol"];
-/// All that run plain tasks.
+/// All peers that run plain tasks.
 const ALL: &[&str] = &["tokio", "smol", "smolscale", "nexosim", "rayon"];
 /// The peers that call SQLite.
 const WITH_SQLITE: &[&str] = &["tokio-rusqlite", "async-sqlite"];
-/// As good as another one, within what two runs differ by.
+/// As good as another peer, within the difference between two runs.
 const AS: f64 = 0.95;
-/// Within a tenth of another one.
+/// Within a tenth of another peer.
 const NEAR: f64 = 0.9;
-/// As good as another one to three parts in a hundred.
+/// As good as another peer to 3 %.
 const CLOSE: f64 = 0.97;
 
-/// What greenroom has to reach in this figure of this case.
+/// Returns the bar for this figure of this case, if there is one.
 pub fn bar(case: Case, figure: &str) -> Option<Bar> {
     let times = |times, peers| Some(Bar::Times(times, peers));
     match (case, figure) {
@@ -53,11 +53,11 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::PacedLatency, P99) => Some(Bar::AtMost(100.0)),
         (Case::PacedLatency, CYCLE) => Some(Bar::AtMost(1.2)),
         (Case::MixedLatency, P50) => times(AS, &["tokio", "acto"]),
-        // At most twice tokio's.
+        // At most twice the time of tokio.
         (Case::MixedLatency, P99) => times(0.5, &["tokio"]),
         (Case::MixedLatency, P999) => times(1.0, &["tokio"]),
         (Case::MixedLatency, KEPT) => Some(Bar::AtLeast(0.8)),
-        // What comes in under full load starts at p99 within a millisecond.
+        // At p99 a task injected under full load starts within a millisecond.
         (Case::Injected, P99) => Some(Bar::AtMost(1000.0)),
         (Case::Idle | Case::Sqlite, SWITCHES) => Some(Bar::AtMost(0.0)),
         (Case::TaskYield, YIELD) => times(0.67, ALL),
@@ -67,7 +67,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::OutsideWake, P50) | (Case::Steal, SPEED_UP) => times(NEAR, ALL),
         (Case::Unequal, SPEED_UP) => times(CLOSE, ALL),
         (Case::OutsideWake, ROUSED) => Some(Bar::AtMost(1.0)),
-        // Of the time by which a call is longer, at most two thirds.
+        // The time of a call beyond the statement is at most two thirds of theirs.
         (Case::Sqlite, CALL_OF_MANY) => times(1.5, WITH_SQLITE),
         (Case::Sqlite, CALL_OF_ONE) => times(AS, WITH_SQLITE),
         _ => None,
@@ -75,8 +75,8 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
 }
 
 impl Bar {
-    /// Says the bar and if it is met. `own` is greenroom's median; `beside` gives how many times
-    /// as good that is as a peer's, if the peer has one.
+    /// Returns the bar, and whether it is met. `own` is greenroom's median; `beside` returns how
+    /// many times as good it is as a peer's, if the peer has one.
     pub fn verdict(self, own: f64, beside: impl Fn(&str) -> Option<f64>) -> String {
         let least = |peers: &[&str]| {
             let ratios = peers.iter().filter_map(|peer| beside(peer));

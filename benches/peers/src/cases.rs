@@ -1,57 +1,57 @@
-//! What the cases are called, and which of them need rules of their own.
+//! The names of the cases, and the rules of some of them.
 
 use std::time::Duration;
 
 /// A program that a peer may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// Spawn many actors, tell each one message; each tells a collector.
+    /// Spawns many actors and sends one message to each; each sends one to a collector.
     Spawn,
-    /// Memory of actors that have answered one message and rest.
+    /// Memory of dormant actors that have handled one message.
     IdleMemory,
-    /// Two actors tell a ball to and fro.
+    /// Two actors send a ball to and fro.
     PingPong,
     /// One task asks one actor, again and again.
     Ask,
-    /// One task tells numbers to one actor, then asks for the sum.
+    /// One task sends numbers to one actor, then asks for the sum.
     Counting,
-    /// Many actors tell numbers to one.
+    /// Many actors send numbers to one.
     FanIn,
     /// A token goes round a ring of actors.
     Ring,
     /// Many tokens go round a ring of actors.
     RingTokens,
-    /// Actors meet in pairs, through one that pairs them.
+    /// Actors meet in pairs, through an actor that pairs them.
     Meetings,
-    /// An actor for each call of `fib`; answers are told to the parent.
+    /// An actor for each call of `fib`; results are sent to the parent.
     Fib,
     /// `Counting` with a small mailbox and a waiting send.
     Bounded,
-    /// A client asks once a millisecond beside busy actors that tell themselves.
+    /// A client asks once a millisecond beside busy actors that send to themselves.
     PacedLatency,
-    /// A client asks without a pause beside busy actors that tell themselves.
+    /// A client asks without a pause beside busy actors that send to themselves.
     MixedLatency,
     /// `MixedLatency` beside a thread that only reads the clock.
     MixedControl,
-    /// A thread outside spawns tasks beside busy actors that tell themselves.
+    /// A foreign thread spawns tasks beside busy actors that send to themselves.
     Injected,
-    /// Nothing to do.
+    /// A runtime without work.
     Idle,
     /// One plain task yields, again and again.
     TaskYield,
     /// One plain task after the other, then many at once.
     TaskSpawn,
-    /// A plain task spawns and awaits two, and so on down.
+    /// A plain task spawns and awaits two, recursively.
     TaskRecursive,
     /// Memory of plain tasks that wait.
     TaskBytes,
-    /// A thread outside wakes a task while all workers sleep.
+    /// A foreign thread wakes a task while all workers sleep.
     OutsideWake,
     /// Many plain tasks, spawned on one of two workers.
     Steal,
     /// `Steal` with tasks of unequal length.
     Unequal,
-    /// A connection on a thread of its own is called from tasks.
+    /// Tasks call a connection on its own thread.
     Sqlite,
 }
 
@@ -84,7 +84,7 @@ pub const CASES: &[Case] = &[
 ];
 
 impl Case {
-    /// What the command line and the table call it.
+    /// Returns the name on the command line and in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Spawn => "spawn",
@@ -114,13 +114,14 @@ impl Case {
         }
     }
 
-    /// The case of this name.
+    /// Returns the case with this name.
     pub fn named(name: &str) -> Option<Self> {
         CASES.iter().copied().find(|case| case.name() == name)
     }
 
-    /// A program that takes longer is ended and counted as hung. The two cases in which peers are
-    /// known to hang take two seconds at most, the slowest of the others some ten.
+    /// Returns the time limit: a program that takes longer is ended and counted as hung. The two
+    /// cases in which peers are known to hang take two seconds at most, the slowest of the others
+    /// some ten.
     pub fn limit(self) -> Duration {
         match self {
             Self::Fib | Self::PacedLatency => Duration::from_secs(8),
@@ -128,8 +129,8 @@ impl Case {
         }
     }
 
-    /// How often each peer runs if `rounds` are asked for: the worst run of `meetings` counts, so it
-    /// has twice as many.
+    /// Returns how often each peer runs if `rounds` are asked for. `meetings` has twice as many,
+    /// because its worst run counts.
     pub fn rounds(self, rounds: usize) -> usize {
         if self.worst_counts() {
             2 * rounds
@@ -138,12 +139,12 @@ impl Case {
         }
     }
 
-    /// Whether a row says how much worse than the median the worst run is.
+    /// Returns whether a row compares the worst run with the median.
     pub fn worst_counts(self) -> bool {
         self == Self::Meetings
     }
 
-    /// Whether the peers may run at the same time, since none of them has anything to do.
+    /// Returns whether the peers may run at the same time, because none of them has work.
     pub fn side_by_side(self) -> bool {
         self == Self::Idle
     }

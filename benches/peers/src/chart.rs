@@ -1,4 +1,4 @@
-//! The chart: how many times as good as each peer greenroom is, a row for each figure.
+//! The chart: how many times as good as each peer greenroom is, one row for each figure.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::table::Line;
 /// The height of a row, and of the heading and the axis together.
 const ROW: u32 = 24;
 const MARGINS: u32 = 90;
-/// The width of all, and of the names of the peers in it.
+/// The width of the chart, and of the names of the peers in it.
 const WIDTH: u32 = 1000;
 const NAMES: u32 = 110;
 const FONT: &str = "sans-serif";
 
-/// Draws the figures that are more than remarks.
+/// Draws the first figure of each case and all figures with a bar.
 pub fn draw(
     path: &Path,
     lines: &[Line],

@@ -1,15 +1,16 @@
-//! This program once more, in a process of its own that prints its figures: `name\tnumber` a line.
+//! Child processes: this program again, in its own process, which prints its figures as
+//! `name\tnumber` lines.
 
 use std::io;
 use std::process::{self, Child, Command, Stdio};
 use std::time::Duration;
 
-/// What `timeout` returns if the time is over.
+/// The exit status of `timeout` if the time is over.
 const TIMED_OUT: i32 = 124;
 
-/// Starts it with these arguments; it is ended when the time is over.
+/// Starts a child with these arguments; it is ended after `limit`.
 pub fn start(arguments: &[&str], limit: Duration) -> io::Result<Child> {
-    // This program, even if it is built anew meanwhile.
+    // This program, even if it is rebuilt meanwhile.
     let program = format!("/proc/{}/exe", process::id());
     Command::new("timeout")
         .args(["--kill-after=5", &limit.as_secs().to_string(), &program])
@@ -19,7 +20,7 @@ pub fn start(arguments: &[&str], limit: Duration) -> io::Result<Child> {
         .spawn()
 }
 
-/// The figures that it has printed; `None` if it hung.
+/// Returns the figures that the child has printed, or `None` if it hung.
 pub fn finish(child: Child) -> io::Result<Option<Vec<(String, f64)>>> {
     let output = child.wait_with_output()?;
     if output.status.code() == Some(TIMED_OUT) {

@@ -1,9 +1,10 @@
-//! An allocator that counts what is alive while it is told to.
+//! An allocator that counts live allocations while it is switched on.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-/// The system's allocator, with counts. Off until [`start`]; switched off it costs one load a call.
+/// The allocator of the system, with counts. It is off until [`start`]; switched off it costs one
+/// load for each call.
 pub struct Counting;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -11,18 +12,19 @@ static BYTES: AtomicIsize = AtomicIsize::new(0);
 static CHUNKS: AtomicIsize = AtomicIsize::new(0);
 static BLOCKS: AtomicIsize = AtomicIsize::new(0);
 
-/// What is alive of all that was allocated since [`start`].
+/// The live part of all that was allocated since [`start`].
 #[derive(Clone, Copy, Debug)]
 pub struct Live {
-    /// Bytes asked for.
+    /// The bytes requested.
     pub bytes: isize,
-    /// Bytes that glibc's malloc takes for them: 8 for its header, in steps of 16, at least 32.
+    /// The bytes that glibc's malloc uses for them: 8 for its header, in steps of 16, at least 32.
     pub chunks: isize,
-    /// Allocations.
+    /// The number of allocations.
     pub blocks: isize,
 }
 
-/// Counts from zero. What was allocated earlier and is freed from now on counts as negative.
+/// Starts to count from zero. Memory that was allocated before and is freed from now on counts as
+/// negative.
 pub fn start() {
     BYTES.store(0, Ordering::SeqCst);
     CHUNKS.store(0, Ordering::SeqCst);
@@ -30,7 +32,7 @@ pub fn start() {
     ON.store(true, Ordering::SeqCst);
 }
 
-/// The counts of this moment.
+/// Returns the current counts.
 pub fn live() -> Live {
     Live {
         bytes: BYTES.load(Ordering::SeqCst),
@@ -39,7 +41,7 @@ pub fn live() -> Live {
     }
 }
 
-/// Stops counting.
+/// Stops counting, and returns the counts.
 pub fn stop() -> Live {
     ON.store(false, Ordering::SeqCst);
     live()
@@ -54,7 +56,7 @@ fn count(size: usize, sign: isize) {
     }
 }
 
-// SAFETY: every call is handed to `System` unchanged; counting neither allocates nor unwinds.
+// SAFETY: every call is passed to `System` unchanged; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 1);

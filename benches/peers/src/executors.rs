@@ -1,4 +1,4 @@
-//! What an executor has to offer for the programs of `tasks.rs` and for a driver of actors.
+//! The interface of an executor that the programs of `tasks.rs` and the drivers of actors use.
 
 pub mod async_executor;
 #[cfg(feature = "greenroom")]
@@ -14,33 +14,34 @@ use crate::sizes::WORKERS;
 
 /// An executor with [`WORKERS`] threads.
 pub trait Executor: 'static {
-    /// A spawned task; awaiting it gives its value. Whether it ends when this is dropped is the
-    /// executor's affair: the programs keep it.
+    /// A spawned task; awaiting it returns its value. Executors differ in whether a dropped task
+    /// ends, so the programs keep it.
     type Task<T: Send + 'static>: Future<Output = T> + Send + Unpin + 'static;
 
     /// Starts the workers.
     fn start() -> Self;
 
-    /// What `driver` gives, which is a task on a worker itself. The runtime lives on.
+    /// Runs `driver` as a task on a worker and returns its output. The runtime continues to live.
     fn inside<T: Send + 'static>(&self, driver: impl Future<Output = T> + Send + 'static) -> T;
 
-    /// Spawns a task from inside.
+    /// Spawns a task from a worker.
     fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Self::Task<T>;
 
-    /// Lets the other tasks go first: wakes itself and is pending once.
+    /// Yields to other tasks: wakes its own task and is pending once.
     fn yield_now() -> impl Future<Output = ()> + Send {
         futures_lite::future::yield_now()
     }
 }
 
-/// What `driver` gives, on an executor that is started for it.
+/// Starts an executor, runs `driver` on it and returns its output.
 pub fn inside<E: Executor, T: Send + 'static>(
     driver: impl Future<Output = T> + Send + 'static,
 ) -> T {
     E::start().inside(driver)
 }
 
-/// The figures of `idle`: `driver` leaves the runtime with what it gives, and that is held.
+/// Measures the figures of `idle`, after `driver` has prepared the runtime; its output is held
+/// meanwhile.
 pub fn idle_after<E: Executor, T: Send + 'static>(
     driver: impl Future<Output = T> + Send + 'static,
 ) -> Vec<Figure> {

@@ -1,4 +1,4 @@
-//! What is measured: numbers with names, and how the programs come by them.
+//! The figures: measured numbers with names, and the programs' common code to measure them.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::sizes::{INJECT_EVERY, INJECTED, PACED, PAUSE};
 /// One measured number.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// What it is, with its unit.
+    /// The name, with its unit.
     pub what: &'static str,
     /// The number.
     pub value: f64,
@@ -47,18 +47,18 @@ pub const CALL_OF_MANY: &str = "ns a call beyond the statement, 64 callers";
 pub const CALL_OF_ONE: &str = "ns a call beyond the statement, 1 caller";
 pub const SPEED_UP: &str = "speed-up";
 
-/// Whether a peer with more of this is the better one.
+/// Returns whether a larger value of this figure is better.
 pub fn more_is_better(what: &str) -> bool {
     what.ends_with("/s") || [SPEED_UP, CORES, KEPT, WORST].contains(&what)
 }
 
-/// Whether peers are compared in it. A few long asks more or less are chance, and none at all, which
-/// is best, has no ratio to them.
+/// Returns whether peers are compared in this figure. The number of long asks varies by chance, and
+/// zero, which is best, has no ratio.
 pub fn is_compared(what: &str) -> bool {
     ![LONG_ASKS, UNSEEN, UNSEEN_BY_BOTH].contains(&what)
 }
 
-/// Something a second, since `begin`.
+/// Returns `count` divided by the seconds since `begin`.
 pub fn rate(what: &'static str, count: u64, begin: Instant) -> Figure {
     Figure {
         what,
@@ -66,7 +66,7 @@ pub fn rate(what: &'static str, count: u64, begin: Instant) -> Figure {
     }
 }
 
-/// Nanoseconds for one of `count`, since `begin`.
+/// Returns the nanoseconds since `begin`, divided by `count`.
 pub fn nanoseconds(what: &'static str, count: u64, begin: Instant) -> Figure {
     Figure {
         what,
@@ -74,17 +74,17 @@ pub fn nanoseconds(what: &'static str, count: u64, begin: Instant) -> Figure {
     }
 }
 
-/// The sum of `0..count`.
+/// Returns the sum of `0..count`.
 pub fn sum_below(count: u64) -> u64 {
     count * (count - 1) / 2
 }
 
-/// Ends the program if a result is not what it has to be.
+/// Panics if a result is wrong.
 pub fn check(what: &str, got: u64, expected: u64) {
     assert_eq!(got, expected, "wrong result: {what}");
 }
 
-/// Keeps the core busy for about that time.
+/// Keeps the core busy for about `time`.
 pub fn work(time: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < time {
@@ -92,7 +92,8 @@ pub fn work(time: Duration) {
     }
 }
 
-/// The figures of `injected`: `spawn` spawns a task that calls what it is given when it starts.
+/// Measures the figures of `injected`: `spawn` spawns a task that calls its argument when it
+/// starts.
 pub fn inject(spawn: impl Fn(Box<dyn FnOnce() + Send>)) -> Vec<Figure> {
     let (started, starts) = std::sync::mpsc::channel();
     for _ in 0..INJECTED {
@@ -106,7 +107,8 @@ pub fn inject(spawn: impl Fn(Box<dyn FnOnce() + Send>)) -> Vec<Figure> {
     percentiles(starts.iter().take(INJECTED).collect())
 }
 
-/// The client of `paced_latency`, and its figures: `sleep` pauses it, `ask` asks the echo actor.
+/// Runs the client of `paced_latency`, and returns its figures: `sleep` pauses it, `ask` asks the
+/// echo actor.
 pub async fn paced<S, A>(sleep: impl Fn(Duration) -> S, ask: impl Fn(u64) -> A) -> Vec<Figure>
 where
     S: Future,
@@ -129,17 +131,17 @@ where
     figures
 }
 
-/// The middle, the hundredth from the top, and the greatest of these times.
+/// Returns the median, the 99th percentile and the maximum of these times.
 pub fn percentiles(times: Vec<Duration>) -> Vec<Figure> {
     ranked(times, [(P50, 500), (P99, 990), (MAX, 1000)])
 }
 
-/// [`percentiles`] and the thousandth from the top.
+/// Returns what [`percentiles`] does, and the 99.9th percentile.
 pub fn detailed(times: Vec<Duration>) -> Vec<Figure> {
     ranked(times, [(P50, 500), (P99, 990), (P999, 999), (MAX, 1000)])
 }
 
-/// The times below which so many of a thousand are.
+/// Returns the times at these ranks, in thousandths.
 fn ranked<const N: usize>(
     mut times: Vec<Duration>,
     ranks: [(&'static str, usize); N],

@@ -1,4 +1,4 @@
-//! What the programs of this package share.
+//! The code that the programs of this package share.
 
 pub mod child;
 pub mod counting;

@@ -1,10 +1,10 @@
-//! What Linux says about this process: its memory and its processor time.
+//! What Linux reports about this process: its memory and its processor time.
 
 use std::ffi::{c_int, c_long};
 use std::fs;
 use std::time::Duration;
 
-/// The number of a line `name:  number ..` of a file under `/proc`; 0 if there is none.
+/// Returns the number in a line `name: number ..` of a file under `/proc`; 0 if there is none.
 pub fn field(text: &str, name: &str) -> u64 {
     let line = text
         .lines()
@@ -13,12 +13,12 @@ pub fn field(text: &str, name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Resident memory, in bytes.
+/// Returns the resident memory in bytes.
 pub fn resident() -> f64 {
     bytes("VmRSS")
 }
 
-/// The greatest resident memory so far, in bytes.
+/// Returns the peak resident memory so far, in bytes.
 pub fn peak() -> f64 {
     bytes("VmHWM")
 }
@@ -30,7 +30,7 @@ fn bytes(name: &str) -> f64 {
     kilobytes as f64 * 1024.0
 }
 
-/// Processor time that the threads which live now have taken so far.
+/// Returns the processor time so far of all threads that live now.
 pub fn processor_time() -> Duration {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     let nanoseconds = threads.flatten().filter_map(|thread| {
@@ -40,8 +40,8 @@ pub fn processor_time() -> Duration {
     Duration::from_nanos(nanoseconds.sum())
 }
 
-/// Processor time of this process so far, of threads that have ended too. Unlike
-/// [`processor_time`] it is exact for a thread that runs just now, whose `schedstat` lags by a tick.
+/// Returns the processor time of this process so far, including threads that have ended. Unlike
+/// [`processor_time`] it is exact for a thread that is running, whose `schedstat` lags by a tick.
 pub fn process_clock() -> Duration {
     /// `struct timespec` of 64-bit Linux.
     #[repr(C)]
@@ -57,18 +57,18 @@ pub fn process_clock() -> Duration {
         seconds: 0,
         nanoseconds: 0,
     };
-    // SAFETY: the C library's function, of this signature, writes to `time` and keeps no pointer.
+    // SAFETY: the C function has this signature, writes to `time` and keeps no pointer.
     let failed = unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(failed, 0, "every Linux has this clock");
     Duration::new(time.seconds as u64, time.nanoseconds as u32)
 }
 
-/// Has malloc give the system every page that it does not need.
+/// Makes malloc return every unused page to the system.
 pub fn trim() {
     unsafe extern "C" {
         fn malloc_trim(pad: usize) -> i32;
     }
-    // SAFETY: glibc's function, of this signature, takes its own locks and may be called any time.
+    // SAFETY: glibc's function has this signature, takes its own locks and may be called any time.
     unsafe { malloc_trim(0) };
 }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_to_is_resident_and_what_spins_takes_time() {
+    fn written_memory_is_resident_and_spinning_takes_processor_time() {
         const SIZE: usize = 64 << 20;
         let (memory, time, begin) = (resident(), processor_time(), Instant::now());
         let clock = process_clock();

@@ -1,5 +1,5 @@
-//! Busy actors that tell themselves to go on: when they end, how many turns they had, and when the
-//! machine took a core away from them.
+//! Busy actors that send messages to themselves: when they end, how many turns they had, and when
+//! the machine took a core away from them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::sizes::{BUSY, BUSY_FOR, GAP};
 
-/// What all busy actors share. They end soon after this is dropped.
+/// The data that all busy actors share. The actors end soon after this is dropped.
 #[derive(Default)]
 pub struct Load(Arc<Shared>);
 
@@ -20,19 +20,19 @@ struct Shared {
     gaps: Gaps,
 }
 
-/// Turns of one actor, on cache lines that no other one writes to.
+/// The number of turns of one actor, on its own cache lines.
 #[derive(Default)]
 #[repr(align(128))]
 struct Count(AtomicU64);
 
-/// What one busy actor has of it.
+/// The part of the load for one busy actor.
 pub struct Turns {
     shared: Arc<Shared>,
     index: usize,
 }
 
 impl Load {
-    /// For each busy actor its own.
+    /// Returns the parts for all busy actors.
     pub fn shares(&self) -> impl Iterator<Item = Turns> {
         (0..BUSY).map(|index| Turns {
             shared: Arc::clone(&self.0),
@@ -40,7 +40,7 @@ impl Load {
         })
     }
 
-    /// What `work` gives, and how many turns a second there were meanwhile.
+    /// Runs `work`; returns its output and the number of turns a second meanwhile.
     pub async fn during<T>(&self, work: impl Future<Output = T>) -> (T, f64) {
         let (before, begin) = (self.turns(), Instant::now());
         let given = work.await;
@@ -48,7 +48,7 @@ impl Load {
         (given, (self.turns() - before) as f64 / time)
     }
 
-    /// When a turn has taken longer than its work: the machine had the core meanwhile.
+    /// Returns when a turn has taken longer than its work: then the worker had no core.
     pub fn gaps(&self) -> &Gaps {
         &self.0.gaps
     }
@@ -66,7 +66,7 @@ impl Drop for Load {
 }
 
 impl Turns {
-    /// Keeps the core busy for one message; says whether there is to be another one.
+    /// Keeps the core busy for one message; returns whether another one should follow.
     pub fn take(&self) -> bool {
         let begin = Instant::now();
         let mut now = begin;
@@ -75,41 +75,41 @@ impl Turns {
             now = Instant::now();
         }
         self.shared.gaps.note(begin..now);
-        // Nobody else writes it, so that it needs no read-modify-write.
+        // Only this actor writes it, so it needs no read-modify-write.
         let count = &self.shared.counts[self.index].0;
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         !self.shared.over.load(Ordering::Relaxed)
     }
 }
 
-/// When a thread that only reads the clock did not do so.
+/// The times at which a thread that only reads the clock did not do so.
 #[derive(Default)]
 pub struct Gaps(Mutex<Vec<Range<Instant>>>);
 
 impl Gaps {
-    /// Keeps the time between two readings of the clock, if that is a gap.
+    /// Records the time between two readings of the clock, if it is a gap.
     fn note(&self, readings: Range<Instant>) {
         if readings.end - readings.start > GAP {
-            self.0.lock().expect("nobody panics").push(readings);
+            self.0.lock().expect("not poisoned").push(readings);
         }
     }
 
-    /// Whether one of them was in this time, or in a part of it.
+    /// Returns whether a gap overlaps this time.
     pub fn meet(&self, time: &Range<Instant>) -> bool {
-        let gaps = self.0.lock().expect("nobody panics");
+        let gaps = self.0.lock().expect("not poisoned");
         let mut gaps = gaps.iter();
         gaps.any(|gap| gap.start < time.end && time.start < gap.end)
     }
 }
 
-/// A thread that does nothing but read the clock.
+/// A thread that only reads the clock.
 pub struct Control {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Gaps>,
 }
 
 impl Control {
-    /// Begins to read it.
+    /// Starts the thread.
     pub fn start() -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
@@ -125,7 +125,7 @@ impl Control {
         Self { over, thread }
     }
 
-    /// Ends the thread, and gives what it has not seen of the clock.
+    /// Ends the thread, and returns the gaps that it saw.
     pub fn end(self) -> Gaps {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().expect("it does not panic")
@@ -139,11 +139,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_explains_what_it_overlaps_and_nothing_beside_it() {
+    fn gap_meets_only_times_that_overlap_it() {
         let (gaps, begin) = (Gaps::default(), Instant::now());
         let at = |micros| begin + Duration::from_micros(micros);
         gaps.note(at(1000)..at(1000) + GAP);
-        assert!(!gaps.meet(&(at(900)..at(2000))), "that is no gap yet");
+        assert!(!gaps.meet(&(at(900)..at(2000))), "too short for a gap");
         gaps.note(at(1000)..at(2000));
         assert!(gaps.meet(&(at(900)..at(1001))));
         assert!(gaps.meet(&(at(1400)..at(1500))));

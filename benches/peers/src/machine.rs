@@ -1,11 +1,11 @@
-//! Where a measurement was made.
+//! The machine on which a measurement was made.
 
 use std::fmt;
 use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
-/// One line a fact: processor, system, compiler, commit. What can't be found out is left empty.
+/// Returns processor, system, compiler and commit, one line each. Unknown facts are left empty.
 pub fn header() -> String {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor
@@ -23,7 +23,7 @@ pub fn header() -> String {
     )
 }
 
-/// The date of today, as the results are headed by it.
+/// Returns the date of today, as in the headings of the results.
 pub fn today() -> String {
     first_line("date", &["+%F"])
 }
@@ -38,14 +38,14 @@ fn first_line(program: &str, arguments: &[&str]) -> String {
         .to_owned()
 }
 
-/// What other processes than this one and its children do: they spoil a measurement.
+/// The activity of foreign processes, which disturbs a measurement.
 pub struct Others {
     begin: Instant,
     ticks: f64,
 }
 
 impl Others {
-    /// From now on.
+    /// Starts to measure.
     pub fn now() -> Self {
         Self {
             begin: Instant::now(),
@@ -53,7 +53,7 @@ impl Others {
         }
     }
 
-    /// How many cores they have kept busy on average.
+    /// Returns how many cores foreign processes have kept busy on average.
     pub fn cores(&self) -> f64 {
         let ticks = foreign_ticks() - self.ticks;
         (ticks / TICKS_A_SECOND / self.begin.elapsed().as_secs_f64()).max(0.0)
@@ -63,7 +63,8 @@ impl Others {
 /// The unit of CPU time in `/proc`: always this on Linux.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// CPU time that was not idle, nor that of this process or of children that have ended.
+/// Returns the CPU time that was neither idle nor spent by this process or by children that have
+/// ended.
 fn foreign_ticks() -> f64 {
     let sum = |text: &str, fields: std::ops::Range<usize>| -> f64 {
         let fields = text
@@ -77,23 +78,23 @@ fn foreign_ticks() -> f64 {
     // `cpu user nice system idle iowait irq softirq steal ..`
     let all = all.lines().next().unwrap_or_default();
     let busy = sum(all, 1..4) + sum(all, 6..9);
-    // `pid (name) state ..`: behind the name, user and system time of itself and its children.
+    // `pid (name) state ..`: after the name, user and system time of the process and its children.
     let own = own.rsplit_once(')').map_or("", |(_, rest)| rest);
     busy - sum(own, 11..15)
 }
 
-/// The middle of an odd number of measurements, with the least and the greatest.
+/// The median of an odd number of measurements, with the minimum and the maximum.
 #[derive(Clone, Copy, Debug)]
 pub struct Median {
-    /// The middle one.
+    /// The median.
     pub middle: f64,
-    /// The least.
+    /// The minimum.
     pub least: f64,
-    /// The greatest.
+    /// The maximum.
     pub greatest: f64,
 }
 
-/// The median of `figures`; `None` if there are none.
+/// Returns the median of `figures`, or `None` if there are none.
 pub fn median(figures: &[f64]) -> Option<Median> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -111,7 +112,7 @@ impl fmt::Display for Median {
     }
 }
 
-/// Three digits or so, with k and M.
+/// Formats about three digits, with k and M.
 pub fn number(value: f64) -> String {
     match value.abs() {
         1e6.. => format!("{:.2}M", value / 1e6),

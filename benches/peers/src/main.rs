@@ -1,6 +1,6 @@
 //! The cases of "Speed and size" for greenroom and its peers.
 //!
-//! `peers run` starts a fresh process for each peer, case and round, in turns, and prints one table
+//! `peers run` starts a fresh process for each peer, case and round, in turns, and prints a table
 //! with medians and ranges. `peers case PEER CASE` runs one of them in this process.
 
 mod actors;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is asked for by the words behind `run`.
+/// Parses the words after `run`.
 fn request(mut words: &[&str]) -> Option<Request> {
     let mut request = Request::default();
     loop {
@@ -72,7 +72,7 @@ fn request(mut words: &[&str]) -> Option<Request> {
     }
 }
 
-/// Runs one case here and prints its figures, a line each.
+/// Runs one case here and prints its figures, one line each.
 fn one(peer: &str, case: &str) -> ExitCode {
     let (Some(peer), Some(case)) = (roster::named(peer), Case::named(case)) else {
         return usage();

@@ -1,4 +1,4 @@
-//! The client of `mixed_latency`: it asks beside busy actors, one ask after the other.
+//! The client of `mixed_latency`, which asks one question after the other beside busy actors.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use crate::figures::{self, Figure, check, detailed};
 use crate::load::{Control, Gaps, Load};
 use crate::sizes::{ALONE, LONG_ASK, MIXED, SETTLE};
 
-/// From just before an ask was sent to its answer.
+/// The time from just before an ask is sent to its reply.
 type Ask = Range<Instant>;
 
-/// The figures of `mixed_latency`, or of its variant with a control: `sleep` pauses the client,
-/// `ask` asks the echo actor.
+/// Measures the figures of `mixed_latency`, or of its variant with a control: `sleep` pauses the
+/// client, `ask` asks the echo actor.
 pub async fn mixed<S, A>(
     case: Case,
     load: Load,
@@ -29,7 +29,7 @@ where
         let asks = asks(ask).await;
         return controlled(&asks, &control.end(), load.gaps());
     }
-    // Alone before and after, since the machine's speed may drift.
+    // Alone before and after, because the machine's speed may drift.
     let (_, before) = load.during(sleep(ALONE)).await;
     let (asks, beside) = load.during(asks(ask)).await;
     let (_, after) = load.during(sleep(ALONE)).await;
@@ -52,7 +52,7 @@ async fn asks<A: Future<Output = u64>>(ask: impl Fn(u64) -> A) -> Vec<Ask> {
     asks
 }
 
-/// What the control has not seen, and what the busy actors have not seen either.
+/// Counts the long asks that neither the control nor the busy actors explain by a gap.
 fn controlled(asks: &[Ask], control: &Gaps, workers: &Gaps) -> Vec<Figure> {
     let mut figures = unexplained(asks, |ask| control.meet(ask)).to_vec();
     let neither = long(asks).filter(|ask| !control.meet(ask) && !workers.meet(ask));
@@ -60,7 +60,8 @@ fn controlled(asks: &[Ask], control: &Gaps, workers: &Gaps) -> Vec<Figure> {
     figures
 }
 
-/// The long asks, those of them that are outside of all gaps, and the longest such of all asks.
+/// Returns the number of long asks, the number of those outside all gaps, and the longest ask
+/// outside.
 fn unexplained(asks: &[Ask], in_gap: impl Fn(&Ask) -> bool) -> [Figure; 3] {
     let unseen = long(asks).filter(|ask| !in_gap(ask)).count();
     let outside = asks.iter().filter(|ask| !in_gap(ask));

@@ -1,4 +1,4 @@
-//! What Linux says about this process: memory, and what its threads did.
+//! What Linux reports about this process: memory, and the activity of its threads.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,20 +11,20 @@ use crate::sizes::{SETTLE, WATCH};
 use peers::counting;
 use peers::linux::{self, field};
 
-/// The greatest resident size so far, when this was made.
+/// The peak resident size up to a moment.
 pub struct Peak {
     bytes: f64,
 }
 
 impl Peak {
-    /// To be made just before the first spawn.
+    /// Reads the size; called just before the first spawn.
     pub fn now() -> Self {
         Self {
             bytes: linux::peak(),
         }
     }
 
-    /// How much it has grown, an actor.
+    /// Returns the growth of the peak since then, for each actor.
     pub fn growth(&self, actors: u64) -> Figure {
         let grown = linux::peak() - self.bytes;
         Figure {
@@ -34,20 +34,20 @@ impl Peak {
     }
 }
 
-/// Resident and allocated memory, from when this was made.
+/// The resident and allocated memory at a moment.
 pub struct Memory {
     bytes: f64,
 }
 
 impl Memory {
-    /// To be made just before the first spawn.
+    /// Reads both; called just before the first spawn.
     pub fn now() -> Self {
         let bytes = linux::resident();
         counting::start();
         Self { bytes }
     }
 
-    /// How much both have grown, an actor; once all is at rest.
+    /// Returns the growth of both since then for each actor, after all actors are dormant.
     pub fn growth(&self, actors: u64) -> Vec<Figure> {
         thread::sleep(SETTLE);
         let live = counting::stop();
@@ -65,17 +65,17 @@ impl Memory {
     }
 }
 
-/// Allocated memory, from when this was made.
+/// A count of allocated memory.
 pub struct LiveTasks;
 
 impl LiveTasks {
-    /// To be made just before the first spawn.
+    /// Starts to count; called just before the first spawn.
     pub fn now() -> Self {
         counting::start();
         Self
     }
 
-    /// How much it has grown, a task.
+    /// Returns the growth for each task.
     pub fn growth(self, tasks: u64) -> Figure {
         Figure {
             what: TASK,
@@ -84,20 +84,20 @@ impl LiveTasks {
     }
 }
 
-/// Time by the clock and processor time of all threads, from when this was made.
+/// The time and the processor time of all threads, from a moment on.
 pub struct Stopwatch {
     cpu: Duration,
     begin: Instant,
 }
 
-/// What a stopwatch has measured.
+/// The times that a stopwatch has measured.
 pub struct Lap {
     cpu: Duration,
     time: Duration,
 }
 
 impl Stopwatch {
-    /// To be made just before what is measured.
+    /// Starts; called just before the measured code.
     pub fn start() -> Self {
         let cpu = linux::process_clock();
         Self {
@@ -106,7 +106,7 @@ impl Stopwatch {
         }
     }
 
-    /// Just after that.
+    /// Stops; called just after the measured code.
     pub fn stop(&self) -> Lap {
         let time = self.begin.elapsed();
         Lap {
@@ -117,7 +117,7 @@ impl Stopwatch {
 }
 
 impl Lap {
-    /// Something a second.
+    /// Returns `count` divided by the time in seconds.
     pub fn rate(&self, what: &'static str, count: u64) -> Figure {
         Figure {
             what,
@@ -125,7 +125,7 @@ impl Lap {
         }
     }
 
-    /// The figures of `ring_tokens`: the second one is how many cores were busy on average.
+    /// Returns the figures of `ring_tokens`; the second one is how many cores were busy on average.
     pub fn hops_and_cores(&self, hops: u64) -> Vec<Figure> {
         let cores = Figure {
             what: CORES,
@@ -135,7 +135,7 @@ impl Lap {
     }
 }
 
-/// How often all threads but the calling one have gone to sleep by themselves so far.
+/// Returns how often all threads but the calling one have gone to sleep so far.
 pub fn voluntary_switches() -> u64 {
     let of = |folder: &Path| {
         let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
@@ -144,7 +144,7 @@ pub fn voluntary_switches() -> u64 {
     others().iter().map(|folder| of(folder)).sum()
 }
 
-/// The folders under `/proc` of all threads but the calling one.
+/// Returns the folders under `/proc` of all threads but the calling one.
 fn others() -> Vec<PathBuf> {
     let own = fs::read_link("/proc/thread-self").unwrap_or_default();
     let own = own.file_name().map(ToOwned::to_owned);
@@ -161,7 +161,7 @@ fn others() -> Vec<PathBuf> {
 /// Context switches and nanoseconds of CPU so far.
 type Done = (u64, u64);
 
-/// What every thread but the calling one has done so far.
+/// Returns the activity so far of every thread but the calling one.
 fn threads() -> HashMap<PathBuf, Done> {
     let done = |folder: PathBuf| {
         let read = |name| fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -178,8 +178,8 @@ fn threads() -> HashMap<PathBuf, Done> {
     others().into_iter().map(done).collect()
 }
 
-/// Watches the other threads while nothing is to be done. A thread that ends meanwhile counts as
-/// one switch, one that begins with all of its own.
+/// Watches the other threads while there is no work. A thread that ends meanwhile counts as one
+/// switch, a thread that starts with all its switches.
 pub fn watch_idle() -> Vec<Figure> {
     watch_for(WATCH)
 }
@@ -218,7 +218,8 @@ mod tests {
 
     use super::*;
 
-    /// Switches in 50 ms while one thread waits, having waited for the time `pause` or for ever.
+    /// Returns the switches in 50 ms of a thread that waits, for `pause` at a time or without an
+    /// end.
     fn switches(pause: Option<Duration>) -> f64 {
         let (stop, stopped) = mpsc::channel::<()>();
         let waiting = thread::spawn(move || match pause {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_polls_is_seen_and_one_that_waits_is_not() {
+    fn switches_of_a_polling_thread_are_counted() {
         assert_eq!(switches(None), 0.0);
         assert!(switches(Some(Duration::from_millis(1))) >= 10.0);
     }

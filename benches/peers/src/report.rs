@@ -1,4 +1,4 @@
-//! A whole run: what is asked for, and where its results go.
+//! A whole run: the request, the measurement, and where the results go.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use crate::rounds::{Outcome, measure};
 use crate::{chart, table};
 use peers::{machine, results};
 
-/// What is to be measured.
+/// The measurements to make.
 pub struct Request {
-    /// How often.
+    /// The number of rounds.
     pub rounds: usize,
-    /// Which cases.
+    /// The cases.
     pub cases: Vec<Case>,
-    /// Who takes part.
+    /// The peers that take part.
     pub peers: Vec<&'static Peer>,
-    /// Whether the results are to be kept in the repository.
+    /// Whether the repository keeps the results.
     pub record: bool,
 }
 
@@ -34,7 +34,14 @@ impl Default for Request {
     }
 }
 
-/// Measures and prints a line as soon as it is known; fails if a program did.
+impl Request {
+    /// Returns whether all cases of all peers are to be measured.
+    fn is_whole(&self) -> bool {
+        self.cases == CASES && self.peers.len() == PEERS.len()
+    }
+}
+
+/// Measures, and prints each line as soon as it is known; fails if a program failed.
 pub fn run(request: &Request) -> ExitCode {
     let machine = format!(
         "{}rounds {}, in turns, a process each\n",
@@ -71,18 +78,25 @@ pub fn run(request: &Request) -> ExitCode {
     }
 }
 
-/// Draws the chart, beside this program or, if it is to be recorded, beside the results.
+/// Records the results, if they are to be kept, and draws the chart.
+///
+/// A whole run replaces the newest one and its chart. A run of some cases or peers is added to the
+/// results of the day. Every chart that is not recorded is drawn beside this program.
 fn keep(request: &Request, outcomes: &[Outcome], entry: &str) -> io::Result<PathBuf> {
-    let chart = if request.record {
-        results::record("", entry)?;
-        results::folder().join("results.svg")
-    } else {
-        env::current_exe()?.with_file_name("results.svg")
-    };
     let lines: Vec<_> = outcomes
         .iter()
         .flat_map(|outcome| table::lines(outcome, &request.peers))
         .collect();
+    let chart = if request.record && request.is_whole() {
+        let figures: Vec<_> = lines.iter().filter_map(table::Line::figures).collect();
+        results::replace_newest(entry, &figures)?;
+        results::folder().join("results.svg")
+    } else {
+        if request.record {
+            results::archive("Some cases", entry)?;
+        }
+        env::current_exe()?.with_file_name("results.svg")
+    };
     chart::draw(&chart, &lines, &request.peers).map_err(io::Error::other)?;
     Ok(chart)
 }

@@ -1,39 +1,137 @@
-//! Where results are kept in the repository: `RESULTS.md` and the charts beside it.
+//! The results that the repository keeps: the page `RESULTS.md` with the newest run, older runs in
+//! `results/DATE.md`, the charts, and the figures that the README and the guides show.
 
 use std::path::Path;
 use std::{fs, io};
 
 use crate::machine;
 
-/// The folder that this package is in: `benches`.
+/// The section of `RESULTS.md` with the newest run; its date follows.
+const NEWEST: &str = "\n## Newest run, ";
+/// The heading of a run in `results/DATE.md`.
+const SPEED: &str = "Speed and size";
+
+/// The pages, beside that folder, that show some figures of the newest run.
+const SHOWN: [&str; 2] = ["README.md", "src/docs/performance.md"];
+
+/// Returns the folder that contains this package: `benches`.
 pub fn folder() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().expect("it is in one")
+    package.parent().expect("a package is in a folder")
 }
 
-/// Puts an entry of today before the newest one of `RESULTS.md`; `title` stands before the date.
-pub fn record(title: &str, entry: &str) -> io::Result<()> {
-    let path = folder().join("RESULTS.md");
-    let old = fs::read_to_string(&path)?;
-    let heading = format!("## {title}{}", machine::today());
-    fs::write(&path, with_entry(&old, &heading, entry))
+/// Writes an entry into today's `results/DATE.md`.
+pub fn archive(title: &str, entry: &str) -> io::Result<()> {
+    archive_of(&machine::today(), title, entry)
 }
 
+/// Replaces the newest run in `RESULTS.md` by this entry, moves the old one to `results/DATE.md`,
+/// and updates the other pages. A figure is its name and the two cells after it.
+pub fn replace_newest(entry: &str, figures: &[[String; 3]]) -> io::Result<()> {
+    let page = folder().join("RESULTS.md");
+    let text = fs::read_to_string(&page)?;
+    let newest = Newest::find(&text).ok_or_else(|| io::Error::other("no newest run"))?;
+    archive_of(newest.date, SPEED, newest.entry)?;
+    fs::write(&page, newest.replaced(&machine::today(), entry))?;
+    for page in SHOWN {
+        let page = folder().with_file_name(page);
+        let text = fs::read_to_string(&page)?;
+        fs::write(&page, with_figures(&text, figures))?;
+    }
+    Ok(())
+}
+
+/// Writes an entry into the `results/DATE.md` of a date, before the older ones.
+fn archive_of(date: &str, title: &str, entry: &str) -> io::Result<()> {
+    let path = folder().join("results").join(format!("{date}.md"));
+    let old = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => format!("# Results of {date}\n\n"),
+        old => old?,
+    };
+    fs::write(&path, with_entry(&old, &format!("## {title}"), entry))
+}
+
+/// Returns the text with an entry before its first one.
 fn with_entry(old: &str, heading: &str, entry: &str) -> String {
-    let head = old.find("\n## ").map_or(old.len(), |newest| newest + 1);
+    let head = old.find("\n## ").map_or(old.len(), |first| first + 1);
     let (head, entries) = old.split_at(head);
-    format!("{head}{heading}\n\n{entry}\n{entries}")
+    format!("{head}{heading}\n\n{}\n\n{entries}", entry.trim())
+}
+
+/// The newest run in the text of `RESULTS.md`.
+struct Newest<'a> {
+    before: &'a str,
+    date: &'a str,
+    entry: &'a str,
+    after: &'a str,
+}
+
+impl<'a> Newest<'a> {
+    /// Finds the section of the newest run.
+    fn find(text: &'a str) -> Option<Self> {
+        let (before, rest) = text.split_once(NEWEST)?;
+        let (date, rest) = rest.split_once('\n')?;
+        let (entry, after) = rest.split_at(rest.find("\n## ").unwrap_or(rest.len()));
+        Some(Newest {
+            before,
+            date,
+            entry,
+            after,
+        })
+    }
+
+    /// Returns the text with another run in this place.
+    fn replaced(&self, date: &str, entry: &str) -> String {
+        let (before, after) = (self.before, self.after);
+        format!("{before}{NEWEST}{date}\n\n{}\n{after}", entry.trim())
+    }
+}
+
+/// Returns the text with new figures in the table rows that begin with their names.
+fn with_figures(text: &str, figures: &[[String; 3]]) -> String {
+    let mut updated = String::new();
+    for line in text.lines() {
+        let cells = line.strip_prefix("| ");
+        let name = cells.and_then(|cells| cells.split(" | ").next());
+        match figures
+            .iter()
+            .find(|figure| name == Some(figure[0].as_str()))
+        {
+            Some(figure) => updated += &format!("| {} |", figure.join(" | ")),
+            None => updated += line,
+        }
+        updated.push('\n');
+    }
+    updated
 }
 
 #[cfg(test)]
 mod tests {
-    use super::with_entry;
+    use super::*;
 
     #[test]
-    fn the_newest_entry_is_the_first() {
+    fn a_new_entry_is_put_before_the_older_ones() {
         let one = with_entry("# Results\n\n", "## one", "1\n");
         assert_eq!(one, "# Results\n\n## one\n\n1\n\n");
-        let two = with_entry(&one, "## two", "2\n");
+        let two = with_entry(&one, "## two", "\n2\n");
         assert_eq!(two, "# Results\n\n## two\n\n2\n\n## one\n\n1\n\n");
+    }
+
+    #[test]
+    fn the_newest_run_is_found_and_replaced() {
+        let page = "# Results\n\n## Newest run, 2026-01-02\n\nold\n\n## More\n\ntext\n";
+        let newest = Newest::find(page).unwrap();
+        assert_eq!((newest.date, newest.entry.trim()), ("2026-01-02", "old"));
+        let replaced = "# Results\n\n## Newest run, 2026-03-04\n\nnew\n\n## More\n\ntext\n";
+        assert_eq!(newest.replaced("2026-03-04", "new\n"), replaced);
+        assert!(Newest::find("# Results\n").is_none());
+    }
+
+    #[test]
+    fn known_rows_of_a_page_get_new_figures() {
+        let text = "| case | x |\n|---|---|\n| ask, asks/s | 1 | 2 |\n| idle, s | 1 | 2 |\nask\n";
+        let figures = [["ask, asks/s", "3", "4 × tokio"].map(str::to_owned)];
+        let expected = text.replace("asks/s | 1 | 2 |", "asks/s | 3 | 4 × tokio |");
+        assert_eq!(with_figures(text, &figures), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The peers that take part.
 
 #[cfg(feature = "greenroom")]
 use greenroom::{Hosted, Pinned};
@@ -18,14 +18,14 @@ use crate::{sqlite, tasks};
 pub struct Peer {
     /// Its column in the table.
     pub name: &'static str,
-    /// Runs a case in this process; gives nothing if the peer has no program for it.
+    /// Runs a case in this process; returns `None` if the peer has no program for it.
     pub run: fn(Case) -> Option<Vec<Figure>>,
 }
 
-/// The one that is compared with the others.
+/// The peer that is compared with the others.
 pub const OURS: &str = "greenroom";
 
-/// All that were built in, in the order of the table.
+/// All peers that were built in, in the order of the table.
 pub const PEERS: &[Peer] = &[
     #[cfg(feature = "greenroom")]
     Peer {
@@ -85,7 +85,7 @@ pub const PEERS: &[Peer] = &[
     },
 ];
 
-/// The peer of this name.
+/// Returns the peer with this name.
 pub fn named(name: &str) -> Option<&'static Peer> {
     PEERS.iter().find(|peer| peer.name == name)
 }

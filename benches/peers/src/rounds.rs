@@ -1,18 +1,18 @@
-//! Runs the programs, each in a process of its own, in turns.
+//! Runs the programs of a case in turns, each in its own process.
 
 use crate::cases::Case;
 use crate::figures::WORST;
 use crate::roster::Peer;
 use peers::{child, machine::median};
 
-/// A peer that has hung so often in a case is not waited for again.
+/// A peer that has hung this often in a case is not run again.
 const PATIENCE: usize = 2;
 
-/// How the programs of one case went.
+/// The results of one case.
 pub struct Outcome {
     /// The case.
     pub case: Case,
-    /// Its figures' names, and for each peer the values.
+    /// The names of its figures, and for each peer the values.
     pub rows: Vec<(String, Vec<Vec<f64>>)>,
     /// How often each peer was started.
     pub runs: Vec<usize>,
@@ -20,8 +20,8 @@ pub struct Outcome {
     pub hangs: Vec<usize>,
 }
 
-/// Every peer once a round, or twice (see [`Case::rounds`]); the peer that begins changes from round to round. What goes wrong, but
-/// for a hang, is added to `failures`.
+/// Runs every peer once a round, or twice (see [`Case::rounds`]). The peer that begins changes from
+/// round to round. Errors other than hangs are added to `failures`.
 pub fn measure(case: Case, peers: &[&Peer], rounds: usize, failures: &mut Vec<String>) -> Outcome {
     let mut outcome = Outcome {
         case,
@@ -70,7 +70,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a row with the worst run of each peer, as a part of its median, for the first figure.
+    /// Adds a row with the worst run of each peer for the first figure, divided by its median.
     fn add_worst(&mut self) {
         let Some((_, values)) = self.rows.first() else {
             return;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_run_is_a_row_of_its_own() {
+    fn worst_run_gets_its_own_row() {
         let mut outcome = Outcome {
             case: Case::Meetings,
             rows: vec![(

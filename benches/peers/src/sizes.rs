@@ -1,4 +1,4 @@
-//! How much the cases do.
+//! The sizes of the cases.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub const ROUND_TRIPS: u64 = 1_000_000;
 pub const QUESTIONS: u64 = 500_000;
 /// Messages of `counting`, `fan_in` and `bounded`.
 pub const NUMBERS: u64 = 5_000_000;
-/// Actors that tell them in `fan_in`.
+/// Actors that send them in `fan_in`.
 pub const TELLERS: u64 = 100;
 /// Room in the mailbox of `bounded`.
 pub const ROOM: usize = 100;
@@ -28,7 +28,7 @@ pub const TOKENS: usize = 100;
 /// Creatures of `meetings`, and how often two of them meet.
 pub const CREATURES: u64 = 100;
 pub const MEETINGS: u64 = 500_000;
-/// Which Fibonacci number is sought, what it is, and how many calls that takes.
+/// The Fibonacci number to compute, its value, and the number of calls.
 pub const FIB: u64 = 25;
 pub const FIB_IS: u64 = 75_025;
 pub const FIB_CALLS: u64 = 242_785;
@@ -40,11 +40,11 @@ pub const PACED: u64 = 1000;
 pub const PAUSE: Duration = Duration::from_millis(1);
 /// Questions of the client of `mixed_latency`.
 pub const MIXED: u64 = 20_000;
-/// How long its busy actors are watched alone, before and after.
+/// How long its busy actors are measured alone, before and after.
 pub const ALONE: Duration = Duration::from_millis(300);
-/// An ask that is so long wants an explanation.
+/// An ask that takes longer than this needs an explanation.
 pub const LONG_ASK: Duration = Duration::from_micros(500);
-/// A thread that only reads the clock had no core if it did not do so for longer.
+/// If a thread that only reads the clock pauses for longer than this, it had no core.
 pub const GAP: Duration = Duration::from_micros(100);
 /// Tasks of `injected`, and the pause before each. The busy actors are those of `paced_latency`.
 pub const INJECTED: usize = 5000;
@@ -71,12 +71,13 @@ pub const WAKE_EVERY: Duration = Duration::from_millis(1);
 /// Tasks of `steal` and `unequal`, and the work of each of `steal`.
 pub const STOLEN: u64 = 10_000;
 pub const STOLEN_WORK: Duration = Duration::from_micros(20);
-/// Work of the `n`th task of `unequal`: 5 to 50 µs, in the same irregular order for everybody.
+/// Returns the work of the `n`th task of `unequal`: 5 to 50 µs, in the same irregular order for all
+/// peers.
 pub fn unequal_work(n: u64) -> Duration {
     // Multiples of the golden ratio, modulo 1, are spread evenly and follow no short period.
     let spread = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     Duration::from_micros(5 + spread % 46)
 }
-/// Calls of each part of `sqlite`, and the tasks that call at once in one of them.
+/// Calls of each part of `sqlite`, and the number of concurrent callers in one of them.
 pub const CALLS: u64 = 128_000;
 pub const CALLERS: u64 = 64;

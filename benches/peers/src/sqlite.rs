@@ -1,4 +1,4 @@
-//! The case `sqlite`: a connection on a thread of its own that tasks on the workers call.
+//! The case `sqlite`: tasks on the workers call a connection on its own thread.
 
 use std::time::Instant;
 
@@ -15,15 +15,15 @@ use crate::figures::{self, Figure, check, nanoseconds};
 use crate::process::watch_idle;
 use crate::sizes;
 
-/// A connection that is called from elsewhere.
+/// A connection that is called from other threads.
 pub trait Database: Clone + Send + Sync + 'static {
-    /// Whose tasks call it.
+    /// The executor whose tasks call it.
     type Executor: Executor;
 
-    /// Opens one, in memory.
+    /// Opens a connection, in memory.
     fn open() -> impl Future<Output = Self> + Send;
 
-    /// What `job` gives, on the thread of the connection.
+    /// Runs `job` on the thread of the connection and returns its result.
     fn call<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -46,7 +46,7 @@ pub fn run<D: Database>(case: Case) -> Option<Vec<Figure>> {
     Some(figures)
 }
 
-/// The statement that all of them call.
+/// Executes the statement that all calls execute.
 fn select(connection: &Connection) -> rusqlite::Result<u64> {
     connection
         .prepare_cached("SELECT 1")?
@@ -54,8 +54,8 @@ fn select(connection: &Connection) -> rusqlite::Result<u64> {
         .map(u64::from)
 }
 
-/// What a call takes when so many tasks call one after the other, less what the statement takes when
-/// it is called directly on the thread of the connection.
+/// Measures a call when this many tasks call one after the other. The time of the statement itself,
+/// called directly on the thread of the connection, is subtracted.
 async fn beyond_direct<D: Database>(what: &'static str, database: &D, callers: u64) -> Figure {
     let direct = database.call(|connection| {
         let (begin, mut sum) = (Instant::now(), 0);

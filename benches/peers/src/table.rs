@@ -1,4 +1,4 @@
-//! The table: medians with the least and the greatest, and greenroom beside its bars.
+//! The table: medians with minimum and maximum, and greenroom beside its bars.
 
 use crate::bars::bar;
 use crate::figures::{is_compared, more_is_better};
@@ -6,17 +6,17 @@ use crate::roster::{OURS, Peer};
 use crate::rounds::Outcome;
 use peers::machine::{Median, median};
 
-/// One line: a figure of a case, with what every peer reached.
+/// One line: a figure of a case, with the values of all peers.
 pub struct Line<'a> {
     outcome: &'a Outcome,
     peers: &'a [&'a Peer],
-    /// What it is, with its unit.
+    /// The name of the figure, with its unit.
     pub figure: &'a str,
-    /// What each peer reached, if it did.
+    /// The value of each peer, if it has one.
     pub medians: Vec<Option<Median>>,
 }
 
-/// The lines of one case.
+/// Returns the lines of one case.
 pub fn lines<'a>(outcome: &'a Outcome, peers: &'a [&'a Peer]) -> Vec<Line<'a>> {
     let rows = outcome.rows.iter();
     rows.map(|(figure, values)| Line {
@@ -28,7 +28,7 @@ pub fn lines<'a>(outcome: &'a Outcome, peers: &'a [&'a Peer]) -> Vec<Line<'a>> {
     .collect()
 }
 
-/// The first two lines of the table.
+/// Returns the first two lines of the table.
 pub fn heading(peers: &[&Peer]) -> String {
     let mut names = vec!["case", "figure"];
     for peer in peers {
@@ -42,7 +42,7 @@ pub fn heading(peers: &[&Peer]) -> String {
 }
 
 impl Line<'_> {
-    /// The line as it is printed.
+    /// Formats the line.
     pub fn text(&self) -> String {
         let mut cells = vec![self.outcome.case.name().to_owned(), self.figure.to_owned()];
         for (index, peer) in self.peers.iter().enumerate() {
@@ -55,12 +55,18 @@ impl Line<'_> {
         format!("| {} |", cells.join(" | "))
     }
 
-    /// The case and the figure.
+    /// Returns the names of the case and the figure.
     pub fn name(&self) -> String {
         format!("{}, {}", self.outcome.case.name(), self.figure)
     }
 
-    /// How many times as good as the peer of this index greenroom is, if that can be said.
+    /// Returns the name, greenroom's cell and the cell beside the best, if there is a best peer.
+    pub fn figures(&self) -> Option<[String; 3]> {
+        let ours = self.peers.iter().position(|peer| peer.name == OURS)?;
+        Some([self.name(), self.cell(ours), self.best()?])
+    }
+
+    /// Returns how many times as good as the peer with this index greenroom is, if that is known.
     pub fn ratio(&self, index: usize) -> Option<f64> {
         let (own, other) = (self.own()?.middle, self.medians[index]?.middle);
         let ratio = if more_is_better(self.figure) {
@@ -71,7 +77,7 @@ impl Line<'_> {
         (is_compared(self.figure) && ratio.is_finite() && ratio > 0.0).then_some(ratio)
     }
 
-    /// Whether this is more than a remark: the first figure of its case, or one with a bar.
+    /// Returns whether the chart shows this: the first figure of its case, or one with a bar.
     pub fn is_charted(&self) -> bool {
         let first = self.outcome.rows.first();
         let is_first = first.is_some_and(|(figure, _)| figure == self.figure);
@@ -93,7 +99,7 @@ impl Line<'_> {
         Some(bar.verdict(self.own()?.middle, beside))
     }
 
-    /// The best of the others, and how many times as good as that greenroom is.
+    /// Returns the best of the other peers, and how many times as good greenroom is.
     fn best(&self) -> Option<String> {
         let others = self.peers.iter().enumerate();
         let ratios = others

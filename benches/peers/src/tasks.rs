@@ -54,7 +54,7 @@ async fn task_spawn<E: Executor>() -> Vec<Figure> {
     vec![awaited, million]
 }
 
-/// Gives how many tasks there are from here down.
+/// Returns the number of tasks from this node down.
 fn node<E: Executor>(depth: u32) -> E::Task<u64> {
     E::spawn(async move {
         if depth == 0 {
@@ -89,7 +89,7 @@ async fn task_bytes<E: Executor>() -> Vec<Figure> {
     vec![live.growth(sizes::PENDING)]
 }
 
-/// How many times as fast as one worker that does nothing but the tasks' work.
+/// Returns the speed-up over one worker that does nothing but the work of the tasks.
 pub fn speed_up(begin: Instant, work: fn(u64) -> Duration) -> Figure {
     let time = begin.elapsed();
     let work: Duration = (0..sizes::STOLEN).map(work).sum();
@@ -99,7 +99,7 @@ pub fn speed_up(begin: Instant, work: fn(u64) -> Duration) -> Figure {
     }
 }
 
-/// `work` says how long the task of an index is.
+/// Runs the case `steal`; `work` returns the length of the task with an index.
 async fn steal<E: Executor>(work: fn(u64) -> Duration) -> Vec<Figure> {
     let begin = Instant::now();
     let spawn = |n| {
@@ -119,7 +119,7 @@ async fn steal<E: Executor>(work: fn(u64) -> Duration) -> Vec<Figure> {
     vec![figure]
 }
 
-/// What the sleeping task of `outside_wake` shares with the thread that wakes it.
+/// The data that the sleeping task of `outside_wake` shares with the thread that wakes it.
 #[derive(Default)]
 struct Bell {
     rung: AtomicBool,
@@ -127,10 +127,10 @@ struct Bell {
 }
 
 impl Bell {
-    /// Pending until [`ring`](Self::ring).
+    /// Waits until [`ring`](Self::ring) is called.
     async fn rung(&self) {
         poll_fn(|cx| {
-            *self.waker.lock().expect("nobody panics") = Some(cx.waker().clone());
+            *self.waker.lock().expect("not poisoned") = Some(cx.waker().clone());
             if self.rung.swap(false, Ordering::AcqRel) {
                 Poll::Ready(())
             } else {
@@ -141,13 +141,13 @@ impl Bell {
     }
 
     fn ring(&self) {
-        let waker = self.waker.lock().expect("nobody panics").take();
+        let waker = self.waker.lock().expect("not poisoned").take();
         self.rung.store(true, Ordering::Release);
         waker.expect("the task waits").wake();
     }
 }
 
-#[expect(clippy::async_yields_async, reason = "the driver gives the task away")]
+#[expect(clippy::async_yields_async, reason = "the driver returns the task")]
 fn outside_wake<E: Executor>() -> Vec<Figure> {
     let executor = E::start();
     let bell = Arc::new(Bell::default());
@@ -169,7 +169,7 @@ fn outside_wake<E: Executor>() -> Vec<Figure> {
         bell.ring();
         let polled: Instant = polls.recv().expect("every wake is followed by a poll");
         times.push(polled.duration_since(begin));
-        // Whoever was roused has gone back to sleep by then.
+        // By then every woken thread has gone back to sleep.
         thread::sleep(SLEEPY);
         roused += voluntary_switches() - before;
     }
@@ -180,5 +180,5 @@ fn outside_wake<E: Executor>() -> Vec<Figure> {
     vec![percentiles(times)[0], roused]
 }
 
-/// How long a roused worker may take to fall asleep again.
+/// The maximum time in which a woken worker falls asleep again.
 const SLEEPY: Duration = Duration::from_micros(500);

@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn its_text_is_read_as_it_was_written() {
+    fn text_of_a_board_parses_back() {
         let random = Board::random(13, 5, 1);
         assert_eq!(random.to_string().parse(), Ok(random.clone()));
         assert_eq!(random.to_string().matches('O').count(), random.live());
     }
 
     #[test]
-    fn what_is_no_board_is_refused() {
+    fn text_without_a_board_is_refused() {
         for (text, why) in [
             ("", "there are no cells"),
             ("\n\n", "there are no cells"),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_toggled_and_one_outside_is_not() {
+    fn toggle_changes_cells_inside_the_board_only() {
         let mut board = Board::empty(3, 2);
         board.toggle(2, 1);
         board.toggle(3, 0);

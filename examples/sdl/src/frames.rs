@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_those_of_all_times() {
+    fn percentiles_count_all_frames() {
         let mut frames = Frames::new("none");
         for ms in 1..=100 {
             frames.count(Duration::from_millis(ms), ms % 2 == 0);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_to_be_kept_exactly_is_the_longest() {
+    fn percentile_of_a_too_long_frame_is_the_longest_time() {
         let mut frames = Frames::new("none");
         assert_eq!(frames.percentile(99), Duration::ZERO);
         frames.count(Duration::from_secs(3), false);

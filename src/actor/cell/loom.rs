@@ -82,7 +82,7 @@ impl ActorExecutor for Nest {
 /// Ends the cell on one thread while another drops its address and its handle. The last owner frees
 /// the cell, and sees all earlier uses of it.
 #[test]
-fn model_48_who_frees_a_cell_sees_its_end() {
+fn model_48_thread_that_frees_a_cell_sees_its_end() {
     ::loom::model(|| {
         let desk = Arc::new(Mutex::new(None));
         let nest = Nest {

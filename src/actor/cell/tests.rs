@@ -30,7 +30,7 @@ fn an_actor_takes_72_bytes_and_its_future() {
 }
 
 #[test]
-fn what_an_actor_reads_is_a_line_away_from_what_senders_write() {
+fn reader_is_a_cache_line_away_from_the_senders_word() {
     let [_, _, reader] = measure(tally);
     assert!(
         reader >= 64,

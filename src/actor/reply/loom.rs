@@ -61,7 +61,7 @@ fn wait(answer: &mut Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
 /// Checks that the asker receives the answer, through the waker that it left last, and that nothing
 /// leaks.
 #[test]
-fn model_09_an_answer_is_heard_once() {
+fn model_09_asker_receives_the_answer_once() {
     ::loom::model(|| {
         let (reply, mut answer) = question();
         let answering = spawn(move || reply.send(Arc::new(7)));
@@ -78,7 +78,7 @@ fn model_09_an_answer_is_heard_once() {
 
 /// Checks that dropping the reply wakes the asker.
 #[test]
-fn model_09_a_dropped_reply_is_heard_of() {
+fn model_09_dropped_reply_wakes_the_asker() {
     ::loom::model(|| {
         let (reply, mut answer) = question();
         let dropping = spawn(move || drop(reply));
@@ -89,7 +89,7 @@ fn model_09_a_dropped_reply_is_heard_of() {
 
 /// Drops the asker while it is answered. Loom checks that the answer does not leak.
 #[test]
-fn model_09_an_asker_that_goes_away_keeps_no_answer() {
+fn model_09_dropped_asker_keeps_no_answer() {
     ::loom::model(|| {
         let (reply, mut answer) = question();
         let answering = spawn(move || {
@@ -109,7 +109,7 @@ fn model_09_an_asker_that_goes_away_keeps_no_answer() {
 /// Races an end by deadlock with an answer. The asker is woken, observes one of them, and both
 /// sides agree which.
 #[test]
-fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
+fn model_09_deadlock_and_answer_give_one_outcome() {
     ::loom::model(|| {
         let (asks, reply, mut answer) = listed_question();
         let ending = spawn({
@@ -130,7 +130,7 @@ fn model_09_an_end_by_deadlock_and_an_answer_are_one_outcome() {
 
 /// Checks that an end by deadlock wakes the asker, through the waker that it left last.
 #[test]
-fn model_09_an_asker_that_is_ended_is_woken() {
+fn model_09_deadlock_wakes_the_asker() {
     ::loom::model(|| {
         let (asks, reply, mut answer) = listed_question();
         let ending = spawn(move || deadlock::end(&asks.waiting()));
@@ -144,7 +144,7 @@ fn model_09_an_asker_that_is_ended_is_woken() {
 
 /// Drops the asker while a deadlock ends it. The ask ends at most once and leaves the list.
 #[test]
-fn model_09_an_asker_that_goes_away_is_ended_or_is_not() {
+fn model_09_dropped_asker_is_ended_at_most_once() {
     ::loom::model(|| {
         let (asks, reply, mut answer) = listed_question();
         let ending = spawn({

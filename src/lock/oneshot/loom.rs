@@ -34,7 +34,7 @@ fn model_38_each_end_sees_what_the_other_wrote() {
 /// Checks that two threads that share an end exclude each other, and look only while there is a
 /// lock.
 #[test]
-fn model_38_two_that_share_an_end_look_one_at_a_time() {
+fn model_38_two_threads_that_share_an_end_exclude_each_other() {
     ::loom::model(|| {
         let (ours, theirs) = OneshotEnd::pair(0);
         let ours = std::sync::Arc::new(ours);

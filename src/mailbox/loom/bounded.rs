@@ -173,7 +173,7 @@ fn model_08_a_sender_that_gives_up_passes_its_place_on() {
 /// Checks that a sender that is neither polled again nor dropped delays no other sender. Its letter
 /// is delivered.
 #[test]
-fn model_08_a_sender_that_forgets_holds_up_nobody() {
+fn model_08_a_sender_never_polled_again_delays_no_other_sender() {
     ::loom::model(|| {
         let (mailbox, post, forgotten) = filled(&[Waker::noop()]);
         let patient = spawn({
@@ -195,7 +195,7 @@ fn model_08_a_sender_that_forgets_holds_up_nobody() {
 
 /// Checks that a close wakes a waiting sender, which gets its letter back unless that was accepted.
 #[test]
-fn model_08_a_close_is_heard_by_a_sender_that_waits() {
+fn model_08_a_close_wakes_a_sender_that_waits() {
     ::loom::model(|| {
         let (bell, waker) = Bell::new();
         let (mailbox, post, places) = filled(&[&waker]);
@@ -223,7 +223,7 @@ fn model_08_a_close_is_heard_by_a_sender_that_waits() {
 
 /// Checks that a close also refuses a sender that is about to wait.
 #[test]
-fn model_08_a_close_is_heard_by_a_sender_that_is_about_to_wait() {
+fn model_08_a_close_refuses_a_sender_that_is_about_to_wait() {
     ::loom::model(|| {
         let (mailbox, post, _) = filled(&[]);
         let patient = spawn({

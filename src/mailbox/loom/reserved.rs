@@ -45,7 +45,7 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
 
 /// Checks that a closed mailbox ends once its last reserved place is filled, and not before.
 #[test]
-fn model_08_a_closed_reader_waits_for_a_place_that_is_filled() {
+fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
     ::loom::model(|| {
         let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
         mailbox.reserve().expect("it is open");
@@ -71,7 +71,7 @@ fn model_08_a_closed_reader_waits_for_a_place_that_is_filled() {
 
 /// Checks that a closed mailbox also ends once its last reserved place is given up.
 #[test]
-fn model_08_a_closed_reader_hears_that_a_place_is_given_up() {
+fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
     ::loom::model(|| {
         let mailbox: Rc<Mailbox<Letter>> = Rc::new(Mailbox::new(None, None));
         mailbox.reserve().expect("it is open");

@@ -103,12 +103,12 @@ fn misses_nothing(new: bool) {
 
 /// Checks that the actor is never dormant while it has a message, and never has two runnables.
 #[test]
-fn model_04_a_send_is_never_lost_by_an_actor_going_to_rest() {
+fn model_04_a_message_to_an_actor_that_goes_dormant_is_not_lost() {
     misses_nothing(true);
 }
 
 /// Checks that a dormant actor is scheduled once for several messages, and never runs without one.
 #[test]
-fn model_04_a_send_to_an_actor_that_is_awake_wakes_nobody() {
+fn model_04_a_dormant_actor_is_scheduled_once_for_several_messages() {
     misses_nothing(false);
 }

@@ -105,7 +105,7 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
 /// Checks that a drain after the close takes every accepted message. Later ones are refused,
 /// although their sender still has the mailbox.
 #[test]
-fn model_07_a_filled_mailbox_that_is_dropped_keeps_no_late_message() {
+fn model_07_a_drain_after_the_close_takes_every_accepted_message() {
     ::loom::model(|| {
         let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
         let send = |number| mailbox.tell(post.letter(0, number));

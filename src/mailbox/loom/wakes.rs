@@ -57,13 +57,13 @@ impl Looker {
 /// Checks that two wake-ups may lead to one turn, but the last turn sees what was written before
 /// either.
 #[test]
-fn model_15_what_was_written_before_a_wake_is_seen_by_a_run_after_it() {
+fn model_15_writes_before_a_wake_are_seen_by_a_later_turn() {
     is_seen(false);
 }
 
 /// Checks the same if the first turn wakes itself, so that its end does not change the state word.
 #[test]
-fn model_15_what_was_written_before_a_wake_is_seen_after_a_run_that_wakes_itself() {
+fn model_15_writes_before_a_wake_are_seen_after_a_turn_that_wakes_itself() {
     is_seen(true);
 }
 
@@ -99,7 +99,7 @@ fn is_seen(woken: bool) {
 
 /// Checks that a wake-up of an ended actor schedules nothing.
 #[test]
-fn model_15_a_wake_that_comes_too_late_schedules_nothing() {
+fn model_15_a_wake_of_an_ended_actor_schedules_nothing() {
     ::loom::model(|| {
         let looker = Looker::new();
         let waker = spawn({

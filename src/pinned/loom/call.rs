@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Checks a push while the loop, which was called before, takes the call back and looks.
 #[test]
-fn model_32_what_a_foreign_loop_does_not_see_it_is_called_for() {
+fn model_32_foreign_loop_is_interrupted_for_every_unseen_push() {
     ::loom::model(|| {
         let (call, inbox) = (Arc::new(Call::new()), Arc::new(Mutex::new(1)));
         let calls = Arc::new(AtomicUsize::new(0));

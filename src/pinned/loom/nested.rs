@@ -50,7 +50,7 @@ impl Flag {
 
 /// Checks that the outer wait does not sleep until the deadline if the inner wait took its token.
 #[test]
-fn model_41_a_wait_is_woken_while_another_one_goes_on_within_it() {
+fn model_41_outer_wait_is_woken_while_a_nested_wait_takes_the_token() {
     ::loom::model(|| {
         let inner = runtime(1);
         let (pinned, thread) = start_pinned(&inner, ThreadKind::Detached);
@@ -103,7 +103,7 @@ impl Wake for Waits {
 /// Checks that the loop ends if `finish` was called while a wait in one of its wakers took the
 /// token.
 #[test]
-fn model_41_a_thread_hears_of_its_end_while_a_waker_waits_on_it() {
+fn model_41_loop_sees_finish_while_a_waker_waits_on_its_thread() {
     ::loom::model(|| {
         let inner = runtime(1);
         let pinned = Arc::new(PinnedThread::new(

@@ -13,7 +13,7 @@ fn cell(number: usize) -> NonNull<Header> {
 }
 
 #[test]
-fn a_table_has_what_was_put_in_and_not_taken_out() {
+fn a_table_holds_the_cells_that_were_inserted_and_not_removed() {
     let mut random = fastrand::Rng::with_seed(7);
     let (mut table, mut model) = (CellTable::default(), Vec::<(usize, NonNull<Header>)>::new());
     for number in 0..20_000 {
@@ -39,7 +39,7 @@ fn a_table_has_what_was_put_in_and_not_taken_out() {
 }
 
 #[test]
-fn a_table_tells_the_newest_first() {
+fn a_table_iterates_newest_first() {
     let mut table = CellTable::default();
     let places: Vec<usize> = (0..300).map(|number| table.insert(cell(number))).collect();
     assert!(table.iter().eq((0..300).rev().map(cell)));
@@ -52,7 +52,7 @@ fn a_table_tells_the_newest_first() {
 }
 
 #[test]
-fn what_a_shard_has_no_room_for_is_kept_by_the_next() {
+fn a_waker_that_a_full_shard_refuses_is_kept_by_the_next() {
     let live = LiveCells {
         most: 2,
         ..LiveCells::new(3)

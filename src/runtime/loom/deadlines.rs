@@ -38,13 +38,13 @@ impl Wake for Ends {
 /// Checks that a worker that sleeps until a later deadline, or is just parking, wakes for an
 /// earlier one.
 #[test]
-fn model_28_a_sleeper_hears_of_an_earlier_deadline() {
+fn model_28_a_sleeper_is_woken_for_an_earlier_deadline() {
     hears_of_a_deadline(Some(LATE));
 }
 
 /// Checks that a worker that sleeps without a deadline wakes for the first one.
 #[test]
-fn model_28_a_sleeper_hears_of_the_first_deadline() {
+fn model_28_a_sleeper_is_woken_for_the_first_deadline() {
     hears_of_a_deadline(None);
 }
 
@@ -73,7 +73,7 @@ impl Wake for Opens {
 /// Checks that the other worker fires a deadline if user code blocks the worker that armed it in
 /// its next turn.
 #[test]
-fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked() {
+fn model_28_a_deadline_of_a_blocked_worker_is_fired_by_another() {
     model_from_explore(|| {
         let (inner, workers) = asleep(2);
         let own = inner.clone();
@@ -99,7 +99,7 @@ fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked() {
 /// Checks that the other worker also fires the deadline if an entry from outside blocks the first
 /// worker, which has nothing else to do.
 #[test]
-fn model_28_a_deadline_is_not_missed_by_a_worker_that_is_blocked_from_outside() {
+fn model_28_a_deadline_of_a_worker_blocked_from_outside_is_fired_by_another() {
     model_from_explore(|| {
         let (inner, workers) = asleep(2);
         let (runs, fired) = (Gate::new(), Gate::new());

@@ -43,7 +43,7 @@ fn is_run_by_a_worker_that_lies_down(inner: Arc<Inner>) {
 
 /// Checks that an entry that is pushed from outside while the only worker parks is run.
 #[test]
-fn model_53_a_push_is_not_missed_by_a_driven_worker_that_lies_down() {
+fn model_53_a_push_is_not_missed_by_a_driven_worker_that_parks() {
     ::loom::model(|| {
         let inner = runtime_driven(1, Box::new(Uncounted), Some(Arc::new(Absent)));
         is_run_by_a_worker_that_lies_down(inner.clone());
@@ -53,7 +53,7 @@ fn model_53_a_push_is_not_missed_by_a_driven_worker_that_lies_down() {
 
 /// Checks that this is also true if the policy has one queue for all workers.
 #[test]
-fn model_53_an_enqueue_is_not_missed_by_a_driven_worker_that_rests() {
+fn model_53_an_enqueue_is_not_missed_by_a_driven_worker_that_parks() {
     ::loom::model(|| {
         let policy = choose(Sharing::default());
         let inner = runtime_driven(1, policy, Some(Arc::new(Absent)));
@@ -99,7 +99,7 @@ impl View for Later {
 /// Here all threads are one to `std`, so the first worker to park is the one whose driver is on
 /// this thread.
 #[test]
-fn model_53_a_keeper_that_is_woken_for_its_thread_leaves_the_deadline_to_another() {
+fn model_53_a_keeper_that_is_woken_leaves_the_deadline_to_another() {
     ::loom::model(|| {
         let sleep = WorkerSleep::new(2, None);
         let poll = |me| sleep.poll(me, &Later, Waker::noop(), false);

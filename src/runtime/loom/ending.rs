@@ -26,7 +26,7 @@ fn assert_settled(inner: &Inner, fates: &[Arc<Fate>]) {
 /// Checks that an entry that is scheduled while the queues are drained is dropped once, by the
 /// thread that sees it.
 #[test]
-fn model_16_what_is_woken_while_the_pool_is_dropped_is_dropped_once() {
+fn model_16_entries_pushed_during_a_drain_are_dropped_once() {
     ::loom::model(|| {
         let inner = runtime(1);
         let pushers = [(); 2].map(|()| {
@@ -61,7 +61,7 @@ fn model_17_a_shutdown_ends_a_worker_that_sleeps() {
 /// Checks that a worker that wakes for a push from outside, or parks again, ends in a shutdown, and
 /// that the entry was run or dropped once.
 #[test]
-fn model_17_a_shutdown_ends_a_worker_that_parks_and_settles_what_is_pushed_meanwhile() {
+fn model_17_a_shutdown_settles_a_concurrent_push_from_outside() {
     model_from_explore(|| {
         let (inner, workers) = asleep(1);
         explore();
@@ -77,7 +77,7 @@ fn model_17_a_shutdown_ends_a_worker_that_parks_and_settles_what_is_pushed_meanw
 
 /// Checks the same with two workers, one of which may be waking for the entry.
 #[test]
-fn model_17_a_shutdown_ends_two_workers_and_settles_what_was_pushed_before() {
+fn model_17_a_shutdown_of_two_workers_settles_an_earlier_push() {
     model_from_explore(|| {
         let (inner, workers) = asleep(2);
         explore();
@@ -92,7 +92,7 @@ fn model_17_a_shutdown_ends_two_workers_and_settles_what_was_pushed_before() {
 
 /// Checks the same with a handler that has pushed an entry itself and blocks its worker meanwhile.
 #[test]
-fn model_17_a_shutdown_ends_a_worker_that_is_blocked_and_settles_what_that_pushed() {
+fn model_17_a_shutdown_settles_the_push_of_a_blocked_worker() {
     model_from_explore(|| {
         let (inner, workers) = asleep(1);
         let (begun, gate, local) = (Gate::new(), Gate::new(), Rc::new(Mutex::new(None)));
@@ -118,7 +118,7 @@ fn model_17_a_shutdown_ends_a_worker_that_is_blocked_and_settles_what_that_pushe
 
 /// Checks that an entry that is pushed by the drop of another is dropped too, on whatever thread.
 #[test]
-fn model_17_what_is_pushed_by_a_drop_during_the_shutdown_is_dropped() {
+fn model_17_an_entry_pushed_by_a_drop_during_the_shutdown_is_dropped() {
     ::loom::model(|| {
         let inner = runtime(1);
         let workers = start(&inner);

@@ -10,7 +10,7 @@ use super::{model_from_explore, runtime};
 
 /// Checks that the leaving thread does not wait for the shutdown, which waits for it.
 #[test]
-fn model_40_the_last_clone_may_go_with_a_thread_that_the_shutdown_waits_for() {
+fn model_40_a_leaving_thread_may_drop_the_last_runtime_clone() {
     model_from_explore(|| {
         let inner = runtime(1);
         inner.shutdown.expect_workers(1);

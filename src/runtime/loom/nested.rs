@@ -64,7 +64,7 @@ fn model_29_a_place_has_one_thread_at_a_time() {
 
 /// Checks that a place that is given away while the runtime ends is still taken and cleared.
 #[test]
-fn model_29_a_shutdown_meets_a_place_that_is_given_away() {
+fn model_29_a_shutdown_clears_a_place_that_is_being_given_away() {
     model_from_explore(|| {
         let (inner, threads) = with_a_spare_thread();
         let (own, begun) = (inner.clone(), Gate::new());

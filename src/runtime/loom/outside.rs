@@ -4,7 +4,7 @@ use super::{Gate, end, join, push, queues, runtime, start};
 
 /// Checks that an entry that arrives while the only worker parks is run.
 #[test]
-fn model_10_a_push_from_outside_is_not_missed_by_a_worker_that_lies_down() {
+fn model_10_a_push_from_outside_is_not_missed_by_a_worker_that_parks() {
     ::loom::model(|| {
         let inner = runtime(1);
         let workers = start(&inner);
@@ -32,7 +32,7 @@ fn model_10_two_pushes_from_outside_are_not_missed() {
 /// Checks that an entry reaches the second of two workers while the first is blocked until then.
 /// There is one thief, so there is at most one searcher, and none when all workers sleep.
 #[test]
-fn model_11_a_push_from_outside_finds_the_second_worker_while_the_first_is_blocked() {
+fn model_11_a_push_from_outside_finds_the_worker_that_is_not_blocked() {
     ::loom::model(|| {
         let inner = runtime(2);
         let workers = start(&inner);

@@ -53,7 +53,7 @@ fn runtime(workers: usize) -> Arc<Inner> {
 
 /// Checks that an entry that is enqueued while the only worker parks is run.
 #[test]
-fn model_31_a_push_is_not_missed_by_a_worker_that_lies_down() {
+fn model_31_a_push_is_not_missed_by_a_worker_that_parks() {
     ::loom::model(|| {
         let inner = runtime(1);
         let workers = start(&inner);
@@ -67,7 +67,7 @@ fn model_31_a_push_is_not_missed_by_a_worker_that_lies_down() {
 /// Checks that a worker that finds an entry in its last look, and was woken for another entry just
 /// then, wakes another worker for that one.
 #[test]
-fn model_31_a_wake_up_is_passed_on_by_who_found_something_else() {
+fn model_31_a_wake_up_is_passed_on_by_a_worker_that_found_other_work() {
     ::loom::model(|| {
         let inner = runtime(2);
         let rest = Arc::new(Parking::new(2));
@@ -91,7 +91,7 @@ fn model_31_a_wake_up_is_passed_on_by_who_found_something_else() {
 /// Checks that quiescence is declared after enqueued entries have run. The runnables are counted,
 /// not the workers.
 #[test]
-fn model_31_the_end_is_declared_after_what_was_enqueued() {
+fn model_31_quiescence_is_declared_after_enqueued_entries_have_run() {
     ::loom::model(|| {
         let inner = runtime(1);
         let workers = start(&inner);

@@ -54,7 +54,7 @@ impl Watcher {
 /// Checks that quiescence follows the entries that a thread pushes before it drops its hold, and
 /// the entries that these push.
 #[test]
-fn model_18_the_end_is_declared_after_what_a_hold_has_brought() {
+fn model_18_quiescence_is_declared_after_the_work_of_a_keep_alive() {
     model_from_explore(|| {
         let (inner, workers) = asleep();
         let mut watcher = Watcher::new(&inner);
@@ -85,7 +85,7 @@ fn model_18_the_end_is_declared_after_what_a_hold_has_brought() {
 
 /// Checks that a thread that drops the last hold while all workers sleep declares quiescence.
 #[test]
-fn model_18_the_end_comes_with_the_last_hold() {
+fn model_18_quiescence_comes_with_the_last_keep_alive() {
     model_from_explore(|| {
         let (inner, workers) = asleep();
         let hold = KeepAlive::new(&inner);
@@ -101,7 +101,7 @@ fn model_18_the_end_comes_with_the_last_hold() {
 /// Checks that a watcher that arrives when the runtime is idle is woken, even if a worker parks
 /// just then.
 #[test]
-fn model_18_who_comes_late_hears_of_the_end() {
+fn model_18_a_late_watcher_observes_quiescence() {
     model_from_explore(|| {
         let (inner, workers) = asleep();
         explore();
@@ -147,13 +147,13 @@ fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
 /// Checks that a deadline that expires just now is in the table, or held by a worker that is
 /// counted.
 #[test]
-fn model_18_the_end_is_declared_after_what_a_deadline_brings() {
+fn model_18_quiescence_is_declared_after_the_work_of_a_deadline() {
     the_end_is_declared_after_what_comes_soon(Kind::Event);
 }
 
 /// Checks the same for the timeout of an ask that is in no deadlock and is not ended as one.
 #[test]
-fn model_18_the_end_is_declared_after_what_a_time_out_brings() {
+fn model_18_quiescence_is_declared_after_the_work_of_a_timeout() {
     the_end_is_declared_after_what_comes_soon(Kind::TimeOut);
 }
 
@@ -179,7 +179,7 @@ fn the_end_is_declared_after_what_comes_soon(kind: Kind) {
 /// Checks that a deadlock is found when the timeout of an ask becomes the last deadline. Another
 /// deadline is cancelled just as the worker parks, and one of the two threads sees the deadlock.
 #[test]
-fn model_18_a_deadlock_is_found_when_nothing_but_its_time_outs_is_left() {
+fn model_18_a_deadlock_is_found_when_only_its_timeouts_are_left() {
     model_from_explore(|| {
         let (inner, workers) = asleep();
         let told = Gate::new();
@@ -203,7 +203,7 @@ fn model_18_a_deadlock_is_found_when_nothing_but_its_time_outs_is_left() {
 
 /// Checks the same for the quiescence of a runtime without such an ask.
 #[test]
-fn model_18_the_end_comes_when_the_last_deadline_is_given_up() {
+fn model_18_quiescence_comes_when_the_last_deadline_is_cancelled() {
     model_from_explore(|| {
         let (inner, workers) = asleep();
         let mut watcher = Watcher::new(&inner);

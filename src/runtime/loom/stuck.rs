@@ -15,7 +15,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Checks that the other worker takes an entry from the ring of a worker that user code blocks.
 #[test]
-fn model_12_what_a_blocked_handler_pushed_to_the_ring_is_run_by_another_worker() {
+fn model_12_entry_in_the_ring_of_a_blocked_worker_is_run_by_another() {
     ::loom::model(|| {
         let inner = runtime(2);
         let workers = start(&inner);
@@ -37,7 +37,7 @@ fn model_12_what_a_blocked_handler_pushed_to_the_ring_is_run_by_another_worker()
 /// Checks that the other worker takes an entry from the slot of a worker that user code blocks. It
 /// does so after at most two looks, and one more if a turn began between them.
 #[test]
-fn model_12_what_a_blocked_handler_left_in_its_slot_is_run_by_the_watcher() {
+fn model_12_entry_in_the_slot_of_a_blocked_worker_is_run_by_the_watcher() {
     ::loom::model(|| {
         let inner = runtime(2);
         let workers = start(&inner);
@@ -105,7 +105,7 @@ fn sleep_for(workers: usize) -> Arc<WorkerSleep> {
 
 /// Checks that a thief that holds off sees a push from outside before it sleeps, or is woken by it.
 #[test]
-fn model_45_a_push_from_outside_rouses_a_thief_that_holds_off() {
+fn model_45_a_push_from_outside_wakes_a_thief_that_holds_off() {
     ::loom::model(|| {
         let (sleep, pushed) = (Arc::new(WorkerSleep::new(1, None)), Slot::default());
         let pusher = spawn({
@@ -139,7 +139,7 @@ fn model_36_a_slot_that_is_filled_when_a_watch_ends_is_watched() {
 
 /// Checks that another sleeper watches if the watcher leaves just when a slot is filled.
 #[test]
-fn model_36_a_slot_that_is_filled_when_the_watcher_goes_to_run_something_is_watched() {
+fn model_36_a_slot_filled_as_the_watcher_leaves_is_watched_by_another() {
     ::loom::model(|| {
         let (sleep, slot) = (sleep_for(3), Slot::default());
         let watchers = [(1, None), (2, Some(false))].map(|(me, moved)| {

@@ -47,7 +47,7 @@ fn model_46_a_wait_is_woken_while_it_is_about_to_park() {
 
 /// Checks that the wait is counted before it is over, so that a later watcher observes quiescence.
 #[test]
-fn model_46_the_end_is_heard_of_after_a_wait() {
+fn model_46_quiescence_is_observed_after_a_wait() {
     ::loom::model(|| {
         let inner = runtime(1);
         let other = wait_for_another(&inner);

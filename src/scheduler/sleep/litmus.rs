@@ -124,7 +124,7 @@ impl Race for LiesDown {
 }
 
 #[test]
-fn litmus_a_push_is_not_missed_by_a_worker_that_lies_down() {
+fn litmus_a_push_is_not_missed_by_a_worker_that_goes_to_sleep() {
     race(LiesDown(Races::new(1, Work::Ring)));
 }
 

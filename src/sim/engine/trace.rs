@@ -220,7 +220,7 @@ mod tests {
     use super::short;
 
     #[test]
-    fn the_name_of_a_type_has_no_paths_also_where_it_is_local_to_a_function() {
+    fn short_drops_all_paths_of_a_type_name() {
         for (name, shown) in [
             ("u32", "u32"),
             ("bank::Account", "Account"),

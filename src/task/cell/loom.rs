@@ -93,7 +93,7 @@ fn told(desk: &Desk, times: usize) -> (TaskHandle<()>, Waker, Arc<AtomicUsize>) 
 
 /// Checks that a wake-up during a turn leads to another one, which sees the reason of the wake-up.
 #[test]
-fn model_37_a_wake_up_is_followed_by_a_run_that_sees_why() {
+fn model_37_a_wake_up_is_followed_by_a_turn_that_sees_its_reason() {
     model(|| {
         let desk = Desk::new();
         let (handle, waker, tells) = told(&desk, 2);
@@ -116,7 +116,7 @@ fn model_37_a_wake_up_is_followed_by_a_run_that_sees_why() {
 /// Checks that two wake-ups of a scheduled task are both seen. Neither pushes a runnable, which
 /// would order their writes.
 #[test]
-fn model_37_wake_ups_that_become_one_are_all_seen() {
+fn model_37_wake_ups_that_are_merged_are_all_seen() {
     model(|| {
         let desk = Desk::new();
         let (handle, waker, tells) = told(&desk, 2);
@@ -148,7 +148,7 @@ fn model_37_wake_ups_that_become_one_are_all_seen() {
 /// Checks that two turns on different threads are ordered, although only the state word is between
 /// them.
 #[test]
-fn model_37_a_run_sees_what_the_one_before_did() {
+fn model_37_a_turn_sees_the_writes_of_the_previous_turn() {
     model(|| {
         let desk = Desk::new();
         let (handle, waker, tells) = told(&desk, 2);
@@ -220,7 +220,7 @@ fn seven(desk: &Desk) -> (TaskHandle<Arc<usize>>, Runnable) {
 
 /// Checks that the end wakes the waker of the last poll, whenever that was.
 #[test]
-fn model_37_the_end_is_heard() {
+fn model_37_the_end_wakes_the_waker_of_the_last_poll() {
     model(|| {
         let desk = Desk::new();
         let (mut handle, runnable) = seven(&desk);
@@ -244,7 +244,7 @@ fn model_37_the_end_is_heard() {
 
 /// Checks that a task that is dropped instead of run also wakes its handle.
 #[test]
-fn model_37_a_task_that_is_dropped_is_heard_of() {
+fn model_37_a_discarded_task_wakes_its_handle() {
     model(|| {
         let desk = Desk::new();
         let (mut handle, runnable) = seven(&desk);
@@ -262,7 +262,7 @@ fn model_37_a_task_that_is_dropped_is_heard_of() {
 
 /// Checks that no seven leaks, whether the handle is dropped before, during or after the turn.
 #[test]
-fn model_37_a_handle_that_goes_away_keeps_nothing() {
+fn model_37_a_dropped_or_detached_handle_leaks_nothing() {
     for detached in [false, true] {
         model(move || {
             let desk = Desk::new();
@@ -282,7 +282,7 @@ fn model_37_a_handle_that_goes_away_keeps_nothing() {
 /// Checks that a task that is cancelled and woken at once ends once, and that its waker may outlive
 /// it.
 #[test]
-fn model_37_a_cancelled_task_is_ended_once() {
+fn model_37_a_cancelled_task_ends_once() {
     model(|| {
         let desk = Desk::new();
         let (handle, waker, _tells) = told(&desk, usize::MAX);

@@ -65,7 +65,7 @@ fn poll<F>(job: &mut Seven<F>, waker: &Waker) -> Poll<JobEnd<Arc<usize>>> {
 
 /// Checks that the result wakes the waker that the job was created with.
 #[test]
-fn model_35_what_a_job_gives_is_heard() {
+fn model_35_the_result_of_a_job_wakes_its_caller() {
     ::loom::model(|| {
         let (own, waker) = caller();
         let (mut job, runnable) = job(waker);
@@ -81,7 +81,7 @@ fn model_35_what_a_job_gives_is_heard() {
 
 /// Checks that the result wakes a waker that is stored later, whenever that is.
 #[test]
-fn model_35_the_waker_that_was_left_last_is_woken() {
+fn model_35_the_waker_of_the_last_poll_is_woken() {
     ::loom::model(|| {
         let (mut job, runnable) = job(Waker::noop().clone());
         let runs = spawn(move || runnable.run());
@@ -100,7 +100,7 @@ fn model_35_the_waker_that_was_left_last_is_woken() {
 
 /// Checks that a job that is dropped instead of run also wakes its caller.
 #[test]
-fn model_35_a_lost_job_is_heard_of() {
+fn model_35_a_discarded_job_wakes_its_caller() {
     ::loom::model(|| {
         let (own, waker) = caller();
         let (mut job, runnable) = job(waker);
@@ -117,7 +117,7 @@ fn model_35_a_lost_job_is_heard_of() {
 
 /// Checks that nothing leaks if the caller drops the job meanwhile.
 #[test]
-fn model_35_a_caller_that_goes_away_keeps_nothing() {
+fn model_35_a_job_dropped_by_its_caller_leaks_nothing() {
     ::loom::model(|| {
         let (job, runnable) = job(Waker::noop().clone());
         let runs = spawn(move || runnable.run());

@@ -54,7 +54,7 @@ fn a_batch_shrinks_to_what_fits_into_a_turn() {
 }
 
 #[test]
-fn a_turn_that_lost_its_core_is_made_up_for_step_by_step() {
+fn the_batch_recovers_step_by_step_after_a_slow_turn() {
     let lost = learnt(Quota::WHOLE, 7, 10).after_timed(BATCH, Duration::from_secs(1));
     assert_eq!(lost.messages(), 1);
     let after: Vec<u32> = (1..=5).map(|n| learnt(lost, n, 10).messages()).collect();

@@ -21,13 +21,13 @@ fn handled(batch: u32, more: u32, is_alone: bool) -> (u32, bool) {
 }
 
 #[test]
-fn a_run_is_spent_after_a_batch() {
+fn a_turn_is_spent_after_a_batch() {
     assert_eq!(handled(5, 0, true), (5, true));
     assert_eq!(handled(5, 0, false), (5, true));
 }
 
 #[test]
-fn a_run_that_may_handle_more_does_so_once_and_if_nothing_else_waits() {
+fn a_turn_is_extended_once_and_only_if_nothing_else_waits() {
     assert_eq!(handled(5, 10, true), (15, true));
     assert_eq!(handled(5, 10, false), (5, true));
 }

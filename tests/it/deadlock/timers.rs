@@ -1,4 +1,4 @@
-//! Deadlocks beside timers that are armed: the asks' own time-outs, and others.
+//! Deadlocks while timers are armed: the timeouts of the asks, and other timers.
 
 use greenroom::time::{Instant, sleep, timeout};
 use greenroom::{Detached, Task};
@@ -6,9 +6,9 @@ use greenroom::{Detached, Task};
 use super::*;
 use crate::support::{Gate, inside, open_when_pending, poll_here, until};
 
-/// Longer than the watchdog waits.
+/// Longer than the watchdog's limit.
 const HOUR: Duration = Duration::from_secs(3600);
-/// Longer than a runtime that runs nothing takes to come to rest, most often.
+/// Usually longer than an idle runtime takes to become quiescent.
 const SHORT: Duration = Duration::from_millis(20);
 
 const LATE: &str = "no answer came in time";
@@ -26,50 +26,50 @@ macro_rules! on_threads_that_detect {
 }
 
 on_threads_that_detect!(
-    two_that_wait_an_hour_for_each_other_are_told_at_once,
-    one_that_waits_an_hour_for_itself_is_told_at_once,
-    whoever_waits_an_hour_for_a_ring_is_told_at_once,
-    an_ask_that_may_wait_for_ever_is_like_one_without_a_time_out,
-    a_sleep_beside_a_ring_is_waited_for,
-    a_timeout_around_an_ask_is_waited_for,
-    a_timer_that_is_dropped_elsewhere_holds_up_no_detection,
-    a_time_out_beside_a_ring_is_waited_for_if_its_own_ask_is_in_none,
-    an_ask_with_a_time_out_is_left_to_a_thread_that_the_runtime_does_not_know,
-    a_ring_that_somebody_may_still_end_waits_for_its_time_outs,
-    a_runtime_is_at_rest_after_a_time_out_and_not_before,
-    a_runtime_is_at_rest_after_a_ring_was_told,
+    a_ring_with_long_timeouts_gets_its_error_at_once,
+    an_actor_that_asks_itself_with_a_long_timeout_gets_its_error_at_once,
+    a_long_timeout_of_an_ask_to_a_ring_does_not_delay_the_error,
+    an_endless_timeout_counts_as_no_timeout,
+    the_error_of_a_ring_waits_for_a_pending_sleep,
+    a_timeout_around_an_ask_fires_before_the_deadlock_is_found,
+    a_timer_dropped_on_another_thread_does_not_delay_the_detection,
+    the_error_of_a_ring_waits_for_a_timeout_outside_the_ring,
+    an_ask_with_a_timeout_may_be_answered_by_an_unknown_thread,
+    a_ring_on_a_runtime_kept_alive_waits_for_its_timeouts,
+    a_runtime_is_quiescent_only_after_the_timeout_of_an_ask,
+    a_runtime_is_quiescent_after_a_ring_got_its_error,
 );
 
-mod in_a_simulation_a_ring_waits_for_its_time_outs {
+mod a_simulated_ring_waits_for_its_timeouts {
     #[test]
     fn in_its_homes() {
         let homes = super::homes().without_threads();
         homes.watch(
             module_path!(),
-            super::in_a_simulation_a_ring_waits_for_its_time_outs,
+            super::a_simulated_ring_waits_for_its_timeouts,
         );
     }
 }
 
-/// An actor that asks on with a time-out.
+/// Spawns an actor that asks the next one with a timeout.
 fn patient(home: &Home, name: &str, patience: Duration) -> Handle<Message, ()> {
     home.spawn(actor(move |cx| patient_link(cx, Some(patience))).name(name))
 }
 
-/// Two that ask each other, each with this time-out.
+/// Spawns two actors that ask each other, each with this timeout.
 fn patient_ring(home: &Home, patience: Duration) -> [Handle<Message, ()>; 2] {
     let actors = ["a", "b"].map(|name| patient(home, name, patience));
     ring(&actors);
     actors
 }
 
-/// Asks in a task, so that nothing but the detection itself has anybody look.
+/// Asks in a task, so that only the runtime's own detection looks for deadlocks.
 fn asked<T>(home: &Home, actor: &Handle<Message, T>) -> Task<Result<Answer, AskError>> {
     let address = actor.address();
     home.spawn_task(async move { address.ask(Message::Ask).await })
 }
 
-fn two_that_wait_an_hour_for_each_other_are_told_at_once(home: &Home) {
+fn a_ring_with_long_timeouts_gets_its_error_at_once(home: &Home) {
     let actors = patient_ring(home, HOUR);
     for _ in 0..3 {
         let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
@@ -78,21 +78,21 @@ fn two_that_wait_an_hour_for_each_other_are_told_at_once(home: &Home) {
     assert_eq!(home.block_on(actors[1].ask(Message::Say)), Ok(7));
 }
 
-fn one_that_waits_an_hour_for_itself_is_told_at_once(home: &Home) {
+fn an_actor_that_asks_itself_with_a_long_timeout_gets_its_error_at_once(home: &Home) {
     let actors = [patient(home, "a", HOUR)];
     ring(&actors);
     let found = deadlock(home.block_on(actors[0].ask(Message::Ask)));
     assert_eq!(found.as_str(), "a → a");
 }
 
-fn whoever_waits_an_hour_for_a_ring_is_told_at_once(home: &Home) {
+fn a_long_timeout_of_an_ask_to_a_ring_does_not_delay_the_error(home: &Home) {
     let actors = [named(home, "a"), named(home, "b")];
     ring(&actors);
     let found = deadlock(home.block_on(actors[0].ask(Message::Ask).timeout(HOUR)));
     assert_eq!(found.as_str(), "a → b → a");
 }
 
-fn an_ask_that_may_wait_for_ever_is_like_one_without_a_time_out(home: &Home) {
+fn an_endless_timeout_counts_as_no_timeout(home: &Home) {
     let actors = patient_ring(home, HOUR);
     let last = home.spawn(actor(deaf).name("last"));
     home.block_on(async {
@@ -103,7 +103,7 @@ fn an_ask_that_may_wait_for_ever_is_like_one_without_a_time_out(home: &Home) {
     });
 }
 
-fn a_sleep_beside_a_ring_is_waited_for(home: &Home) {
+fn the_error_of_a_ring_waits_for_a_pending_sleep(home: &Home) {
     let actors = patient_ring(home, HOUR);
     let sleeps = Gate::default();
     let slept = home.spawn_task(open_when_pending(sleeps.clone(), sleep(SHORT)));
@@ -112,14 +112,14 @@ fn a_sleep_beside_a_ring_is_waited_for(home: &Home) {
     assert!(slept.is_finished());
 }
 
-/// The runtime can't know that it ends an ask and nothing else.
-fn a_timeout_around_an_ask_is_waited_for(home: &Home) {
+/// The runtime can't know that this timeout only ends an ask.
+fn a_timeout_around_an_ask_fires_before_the_deadlock_is_found(home: &Home) {
     let actors = patient_ring(home, HOUR);
     let asked = timeout(SHORT, actors[0].ask(Message::Ask));
     assert!(home.block_on(asked).is_err());
 }
 
-fn a_timer_that_is_dropped_elsewhere_holds_up_no_detection(home: &Home) {
+fn a_timer_dropped_on_another_thread_does_not_delay_the_detection(home: &Home) {
     let mut slept = Box::pin(sleep(HOUR));
     assert!(home.block_on(poll_here(&mut slept)).is_pending());
     let actors = patient_ring(home, HOUR);
@@ -130,8 +130,9 @@ fn a_timer_that_is_dropped_elsewhere_holds_up_no_detection(home: &Home) {
     deadlock(home.block_on(task));
 }
 
-/// The asks make a ring, but the reply that would end it is where a time-out will be over.
-fn a_time_out_beside_a_ring_is_waited_for_if_its_own_ask_is_in_none(home: &Home) {
+/// The asks form a ring, but the reply that would end it is held by an actor whose timeout will
+/// fire.
+fn the_error_of_a_ring_waits_for_a_timeout_outside_the_ring(home: &Home) {
     let nobody = home.spawn(actor(deaf)).address();
     let answers = home.spawn(actor(async move |mut cx: Context<Reply<Answer>>| {
         while let Some(reply) = cx.recv().await {
@@ -143,7 +144,7 @@ fn a_time_out_beside_a_ring_is_waited_for_if_its_own_ask_is_in_none(home: &Home)
     let (answers, asker) = (answers.address(), asks.address());
     let passes_on = home.spawn(actor(async move |mut cx: Context<Message>| {
         let Some(Message::Ask(reply)) = cx.recv().await else {
-            unreachable!("it is asked first")
+            unreachable!("the first message is an ask")
         };
         answers.tell(reply).unwrap();
         asker.ask(Message::Say).await
@@ -154,12 +155,12 @@ fn a_time_out_beside_a_ring_is_waited_for_if_its_own_ask_is_in_none(home: &Home)
     assert_eq!(home.block_on(passes_on.join()).unwrap(), Ok(7));
 }
 
-/// Has it look for deadlocks, many times.
+/// Makes the runtime look for deadlocks many times.
 fn look(home: &Home) {
     (0..100).for_each(|_| home.block_on(async {}));
 }
 
-fn an_ask_with_a_time_out_is_left_to_a_thread_that_the_runtime_does_not_know(home: &Home) {
+fn an_ask_with_a_timeout_may_be_answered_by_an_unknown_thread(home: &Home) {
     let (hands_out, replies) = hands_out(home);
     let asked = async move { hands_out.ask(|reply| reply).timeout(HOUR).await };
     let task = home.spawn_task(asked);
@@ -170,7 +171,7 @@ fn an_ask_with_a_time_out_is_left_to_a_thread_that_the_runtime_does_not_know(hom
     assert_eq!(home.block_on(task), Ok(7));
 }
 
-fn a_ring_that_somebody_may_still_end_waits_for_its_time_outs(home: &Home) {
+fn a_ring_on_a_runtime_kept_alive_waits_for_its_timeouts(home: &Home) {
     let keep = home.runtime.keep_alive();
     let actors = patient_ring(home, SHORT);
     let heard = home.block_on(actors[0].ask(Message::Ask));
@@ -178,7 +179,7 @@ fn a_ring_that_somebody_may_still_end_waits_for_its_time_outs(home: &Home) {
     drop(keep);
 }
 
-fn a_runtime_is_at_rest_after_a_time_out_and_not_before(home: &Home) {
+fn a_runtime_is_quiescent_only_after_the_timeout_of_an_ask(home: &Home) {
     let last = home.spawn(actor(deaf)).address();
     let asked = async move { last.ask(Message::Ask).timeout(SHORT).await };
     let task = home.spawn_task(asked);
@@ -187,7 +188,7 @@ fn a_runtime_is_at_rest_after_a_time_out_and_not_before(home: &Home) {
     assert_eq!(home.block_on(task), Err(AskError::TimedOut));
 }
 
-fn a_runtime_is_at_rest_after_a_ring_was_told(home: &Home) {
+fn a_runtime_is_quiescent_after_a_ring_got_its_error(home: &Home) {
     let actors = patient_ring(home, HOUR);
     let task = asked(home, &actors[0]);
     home.runtime.run_until_quiescent();
@@ -195,15 +196,15 @@ fn a_runtime_is_at_rest_after_a_ring_was_told(home: &Home) {
     deadlock(home.block_on(task));
 }
 
-fn in_a_simulation_a_ring_waits_for_its_time_outs(home: &Home) {
+fn a_simulated_ring_waits_for_its_timeouts(home: &Home) {
     let actors = patient_ring(home, HOUR);
     let heard = home.block_on(actors[0].ask(Message::Ask));
     assert_eq!(heard, Ok(Err(LATE.to_owned())));
 }
 
-/// Its thread has timers of its own.
+/// The actor's thread has its own timers.
 #[test]
-fn a_detached_actor_that_waits_an_hour_in_a_ring_is_told_at_once() {
+fn a_detached_ring_with_long_timeouts_gets_its_error_at_once() {
     within(WATCH, || {
         let home = Home::built(1, detecting());
         let link = |name| {
@@ -217,9 +218,9 @@ fn a_detached_actor_that_waits_an_hour_in_a_ring_is_told_at_once() {
     });
 }
 
-/// In `block_on`, which waits for the deadlines of that thread.
+/// The actor blocks in `block_on`, which waits for the deadlines of its thread.
 #[test]
-fn a_detached_actor_that_blocks_for_an_hour_is_told_at_once() {
+fn a_detached_actor_that_blocks_on_itself_gets_its_error_at_once() {
     within(WATCH, || {
         let home = Home::built(1, detecting());
         let blocks = |mut cx: Context<Reply<Deadlock>>| async move {
@@ -236,9 +237,9 @@ fn a_detached_actor_that_blocks_for_an_hour_is_told_at_once() {
     });
 }
 
-/// The loop that drives a stage asks for all of its deadlines.
+/// The loop that drives a stage uses `next_deadline`.
 #[test]
-fn the_time_out_of_an_ask_is_a_deadline_of_its_stage() {
+fn the_timeout_of_an_ask_is_a_deadline_of_its_stage() {
     within(WATCH, || {
         let runtime = detecting().workers(1).build().unwrap();
         let stage = runtime.pinned_here();

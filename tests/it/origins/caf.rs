@@ -1,4 +1,4 @@
-//! Document 3: the scheduler of CAF.
+//! The promises of CAF's scheduler.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::child::threads_named;
 use crate::support::{Home, Log, WATCH, counted, drive, on_workers, within};
 
 #[test]
-fn ca1_many_actors_run_on_as_many_threads_as_there_are_workers() {
+fn many_actors_run_on_as_many_threads_as_there_are_workers() {
     let threads: HashSet<ThreadId> = on_workers(3, async {
         let actors: Vec<_> = (0..300)
             .map(|_| spawn!(|_: Context<()>| async { thread::current().id() }))
@@ -30,10 +30,10 @@ fn ca1_many_actors_run_on_as_many_threads_as_there_are_workers() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn ca1_by_default_there_is_a_worker_for_each_core_that_may_be_used() {
+fn by_default_there_is_a_worker_for_each_available_core() {
     within(WATCH, || {
         let runtime = Runtime::builder().thread_name("ca1").build().unwrap();
-        // All have begun once one task runs on each of them.
+        // All workers have started once a task runs on each of them.
         let cores = thread::available_parallelism().unwrap().get();
         join(on_each_worker(&runtime, cores, |_, _| async {}));
         assert_eq!(threads_named("ca1-"), cores);
@@ -41,7 +41,7 @@ fn ca1_by_default_there_is_a_worker_for_each_core_that_may_be_used() {
 }
 
 #[test]
-fn ca2_an_actor_waits_is_ready_runs_and_waits_again_until_it_is_done() {
+fn an_actor_runs_only_when_a_message_or_its_end_makes_it_ready() {
     Home::watch(
         || Home::workers(1),
         |home| {
@@ -52,25 +52,25 @@ fn ca2_an_actor_waits_is_ready_runs_and_waits_again_until_it_is_done() {
             }));
             let polls = || polls.load(Ordering::SeqCst);
             home.turn();
-            assert_eq!(polls(), 1, "spawned: ready once");
+            assert_eq!(polls(), 1, "a spawned actor is ready once");
             home.turn();
-            assert_eq!(polls(), 1, "waiting: not run");
+            assert_eq!(polls(), 1, "a waiting actor does not run");
             actor.tell(()).unwrap();
             home.turn();
-            assert_eq!(polls(), 2, "ready by a message");
+            assert_eq!(polls(), 2, "a message makes the actor ready");
             actor.stop();
             home.turn();
-            assert_eq!(polls(), 3, "ready by the end of its mailbox");
+            assert_eq!(polls(), 3, "the end of its mailbox makes the actor ready");
             home.block_on(actor.closed());
             assert!(actor.tell(()).is_err());
             home.turn();
-            assert_eq!(polls(), 3, "done: never again");
+            assert_eq!(polls(), 3, "an actor that is done never runs again");
         },
     );
 }
 
 #[test]
-fn ca3_a_handler_is_not_interrupted() {
+fn a_handler_is_not_interrupted() {
     Home::watch(
         || Home::workers(1),
         |home| {
@@ -81,7 +81,7 @@ fn ca3_a_handler_is_not_interrupted() {
                 home.spawn(actor(move |mut cx: Context<()>| async move {
                     while cx.recv().await.is_some() {
                         log.add(id);
-                        // Others are ready meanwhile, and there is only one worker.
+                        // Other actors are ready meanwhile, and there is only one worker.
                         thread::yield_now();
                         log.add(id);
                     }
@@ -101,7 +101,7 @@ fn ca3_a_handler_is_not_interrupted() {
 }
 
 #[test]
-fn ca8_an_actor_that_has_used_up_its_messages_is_resumed_later() {
+fn an_actor_that_has_used_up_its_batch_is_resumed_later() {
     Home::watch(
         || Home::workers(1),
         |home| {
@@ -114,8 +114,8 @@ fn ca8_an_actor_that_has_used_up_its_messages_is_resumed_later() {
             (0..100).for_each(|_| actor.tell(()).unwrap());
             drop(held);
             home.block_on(actor.join()).unwrap();
-            // The default: 32, 32, 32 and 4 messages, with the end of the mailbox in the last turn or
-            // in one of its own.
+            // The default batch: 32, 32, 32 and 4 messages. The end of the mailbox is found in the
+            // last turn or in an additional one.
             let polls = polls.load(Ordering::SeqCst);
             assert!((4..=5).contains(&polls), "{polls} turns");
         },
@@ -124,7 +124,7 @@ fn ca8_an_actor_that_has_used_up_its_messages_is_resumed_later() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn ca10_the_coordinator_is_no_thread_of_its_own() {
+fn a_runtime_has_no_thread_besides_its_workers() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(2)
@@ -133,12 +133,16 @@ fn ca10_the_coordinator_is_no_thread_of_its_own() {
             .unwrap();
         drive(runtime.spawn(greenroom::time::sleep(std::time::Duration::from_millis(1))));
         join(on_each_worker(&runtime, 2, |_, _| async {}));
-        assert_eq!(threads_named("ca10"), 2, "all that there is are workers");
+        assert_eq!(
+            threads_named("ca10"),
+            2,
+            "the runtime has no thread besides its workers"
+        );
     });
 }
 
 #[test]
-fn ca11_with_one_worker_nothing_is_stolen() {
+fn with_one_worker_nothing_is_stolen() {
     let threads: HashSet<ThreadId> = on_workers(1, async {
         let tasks = (0..300).map(|_| {
             greenroom::spawn(async {
@@ -158,11 +162,12 @@ fn ca11_with_one_worker_nothing_is_stolen() {
 }
 
 #[test]
-fn ca12_actors_stay_on_their_worker_while_nobody_idles() {
+fn actors_stay_on_their_worker_while_no_worker_idles() {
     const ACTORS: usize = 10;
     const MESSAGES: usize = 2000;
     within(WATCH, || {
-        // Queues are not evened out: what is taken of a busy worker is taken for that alone.
+        // Without rebalancing, tasks leave a busy worker only when another worker idles and steals
+        // them.
         let without_rebalance = Stealing::default().rebalance_interval(None);
         let builder = Runtime::builder().workers(2).policy(without_rebalance);
         let runtime = builder.build().unwrap();
@@ -179,12 +184,12 @@ fn ca12_actors_stay_on_their_worker_while_nobody_idles() {
                         let me = cx.downgrade();
                         let mut handled = 0;
                         me.tell(()).unwrap();
-                        // All of them have something to do until the last one has done enough.
+                        // All actors have messages until the last one has handled enough.
                         while !over.load(Ordering::SeqCst) {
                             cx.recv().await;
                             me.tell(()).unwrap();
                             handled += 1;
-                            // When that one has, some idle at once.
+                            // After that, some actors idle at once.
                             let all_busy = !over.load(Ordering::SeqCst);
                             if all_busy && thread::current().id() != home {
                                 migrations.fetch_add(1, Ordering::SeqCst);
@@ -196,13 +201,14 @@ fn ca12_actors_stay_on_their_worker_while_nobody_idles() {
                     })
                 };
                 let actors: Vec<_> = (0..ACTORS).map(|_| spawn()).collect();
-                // Neither worker is without work from here on.
+                // From here on, neither worker is without work.
                 meeting.wait();
                 actors
             }
         });
         let actors: Vec<_> = join(spawners).into_iter().flatten().collect();
-        // They are kept until all have ended: a join gives up the handle's own.
+        // The addresses are kept until all actors have ended: a join drops the address of its
+        // handle.
         let addresses: Vec<_> = actors.iter().map(|actor| actor.address()).collect();
         for actor in actors {
             drive(actor.join()).unwrap();
@@ -213,7 +219,7 @@ fn ca12_actors_stay_on_their_worker_while_nobody_idles() {
 }
 
 #[test]
-fn ca13_a_worker_appends_and_takes_the_oldest() {
+fn a_worker_appends_tasks_and_takes_the_oldest() {
     within(WATCH, || {
         let runtime = runtime(1);
         let log = Log::default();
@@ -228,7 +234,7 @@ fn ca13_a_worker_appends_and_takes_the_oldest() {
             futures::future::join_all(tasks).await;
         }));
         let mut order = log.take();
-        // But for the newest one, whose data is warm, and which goes first.
+        // Except for the newest task, which runs first because its data is in the cache.
         let newest = order.iter().position(|n| *n == 99).unwrap();
         order.remove(newest);
         assert!(order.into_iter().eq(0..99));

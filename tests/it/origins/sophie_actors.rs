@@ -1,4 +1,4 @@
-//! Document 1, Sophie's scheduler: what an actor may rely on.
+//! The promises of Sophie's scheduler to an actor.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::heap;
 use crate::support::{Home, Log, WATCH, counted, drive, on_workers, within};
 
 #[test]
-fn so1_two_threads_never_run_one_actor_at_the_same_time() {
+fn two_threads_never_run_one_actor_at_the_same_time() {
     const TELLERS: usize = 4;
     const MESSAGES: usize = 5000;
     let inside = AtomicBool::new(false);
@@ -20,7 +20,10 @@ fn so1_two_threads_never_run_one_actor_at_the_same_time() {
         let actor = spawn!(|mut cx: Context<()>| async move {
             let mut handled = 0;
             while cx.recv().await.is_some() {
-                assert!(!inside.swap(true, Ordering::Relaxed), "somebody is in here");
+                assert!(
+                    !inside.swap(true, Ordering::Relaxed),
+                    "another thread runs the actor"
+                );
                 handled += 1;
                 if handled % 16 == 0 {
                     greenroom::yield_now().await;
@@ -47,7 +50,7 @@ fn so1_two_threads_never_run_one_actor_at_the_same_time() {
 }
 
 #[test]
-fn so2_messages_are_handled_in_the_order_of_their_arrival() {
+fn messages_are_handled_in_the_order_of_their_arrival() {
     const TELLERS: usize = 4;
     const MESSAGES: usize = 2000;
     let heard: Vec<(usize, usize)> = on_workers(4, async {
@@ -55,7 +58,7 @@ fn so2_messages_are_handled_in_the_order_of_their_arrival() {
             let mut heard = Vec::new();
             while let Some(message) = cx.recv().await {
                 heard.push(message);
-                // A suspension in the middle lets nobody overtake.
+                // No message overtakes another when the handler suspends in the middle.
                 if heard.len() % 7 == 0 {
                     greenroom::yield_now().await;
                 }
@@ -84,7 +87,7 @@ fn so2_messages_are_handled_in_the_order_of_their_arrival() {
 }
 
 #[test]
-fn so3_many_sends_to_an_idle_actor_schedule_it_once() {
+fn many_sends_to_an_idle_actor_schedule_it_once() {
     Home::watch(
         || Home::workers(1),
         |home| {
@@ -94,7 +97,11 @@ fn so3_many_sends_to_an_idle_actor_schedule_it_once() {
                 counted(counter, async move { while cx.recv().await.is_some() {} })
             }));
             home.turn();
-            assert_eq!(polls.swap(0, Ordering::SeqCst), 1, "its first turn");
+            assert_eq!(
+                polls.swap(0, Ordering::SeqCst),
+                1,
+                "the actor has had its first turn"
+            );
             let held = home.hold();
             (0..20).for_each(|n| idle.tell(n).unwrap());
             drop(held);
@@ -105,7 +112,7 @@ fn so3_many_sends_to_an_idle_actor_schedule_it_once() {
 }
 
 #[test]
-fn so4_no_send_falls_between_an_empty_mailbox_and_the_sleep() {
+fn no_send_is_lost_between_an_empty_mailbox_and_the_sleep() {
     const ROUNDS: usize = 20_000;
     let handled = Arc::new(AtomicUsize::new(0));
     let counter = handled.clone();
@@ -117,7 +124,7 @@ fn so4_no_send_falls_between_an_empty_mailbox_and_the_sleep() {
         });
         for round in 1..=ROUNDS {
             actor.tell(()).unwrap();
-            // The next one is told just as the actor goes to sleep after this one.
+            // The next message is sent just as the actor goes to sleep after this one.
             while handled.load(Ordering::SeqCst) < round {
                 greenroom::yield_now().await;
             }
@@ -125,9 +132,9 @@ fn so4_no_send_falls_between_an_empty_mailbox_and_the_sleep() {
     });
 }
 
-/// With mailboxes that never run empty, since each actor tells itself.
+/// The mailboxes never run empty, since each actor sends itself a message per message.
 #[test]
-fn so5_a_turn_ends_after_a_batch_and_the_actor_goes_to_the_back() {
+fn a_turn_ends_after_a_batch_and_the_actor_goes_to_the_back() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).batch(5).build().unwrap();
         let log = Log::default();
@@ -145,7 +152,8 @@ fn so5_a_turn_ends_after_a_batch_and_the_actor_goes_to_the_back() {
                 talker.on(&runtime).spawn()
             })
             .collect();
-        // They are kept until all have ended: a join gives up the handle's own.
+        // The addresses are kept until all actors have ended: a join drops the address of its
+        // handle.
         let addresses: Vec<_> = talkers.iter().map(|talker| talker.address()).collect();
         let begin = addresses.clone();
         drive(runtime.spawn(async move { begin.iter().for_each(|to| to.tell(()).unwrap()) }));
@@ -167,8 +175,8 @@ fn so5_a_turn_ends_after_a_batch_and_the_actor_goes_to_the_back() {
 }
 
 #[test]
-fn so6_a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
-    // All fit into a worker's ring, so that all have their turn while the task yields once.
+fn a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
+    // All actors fit into a worker's ring, so each has its turn while the task yields once.
     const ACTORS: usize = 200;
     const BYTES_MAX: usize = 400;
     within(WATCH, || {
@@ -176,7 +184,7 @@ fn so6_a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
             let quiet =
                 || spawn!(|mut cx: Context<u64>| async move { while cx.recv().await.is_some() {} });
             let mut actors = Vec::with_capacity(ACTORS);
-            // On the one worker all is allocated and freed by one thread.
+            // With one worker, a single thread allocates and frees everything.
             let before = heap::here();
             actors.extend((0..ACTORS).map(|_| quiet()));
             for round in 0..3 {
@@ -187,7 +195,7 @@ fn so6_a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
             let mut before = heap::here();
             for round in 0..2000 {
                 if round == 1000 {
-                    // By now the storage of messages is there that is used again and again.
+                    // By now the mailbox has the block that it reuses for later messages.
                     before = heap::here();
                 }
                 actors[0].tell(round).unwrap();
@@ -195,9 +203,10 @@ fn so6_a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
             }
             (bytes, heap::here().allocations - before.allocations)
         }));
-        // Of memory that others have freed nothing is counted.
-        assert!(bytes <= BYTES_MAX.cast_signed(), "{bytes} bytes an actor");
-        // Memory that is used again hides from tools what is used after it was freed.
+        // Blocks that other threads have freed are not counted.
+        assert!(bytes <= BYTES_MAX.cast_signed(), "{bytes} bytes per actor");
+        // `greenroom_uncached` turns the block cache off, since reused blocks hide uses after free
+        // from tools.
         assert!(
             allocations == 0 || cfg!(greenroom_uncached),
             "{allocations}"
@@ -206,7 +215,7 @@ fn so6_a_dormant_actor_is_small_and_waking_it_allocates_nothing() {
 }
 
 #[test]
-fn so7_a_pinned_actors_wake_up_does_not_pass_through_the_workers() {
+fn a_pinned_actors_wake_up_does_not_pass_through_the_workers() {
     within(WATCH, || {
         let home = Home::workers(1);
         let pinned = home.runtime.spawn_pinned("pinned").unwrap();
@@ -226,7 +235,7 @@ fn so7_a_pinned_actors_wake_up_does_not_pass_through_the_workers() {
     });
 }
 
-/// Tells on which threads its future is made, polled and dropped.
+/// Records on which threads its future is made, polled and dropped.
 fn witness(
     log: Log<ThreadId>,
 ) -> impl FnOnce(Context<()>) -> std::pin::Pin<Box<dyn Future<Output = ()>>> + Send {
@@ -250,7 +259,7 @@ fn witness(
 }
 
 #[test]
-fn so15_a_pinned_actor_is_made_run_and_dropped_on_its_one_thread() {
+fn a_pinned_actor_is_made_run_and_dropped_on_its_one_thread() {
     within(WATCH, || {
         let runtime = runtime(2);
         let mut threads = HashSet::new();
@@ -274,12 +283,12 @@ fn so15_a_pinned_actor_is_made_run_and_dropped_on_its_one_thread() {
             }
             threads.insert(home);
         }
-        assert_eq!(threads.len(), 3, "each has its own");
+        assert_eq!(threads.len(), 3, "each pinned thread is a different thread");
     });
 }
 
 #[test]
-fn so16_the_main_thread_may_be_one_and_a_program_may_begin_again_on_it() {
+fn the_main_thread_can_run_one_stage_after_another() {
     within(WATCH, || {
         let main = thread::current().id();
         for _ in 0..3 {
@@ -293,7 +302,7 @@ fn so16_the_main_thread_may_be_one_and_a_program_may_begin_again_on_it() {
                 runtime.spawn(async move { (0..3).for_each(|_| address.tell(()).unwrap()) });
             stage.block_on(tells);
             stage.block_on(window.join()).unwrap();
-            // What is left there is dropped, there.
+            // Tasks left on the stage are dropped on this thread.
             drop(stage);
             assert!(matches!(drive(pending.join()), Err(Fault::Cancelled)));
             assert_eq!(log.take(), [main; 5 + 2]);
@@ -302,7 +311,7 @@ fn so16_the_main_thread_may_be_one_and_a_program_may_begin_again_on_it() {
 }
 
 #[test]
-fn so25_what_one_sends_first_arrives_before_what_that_causes() {
+fn a_message_arrives_before_the_messages_that_it_causes() {
     const ROUNDS: u32 = 5000;
     let heard: Vec<(u32, &str)> = on_workers(4, async {
         let b = spawn!(|mut cx: Context<(u32, &'static str)>| async move {

@@ -1,4 +1,4 @@
-//! Document 1, Sophie's scheduler: when work has run out, and that nobody gets too much of it.
+//! The promises of Sophie's scheduler about quiescence and fairness.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ fn two_workers(builder: Builder) -> Runtime {
 }
 
 #[test]
-fn so12_whoever_may_bring_work_from_elsewhere_holds_off_the_end() {
+fn keep_alive_delays_quiescence_until_outside_work_is_spawned_and_done() {
     within(WATCH, || {
         let runtime = runtime(2);
         for _ in 0..200 {
@@ -42,7 +42,7 @@ fn so12_whoever_may_bring_work_from_elsewhere_holds_off_the_end() {
 
 struct Save(Arc<AtomicUsize>);
 
-/// Saves, and starts all that goes with it: jobs, another actor, a timer.
+/// Handles a save with a blocking job, another actor and a timer.
 async fn saver(mut cx: Context<Save>) {
     while let Some(Save(steps)) = cx.recv().await {
         let job = steps.clone();
@@ -51,7 +51,7 @@ async fn saver(mut cx: Context<Save>) {
     }
 }
 
-/// Waits a little, hands on to another one, or does a last job.
+/// Sleeps briefly, then passes the save on to another actor or spawns a last job.
 async fn backup(mut cx: Context<Save>, further: u32) {
     while let Some(Save(steps)) = cx.recv().await {
         greenroom::time::sleep(Duration::from_micros(100)).await;
@@ -68,16 +68,17 @@ async fn backup(mut cx: Context<Save>, further: u32) {
     }
 }
 
-/// Not within `backup`, whose future would contain itself.
+/// Spawns the next backup. A separate function, since the future of `backup` would contain itself.
 fn back_up_once_more(steps: Arc<AtomicUsize>, further: u32) {
     let next = spawn!(backup(_, further));
     next.tell(Save(steps)).unwrap();
 }
 
-/// A window is closed while all workers are idle: what that sets off is done before the end.
-fn what_a_closed_window_sets_off_is_done_before_the_end(builder: Builder) {
+/// Closes a window while all workers are idle, and checks that all work caused by that is done
+/// before quiescence.
+fn work_caused_by_a_closed_window_is_done_before_quiescence(builder: Builder) {
     const ROUNDS: usize = 300;
-    // A job, three backups and the job of the last one.
+    // A job, three backups and the job of the last backup.
     const STEPS: usize = 5;
     within(WATCH, move || {
         let runtime = two_workers(builder);
@@ -107,42 +108,42 @@ fn what_a_closed_window_sets_off_is_done_before_the_end(builder: Builder) {
 }
 
 #[test]
-fn so14_what_a_closed_window_sets_off_is_done_before_the_end_stealing() {
-    what_a_closed_window_sets_off_is_done_before_the_end(Runtime::builder());
+fn work_caused_by_a_closed_window_is_done_before_quiescence_stealing() {
+    work_caused_by_a_closed_window_is_done_before_quiescence(Runtime::builder());
 }
 
 #[test]
-fn so14_what_a_closed_window_sets_off_is_done_before_the_end_sharing() {
+fn work_caused_by_a_closed_window_is_done_before_quiescence_sharing() {
     let sharing = Runtime::builder().policy(Sharing::default());
-    what_a_closed_window_sets_off_is_done_before_the_end(sharing);
+    work_caused_by_a_closed_window_is_done_before_quiescence(sharing);
 }
 
 #[test]
-fn so14_what_a_closed_window_sets_off_is_done_before_the_end_own_policy() {
+fn work_caused_by_a_closed_window_is_done_before_quiescence_custom() {
     let own = Runtime::builder().policy(Plain::default());
-    what_a_closed_window_sets_off_is_done_before_the_end(own);
+    work_caused_by_a_closed_window_is_done_before_quiescence(own);
 }
 
 type Actors = Vec<Handle<(), ()>>;
 
-/// How many turns a group has had.
+/// The turns that a group has had.
 #[derive(Clone)]
 struct Share {
     turns: Arc<AtomicUsize>,
-    /// How many groups have not had enough yet.
+    /// The number of groups that have not had enough turns yet.
     left: Arc<AtomicUsize>,
 }
 
 impl Share {
-    /// So many that a worker which the system keeps from its core for a while does not count. Where a turn takes much
-    /// longer fewer do: with AddressSanitizer, and without optimization.
+    /// So many turns that a worker preempted for a while does not matter. Fewer where a turn takes
+    /// much longer: with AddressSanitizer, and without optimization.
     const ENOUGH: usize = if cfg!(any(greenroom_uncached, debug_assertions)) {
         2_000
     } else {
         10_000
     };
 
-    /// A turn; false once everybody has had enough of them.
+    /// Counts a turn; returns false once all groups have had enough turns.
     fn turn(&self) -> bool {
         if self.turns.fetch_add(1, Ordering::Relaxed) + 1 == Self::ENOUGH {
             self.left.fetch_sub(1, Ordering::Relaxed);
@@ -150,7 +151,7 @@ impl Share {
         self.left.load(Ordering::Relaxed) > 0
     }
 
-    /// One actor, which tells itself something in every turn.
+    /// Spawns one actor that sends itself a message in every turn.
     fn selfish(self) -> Actors {
         let actor = spawn!(|mut cx: Context<()>| async move {
             let own = cx.downgrade();
@@ -162,7 +163,7 @@ impl Share {
         vec![actor]
     }
 
-    /// A ring of actors, round which a token goes.
+    /// Spawns a ring of actors that pass a token round.
     fn ring(self) -> Actors {
         let seats: Arc<[OnceLock<Address<()>>; 4]> = Arc::default();
         let member = |at: usize| {
@@ -172,7 +173,7 @@ impl Share {
                     let next = &all[(at + 1) % all.len()];
                     next.get().unwrap().tell(()).unwrap();
                 }
-                // The seats hold each other.
+                // The seats hold each other's addresses.
                 all.iter().for_each(|seat| seat.get().unwrap().stop());
             });
             let _ = seats[at].set(actor.address());
@@ -184,8 +185,8 @@ impl Share {
     }
 }
 
-/// Two groups begin on one worker and `many` on the other, all of them with work without end. When
-/// each has had enough turns, how often has that had who had most?
+/// Starts two groups on one worker and `many` on the other, all with endless work. Returns the
+/// largest number of turns of a group when each group has had enough.
 fn most_turns(builder: Builder, many: usize, group: fn(Share) -> Actors) -> usize {
     let runtime = two_workers(builder.batch(1));
     let left = Arc::new(AtomicUsize::new(2 + many));
@@ -209,9 +210,9 @@ fn most_turns(builder: Builder, many: usize, group: fn(Share) -> Actors) -> usiz
     turns.max().unwrap()
 }
 
-/// Where nobody evens it out, two that share a worker have fifty or a hundred times as many turns as
-/// those of the others.
-fn nobody_gets_much_more_than_the_others(many: usize, group: fn(Share) -> Actors) {
+/// Asserts that no group gets far more turns than it needs. Without rebalancing, two groups that
+/// share a worker would have fifty or a hundred times as many turns as the other groups.
+fn no_group_gets_much_more_than_it_needs(many: usize, group: fn(Share) -> Actors) {
     within(WATCH, move || {
         let polling = Stealing::polling(Polling::default());
         let policies = [
@@ -232,18 +233,18 @@ fn nobody_gets_much_more_than_the_others(many: usize, group: fn(Share) -> Actors
 }
 
 #[test]
-fn so22_actors_that_keep_to_themselves_get_no_more_than_those_in_the_crowd() {
-    nobody_gets_much_more_than_the_others(200, Share::selfish);
+fn actors_on_a_worker_with_few_get_no_more_turns_than_those_in_a_crowd() {
+    no_group_gets_much_more_than_it_needs(200, Share::selfish);
 }
 
 #[test]
-fn so22_rings_that_keep_to_themselves_get_no_more_than_those_in_the_crowd() {
-    nobody_gets_much_more_than_the_others(100, Share::ring);
+fn rings_on_a_worker_with_few_get_no_more_turns_than_those_in_a_crowd() {
+    no_group_gets_much_more_than_it_needs(100, Share::ring);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn so24_from_idle_to_full_load_and_back_a_runtime_without_work_does_not_run() {
+fn a_runtime_without_work_does_not_run_even_after_full_load() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(2).thread_name("so24");
         let runtime = runtime.build().unwrap();
@@ -256,7 +257,7 @@ fn so24_from_idle_to_full_load_and_back_a_runtime_without_work_does_not_run() {
                 })
             };
             join((0..500).map(load).collect());
-            // Nobody's count of naps rises any more.
+            // No thread's count of naps rises any more.
             asleep("so24");
             let idle = runtime.stats();
             asleep("so24");

@@ -1,4 +1,4 @@
-//! Document 1, Sophie's scheduler: where tasks go and how workers share them.
+//! The promises of Sophie's scheduler about queues and how workers share tasks.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::support::{Gate, Home, Log, WATCH, drive, poll_here, until, within};
 use crate::support::{MANY_HAND_OVERS, hand_over};
 
 #[test]
-fn so8_ca5_closures_and_actors_from_outside_run_in_the_order_of_one_queue() {
+fn injected_tasks_and_actors_run_in_the_order_of_one_queue() {
     Home::watch(
         || Home::workers(1),
         |home| {
@@ -39,7 +39,7 @@ fn so8_ca5_closures_and_actors_from_outside_run_in_the_order_of_one_queue() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn so9_workers_without_work_do_not_run() {
+fn workers_without_work_do_not_run() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(3)
@@ -59,7 +59,7 @@ fn so9_workers_without_work_do_not_run() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn so9_one_sleeper_is_woken_for_one_task_the_last_one_to_lie_down() {
+fn one_task_wakes_only_the_sleeper_that_parked_last() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(4)
@@ -84,7 +84,7 @@ fn so9_one_sleeper_is_woken_for_one_task_the_last_one_to_lie_down() {
 }
 
 #[test]
-fn so11_at_the_shutdown_every_worker_quits_and_what_was_queued_still_runs() {
+fn a_shutdown_ends_every_worker_after_the_queued_tasks_have_run() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(3)
@@ -116,7 +116,7 @@ fn so11_at_the_shutdown_every_worker_quits_and_what_was_queued_still_runs() {
 }
 
 #[test]
-fn so17_ca5_a_woken_actor_goes_to_the_queue_of_its_senders_worker() {
+fn a_woken_actor_goes_to_the_queue_of_its_senders_worker() {
     Home::watch(
         || Home::workers(1),
         |home| {
@@ -143,18 +143,16 @@ fn so17_ca5_a_woken_actor_goes_to_the_queue_of_its_senders_worker() {
             go.open();
             home.block_on(sender);
             home.turn();
-            // The worker looks outside at every other turn, but not first for what it was just given.
+            // The worker checks the injector at every other turn, but runs the task it was just
+            // given first.
             let at = log.take().iter().position(|name| *name == "woken").unwrap();
-            assert!(
-                at <= 1,
-                "after {at} of those that came before it from outside"
-            );
+            assert!(at <= 1, "{at} injected tasks ran before the woken actor");
         },
     );
 }
 
 #[test]
-fn so18_ca11_a_worker_steals_only_when_its_own_queue_is_empty() {
+fn a_worker_steals_only_when_its_local_queue_is_empty() {
     within(WATCH, || {
         let runtime = runtime(2);
         let log = Log::default();
@@ -176,7 +174,7 @@ fn so18_ca11_a_worker_steals_only_when_its_own_queue_is_empty() {
                 }
                 meeting.wait();
                 if number == 1 {
-                    // This one's work is left to the other.
+                    // The other worker runs the tasks of this one.
                     all.pass();
                 }
             }
@@ -188,7 +186,7 @@ fn so18_ca11_a_worker_steals_only_when_its_own_queue_is_empty() {
 }
 
 #[test]
-fn so19_the_thief_begins_anywhere_and_looks_at_every_queue() {
+fn a_thief_begins_at_a_random_victim_and_checks_every_queue() {
     within(WATCH, || {
         let runtime = runtime(4);
         let mut first_victims = HashSet::new();
@@ -227,12 +225,12 @@ fn so19_the_thief_begins_anywhere_and_looks_at_every_queue() {
 }
 
 #[test]
-fn so20_a_thief_has_done_with_stealing_before_it_runs_what_it_stole() {
+fn a_thief_finishes_stealing_before_it_runs_the_stolen_task() {
     within(WATCH, || {
         let runtime = runtime(3);
         for _ in 0..100 {
             let victim = runtime.spawn(async {
-                // Both must be stolen, and the first thief is held by what it runs.
+                // Both tasks must be stolen, and the first thief is blocked by the task it runs.
                 let meeting = Arc::new(Barrier::new(2));
                 let both: Vec<_> = (0..2)
                     .map(|_| {
@@ -255,7 +253,7 @@ fn so20_a_thief_has_done_with_stealing_before_it_runs_what_it_stole() {
 }
 
 #[test]
-fn so21_what_a_foreign_or_a_pinned_thread_pushes_to_a_worker_going_idle_is_found() {
+fn a_push_by_a_foreign_or_pinned_thread_reaches_a_worker_going_idle() {
     const ROUNDS: u32 = 10_000;
     within(WATCH, || {
         let runtime = runtime(1);

@@ -11,7 +11,7 @@ use greenroom::{Address, AskError, Context, Fault, Reply, actor, spawn, yield_no
 use super::Case;
 use crate::support::{Drops, Gate, drive, poll_once, until};
 
-pub fn a_panic_ends_one_task_or_actor_alone(case: &Case) {
+pub fn a_panic_ends_only_its_task_or_actor(case: &Case) {
     let home = case.home();
     for _ in 0..10 {
         let task = home.spawn_task(async { panic!("bomb in a task") });
@@ -31,7 +31,7 @@ pub fn a_panic_ends_one_task_or_actor_alone(case: &Case) {
 pub fn a_task_whose_handle_is_dropped_is_cancelled(case: &Case) {
     let home = case.home();
     let drops = Drops::default();
-    // One that waits ...
+    // A task that waits ...
     let (begun, dropped) = (Gate::default(), drops.one());
     let begins = begun.clone();
     let waiting = home.spawn_task(async move {
@@ -42,17 +42,17 @@ pub fn a_task_whose_handle_is_dropped_is_cancelled(case: &Case) {
     begun.pass();
     drop(waiting);
     until(|| drops.count() == 1);
-    // ... one that is queued ...
+    // ... a task that is queued ...
     let held = home.hold();
     let dropped = drops.one();
     let queued = home.spawn_task(async move {
         let _dropped = dropped;
-        unreachable!("it was cancelled");
+        unreachable!("the task was cancelled");
     });
     drop::<greenroom::Task<()>>(queued);
     drop(held);
     until(|| drops.count() == 2);
-    // ... and one that runs.
+    // ... and a task that runs.
     let (begun, go, dropped) = (Gate::default(), Gate::default(), drops.one());
     let (begins, goes) = (begun.clone(), go.clone());
     let running = home.spawn_task(async move {
@@ -60,7 +60,7 @@ pub fn a_task_whose_handle_is_dropped_is_cancelled(case: &Case) {
         begins.open();
         goes.pass();
         yield_now().await;
-        unreachable!("it was cancelled");
+        unreachable!("the task was cancelled");
     });
     begun.pass();
     drop::<greenroom::Task<()>>(running);
@@ -88,7 +88,7 @@ pub fn a_killed_actor_is_dropped_with_its_messages(case: &Case) {
     }
 }
 
-pub fn what_was_queued_before_a_shutdown_runs(case: &Case) {
+pub fn tasks_queued_before_a_shutdown_run(case: &Case) {
     let home = case.home();
     let ran = Arc::new(AtomicUsize::new(0));
     let held = home.hold();
@@ -115,7 +115,7 @@ pub fn what_was_queued_before_a_shutdown_runs(case: &Case) {
     assert_eq!((report.unhandled, report.left_behind), (0, 0), "{report:?}");
 }
 
-pub fn what_is_left_at_the_end_of_a_shutdown_is_cancelled_and_counted(case: &Case) {
+pub fn tasks_left_at_the_end_of_a_shutdown_are_cancelled_and_counted(case: &Case) {
     let runtime = case.built(case.builder().grace(Duration::from_millis(20)));
     let drops = Drops::default();
     let stubborn: Vec<_> = (0..3)
@@ -165,12 +165,12 @@ fn threads_end(case: &Case) {
     until(|| crate::child::threads_named(&case.threads) == 0);
 }
 
-/// Where the system cannot be asked, the tests do without.
+/// Does nothing: threads cannot be listed on this system.
 #[cfg(not(target_os = "linux"))]
 fn threads_end(_case: &Case) {}
 
 pub fn a_shutdown_ends_all_threads(case: &Case) {
-    // Before any has begun, when they are at rest, and when they are busy.
+    // Before a worker has run, while the workers idle, and while they are busy.
     drive(case.runtime().shutdown());
     threads_end(case);
     let home = case.home();
@@ -215,9 +215,9 @@ pub fn the_last_clone_may_be_dropped_in_a_task(case: &Case) {
     threads_end(case);
 }
 
-pub fn a_runtime_comes_to_rest_once_all_is_done(case: &Case) {
+pub fn a_runtime_is_quiescent_once_all_work_is_done(case: &Case) {
     let home = case.home();
-    // Also when there was nothing to do at all.
+    // Also if there was no work at all.
     home.runtime.run_until_quiescent();
     for times in 1..4 {
         let ran = Arc::new(AtomicUsize::new(0));
@@ -241,11 +241,11 @@ pub fn a_runtime_comes_to_rest_once_all_is_done(case: &Case) {
         })
         .detach();
         home.runtime.run_until_quiescent();
-        assert_eq!(ran.load(Ordering::SeqCst), 400, "for the {times}. time");
+        assert_eq!(ran.load(Ordering::SeqCst), 400, "in round {times}");
     }
 }
 
-pub fn a_runtime_comes_to_rest_though_tasks_wait_for_ever(case: &Case) {
+pub fn a_runtime_is_quiescent_while_tasks_wait_forever(case: &Case) {
     let home = case.home();
     let handled = Arc::new(AtomicUsize::new(0));
     let counter = handled.clone();
@@ -259,13 +259,13 @@ pub fn a_runtime_comes_to_rest_though_tasks_wait_for_ever(case: &Case) {
         (0..10).for_each(|_| reader.tell(()).unwrap());
         home.runtime.run_until_quiescent();
         assert_eq!(handled.load(Ordering::SeqCst), 10 * times);
-        // Dropped while it is queued: that comes to an end as well.
+        // A queued task that is dropped ends too.
         drop(home.spawn_task(yield_now()));
         home.runtime.run_until_quiescent();
     }
 }
 
-pub fn an_ask_that_nobody_can_answer_is_told_so(case: &Case) {
+pub fn an_ask_that_no_actor_can_answer_gets_a_deadlock_error(case: &Case) {
     let runtime = case.built(case.builder().detect_deadlocks(true));
     for _ in 0..20 {
         let asks = |mut cx: Context<Address<Reply<()>>>| async move {
@@ -288,7 +288,7 @@ pub fn an_ask_that_nobody_can_answer_is_told_so(case: &Case) {
     drive(runtime.shutdown());
 }
 
-pub fn a_timer_or_a_blocking_call_keeps_a_runtime_from_its_rest(case: &Case) {
+pub fn timers_and_blocking_calls_delay_quiescence(case: &Case) {
     let home = case.home();
     for _ in 0..5 {
         let timer = home.spawn_task(async { sleep(Duration::from_millis(3)).await });

@@ -1,4 +1,4 @@
-//! Policies that refuse, panic or lose what they were given.
+//! Policies that refuse runnables, panic, or lose runnables.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use greenroom::{BuildError, Context, Fault, Handle, Runtime, actor, yield_now};
 
 use crate::support::{Drops, Home, Log, WATCH, drive, keep_bombs_quiet, within};
 
-/// Which function goes wrong.
+/// The function in which the policy fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     Central,
@@ -21,10 +21,10 @@ enum At {
     Interrupt,
 }
 
-/// Who goes wrong in it.
+/// The name of the actor with which the policy fails.
 const VICTIM: &str = "victim";
 
-/// A queue that panics over the victim, or drops it.
+/// A queue that panics with the victim, or drops it.
 struct Faulty {
     queue: Mutex<VecDeque<Runnable>>,
     at: At,
@@ -93,7 +93,7 @@ impl Policy for Faulty {
     }
 }
 
-/// The victim: it is spawned outside or in a task, and yields.
+/// Spawns the victim, outside or in a task; it yields once.
 fn spawn_victim(home: &Home, inside: bool) -> Handle<(), ()> {
     let victim = || actor(|_: Context<()>| yield_now()).name(VICTIM);
     if inside {
@@ -103,7 +103,8 @@ fn spawn_victim(home: &Home, inside: bool) -> Handle<(), ()> {
     }
 }
 
-/// What it comes to with such a policy; then that all others go on, and the runtime ends as any.
+/// Returns the victim's outcome with such a policy; checks that all other tasks run and that the
+/// runtime ends normally.
 fn comes_to(at: At, panics: bool) -> Result<(), Fault> {
     within(WATCH, move || {
         let builder = Runtime::builder()
@@ -129,7 +130,7 @@ fn comes_to(at: At, panics: bool) -> Result<(), Fault> {
 const LOSING: [At; 4] = [At::Central, At::Internal, At::Later, At::Dequeue];
 
 #[test]
-fn a_policy_that_panics_loses_that_runnable_and_the_runtime_goes_on() {
+fn a_policy_that_panics_loses_only_that_runnable() {
     for at in LOSING {
         eprintln!("{at:?}");
         let fault = comes_to(at, true).unwrap_err();
@@ -141,7 +142,7 @@ fn a_policy_that_panics_loses_that_runnable_and_the_runtime_goes_on() {
 }
 
 #[test]
-fn a_policy_that_panics_over_a_run_or_an_interrupt_loses_nothing() {
+fn a_panic_in_a_hook_or_an_interrupt_of_a_policy_loses_no_task() {
     for at in [At::Before, At::After, At::Completed, At::Interrupt] {
         eprintln!("{at:?}");
         comes_to(at, true).unwrap();
@@ -162,7 +163,7 @@ fn a_policy_that_drops_a_runnable_cancels_its_actor() {
 }
 
 #[test]
-fn a_runtime_whose_policy_has_lost_something_still_comes_to_rest() {
+fn a_runtime_whose_policy_lost_a_runnable_becomes_quiescent() {
     for (at, panics) in LOSING.into_iter().flat_map(|at| [(at, true), (at, false)]) {
         eprintln!("{at:?} {panics}");
         within(WATCH, move || {
@@ -174,7 +175,7 @@ fn a_runtime_whose_policy_has_lost_something_still_comes_to_rest() {
     }
 }
 
-/// Drops the plain tasks that it is given while it is set to.
+/// A policy that drops new runnables while `drops` is set.
 #[derive(Clone, Default)]
 struct Careless {
     queue: Arc<Mutex<VecDeque<Runnable>>>,
@@ -226,7 +227,7 @@ fn a_policy_that_drops_a_runnable_cancels_its_task() {
 }
 
 #[test]
-fn ca9_a_task_that_is_dropped_in_the_run_of_another_is_not_taken_for_that() {
+fn a_task_dropped_in_the_turn_of_another_is_reported_with_its_own_id() {
     within(WATCH, || {
         let policy = Careless::default();
         let home = Home::built(1, Runtime::builder().policy(policy.clone()));
@@ -244,7 +245,7 @@ fn ca9_a_task_that_is_dropped_in_the_run_of_another_is_not_taken_for_that() {
     });
 }
 
-/// Has nothing for the first of its workers.
+/// A policy that panics when it creates the state of its first worker.
 #[derive(Default)]
 struct Shy(Mutex<VecDeque<Runnable>>);
 
@@ -265,7 +266,7 @@ impl Policy for Shy {
 }
 
 #[test]
-fn a_runtime_goes_on_without_a_worker_that_its_policy_has_nothing_for() {
+fn a_runtime_works_without_a_worker_whose_state_the_policy_cannot_make() {
     within(WATCH, || {
         let runtime = Runtime::builder().workers(2).policy(Shy::default());
         let runtime = runtime.build().unwrap();
@@ -281,7 +282,7 @@ fn a_runtime_goes_on_without_a_worker_that_its_policy_has_nothing_for() {
     });
 }
 
-/// Says what it was told of the runtime, and does not start.
+/// A policy that reports its setup and refuses to start.
 struct Refuses;
 
 impl Policy for Refuses {
@@ -295,20 +296,20 @@ impl Policy for Refuses {
     }
 
     fn worker(&self, _index: usize) {
-        unreachable!("it was not started");
+        unreachable!("the policy was not started");
     }
 
     fn central_enqueue(&self, _runnable: Runnable) {
-        unreachable!("it was not started");
+        unreachable!("the policy was not started");
     }
 
     fn dequeue(&self, _worker: &(), _duties: &Duties<'_>) -> Option<Runnable> {
-        unreachable!("it was not started");
+        unreachable!("the policy was not started");
     }
 }
 
 #[test]
-fn a_policy_that_does_not_start_is_an_error_in_its_own_words() {
+fn a_policy_that_refuses_to_start_is_an_error_with_its_reason() {
     let builder = Runtime::builder()
         .workers(3)
         .policy(Refuses)

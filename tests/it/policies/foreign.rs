@@ -1,4 +1,4 @@
-//! Policies that give a runnable to another runtime than its own, which runs it.
+//! Policies that give a runnable to another runtime, which runs it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,7 +12,8 @@ use crate::support::{Drops, Gate, Log, OpenOnDrop, WATCH, drive, within};
 
 type Queue = Arc<Mutex<VecDeque<Runnable>>>;
 
-/// Has each runnable that comes in taken by the next of these, and gives none to its workers.
+/// A policy that passes each injected runnable to the next of its ways, and gives no runnable to
+/// its workers.
 struct Gives {
     ways: Mutex<VecDeque<Way>>,
     _gone: OpenOnDrop,
@@ -27,7 +28,7 @@ impl Policy for Gives {
 
     fn central_enqueue(&self, runnable: Runnable) {
         let way = self.ways.lock().unwrap().pop_front();
-        way.expect("no more than that come in")(runnable);
+        way.expect("there is a way for each runnable")(runnable);
     }
 
     fn dequeue(&self, _worker: &(), _duties: &Duties<'_>) -> Option<Runnable> {
@@ -35,7 +36,7 @@ impl Policy for Gives {
     }
 }
 
-/// Takes what is in a queue, whoever puts it there.
+/// A policy that takes runnables from a shared queue.
 struct Takes(Queue);
 
 impl Policy for Takes {
@@ -59,14 +60,14 @@ fn builder(workers: usize, policy: impl Policy) -> Builder {
         .policy(policy)
 }
 
-/// A runtime with one worker, and what that takes from.
+/// Builds a runtime with one worker, and returns the queue from which the worker takes.
 fn taking() -> (Runtime, Queue) {
     let queue = Queue::default();
     let runtime = builder(1, Takes(queue.clone())).build().unwrap();
     (runtime, queue)
 }
 
-/// A runtime whose runnables go these ways, and what is opened when its policy is dropped.
+/// Builds a runtime whose runnables go these ways. The gate opens when the policy is dropped.
 fn giving<const N: usize>(ways: [Way; N]) -> (Runtime, Gate) {
     let gone = Gate::default();
     let policy = Gives {
@@ -76,7 +77,7 @@ fn giving<const N: usize>(ways: [Way; N]) -> (Runtime, Gate) {
     (builder(1, policy).build().unwrap(), gone)
 }
 
-/// To the worker of this runtime, which is woken.
+/// Returns a way to the worker of this runtime, which is woken.
 fn to((runtime, queue): &(Runtime, Queue)) -> Way {
     let (runtime, queue) = (runtime.clone(), queue.clone());
     Box::new(move |runnable| {
@@ -96,7 +97,7 @@ fn start(as_actor: bool, runtime: &Runtime, future: impl Future<Output = ()> + S
 }
 
 #[test]
-fn what_another_runtime_runs_when_its_own_is_gone_is_cancelled_there() {
+fn a_task_run_by_another_runtime_is_cancelled_when_its_own_has_ended() {
     within(WATCH, || {
         for as_actor in [false, true] {
             let other = taking();
@@ -122,7 +123,7 @@ fn what_another_runtime_runs_when_its_own_is_gone_is_cancelled_there() {
 }
 
 #[test]
-fn a_policy_lives_while_it_takes_what_another_runtime_has_run() {
+fn a_policy_lives_while_another_runtime_returns_a_runnable_to_it() {
     within(WATCH, || {
         for as_actor in [false, true] {
             let (first, second) = (taking(), taking());
@@ -130,7 +131,7 @@ fn a_policy_lives_while_it_takes_what_another_runtime_has_run() {
             let (waits, sees, give) = (over.clone(), seen.clone(), to(&second));
             let gone = Arc::new(Mutex::new(Gate::default()));
             let goes = gone.clone();
-            // Called on the thread of the first when the task has yielded there.
+            // Called on the first runtime's thread after the task has yielded there.
             let again = move |runnable| {
                 give(runnable);
                 waits.pass();
@@ -146,17 +147,21 @@ fn a_policy_lives_while_it_takes_what_another_runtime_has_run() {
             });
             ended.pass();
             drop(own);
-            // Its worker has given back what it ran before.
+            // The second runtime's worker has returned the runnable that it ran before.
             drive(second.0.spawn(async {}));
             over.open();
             its_end.pass();
-            assert_eq!(seen.take(), [false], "dropped while it was called");
+            assert_eq!(
+                seen.take(),
+                [false],
+                "the policy was dropped while it was called"
+            );
         }
     });
 }
 
 #[test]
-fn what_comes_when_its_runtime_is_over_has_a_run() {
+fn a_runnable_of_an_ended_runtime_has_one_turn_on_another_runtime() {
     within(WATCH, || {
         let other = taking();
         let late = Queue::default();
@@ -173,7 +178,7 @@ fn what_comes_when_its_runtime_is_over_has_a_run() {
         drop(late.lock().unwrap().pop_back());
         let rest = std::mem::take(&mut *late.lock().unwrap());
         rest.into_iter().for_each(|runnable| to(&other)(runnable));
-        // The shutdown has cancelled the actors that it knows of.
+        // The shutdown has cancelled the actors that it knows.
         assert!(matches!(drive(never.join()), Err(Fault::NotStarted)));
         assert_eq!(drive(ends), 42);
         assert_eq!(drive(suspends.fallible()), None);
@@ -183,7 +188,7 @@ fn what_comes_when_its_runtime_is_over_has_a_run() {
 }
 
 #[test]
-fn two_runtimes_that_share_a_queue_end_with_all_that_lives_on_them() {
+fn two_runtimes_that_share_a_queue_drop_all_their_tasks() {
     struct Watches;
 
     impl Observer for Watches {

@@ -1,4 +1,4 @@
-//! The functions of a policy that are told of runs and of ends.
+//! The hooks of a policy, which are called for turns and for the ends of tasks.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ fn recorded(workers: usize) -> (Home, Recorder) {
     (Home::built(workers, builder), recorder)
 }
 
-/// What was noted since, without the enqueues, once all is at rest.
+/// Returns the hook calls since the last check, once the runtime is quiescent.
 fn told(home: &Home, recorder: &Recorder) -> Vec<Call> {
     home.runtime.run_until_quiescent();
     let mut calls = recorder.calls();
@@ -37,7 +37,7 @@ fn id_of(entry: &Entry) -> Option<u64> {
 }
 
 #[test]
-fn ca9_each_run_is_bracketed_once_on_the_thread_that_runs_it() {
+fn each_turn_is_bracketed_once_by_hooks_on_its_thread() {
     within(WATCH, || {
         let (home, recorder) = recorded(3);
         let polls = Arc::new(AtomicUsize::new(0));
@@ -59,7 +59,8 @@ fn ca9_each_run_is_bracketed_once_on_the_thread_that_runs_it() {
         let log = recorder.log.take();
         let runs = log.iter().filter(|entry| entry.call == Before).count();
         assert_eq!(runs, polls.load(Ordering::SeqCst));
-        // On each thread: before, what the run does, after; and not the one within the other.
+        // On each thread the order is: before, the events of the turn, after. No turn is within
+        // another.
         let mut running: HashMap<ThreadId, u64> = HashMap::new();
         for entry in &log {
             let on = entry.thread;
@@ -89,12 +90,12 @@ impl Future for Held {
     }
 }
 
-/// The end of a future in a run.
+/// The calls for a turn in which a future ends.
 const END: [Call; 4] = [Before, Completed, Dropped, After];
 
-/// A task, and an actor, for each way to end.
+/// A task and an actor for each way to end.
 #[test]
-fn ca9_an_end_is_told_once_within_the_run_and_before_the_future_is_dropped() {
+fn after_completion_is_called_once_in_the_turn_before_the_future_is_dropped() {
     within(WATCH, || {
         let (home, recorder) = recorded(1);
         let held = |future| Held(future, Noted(recorder.clone()));
@@ -117,7 +118,7 @@ fn ca9_an_end_is_told_once_within_the_run_and_before_the_future_is_dropped() {
         assert_eq!(
             calls,
             [&[Completed, After], &END[..]].concat(),
-            "never begun"
+            "a task that was cancelled before its first turn"
         );
 
         let actor = |future| {
@@ -137,7 +138,7 @@ fn ca9_an_end_is_told_once_within_the_run_and_before_the_future_is_dropped() {
 }
 
 #[test]
-fn ca9_what_a_shutdown_drops_is_told_of_once_at_most_and_before_it_is_dropped() {
+fn a_shutdown_calls_after_completion_at_most_once_for_each_task() {
     within(WATCH, || {
         let (home, recorder) = recorded(2);
         let held = || Held(Box::pin(std::future::pending()), Noted(recorder.clone()));
@@ -165,7 +166,7 @@ fn ca9_what_a_shutdown_drops_is_told_of_once_at_most_and_before_it_is_dropped() 
 }
 
 #[test]
-fn ca9_a_task_that_waited_in_block_on_is_told_of_as_any_other() {
+fn hooks_are_called_for_a_task_that_called_block_on() {
     within(WATCH, || {
         let (home, recorder) = recorded(1);
         let waits = async { Runtime::current().block_on(async {}) };
@@ -176,7 +177,7 @@ fn ca9_a_task_that_waited_in_block_on_is_told_of_as_any_other() {
 }
 
 #[test]
-fn ca9_runs_on_pinned_threads_are_none_of_the_policys() {
+fn hooks_are_not_called_for_turns_on_pinned_threads() {
     within(WATCH, || {
         let (home, recorder) = recorded(1);
         let pinned = home.runtime.spawn_pinned("pinned").unwrap();
@@ -188,7 +189,7 @@ fn ca9_runs_on_pinned_threads_are_none_of_the_policys() {
 }
 
 #[test]
-fn what_is_told_of_an_actor_is_its_id_its_name_and_its_priority() {
+fn the_task_info_of_an_actor_has_its_id_name_and_priority() {
     within(WATCH, || {
         let (home, recorder) = recorded(2);
         let reads = async |mut cx: Context<()>| cx.recv().await;
@@ -199,7 +200,7 @@ fn what_is_told_of_an_actor_is_its_id_its_name_and_its_priority() {
         drive(named.join()).unwrap();
         drive(plain.join()).unwrap();
         home.runtime.run_until_quiescent();
-        // They are gone, and what was told of them is still there.
+        // The actors have ended, and their recorded infos still exist.
         let log = recorder.log.take();
         assert!(log.len() > 8);
         for task in log.iter().filter_map(|entry| entry.task.as_ref()) {
@@ -217,7 +218,7 @@ fn what_is_told_of_an_actor_is_its_id_its_name_and_its_priority() {
 }
 
 #[test]
-fn what_is_told_of_a_plain_task_is_a_number_that_is_its_own() {
+fn the_task_info_of_a_plain_task_has_a_unique_number() {
     within(WATCH, || {
         let (home, recorder) = recorded(2);
         let tasks: Vec<_> = (0..10)
@@ -228,7 +229,7 @@ fn what_is_told_of_a_plain_task_is_a_number_that_is_its_own() {
         home.runtime.run_until_quiescent();
         let mut calls: HashMap<u64, Vec<Call>> = HashMap::new();
         for Entry { call, task, .. } in recorder.log.take() {
-            let task = task.expect("nothing else is noted");
+            let task = task.expect("only tasks are recorded");
             assert!(!task.is_actor());
             assert_eq!((task.name(), task.priority()), (None, 0));
             assert_eq!(task.to_string(), format!("task #{}", task.id()));

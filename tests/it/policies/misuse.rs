@@ -1,4 +1,4 @@
-//! Policies and wakers that do what nobody would expect of them.
+//! Policies and wakers that behave in unexpected ways.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,11 +12,12 @@ use greenroom::{BuildError, Context, Fault, Runtime, actor, time, yield_now};
 
 use crate::support::{WATCH, drive, keep_bombs_quiet, within};
 
-/// One queue for all, with something for each worker, and with something done to what comes in.
+/// A single queue with a state for each worker, and a closure that receives refused runnables.
 struct Odd<W> {
     queue: Mutex<VecDeque<Runnable>>,
     worker: fn() -> W,
-    /// What becomes of a runnable that is not to be kept, when it comes or when it would go.
+    /// Called with a refused runnable, when it is enqueued or, if `late` is set, when it is
+    /// dequeued.
     refuses: Option<fn(Runnable)>,
     late: bool,
 }
@@ -62,12 +63,12 @@ impl<W: 'static> Policy for Odd<W> {
     }
 }
 
-/// An actor that ends when it is stopped.
+/// Receives messages until it is stopped.
 async fn waits(mut cx: Context<()>) {
     while cx.recv().await.is_some() {}
 }
 
-/// Waits in `block_on` on the worker that wakes it.
+/// A waker that calls `block_on` on the worker that wakes it.
 struct Waits(Runtime, AtomicBool);
 
 impl Wake for Waits {
@@ -78,7 +79,7 @@ impl Wake for Waits {
 }
 
 #[test]
-fn bug_a_worker_whose_timers_wake_one_that_waits_in_block_on_is_one_worker() {
+fn a_waker_called_by_the_timers_of_a_worker_may_call_block_on() {
     let builders = || {
         let one = || Runtime::builder().workers(1);
         [one(), one().policy(Odd::new(|| ()))]
@@ -93,12 +94,12 @@ fn bug_a_worker_whose_timers_wake_one_that_waits_in_block_on_is_one_worker() {
                 let mut sleep = Box::pin(soon());
                 runtime.block_on(async {
                     let mut cx = std::task::Context::from_waker(&waker);
-                    // Where the machine is busy, one may be over before it is polled.
+                    // On a busy machine a sleep may be over before it is polled.
                     while sleep.as_mut().poll(&mut cx).is_ready() {
                         sleep.set(soon());
                     }
                 });
-                // It is fired between two turns of this.
+                // The timer fires between two turns of this task.
                 let busy = fired.clone();
                 drive(runtime.spawn(async move {
                     while !busy.1.load(Ordering::SeqCst) {
@@ -115,7 +116,7 @@ fn bug_a_worker_whose_timers_wake_one_that_waits_in_block_on_is_one_worker() {
 }
 
 #[test]
-fn a_shutdown_ends_though_the_policy_keeps_what_it_was_given() {
+fn a_shutdown_ends_even_if_the_policy_keeps_a_runnable() {
     static KEPT: Mutex<Vec<Runnable>> = Mutex::new(Vec::new());
     within(WATCH, || {
         let odd = Odd {
@@ -127,14 +128,14 @@ fn a_shutdown_ends_though_the_policy_keeps_what_it_was_given() {
         let task = runtime.spawn(async { 42 });
         assert_eq!(drive(task), 42);
         drive(runtime.shutdown());
-        // It comes late, and is cancelled as if it came in time.
+        // The runnable is dropped late, and is cancelled as if it were in time.
         KEPT.lock().unwrap().clear();
         assert!(matches!(drive(kept.join()), Err(Fault::NotStarted)));
     });
 }
 
 #[test]
-fn a_panic_in_the_drop_of_what_a_worker_has_is_contained() {
+fn a_panic_in_the_drop_of_a_policys_worker_state_is_contained() {
     struct Bomb;
 
     impl Drop for Bomb {
@@ -157,7 +158,7 @@ fn a_panic_in_the_drop_of_what_a_worker_has_is_contained() {
 }
 
 #[test]
-fn what_a_policy_cancels_before_a_shutdown_is_not_in_its_report() {
+fn actors_cancelled_by_the_policy_are_not_in_the_shutdown_report() {
     within(WATCH, || {
         let odd = Odd {
             refuses: Some(drop),
@@ -206,7 +207,7 @@ fn a_policy_whose_start_panics_is_an_error() {
 }
 
 #[test]
-fn a_future_that_a_policy_drops_may_wait_in_block_on_then() {
+fn a_future_that_a_policy_drops_may_call_block_on_in_its_drop() {
     struct WaitsInDrop(Runtime);
 
     impl Drop for WaitsInDrop {
@@ -237,7 +238,7 @@ fn a_future_that_a_policy_drops_may_wait_in_block_on_then() {
     });
 }
 
-/// Uses work stealing as if all workers were the first one, twice.
+/// Uses work stealing as if every worker were the first one, with two states each.
 #[derive(Default)]
 struct AllTheFirst(Stealing);
 
@@ -276,7 +277,7 @@ impl Policy for AllTheFirst {
 }
 
 #[test]
-fn bug_a_queue_of_work_stealing_has_one_owner_whoever_takes_himself_for_it() {
+fn a_stealing_queue_used_by_several_workers_runs_each_task_once() {
     within(WATCH, || {
         let runtime = Runtime::builder()
             .workers(3)
@@ -301,7 +302,11 @@ fn bug_a_queue_of_work_stealing_has_one_owner_whoever_takes_himself_for_it() {
                     .detach();
             }
             runtime.run_until_quiescent();
-            assert_eq!(ran.load(Ordering::SeqCst), round * 400, "each once");
+            assert_eq!(
+                ran.load(Ordering::SeqCst),
+                round * 400,
+                "each task ran exactly once"
+            );
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Observers: what they are told, on workers and on pinned threads.
+//! Observers: their notifications on workers and on pinned threads.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ enum Told {
     Before,
     After(Duration),
     Completed,
-    /// Noted by a future in its drop.
+    /// Recorded by a future in its drop.
     Dropped,
 }
 
@@ -52,7 +52,7 @@ impl Drop for Noted {
     }
 }
 
-/// An actor of two runs, the state of which is dropped with its future.
+/// Yields once, so that the actor has two turns, and drops its state in the second one.
 async fn two_runs(cx: Context<()>, state: Noted) -> (u64, ThreadId) {
     yield_now().await;
     let id = cx.address().id();
@@ -71,7 +71,7 @@ impl Told {
     }
 }
 
-/// What is told of such an actor, which is the only one that runs.
+/// Asserts the notifications for such an actor, the only task that ran.
 fn is_told(watches: &Watches, outcome: (u64, ThreadId)) {
     let (id, thread) = outcome;
     let log = watches.0.take();
@@ -84,18 +84,18 @@ fn is_told(watches: &Watches, outcome: (u64, ThreadId)) {
         })
         .collect();
     let first = ["before", "after"];
-    // Its state is dropped by itself, at the end of its code.
+    // The code of the actor drops its state at its end.
     let second = ["before", "dropped", "completed", "after"];
     assert_eq!(kinds, [first.as_slice(), &second].concat());
 }
 
-/// Without threads that are about to write something.
+/// Waits until no thread can write to the log any more.
 fn at_rest(runtime: &Runtime) {
     runtime.run_until_quiescent();
 }
 
 #[test]
-fn an_observer_is_told_of_each_run_on_workers_of_any_policy() {
+fn an_observer_is_notified_of_each_turn_on_workers_of_any_policy() {
     within(WATCH, || {
         let default = Runtime::builder;
         let sharing = || Runtime::builder().policy(Sharing::default());
@@ -112,7 +112,7 @@ fn an_observer_is_told_of_each_run_on_workers_of_any_policy() {
 }
 
 #[test]
-fn an_observer_is_told_of_each_run_on_pinned_threads_and_of_detached_actors() {
+fn an_observer_is_notified_of_turns_on_pinned_threads_and_detached_actors() {
     within(WATCH, || {
         let watches = Watches::default();
         let builder = Runtime::builder().observer(watches.clone());
@@ -134,7 +134,7 @@ fn an_observer_is_told_of_each_run_on_pinned_threads_and_of_detached_actors() {
 }
 
 #[test]
-fn an_observer_is_told_of_plain_tasks() {
+fn an_observer_is_notified_of_plain_tasks() {
     within(WATCH, || {
         let watches = Watches::default();
         let builder = Runtime::builder().observer(watches.clone());
@@ -158,7 +158,7 @@ fn an_observer_is_told_of_plain_tasks() {
 }
 
 #[test]
-fn a_run_took_at_least_as_long_as_what_was_done_in_it() {
+fn the_reported_duration_of_a_turn_is_at_least_that_of_its_work() {
     const BURNS: Duration = Duration::from_millis(3);
     within(WATCH, || {
         let watches = Watches::default();
@@ -187,7 +187,7 @@ fn a_run_took_at_least_as_long_as_what_was_done_in_it() {
 }
 
 #[test]
-fn the_end_of_one_that_panics_is_told_before_its_future_is_dropped() {
+fn an_observer_is_notified_of_a_panic_before_the_future_is_dropped() {
     within(WATCH, || {
         keep_bombs_quiet();
         for make in [|builder| Home::built(1, builder), Home::pinned_built] {
@@ -214,13 +214,13 @@ fn the_end_of_one_that_panics_is_told_before_its_future_is_dropped() {
 }
 
 #[test]
-fn an_observer_hears_of_its_own_runtime_alone() {
+fn an_observer_is_notified_only_of_its_own_runtime() {
     within(WATCH, || {
         let watches = Watches::default();
         let observed = Home::built(1, Runtime::builder().observer(watches.clone()));
         let other = Home::built(1, Runtime::builder());
         drive(other.spawn_task(yield_now()));
-        // Also when that is driven within a run of this one.
+        // Even if the other runtime is driven within a turn of this one.
         let inner = other.runtime.clone();
         let drives = async move { inner.block_on(inner.spawn(yield_now())) };
         drive(observed.spawn_task(drives));
@@ -233,7 +233,7 @@ fn an_observer_hears_of_its_own_runtime_alone() {
     });
 }
 
-/// Panics whenever it is told something.
+/// An observer that panics at each notification.
 struct Bombs(Arc<Mutex<usize>>);
 
 impl Bombs {
@@ -258,7 +258,7 @@ impl Observer for Bombs {
 }
 
 #[test]
-fn an_observer_that_panics_harms_nobody() {
+fn a_panic_of_an_observer_is_contained() {
     within(WATCH, || {
         keep_bombs_quiet();
         let bombs = Arc::new(Mutex::new(0));

@@ -1,4 +1,4 @@
-//! Users' own policies, as the tests need them.
+//! Custom policies for the tests.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use greenroom::policy::{Duties, Policy, Runnable, Setup, Stealing, TaskInfo};
 use crate::support::{Home, Log, WATCH, within};
 
 #[test]
-fn ca19_three_functions_make_a_policy() {
+fn three_functions_make_a_policy() {
     /// Last in, first out.
     #[derive(Default)]
     struct Stack(Mutex<Vec<Runnable>>);
@@ -44,7 +44,7 @@ fn ca19_three_functions_make_a_policy() {
     });
 }
 
-/// A central queue that never parks: the newest first, but what was woken in its own run last.
+/// A central queue that never parks: the newest task first, but tasks woken in their own turn last.
 #[derive(Default)]
 pub struct Newest(Mutex<VecDeque<Runnable>>);
 
@@ -66,19 +66,19 @@ impl Policy for Newest {
     }
 }
 
-/// Deals what comes from outside to its workers in turn, and parks them itself. Who has nothing
-/// of his own takes another's.
+/// Deals injected tasks to the workers in turn, and parks the workers itself. A worker with an
+/// empty queue takes from another queue.
 #[derive(Default)]
 pub struct RoundRobin {
     queues: Mutex<Vec<VecDeque<Runnable>>>,
     changed: Condvar,
     next: AtomicUsize,
-    /// To whom each that came was handed.
+    /// The worker that each injected task was dealt to.
     pub dealt: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Policy for RoundRobin {
-    /// Which worker it is.
+    /// The index of the worker.
     type Worker = usize;
 
     fn start(&mut self, setup: &Setup) -> Result<(), String> {
@@ -151,7 +151,7 @@ fn count(calls: &AtomicUsize) {
     calls.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Work stealing with each of its functions called through another policy.
+/// Work stealing, each function of which is called through another policy.
 #[derive(Default)]
 pub struct Wrapped {
     stealing: Stealing,
@@ -217,7 +217,7 @@ impl Policy for Wrapped {
     }
 }
 
-/// What a policy was asked for, and what the tests note in between.
+/// A call to a policy, or an event that the tests record in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Central,
@@ -240,7 +240,7 @@ pub struct Entry {
     pub thread: ThreadId,
 }
 
-/// One queue, first in, first out, which writes down what it is asked for.
+/// A FIFO queue that records the calls to it.
 #[derive(Clone, Default)]
 pub struct Recorder {
     queue: Arc<Mutex<VecDeque<Runnable>>>,
@@ -256,7 +256,7 @@ impl Recorder {
         });
     }
 
-    /// What was noted until now.
+    /// Returns and clears the recorded calls.
     pub fn calls(&self) -> Vec<Call> {
         self.log.take().iter().map(|entry| entry.call).collect()
     }
@@ -305,7 +305,7 @@ impl Policy for Recorder {
     }
 }
 
-/// Notes its drop in a recorder.
+/// A value that records its drop in a recorder.
 pub struct Noted(pub Recorder);
 
 impl Drop for Noted {

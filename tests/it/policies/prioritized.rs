@@ -1,4 +1,4 @@
-//! Priorities: the highest first, round-robin among equals, and aging for the lowest.
+//! Priorities: the highest first, round-robin within a level, and aging for the lowest.
 
 use greenroom::policy::Prioritized;
 use greenroom::{Context, Handle, Runtime, SpawnProblem, actor, yield_now};
@@ -9,7 +9,7 @@ fn one_worker(policy: Prioritized) -> Home {
     Home::built(1, Runtime::builder().policy(policy).priorities(9))
 }
 
-/// An actor that writes its priority into the log in each of so many turns.
+/// Spawns an actor that writes its priority to the log in each of its `turns` turns.
 fn turns(home: &Home, log: &Log<u8>, priority: u8, turns: usize) -> Handle<(), ()> {
     let log = log.clone();
     let writes = actor(move |_: Context<()>| async move {
@@ -22,7 +22,7 @@ fn turns(home: &Home, log: &Log<u8>, priority: u8, turns: usize) -> Handle<(), (
 }
 
 #[test]
-fn the_highest_is_always_first() {
+fn the_highest_priority_always_runs_first() {
     within(WATCH, || {
         let home = one_worker(Prioritized::default());
         let log = Log::default();
@@ -37,7 +37,7 @@ fn the_highest_is_always_first() {
 }
 
 #[test]
-fn a_level_that_is_busy_starves_the_lower_ones() {
+fn a_busy_level_starves_the_lower_levels() {
     within(WATCH, || {
         let home = one_worker(Prioritized::default());
         let log = Log::default();
@@ -53,7 +53,7 @@ fn a_level_that_is_busy_starves_the_lower_ones() {
 }
 
 #[test]
-fn a_higher_one_that_is_woken_runs_before_a_lower_one_that_waits() {
+fn a_woken_actor_runs_before_a_waiting_task_of_lower_priority() {
     within(WATCH, || {
         let home = one_worker(Prioritized::default());
         let log = Log::default();
@@ -81,7 +81,7 @@ fn a_higher_one_that_is_woken_runs_before_a_lower_one_that_waits() {
 }
 
 #[test]
-fn equals_have_their_turns_in_a_round() {
+fn actors_of_equal_priority_take_turns() {
     within(WATCH, || {
         let home = one_worker(Prioritized::default());
         let log = Log::default();
@@ -129,7 +129,7 @@ fn plain_tasks_are_at_the_lowest_level() {
 }
 
 #[test]
-fn with_aging_every_so_manyth_turn_is_for_the_lowest() {
+fn with_aging_every_nth_turn_goes_to_the_lowest_level() {
     within(WATCH, || {
         for aging in [2, 3, 10] {
             let home = one_worker(Prioritized::default().aging(aging));
@@ -141,14 +141,18 @@ fn with_aging_every_so_manyth_turn_is_for_the_lowest() {
             drop(held);
             home.runtime.run_until_quiescent();
             let log = log.take();
-            // As long as the highest has something, one turn in so many is the lowest's.
+            // As long as the highest level has tasks, every `aging`-th turn goes to the lowest
+            // level.
             let busy = log.iter().rposition(|priority| *priority == 5).unwrap();
             let aged: Vec<_> = (0..busy).filter(|&at| log[at] != 5).collect();
             let apart = |pair: &[usize]| pair[1] - pair[0];
             assert!(aged.windows(2).all(|pair| apart(pair) == aging as usize));
             assert!(aged[0] < aging as usize);
             let low: Vec<_> = aged.iter().map(|&at| log[at]).collect();
-            assert!(low.is_sorted(), "the lowest, then the next: {low:?}");
+            assert!(
+                low.is_sorted(),
+                "the lowest level runs first, then the next: {low:?}"
+            );
             assert_eq!(low[0], 0);
             assert_eq!(log.len(), 300);
         }
@@ -156,7 +160,7 @@ fn with_aging_every_so_manyth_turn_is_for_the_lowest() {
 }
 
 #[test]
-fn with_an_aging_of_one_the_lowest_is_always_first() {
+fn with_an_aging_of_one_the_lowest_level_always_runs_first() {
     within(WATCH, || {
         let home = one_worker(Prioritized::default().aging(1));
         let log = Log::default();
@@ -171,7 +175,7 @@ fn with_an_aging_of_one_the_lowest_is_always_first() {
 }
 
 #[test]
-fn a_priority_beyond_the_runtimes_is_refused() {
+fn a_priority_above_the_highest_of_the_runtime_is_refused() {
     within(WATCH, || {
         let home = one_worker(Prioritized::default());
         let ten = actor(|_: Context<()>| async {}).priority(10);

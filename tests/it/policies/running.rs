@@ -1,4 +1,4 @@
-//! Scenarios of the suite: everything runs, in order, one at a time, and nobody is starved.
+//! Scenarios of the suite: all tasks run, in order and one at a time, and no task starves.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use greenroom::{
 use super::Case;
 use crate::support::{Home, drive, elsewhere, inside};
 
-/// Adds up what it is told, until nobody can tell it anything more.
+/// Adds up its messages until its mailbox is closed.
 async fn sum(mut cx: Context<u64>) -> u64 {
     let mut sum = 0;
     while let Some(n) = cx.recv().await {
@@ -21,7 +21,7 @@ async fn sum(mut cx: Context<u64>) -> u64 {
     sum
 }
 
-/// Answers each question with the number after the one that comes with it.
+/// Answers each ask with its number plus one.
 async fn next(mut cx: Context<(u64, Reply<u64>)>) {
     while let Some((n, reply)) = cx.recv().await {
         reply.send(n + 1);
@@ -32,13 +32,13 @@ async fn join_all<T>(tasks: Vec<Task<T>>) -> Vec<T> {
     futures::future::join_all(tasks).await
 }
 
-/// Sieves the primes: an actor for each, which passes on what it does not divide.
-pub fn so23_the_same_program_gives_the_same_results(case: &Case) {
+/// Sieves the primes: one actor per prime, which passes on the numbers that it does not divide.
+pub fn the_same_program_gives_the_same_results(case: &Case) {
     enum Number {
         Sieve(u64),
         Primes(Vec<u64>, Reply<Vec<u64>>),
     }
-    // Boxed: an actor that spawns its like would have a type without end.
+    // Boxed: an actor that spawns its own kind would have an infinite type.
     fn prime(mut cx: Context<Number>, own: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let mut next: Option<Handle<Number, ()>> = None;
@@ -144,7 +144,10 @@ pub fn an_actor_is_never_run_by_two_threads_at_once(case: &Case) {
         let inside = AtomicBool::new(false);
         let mut count = 0;
         while cx.recv().await.is_some() {
-            assert!(!inside.swap(true, Ordering::Relaxed), "another is in here");
+            assert!(
+                !inside.swap(true, Ordering::Relaxed),
+                "another thread runs the actor"
+            );
             thread::yield_now();
             inside.store(false, Ordering::Relaxed);
             count += 1;
@@ -172,7 +175,7 @@ pub fn an_actor_is_never_run_by_two_threads_at_once(case: &Case) {
     assert_eq!(drive(alone.join()).unwrap(), 1300);
 }
 
-pub fn a_task_that_is_woken_in_its_run_runs_again(case: &Case) {
+pub fn a_task_that_is_woken_in_its_turn_runs_again(case: &Case) {
     let home = case.home();
     let turns = Arc::new(AtomicUsize::new(0));
     let yields = |_| {
@@ -188,7 +191,7 @@ pub fn a_task_that_is_woken_in_its_run_runs_again(case: &Case) {
     assert_eq!(turns.load(Ordering::Relaxed), 3000);
 }
 
-/// Whatever else is there has its turn, though somebody always has something to run.
+/// Asserts that other tasks get their turns while some tasks are always ready.
 fn others_have_their_turns(home: &Home) {
     for n in 0..30 {
         assert_eq!(drive(home.spawn_task(async move { n })), n);
@@ -206,7 +209,7 @@ fn others_have_their_turns(home: &Home) {
     assert_eq!(drive(sum.join()).unwrap(), 299 * 300 / 2);
 }
 
-pub fn an_actor_that_tells_itself_for_ever_starves_nobody(case: &Case) {
+pub fn an_actor_that_messages_itself_forever_does_not_starve_other_tasks(case: &Case) {
     let home = case.home();
     let chatter = |_| {
         let chatter = home.spawn(actor(|mut cx: Context<()>| async move {
@@ -226,7 +229,7 @@ pub fn an_actor_that_tells_itself_for_ever_starves_nobody(case: &Case) {
     }
 }
 
-pub fn a_task_that_yields_for_ever_starves_nobody(case: &Case) {
+pub fn a_task_that_yields_forever_does_not_starve_other_tasks(case: &Case) {
     let home = case.home();
     let restless = |_| {
         home.spawn_task(async {
@@ -240,14 +243,14 @@ pub fn a_task_that_yields_for_ever_starves_nobody(case: &Case) {
     drop(restless);
 }
 
-pub fn blocking_calls_come_back(case: &Case) {
+pub fn blocking_calls_return_their_values(case: &Case) {
     let home = case.home();
     let calls = |n| home.spawn_task(async move { unblock(move || n * 2).await });
     let doubled = drive(join_all((0..50).map(calls).collect()));
     assert!(doubled.into_iter().eq((0..50).map(|n| n * 2)));
 }
 
-pub fn a_task_may_wait_for_another_in_block_on(case: &Case) {
+pub fn a_task_may_block_on_another_task(case: &Case) {
     let home = case.home();
     for n in 0..20 {
         let waits = home.spawn_task(async move {
@@ -270,7 +273,7 @@ pub fn all_workers_may_wait_in_block_on_at_once(case: &Case) {
                     yield_now().await;
                     greenroom::spawn(async move { n }).await
                 });
-                // It may go on to wait as any other.
+                // The task may yield afterwards like any other.
                 yield_now().await;
                 value
             })
@@ -313,7 +316,7 @@ pub fn detached_actors_and_workers_talk_to_each_other(case: &Case) {
                 let mut n = 0;
                 while let Some(limit) = cx.recv().await {
                     while n < limit {
-                        // It may block, and the workers go on.
+                        // The actor may block while the workers continue.
                         n = Runtime::current()
                             .block_on(asks.ask(|reply| (n, reply)))
                             .unwrap();

@@ -1,4 +1,4 @@
-//! Work sharing: one queue, first in, first out.
+//! Work sharing: one FIFO queue.
 
 use greenroom::policy::Sharing;
 use greenroom::{Context, Runtime, actor, yield_now};
@@ -10,7 +10,7 @@ fn one_worker() -> Home {
 }
 
 #[test]
-fn ca17_what_comes_first_is_run_first() {
+fn tasks_and_actors_run_in_order_of_arrival() {
     within(WATCH, || {
         let home = one_worker();
         let log = Log::default();
@@ -19,7 +19,7 @@ fn ca17_what_comes_first_is_run_first() {
             let (own, inner, others) = (log.clone(), log.clone(), log.clone());
             let task = async move {
                 own.add((n, "task"));
-                // From a worker it goes to the same queue, behind all that is there.
+                // Spawned by a worker, it goes to the same queue, behind all queued tasks.
                 greenroom::spawn(async move { inner.add((n, "inside")) }).detach();
             };
             home.spawn_task(task).detach();
@@ -35,7 +35,7 @@ fn ca17_what_comes_first_is_run_first() {
 }
 
 #[test]
-fn ca17_who_yields_goes_behind_all_that_wait() {
+fn a_task_that_yields_goes_behind_all_waiting_tasks() {
     within(WATCH, || {
         let home = one_worker();
         let log = Log::default();

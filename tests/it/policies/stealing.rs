@@ -1,6 +1,6 @@
-//! Work stealing with polling: its three phases and the numbers that set them.
+//! Work stealing with polling: its three phases and their options.
 //!
-//! A worker that should be in one phase only is given numbers that do not let it out of that.
+//! A worker that should be in a single phase gets options that keep it in that phase.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::own::RoundRobin;
 use crate::runtime_stealing::block_until_others_ran;
 use crate::support::{WATCH, drive, within};
 
-/// So long that a test in which somebody sleeps it is hung.
+/// So long that a test in which a worker sleeps it hangs.
 const LONG: Duration = Duration::from_secs(3600);
 
 const AGGRESSIVE: Polling = Polling {
@@ -46,7 +46,7 @@ fn polling(workers: usize, name: &str, polling: Polling) -> Runtime {
         .unwrap()
 }
 
-/// What a worker has in its queues, and is stuck, is stolen by another one that has run out of work.
+/// Checks that tasks queued by a blocked worker are stolen by another worker without work.
 fn is_stolen_by_another(numbers: Polling) {
     within(WATCH, move || {
         let runtime = polling(2, "steals", numbers);
@@ -57,17 +57,17 @@ fn is_stolen_by_another(numbers: Polling) {
 }
 
 #[test]
-fn ca14_in_the_aggressive_phase_a_worker_steals() {
+fn a_worker_steals_in_the_aggressive_phase() {
     is_stolen_by_another(AGGRESSIVE);
 }
 
 #[test]
-fn ca14_in_the_moderate_phase_a_worker_steals() {
+fn a_worker_steals_in_the_moderate_phase() {
     is_stolen_by_another(MODERATE);
 }
 
 #[test]
-fn ca14_bug_w21_in_the_relaxed_phase_a_worker_still_steals() {
+fn a_worker_still_steals_in_the_relaxed_phase() {
     is_stolen_by_another(RELAXED);
     is_stolen_by_another(Polling {
         relaxed_sleep: Duration::from_millis(1),
@@ -80,7 +80,7 @@ fn ca14_bug_w21_in_the_relaxed_phase_a_worker_still_steals() {
 }
 
 #[test]
-fn ca14_by_default_the_phases_are_those_of_the_document() {
+fn the_default_phases_are_those_of_caf() {
     let Polling {
         aggressive_attempts,
         aggressive_steal_interval,
@@ -106,11 +106,14 @@ mod naps {
     use crate::support::{MANY_HAND_OVERS, hand_over, until};
 
     fn nap(name: &str) -> (u64, bool) {
-        *naps(name).values().next().expect("there is one worker")
+        *naps(name)
+            .values()
+            .next()
+            .expect("the runtime has one worker")
     }
 
     #[test]
-    fn ca14_ca15_in_the_aggressive_phase_a_worker_does_not_sleep() {
+    fn a_worker_does_not_sleep_in_the_aggressive_phase() {
         within(WATCH, || {
             let runtime = polling(1, "ca14a", AGGRESSIVE);
             drive(runtime.spawn(async {}));
@@ -126,9 +129,9 @@ mod naps {
     }
 
     #[test]
-    fn ca14_ca15_in_the_moderate_phase_a_worker_sleeps_briefly_again_and_again() {
+    fn a_worker_sleeps_briefly_and_repeatedly_in_the_moderate_phase() {
         within(WATCH, || {
-            // As long as it has attempts, and as long as is set.
+            // As long as attempts are left, and each time as long as configured.
             for brief in [1, 50, 1000] {
                 let moderate_sleep = Duration::from_micros(brief);
                 let numbers = Polling {
@@ -146,7 +149,7 @@ mod naps {
     }
 
     #[test]
-    fn a_long_sleep_in_the_moderate_phase_holds_up_no_shutdown() {
+    fn a_long_sleep_in_the_moderate_phase_does_not_delay_a_shutdown() {
         within(WATCH, || {
             let numbers = Polling {
                 moderate_sleep: Duration::MAX,
@@ -159,7 +162,7 @@ mod naps {
     }
 
     #[test]
-    fn ca14_ca15_in_the_relaxed_phase_a_worker_sleeps_as_long_as_is_set() {
+    fn a_worker_sleeps_as_long_as_configured_in_the_relaxed_phase() {
         within(WATCH, || {
             let numbers = Polling {
                 relaxed_sleep: Duration::from_millis(1),
@@ -169,7 +172,8 @@ mod naps {
             drive(short.spawn(async {}));
             let (before, _) = nap("ca14r");
             until(|| nap("ca14r").0 > before + 20);
-            // After the attempts of the others it comes to this phase, and stays in it.
+            // After the attempts of the first two phases the worker enters this phase and stays in
+            // it.
             let numbers = Polling {
                 aggressive_attempts: 10,
                 moderate_attempts: 10,
@@ -184,7 +188,7 @@ mod naps {
 }
 
 #[test]
-fn ca15_a_steal_interval_of_zero_is_refused() {
+fn a_steal_interval_of_zero_is_refused() {
     let of = |change: fn(&mut Polling)| {
         let mut numbers = Polling::default();
         change(&mut numbers);
@@ -199,18 +203,14 @@ fn ca15_a_steal_interval_of_zero_is_refused() {
         ));
         error.to_string()
     };
-    let text = |phase| {
-        format!(
-            "policy has a {phase}_steal_interval of 0, but must steal in one of at least 1 attempts"
-        )
-    };
+    let text = |phase| format!("policy has {phase}_steal_interval 0, but it must be at least 1");
     assert_eq!(of(|n| n.aggressive_steal_interval = 0), text("aggressive"));
     assert_eq!(of(|n| n.moderate_steal_interval = 0), text("moderate"));
     assert_eq!(of(|n| n.relaxed_steal_interval = 0), text("relaxed"));
 }
 
 #[test]
-fn ca15_every_other_number_may_be_zero_or_as_large_as_can_be() {
+fn all_other_polling_options_may_be_zero_or_maximal() {
     within(WATCH, || {
         let zeros = Polling {
             aggressive_attempts: 0,
@@ -238,11 +238,11 @@ fn ca15_every_other_number_may_be_zero_or_as_large_as_can_be() {
 }
 
 #[test]
-fn ca16_a_push_wakes_a_worker_in_the_relaxed_phase() {
+fn a_push_wakes_a_worker_in_the_relaxed_phase() {
     within(WATCH, || {
         let runtime = polling(2, "ca16", RELAXED);
         for n in 0..300 {
-            // From outside, and from another worker.
+            // Pushed from outside, and by another worker.
             let inner = runtime.spawn(async move { greenroom::spawn(async move { n }).await });
             assert_eq!(drive(inner), n);
         }
@@ -251,7 +251,7 @@ fn ca16_a_push_wakes_a_worker_in_the_relaxed_phase() {
 }
 
 #[test]
-fn ca18_jobs_from_outside_may_be_dealt_to_the_workers_in_turn() {
+fn a_policy_may_deal_injected_tasks_to_its_workers_in_turn() {
     within(WATCH, || {
         let policy = RoundRobin::default();
         let dealt = policy.dealt.clone();

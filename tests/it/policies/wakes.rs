@@ -1,4 +1,4 @@
-//! Which function of a policy a task or actor comes through, by who woke it.
+//! The function of a policy that receives a task or actor, by the thread that woke it.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::support::{Gate, Home, WATCH, drive, poll_here, within};
 
 use Call::{After, Before, Central, Completed, Internal, Later};
 
-/// One worker, and what its policy writes down.
+/// A runtime with one worker, and the recorder of its policy.
 struct Desk {
     home: Home,
     recorder: Recorder,
@@ -24,7 +24,7 @@ impl Desk {
         Desk { home, recorder }
     }
 
-    /// What was asked of the policy while `act` was done and all that followed from it.
+    /// Returns the calls to the policy during `act` and all work caused by it.
     fn during(&self, act: impl FnOnce(&Home)) -> Vec<Call> {
         self.home.runtime.run_until_quiescent();
         self.recorder.calls();
@@ -33,7 +33,7 @@ impl Desk {
         self.recorder.calls()
     }
 
-    /// The same, of enqueues only.
+    /// Returns only the enqueues among the calls that [`Desk::during`] returns.
     fn enqueues(&self, act: impl FnOnce(&Home)) -> Vec<Call> {
         let mut calls = self.during(act);
         calls.retain(|call| !matches!(call, Before | After | Completed));
@@ -41,18 +41,18 @@ impl Desk {
     }
 }
 
-/// Runs the test on a desk of its own.
+/// Runs the test with its own desk.
 fn at_a_desk(test: fn(&Desk)) {
     within(WATCH, move || test(&Desk::new()));
 }
 
-/// An actor that only reads.
+/// Receives and drops messages.
 async fn reads(mut cx: Context<()>) {
     while cx.recv().await.is_some() {}
 }
 
 #[test]
-fn ca5_ca7_what_is_spawned_outside_is_enqueued_centrally_and_inside_internally() {
+fn spawns_are_enqueued_centrally_outside_and_internally_in_tasks() {
     at_a_desk(|desk| {
         let calls = desk.during(|home| home.spawn_task(async {}).detach());
         assert_eq!(calls, [Central, Before, Completed, After]);
@@ -70,7 +70,7 @@ fn ca5_ca7_what_is_spawned_outside_is_enqueued_centrally_and_inside_internally()
 }
 
 #[test]
-fn ca5_ca7_a_message_from_outside_comes_centrally_and_one_from_a_task_internally() {
+fn messages_enqueue_actors_centrally_outside_and_internally_in_tasks() {
     at_a_desk(|desk| {
         let reader = desk.home.spawn(actor(reads));
         let calls = desk.during(|_| reader.tell(()).unwrap());
@@ -86,7 +86,7 @@ fn ca5_ca7_a_message_from_outside_comes_centrally_and_one_from_a_task_internally
 }
 
 #[test]
-fn ca5_what_pinned_threads_wake_comes_centrally() {
+fn wakes_by_pinned_threads_are_enqueued_centrally() {
     at_a_desk(|desk| {
         let reader = desk.home.spawn(actor(reads));
         let pinned = desk.home.runtime.spawn_pinned("pinned").unwrap();
@@ -97,7 +97,7 @@ fn ca5_what_pinned_threads_wake_comes_centrally() {
         assert_eq!(
             calls,
             [Central, Before, After],
-            "the pinned task is none of its"
+            "the policy gets no calls for the pinned task"
         );
         let calls = desk.enqueues(|_| {
             drive(pinned.spawn(|| async { greenroom::spawn(async {}).detach() }));
@@ -107,7 +107,7 @@ fn ca5_what_pinned_threads_wake_comes_centrally() {
 }
 
 #[test]
-fn ca5_what_block_on_wakes_comes_centrally() {
+fn wakes_by_block_on_are_enqueued_centrally() {
     at_a_desk(|desk| {
         let calls = desk.enqueues(|home| {
             home.block_on(async { greenroom::spawn(async {}).await });
@@ -121,7 +121,7 @@ fn ca5_what_block_on_wakes_comes_centrally() {
 }
 
 #[test]
-fn ca5_a_task_that_waited_in_block_on_is_on_no_worker_until_its_turn_ends() {
+fn spawns_after_block_on_in_a_task_are_enqueued_centrally() {
     at_a_desk(|desk| {
         let calls = desk.enqueues(|home| {
             let waits = async {
@@ -135,7 +135,7 @@ fn ca5_a_task_that_waited_in_block_on_is_on_no_worker_until_its_turn_ends() {
 }
 
 #[test]
-fn ca7_ca8_who_yields_is_resumed_later() {
+fn a_task_that_yields_is_resumed_later() {
     at_a_desk(|desk| {
         let calls = desk.during(|home| home.spawn_task(yield_now()).detach());
         let first = [Central, Before, Later, After];
@@ -147,7 +147,7 @@ fn ca7_ca8_who_yields_is_resumed_later() {
 }
 
 #[test]
-fn ca7_ca8_an_actor_that_has_used_up_its_batch_is_resumed_later() {
+fn an_actor_that_has_used_up_its_batch_is_resumed_later() {
     at_a_desk(|desk| {
         let reader = desk.home.spawn(actor(reads));
         let address = reader.address();
@@ -155,7 +155,7 @@ fn ca7_ca8_an_actor_that_has_used_up_its_batch_is_resumed_later() {
             let tells = async move { (0..5).for_each(|_| address.tell(()).unwrap()) };
             home.spawn_task(tells).detach();
         });
-        // Once for all five; then two, two and one of them.
+        // One enqueue for all five; then turns of two, two and one messages.
         let told = [Central, Before, Internal, Completed, After];
         let two = [Before, Later, After];
         let rest = [told.as_slice(), &two, &two, &[Before, After]].concat();
@@ -164,7 +164,7 @@ fn ca7_ca8_an_actor_that_has_used_up_its_batch_is_resumed_later() {
 }
 
 #[test]
-fn ca7_ca8_an_actor_that_got_a_message_in_its_run_is_resumed_later() {
+fn an_actor_that_got_a_message_in_its_turn_is_resumed_later() {
     at_a_desk(|desk| {
         let tells = teller(desk);
         let calls = desk.during(|_| tells.tell(()).unwrap());
@@ -173,7 +173,8 @@ fn ca7_ca8_an_actor_that_got_a_message_in_its_run_is_resumed_later() {
     });
 }
 
-/// An actor that, once it has heard something, tells itself something when it has begun to wait.
+/// Spawns an actor that, after its first message, sends itself a message while it waits for the
+/// next one.
 fn teller(desk: &Desk) -> greenroom::Handle<(), ()> {
     desk.home.spawn(actor(|mut cx: Context<()>| async move {
         cx.recv().await;
@@ -181,7 +182,7 @@ fn teller(desk: &Desk) -> greenroom::Handle<(), ()> {
         let mut next = Box::pin(cx.recv());
         assert!(poll_here(&mut next).await.is_pending());
         me.tell(()).unwrap();
-        // Its run ends here, as that of one who waits.
+        // Its turn ends here, as if it waited.
         let mut ended = false;
         std::future::poll_fn(|_| match std::mem::replace(&mut ended, true) {
             true => std::task::Poll::Ready(()),
@@ -195,7 +196,7 @@ fn teller(desk: &Desk) -> greenroom::Handle<(), ()> {
 }
 
 #[test]
-fn ca5_what_a_timer_or_a_blocking_call_wakes_is_enqueued_once() {
+fn wakes_by_timers_and_blocking_calls_are_enqueued_once() {
     at_a_desk(|desk| {
         let calls = desk.enqueues(|home| {
             let sleeps = async {
@@ -212,7 +213,7 @@ fn ca5_what_a_timer_or_a_blocking_call_wakes_is_enqueued_once() {
         let go = Gate::default();
         let goes = go.clone();
         let calls = desk.enqueues(|home| {
-            // The one worker opens the gate when the task waits.
+            // The only worker opens the gate while the task waits.
             let calls = async move {
                 greenroom::spawn(async move { go.open() }).detach();
                 unblock(move || goes.pass()).await;
@@ -224,7 +225,7 @@ fn ca5_what_a_timer_or_a_blocking_call_wakes_is_enqueued_once() {
 }
 
 #[test]
-fn ca6_the_runtime_never_hands_anything_to_a_certain_worker() {
+fn the_runtime_never_enqueues_a_task_for_a_chosen_worker() {
     within(WATCH, || {
         let policy = Wrapped::default();
         let counts = policy.calls.clone();
@@ -252,7 +253,7 @@ fn ca6_the_runtime_never_hands_anything_to_a_certain_worker() {
         home.runtime.run_until_quiescent();
         let count = |calls: &std::sync::atomic::AtomicUsize| calls.load(Ordering::SeqCst);
         assert_eq!(count(&counts.external), 0);
-        // CA7: everything else was asked for, and each run was of what had been enqueued.
+        // All other functions were called, and each turn was that of an enqueued runnable.
         let enqueued = [&counts.central, &counts.internal, &counts.later];
         assert!(enqueued.iter().all(|calls| count(calls) > 0));
         let enqueued: usize = enqueued.into_iter().map(count).sum();

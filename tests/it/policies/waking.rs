@@ -1,4 +1,4 @@
-//! Scenarios of the suite: whoever sleeps is woken when there is something, and not before.
+//! Scenarios of the suite: a sleeping worker is woken when there is work for it, and not before.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub fn no_wake_up_between_workers_is_lost(case: &Case) {
     drive(asks);
 }
 
-pub fn many_wake_ups_at_once_are_all_heard(case: &Case) {
+pub fn many_simultaneous_wake_ups_are_all_delivered(case: &Case) {
     let home = case.home();
     for _ in 0..50 {
         let gate = Gate::default();
@@ -68,7 +68,7 @@ pub fn many_wake_ups_at_once_are_all_heard(case: &Case) {
     }
 }
 
-pub fn what_a_worker_that_blocks_has_woken_is_run_by_another(case: &Case) {
+pub fn tasks_woken_by_a_worker_that_blocks_are_run_by_another(case: &Case) {
     let home = case.home();
     for count in (1..5).cycle().take(40) {
         let blocks = home.spawn_task(async move {
@@ -77,29 +77,29 @@ pub fn what_a_worker_that_blocks_has_woken_is_run_by_another(case: &Case) {
                 let gate = gate.clone();
                 greenroom::spawn(async move { gate.open() }).detach();
             }
-            // No await: the worker is stuck here.
+            // No await: the worker is blocked here.
             gates.iter().for_each(Gate::pass);
         });
         drive(blocks);
     }
 }
 
-pub fn a_timer_fires_though_all_are_idle(case: &Case) {
+pub fn a_timer_fires_while_all_workers_are_idle(case: &Case) {
     let home = case.home();
     for _ in 0..20 {
         drive(home.spawn_task(async { sleep(SOON).await }));
     }
-    // Several, of which the last to be armed is the first to fire.
+    // Several timers; the one armed last fires first.
     let sleeps = (1..5)
         .rev()
         .map(|n| home.spawn_task(async move { sleep(SOON * n).await }));
     drive(futures::future::join_all(sleeps.collect::<Vec<_>>()));
 }
 
-pub fn a_deadline_from_outside_is_kept_though_all_are_idle(case: &Case) {
+pub fn a_deadline_armed_outside_fires_while_all_workers_are_idle(case: &Case) {
     let home = case.home();
     for _ in 0..5 {
-        // Whoever had a turn before has lain down.
+        // The workers that had a turn before have gone to sleep.
         #[cfg(target_os = "linux")]
         crate::support::until(|| {
             crate::origins::naps(&case.threads)
@@ -110,7 +110,7 @@ pub fn a_deadline_from_outside_is_kept_though_all_are_idle(case: &Case) {
     }
 }
 
-/// Holds that many workers until the guard is dropped.
+/// Blocks this many workers until the guard is dropped.
 fn busy(home: &Home, workers: usize) -> OpenOnDrop {
     let over = Gate::default();
     for _ in 0..workers {
@@ -126,10 +126,10 @@ fn busy(home: &Home, workers: usize) -> OpenOnDrop {
     OpenOnDrop(over)
 }
 
-pub fn a_timer_fires_though_another_worker_is_busy(case: &Case) {
+pub fn a_timer_fires_while_another_worker_is_busy(case: &Case) {
     let home = case.home();
     for _ in 0..10 {
-        // Armed before, and after.
+        // One timer is armed before the workers block, one after.
         let armed = Gate::default();
         let arms = armed.clone();
         let before = home.spawn_task(async move {
@@ -145,7 +145,7 @@ pub fn a_timer_fires_though_another_worker_is_busy(case: &Case) {
     }
 }
 
-pub fn a_timer_fires_though_all_workers_are_busy(case: &Case) {
+pub fn a_timer_fires_while_all_workers_are_busy(case: &Case) {
     let home = case.home();
     let busy: Vec<greenroom::Task<()>> = (0..2 * case.workers)
         .map(|_| {
@@ -162,11 +162,11 @@ pub fn a_timer_fires_though_all_workers_are_busy(case: &Case) {
     drop(busy);
 }
 
-pub fn a_nearer_deadline_from_outside_is_kept(case: &Case) {
+pub fn a_nearer_deadline_armed_outside_fires_in_time(case: &Case) {
     let home = case.home();
     let never = home.spawn_task(async { sleep(NEVER).await });
     for _ in 0..20 {
-        // All sleep now, or are about to.
+        // All workers sleep now, or are about to.
         home.block_on(async { sleep(SOON).await });
         drive(home.spawn_task(async { sleep(SOON).await }));
         let timed = inside(&home.runtime, || {
@@ -180,7 +180,7 @@ pub fn a_nearer_deadline_from_outside_is_kept(case: &Case) {
     drop(never);
 }
 
-pub fn a_deadline_is_kept_though_the_worker_that_armed_it_blocks(case: &Case) {
+pub fn a_deadline_fires_while_the_worker_that_armed_it_blocks(case: &Case) {
     let home = case.home();
     for _ in 0..20 {
         let (armed, fired) = (Gate::default(), Gate::default());
@@ -194,7 +194,8 @@ pub fn a_deadline_is_kept_though_the_worker_that_armed_it_blocks(case: &Case) {
                 fires.open();
             });
             sleeper.detach();
-            // Perhaps on this worker, perhaps on another one: then this one blocks.
+            // The task may run on this worker or on another one; in the second case this worker
+            // blocks.
             armed.wait().await;
             fired.pass();
         }));
@@ -202,7 +203,7 @@ pub fn a_deadline_is_kept_though_the_worker_that_armed_it_blocks(case: &Case) {
 }
 
 #[cfg(target_os = "linux")]
-pub fn ca17_workers_without_work_do_not_run(case: &Case) {
+pub fn workers_without_work_do_not_run(case: &Case) {
     let home = case.home();
     let far = home.spawn_task(sleep(NEVER));
     let waits = home.spawn(actor(|mut cx: Context<()>| async move { cx.recv().await }));
@@ -215,4 +216,4 @@ pub fn ca17_workers_without_work_do_not_run(case: &Case) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn ca17_workers_without_work_do_not_run(_case: &Case) {}
+pub fn workers_without_work_do_not_run(_case: &Case) {}

@@ -1,4 +1,4 @@
-//! The shutdown of a simulated runtime keeps the promises of any other, in virtual time.
+//! The shutdown of a simulated runtime keeps the usual promises, in virtual time.
 
 use std::future::pending;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn simulated(seed: u64) -> Runtime {
 }
 
 #[test]
-fn the_report_counts_who_ended_and_who_was_cancelled() {
+fn the_report_counts_ended_and_cancelled_actors() {
     for seed in SEEDS {
         let runtime = simulated(seed);
         let start = runtime.block_on(async { Instant::now() });
@@ -36,7 +36,7 @@ fn the_report_counts_who_ended_and_who_was_cancelled() {
         assert_eq!((report.unhandled, report.left_behind), (3, 0));
         assert!(
             after >= Duration::from_secs(60),
-            "the grace, in virtual time"
+            "the grace must pass in virtual time"
         );
         let ended = runtime.block_on(async { (ends.join().await, stays.join().await) });
         assert!(
@@ -47,7 +47,7 @@ fn the_report_counts_who_ended_and_who_was_cancelled() {
 }
 
 #[test]
-fn a_task_that_awaits_the_shutdown_has_its_report() {
+fn a_task_that_awaits_the_shutdown_gets_its_report() {
     for seed in SEEDS {
         let runtime = simulated(seed);
         let drops = Drops::default();
@@ -68,7 +68,7 @@ fn a_task_that_awaits_the_shutdown_has_its_report() {
 }
 
 #[test]
-fn what_was_queued_before_has_its_run_and_what_waits_is_cancelled() {
+fn queued_tasks_run_and_waiting_tasks_are_cancelled_by_a_shutdown() {
     for seed in SEEDS {
         let runtime = simulated(seed);
         let (ran, dropped) = (Drops::default(), Drops::default());
@@ -88,7 +88,7 @@ fn what_was_queued_before_has_its_run_and_what_waits_is_cancelled() {
 }
 
 #[test]
-fn nothing_begins_afterwards() {
+fn spawns_are_refused_after_the_shutdown() {
     let runtime = simulated(1);
     runtime.block_on(runtime.shutdown());
     assert!(
@@ -190,7 +190,7 @@ fn a_chain_of_tasks_that_hold_each_other_is_dropped_without_recursion() {
 }
 
 #[test]
-fn spawning_is_over_for_all_when_the_future_is_done() {
+fn detached_actors_end_when_the_future_of_the_run_is_done() {
     for seed in SEEDS {
         let drops = Drops::default();
         let ran = drops.clone();
@@ -209,7 +209,7 @@ fn spawning_is_over_for_all_when_the_future_is_done() {
 }
 
 #[test]
-fn with_a_grace_for_ever_it_ends_when_nobody_is_left_who_could() {
+fn an_endless_grace_ends_when_all_actors_are_stuck() {
     for seed in SEEDS {
         let builder = Runtime::builder().policy(Simulated::new(seed));
         let runtime = builder.grace(Duration::MAX).build().unwrap();

@@ -1,4 +1,4 @@
-//! Many seeds: which are run, which twice, and how a failing run is made shorter.
+//! Many seeds: which ones run, which ones run twice, and how a failing run is shortened.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 #[cfg(target_os = "linux")]
@@ -26,7 +26,7 @@ fn every_eighth_run_and_the_last_are_repeated() {
 }
 
 #[test]
-fn a_program_that_is_not_deterministic_is_told_so_with_the_usual_cause() {
+fn a_nondeterministic_program_is_reported_with_the_usual_cause() {
     let (text, ..) = panic_of(|| {
         sim::explore(0..100, || async {
             time::sleep(Duration::from_nanos(
@@ -38,7 +38,7 @@ fn a_program_that_is_not_deterministic_is_told_so_with_the_usual_cause() {
     for part in ["seed 7: the program is not deterministic", "HashMap"] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
-    // Also where it fails, but not each time.
+    // Also if the program fails only in some runs.
     let runs = AtomicU64::new(0);
     let (text, ..) = panic_of(|| {
         sim::explore(0..100, || {
@@ -55,7 +55,7 @@ fn a_program_that_is_not_deterministic_is_told_so_with_the_usual_cause() {
 }
 
 #[test]
-fn the_options_of_explore_with_hold_for_each_seed() {
+fn the_options_of_explore_with_apply_to_each_seed() {
     let gap = Duration::from_millis(5);
     let overtakes = |late| {
         let options = Simulated::new(0).timer_jitter(late);
@@ -76,13 +76,13 @@ fn the_options_of_explore_with_hold_for_each_seed() {
     );
 }
 
-/// Forwards what it gets, so that there is something to do beside.
+/// Receives messages and ignores them, so that there is other work.
 async fn idle(mut cx: Context<u32>) {
     while cx.recv().await.is_some() {}
 }
 
 #[test]
-fn a_failing_run_is_made_shorter_and_both_lengths_are_told() {
+fn a_failing_run_is_shortened_and_both_lengths_are_reported() {
     let (text, ..) = panic_of(|| {
         sim::explore(0..1000, || async {
             let idlers: Vec<_> = (0..5).map(|_| spawn!(idle(_))).collect();
@@ -111,7 +111,7 @@ fn a_failing_run_is_made_shorter_and_both_lengths_are_told() {
             for task in noise {
                 task.await;
             }
-            assert!(seen == 1, "not set");
+            assert!(seen == 1, "the flag is not set");
         });
     });
     let line = text
@@ -129,7 +129,7 @@ fn a_failing_run_is_made_shorter_and_both_lengths_are_told() {
     assert!(text.contains("seed "), "{text}");
 }
 
-/// Says that it is done before it tells the actor that it is to be.
+/// Replies before it notifies the actor `done`.
 async fn answers_first(mut cx: Context<Reply<()>>, done: Address<Option<Reply<bool>>>) {
     while let Some(reply) = cx.recv().await {
         reply.send(());
@@ -148,7 +148,7 @@ async fn done(mut cx: Context<Option<Reply<bool>>>) {
 }
 
 #[test]
-fn a_shorter_run_draws_the_same_numbers_as_the_whole_one() {
+fn a_shortened_run_draws_the_same_numbers_as_the_whole_run() {
     async fn program() {
         let done = spawn!(done(_));
         let answers = spawn!(answers_first(_, done.address()));
@@ -175,8 +175,8 @@ fn a_shorter_run_draws_the_same_numbers_as_the_whole_one() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_variable_replays_one_seed() {
-    const TEST: &str = "simulation::exploring::a_variable_replays_one_seed";
+fn an_environment_variable_replays_one_seed() {
+    const TEST: &str = "simulation::exploring::an_environment_variable_replays_one_seed";
     if is_for(TEST) {
         let mut seeds = Vec::new();
         sim::explore(0..5, |seed: u64| {

@@ -1,4 +1,4 @@
-//! What makes a run fail, what does not, and what is said then.
+//! What makes a run fail, what does not, and the text of a failure.
 
 use std::future::pending;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use greenroom::{Address, AskError, Context, Fault, Reply, Runtime, actor, spawn,
 use super::{Friend, SEEDS, deadlock_of, deaf, failure_of, reads, run_of, shy};
 use crate::support::panic_of;
 
-/// Two that ask each other, if the first is asked.
+/// Spawns two actors that ask each other when the first one is asked.
 async fn two_friends() -> [greenroom::Handle<Friend, ()>; 2] {
     let (a, b) = (spawn!(shy(_), name = "a"), spawn!(shy(_), name = "b"));
     a.tell(Friend::Is(b.address())).unwrap();
@@ -20,14 +20,14 @@ async fn two_friends() -> [greenroom::Handle<Friend, ()>; 2] {
 }
 
 #[test]
-fn a_panic_of_the_future_is_one() {
+fn a_panic_of_the_future_is_a_failure() {
     let failure = failure_of(|| async { panic!("bomb in main") });
     let panicked = Problem::Panicked("main panicked: bomb in main".into());
     assert_eq!(*failure.problem(), panicked);
 }
 
 #[test]
-fn a_panic_that_nobody_joins_is_one() {
+fn an_unjoined_panic_is_a_failure() {
     let failure = failure_of(|| async {
         drop(spawn!(
             |_cx: Context<u32>| async { panic!("bomb in b") },
@@ -46,7 +46,7 @@ fn a_panic_that_nobody_joins_is_one() {
 }
 
 #[test]
-fn an_actor_without_a_name_has_its_number_in_the_run() {
+fn an_unnamed_actor_is_reported_by_its_number_in_the_run() {
     let failure = failure_of(|| async {
         spawn(async {}).await;
         drop(spawn!(|_cx: Context<u32>| async { panic!("bomb") }));
@@ -57,7 +57,7 @@ fn an_actor_without_a_name_has_its_number_in_the_run() {
 }
 
 #[test]
-fn a_panic_that_somebody_joins_is_none() {
+fn a_joined_panic_is_no_failure() {
     crate::support::keep_bombs_quiet();
     for seed in SEEDS {
         run_of(seed, async {
@@ -68,7 +68,7 @@ fn a_panic_that_somebody_joins_is_none() {
 }
 
 #[test]
-fn that_nothing_is_left_and_the_future_waits_is_one() {
+fn a_future_that_nothing_can_wake_is_a_deadlock() {
     let who = deadlock_of(|| async {
         let keep = Runtime::current().keep_alive();
         let alive = spawn!(reads(_));
@@ -79,7 +79,7 @@ fn that_nothing_is_left_and_the_future_waits_is_one() {
 }
 
 #[test]
-fn a_cycle_of_asks_is_one_and_is_named() {
+fn a_cycle_of_asks_is_a_deadlock_that_names_the_actors() {
     let who = deadlock_of(|| async {
         let [a, _b] = two_friends().await;
         let _ = a.ask(Friend::Ask).await;
@@ -88,7 +88,7 @@ fn a_cycle_of_asks_is_one_and_is_named() {
 }
 
 #[test]
-fn an_ask_that_waits_is_one_also_if_the_future_is_done() {
+fn a_cycle_of_asks_is_a_deadlock_even_if_the_future_is_done() {
     let who = deadlock_of(|| async {
         let [a, b] = two_friends().await;
         spawn(async move {
@@ -102,7 +102,7 @@ fn an_ask_that_waits_is_one_also_if_the_future_is_done() {
 }
 
 #[test]
-fn an_ask_that_waits_is_one_also_if_the_future_awaits_the_end_of_work() {
+fn a_cycle_of_asks_is_a_deadlock_even_if_the_future_awaits_quiescence() {
     let who = deadlock_of(|| async {
         let [a, _b] = two_friends().await;
         let asks = spawn(async move { a.ask(Friend::Ask).await });
@@ -113,7 +113,7 @@ fn an_ask_that_waits_is_one_also_if_the_future_awaits_the_end_of_work() {
 }
 
 #[test]
-fn a_reply_that_is_kept_is_one_and_the_chain_is_named() {
+fn a_kept_reply_is_a_deadlock_that_names_the_chain() {
     async fn keeps(mut cx: Context<Friend>) {
         let kept = cx.recv().await;
         pending::<()>().await;
@@ -129,7 +129,7 @@ fn a_reply_that_is_kept_is_one_and_the_chain_is_named() {
 }
 
 #[test]
-fn a_send_that_waits_for_room_is_one_and_is_named() {
+fn a_send_that_waits_for_room_is_a_deadlock_that_names_the_actor() {
     let who = deadlock_of(|| async {
         let full = spawn!(deaf(_), name = "full", capacity = 1);
         full.send(1).await.unwrap();
@@ -145,10 +145,10 @@ fn a_send_that_waits_for_room_is_one_and_is_named() {
     assert_eq!(who, "main → full");
 }
 
-/// Sends to its friend as long as there is one.
+/// Sends to its friend until its friend is closed.
 async fn fills(mut cx: Context<Friend>) {
     let Some(Friend::Is(friend)) = cx.recv().await else {
-        unreachable!("the first message is the friend");
+        unreachable!("the first message must be the friend");
     };
     while friend.send(Friend::Is(friend.clone())).await.is_ok() {}
 }
@@ -159,7 +159,7 @@ async fn asks_once(mut cx: Context<Friend>, friend: Address<Friend>) {
 }
 
 #[test]
-fn a_send_and_an_ask_make_one_cycle() {
+fn a_send_and_an_ask_can_form_a_cycle() {
     let who = deadlock_of(|| async {
         let back = spawn!(fills(_), name = "back");
         let front = spawn!(asks_once(_, back.address()), name = "front", capacity = 1);
@@ -173,7 +173,7 @@ fn a_send_and_an_ask_make_one_cycle() {
 }
 
 #[test]
-fn a_send_that_got_its_room_or_was_given_up_is_none() {
+fn a_send_that_got_its_room_or_was_dropped_is_no_deadlock() {
     for seed in SEEDS {
         run_of(seed, async {
             let slow = spawn!(
@@ -206,7 +206,7 @@ fn a_send_that_got_its_room_or_was_given_up_is_none() {
 }
 
 #[test]
-fn an_actor_that_the_shutdown_has_to_cancel_is_one() {
+fn an_actor_that_the_shutdown_has_to_cancel_is_a_failure() {
     let failure = failure_of(|| async {
         drop(spawn!(deaf(_), name = "deaf"));
         drop(spawn!(reads(_), name = "reads"));
@@ -227,7 +227,7 @@ fn an_actor_has_the_grace_of_its_runtime_to_end() {
             drop(spawn!(move |_cx: Context<u32>| sleep(Duration::from_secs(
                 seconds
             ))));
-            // It has begun.
+            // The actor has begun.
             yield_now().await;
         }
     };
@@ -242,7 +242,7 @@ fn an_actor_has_the_grace_of_its_runtime_to_end() {
 }
 
 #[test]
-fn too_many_steps_are_one() {
+fn too_many_steps_are_a_failure() {
     async fn endless() {
         loop {
             yield_now().await;
@@ -259,7 +259,7 @@ fn too_many_steps_are_one() {
 }
 
 #[test]
-fn who_waits_beside_something_that_goes_on_for_ever_is_named() {
+fn too_many_steps_beside_a_cycle_of_asks_name_the_cycle() {
     for seed in SEEDS {
         let failure = Simulated::new(seed).steps(5000).try_run(async {
             let ticks = spawn!(|mut cx: Context<()>| async move {
@@ -278,7 +278,7 @@ fn who_waits_beside_something_that_goes_on_for_ever_is_named() {
 }
 
 #[test]
-fn what_is_ended_by_a_failure_is_dropped() {
+fn a_failure_drops_all_futures_and_values_of_the_run() {
     let drops = crate::support::Drops::default();
     let live = || {
         let (main, task) = (drops.one(), drops.one());
@@ -301,7 +301,7 @@ fn what_is_ended_by_a_failure_is_dropped() {
 }
 
 #[test]
-fn the_text_says_what_when_what_happened_before_and_how_to_run_it_again() {
+fn the_text_has_the_problem_its_time_the_trace_and_how_to_repeat_the_run() {
     let failure = Simulated::new(3).random().steps(9000).try_run(async {
         let [a, _b] = two_friends().await;
         sleep(Duration::from_millis(1500)).await;
@@ -321,7 +321,7 @@ fn the_text_says_what_when_what_happened_before_and_how_to_run_it_again() {
 }
 
 #[test]
-fn a_trace_has_the_last_steps_and_no_more() {
+fn a_trace_has_only_the_last_steps() {
     let last = |steps: usize, simulated: Simulated| {
         let failure = simulated.try_run(async {
             for _ in 0..1000 {
@@ -349,7 +349,7 @@ fn panic_quietly() {
 }
 
 #[test]
-fn exploring_stops_at_the_first_seed_that_fails_and_says_how_to_run_it_again() {
+fn explore_stops_at_the_first_failing_seed_and_says_how_to_repeat_it() {
     let mut last = 0;
     let here = line!() + 2;
     let (text, file, line) = panic_of(|| {
@@ -375,7 +375,7 @@ fn exploring_stops_at_the_first_seed_that_fails_and_says_how_to_run_it_again() {
 }
 
 #[test]
-fn a_run_that_fails_panics_with_that_text_at_the_caller() {
+fn a_failing_run_panics_with_the_text_at_the_caller() {
     let here = line!() + 1;
     let (text, file, line) = panic_of(|| sim::run(5, pending::<()>()));
     assert_eq!((file.as_str(), line), (file!(), here));
@@ -383,7 +383,7 @@ fn a_run_that_fails_panics_with_that_text_at_the_caller() {
 }
 
 #[test]
-fn without_a_judge_a_deadlock_is_told_to_those_who_ask_and_else_a_panic() {
+fn outside_a_run_a_deadlock_fails_its_ask_or_else_panics() {
     let runtime = Runtime::builder()
         .policy(Simulated::new(1))
         .build()
@@ -408,11 +408,11 @@ fn without_a_judge_a_deadlock_is_told_to_those_who_ask_and_else_a_panic() {
     assert_eq!(
         runtime.block_on(runtime.spawn(async { 42 })),
         42,
-        "it goes on"
+        "the runtime still runs tasks"
     );
 }
 
-/// Waits in its drop, in the runtime that is there.
+/// A value that waits in its drop, in the current runtime.
 struct Waits(greenroom::Address<u32>);
 
 impl Drop for Waits {
@@ -425,7 +425,7 @@ impl Drop for Waits {
 }
 
 #[test]
-fn a_drop_that_waits_when_the_run_has_failed_is_contained() {
+fn a_block_on_in_a_drop_after_a_failed_run_is_contained() {
     let who = deadlock_of(|| async {
         let waits = Waits(spawn!(reads(_)).address());
         let held = Waits(waits.0.clone());
@@ -441,7 +441,7 @@ fn a_drop_that_waits_when_the_run_has_failed_is_contained() {
 }
 
 #[test]
-fn impossible_numbers_of_changes_are_as_many_as_there_are_steps() {
+fn more_priority_changes_than_steps_are_allowed() {
     for (changes, within) in [(u32::MAX, u64::MAX), (u32::MAX, 3), (3, 0), (0, 0)] {
         let run = Simulated::new(1)
             .priorities(changes, within)
@@ -457,7 +457,7 @@ fn impossible_numbers_of_changes_are_as_many_as_there_are_steps() {
 }
 
 #[test]
-fn sends_that_wait_are_found_also_when_the_future_is_done() {
+fn waiting_sends_are_a_deadlock_even_if_the_future_is_done() {
     for seed in SEEDS {
         let failure = Simulated::new(seed).try_run(async {
             let fills = |name: &str| actor(fills).name(name).capacity(2).spawn();
@@ -467,7 +467,8 @@ fn sends_that_wait_are_found_also_when_the_future_is_done() {
             sleep(Duration::from_secs(3600)).await;
         });
         match failure.unwrap_err().problem() {
-            // What `a` sends to `b` may come before what `main` does, and then `b` fills itself.
+            // A message from `a` to `b` may come before that of `main`; then `b` fills its own
+            // mailbox.
             Problem::Deadlock(who) => {
                 assert!(
                     ["a → b → a", "b → a → b", "b → b"].contains(&&**who),
@@ -480,7 +481,7 @@ fn sends_that_wait_are_found_also_when_the_future_is_done() {
 }
 
 #[test]
-fn a_send_that_is_given_up_by_another_task_waits_no_more() {
+fn a_send_dropped_by_another_task_is_no_deadlock() {
     for seed in SEEDS {
         run_of(seed, async {
             let full = spawn!(deaf(_), capacity = 1);
@@ -496,7 +497,7 @@ fn a_send_that_is_given_up_by_another_task_waits_no_more() {
 }
 
 #[test]
-fn several_drops_that_wait_when_the_run_has_failed_have_what_they_wait_for() {
+fn several_drops_may_call_block_on_after_a_failed_run() {
     struct Yields;
     impl Drop for Yields {
         fn drop(&mut self) {
@@ -519,7 +520,7 @@ fn several_drops_that_wait_when_the_run_has_failed_have_what_they_wait_for() {
 }
 
 #[test]
-fn what_comes_from_a_source_is_in_the_trace() {
+fn messages_from_sources_are_in_the_trace() {
     let failure = failure_of(|| async {
         let a = spawn!(
             |mut cx: Context<u32>| async move {

@@ -1,4 +1,4 @@
-//! What is told of a run that hangs: who waits for what, and who could end that.
+//! The report of a run that hangs: which task waits for what, and which one could end that.
 
 use std::future::pending;
 
@@ -7,7 +7,7 @@ use greenroom::{Address, Context, Reply, spawn};
 
 use super::{Friend, deaf, reads};
 
-/// The text of the failure with each of these seeds has these lines.
+/// Asserts that the failure text of each seed has these lines.
 #[track_caller]
 fn tells<F: Future<Output = ()>>(program: impl Fn() -> F, lines: &[&str]) {
     for seed in 0..20 {
@@ -19,7 +19,7 @@ fn tells<F: Future<Output = ()>>(program: impl Fn() -> F, lines: &[&str]) {
     }
 }
 
-/// Passes its questions on.
+/// Forwards its asks.
 async fn forwards(mut cx: Context<Friend>) {
     let mut friend: Option<Address<Friend>> = None;
     while let Some(message) = cx.recv().await {
@@ -30,7 +30,7 @@ async fn forwards(mut cx: Context<Friend>) {
     }
 }
 
-/// Keeps its questions.
+/// Keeps its messages.
 async fn keeps(mut cx: Context<Friend>) {
     let mut kept = Vec::new();
     while let Some(message) = cx.recv().await {
@@ -39,7 +39,7 @@ async fn keeps(mut cx: Context<Friend>) {
 }
 
 #[test]
-fn the_end_that_is_waited_for_is_named() {
+fn a_deadlock_names_the_awaited_task_or_actor() {
     let ended = "main waits for the end of reader, and nothing is left that could wake it\n";
     tells(
         || async {
@@ -60,7 +60,7 @@ fn the_end_that_is_waited_for_is_named() {
 }
 
 #[test]
-fn the_actor_that_does_not_read_is_named() {
+fn a_deadlock_names_the_actor_that_does_not_read() {
     tells(
         || async {
             let deaf = spawn!(deaf(_), name = "deaf", capacity = 1);
@@ -85,7 +85,7 @@ fn the_actor_that_does_not_read_is_named() {
 }
 
 #[test]
-fn whoever_holds_the_reply_is_named_wherever_it_went() {
+fn a_deadlock_names_the_current_holder_of_the_reply() {
     tells(
         || async {
             let back = spawn!(keeps(_), name = "back");
@@ -116,7 +116,7 @@ fn whoever_holds_the_reply_is_named_wherever_it_went() {
 }
 
 #[test]
-fn messages_are_shown_where_the_actor_says_so() {
+fn a_trace_shows_messages_of_actors_that_allow_it() {
     #[derive(Debug)]
     struct Local(#[expect(dead_code, reason = "only shown")] u32);
     async fn takes(mut cx: Context<Local>) {

@@ -1,4 +1,4 @@
-//! How a simulated runtime ends after a `block_on` in it has panicked.
+//! The end of a simulated runtime after a `block_on` in it has panicked.
 
 use greenroom::policy::Simulated;
 use greenroom::{Runtime, yield_now};
@@ -11,7 +11,7 @@ fn simulated(seed: u64) -> Runtime {
 }
 
 #[test]
-fn it_ends_though_a_future_that_was_ready_has_taken_too_many_steps() {
+fn a_future_that_took_too_many_steps_does_not_hang_the_runtime() {
     within(WATCH, || {
         for seed in 0..20 {
             let (runtime, drops) = (simulated(seed), Drops::default());
@@ -36,8 +36,8 @@ fn it_ends_though_a_future_that_was_ready_has_taken_too_many_steps() {
 }
 
 #[test]
-fn it_ends_though_a_future_that_was_stuck_wakes_itself_as_it_is_dropped() {
-    /// Wakes who polled it last.
+fn a_stuck_future_that_wakes_itself_in_its_drop_does_not_hang_the_runtime() {
+    /// Wakes its last waker in its drop.
     #[derive(Default)]
     struct WakesInDrop(Option<std::task::Waker>);
 

@@ -1,4 +1,4 @@
-//! A probe: what a test expects of what is sent to it.
+//! A probe: a test's expectations of the messages that are sent to it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::{drive, panic_of};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn it_gives_the_messages_in_their_order() {
+fn a_probe_returns_its_messages_in_order() {
     for seed in SEEDS {
         run_of(seed, async {
             let mut probe = TestProbe::new("probe");
@@ -32,7 +32,7 @@ fn it_gives_the_messages_in_their_order() {
 }
 
 #[test]
-fn it_waits_for_as_long_as_it_is_told_and_no_longer() {
+fn a_probe_waits_exactly_as_long_as_requested() {
     run_of(1, async {
         let mut probe = TestProbe::new("probe");
         let (told, start) = (probe.address(), Instant::now());
@@ -49,7 +49,7 @@ fn it_waits_for_as_long_as_it_is_told_and_no_longer() {
 }
 
 #[test]
-fn what_is_not_as_expected_is_a_panic_that_says_where() {
+fn a_failed_expectation_panics_with_its_location() {
     let said = |text: String| {
         assert!(text.contains(&format!(" at {}:", file!())), "{text}");
         text
@@ -80,7 +80,7 @@ fn what_is_not_as_expected_is_a_panic_that_says_where() {
 }
 
 #[test]
-fn what_was_sent_before_it_was_stopped_is_still_given() {
+fn messages_sent_before_a_probe_was_stopped_are_still_returned() {
     run_of(1, async {
         let mut probe = TestProbe::new("probe");
         probe.tell(1).unwrap();
@@ -91,7 +91,7 @@ fn what_was_sent_before_it_was_stopped_is_still_given() {
 }
 
 #[test]
-fn it_answers_for_an_actor_that_is_not_there() {
+fn a_probe_can_answer_in_place_of_an_actor() {
     for seed in SEEDS {
         run_of(seed, async {
             let mut store = TestProbe::new("store");
@@ -108,7 +108,7 @@ fn it_answers_for_an_actor_that_is_not_there() {
 }
 
 #[test]
-fn it_works_elsewhere_in_the_time_that_is_there() {
+fn a_probe_works_outside_a_simulation_in_real_time() {
     let mut probe = TestProbe::new("probe");
     probe.tell(1).unwrap();
     assert_eq!(drive(probe.expect()), 1);

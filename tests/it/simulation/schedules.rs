@@ -1,4 +1,4 @@
-//! The order: the same for the same seed, any for some seed, and fair in the long run.
+//! The order: equal for equal seeds, any order for some seed, and fair in the long run.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use greenroom::{Runtime, spawn, yield_now};
 
 use super::{SEEDS, run_of};
 
-/// In which order three tasks of so many turns each have theirs.
+/// Returns the order in which three tasks have their turns, `turns` turns each.
 fn order(simulated: Simulated, turns: usize) -> String {
     let run = simulated.try_run(async move {
         let order = Arc::new(Mutex::new(String::new()));
@@ -43,7 +43,7 @@ fn counts(make: impl Fn(u64) -> Simulated, turns: usize) -> BTreeMap<String, usi
 }
 
 #[test]
-fn every_order_comes_about_equally_often() {
+fn every_order_is_about_equally_frequent() {
     for make in [
         |seed| Simulated::new(seed).random(),
         |seed| Simulated::new(seed).priorities(0, 100),
@@ -51,7 +51,7 @@ fn every_order_comes_about_equally_often() {
     ] {
         let counts = counts(make, 1);
         assert_eq!(counts.len(), 6, "{counts:?}");
-        // 100 are expected of each.
+        // 100 of each order are expected.
         assert!(
             counts.values().all(|count| (60..=140).contains(count)),
             "{counts:?}"
@@ -60,7 +60,7 @@ fn every_order_comes_about_equally_often() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_one_another() {
+fn equal_seeds_give_equal_runs_and_other_seeds_other_runs() {
     let mut fingerprints = HashSet::new();
     for seed in 0..100 {
         let orders: HashSet<_> = (0..3).map(|_| order(Simulated::new(seed), 5)).collect();
@@ -81,7 +81,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 }
 
 #[test]
-fn in_the_long_run_nobody_starves() {
+fn in_the_long_run_no_task_starves() {
     for seed in SEEDS {
         let run = Simulated::new(seed)
             .priorities(3, 4096)
@@ -90,7 +90,7 @@ fn in_the_long_run_nobody_starves() {
                 let stop = Arc::new(Mutex::new(false));
                 let stopped = stop.clone();
                 let spins = spawn(async move {
-                    // Not by yielding, which lowers it.
+                    // Without yielding, which lowers a task's priority.
                     while !*stopped.lock().unwrap() {
                         spawn(async {}).await;
                     }
@@ -103,7 +103,7 @@ fn in_the_long_run_nobody_starves() {
     }
 }
 
-/// Passes everything on to a simulation's order.
+/// A policy that forwards to a simulation.
 struct Passes(Simulated);
 
 impl Policy for Passes {
@@ -121,7 +121,7 @@ impl Policy for Passes {
 }
 
 #[test]
-fn inside_another_policy_it_is_a_random_order_among_threads() {
+fn inside_another_policy_a_simulation_is_a_random_order_on_threads() {
     let policy = Passes(Simulated::new(1));
     let runtime = Runtime::builder()
         .workers(2)

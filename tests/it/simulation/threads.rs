@@ -1,4 +1,4 @@
-//! One thread: which it is, what it may do, and what becomes of all on another.
+//! The single thread of a simulation: which it is, what may run on it, and calls on other threads.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ async fn says(_cx: Context<u32>) -> ThreadId {
 }
 
 #[test]
-fn everything_runs_on_the_thread_that_built_it() {
+fn all_tasks_run_on_the_thread_that_built_the_runtime() {
     for seed in SEEDS {
         let threads = run_of(seed, async {
             let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
@@ -55,7 +55,7 @@ fn everything_runs_on_the_thread_that_built_it() {
 }
 
 #[test]
-fn what_is_spawned_outside_runs_when_the_thread_waits_for_something() {
+fn tasks_spawned_outside_run_when_the_thread_waits_in_the_runtime() {
     let runtime = simulated(1);
     let task = runtime.spawn(async { 42 });
     assert!(!task.is_finished());
@@ -65,7 +65,7 @@ fn what_is_spawned_outside_runs_when_the_thread_waits_for_something() {
 }
 
 #[test]
-fn on_another_thread_it_does_not_wait() {
+fn block_on_panics_on_another_thread() {
     let runtime = simulated(1);
     let (text, ..) = thread::scope(|scope| {
         let elsewhere = scope.spawn(|| panic_of(|| runtime.block_on(async {})));
@@ -75,7 +75,7 @@ fn on_another_thread_it_does_not_wait() {
 }
 
 #[test]
-fn wakers_and_messages_from_other_threads_are_taken() {
+fn wakes_and_messages_from_other_threads_are_accepted() {
     let runtime = simulated(1);
     let (send, receive) = futures::channel::oneshot::channel();
     let task = runtime.spawn(receive);
@@ -94,7 +94,7 @@ fn wakers_and_messages_from_other_threads_are_taken() {
 }
 
 #[test]
-fn a_task_may_wait_in_block_on_while_the_others_run() {
+fn a_task_may_wait_in_block_on_while_other_tasks_run() {
     for seed in SEEDS {
         run_of(seed, async {
             let waits = |n: u32| async move {
@@ -117,7 +117,7 @@ fn a_task_may_wait_in_block_on_while_the_others_run() {
 }
 
 #[test]
-fn those_that_wait_in_block_on_come_back_the_inner_one_first() {
+fn inner_calls_of_block_on_return_before_outer_calls() {
     let mut stuck = 0;
     for seed in SEEDS {
         let run = Simulated::new(seed).try_run(async {
@@ -136,10 +136,10 @@ fn those_that_wait_in_block_on_come_back_the_inner_one_first() {
             first.join().await.unwrap();
             second.join().await.unwrap();
         });
-        // If the second one waits above the first, that can't come back.
+        // If the second wait is nested in the first, the first can't return before it.
         if let Err(failure) = run {
             let text = "deadlock: second waits, and nothing is left that could wake it; \
-                        first could go on, but waits beneath it";
+                        first could return, but is below it on the stack";
             assert_eq!(failure.problem().to_string(), text);
             stuck += 1;
         }
@@ -148,7 +148,7 @@ fn those_that_wait_in_block_on_come_back_the_inner_one_first() {
 }
 
 #[test]
-fn a_task_of_a_pinned_thread_may_not_wait_there_either() {
+fn block_on_panics_in_a_task_of_a_pinned_thread() {
     let text = run_of(1, async {
         let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
         let waits = || async { panic_of(|| Runtime::current().block_on(async {})).0 };
@@ -157,11 +157,11 @@ fn a_task_of_a_pinned_thread_may_not_wait_there_either() {
     assert!(text.value.contains("in a task of a pinned thread"));
 }
 
-/// Says in its drop that it was dropped elsewhere.
+/// A value that checks in its drop that it is on its own thread.
 struct Bound(
     ThreadId,
     Rc<Cell<u32>>,
-    #[expect(dead_code, reason = "it counts")] crate::support::Dropped,
+    #[expect(dead_code, reason = "counted by its drop")] crate::support::Dropped,
 );
 
 impl Drop for Bound {
@@ -172,7 +172,7 @@ impl Drop for Bound {
 }
 
 #[test]
-fn what_is_pinned_is_dropped_on_that_thread_or_not_at_all() {
+fn pinned_tasks_are_dropped_on_their_thread_or_not_at_all() {
     let (bound, others) = (Drops::default(), Drops::default());
     let begin = |runtime: &Runtime| {
         let pinned = runtime.spawn_pinned("pinned").unwrap();
@@ -204,7 +204,7 @@ fn what_is_pinned_is_dropped_on_that_thread_or_not_at_all() {
 }
 
 #[test]
-fn an_observer_is_told_of_every_run() {
+fn an_observer_is_notified_of_every_turn() {
     #[derive(Clone, Default)]
     struct Counts(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
     impl Observer for Counts {
@@ -227,11 +227,15 @@ fn an_observer_is_told_of_every_run() {
         runs[0] == "task" && runs[1..].iter().all(|name| name == "reads"),
         "{runs:?}"
     );
-    assert_eq!(runtime.stats().total().runs, 1, "of the workers");
+    assert_eq!(
+        runtime.stats().total().runs,
+        1,
+        "the stats count the turns of the workers only"
+    );
 }
 
 #[test]
-fn a_pinned_thread_takes_its_turns_in_order() {
+fn a_pinned_thread_serves_calls_in_order() {
     for seed in SEEDS {
         run_of(seed, async {
             let pinned = Runtime::current().spawn_pinned("pinned").unwrap();
@@ -246,14 +250,14 @@ fn a_pinned_thread_takes_its_turns_in_order() {
     }
 }
 
-/// Of the four that wait like this in a runtime with threads, none is in another's way.
+/// None of these four waits, which block threads in a threaded runtime, prevents another one.
 #[test]
-fn what_waits_in_block_on_may_wait_for_the_future_of_the_run() {
+fn an_inner_block_on_may_wait_for_the_future_of_the_run() {
     for seed in SEEDS {
         run_of(seed, async {
             let echo = spawn!(
                 |mut cx: Context<(u32, greenroom::Reply<u32>)>| async move {
-                    // It has its thread to itself, and simply waits.
+                    // A detached actor has its own thread, so `block_on` just waits.
                     while let Some((n, reply)) = Runtime::current().block_on(cx.recv()) {
                         reply.send(n);
                     }
@@ -279,7 +283,7 @@ fn what_waits_in_block_on_may_wait_for_the_future_of_the_run() {
 }
 
 #[test]
-fn a_panic_of_an_outer_future_is_that_of_its_own_call() {
+fn a_panic_of_an_outer_future_reaches_its_own_block_on() {
     crate::support::keep_bombs_quiet();
     let runtime = simulated(3);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -1,4 +1,4 @@
-//! Virtual time: everything follows it, and it passes only when it should.
+//! Virtual time: all timers follow it, and it passes only when it should.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use greenroom::{AskError, Context, Reply, Runtime, spawn, yield_now};
 use super::{SEEDS, run_of};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// By how much timers are late at most, and what the steps take.
+/// The maximal lateness of timers, and the time that the steps take.
 const LATE: Duration = Duration::from_millis(2);
 
 #[test]
@@ -42,7 +42,7 @@ fn the_clock_begins_at_zero_and_moves_only_between_steps() {
 }
 
 #[test]
-fn whoever_waits_for_a_time_by_yielding_sees_it_come() {
+fn virtual_time_passes_for_a_task_that_waits_by_yielding() {
     for seed in SEEDS {
         run_of(seed, async {
             let start = Instant::now();
@@ -54,7 +54,7 @@ fn whoever_waits_for_a_time_by_yielding_sees_it_come() {
 }
 
 #[test]
-fn timers_fire_though_something_is_always_ready() {
+fn timers_fire_while_a_task_is_always_ready() {
     for seed in SEEDS {
         run_of(seed, async {
             let busy = spawn(async {
@@ -69,20 +69,26 @@ fn timers_fire_though_something_is_always_ready() {
 }
 
 #[test]
-fn timers_are_never_early_and_late_by_what_is_drawn() {
+fn timers_are_never_early_and_are_late_by_a_drawn_jitter() {
     let mut late = 0;
     for seed in 0..100 {
         let most = Duration::from_secs(10);
         let by = Simulated::new(seed).timer_jitter(most).try_run(async {
             let start = Instant::now();
             sleep(HOUR).await;
-            start.elapsed().checked_sub(HOUR).expect("not early")
+            start
+                .elapsed()
+                .checked_sub(HOUR)
+                .expect("the timer must not fire early")
         });
         let by = by.unwrap().value;
         assert!(by < most + LATE);
         late += u32::from(by > LATE);
     }
-    assert!((30..=70).contains(&late), "about half of them: {late}");
+    assert!(
+        (30..=70).contains(&late),
+        "about half of the timers must be late: {late}"
+    );
     for seed in SEEDS {
         let in_time = Simulated::new(seed)
             .timer_jitter(Duration::ZERO)
@@ -96,7 +102,7 @@ fn timers_are_never_early_and_late_by_what_is_drawn() {
 }
 
 #[test]
-fn timers_of_different_times_come_in_their_order() {
+fn timers_of_different_deadlines_fire_in_order() {
     for seed in SEEDS {
         let order = run_of(seed, async {
             let (tell, told) = std::sync::mpsc::channel();
@@ -121,7 +127,7 @@ fn timers_of_different_times_come_in_their_order() {
 }
 
 #[test]
-fn timers_of_the_same_time_come_in_any_order() {
+fn timers_of_equal_deadlines_fire_in_any_order() {
     let first = |seed| {
         let both = async {
             let (a, b) = (sleep(HOUR), sleep(HOUR));
@@ -138,7 +144,7 @@ fn timers_of_the_same_time_come_in_any_order() {
 }
 
 #[test]
-fn all_that_waits_for_time_follows_it() {
+fn all_timers_follow_virtual_time() {
     for seed in SEEDS {
         let run = run_of(seed, async {
             assert!(timeout(HOUR, std::future::pending::<()>()).await.is_err());
@@ -168,7 +174,7 @@ fn all_that_waits_for_time_follows_it() {
             let pinned = Runtime::current().spawn_pinned("p").unwrap();
             pinned.spawn(|| sleep(HOUR)).await;
         });
-        // 1 + 1 + 2 + 3 + 1, and the first of the ticks is at once.
+        // 1 + 1 + 2 + 3 + 1, since the first of the ticks is at once.
         assert!(
             run.time >= HOUR * 8 && run.time < HOUR * 8 + LATE * 10,
             "{:?}",
@@ -178,7 +184,7 @@ fn all_that_waits_for_time_follows_it() {
 }
 
 #[test]
-fn a_runtime_with_threads_has_the_systems_time_also_inside() {
+fn a_runtime_with_threads_inside_a_simulation_uses_system_time() {
     run_of(1, async {
         let virtual_now = Instant::now();
         let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -192,20 +198,20 @@ fn a_runtime_with_threads_has_the_systems_time_also_inside() {
         assert_eq!(
             Instant::now(),
             virtual_now,
-            "and this one has its own again"
+            "the simulation has its virtual time again"
         );
     });
 }
 
 #[test]
-fn outside_its_thread_sees_the_systems_time() {
+fn outside_a_simulation_its_thread_uses_system_time() {
     let before = Instant::now();
     run_of(1, async { sleep(HOUR).await });
     assert!(before.elapsed() < HOUR);
 }
 
 #[test]
-fn what_waits_for_time_and_was_made_outside_begins_inside() {
+fn timers_created_outside_a_simulation_start_inside_it() {
     for seed in SEEDS {
         let runs = [(); 2].map(|()| {
             let (first, second) = (sleep(HOUR), timeout(HOUR, std::future::pending::<()>()));

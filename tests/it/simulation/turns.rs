@@ -1,4 +1,5 @@
-//! Turns that are split: what they do to others takes effect one thing after another, and nothing else changes.
+//! Split turns: the effects of a turn on other tasks arrive one after another, and nothing else
+//! changes.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,25 +10,25 @@ use greenroom::{Address, AskError, Context, Reply, TellError, sim, spawn, yield_
 
 use super::run_of;
 
-/// Among so many seeds are many whose turns are split.
+/// Many of these seeds split turns.
 const SEEDS: std::ops::Range<u64> = 0..400;
 
 type Log = Arc<Mutex<Vec<u32>>>;
 
-/// Notes what it gets.
+/// Records its messages.
 async fn notes(mut cx: Context<u32>, log: Log) {
     while let Some(number) = cx.recv().await {
         log.lock().unwrap().push(number);
     }
 }
 
-/// All values that a program gives with some seed.
+/// Returns all values that the program returns with some seed.
 fn values<T: Ord, F: Future<Output = T>>(program: impl Fn() -> F) -> BTreeSet<T> {
     SEEDS.map(|seed| run_of(seed, program()).value).collect()
 }
 
 #[test]
-fn two_messages_of_a_turn_to_two_actors_may_have_others_between() {
+fn other_messages_may_arrive_between_two_messages_of_a_turn() {
     let program = || async {
         let log = Log::default();
         let (first, second) = (Log::default(), log.clone());
@@ -40,7 +41,7 @@ fn two_messages_of_a_turn_to_two_actors_may_have_others_between() {
                 two.tell(1).unwrap();
             })
         };
-        // Sees what the first message did, and then tells the second actor.
+        // Observes the effect of the first message, and then sends to the second actor.
         let watcher = {
             let two = two.address();
             spawn(async move {
@@ -88,7 +89,7 @@ fn messages_of_one_sender_to_one_actor_stay_in_order_however_they_are_sent() {
 }
 
 #[test]
-fn an_accepted_message_is_handled_though_the_actor_is_stopped_before_it_arrives() {
+fn an_accepted_message_is_handled_if_a_stop_comes_before_it_arrives() {
     let program = || async {
         let log = Log::default();
         let one = spawn!(notes(_, log.clone()));
@@ -124,7 +125,7 @@ fn a_message_takes_its_place_in_a_bounded_mailbox_when_it_is_sent() {
             spawn(async move {
                 other.tell(1).unwrap();
                 let told = one.tell(1).is_ok();
-                // Nothing was read in between.
+                // No message was received in between.
                 assert!(matches!(one.tell(2), Err(TellError::Full(2))));
                 assert_eq!(one.len(), 1);
                 told
@@ -137,12 +138,12 @@ fn a_message_takes_its_place_in_a_bounded_mailbox_when_it_is_sent() {
 }
 
 #[test]
-fn a_turn_sees_what_it_has_done_itself() {
+fn a_turn_sees_its_own_effects() {
     async fn both(mut cx: Context<Reply<bool>>, other: Address<u32>) {
         while let Some(reply) = cx.recv().await {
             other.tell(1).unwrap();
             let own = cx.address();
-            // To itself, and received at once.
+            // Sent to the actor itself, and received at once.
             assert!(own.ask(|reply| reply).now_or_never().is_none());
             assert!(cx.try_recv().is_some());
             other.stop();
@@ -162,7 +163,7 @@ fn a_turn_sees_what_it_has_done_itself() {
 }
 
 #[test]
-fn whoever_sees_the_end_of_a_task_or_actor_sees_what_it_did_before() {
+fn the_end_of_a_task_or_actor_is_seen_after_its_effects() {
     values(|| async {
         let log = Log::default();
         let one = spawn!(notes(_, log.clone()));
@@ -192,7 +193,7 @@ fn whoever_sees_the_end_of_a_task_or_actor_sees_what_it_did_before() {
 }
 
 #[test]
-fn whoever_looks_whether_a_task_is_finished_sees_what_it_did_before() {
+fn is_finished_is_true_only_after_the_effects_of_the_task() {
     values(|| async {
         let log = Log::default();
         let one = spawn!(notes(_, log.clone()));
@@ -211,7 +212,7 @@ fn whoever_looks_whether_a_task_is_finished_sees_what_it_did_before() {
 }
 
 #[test]
-fn whoever_is_woken_by_a_turn_finds_what_that_sent_before() {
+fn a_task_woken_by_a_turn_sees_the_messages_sent_before() {
     values(|| async {
         let log = Log::default();
         let one = spawn!(notes(_, log.clone()));
@@ -247,7 +248,7 @@ fn whoever_is_woken_by_a_turn_finds_what_that_sent_before() {
 }
 
 #[test]
-fn an_answer_that_comes_late_is_seen_with_all_that_was_done_before_it() {
+fn a_late_answer_is_seen_after_the_effects_before_it() {
     async fn answers(mut cx: Context<Reply<()>>, other: Address<u32>) {
         while let Some(reply) = cx.recv().await {
             other.tell(1).unwrap();
@@ -259,7 +260,7 @@ fn an_answer_that_comes_late_is_seen_with_all_that_was_done_before_it() {
         let one = spawn!(notes(_, log.clone()));
         let answers = spawn!(answers(_, one.address()));
         let mut ask = std::pin::pin!(answers.ask(|reply| reply));
-        // It looks also when nobody has woken it.
+        // Polls the ask even if no wake has occurred.
         while ask.as_mut().now_or_never().is_none() {
             yield_now().await;
         }
@@ -272,7 +273,7 @@ fn an_answer_that_comes_late_is_seen_with_all_that_was_done_before_it() {
 }
 
 #[test]
-fn a_reply_that_is_dropped_may_come_late_and_is_no_answer() {
+fn a_late_drop_of_a_reply_is_seen_after_the_effects_before_it() {
     async fn drops(mut cx: Context<Reply<()>>, other: Address<u32>) {
         while let Some(reply) = cx.recv().await {
             other.tell(1).unwrap();
@@ -292,7 +293,7 @@ fn a_reply_that_is_dropped_may_come_late_and_is_no_answer() {
     });
 }
 
-/// Runs the program, which is given an actor that notes what it gets: 1 before 2, with every seed.
+/// Runs the program with every seed, and checks that its recording actor gets 1 before 2.
 #[track_caller]
 fn one_comes_first<F: Future<Output = ()>>(program: impl Fn(Address<u32>) -> F) {
     let here = std::panic::Location::caller();
@@ -315,7 +316,7 @@ fn one_comes_first<F: Future<Output = ()>>(program: impl Fn(Address<u32>) -> F) 
 }
 
 #[test]
-fn what_was_done_before_an_address_was_given_up_comes_before_what_its_end_sets_off() {
+fn effects_before_the_drop_of_an_address_come_before_those_of_the_end() {
     one_comes_first(|one| async move {
         let group = spawn!(async |mut cx: Context<()>| while cx.recv().await.is_some() {});
         for _ in 0..2 {
@@ -332,7 +333,7 @@ fn what_was_done_before_an_address_was_given_up_comes_before_what_its_end_sets_o
 }
 
 #[test]
-fn turns_of_one_pinned_thread_come_one_after_the_other() {
+fn turns_of_one_pinned_thread_take_effect_one_after_the_other() {
     one_comes_first(|one| async move {
         let pinned = greenroom::Runtime::current().spawn_pinned("host").unwrap();
         let tasks = [1, 2].map(|number| {
@@ -346,7 +347,7 @@ fn turns_of_one_pinned_thread_come_one_after_the_other() {
 }
 
 #[test]
-fn a_task_that_is_cancelled_is_so_after_what_was_done_before() {
+fn a_cancellation_takes_effect_after_the_effects_before_it() {
     struct Tells(Address<u32>);
     impl Drop for Tells {
         fn drop(&mut self) {
@@ -368,7 +369,7 @@ fn a_task_that_is_cancelled_is_so_after_what_was_done_before() {
 }
 
 #[test]
-fn a_mailbox_that_is_full_shows_what_was_done_before() {
+fn a_full_mailbox_is_seen_after_the_effects_before_it() {
     one_comes_first(|one| async move {
         let full = spawn!(notes(_, Log::default()), capacity = 1);
         let tells = {
@@ -392,7 +393,7 @@ fn a_mailbox_that_is_full_shows_what_was_done_before() {
 }
 
 #[test]
-fn whoever_sees_that_an_answer_is_not_wanted_any_more_sees_what_the_asker_did_before() {
+fn an_unwanted_reply_is_seen_after_the_effects_of_the_asker() {
     async fn looks(mut cx: Context<Reply<()>>, one: Address<u32>) {
         while let Some(reply) = cx.recv().await {
             while reply.is_wanted() {
@@ -416,7 +417,7 @@ fn whoever_sees_that_an_answer_is_not_wanted_any_more_sees_what_the_asker_did_be
 }
 
 #[test]
-fn whoever_sees_a_mailbox_closed_sees_what_was_done_before_wherever_its_context_was() {
+fn a_closed_mailbox_is_seen_after_the_effects_before_it() {
     one_comes_first(|one| async move {
         let (send, received) = futures::channel::oneshot::channel();
         let gives = spawn!(async move |cx: Context<()>| {
@@ -453,7 +454,7 @@ fn whoever_sees_a_mailbox_closed_sees_what_was_done_before_wherever_its_context_
 }
 
 #[test]
-fn what_can_be_seen_of_a_runtime_shows_what_was_done_before() {
+fn the_stats_of_a_runtime_show_an_end_after_the_effects_before_it() {
     one_comes_first(|one| async move {
         let runtime = greenroom::Runtime::current();
         let before = runtime.stats().actors.len();
@@ -470,7 +471,7 @@ fn what_can_be_seen_of_a_runtime_shows_what_was_done_before() {
 }
 
 #[test]
-fn between_two_calls_of_block_on_all_has_taken_effect() {
+fn between_two_calls_of_block_on_all_effects_have_arrived() {
     for seed in SEEDS {
         let runtime = greenroom::Runtime::builder()
             .policy(Simulated::new(seed))
@@ -501,7 +502,7 @@ fn between_two_calls_of_block_on_all_has_taken_effect() {
 }
 
 #[test]
-fn a_look_for_a_message_finds_it_also_after_something_was_sent() {
+fn a_recv_finds_a_queued_message_after_the_turn_has_sent_another() {
     values(|| async {
         let one = spawn!(notes(_, Log::default()));
         let (go, goes) = futures::channel::oneshot::channel();
@@ -523,7 +524,7 @@ fn a_look_for_a_message_finds_it_also_after_something_was_sent() {
 }
 
 #[test]
-fn with_whole_turns_nothing_comes_between() {
+fn with_whole_turns_no_message_comes_between() {
     for seed in SEEDS {
         let run = Simulated::new(seed).whole_turns().try_run(async {
             let log = Log::default();
@@ -550,7 +551,7 @@ fn with_whole_turns_nothing_comes_between() {
 }
 
 #[test]
-fn what_is_on_its_way_when_a_run_fails_is_dropped() {
+fn messages_in_flight_are_dropped_when_a_run_fails() {
     for seed in SEEDS {
         let counted = Arc::new(());
         let message = counted.clone();
@@ -565,7 +566,7 @@ fn what_is_on_its_way_when_a_run_fails_is_dropped() {
 }
 
 #[test]
-fn a_runtime_that_is_dropped_on_another_thread_loses_nothing_that_is_on_its_way() {
+fn messages_in_flight_are_dropped_with_a_runtime_on_another_thread() {
     for seed in 0..50 {
         let counted = Arc::new(());
         let runtime = greenroom::Runtime::builder()
@@ -585,7 +586,7 @@ fn a_runtime_that_is_dropped_on_another_thread_loses_nothing_that_is_on_its_way(
 }
 
 #[test]
-fn random_numbers_are_those_of_the_seed_and_notes_are_in_the_trace() {
+fn random_numbers_follow_from_the_seed() {
     let program = || async {
         let drawn: Vec<u64> = (0..3).map(|_| sim::random()).collect();
         let task = spawn(async { sim::random() });
@@ -597,5 +598,5 @@ fn random_numbers_are_those_of_the_seed_and_notes_are_in_the_trace() {
         assert_eq!(run_of(seed, program()).value, run_of(seed, program()).value);
     }
     assert_ne!(sim::random(), sim::random());
-    sim::note("nobody reads it");
+    sim::note("a note outside any run");
 }

@@ -1,6 +1,6 @@
 //! Homes: where a scenario's actors live, on each kind of thread and in simulations.
 //!
-//! A scenario is a function of a [`Home`], and does not know which kind it has.
+//! A scenario is a function of a [`Home`] and does not know its kind.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use greenroom::{ActorBuilder, Handle, Pinned, Runtime};
 
 use super::{Gate, OpenOnDrop, WATCH, drive_boxed, matrix, simulated, within};
 
-/// Makes a test of each scenario (a function of a [`Home`]), which runs it in its homes.
+/// Makes a test of each scenario (a function of a [`Home`]) that runs the scenario in its homes.
 macro_rules! in_every_home {
     ($($scenario:ident),+ $(,)?) => {
         $(mod $scenario {
@@ -25,7 +25,7 @@ macro_rules! in_every_home {
 }
 pub(crate) use in_every_home;
 
-/// As [`in_every_home`], for scenarios that a simulation can't run, each for the reason that is given.
+/// Like [`in_every_home`], for scenarios that a simulation can't run. Each use gives the reason.
 macro_rules! on_threads {
     ($($scenario:ident),+ $(,)?) => {
         $(mod $scenario {
@@ -39,16 +39,16 @@ macro_rules! on_threads {
 }
 pub(crate) use on_threads;
 
-/// Where a scenario's actors live: the workers of a runtime, or a pinned thread of it.
+/// Where a scenario's actors live: the workers of a runtime, or one of its pinned threads.
 pub struct Home {
-    // Dropped first, as a user would.
+    // Dropped first, as in a user's program.
     pinned: Option<Pinned>,
     pub runtime: Runtime,
     threads: usize,
 }
 
 impl Home {
-    /// With this many workers; faults that nobody joins are not printed.
+    /// Creates a home on this many workers. Faults that are not joined are not printed.
     pub fn workers(workers: usize) -> Home {
         Home::built(workers, Runtime::builder().on_fault(|_| {}))
     }
@@ -57,7 +57,7 @@ impl Home {
         Home::pinned_built(Runtime::builder().on_fault(|_| {}))
     }
 
-    /// With this many workers and these other options.
+    /// Creates a home on this many workers and with these other options.
     pub fn built(workers: usize, builder: greenroom::Builder) -> Home {
         Home {
             pinned: None,
@@ -66,7 +66,7 @@ impl Home {
         }
     }
 
-    /// A pinned thread, of a runtime with these options.
+    /// Creates a home on a pinned thread of a runtime with these options.
     pub fn pinned_built(builder: greenroom::Builder) -> Home {
         let Home { runtime, .. } = Home::built(1, builder);
         let pinned = Some(runtime.spawn_pinned("pinned").unwrap());
@@ -77,24 +77,25 @@ impl Home {
         }
     }
 
-    /// Where nothing runs but while the scenario waits, in an order drawn from the seed.
+    /// Creates a simulated home. Nothing runs except while the scenario waits, in an order drawn
+    /// from the seed.
     pub fn simulated(seed: u64) -> Home {
         let builder = Runtime::builder().policy(Simulated::new(seed));
-        // Somebody who is always ready makes a second of it a million steps.
+        // A task that is always ready makes a million steps per second of grace.
         let builder = builder.grace(Duration::from_millis(10));
         let home = Home::built(1, builder.on_fault(|_| {}));
         simulated::adopt(&home.runtime);
         home
     }
 
-    /// A pinned thread of a simulated runtime.
+    /// Creates a home on a pinned thread of a simulated runtime.
     pub fn simulated_pinned(seed: u64) -> Home {
         let mut home = Home::simulated(seed);
         home.pinned = Some(home.runtime.spawn_pinned("pinned").unwrap());
         home
     }
 
-    /// Runs a scenario in a simulation of each seed, as [`Home::watch`] does.
+    /// Runs a scenario in a simulation of each seed, like [`Home::watch`].
     pub fn watch_seeds(make: fn(u64) -> Home, scenario: fn(&Home)) {
         within(WATCH, move || {
             for &seed in matrix::seeds() {
@@ -107,7 +108,7 @@ impl Home {
         });
     }
 
-    /// Runs a test of a simulated runtime with each of the seeds, as [`Home::watch_seeds`] does.
+    /// Runs a test of a simulated runtime with each of the seeds, like [`Home::watch_seeds`].
     pub fn simulate(test: impl Fn(&Runtime) + Send + 'static) {
         within(WATCH, move || {
             for &seed in matrix::seeds() {
@@ -120,7 +121,7 @@ impl Home {
         });
     }
 
-    /// Runs a scenario under the watchdog, the end of its runtime included.
+    /// Runs a scenario under the watchdog, including the drop of its runtime.
     pub fn watch(make: impl FnOnce() -> Home + Send + 'static, scenario: fn(&Home)) {
         within(WATCH, move || {
             let home = make();
@@ -132,7 +133,8 @@ impl Home {
         simulated::is_here()
     }
 
-    /// How many are a lot: as many as that, and fewer in a simulation, where no two run at once.
+    /// Returns `on_threads`, or a fiftieth of it in a simulation, where tasks never run in
+    /// parallel.
     pub fn many(&self, on_threads: usize) -> usize {
         match simulated::is_here() {
             true => on_threads.div_ceil(50),
@@ -140,7 +142,8 @@ impl Home {
         }
     }
 
-    // Boxed, as below: hundreds of futures would each have all of the waiting compiled.
+    // Boxed, like the futures below: otherwise hundreds of futures would each instantiate the
+    // waiting code.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let future: Pin<Box<dyn Future<Output = F::Output> + '_>> = Box::pin(future);
         match simulated::is_held() {
@@ -179,7 +182,7 @@ impl Home {
         }
     }
 
-    /// Holds every thread that runs tasks here until the guard is dropped: nothing is polled.
+    /// Blocks every thread that runs tasks here until the guard is dropped: nothing is polled.
     pub fn hold(&self) -> Held {
         if simulated::is_here() {
             return Held {
@@ -207,11 +210,11 @@ impl Home {
         }
     }
 
-    /// Waits until all that was scheduled before has had a turn, on a home with one thread.
+    /// Waits until each task scheduled before has had a turn. Requires a home with one thread.
     pub fn turn(&self) {
         assert_eq!(
             self.threads, 1,
-            "with more threads a turn says nothing of the others"
+            "with several threads a turn of one says nothing about the others"
         );
         if simulated::is_here() {
             return simulated::turn();
@@ -227,7 +230,7 @@ fn spawn_boxed<T: Send + 'static>(
     pinned.spawn(move || future)
 }
 
-/// While it lives the threads of a home are held.
+/// A guard that blocks the threads of a home while it lives.
 pub struct Held {
     _threads: Option<OpenOnDrop>,
     _simulation: Option<simulated::Held>,

@@ -1,16 +1,18 @@
 //! The matrix: in which homes, with which seeds and on how many workers a scenario runs.
 //!
-//! A scenario has up to five homes, a simulation twenty seeds, a policy three numbers of workers. By default each
-//! scenario runs in two homes, with three seeds, on two numbers of workers: the whole matrix takes minutes and seldom
-//! finds more. Which two homes follows from the scenario's name, so every home has its share of the scenarios.
+//! A scenario has up to five homes, a simulation twenty seeds, a policy three worker counts. By
+//! default each scenario runs in two homes, with three seeds, on two worker counts: the whole
+//! matrix takes minutes and seldom finds more. The two homes follow from the scenario's name, so
+//! every home gets its share of the scenarios.
 //!
-//! The variable `GREENROOM_MATRIX` chooses more: `all`, or `threads`, which is all but the simulations.
+//! The variable `GREENROOM_MATRIX` selects more: `all`, or `threads`, which leaves out the
+//! simulations.
 
 use super::{Home, simulated};
 
 use greenroom::{Builder, Runtime};
 
-/// How much of it runs.
+/// The selected part of the matrix.
 #[derive(Clone, Copy, PartialEq)]
 enum Matrix {
     Thin,
@@ -24,12 +26,12 @@ impl Matrix {
             Err(std::env::VarError::NotPresent) => Matrix::Thin,
             Ok("threads") => Matrix::Threads,
             Ok("all") => Matrix::All,
-            other => panic!("GREENROOM_MATRIX is `all`, `threads` or not there, but not {other:?}"),
+            other => panic!("GREENROOM_MATRIX must be `all`, `threads` or unset, not {other:?}"),
         }
     }
 }
 
-/// The seeds of a simulation.
+/// Returns the seeds of a simulation.
 pub fn seeds() -> &'static [u64] {
     match Matrix::chosen() {
         Matrix::All => &simulated::SEEDS,
@@ -37,7 +39,7 @@ pub fn seeds() -> &'static [u64] {
     }
 }
 
-/// On how many workers each policy runs a scenario that needs so many.
+/// Returns the worker counts on which each policy runs a scenario that needs `at_least` workers.
 pub fn workers(at_least: usize) -> impl Iterator<Item = usize> {
     let chosen: &[usize] = match Matrix::chosen() {
         Matrix::Thin if at_least <= 1 => &[1, 4],
@@ -58,7 +60,7 @@ enum Kind {
 const ON_THREADS: [Kind; 3] = [Kind::OneWorker, Kind::TwoWorkers, Kind::Pinned];
 const SIMULATED: [Kind; 2] = [Kind::Simulated, Kind::SimulatedPinned];
 
-/// The homes that a scenario has.
+/// The homes that a scenario runs in.
 pub struct Homes {
     builder: fn() -> Builder,
     on_threads: bool,
@@ -66,12 +68,12 @@ pub struct Homes {
 }
 
 impl Homes {
-    /// All five; faults that nobody joins are not printed.
+    /// Returns all five homes. Faults that are not joined are not printed.
     pub fn plain() -> Homes {
         Homes::built(|| Runtime::builder().on_fault(|_| {}))
     }
 
-    /// All five, those on threads with these options.
+    /// Returns all five homes; those on threads have these options.
     pub fn built(builder: fn() -> Builder) -> Homes {
         Homes {
             builder,
@@ -94,7 +96,7 @@ impl Homes {
         }
     }
 
-    /// Runs the scenario of this name in those of its homes that the matrix has.
+    /// Runs the scenario of this name in those of its homes that the matrix selects.
     pub fn watch(&self, name: &str, scenario: fn(&Home)) {
         let kinds = self.kinds(Matrix::chosen(), name);
         assert!(!kinds.is_empty(), "this matrix has no home for {name}");
@@ -127,7 +129,8 @@ impl Homes {
     }
 }
 
-/// FNV-1a: the same on each machine, and different for names that differ by a letter.
+/// Returns the FNV-1a hash: the same on every machine, and different for names that differ by a
+/// letter.
 fn hash(name: &str) -> usize {
     let mixed = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -135,7 +138,7 @@ fn hash(name: &str) -> usize {
     (mixed >> 40) as usize
 }
 
-/// Says, if it is dropped by a panic, where the scenario failed.
+/// A guard that prints where the scenario failed if it is dropped by a panic.
 pub struct Named(pub String);
 
 impl Drop for Named {
@@ -147,7 +150,7 @@ impl Drop for Named {
 }
 
 #[test]
-fn in_the_thin_matrix_each_pair_of_homes_has_its_share() {
+fn thin_matrix_gives_each_pair_of_homes_its_share() {
     let names: Vec<String> = (0..600).map(|n| format!("a_scenario_{n}")).collect();
     let share = |one, other| {
         let has = |name: &&String| Homes::plain().kinds(Matrix::Thin, name) == [one, other];
@@ -161,7 +164,7 @@ fn in_the_thin_matrix_each_pair_of_homes_has_its_share() {
 }
 
 #[test]
-fn every_matrix_has_all_homes_that_it_promises() {
+fn every_matrix_selects_the_number_of_homes_that_it_promises() {
     let kinds = |homes: Homes, matrix| homes.kinds(matrix, "a_scenario").len();
     let counts = |homes: fn() -> Homes| {
         [Matrix::Thin, Matrix::Threads, Matrix::All].map(|matrix| kinds(homes(), matrix))

@@ -1,7 +1,8 @@
-//! A simulated runtime under a scenario that waits for it as it would for threads.
+//! A simulated runtime under a scenario that waits for it as if it had threads.
 //!
-//! Nothing runs in a simulation but while its thread waits in it. So whatever waits in the support
-//! does that here, if a simulation is this thread's: not one scenario has to know.
+//! In a simulation tasks run only while the simulation's thread waits in it. The support's waiting
+//! functions therefore wait inside this thread's simulation, if there is one, so no scenario needs
+//! to handle the difference.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -9,11 +10,11 @@ use std::future::Future;
 use futures::channel::oneshot;
 use greenroom::{Runtime, policy, unblock, yield_now};
 
-/// Both kinds of schedule are among these.
+/// All seeds; they cover both kinds of schedule.
 pub const SEEDS: [u64; 20] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
 ];
-/// A schedule of priorities, a random one, and a random one whose turns are all split.
+/// A priority schedule, a random schedule, and a random schedule whose turns are all split.
 pub const FEW_SEEDS: [u64; 3] = [0, 3, 7];
 
 thread_local! {
@@ -21,14 +22,14 @@ thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// From now on this thread drives the runtime, which it has built, whenever it waits.
+/// Makes this thread drive `runtime`, which it has built, whenever it waits.
 pub fn adopt(runtime: &Runtime) {
-    // A clone that does not count, so that the scenario has the last one.
+    // A clone that does not count as an owner, so that the scenario has the last one.
     let own = runtime.block_on(async { Runtime::current() });
     OWN.with(|slot| slot.replace(Some(own)));
 }
 
-/// This thread waits as any other from now on.
+/// Makes this thread wait like any other thread from now on.
 pub fn forget() {
     OWN.with(|slot| slot.replace(None));
 }
@@ -45,7 +46,7 @@ pub fn is_held() -> bool {
     HELD.get() > 0
 }
 
-/// Drives the future, or gives it back where no simulation is.
+/// Drives the future, or returns it where there is no simulation.
 pub fn drive<F: Future>(future: F) -> Result<F::Output, F> {
     match own() {
         None => Err(future),
@@ -54,14 +55,14 @@ pub fn drive<F: Future>(future: F) -> Result<F::Output, F> {
     }
 }
 
-/// While a home is held nothing of it runs: the future has a simulation of its own.
+/// Drives the future in a separate simulation: nothing of a held home may run.
 fn aside<F: Future>(future: F) -> F::Output {
     let policy = policy::Simulated::new(0);
     let runtime = Runtime::builder().policy(policy).build().unwrap();
     runtime.block_on(future)
 }
 
-/// Lets others run until it is so; says whether a simulation is here.
+/// Lets other tasks run until the condition holds. Returns whether this thread has a simulation.
 pub fn until(is_so: &dyn Fn() -> bool) -> bool {
     let looks = async {
         while !is_so() {
@@ -71,12 +72,14 @@ pub fn until(is_so: &dyn Fn() -> bool) -> bool {
     drive(looks).is_ok()
 }
 
-/// Lets all that is ready run, and what comes of it.
+/// Runs all ready tasks, and all tasks that these make ready.
 pub fn turn() {
-    own().expect("a simulation is here").run_until_quiescent();
+    own()
+        .expect("this thread has a simulation")
+        .run_until_quiescent();
 }
 
-/// While it lives the home is held.
+/// A guard: while it lives the home is held.
 pub struct Held(());
 
 impl Held {
@@ -92,19 +95,20 @@ impl Drop for Held {
     }
 }
 
-/// Makes the call in a job, or gives it back where no simulation is.
+/// Makes the call in a job, or returns it where there is no simulation.
 pub fn job<R, C>(call: C) -> Result<oneshot::Receiver<R>, C>
 where
     R: Send + 'static,
     C: FnOnce() -> R + Send + 'static,
 {
     match is_here() {
-        true => task(async { unblock(call).await }).map_err(|_| unreachable!("it is here")),
+        true => task(async { unblock(call).await })
+            .map_err(|_| unreachable!("this thread has a simulation")),
         false => Err(call),
     }
 }
 
-/// Runs the future in a task, or gives it back where no simulation is.
+/// Runs the future in a task, or returns it where there is no simulation.
 pub fn task<F>(future: F) -> Result<oneshot::Receiver<F::Output>, F>
 where
     F: Future<Output: Send> + Send + 'static,

@@ -1,7 +1,6 @@
-//! actix: actors on two arbiters, told with `do_send`, asked with `send`.
+//! actix: actors on two arbiters; `do_send` sends, `send` asks.
 //!
-//! An actor stays on the arbiter on which it was started, so every second one is started on the
-//! other one.
+//! An actor stays on the arbiter on which it was started, so the arbiters alternate.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::load::{Load, Turns};
 use crate::process::{Lap, Memory, Peak, Stopwatch, watch_idle};
 use crate::sizes;
 
-/// Fewer than the others: every message between the arbiters wakes a thread.
+/// Fewer than for the other peers: every message between the arbiters wakes a thread.
 const ROUND_TRIPS: u64 = sizes::ROUND_TRIPS / 50;
 const QUESTIONS: u64 = sizes::QUESTIONS / 25;
 const HOPS: u64 = sizes::HOPS / 50;
@@ -56,7 +55,7 @@ where
     start(driver).1
 }
 
-/// A system, and what `driver` gives, which runs on the first arbiter.
+/// Starts a system, and runs `driver` on the first arbiter; returns both the system and the output.
 fn start<F>(
     driver: impl FnOnce(Arc<Arbiters>) -> F + Send + 'static,
 ) -> ((actix::SystemRunner, Arc<Arbiters>), F::Output)
@@ -78,7 +77,7 @@ where
 }
 
 impl Arbiters {
-    /// Starts an actor, every second time on the other arbiter.
+    /// Starts an actor; the arbiters alternate.
     fn start<A>(&self, actor: A) -> Addr<A>
     where
         A: Actor<Context = Context<A>> + Send,
@@ -89,7 +88,7 @@ impl Arbiters {
     }
 }
 
-/// These actors need nothing at the start.
+/// Implements `Actor` for types without start-up code.
 macro_rules! plain_actors {
     ($($actor:ty),*) => {$(
         impl Actor for $actor {
@@ -98,7 +97,7 @@ macro_rules! plain_actors {
     )*};
 }
 
-/// What these messages are answered with.
+/// Implements `Message` with these results.
 macro_rules! messages {
     ($($message:ty => $result:ty),* $(,)?) => {$(
         impl Message for $message {
@@ -124,7 +123,7 @@ messages! {
 struct Add(u64);
 struct Total;
 
-/// Sums up what it is told.
+/// An actor that sums up all numbers.
 struct Collector(Sum);
 
 impl Handler<Add> for Collector {
@@ -135,7 +134,7 @@ impl Handler<Add> for Collector {
     }
 }
 
-/// Adds to its state what it is told, and tells the collector the sum.
+/// An actor that adds each number to its state, and sends the sum to the collector.
 struct Adder {
     total: u64,
     collector: Addr<Collector>,
@@ -150,7 +149,7 @@ impl Handler<Add> for Adder {
     }
 }
 
-/// Starts `count` adders, telling each one 1; the addresses are kept in `held`.
+/// Starts `count` adders and sends 1 to each; stores the addresses in `held`.
 async fn start_adders(arbiters: &Arbiters, count: u64, held: &mut Vec<Option<Addr<Adder>>>) {
     let (sum, all) = Sum::of(count);
     let collector = arbiters.start(Collector(sum));
@@ -180,7 +179,7 @@ async fn idle_memory(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     memory.growth(sizes::RESTING)
 }
 
-/// Passes the token on, with one hop less, and knows how often it had it.
+/// An actor that passes tokens on, with one hop less, and counts them.
 #[derive(Default)]
 struct Station {
     next: Option<Addr<Station>>,
@@ -221,7 +220,7 @@ impl Handler<Seen> for Station {
     }
 }
 
-/// So many tokens go so many hops, all of them together, round so many stations.
+/// Sends `tokens` tokens round `stations` stations, `hops` hops in total.
 async fn circle(arbiters: &Arbiters, stations: usize, tokens: usize, hops: u64) -> Lap {
     let ring: Vec<_> = (0..stations)
         .map(|_| arbiters.start(Station::default()))
@@ -259,7 +258,7 @@ async fn ring(arbiters: Arc<Arbiters>) -> Vec<Figure> {
 }
 
 async fn ring_tokens(arbiters: Arc<Arbiters>) -> Vec<Figure> {
-    // Here tokens bunch up, so that few messages wake a thread: all hops take a second.
+    // Here tokens bunch up and few messages wake a thread, so all hops take only a second.
     let lap = circle(&arbiters, sizes::RING, sizes::TOKENS, sizes::HOPS).await;
     lap.hops_and_cores(sizes::HOPS)
 }
@@ -290,7 +289,7 @@ async fn ask(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     vec![rate(figures::ASKS, QUESTIONS, begin)]
 }
 
-/// Adds up what it is told.
+/// An actor that adds up all numbers.
 #[derive(Default)]
 struct Adding(u64);
 
@@ -321,7 +320,7 @@ async fn counting(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Tells its numbers.
+/// An actor that sends its numbers.
 struct Teller {
     collector: Addr<Collector>,
 }
@@ -356,7 +355,7 @@ async fn fan_in(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// A call of `fib`, answered by its children's messages.
+/// A call of `fib`, which receives the results of its children as messages.
 struct Call {
     n: u64,
     arbiters: Arc<Arbiters>,
@@ -374,7 +373,7 @@ impl Call {
         });
     }
 
-    /// Answers, and leaves.
+    /// Sends the result to the caller, and ends.
     fn end(&mut self, sum: u64, context: &mut Context<Self>) {
         match self.parent.take().expect("only once") {
             Caller::Actor(parent) => parent.do_send(Add(sum)),
@@ -415,7 +414,7 @@ async fn fib(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
 }
 
-/// Tells itself to go on, after a little work, until it is to stop.
+/// An actor that sends messages to itself, each after a little work, until the load ends.
 struct Busy {
     turns: Turns,
 }
@@ -441,7 +440,7 @@ async fn paced_latency(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     paced(tokio::time::sleep, |n| question(&echo, n)).await
 }
 
-/// Leaves the system with dormant actors that have handled messages, and a used blocking thread.
+/// Prepares `idle`: dormant actors that have handled messages, and a used blocking thread.
 async fn idle(arbiters: Arc<Arbiters>) -> Vec<Addr<Adding>> {
     let start = |_| arbiters.start(Adding::default());
     let actors: Vec<_> = (0..sizes::IDLERS).map(start).collect();

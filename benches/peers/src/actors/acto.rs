@@ -1,5 +1,5 @@
-//! acto: actors are async functions over an `ActoCell`. A mailbox is always bounded, but its size
-//! costs nothing until it is used: "unbounded" is the greatest size that there can be.
+//! acto: actors are async functions over an `ActoCell`. A mailbox is always bounded, but unused
+//! capacity costs nothing: "unbounded" is the largest possible capacity.
 
 mod meetings;
 
@@ -55,7 +55,8 @@ where
     start(driver).1
 }
 
-/// A runtime, and what `driver` gives, which is a task on a worker itself.
+/// Starts a runtime, and runs `driver` as a task on a worker; returns both the runtime and the
+/// output.
 fn start<F>(driver: impl FnOnce(AcTokioRuntime) -> F) -> (AcTokio, F::Output)
 where
     F: Future<Output: Send> + Send + 'static,
@@ -68,7 +69,7 @@ where
     (runtime, given.expect("the driver does not panic"))
 }
 
-/// The next message; `None` if nobody is left who could send one.
+/// Returns the next message, or `None` if no sender is left.
 async fn message<M: Send + 'static>(cell: &mut Cell<M>) -> Option<M> {
     match cell.recv().await {
         ActoInput::Message(message) => Some(message),
@@ -76,13 +77,13 @@ async fn message<M: Send + 'static>(cell: &mut Cell<M>) -> Option<M> {
     }
 }
 
-/// 16 bytes, as an ordinary message may be.
+/// A message of 16 bytes, a typical size.
 enum Tally {
     Add(u64),
     Total(oneshot::Sender<u64>),
 }
 
-/// Adds to its state what it is told, and tells `collector` the sum.
+/// Adds each number to its state, and sends the sum to `collector`.
 async fn adder(mut cell: Cell<Tally>, state: u64, collector: ActoRef<u64>) {
     let mut total = state;
     while let Some(message) = message(&mut cell).await {
@@ -98,7 +99,7 @@ async fn adder(mut cell: Cell<Tally>, state: u64, collector: ActoRef<u64>) {
     }
 }
 
-/// Sums up so many numbers.
+/// Sums up `count` numbers.
 async fn collect(mut cell: Cell<u64>, count: u64) -> u64 {
     let mut total = 0;
     for _ in 0..count {
@@ -107,7 +108,7 @@ async fn collect(mut cell: Cell<u64>, count: u64) -> u64 {
     total
 }
 
-/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+/// Spawns `count` adders and sends 1 to each; stores the addresses in `held`.
 async fn spawn_adders(
     runtime: &AcTokioRuntime,
     count: u64,
@@ -147,8 +148,8 @@ enum Token {
     Stop,
 }
 
-/// Passes a token on, with one hop less, or tells `arrived` 1 if it has none left; at the end it
-/// tells `done` how often it had a token.
+/// Passes tokens on, with one hop less; sends 1 to `arrived` if a token has none left. At its end
+/// it sends to `done` how often it had a token.
 async fn station(mut cell: Cell<Token>, arrived: ActoRef<u64>, done: ActoRef<u64>) {
     let (mut seen, mut next) = (0, None);
     while let Some(message) = message(&mut cell).await {
@@ -163,14 +164,14 @@ async fn station(mut cell: Cell<Token>, arrived: ActoRef<u64>, done: ActoRef<u64
                 let next: &ActoRef<Token> = next.as_ref().expect("the ring was closed first");
                 assert!(next.send(Token::Hop(left - 1)), "the ring is whole");
             }
-            Token::Stop => break, // and with us ends the address of the next one, and so on
+            Token::Stop => break, // this drops the address of the next one, and so on
         }
     }
     drop(next);
     assert!(done.send(seen), "the collector waits for all");
 }
 
-/// So many tokens go so many hops, all of them together, round so many stations.
+/// Sends `tokens` tokens round `stations` stations, `hops` hops in total.
 async fn circle(runtime: &AcTokioRuntime, stations: usize, tokens: usize, hops: u64) -> Lap {
     let arrived = runtime.spawn_actor("arrived", move |cell| collect(cell, tokens as u64));
     let done = runtime.spawn_actor("done", move |cell| collect(cell, stations as u64));
@@ -215,7 +216,7 @@ async fn ring_tokens(runtime: AcTokioRuntime) -> Vec<Figure> {
     lap.hops_and_cores(sizes::HOPS)
 }
 
-/// A number, and where to send it back.
+/// A number, and the reply that sends it back.
 type Question = (u64, oneshot::Sender<u64>);
 
 async fn echo(mut cell: Cell<Question>) {
@@ -283,7 +284,7 @@ async fn bounded(runtime: AcTokioRuntime) -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Told a range, tells its numbers.
+/// Sends the numbers of each range that it receives.
 async fn teller(mut cell: Cell<Range<u64>>, collector: ActoRef<u64>) {
     while let Some(numbers) = message(&mut cell).await {
         for n in numbers {
@@ -333,7 +334,7 @@ async fn fib(runtime: AcTokioRuntime) -> Vec<Figure> {
     vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
 }
 
-/// Tells itself to go on, after a little work, until it is to stop.
+/// Sends messages to itself, each after a little work, until the load ends.
 async fn busy(mut cell: Cell<()>, turns: Turns) {
     let own = cell.me();
     while let Some(()) = message(&mut cell).await {
@@ -356,7 +357,7 @@ async fn mixed_latency(runtime: AcTokioRuntime, case: Case) -> Vec<Figure> {
     mixed(case, load, tokio::time::sleep, |n| question(&echo, n)).await
 }
 
-/// Busy actors that tell themselves, as long as this is held.
+/// Spawns busy actors, which run as long as the returned load is held.
 fn keep_busy(runtime: &AcTokioRuntime) -> Load {
     let load = Load::default();
     for turns in load.shares() {
@@ -366,7 +367,7 @@ fn keep_busy(runtime: &AcTokioRuntime) -> Load {
     load
 }
 
-/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+/// Prepares `idle`: dormant actors that have handled messages, and a used blocking thread.
 async fn idle(runtime: AcTokioRuntime) -> Vec<ActoRef<Tally>> {
     let spawn = |_| runtime.spawn_actor("tally", tally).me;
     let actors: Vec<_> = (0..sizes::IDLERS).map(spawn).collect();

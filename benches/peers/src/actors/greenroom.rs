@@ -1,4 +1,4 @@
-//! The same actors on greenroom.
+//! The actors on greenroom.
 
 mod meetings;
 
@@ -42,13 +42,13 @@ fn inside(driver: impl Future<Output = Vec<Figure>> + Send + 'static) -> Vec<Fig
     executors::inside::<Greenroom, _>(driver)
 }
 
-/// 16 bytes, as an ordinary message may be.
+/// A message of 16 bytes, a typical size.
 enum Tally {
     Add(u64),
     Total(Reply<u64>),
 }
 
-/// Adds to its state what it is told, and tells `collector` the sum.
+/// Adds each number to its state, and sends the sum to `collector`.
 async fn adder(mut cx: Context<Tally>, state: u64, collector: Address<u64>) {
     let mut total = state;
     while let Some(message) = cx.recv().await {
@@ -62,7 +62,7 @@ async fn adder(mut cx: Context<Tally>, state: u64, collector: Address<u64>) {
     }
 }
 
-/// Sums up so many numbers.
+/// Sums up `count` numbers.
 async fn collect(mut cx: Context<u64>, count: u64) -> u64 {
     let mut total = 0;
     for _ in 0..count {
@@ -71,7 +71,7 @@ async fn collect(mut cx: Context<u64>, count: u64) -> u64 {
     total
 }
 
-/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+/// Spawns `count` adders and sends 1 to each; stores the addresses in `held`.
 async fn spawn_adders(count: u64, held: &mut Vec<Option<Address<Tally>>>) {
     let collector = spawn!(collect(_, count));
     for (n, place) in (0..count).zip(held) {
@@ -108,7 +108,7 @@ enum Play {
     Ball(u64),
 }
 
-/// Passes a ball on until it has no hops left, and says how often it had the ball.
+/// Passes a ball on until it has no hops left; returns how often it had the ball.
 async fn player(mut cx: Context<Play>) -> u64 {
     let (mut balls, mut partner) = (0, None);
     while let Some(message) = cx.recv().await {
@@ -117,7 +117,7 @@ async fn player(mut cx: Context<Play>) -> u64 {
             Play::Ball(left) => {
                 balls += 1;
                 if left == 1 {
-                    break; // and with us ends the address by which the partner is reached
+                    break; // this drops the last address of the partner
                 }
                 let partner = partner.as_ref().expect("a partner was told first");
                 assert!(
@@ -163,7 +163,7 @@ async fn tally(mut cx: Context<Tally>) {
     }
 }
 
-/// A number, and where to send it back.
+/// A number, and the reply that sends it back.
 struct Question(u64, Reply<u64>);
 
 async fn echo(mut cx: Context<Question>) {
@@ -199,7 +199,7 @@ async fn counting() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Told where to begin, tells `each` numbers.
+/// Sends `each` numbers for each start that it receives.
 async fn teller(mut cx: Context<u64>, each: u64, collector: Address<u64>) {
     while let Some(first) = cx.recv().await {
         for n in first..first + each {
@@ -231,8 +231,8 @@ enum Token {
     Stop,
 }
 
-/// Passes a token on, with one hop less, or tells `arrived` 1 if it has none left; at the end it
-/// tells `done` how often it had a token.
+/// Passes tokens on, with one hop less; sends 1 to `arrived` if a token has none left. At its end
+/// it sends to `done` how often it had a token.
 async fn station(mut cx: Context<Token>, arrived: Address<u64>, done: Address<u64>) {
     let (mut seen, mut next) = (0, None);
     while let Some(message) = cx.recv().await {
@@ -247,14 +247,15 @@ async fn station(mut cx: Context<Token>, arrived: Address<u64>, done: Address<u6
                 let next: &Address<Token> = next.as_ref().expect("the ring was closed first");
                 assert!(next.tell(Token::Hop(left - 1)).is_ok(), "the ring is whole");
             }
-            Token::Stop => break, // and with us ends the address of the next one, and so on
+            Token::Stop => break, // this drops the address of the next one, and so on
         }
     }
     drop(next);
     done.tell(seen).expect("the collector waits for all");
 }
 
-/// Tokens that begin all over the ring have so many hops, together as many as one of `ring`.
+/// Sends tokens round the ring, from starts all over it. Together they have as many hops as the
+/// token of `ring`.
 async fn circle(tokens: usize) -> Lap {
     let arrived = spawn!(collect(_, tokens as u64));
     let done = spawn!(collect(_, sizes::RING as u64));
@@ -287,7 +288,8 @@ async fn ring_tokens() -> Vec<Figure> {
     circle(sizes::TOKENS).await.hops_and_cores(sizes::HOPS)
 }
 
-/// Holds the handles of its children until both have answered: without them they would be closed.
+/// Computes one call of `fib`. It holds the handles of its children until both have replied;
+/// without the handles the children would be closed.
 async fn call(mut cx: Context<u64>, n: u64, parent: WeakAddress<u64>) {
     let mut sum = n;
     if n >= 2 {
@@ -308,7 +310,7 @@ async fn fib() -> Vec<Figure> {
     let root = spawn!(collect(_, 1));
     let begin = Instant::now();
     let first = spawn_call(sizes::FIB, root.downgrade());
-    // Joining would give up the root's only address before it has its answer.
+    // A join would drop the root's only address before the result arrives.
     let keep = root.address();
     check("fib", root.join().await.expect("no panic"), sizes::FIB_IS);
     drop((first, keep));
@@ -326,7 +328,7 @@ async fn bounded() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Tells itself to go on, after a little work, until it is to stop.
+/// Sends messages to itself, each after a little work, until the load ends.
 async fn busy(mut cx: Context<()>, turns: Turns) {
     let own = cx.downgrade();
     while let Some(()) = cx.recv().await {
@@ -349,7 +351,7 @@ async fn mixed_latency(case: Case) -> Vec<Figure> {
     mixed(case, load, greenroom::time::sleep, |n| question(&echo, n)).await
 }
 
-/// Busy actors that tell themselves, as long as the load is held.
+/// Spawns busy actors, which run as long as the returned load is held.
 fn keep_busy() -> (Load, Vec<Handle<(), ()>>) {
     let load = Load::default();
     let busy: Vec<_> = load.shares().map(|turns| spawn!(busy(_, turns))).collect();
@@ -365,7 +367,7 @@ fn injected() -> Vec<Figure> {
     figures::inject(|started| runtime.0.spawn(async move { started() }).detach())
 }
 
-/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+/// Prepares `idle`: dormant actors that have handled messages, and a used blocking thread.
 async fn idle() -> Vec<Handle<Tally, ()>> {
     let actors: Vec<_> = (0..sizes::IDLERS).map(|_| spawn!(tally(_))).collect();
     for _ in 0..sizes::IDLE_AFTER / sizes::IDLERS {

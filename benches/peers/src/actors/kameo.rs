@@ -1,4 +1,4 @@
-//! kameo: actors spawned with an unbounded mailbox, `tell(..)` and `ask(..)` sent and awaited.
+//! kameo: actors spawned with an unbounded mailbox; `tell(..)` and `ask(..)` are awaited.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::mixed::mixed;
 use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
-/// Fewer than the others: an actor takes 7 KB.
+/// Fewer than for the other peers: an actor takes 7 KB.
 const SPAWNED: u64 = sizes::SPAWNED / 5;
 
 /// Runs one case.
@@ -43,7 +43,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
     })
 }
 
-/// These actors are made of what they are spawned with, and need nothing else at the start.
+/// Implements `Actor` for types that are their own arguments and have no start-up code.
 macro_rules! plain_actors {
     ($($actor:ty),*) => {$(
         impl Actor for $actor {
@@ -68,7 +68,7 @@ fn spawn<A: Actor<Args = A>>(actor: A) -> ActorRef<A> {
 struct Add(u64);
 struct Total;
 
-/// Sums up what it is told.
+/// An actor that sums up all numbers.
 struct Collector(Sum);
 
 impl Message<Add> for Collector {
@@ -79,7 +79,7 @@ impl Message<Add> for Collector {
     }
 }
 
-/// Adds to its state what it is told, and tells the collector the sum.
+/// An actor that adds each number to its state, and sends the sum to the collector.
 struct Adder {
     total: u64,
     collector: ActorRef<Collector>,
@@ -95,7 +95,7 @@ impl Message<Add> for Adder {
     }
 }
 
-/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+/// Spawns `count` adders and sends 1 to each; stores the addresses in `held`.
 async fn spawn_adders(count: u64, held: &mut Vec<Option<ActorRef<Adder>>>) {
     let (sum, all) = Sum::of(count);
     let collector = spawn(Collector(sum));
@@ -122,7 +122,7 @@ async fn idle_memory() -> Vec<Figure> {
     memory.growth(sizes::RESTING)
 }
 
-/// Passes the token on, with one hop less, and knows how often it had it.
+/// An actor that passes tokens on, with one hop less, and counts them.
 #[derive(Default)]
 struct Station {
     next: Option<ActorRef<Station>>,
@@ -164,7 +164,7 @@ impl Message<Seen> for Station {
     }
 }
 
-/// So many tokens go so many hops, all of them together, round so many stations.
+/// Sends `tokens` tokens round `stations` stations, `hops` hops in total.
 async fn circle(stations: usize, tokens: usize, hops: u64) -> Lap {
     let ring: Vec<_> = (0..stations).map(|_| spawn(Station::default())).collect();
     for (index, station) in ring.iter().enumerate() {
@@ -231,7 +231,7 @@ async fn ask() -> Vec<Figure> {
     vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
 }
 
-/// Adds up what it is told.
+/// An actor that adds up all numbers.
 #[derive(Default)]
 struct Adding(u64);
 
@@ -270,7 +270,7 @@ async fn bounded() -> Vec<Figure> {
     count(Adding::spawn_with_mailbox(Adding::default(), mailbox)).await
 }
 
-/// Told a range, tells its numbers.
+/// An actor that sends the numbers of a range.
 struct Teller {
     collector: ActorRef<Collector>,
 }
@@ -306,7 +306,8 @@ async fn fan_in() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// A call of `fib`, answered by its children's messages. It ends with the last address of it.
+/// A call of `fib`, which receives the results of its children as messages. It ends when its last
+/// address is dropped.
 struct Call {
     pending: Pending,
     parent: Option<Caller<ActorRef<Call>>>,
@@ -362,7 +363,7 @@ async fn fib() -> Vec<Figure> {
     vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
 }
 
-/// Tells itself to go on, after a little work, until it is to stop.
+/// An actor that sends messages to itself, each after a little work, until the load ends.
 struct Busy {
     turns: Turns,
 }
@@ -392,7 +393,7 @@ async fn mixed_latency(case: Case) -> Vec<Figure> {
     mixed(case, load, tokio::time::sleep, |n| question(&echo, n)).await
 }
 
-/// Busy actors that tell themselves, as long as both are held.
+/// Spawns busy actors, which run as long as both returned values are held.
 async fn keep_busy() -> (Load, Vec<ActorRef<Busy>>) {
     let (load, mut held) = (Load::default(), Vec::new());
     for turns in load.shares() {
@@ -403,7 +404,7 @@ async fn keep_busy() -> (Load, Vec<ActorRef<Busy>>) {
     (load, held)
 }
 
-/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+/// Prepares `idle`: dormant actors that have handled messages, and a used blocking thread.
 async fn idle() -> Vec<ActorRef<Adding>> {
     let actors: Vec<_> = (0..sizes::IDLERS)
         .map(|_| spawn(Adding::default()))

@@ -1,4 +1,4 @@
-//! ractor: actors spawned with `Actor::spawn`, told with `cast`, asked with `call!`.
+//! ractor: actors spawned with `Actor::spawn`; `cast` sends, `call!` asks.
 
 mod meetings;
 
@@ -18,7 +18,7 @@ use crate::mixed::mixed;
 use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
 
-/// Fewer than the others: an actor takes 8 KB.
+/// Fewer than for the other peers: an actor takes 8 KB.
 const SPAWNED: u64 = sizes::SPAWNED / 5;
 
 /// Runs one case.
@@ -48,7 +48,7 @@ async fn spawn<A: Actor>(actor: A, arguments: A::Arguments) -> ActorRef<A::Msg> 
     spawned.expect("the actor starts").0
 }
 
-/// Sums up what it is told.
+/// An actor that sums up all numbers.
 struct Collector;
 
 impl Actor for Collector {
@@ -66,13 +66,13 @@ impl Actor for Collector {
     }
 }
 
-/// 16 bytes, as an ordinary message may be.
+/// A message of 16 bytes, a typical size.
 enum Tally {
     Add(u64),
     Total(RpcReplyPort<u64>),
 }
 
-/// Adds to its state what it is told, and tells the collector the sum.
+/// An actor that adds each number to its state, and sends the sum to the collector.
 struct Adder {
     collector: ActorRef<u64>,
 }
@@ -98,7 +98,7 @@ impl Actor for Adder {
     }
 }
 
-/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+/// Spawns `count` adders and sends 1 to each; stores the addresses in `held`.
 async fn spawn_adders(count: u64, held: &mut Vec<Option<ActorRef<Tally>>>) {
     let (sum, total) = Sum::of(count);
     let collector = spawn(Collector, sum).await;
@@ -131,7 +131,7 @@ enum Token {
     Seen(RpcReplyPort<u64>),
 }
 
-/// Passes the token on, with one hop less, and knows how often it had it.
+/// An actor that passes tokens on, with one hop less, and counts them.
 struct Station;
 
 #[derive(Default)]
@@ -167,7 +167,7 @@ impl Actor for Station {
     }
 }
 
-/// So many tokens go so many hops, all of them together, round so many stations.
+/// Sends `tokens` tokens round `stations` stations, `hops` hops in total.
 async fn circle(stations: usize, tokens: usize, hops: u64) -> Lap {
     let mut ring = Vec::new();
     for _ in 0..stations {
@@ -211,7 +211,7 @@ async fn ring_tokens() -> Vec<Figure> {
     lap.hops_and_cores(sizes::HOPS)
 }
 
-/// A number, and where to send it back.
+/// A number, and the reply that sends it back.
 struct Question(u64, RpcReplyPort<u64>);
 
 struct Echo;
@@ -250,7 +250,7 @@ async fn ask() -> Vec<Figure> {
     vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
 }
 
-/// Adds up what it is told.
+/// An actor that adds up all numbers.
 struct Adding;
 
 impl Actor for Adding {
@@ -282,7 +282,7 @@ async fn counting() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Told a range, tells its numbers.
+/// An actor that sends the numbers of a range.
 struct Teller {
     collector: ActorRef<u64>,
 }
@@ -324,7 +324,7 @@ async fn fan_in() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// A call of `fib`, answered by its children's messages.
+/// A call of `fib`, which receives the results of its children as messages.
 struct Call {
     n: u64,
 }
@@ -362,7 +362,7 @@ impl Actor for Call {
     }
 }
 
-/// Answers, and leaves.
+/// Sends the result to the caller, and ends.
 fn end(myself: &ActorRef<u64>, state: &mut (Pending, Option<Parent>), sum: u64) -> Handled {
     match state.1.take().expect("only once") {
         Caller::Actor(parent) => parent.cast(sum)?,
@@ -380,7 +380,7 @@ async fn fib() -> Vec<Figure> {
     vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
 }
 
-/// Tells itself to go on, after a little work, until it is to stop.
+/// An actor that sends messages to itself, each after a little work, until the load ends.
 struct Busy {
     turns: Turns,
 }
@@ -413,7 +413,7 @@ async fn mixed_latency(case: Case) -> Vec<Figure> {
     mixed(case, load, tokio::time::sleep, |n| question(&echo, n)).await
 }
 
-/// Busy actors that tell themselves, as long as this is held.
+/// Spawns busy actors, which run as long as the returned load is held.
 async fn keep_busy() -> Load {
     let load = Load::default();
     for turns in load.shares() {
@@ -423,7 +423,7 @@ async fn keep_busy() -> Load {
     load
 }
 
-/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+/// Prepares `idle`: dormant actors that have handled messages, and a used blocking thread.
 async fn idle() -> Vec<ActorRef<Tally>> {
     let mut actors = Vec::new();
     for _ in 0..sizes::IDLERS {

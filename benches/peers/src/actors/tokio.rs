@@ -1,4 +1,4 @@
-//! Actors by hand: a tokio task with an unbounded channel, and a oneshot for an answer.
+//! Actors by hand: a tokio task with an unbounded channel, and a oneshot for a reply.
 
 mod meetings;
 
@@ -39,13 +39,13 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
     })
 }
 
-/// 16 bytes, as an ordinary message may be.
+/// A message of 16 bytes, a typical size.
 enum Tally {
     Add(u64),
     Total(oneshot::Sender<u64>),
 }
 
-/// Adds to its state what it is told, and tells `collector` the sum.
+/// Adds each number to its state, and sends the sum to `collector`.
 async fn adder(mut inbox: UnboundedReceiver<Tally>, state: u64, collector: UnboundedSender<u64>) {
     let mut total = state;
     while let Some(message) = inbox.recv().await {
@@ -61,7 +61,7 @@ async fn adder(mut inbox: UnboundedReceiver<Tally>, state: u64, collector: Unbou
     }
 }
 
-/// Sums up so many numbers.
+/// Sums up `count` numbers.
 async fn collect(mut inbox: UnboundedReceiver<u64>, count: u64) -> u64 {
     let mut total = 0;
     for _ in 0..count {
@@ -70,7 +70,7 @@ async fn collect(mut inbox: UnboundedReceiver<u64>, count: u64) -> u64 {
     total
 }
 
-/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+/// Spawns `count` adders and sends 1 to each; stores the addresses in `held`.
 async fn spawn_adders(count: u64, held: &mut Vec<Option<UnboundedSender<Tally>>>) {
     let (collector, inbox) = unbounded_channel();
     let total = tokio::spawn(collect(inbox, count));
@@ -100,13 +100,13 @@ async fn idle_memory() -> Vec<Figure> {
     memory.growth(sizes::RESTING)
 }
 
-/// Passes a ball on until it has no hops left, and says how often it had the ball.
+/// Passes a ball on until it has no hops left; returns how often it had the ball.
 async fn player(mut inbox: UnboundedReceiver<u64>, partner: UnboundedSender<u64>) -> u64 {
     let mut balls = 0;
     while let Some(left) = inbox.recv().await {
         balls += 1;
         if left == 1 {
-            break; // and with us ends the address by which the partner is reached
+            break; // this drops the last address of the partner
         }
         partner.send(left - 1).expect("the partner waits");
     }
@@ -159,7 +159,7 @@ async fn ask() -> Vec<Figure> {
     vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
 }
 
-/// A number, and where to send it back.
+/// A number, and the reply that sends it back.
 type Question = (u64, oneshot::Sender<u64>);
 
 async fn echo(mut inbox: UnboundedReceiver<Question>) {
@@ -185,7 +185,7 @@ async fn counting() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Told a range, tells its numbers.
+/// Sends `each` numbers for each start that it receives.
 async fn teller(mut inbox: UnboundedReceiver<u64>, each: u64, collector: UnboundedSender<u64>) {
     while let Some(first) = inbox.recv().await {
         for n in first..first + each {
@@ -216,8 +216,8 @@ async fn fan_in() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Passes a token on, with one hop less; tells `done` 0 if a token has none left. Told 0 it ends,
-/// and tells `done` how often it had a token.
+/// Passes tokens on, with one hop less; sends 0 to `done` if a token has none left. On 0 it ends,
+/// and sends to `done` how often it had a token.
 async fn station(
     mut inbox: UnboundedReceiver<u64>,
     next: UnboundedSender<u64>,
@@ -226,7 +226,7 @@ async fn station(
     let mut seen = 0;
     while let Some(left) = inbox.recv().await {
         if left == 0 {
-            break; // and with us ends the address of the next one, and so on round the ring
+            break; // this drops the address of the next one, and so on round the ring
         }
         seen += 1;
         let to = if left == 1 { &done } else { &next };
@@ -237,7 +237,8 @@ async fn station(
     done.send(seen).expect("the collector waits for all");
 }
 
-/// Tokens that begin all over the ring have so many hops, together as many as one of `ring`.
+/// Sends tokens round the ring, from starts all over it. Together they have as many hops as the
+/// token of `ring`.
 async fn circle(tokens: usize) -> Lap {
     let (done, mut results) = unbounded_channel();
     let (ring, inboxes): (Vec<_>, Vec<_>) = (0..sizes::RING).map(|_| unbounded_channel()).unzip();
@@ -327,7 +328,7 @@ async fn bounded() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// Tells itself to go on, after a little work, until it is to stop.
+/// Sends messages to itself, each after a little work, until the load ends.
 async fn busy(mut inbox: UnboundedReceiver<()>, own: UnboundedSender<()>, turns: Turns) {
     while let Some(()) = inbox.recv().await {
         if !turns.take() {
@@ -353,7 +354,7 @@ async fn mixed_latency(case: Case) -> Vec<Figure> {
     .await
 }
 
-/// Busy actors that tell themselves, as long as this is held.
+/// Spawns busy actors, which run as long as the returned load is held.
 fn keep_busy() -> Load {
     let load = Load::default();
     for turns in load.shares() {
@@ -372,7 +373,7 @@ fn injected() -> Vec<Figure> {
     })
 }
 
-/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+/// Prepares `idle`: dormant actors that have handled messages, and a used blocking thread.
 async fn idle() -> Vec<UnboundedSender<Tally>> {
     let actors = (0..sizes::IDLERS).map(|_| {
         let (address, inbox) = unbounded_channel();

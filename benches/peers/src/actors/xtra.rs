@@ -1,7 +1,8 @@
-//! xtra: actors spawned with an unbounded mailbox; `send(..)` is an ask, `send(..).detach()` tells.
+//! xtra: actors spawned with an unbounded mailbox; `send(..)` asks, `send(..).detach()` sends.
 //!
-//! A mailbox is a heap by priority, which does not keep the order of what has the same one. So
-//! where another actor asks for the sum at the end, this one says it when it has all the numbers.
+//! A mailbox is a heap ordered by priority, which does not keep the order of messages with equal
+//! priority. So the driver does not ask for the sum at the end; the actor sends it when it has all
+//! numbers.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -38,7 +39,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
     })
 }
 
-/// These actors need nothing at the start and give nothing at the end.
+/// Implements `Actor` for types without start-up code and result.
 macro_rules! plain_actors {
     ($($actor:ty),*) => {$(
         impl Actor for $actor {
@@ -57,7 +58,7 @@ fn spawn<A: Actor<Stop = ()>>(actor: A) -> Address<A> {
     xtra::spawn_tokio(actor, Mailbox::unbounded())
 }
 
-/// Waits for a place in the mailbox, and for nothing else.
+/// Waits for a place in the mailbox, but not for the result.
 async fn tell<A: Handler<M>, M: Send + 'static>(address: &Address<A>, message: M) {
     let _answer = address
         .send(message)
@@ -69,7 +70,7 @@ async fn tell<A: Handler<M>, M: Send + 'static>(address: &Address<A>, message: M
 struct Add(u64);
 struct Total;
 
-/// Sums up what it is told.
+/// An actor that sums up all numbers.
 struct Collector(Sum);
 
 impl Handler<Add> for Collector {
@@ -80,7 +81,7 @@ impl Handler<Add> for Collector {
     }
 }
 
-/// Adds to its state what it is told, and tells the collector the sum.
+/// An actor that adds each number to its state, and sends the sum to the collector.
 struct Adder {
     total: u64,
     collector: Address<Collector>,
@@ -95,7 +96,7 @@ impl Handler<Add> for Adder {
     }
 }
 
-/// Spawns `count` adders, telling each one 1; the addresses are kept in `held`.
+/// Spawns `count` adders and sends 1 to each; stores the addresses in `held`.
 async fn spawn_adders(count: u64, held: &mut Vec<Option<Address<Adder>>>) {
     let (sum, all) = Sum::of(count);
     let collector = spawn(Collector(sum));
@@ -125,7 +126,7 @@ async fn idle_memory() -> Vec<Figure> {
     memory.growth(sizes::RESTING)
 }
 
-/// Passes the token on, with one hop less, and knows how often it had it.
+/// An actor that passes tokens on, with one hop less, and counts them.
 #[derive(Default)]
 struct Station {
     next: Option<Address<Station>>,
@@ -166,7 +167,7 @@ impl Handler<Seen> for Station {
     }
 }
 
-/// So many tokens go so many hops, all of them together, round so many stations.
+/// Sends `tokens` tokens round `stations` stations, `hops` hops in total.
 async fn circle(stations: usize, tokens: usize, hops: u64) -> Lap {
     let ring: Vec<_> = (0..stations).map(|_| spawn(Station::default())).collect();
     for (index, station) in ring.iter().enumerate() {
@@ -255,7 +256,7 @@ async fn bounded() -> Vec<Figure> {
     count(Mailbox::bounded(sizes::ROOM)).await
 }
 
-/// Told a range, tells its numbers.
+/// An actor that sends the numbers of a range.
 struct Teller {
     collector: Address<Collector>,
 }
@@ -290,8 +291,8 @@ async fn fan_in() -> Vec<Figure> {
     vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
 }
 
-/// A call of `fib`, answered by its children's messages. It ends with the last address of it,
-/// which is why it begins with one: whoever spawns it keeps none.
+/// A call of `fib`, which receives the results of its children as messages. It ends when its last
+/// address is dropped. So it starts with its own address, because its caller keeps none.
 struct Call {
     n: u64,
     own: Option<Address<Self>>,
@@ -354,7 +355,7 @@ async fn fib() -> Vec<Figure> {
     vec![rate(figures::ACTORS, sizes::FIB_CALLS, begin)]
 }
 
-/// Tells itself to go on, after a little work, until it is to stop.
+/// An actor that sends messages to itself, each after a little work, until the load ends.
 struct Busy {
     turns: Turns,
 }
@@ -383,7 +384,7 @@ async fn paced_latency() -> Vec<Figure> {
     paced(tokio::time::sleep, |n| question(&echo, n)).await
 }
 
-/// Adds up what it is told.
+/// An actor that adds up all numbers.
 #[derive(Default)]
 struct Adding(u64);
 
@@ -404,7 +405,7 @@ impl Handler<Total> for Adding {
     }
 }
 
-/// Leaves the runtime with dormant actors that have handled messages, and a used blocking thread.
+/// Prepares `idle`: dormant actors that have handled messages, and a used blocking thread.
 async fn idle() -> Vec<Address<Adding>> {
     let actors: Vec<_> = (0..sizes::IDLERS)
         .map(|_| spawn(Adding::default()))

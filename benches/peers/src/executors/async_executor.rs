@@ -8,10 +8,10 @@ use futures_lite::future::block_on;
 
 use super::{Executor, WORKERS};
 
-/// Where a program by hand spawns.
+/// The executor on which programs spawn tasks.
 pub static THREADS: Threads<'static> = Threads::new();
 
-/// The one executor of the process.
+/// The single executor of the process.
 pub struct AsyncExecutor;
 
 impl Executor for AsyncExecutor {

@@ -1,4 +1,4 @@
-//! greenroom's own executor.
+//! greenroom's executor.
 
 use greenroom::{Runtime, Task};
 

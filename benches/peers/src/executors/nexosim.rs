@@ -1,5 +1,7 @@
-//! nexosim's executor, as far as it lets itself be used without a simulation: tasks are spawned
-//! from outside, nobody can await one, and it stops as soon as all of them wait.
+//! nexosim's executor, as far as it is usable without a simulation.
+//!
+//! Tasks are spawned from outside and cannot be awaited. The executor stops as soon as all of them
+//! wait.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};

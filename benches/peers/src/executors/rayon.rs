@@ -1,4 +1,4 @@
-//! rayon, where a case makes sense for jobs that never wait.
+//! rayon, for the cases that suit jobs which never wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -26,7 +26,8 @@ fn pool() -> ThreadPool {
     pool.expect("two threads can be started")
 }
 
-/// A scope waits for its jobs, as a task that awaits what it has spawned.
+/// Spawns two jobs in the scope. A scope waits for its jobs, like a task that awaits the tasks it
+/// has spawned.
 fn node<'a>(scope: &Scope<'a>, depth: u32, nodes: &'a AtomicU64) {
     nodes.fetch_add(1, Ordering::Relaxed);
     if depth > 0 {
@@ -46,7 +47,7 @@ fn task_recursive(pool: &ThreadPool) -> Vec<Figure> {
     vec![figure]
 }
 
-/// `work` says how long the job of an index is.
+/// Runs the case `steal`; `work` returns the length of the job with an index.
 fn steal(pool: &ThreadPool, work: fn(u64) -> Duration) -> Vec<Figure> {
     let done = AtomicU64::new(0);
     let figure = pool.install(|| {

@@ -1,10 +1,10 @@
-//! smolscale: one executor a process, with as many threads as the machine has cores.
+//! smolscale: one executor for the process, with as many threads as the machine has cores.
 
 use async_executor::Task;
 
 use super::Executor;
 
-/// The one executor of the process. It starts itself.
+/// The single executor of the process, which starts by itself.
 pub struct Smolscale;
 
 impl Executor for Smolscale {

@@ -12,7 +12,7 @@ use crate::figures::{Figure, check};
 /// A runtime; its tasks end with it.
 pub struct Tokio(pub Runtime);
 
-/// A task of which it is known that it does not panic.
+/// A task that never panics.
 pub struct Task<T>(JoinHandle<T>);
 
 impl<T> Future for Task<T> {
@@ -44,12 +44,12 @@ impl Executor for Tokio {
     }
 }
 
-/// What `driver` gives, on a runtime that is started for it.
+/// Starts a runtime, runs `driver` on it and returns its output.
 pub fn inside(driver: impl Future<Output = Vec<Figure>> + Send + 'static) -> Vec<Figure> {
     super::inside::<Tokio, _>(driver)
 }
 
-/// Makes one blocking call, so that there is a thread for such.
+/// Makes one blocking call, so that a thread for blocking calls exists.
 pub async fn block_once() {
     let blocked = tokio::task::spawn_blocking(|| 1).await;
     check("blocking call", blocked.expect("no panic"), 1);

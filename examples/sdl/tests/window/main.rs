@@ -30,7 +30,7 @@ fn world(text: &str) -> (u64, usize) {
 }
 
 #[test]
-fn it_shows_the_world_and_does_what_the_user_wants_until_the_window_is_closed() {
+fn window_shows_the_world_and_obeys_keys_mouse_and_close() {
     let screen = Screen::new();
     let file = screen.file("board");
     let mut life = start(&screen, &file);
@@ -62,7 +62,7 @@ fn it_shows_the_world_and_does_what_the_user_wants_until_the_window_is_closed() 
 }
 
 #[test]
-fn it_ends_only_after_the_save_that_follows() {
+fn program_ends_only_after_the_save() {
     let screen = Screen::new();
     let file = screen.file("board");
     // The save continues when the test reads from this pipe.
@@ -85,7 +85,7 @@ fn it_ends_only_after_the_save_that_follows() {
 }
 
 #[test]
-fn it_goes_on_with_the_board_that_was_saved_and_ctrl_c_saves_it_again() {
+fn saved_board_is_loaded_and_ctrl_c_saves_it_again() {
     let screen = Screen::new();
     let file = screen.file("board");
     // A block, which never changes.
@@ -105,7 +105,7 @@ fn it_goes_on_with_the_board_that_was_saved_and_ctrl_c_saves_it_again() {
 }
 
 #[test]
-fn a_file_that_is_no_board_is_left_as_it_is() {
+fn file_without_a_board_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("letter");
     fs::write(&file, "Dear John").unwrap();

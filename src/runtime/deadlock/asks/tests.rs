@@ -52,26 +52,26 @@ fn error_of(edges: &[(u64, u64)]) -> String {
 }
 
 #[test]
-fn two_that_ask_each_other_are_named_each_from_its_own_side() {
+fn a_cycle_of_two_is_named_from_the_side_of_each_asker() {
     assert_eq!(texts(&[(0, 1), (1, 0)]), ["a → b → a", "b → a → b"]);
 }
 
 #[test]
-fn three_in_a_ring_are_named_and_one_that_asks_itself() {
+fn cycles_of_three_actors_and_of_one_are_named() {
     let ring = texts(&[(0, 1), (1, 2), (2, 0)]);
     assert_eq!(ring, ["a → b → c → a", "b → c → a → b", "c → a → b → c"]);
     assert_eq!(texts(&[(4, 4)]), ["e → e"]);
 }
 
 #[test]
-fn a_chain_is_named_from_the_asker_to_the_one_that_asks_nobody() {
+fn a_chain_is_named_from_the_asker_to_the_last_actor() {
     let chain = texts(&[(TASK, 0), (0, 1), (1, 102)]);
     let whole = "a task → a → b → actor #102";
     assert_eq!(chain, [whole, "a → b → actor #102", "b → actor #102"]);
 }
 
 #[test]
-fn the_error_tells_a_cycle_from_a_chain() {
+fn the_error_text_distinguishes_a_cycle_from_a_chain() {
     assert_eq!(
         error_of(&[(0, 1), (1, 0)]),
         "the actors wait for each other: a → b → a"
@@ -83,21 +83,21 @@ fn the_error_tells_a_cycle_from_a_chain() {
 }
 
 #[test]
-fn whoever_waits_for_a_cycle_is_told_of_the_cycle() {
+fn an_ask_that_leads_to_a_cycle_reports_the_cycle() {
     let edges = [(TASK, 0), (0, 1), (1, 2), (2, 3), (3, 2)];
     let cycle = "c → d → c";
     assert_eq!(texts(&edges), [cycle, cycle, cycle, cycle, "d → c → d"]);
 }
 
 #[test]
-fn of_several_asks_of_one_actor_that_which_closes_a_cycle_is_followed() {
+fn the_walk_follows_the_ask_that_closes_a_cycle() {
     let edges = [(TASK, 0), (0, 1), (0, 2), (2, 0), (1, 3)];
     let expected = ["a → c → a", "a → b → d", "a → c → a", "c → a → c", "b → d"];
     assert_eq!(texts(&edges), expected);
 }
 
 #[test]
-fn each_of_several_asks_is_told_of_its_own_way_back() {
+fn each_ask_reports_its_own_path_back_to_the_asker() {
     let edges = [(0, 1), (0, 2), (0, 3), (1, 0), (2, 0), (3, 2)];
     let texts = texts(&edges);
     assert_eq!(texts[..3], ["a → b → a", "a → c → a", "a → d → c → a"]);
@@ -106,14 +106,14 @@ fn each_of_several_asks_is_told_of_its_own_way_back() {
 }
 
 #[test]
-fn one_that_is_asked_twice_by_the_same_is_named_once_in_a_row() {
+fn an_actor_that_is_asked_twice_is_named_once() {
     assert_eq!(texts(&[(0, 1), (0, 1)]), ["a → b", "a → b"]);
     let cycle = "a → b → a";
     assert_eq!(texts(&[(0, 1), (0, 1), (1, 0)])[..2], [cycle, cycle]);
 }
 
 #[test]
-fn of_a_long_chain_the_first_and_the_last_are_named() {
+fn a_long_chain_is_shortened_before_its_last_name() {
     let ids: Vec<u64> = (1000..10_999).collect();
     let mut edges = vec![(TASK, ids[0])];
     edges.extend(ids.windows(2).map(|pair| (pair[0], pair[1])));
@@ -130,7 +130,7 @@ fn of_a_long_chain_the_first_and_the_last_are_named() {
 }
 
 #[test]
-fn each_of_a_long_ring_is_named_first_in_its_own_text() {
+fn each_text_of_a_long_cycle_begins_with_its_asker() {
     let ids: Vec<u64> = (1000..11_000).collect();
     let ring = |at: usize| (ids[at], ids[(at + 1) % ids.len()]);
     let edges: Vec<_> = (0..ids.len()).map(ring).collect();
@@ -142,7 +142,7 @@ fn each_of_a_long_ring_is_named_first_in_its_own_text() {
 }
 
 #[test]
-fn ten_thousand_asks_of_one_actor_and_back_are_as_many_cycles() {
+fn ten_thousand_mutual_asks_are_ten_thousand_cycles() {
     let there = (1000..11_000).map(|id| (0, id));
     let back = (1000..11_000).map(|id| (id, 0));
     let edges: Vec<_> = there.chain(back).collect();
@@ -164,7 +164,7 @@ fn in_deadlock(asks_of: &[(u64, u64, bool)]) -> Option<Vec<usize>> {
 }
 
 #[test]
-fn where_time_outs_are_left_those_that_come_to_a_cycle_are_deadlocked() {
+fn with_only_timeouts_left_asks_that_lead_to_a_cycle_are_deadlocked() {
     assert_eq!(in_deadlock(&[(0, 0, true)]), Some(vec![0]));
     assert_eq!(in_deadlock(&[(0, 1, true), (1, 0, true)]), Some(vec![0, 1]));
     let led_to = [(TASK, 0, true), (0, 1, false), (1, 0, false)];
@@ -174,7 +174,7 @@ fn where_time_outs_are_left_those_that_come_to_a_cycle_are_deadlocked() {
 }
 
 #[test]
-fn an_ask_with_a_time_out_that_comes_to_no_cycle_may_end_any_other() {
+fn a_timeout_of_an_ask_outside_a_cycle_delays_the_detection() {
     assert_eq!(in_deadlock(&[(0, 1, true)]), None);
     assert_eq!(in_deadlock(&[(0, 1, false)]), None);
     assert_eq!(in_deadlock(&[]), None);
@@ -183,7 +183,7 @@ fn an_ask_with_a_time_out_that_comes_to_no_cycle_may_end_any_other() {
 }
 
 #[test]
-fn what_is_listed_no_more_is_not_ended_and_no_part_of_a_way() {
+fn an_unlisted_ask_is_neither_ended_nor_part_of_a_path() {
     let asks = Asks::alone();
     let one = listed(&asks, (0, 1));
     let two = listed(&asks, (1, 0));
@@ -214,7 +214,7 @@ impl Wake for Looks {
 }
 
 #[test]
-fn all_are_ended_before_the_first_asker_is_woken() {
+fn all_asks_are_ended_before_the_first_asker_is_woken() {
     let asks = Asks::alone();
     let looks = Arc::new(Looks {
         listings: [listed(&asks, (0, 1)), listed(&asks, (1, 0))],
@@ -232,7 +232,7 @@ fn all_are_ended_before_the_first_asker_is_woken() {
 }
 
 #[test]
-fn a_list_may_be_gone_before_its_asks() {
+fn a_listing_outlives_its_list() {
     let asks = Asks::alone();
     let one = listed(&asks, (0, 1));
     drop(asks);

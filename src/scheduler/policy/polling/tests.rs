@@ -16,7 +16,7 @@ fn steals(phases: &[Phase]) -> usize {
 }
 
 #[test]
-fn ca14_a_hundred_aggressive_attempts_of_which_each_tenth_steals() {
+fn aggressive_phase_steals_in_every_tenth_of_100_attempts() {
     let phases = phases(Polling::default(), 1..101);
     assert!(
         phases
@@ -28,7 +28,7 @@ fn ca14_a_hundred_aggressive_attempts_of_which_each_tenth_steals() {
 }
 
 #[test]
-fn ca14_then_five_hundred_moderate_attempts_of_which_each_fifth_steals() {
+fn moderate_phase_steals_in_every_fifth_of_500_attempts() {
     let phases = phases(Polling::default(), 101..601);
     assert!(phases.iter().all(|phase| matches!(phase, Moderate { .. })));
     assert_eq!(steals(&phases), 100);
@@ -36,7 +36,7 @@ fn ca14_then_five_hundred_moderate_attempts_of_which_each_fifth_steals() {
 }
 
 #[test]
-fn ca14_bug_w21_then_relaxed_attempts_without_end_of_which_each_steals() {
+fn relaxed_phase_never_ends_and_steals_in_every_attempt() {
     let polling = Polling::default();
     for attempts in [601..2000, u32::MAX - 10..u32::MAX] {
         let phases = phases(polling, attempts);
@@ -49,7 +49,7 @@ fn ca14_bug_w21_then_relaxed_attempts_without_end_of_which_each_steals() {
 }
 
 #[test]
-fn ca15_each_number_of_attempts_and_each_interval_counts() {
+fn custom_attempts_and_steal_intervals_take_effect() {
     let polling = Polling {
         aggressive_attempts: 4,
         aggressive_steal_interval: 2,

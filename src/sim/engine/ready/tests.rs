@@ -9,7 +9,7 @@ const PRIORITIES: Schedule = Schedule::Priorities {
 };
 
 #[test]
-fn numbers_are_those_of_the_paper_on_any_machine() {
+fn draw_returns_the_published_numbers() {
     let mut draw = Draw::new(1_234_567);
     let first = [draw.next(), draw.next(), draw.next()];
     let published = [
@@ -21,7 +21,7 @@ fn numbers_are_those_of_the_paper_on_any_machine() {
 }
 
 #[test]
-fn a_number_below_an_end_is_below_it_and_any_comes() {
+fn below_returns_every_number_below_its_end() {
     let mut draw = Draw::new(1);
     let mut seen = [0; 7];
     for _ in 0..7000 {
@@ -36,7 +36,7 @@ fn a_number_below_an_end_is_below_it_and_any_comes() {
 }
 
 #[test]
-fn the_highest_rank_comes_first_and_of_equals_the_oldest() {
+fn pop_takes_the_highest_rank_and_the_oldest_of_equals() {
     let schedule = Schedule::Priorities {
         changes: 0,
         within: 50,
@@ -51,7 +51,7 @@ fn the_highest_rank_comes_first_and_of_equals_the_oldest() {
 }
 
 #[test]
-fn as_many_are_lowered_as_there_are_changes_and_none_afterwards() {
+fn priorities_lower_as_many_entries_as_there_are_changes() {
     for seed in 0..100 {
         let mut ready = Ready::new(PRIORITIES, Draw::new(seed));
         let mut lowered = Vec::new();
@@ -69,7 +69,7 @@ fn as_many_are_lowered_as_there_are_changes_and_none_afterwards() {
 }
 
 #[test]
-fn whoever_is_lowered_is_below_all_others_in_any_order_and_whoever_yields_below_those() {
+fn lowered_ranks_are_below_new_ranks_and_yielded_ranks_below_lowered() {
     let mut ready = Ready::<()>::new(PRIORITIES, Draw::new(1));
     let changed: Vec<u64> = (0..100).map(|_| ready.changed()).collect();
     assert!(!changed.is_sorted() && !changed.iter().rev().is_sorted());
@@ -80,7 +80,7 @@ fn whoever_is_lowered_is_below_all_others_in_any_order_and_whoever_yields_below_
 }
 
 #[test]
-fn after_the_steps_that_were_said_the_order_is_any() {
+fn priorities_end_after_their_steps() {
     let first = |seed| {
         let mut ready = Ready::new(
             Schedule::Priorities {
@@ -101,7 +101,7 @@ fn after_the_steps_that_were_said_the_order_is_any() {
 }
 
 #[test]
-fn all_that_is_taken_is_all_that_was_there() {
+fn take_all_returns_every_entry() {
     for schedule in [PRIORITIES, Schedule::Random] {
         let mut ready = Ready::new(schedule, Draw::new(1));
         (0..5).for_each(|item| ready.push(item, item % 2));

@@ -16,7 +16,7 @@ messages! {
     News => (),
 }
 
-/// Pairs those who come.
+/// An actor that pairs the creatures that come.
 struct Pairing(Place<Addr<Creature>>);
 
 struct Come(Addr<Creature>);
@@ -31,7 +31,8 @@ impl Handler<Come> for Pairing {
     }
 }
 
-/// Comes to the place again until all is over; then it tells how often it met another one.
+/// An actor that comes to the place until no meetings are left; then it sends its number of
+/// meetings.
 struct Creature {
     place: Addr<Pairing>,
     total: Addr<Collector>,
@@ -52,12 +53,12 @@ impl Handler<News> for Creature {
     }
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings(arbiters: Arc<Arbiters>) -> Vec<Figure> {
     let (sum, met) = Sum::of(CREATURES);
     let total = arbiters.start(Collector(sum));
     let place = arbiters.start(Pairing(Place::default()));
-    // An actor whose last address is gone may end with a message still in its mailbox.
+    // An actor without an address may end with a message still in its mailbox.
     let (begin, mut held) = (Instant::now(), Vec::new());
     for _ in 0..CREATURES {
         let creature = arbiters.start(Creature {

@@ -9,7 +9,7 @@ use crate::actors::{News, Place};
 use crate::figures::{self, Figure, check, rate};
 use crate::sizes::{CREATURES, MEETINGS};
 
-/// Pairs those who come.
+/// Pairs the creatures that come.
 async fn place(mut cell: Cell<ActoRef<News>>) {
     let mut place = Place::default();
     while let Some(creature) = message(&mut cell).await {
@@ -19,7 +19,7 @@ async fn place(mut cell: Cell<ActoRef<News>>) {
     }
 }
 
-/// Comes to `place` until all is over; then it tells `total` how often it met another one.
+/// Comes to `place` until no meetings are left; then sends its number of meetings to `total`.
 async fn creature(mut cell: Cell<News>, place: ActoRef<ActoRef<News>>, total: ActoRef<u64>) {
     let (own, mut meetings) = (cell.me(), 0);
     loop {
@@ -32,7 +32,7 @@ async fn creature(mut cell: Cell<News>, place: ActoRef<ActoRef<News>>, total: Ac
     assert!(total.send(meetings), "the collector waits for all");
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings(runtime: AcTokioRuntime) -> Vec<Figure> {
     let total = runtime.spawn_actor("total", |cell| collect(cell, CREATURES));
     let place = runtime.spawn_actor("place", place).me;

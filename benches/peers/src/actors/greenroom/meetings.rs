@@ -9,7 +9,7 @@ use crate::actors::{News, Place};
 use crate::figures::{self, Figure, check, rate};
 use crate::sizes::{CREATURES, MEETINGS};
 
-/// Pairs those who come.
+/// Pairs the creatures that come.
 async fn place(mut cx: Context<Address<News>>) {
     let mut place = Place::default();
     while let Some(creature) = cx.recv().await {
@@ -19,7 +19,7 @@ async fn place(mut cx: Context<Address<News>>) {
     }
 }
 
-/// Comes to `place` until all is over; then it tells `total` how often it met another one.
+/// Comes to `place` until no meetings are left; then sends its number of meetings to `total`.
 async fn creature(mut cx: Context<News>, place: Address<Address<News>>, total: Address<u64>) {
     let (own, mut meetings) = (cx.address(), 0);
     loop {
@@ -32,7 +32,7 @@ async fn creature(mut cx: Context<News>, place: Address<Address<News>>, total: A
     total.tell(meetings).expect("the collector waits for all");
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings() -> Vec<Figure> {
     let total = spawn!(collect(_, CREATURES));
     let place = spawn!(place(_));

@@ -13,7 +13,7 @@ use crate::sizes::{CREATURES, MEETINGS};
 
 plain_actors!(Pairing, Creature);
 
-/// Pairs those who come.
+/// An actor that pairs the creatures that come.
 struct Pairing(Place<ActorRef<Creature>>);
 
 struct Come(ActorRef<Creature>);
@@ -28,7 +28,8 @@ impl Message<Come> for Pairing {
     }
 }
 
-/// Comes to the place again until all is over; then it tells how often it met another one.
+/// An actor that comes to the place until no meetings are left; then it sends its number of
+/// meetings.
 struct Creature {
     place: ActorRef<Pairing>,
     total: ActorRef<Collector>,
@@ -53,7 +54,7 @@ impl Message<News> for Creature {
     }
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings() -> Vec<Figure> {
     let (sum, met) = Sum::of(CREATURES);
     let (total, place) = (spawn(Collector(sum)), spawn(Pairing(Place::default())));

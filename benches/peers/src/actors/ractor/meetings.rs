@@ -9,10 +9,10 @@ use crate::actors::{News, Place, Sum};
 use crate::figures::{self, Figure, check, rate};
 use crate::sizes::{CREATURES, MEETINGS};
 
-/// How a creature is told the news.
+/// The address of a creature.
 type Address = ActorRef<News>;
 
-/// Pairs those who come.
+/// An actor that pairs the creatures that come.
 struct Pairing;
 
 impl Actor for Pairing {
@@ -41,7 +41,8 @@ impl Actor for Pairing {
     }
 }
 
-/// Comes to the place again until all is over; then it tells how often it met another one.
+/// An actor that comes to the place until no meetings are left; then it sends its number of
+/// meetings.
 struct Creature {
     place: ActorRef<Address>,
     total: ActorRef<u64>,
@@ -68,7 +69,7 @@ impl Actor for Creature {
     }
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings() -> Vec<Figure> {
     let (sum, met) = Sum::of(CREATURES);
     let (total, place) = (spawn(Collector, sum).await, spawn(Pairing, ()).await);

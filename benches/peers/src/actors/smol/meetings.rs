@@ -9,10 +9,10 @@ use crate::actors::{News, Place};
 use crate::figures::{self, Figure, check, rate};
 use crate::sizes::{CREATURES, MEETINGS};
 
-/// How a creature is told the news.
+/// The address of a creature.
 type Address = Sender<News>;
 
-/// Pairs those who come.
+/// Pairs the creatures that come.
 async fn place(inbox: Receiver<Address>) {
     let mut place = Place::default();
     while let Ok(creature) = inbox.recv().await {
@@ -22,7 +22,7 @@ async fn place(inbox: Receiver<Address>) {
     }
 }
 
-/// Comes to `place` until all is over; then it tells `total` how often it met another one.
+/// Comes to `place` until no meetings are left; then sends its number of meetings to `total`.
 async fn creature(place: Sender<Address>, total: Sender<u64>) {
     let ((own, inbox), mut meetings) = (unbounded(), 0);
     loop {
@@ -37,7 +37,7 @@ async fn creature(place: Sender<Address>, total: Sender<u64>) {
         .expect("the collector waits for all");
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings() -> Vec<Figure> {
     let (total, totals) = unbounded();
     let (address, inbox) = unbounded();

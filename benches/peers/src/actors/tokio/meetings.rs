@@ -9,10 +9,10 @@ use crate::actors::{News, Place};
 use crate::figures::{self, Figure, check, rate};
 use crate::sizes::{CREATURES, MEETINGS};
 
-/// How a creature is told the news.
+/// The address of a creature.
 type Address = UnboundedSender<News>;
 
-/// Pairs those who come.
+/// Pairs the creatures that come.
 async fn place(mut inbox: UnboundedReceiver<Address>) {
     let mut place = Place::default();
     while let Some(creature) = inbox.recv().await {
@@ -22,7 +22,7 @@ async fn place(mut inbox: UnboundedReceiver<Address>) {
     }
 }
 
-/// Comes to `place` until all is over; then it tells `total` how often it met another one.
+/// Comes to `place` until no meetings are left; then sends its number of meetings to `total`.
 async fn creature(place: UnboundedSender<Address>, total: UnboundedSender<u64>) {
     let ((own, mut inbox), mut meetings) = (unbounded_channel(), 0);
     loop {
@@ -35,7 +35,7 @@ async fn creature(place: UnboundedSender<Address>, total: UnboundedSender<u64>) 
     total.send(meetings).expect("the collector waits for all");
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings() -> Vec<Figure> {
     let (total, totals) = unbounded_channel();
     let (address, inbox) = unbounded_channel();

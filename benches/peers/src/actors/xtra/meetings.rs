@@ -11,7 +11,7 @@ use crate::sizes::{CREATURES, MEETINGS};
 
 plain_actors!(Pairing, Creature);
 
-/// Pairs those who come.
+/// An actor that pairs the creatures that come.
 struct Pairing(Place<Address<Creature>>);
 
 struct Come(Address<Creature>);
@@ -26,7 +26,8 @@ impl Handler<Come> for Pairing {
     }
 }
 
-/// Comes to the place again until all is over; then it tells how often it met another one.
+/// An actor that comes to the place until no meetings are left; then it sends its number of
+/// meetings.
 struct Creature {
     place: Address<Pairing>,
     total: Address<Collector>,
@@ -48,7 +49,7 @@ impl Handler<News> for Creature {
     }
 }
 
-/// The figure of `meetings`.
+/// Runs the case `meetings`.
 pub async fn meetings() -> Vec<Figure> {
     let (sum, met) = Sum::of(CREATURES);
     let (total, place) = (spawn(Collector(sum)), spawn(Pairing(Place::default())));

@@ -1,7 +1,8 @@
 //! Way a: the actor is a future of `async-task`, its mailbox a second allocation beside it.
 //!
-//! The mailbox is that of way b2, block list and all, so that only the cell differs; of the flags
-//! it uses "receptive" (the reader sleeps) and "closed". The waker is made once and kept.
+//! The mailbox is the one of way b2, including the block list, so that only the cell differs. Of
+//! the flags it uses "receptive" (the reader is dormant) and "closed". The waker is created once
+//! and kept.
 
 use std::cell::UnsafeCell;
 use std::future::poll_fn;
@@ -30,12 +31,12 @@ struct Mailbox<M> {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: `waker` is only read after it was written (see there), and `Waker` is `Sync`.
+// SAFETY: `waker` is read only after it was written (see the field), and `Waker` is `Sync`.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
 
 impl<M: Send> Mailbox<M> {
     fn waker(&self) -> Option<&Waker> {
-        // SAFETY: nobody writes any more: only what `spawn` hands out calls this.
+        // SAFETY: the only write is over: only what `spawn` has returned calls this.
         unsafe { &*self.waker.get() }.as_ref()
     }
 
@@ -125,7 +126,7 @@ impl Way for Beside {
         });
         let future = start(Context(Arc::clone(&mailbox)));
         let (runnable, task) = async_task::spawn(future, schedule);
-        // SAFETY: the actor has not run and nobody has an address: nobody else looks at it now.
+        // SAFETY: the actor has not run and has no address yet, so no other thread accesses it.
         unsafe { *mailbox.waker.get() = Some(runnable.waker()) };
         task.detach();
         runnable.schedule();

@@ -1,8 +1,8 @@
 //! Mailbox b2: a list of small blocks; the word is the list, the flags and a lock.
 //!
-//! The word points to the *last* block, whose `next` is the first one, so that one pointer is
-//! enough for both ends. A lock is taken by swapping in [`LOCKED`] and given back by a plain store
-//! of the new word; nothing is allocated, dropped or called while it is held.
+//! The word points to the *last* block, whose `next` is the first one, so one pointer is enough for
+//! both ends. Swapping in [`LOCKED`] takes the lock; a plain store of the new word releases it.
+//! Nothing is allocated, dropped or called in the critical section.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -12,26 +12,26 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::cache::{self, Block, Class};
 use crate::mail::{CLOSED, DORMANT, FLAGS, Mail, More, RECEPTIVE, deliver, is_woken, rouse};
 
-/// The word while somebody holds the lock. No other word has this bit.
+/// The word while a thread holds the lock. No other word has this bit.
 const LOCKED: usize = FLAGS + 1;
-/// Looks at a held lock before a thread gives up its core to the holder.
+/// How often a thread looks at a held lock before it yields its core to the holder.
 const SPINS: u32 = 100;
 
 pub struct Blocks<M> {
     /// The last block, and the flags of [`crate::mail`] in its alignment bits.
     word: AtomicPtr<Block>,
-    /// The first of the blocks that were taken. The reader's own.
+    /// The first of the blocks that were taken. Only the reader accesses it.
     taken: UnsafeCell<*mut Block>,
     messages: PhantomData<M>,
 }
 
-// SAFETY: messages are handed from thread to thread by value (`M: Send`), never shared; blocks are
-// touched under the lock or, once taken, by the one reader; so is `taken` (contract of `Mail`).
+// SAFETY: messages are passed between threads by value (`M: Send`), never shared; blocks are
+// accessed under the lock or, once taken, by the one reader; so is `taken` (contract of `Mail`).
 unsafe impl<M: Send> Send for Blocks<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Blocks<M> {}
 
-/// The lock, held: what the word was when it was taken, to be changed and given back.
+/// The held lock: the word when it was taken, to be changed and stored on release.
 struct Held<'a> {
     word: &'a AtomicPtr<Block>,
     last: *mut Block,
@@ -39,8 +39,10 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Ordering: Release hands on the blocks and whatever its holder wrote to the next one, whose
-    /// swap is an Acquire.
+    /// Releases the lock.
+    ///
+    /// Ordering: Release publishes the blocks and all writes of the holder to the next holder,
+    /// whose swap is an Acquire.
     fn unlock(self) {
         self.word.store(
             self.last.map_addr(|address| address | self.flags),
@@ -64,7 +66,8 @@ impl<M> Blocks<M> {
             }
     }
 
-    /// A small block for the first messages, large ones for a mailbox under load.
+    /// Returns the class of a new block: small for the first messages, large for a mailbox under
+    /// load.
     fn class(is_first: bool) -> Class {
         if is_first && Self::capacity(Class::Small) > 0 {
             Class::Small
@@ -98,7 +101,7 @@ impl<M> Blocks<M> {
         }
     }
 
-    /// The last block, if there is one with room.
+    /// Returns the last block, if it has room.
     ///
     /// # Safety
     /// `last` is null or a block of this mailbox, and the lock is held.
@@ -118,12 +121,12 @@ impl<M> Blocks<M> {
 
     /// Makes `new` the last block.
     fn append(held: &mut Held<'_>, new: NonNull<Block>) {
-        // SAFETY: `new` is ours until it is in the list.
+        // SAFETY: `new` is not shared until it is in the list.
         let block = unsafe { new.as_ref() };
         if held.last.is_null() {
             block.next.set(new.as_ptr());
         } else {
-            // SAFETY: the lock is held, so that blocks in the list are ours meanwhile.
+            // SAFETY: the lock is held, so no other thread accesses blocks in the list.
             let last = unsafe { &*held.last };
             block.next.set(last.next.replace(new.as_ptr()));
         }
@@ -164,9 +167,9 @@ impl<M: Send> Mail<M> for Blocks<M> {
                 Self::append(&mut held, new);
             }
             let Some(block) = room else { unreachable!() };
-            // SAFETY: the lock is held and the block has room, so that place `written` is within
-            // it, aligned (the payload starts at a multiple of 16 and `M` has no greater
-            // alignment), and empty.
+            // SAFETY: the lock is held and the block has room, so slot `written` is within it,
+            // aligned and empty. (The payload starts at a multiple of 16 and `M` has no greater
+            // alignment.)
             unsafe {
                 let place = block.as_ref().written();
                 cache::payload(block).cast::<M>().add(place).write(message);
@@ -214,10 +217,10 @@ impl<M: Send> Mail<M> for Blocks<M> {
         // SAFETY: we are the one reader.
         let taken = unsafe { &mut *self.taken.get() };
         let first = NonNull::new(*taken)?;
-        // SAFETY: blocks that were taken are the reader's and not empty.
+        // SAFETY: the reader owns the blocks that were taken, and they are not empty.
         let block = unsafe { first.as_ref() };
         let place = block.read();
-        // SAFETY: `read < written`: the place holds a message, which is read once, as `read` grows.
+        // SAFETY: `read < written`: the slot holds a message, which is read once, as `read` grows.
         let message = unsafe { cache::payload(first).cast::<M>().add(place).read() };
         block.add_read();
         if place + 1 == block.written() {
@@ -230,7 +233,7 @@ impl<M: Send> Mail<M> for Blocks<M> {
 
     unsafe fn take(&self) -> More {
         let word = self.word.load(Ordering::Relaxed).addr();
-        // Locked is taken as "there may be something": the lock tells.
+        // A locked word may have messages: the lock tells.
         if word & !FLAGS == 0 {
             return if word & CLOSED == 0 {
                 More::NotNow
@@ -252,7 +255,7 @@ impl<M: Send> Mail<M> for Blocks<M> {
                 More::Never
             };
         }
-        // SAFETY: the list is ours now, and we are the one reader.
+        // SAFETY: this is the one reader, which owns the list now.
         unsafe { *self.taken.get() = (*last).next.replace(ptr::null_mut()) };
         More::Some
     }
@@ -264,13 +267,13 @@ impl<M> Drop for Blocks<M> {
         let first = if last.is_null() {
             last
         } else {
-            // SAFETY: nobody else has this mailbox any more; `last.next` is the first block.
+            // SAFETY: the mailbox is not shared any longer; `last.next` is the first block.
             unsafe { (*last).next.replace(ptr::null_mut()) }
         };
         for list in [*self.taken.get_mut(), first] {
             let mut rest = list;
             while let Some(first) = NonNull::new(rest) {
-                // SAFETY: nobody else has these blocks; places `read..written` hold messages.
+                // SAFETY: these blocks are not shared; slots `read..written` hold messages.
                 unsafe {
                     let (read, written) = (first.as_ref().read(), first.as_ref().written());
                     let messages = cache::payload(first).cast::<M>().add(read);

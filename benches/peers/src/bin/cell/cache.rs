@@ -1,10 +1,10 @@
-//! Blocks for messages, of two sizes, and a cache of them a thread.
+//! Blocks for messages, in two sizes, and a block cache for each thread.
 
 use std::alloc::{self, Layout};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
-/// Bytes of unused blocks that a thread keeps.
+/// The maximum number of bytes of unused blocks in a thread's cache.
 const CACHE_BYTES: usize = 64 * 1024;
 
 /// The size of a block.
@@ -29,16 +29,16 @@ impl Class {
         }
     }
 
-    /// The room for messages.
+    /// Returns the number of bytes for messages.
     pub const fn payload(self) -> usize {
         self.layout().size() - size_of::<Block>()
     }
 }
 
-/// The head of a block; its messages follow, in the places `read..written`.
+/// The head of a block; its messages follow, in the slots `read..written`.
 #[repr(C, align(16))]
 pub struct Block {
-    /// In a mailbox's list the block after this one, in the last block the first one.
+    /// In the list of a mailbox the block after this one; in the last block, the first one.
     pub next: Cell<*mut Block>,
     written: Cell<u16>,
     read: Cell<u16>,
@@ -46,28 +46,28 @@ pub struct Block {
 }
 
 impl Block {
-    /// How many places have been written.
+    /// Returns how many slots have been written.
     pub fn written(&self) -> usize {
         usize::from(self.written.get())
     }
 
-    /// How many places have been read.
+    /// Returns how many slots have been read.
     pub fn read(&self) -> usize {
         usize::from(self.read.get())
     }
 
-    /// One more place is written.
+    /// Counts one more slot as written.
     pub fn add_written(&self) {
         self.written.set(self.written.get() + 1);
     }
 
-    /// One more place is read.
+    /// Counts one more slot as read.
     pub fn add_read(&self) {
         self.read.set(self.read.get() + 1);
     }
 }
 
-/// Where the messages of `block` begin.
+/// Returns the address of the first message of `block`.
 ///
 /// # Safety
 /// `block` came from [`take_cached`] or [`allocate`] and was not given back.
@@ -76,7 +76,7 @@ pub unsafe fn payload(block: NonNull<Block>) -> *mut u8 {
     unsafe { block.as_ptr().add(1).cast() }
 }
 
-/// Unused blocks of this thread, a list for each size.
+/// The unused blocks of this thread, a list for each size.
 struct Cache {
     lists: [Cell<*mut Block>; 2],
     bytes: Cell<usize>,
@@ -95,7 +95,7 @@ impl Drop for Cache {
     fn drop(&mut self) {
         for list in &self.lists {
             while let Some(block) = NonNull::new(list.get()) {
-                // SAFETY: cached blocks are nobody else's.
+                // SAFETY: only this thread accesses its cached blocks.
                 list.set(unsafe { block.as_ref() }.next.get());
                 free(block);
             }
@@ -109,12 +109,12 @@ fn clear(block: &Block) {
     block.read.set(0);
 }
 
-/// An empty block out of this thread's cache.
+/// Takes an empty block out of this thread's cache.
 pub fn take_cached(class: Class) -> Option<NonNull<Block>> {
     let taken = CACHE.try_with(|cache| {
         let list = &cache.lists[class as usize];
         let block = NonNull::new(list.get())?;
-        // SAFETY: cached blocks are nobody else's.
+        // SAFETY: only this thread accesses its cached blocks.
         let head = unsafe { block.as_ref() };
         list.set(head.next.get());
         cache.bytes.set(cache.bytes.get() - class.layout().size());
@@ -124,7 +124,7 @@ pub fn take_cached(class: Class) -> Option<NonNull<Block>> {
     taken.ok().flatten()
 }
 
-/// An empty block, newly allocated.
+/// Allocates an empty block.
 pub fn allocate(class: Class) -> NonNull<Block> {
     // SAFETY: the size is not zero.
     let block = unsafe { alloc::alloc(class.layout()) }.cast::<Block>();
@@ -144,12 +144,12 @@ pub fn allocate(class: Class) -> NonNull<Block> {
     block
 }
 
-/// Keeps a block that nobody needs any more, and whose messages are gone, or frees it.
+/// Caches or frees a block whose messages have been read or dropped.
 ///
 /// # Safety
-/// `block` came from [`take_cached`] or [`allocate`], and nobody uses it any more.
+/// `block` came from [`take_cached`] or [`allocate`], and is not used any longer.
 pub unsafe fn give(block: NonNull<Block>) {
-    // SAFETY: the block is the caller's alone.
+    // SAFETY: only the caller accesses the block.
     let head = unsafe { block.as_ref() };
     let size = head.class.layout().size();
     let kept = CACHE.try_with(|cache| {

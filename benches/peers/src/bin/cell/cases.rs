@@ -1,4 +1,4 @@
-//! The actors, and the four things that are measured. Every case checks its own result.
+//! The actors, and the measurements with them. Every case checks its own result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use peers::counting::{self, Live};
 
 use crate::way::Way;
 
-/// 16 bytes, as an ordinary message may be.
+/// A message of 16 bytes, a typical size.
 enum Message<W: Way> {
     Add(u64),
     Ball(u64),
@@ -17,19 +17,19 @@ enum Message<W: Way> {
     Report(Arc<AtomicU64>),
 }
 
-/// An actor with a `u64` of state.
+/// Runs an actor with a `u64` of state.
 async fn tally<W: Way>(mut cx: W::Context<Message<W>>, start: u64) {
     let mut total = start;
     while let Some(message) = W::recv(&mut cx).await {
         match message {
             Message::Add(n) => total += n,
             Message::Report(to) => to.store(total, Ordering::SeqCst),
-            Message::Ball(_) | Message::Partner(_) => unreachable!("nobody plays with a tally"),
+            Message::Ball(_) | Message::Partner(_) => unreachable!("a tally receives no balls"),
         }
     }
 }
 
-/// An actor that counts the balls it gets, and passes them on.
+/// Runs an actor that counts the balls it receives, and passes them on.
 async fn player<W: Way>(mut cx: W::Context<Message<W>>) {
     let (mut balls, mut partner) = (0, None);
     while let Some(message) = W::recv(&mut cx).await {
@@ -58,8 +58,8 @@ fn report<W: Way>(address: &W::Address<Message<W>>) -> u64 {
     total.load(Ordering::SeqCst)
 }
 
-/// What is alive for each of `count` dormant actors, each of which has handled one message.
-/// The vector of addresses is not counted.
+/// Returns the live memory of `count` dormant actors, each of which has handled one message. The
+/// vector of addresses is not counted.
 pub fn dormant<W: Way>(count: usize) -> Live {
     let mut actors = Vec::with_capacity(count);
     let warm = W::spawn(|cx| tally::<W>(cx, 0));
@@ -81,7 +81,7 @@ pub fn dormant<W: Way>(count: usize) -> Live {
     live
 }
 
-/// Nanoseconds for a round of two actors that tell each other a ball.
+/// Returns the nanoseconds for a round of two actors that send a ball to each other.
 pub fn ping_pong<W: Way>(rounds: u64) -> f64 {
     let [one, two] = [(); 2].map(|()| W::spawn(|cx| player::<W>(cx)));
     tell::<W>(&one, Message::Partner(Some(two.clone())));
@@ -100,10 +100,10 @@ pub fn ping_pong<W: Way>(rounds: u64) -> f64 {
     took.as_nanos() as f64 / rounds as f64
 }
 
-/// Messages told before the actor runs.
+/// The number of messages sent before the actor runs.
 const BURST: u64 = 64;
 
-/// Nanoseconds a message, told in bursts.
+/// Returns the nanoseconds for a message, sent in bursts.
 pub fn burst<W: Way>(messages: u64) -> f64 {
     let actor = W::spawn(|cx| tally::<W>(cx, 0));
     W::run_all();
@@ -124,7 +124,8 @@ pub fn burst<W: Way>(messages: u64) -> f64 {
     took.as_nanos() as f64 / messages as f64
 }
 
-/// Nanoseconds to spawn an actor, tell it one message, give up its address, and let it run out.
+/// Returns the nanoseconds to spawn an actor, send it one message, drop its address, and run it to
+/// its end.
 pub fn spawn<W: Way>(count: u64) -> f64 {
     let total = Arc::new(AtomicU64::new(0));
     let begin = Instant::now();
@@ -141,7 +142,7 @@ pub fn spawn<W: Way>(count: u64) -> f64 {
     took.as_nanos() as f64 / count as f64
 }
 
-/// Adds what it is told to a shared total. Only this thread runs it: no read-modify-write.
+/// Adds each number to a shared total. Only this thread runs it, so it needs no read-modify-write.
 async fn once<W: Way>(mut cx: W::Context<Message<W>>, total: Arc<AtomicU64>) {
     while let Some(message) = W::recv(&mut cx).await {
         let Message::Add(n) = message else {
@@ -151,7 +152,8 @@ async fn once<W: Way>(mut cx: W::Context<Message<W>>, total: Arc<AtomicU64>) {
     }
 }
 
-/// Nanoseconds a message that another thread tells, from the first one to the last one handled.
+/// Returns the nanoseconds for a message from another thread, from the first one to the last one
+/// handled.
 pub fn across<W: Way>(messages: u64) -> f64 {
     let actor = W::spawn(|cx| tally::<W>(cx, 0));
     W::run_all();

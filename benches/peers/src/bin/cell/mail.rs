@@ -1,28 +1,29 @@
-//! What a mailbox word has to do, whatever it is made of.
+//! The interface of a mailbox, independent of its implementation.
 //!
-//! One word holds the undelivered messages *and* whether the actor sleeps. Its low bits:
+//! One word holds the undelivered messages *and* whether the actor is dormant. Its low bits:
 //!
 //! | bits | name | meaning |
 //! |---|---|---|
-//! | `1..` `..0` | dormant | nothing polls the actor and nothing has scheduled it |
-//! | `10.` | deaf | dormant, and awaits something else than a message: only a waker schedules it |
+//! | `1..` `..0` | dormant | the actor is neither being polled nor scheduled |
+//! | `10.` | deaf | dormant, and awaits something other than a message: a waker schedules it |
 //! | `11.` | receptive | dormant in `recv`: a message schedules it, in the step that delivers it |
 //! | `00.` | awake | scheduled or running |
 //! | `01.` | woken | awake, and a waker was used meanwhile: it has to run once more |
-//! | `..1` | closed | nothing is accepted any more |
+//! | `..1` | closed | nothing is accepted any longer |
 
-/// Nothing is accepted any more.
+/// No message is accepted any longer.
 pub const CLOSED: usize = 0b001;
-/// Of an awake actor: a waker was used since it was scheduled.
+/// For an awake actor: a waker was used since it was scheduled.
 pub const WOKEN: usize = 0b010;
-/// Of a dormant actor: a message schedules it.
+/// For a dormant actor: a message schedules it.
 pub const RECEPTIVE: usize = 0b010;
-/// Neither scheduled nor running.
+/// The actor is neither scheduled nor running.
 pub const DORMANT: usize = 0b100;
 /// All of these bits.
 pub const FLAGS: usize = 0b111;
 
-/// The flags after something that schedules the actor if it is dormant; and whether it was.
+/// Returns the flags after a wake-up, which schedules the actor if it is dormant, and whether it
+/// was.
 pub fn rouse(flags: usize) -> (usize, bool) {
     if flags & DORMANT == 0 {
         (flags | WOKEN, false)
@@ -31,7 +32,7 @@ pub fn rouse(flags: usize) -> (usize, bool) {
     }
 }
 
-/// The flags after a message (or closing), which schedules the actor only if it is receptive.
+/// Returns the flags after a message or a close, which schedules the actor only if it is receptive.
 pub fn deliver(flags: usize) -> (usize, bool) {
     if is_receptive(flags) {
         (flags & CLOSED, true)
@@ -40,49 +41,49 @@ pub fn deliver(flags: usize) -> (usize, bool) {
     }
 }
 
-/// Whether a message schedules the actor.
+/// Returns whether a message schedules the actor.
 pub fn is_receptive(flags: usize) -> bool {
     flags & (DORMANT | RECEPTIVE) == DORMANT | RECEPTIVE
 }
 
-/// Whether an awake actor was woken.
+/// Returns whether an awake actor was woken.
 pub fn is_woken(flags: usize) -> bool {
     flags & (DORMANT | WOKEN) == WOKEN
 }
 
-/// What the reader finds when it has read all that it took.
+/// The result of `take`, when the reader has read all messages that it took before.
 #[derive(PartialEq, Eq)]
 pub enum More {
-    /// Messages: the next `pop` gives one.
+    /// There are messages: the next `pop` returns one.
     Some,
-    /// Nothing for now.
+    /// There are no messages now.
     NotNow,
-    /// Nothing ever.
+    /// There will be no messages again.
     Never,
 }
 
-/// A mailbox: any thread pushes, one reader takes.
+/// A mailbox: any thread pushes, a single reader takes.
 ///
-/// `true` from `push`, `wake` and `close` means: the actor was dormant, is awake from now on, and
-/// the caller has to schedule it.
+/// `push`, `wake` and `close` return `true` if the actor was dormant. It is then awake, and the
+/// caller has to schedule it.
 pub trait Mail<M>: Send + Sync {
-    /// An empty mailbox of an awake actor.
+    /// Creates an empty mailbox of an awake actor.
     fn new() -> Self;
-    /// Delivers `message`, or gives it back if the mailbox is closed.
+    /// Delivers `message`, or returns it if the mailbox is closed.
     fn push(&self, message: M) -> Result<bool, M>;
-    /// What a waker does.
+    /// Wakes the actor, as its waker does.
     fn wake(&self) -> bool;
-    /// Closes; what was accepted stays.
+    /// Closes the mailbox; accepted messages stay.
     fn close(&self) -> bool;
-    /// Falls asleep, unless there is a reason to run again: then `false`, and still awake.
+    /// Makes the actor dormant, unless there is a reason to run again: then it returns `false`.
     fn sleep(&self, receptive: bool) -> bool;
 
-    /// The next message of those taken.
+    /// Returns the next one of the messages taken.
     ///
     /// # Safety
     /// One reader at a time.
     unsafe fn pop(&self) -> Option<M>;
-    /// Takes all that was delivered. To be called when `pop` has given `None`.
+    /// Takes all delivered messages. Called when `pop` has returned `None`.
     ///
     /// # Safety
     /// One reader at a time.

@@ -1,12 +1,13 @@
-//! Which cell an actor should live in, decided by measurement. The figures are in `CELL.md`.
+//! A comparison of cells for actors by measurement. The figures are in `CELL.md`.
 //!
-//! Three ways to be an actor run the same `async fn`s over the same single-threaded run queue
-//! (newest first, at most three times in a row), with no runtime around:
+//! Three implementations of actors run the same `async fn`s over the same single-threaded run queue
+//! (a LIFO slot, at most three times in a row), without a runtime:
 //!
 //! - [`beside`] (a): a future of `async-task`, and a mailbox beside it;
 //! - [`one`] with [`stack`] (b1): one allocation; a stack of boxed messages whose word is also the
 //!   actor's state;
-//! - [`one`] with [`blocks`] (b2): one allocation; a locked list of reused blocks, likewise.
+//! - [`one`] with [`blocks`] (b2): one allocation; a locked list of reused blocks, whose word is
+//!   also the actor's state.
 //!
 //! `cell` prints the table. `cell WAY CASE COUNT` runs one case once, for a profiler.
 
@@ -31,20 +32,20 @@ use way::Way;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Measurements of each case and way, taken in turns.
+/// The number of measurements of each case and way, taken in turns.
 const ROUNDS: usize = 7;
-/// Actors whose memory is measured.
+/// The number of actors whose memory is measured.
 const DORMANT: usize = 100_000;
 
 type Run = fn(u64) -> f64;
 
-/// What is timed: its name, how many a round, and the programs of the three ways.
+/// The timed cases: the name, the count of one measurement, and the programs of the three ways.
 const CASES: [(&str, u64, [Run; 3]); 4] = [
     ("ping-pong, ns a round", 1_000_000, all(Case::PingPong)),
     ("burst of 64, ns a message", 6_400_000, all(Case::Burst)),
     ("spawn, one message, drop, ns", 1_000_000, all(Case::Spawn)),
     (
-        "told by another thread, ns a message",
+        "sent by another thread, ns a message",
         2_000_000,
         all(Case::Across),
     ),
@@ -118,7 +119,7 @@ fn table() {
         )
     });
     println!(
-        "| bytes a dormant actor, in allocations | {} | {} | {} |",
+        "| bytes of a dormant actor, in allocations | {} | {} | {} |",
         row[0], row[1], row[2]
     );
     for (name, count, runs) in CASES {

@@ -1,8 +1,9 @@
 //! Ways b1 and b2: one allocation is header, mailbox and future, and is itself the queue entry.
 //!
-//! Counted are: the addresses (the last one closes), and references, of which all addresses
-//! together hold one, the context one, the unfinished future one, and each waker one. A dormant
-//! actor is owned by the reference of its own future, so that it need not be in any list.
+//! Two counts are kept: the addresses (the drop of the last one closes the mailbox), and the
+//! references. All addresses together hold one reference, the context one, the unfinished future
+//! one, and each waker one. A dormant actor is owned by the reference of its own future, so it need
+//! not be in any list.
 
 use std::alloc::{self, Layout};
 use std::cell::{Cell, UnsafeCell};
@@ -25,13 +26,13 @@ use crate::way::Way;
 #[derive(Clone, Copy)]
 struct Ready(NonNull<&'static VTable>);
 
-// SAFETY: it is handed from thread to thread; future and messages are `Send` (`Way::spawn`).
+// SAFETY: it is passed between threads; future and messages are `Send` (`Way::spawn`).
 unsafe impl Send for Ready {}
 
 struct VTable {
-    /// Polls. The actor is awake and in no queue, and the caller is the only one to run it.
+    /// Polls the future. The actor is awake and in no queue, and only the caller runs it.
     run: unsafe fn(Ready),
-    /// Frees the memory: mailbox and header. The future is gone.
+    /// Frees the memory: mailbox and header. The future was dropped before.
     free: unsafe fn(NonNull<&'static VTable>),
 }
 
@@ -45,7 +46,7 @@ static INJECTOR: Injector<Ready> = Injector::new();
 #[derive(Clone, Copy)]
 struct Polled {
     actor: *const (),
-    /// Whether its `recv` was pending in this poll: a message has to schedule it.
+    /// Whether its `recv` was pending in this poll: then a message has to schedule it.
     in_recv: bool,
 }
 
@@ -60,7 +61,7 @@ struct Header<W> {
 #[repr(C)]
 struct Actor<W, F> {
     header: Header<W>,
-    /// Dropped when it has finished; touched only by who runs the actor.
+    /// Dropped when it has finished; only the thread that runs the actor accesses it.
     future: UnsafeCell<ManuallyDrop<F>>,
 }
 
@@ -76,12 +77,12 @@ fn schedule<W>(header: NonNull<Header<W>>) {
 /// Gives up a reference.
 ///
 /// # Safety
-/// The caller has one, and no longer uses it.
+/// The caller has a reference, and no longer uses it.
 unsafe fn release<W>(header: NonNull<Header<W>>) {
     // SAFETY: the caller's reference keeps the header alive until it is given up.
     let references = unsafe { &header.as_ref().references };
-    // Ordering: AcqRel, so that whoever frees sees what all others did before. If there is only one
-    // reference left, it is ours and nobody can make another one.
+    // Ordering: AcqRel, so that the thread that frees sees all accesses of the others. If only one
+    // reference is left, it is the caller's, and no new one can be made.
     let last =
         references.load(Ordering::Acquire) == 1 || references.fetch_sub(1, Ordering::AcqRel) == 1;
     if last {
@@ -123,7 +124,7 @@ impl<M: Send, W: Mail<M>> Drop for Address<M, W> {
             if self.header().mail.close() {
                 schedule(self.header);
             }
-            // SAFETY: this was the last address: the reference of all of them.
+            // SAFETY: this was the last address, so the reference of all addresses is given up.
             unsafe { release(self.header) };
         }
     }
@@ -134,7 +135,7 @@ pub struct Context<M: Send, W: Mail<M>> {
     messages: PhantomData<fn() -> M>,
 }
 
-// SAFETY: the one reader goes to another thread with all that it has taken; `M: Send`.
+// SAFETY: the one reader moves to another thread with all messages it took; `M: Send`.
 unsafe impl<M: Send, W: Mail<M>> Send for Context<M, W> {}
 
 impl<M: Send, W: Mail<M>> Context<M, W> {
@@ -217,12 +218,12 @@ where
             header,
             messages: PhantomData,
         };
-        // If `start` panics, nobody ever runs the actor: the memory is leaked, with no future in it.
+        // If `start` panics, the actor never runs: its memory leaks, with no future in it.
         let future = start(Context {
             header,
             messages: PhantomData,
         });
-        // SAFETY: as above; nobody looks at the future before it is scheduled.
+        // SAFETY: as above; no thread accesses the future before it is scheduled.
         unsafe {
             let place = &raw mut (*actor.as_ptr()).future;
             place.write(UnsafeCell::new(ManuallyDrop::new(future)));
@@ -235,8 +236,8 @@ where
         let actor = ready.0.cast::<Actor<W, F>>();
         let header = ready.0.cast::<Header<W>>();
         let data = header.as_ptr().cast_const().cast::<()>();
-        // SAFETY: the unfinished future has a reference, and is touched only by who runs the actor:
-        // us (contract of `run`). It stays where it is until it is dropped.
+        // SAFETY: the unfinished future has a reference, and only the thread that runs the actor
+        // accesses it: this one (contract of `run`). It stays at its address until it is dropped.
         let future = unsafe { &mut *(*actor.as_ptr()).future.get() };
         // SAFETY: as above. The waker is only lent: it gives up no reference.
         let (mut pinned, waker) = unsafe {
@@ -255,14 +256,14 @@ where
         }));
         let in_recv = POLLED.replace(outer).in_recv;
         if let Ok(Poll::Pending) = polled {
-            // SAFETY: the unfinished future has a reference. Once asleep the actor may be anywhere:
-            // it is not touched after that.
+            // SAFETY: the unfinished future has a reference. Once dormant, the actor may run on
+            // another thread or be freed: it is not accessed after that.
             if !unsafe { header.as_ref() }.mail.sleep(in_recv) {
                 READY.with(|queue| queue.push_back(ready));
             }
             return;
         }
-        // It stays awake for ever: nothing schedules it again.
+        // It stays awake forever: nothing schedules it again.
         // SAFETY: finished or panicked, and never polled again; then its reference is given up.
         unsafe {
             ManuallyDrop::drop(future);
@@ -289,7 +290,7 @@ where
     }
 
     unsafe fn wake(data: *const ()) {
-        // SAFETY: a waker is used up.
+        // SAFETY: the waker is consumed.
         unsafe {
             Self::wake_by_ref(data);
             Self::drop_waker(data);
@@ -297,7 +298,7 @@ where
     }
 
     unsafe fn wake_by_ref(data: *const ()) {
-        // SAFETY: a waker has a reference; the pointer is that to the whole actor.
+        // SAFETY: a waker has a reference; the pointer has the provenance of the whole actor.
         unsafe {
             let header = NonNull::new_unchecked(data.cast_mut().cast::<Header<W>>());
             if header.as_ref().mail.wake() {
@@ -318,7 +319,7 @@ pub trait Word: 'static {
     type Mail<M: Send + 'static>: Mail<M> + 'static;
 }
 
-/// b1.
+/// The word of way b1.
 pub struct OfStack;
 
 impl Word for OfStack {
@@ -326,7 +327,7 @@ impl Word for OfStack {
     type Mail<M: Send + 'static> = Stack<M>;
 }
 
-/// b2.
+/// The word of way b2.
 pub struct OfBlocks;
 
 impl Word for OfBlocks {
@@ -366,7 +367,7 @@ impl<W: Word> Way for One<W> {
         let Some(ready) = READY.with(RunQueue::pop).or_else(|| INJECTOR.pop()) else {
             return false;
         };
-        // SAFETY: what was in the queue is awake, was put there once, and is ours now.
+        // SAFETY: an actor in the queue is awake and was put there once; only this call has it.
         unsafe { (ready.0.as_ref().run)(ready) };
         true
     }

@@ -1,29 +1,29 @@
-//! The run queue that all ways share: single-threaded, newest first once in a while.
+//! The run queue that all ways share: single-threaded, with a LIFO slot.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many times in a row the newest-first slot goes before the queue.
+/// How many times in a row the LIFO slot goes before the queue.
 const SLOT_TURNS: u32 = 3;
 
 thread_local! {
-    /// Whether this thread runs actors. Another thread's wake-ups go to the [`Injector`].
+    /// Whether this thread runs actors. Wake-ups from other threads go to the [`Injector`].
     static RUNS_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the calling thread the one that runs actors.
+/// Makes the calling thread run actors.
 pub fn run_here() {
     RUNS_HERE.set(true);
 }
 
-/// Whether the calling thread runs actors.
+/// Returns whether the calling thread runs actors.
 pub fn runs_here() -> bool {
     RUNS_HERE.get()
 }
 
-/// What is ready on this thread. `R` is one pointer.
+/// The ready actors of this thread. `R` is one pointer.
 pub struct RunQueue<R> {
     newest: Cell<Option<R>>,
     turns: Cell<u32>,
@@ -39,19 +39,19 @@ impl<R> RunQueue<R> {
         }
     }
 
-    /// Puts `ready` into the slot; what was there goes to the end.
+    /// Puts `ready` into the slot; the displaced entry goes to the end of the queue.
     pub fn push(&self, ready: R) {
         if let Some(displaced) = self.newest.replace(Some(ready)) {
             self.push_back(displaced);
         }
     }
 
-    /// Puts `ready` to the end.
+    /// Puts `ready` at the end of the queue.
     pub fn push_back(&self, ready: R) {
         self.rest.borrow_mut().push_back(ready);
     }
 
-    /// What runs next.
+    /// Takes the entry that runs next.
     pub fn pop(&self) -> Option<R> {
         if self.turns.get() < SLOT_TURNS
             && let Some(newest) = self.newest.take()
@@ -65,7 +65,7 @@ impl<R> RunQueue<R> {
     }
 }
 
-/// What other threads made ready.
+/// The actors that other threads made ready.
 pub struct Injector<R> {
     length: AtomicUsize,
     queue: Mutex<VecDeque<R>>,

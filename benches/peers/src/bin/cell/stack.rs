@@ -1,6 +1,6 @@
 //! Mailbox b1: a Treiber stack of boxed messages with the flags in the same word.
 //!
-//! Every step is one compare-and-swap. The reader takes the whole stack and turns it round.
+//! Every step is one compare-and-swap. The reader takes the whole stack and reverses it.
 
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -16,12 +16,12 @@ struct Node<M> {
 pub struct Stack<M> {
     /// The newest node, and the flags of [`crate::mail`] in its alignment bits.
     word: AtomicPtr<Node<M>>,
-    /// What was taken, oldest first. The reader's own.
+    /// The messages taken, oldest first. Only the reader accesses it.
     taken: UnsafeCell<*mut Node<M>>,
 }
 
-// SAFETY: messages are handed from thread to thread by value (`M: Send`), never shared; `taken` is
-// touched by the one reader only (contract of `pop` and `take`) and by `drop`.
+// SAFETY: messages are passed between threads by value (`M: Send`), never shared; only the one
+// reader (contract of `pop` and `take`) and `drop` access `taken`.
 unsafe impl<M: Send> Send for Stack<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send> Sync for Stack<M> {}
@@ -40,10 +40,12 @@ fn join<M>(node: *mut Node<M>, flags: usize) -> *mut Node<M> {
 }
 
 impl<M> Stack<M> {
-    /// Replaces the word by what `change` makes of it; `None` leaves it and ends with `None`.
+    /// Replaces the word by the result of `change`; if that is `None`, leaves the word and returns
+    /// `None`.
     ///
-    /// Ordering: Release hands on the pushed node and what the actor or the waker wrote; Acquire
-    /// sees what the last step published, so that whoever schedules the actor hands that on too.
+    /// Ordering: Release publishes the pushed node and all writes of the actor or the waker.
+    /// Acquire sees what the last step published, so a thread that schedules the actor publishes
+    /// that, too.
     fn update<T>(
         &self,
         mut change: impl FnMut(*mut Node<M>) -> Option<(*mut Node<M>, T)>,
@@ -79,12 +81,12 @@ impl<M: Send> Mail<M> for Stack<M> {
             if flags(word) & CLOSED != 0 {
                 return None;
             }
-            // SAFETY: `pushed` came from a box just now and is nobody else's before the swap.
+            // SAFETY: `pushed` came from a box just now and is not shared before the swap.
             unsafe { (*pushed).next = node(word) };
             let (flags, schedule) = deliver(flags(word));
             Some((join(pushed, flags), schedule))
         });
-        // SAFETY: refused, so that the node is still ours alone.
+        // SAFETY: the push was refused, so the node is not shared.
         scheduled.ok_or_else(|| unsafe { Box::from_raw(pushed) }.message)
     }
 
@@ -123,7 +125,7 @@ impl<M: Send> Mail<M> for Stack<M> {
         if taken.is_null() {
             return None;
         }
-        // SAFETY: nodes come from boxes, and those in `taken` are the reader's.
+        // SAFETY: nodes come from boxes, and the reader owns those in `taken`.
         let node = *unsafe { Box::from_raw(*taken) };
         *taken = node.next;
         Some(node.message)
@@ -150,7 +152,7 @@ impl<M: Send> Mail<M> for Stack<M> {
         let mut newest = newest.unwrap_or(ptr::null_mut());
         let mut oldest = ptr::null_mut();
         while !newest.is_null() {
-            // SAFETY: the nodes were pushed (seen by Acquire) and taken: they are the reader's.
+            // SAFETY: the nodes were pushed (seen by Acquire) and taken, so the reader owns them.
             let next = unsafe { std::mem::replace(&mut (*newest).next, oldest) };
             oldest = newest;
             newest = next;
@@ -166,7 +168,7 @@ impl<M> Drop for Stack<M> {
         for list in [*self.taken.get_mut(), node(*self.word.get_mut())] {
             let mut next = list;
             while !next.is_null() {
-                // SAFETY: nodes come from boxes, and nobody else has this mailbox any more.
+                // SAFETY: nodes come from boxes, and the mailbox is not shared any longer.
                 next = unsafe { Box::from_raw(next) }.next;
             }
         }

@@ -1,4 +1,4 @@
-//! The chart: what a message and a spawn cost beside ever more live actors.
+//! The chart: the cost of a message and of a spawn by the number of live actors.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,10 +14,10 @@ type Drawn<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 const SIZE: (u32, u32) = (1000, 460);
-/// The height of the explanation under the panels.
+/// The height of the legend under the panels.
 const LEGEND: u32 = 50;
 const FONT: &str = "sans-serif";
-/// For each number of workers; they can be told apart by the colour-blind too.
+/// One colour for each number of workers; they differ for the colour-blind, too.
 const COLOURS: [RGBColor; WORKERS.len()] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -25,7 +25,7 @@ const COLOURS: [RGBColor; WORKERS.len()] = [
     RGBColor(204, 121, 167),
 ];
 
-/// One panel for messages, one for spawns, and what the lines are.
+/// Draws one panel for messages, one for spawns, and the legend.
 pub fn draw(path: &Path, results: &Results) -> Drawn {
     let root = SVGBackend::new(path, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
@@ -38,7 +38,7 @@ pub fn draw(path: &Path, results: &Results) -> Drawn {
     Ok(())
 }
 
-/// A line for each way and number of workers.
+/// Draws a line for each way and number of workers.
 fn panel(area: &Area<'_>, results: &Results, title: &str, what: &str) -> Drawn {
     let lines = WAYS.map(|(way, _)| WORKERS.map(|workers| points(results, way, workers, what)));
     let greatest = lines.iter().flatten().flatten().map(|point| point.1);
@@ -77,7 +77,7 @@ fn panel(area: &Area<'_>, results: &Results, title: &str, what: &str) -> Drawn {
     Ok(())
 }
 
-/// The medians of one line.
+/// Returns the medians of one line.
 fn points(results: &Results, way: &'static str, workers: usize, what: &str) -> Vec<(f64, f64)> {
     let medians = LIVE.into_iter().filter_map(|live| {
         let median = results.median(way, Point::Cost { live, workers }, what)?;
@@ -86,7 +86,7 @@ fn points(results: &Results, way: &'static str, workers: usize, what: &str) -> V
     medians.collect()
 }
 
-/// "10⁴" for 10 000.
+/// Formats 10 000 as "10⁴".
 fn power_of_ten(number: f64) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let power = number.log10().round() as usize;
@@ -95,7 +95,7 @@ fn power_of_ten(number: f64) -> String {
         .map_or(number.to_string(), |digit| format!("10{digit}"))
 }
 
-/// What colours and strokes mean.
+/// Draws the legend for colours and strokes.
 fn explain(area: &Area<'_>) -> Drawn {
     const STROKE: i32 = 30;
     const STEP: i32 = 140;

@@ -1,4 +1,4 @@
-//! What a message and a spawn cost while so many actors live.
+//! The cost of a message and of a spawn while a number of actors live.
 
 use std::iter::repeat_n;
 use std::time::{Duration, Instant};
@@ -10,21 +10,21 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::figures::{self, Figure};
 use crate::way::Way;
 
-/// Rings that all actors are in, with a token each, so that every worker has work. Several tokens
-/// in one ring would catch up with each other, and be handled together ever after.
+/// The number of rings that all actors form, with one token each, so that every worker has work.
+/// Several tokens in one ring would catch up with each other, and be handled together from then on.
 const RINGS: usize = 16;
-/// What all tokens together tell when they are done.
+/// The sum that all finished tokens send together.
 const TOKENS: u64 = RINGS as u64;
-/// Messages before the measurement, and in it, whatever the number of actors.
+/// The number of messages before the measurement and in it, for any number of actors.
 const WARM_HOPS: u64 = 1 << 18;
 const HOPS: u64 = 1 << 20;
-/// Actors that are spawned before the last ones have ended.
+/// The number of actors that are spawned before the last ones have ended.
 const WAVE: u64 = 1000;
-/// Waves before the measurement, and in it.
+/// The number of waves before the measurement and in it.
 const WARM_WAVES: usize = 20;
 const WAVES: usize = 200;
 
-/// Messages, and then spawns, while `live` actors live.
+/// Measures messages, and then spawns, while `live` actors live.
 pub async fn run<W: Way>(live: u64) -> Vec<Figure> {
     let (done, mut sums) = adder::<W>([live, TOKENS, TOKENS, live].into_iter());
     let stations = stations::<W>(live, &done);
@@ -49,7 +49,7 @@ pub async fn run<W: Way>(live: u64) -> Vec<Figure> {
     [message, spawn].concat()
 }
 
-/// How long it takes, and how much processor time all threads together.
+/// Measures the time, and the processor time of all threads together.
 struct Stopwatch {
     begin: Instant,
     processor: Duration,
@@ -72,7 +72,8 @@ impl Stopwatch {
     }
 }
 
-/// An actor that adds up so many numbers, gives the sum away, and goes on with the next count.
+/// Spawns an actor that adds up a number of numbers, sends the sum, and continues with the next
+/// count.
 fn adder<W: Way>(
     counts: impl Iterator<Item = u64> + Send + 'static,
 ) -> (W::Address<u64>, UnboundedReceiver<u64>) {
@@ -94,7 +95,7 @@ async fn add<W: Way>(
     }
 }
 
-/// Ends the program if the next sum is not what it has to be.
+/// Panics if the next sum is wrong.
 async fn check(sums: &mut UnboundedReceiver<u64>, what: &str, expected: u64) {
     let sum = sums.recv().await.expect("there is one more sum");
     assert_eq!(sum, expected, "wrong result: {what}");
@@ -106,7 +107,7 @@ enum Message<W: Way> {
     Leave,
 }
 
-/// Passes tokens on until they have no hops left; tells `done` what it has done.
+/// Passes tokens on until they have no hops left; sends its number of hops to `done` at its end.
 async fn station<W: Way>(mut inbox: W::Inbox<Message<W>>, done: W::Address<u64>) {
     let (mut seen, mut next) = (0, None);
     while let Some(message) = W::recv(&mut inbox).await {
@@ -128,7 +129,7 @@ async fn station<W: Way>(mut inbox: W::Inbox<Message<W>>, done: W::Address<u64>)
     W::tell(&done, seen);
 }
 
-/// So many actors, in an order that has nothing to do with where they are in memory.
+/// Spawns `live` actors; their order is independent of their positions in memory.
 fn stations<W: Way>(live: u64, done: &W::Address<u64>) -> Vec<W::Address<Message<W>>> {
     let station = |_| {
         let done = done.clone();
@@ -139,27 +140,27 @@ fn stations<W: Way>(live: u64, done: &W::Address<u64>) -> Vec<W::Address<Message
     stations
 }
 
-/// Equal parts; some are longer by one.
+/// Splits the stations into equal parts; some are longer by one.
 fn rings<T>(stations: &[T]) -> impl Iterator<Item = &[T]> {
     let begin = |ring| ring * stations.len() / RINGS;
     (0..RINGS).map(move |ring| &stations[begin(ring)..begin(ring + 1)])
 }
 
-/// Tells every one who is the next.
+/// Sends the address of the next station to each one.
 fn close<W: Way>(ring: &[W::Address<Message<W>>]) {
     for (station, next) in ring.iter().zip(ring.iter().cycle().skip(1)) {
         W::tell(station, Message::Next(next.clone()));
     }
 }
 
-/// Gives every ring its token, with its share of the hops.
+/// Sends its token to every ring, with its share of the hops.
 fn go_round<W: Way>(stations: &[W::Address<Message<W>>], hops: u64) {
     for ring in rings(stations) {
         W::tell(&ring[0], Message::Hop(hops / TOKENS - 1));
     }
 }
 
-/// What a spawned actor has, and tells when it is dropped.
+/// The state of a spawned actor, which is sent when it is dropped.
 struct Total<W: Way> {
     sum: u64,
     collector: W::Address<u64>,
@@ -177,8 +178,8 @@ async fn visitor<W: Way>(mut inbox: W::Inbox<u64>, mut total: Total<W>) {
     }
 }
 
-/// Actors that are told one message each, and end; the next wave comes when all of one are gone,
-/// so that none needs memory that no other had before.
+/// Spawns actors in waves, which receive one message each and end. The next wave starts after all
+/// actors of the last one were dropped, so no wave needs new memory.
 async fn spawns<W: Way>() -> [Figure; 2] {
     let (collector, mut sums) = adder::<W>(repeat_n(WAVE, WARM_WAVES + WAVES));
     let mut watch = Stopwatch::start();

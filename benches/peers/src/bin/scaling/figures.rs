@@ -1,6 +1,6 @@
-//! What is measured, under the names that the child processes print.
+//! The figures, under the names that the child processes print.
 
-/// One measured number: what it is, and how much.
+/// One measured number: its name and its value.
 pub type Figure = (&'static str, f64);
 
 pub const MESSAGE: &str = "ns a message";

@@ -1,8 +1,8 @@
-//! Memory, and cost beside ever more actors and workers, on greenroom and by hand on tokio.
+//! Memory and cost by the number of actors and workers, on greenroom and by hand on tokio.
 //!
-//! `scaling run` starts a fresh process for each point and way and round, in turns, prints tables
-//! with medians and ranges, and draws a chart. `scaling one WAY POINT` measures one point in this
-//! process: a kind of memory, or the actors that live and the workers.
+//! `scaling run` starts a fresh process for each point, way and round, in turns, prints tables with
+//! medians and ranges, and draws a chart. `scaling one WAY POINT` measures one point in this
+//! process: a kind of memory, or numbers of live actors and workers.
 
 mod chart;
 mod cost;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is asked for by the words behind `run`.
+/// Parses the words after `run`.
 fn request(mut words: &[&str]) -> Option<Request> {
     let mut request = Request::default();
     loop {
@@ -51,7 +51,7 @@ fn request(mut words: &[&str]) -> Option<Request> {
     }
 }
 
-/// Measures one point here and prints its figures, a line each.
+/// Measures one point here and prints its figures, one line each.
 fn one(way: &str, point: &[&str]) -> ExitCode {
     let (Some((_, measure)), Some(point)) = (point::way(way), Point::named(point)) else {
         return usage();

@@ -1,4 +1,4 @@
-//! What rests takes of memory: asked of the allocator and not given back, and resident.
+//! The memory of dormant actors and waiting tasks: live in the allocator, and resident.
 
 use std::future::pending;
 use std::hint::black_box;
@@ -12,28 +12,28 @@ use peers::{counting, linux};
 use crate::figures::{self, Figure};
 use crate::way::Way;
 
-/// How many of a thing are measured, and how many of them are begun before the first ones rest.
+/// The number of measured items, and how many are started before the first of them are dormant.
 const COUNT: u64 = 200_000;
 const AT_ONCE: u64 = 1000;
-/// Addresses that are held.
+/// The number of addresses that are held.
 const ADDRESSES: u64 = 1_000_000;
-/// Actors that are spawned without a pause.
+/// The number of actors that are spawned without a pause.
 const MILLION: u64 = 1_000_000;
-/// How often that is done once more.
+/// How often that is repeated.
 const MORE: usize = 3;
-/// How long all threads may take to come to rest.
+/// The time after which all threads are idle.
 const SETTLE: Duration = Duration::from_millis(100);
 /// Longer than any measurement.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// How many have come so far that they rest, or are gone.
+/// The number of items that are dormant by now, or dropped.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 fn count_one() {
     COUNTED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Waits until so many have been counted since the last time.
+/// Waits until this many items have been counted since the last call.
 async fn counted(count: u64) {
     while COUNTED.load(Ordering::Relaxed) < count {
         yield_now().await;
@@ -41,15 +41,15 @@ async fn counted(count: u64) {
     assert_eq!(COUNTED.swap(0, Ordering::Relaxed), count, "counted");
 }
 
-/// Room for `count` things, written to beforehand, so that it is resident.
+/// Creates space for `count` items and writes to it, so that it is resident.
 fn places<T>(count: u64) -> Vec<Option<T>> {
-    // Unseen by the compiler, which would ask the system for zeroes instead of writing them.
+    // `black_box`, because the compiler would request zeroed memory instead of writing to it.
     let mut places = black_box(Vec::with_capacity(count as usize));
     places.extend((0..count).map(|_| None));
     places
 }
 
-/// Bytes a thing.
+/// The bytes of one item.
 #[derive(Clone, Copy)]
 struct Bytes {
     live: f64,
@@ -57,7 +57,8 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// What one of so many things adds that `make` makes, each of which is counted when it rests.
+    /// Measures the bytes of one of `count` items that `make` creates; each counts itself when it
+    /// is dormant.
     async fn of<T>(count: u64, mut make: impl FnMut(u64) -> T) -> (Self, Vec<Option<T>>) {
         let mut held = places(count);
         let resident = linux::resident();
@@ -92,7 +93,7 @@ impl Bytes {
     }
 }
 
-/// Adds to its state what it is told, and is counted; it has `_guard` until it is gone.
+/// Adds each number to its state and counts it; holds `_guard` until it is dropped.
 async fn dormant<W: Way>(mut inbox: W::Inbox<u64>, mut state: u64, _guard: impl Send) {
     while let Some(number) = W::recv(&mut inbox).await {
         state += number;
@@ -101,7 +102,7 @@ async fn dormant<W: Way>(mut inbox: W::Inbox<u64>, mut state: u64, _guard: impl 
     }
 }
 
-/// Actors that have handled a message.
+/// Measures actors that have handled a message.
 pub async fn actor<W: Way>() -> Vec<Figure> {
     let spawn = |n| {
         let actor = W::actor(move |inbox| dormant::<W>(inbox, n, ()));
@@ -111,7 +112,7 @@ pub async fn actor<W: Way>() -> Vec<Figure> {
     Bytes::of(COUNT, spawn).await.0.figures()
 }
 
-/// Tasks that do nothing but wait.
+/// Measures tasks that only wait.
 pub async fn task<W: Way>() -> Vec<Figure> {
     Bytes::of(COUNT, |_| waiting::<W>()).await.0.figures()
 }
@@ -123,8 +124,8 @@ fn waiting<W: Way>() -> W::Task {
     })
 }
 
-/// What it adds to a waiting task that it has asked an actor, and holds its address in any case.
-/// Where the actor keeps the replies was there before.
+/// Measures what an ask adds to a waiting task that holds the address of the actor. The actor's
+/// list of replies is not included.
 pub async fn ask<W: Way>() -> Vec<Figure> {
     let mut replies = places(COUNT);
     let keeper = W::actor(async move |mut inbox: W::Inbox<W::Reply>| {
@@ -151,7 +152,7 @@ pub async fn ask<W: Way>() -> Vec<Figure> {
     asking.beyond(waiting).figures()
 }
 
-/// What it adds to a waiting task that it waits for a time to come.
+/// Measures what a timer adds to a waiting task.
 pub async fn timer<W: Way>() -> Vec<Figure> {
     let (waiting, _held) = Bytes::of(COUNT, |_| waiting::<W>()).await;
     let (sleeping, _held) = Bytes::of(COUNT, |_| {
@@ -164,7 +165,7 @@ pub async fn timer<W: Way>() -> Vec<Figure> {
     sleeping.beyond(waiting).figures()
 }
 
-/// Addresses of one actor.
+/// Measures addresses of one actor.
 pub async fn address<W: Way>() -> Vec<Figure> {
     let actor = W::actor(|inbox| dormant::<W>(inbox, 0, ()));
     let resident = linux::resident();
@@ -177,7 +178,7 @@ pub async fn address<W: Way>() -> Vec<Figure> {
     vec![(figures::LIVE, each[0]), (figures::RESIDENT, each[1])]
 }
 
-/// Counts its actor when that is gone.
+/// A guard that counts its actor when it is dropped.
 struct Gone;
 
 impl Drop for Gone {
@@ -186,8 +187,8 @@ impl Drop for Gone {
     }
 }
 
-/// Spawns a million actors without a pause, telling each a message; waits until all rest, lets go
-/// of them, and waits until all are gone.
+/// Spawns a million actors without a pause and sends a message to each. Waits until all are
+/// dormant, drops their addresses, and waits until all are dropped.
 async fn come_and_go<W: Way>(held: &mut [Option<W::Address<u64>>]) {
     for (n, place) in (0..MILLION).zip(&mut *held) {
         let actor = W::actor(move |inbox| dormant::<W>(inbox, n, Gone));
@@ -199,8 +200,8 @@ async fn come_and_go<W: Way>(held: &mut [Option<W::Address<u64>>]) {
     counted(MILLION).await;
 }
 
-/// The peak while a million actors come, what is left of them, and what more millions add, one
-/// after the other; all in bytes for one of a million.
+/// Measures the peak while a million actors are spawned, the memory left after them, and the growth
+/// by more millions, one after the other. All values are bytes for one of a million actors.
 pub async fn million<W: Way>() -> Vec<Figure> {
     let mut held = places(MILLION);
     let (resident, peak) = (linux::resident(), linux::peak());

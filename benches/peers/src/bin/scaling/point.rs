@@ -1,14 +1,14 @@
-//! What is measured, each point in a process of its own.
+//! The points to measure, each in its own process.
 
 use crate::figures::Figure;
 use crate::way::{Greenroom, Tokio, Way};
 use crate::{cost, memory};
 
-/// How many actors live.
+/// The numbers of live actors.
 pub const LIVE: [u64; 5] = [100, 1000, 10_000, 100_000, 1_000_000];
-/// How many workers there are.
+/// The numbers of workers.
 pub const WORKERS: [usize; 4] = [1, 2, 4, 8];
-/// How many workers there are where memory is measured.
+/// The number of workers where memory is measured.
 const WORKERS_OF_MEMORY: usize = 2;
 
 /// The programs of one way.
@@ -17,12 +17,12 @@ pub type Measure = fn(Point) -> Vec<Figure>;
 /// The ways, in the order of the tables.
 pub const WAYS: [(&str, Measure); 2] = [("greenroom", on::<Greenroom>), ("tokio", on::<Tokio>)];
 
-/// The way of this name.
+/// Returns the way with this name.
 pub fn way(name: &str) -> Option<(&'static str, Measure)> {
     WAYS.into_iter().find(|way| way.0 == name)
 }
 
-/// What takes memory.
+/// A kind of item whose memory is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Actor,
@@ -55,17 +55,17 @@ impl Kind {
     }
 }
 
-/// What one process measures.
+/// The measurement of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Point {
-    /// What something takes of memory.
+    /// The memory of a kind of item.
     Memory(Kind),
-    /// What messages and spawns cost while `live` actors live.
+    /// The cost of messages and spawns while `live` actors live.
     Cost { live: u64, workers: usize },
 }
 
 impl Point {
-    /// Every point.
+    /// Returns every point.
     pub fn all() -> Vec<Self> {
         let memory = Kind::ALL.into_iter().map(Self::Memory);
         let cost = LIVE
@@ -74,7 +74,7 @@ impl Point {
         memory.chain(cost).collect()
     }
 
-    /// The point of these words.
+    /// Returns the point that these words name.
     pub fn named(words: &[&str]) -> Option<Self> {
         match words {
             [kind] => {
@@ -90,7 +90,7 @@ impl Point {
         }
     }
 
-    /// The words that name it.
+    /// Returns the words that name it.
     pub fn words(self) -> Vec<String> {
         match self {
             Self::Memory(kind) => vec![kind.name().to_owned()],

@@ -11,14 +11,14 @@ use crate::chart;
 use crate::point::{Point, WAYS};
 use crate::tables::{self, Results};
 
-/// After which time a program has hung.
+/// The time after which a program counts as hung.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What is to be measured.
+/// The measurements to make.
 pub struct Request {
-    /// How often.
+    /// The number of rounds.
     pub rounds: usize,
-    /// Whether the results are to be kept in the repository.
+    /// Whether the repository keeps the results.
     pub record: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for Request {
     }
 }
 
-/// Measures and prints; fails if a program did.
+/// Measures and prints; fails if a program failed.
 pub fn run(request: &Request) -> ExitCode {
     let machine = format!(
         "{}rounds {}, in turns, a process each\n",
@@ -60,8 +60,8 @@ pub fn run(request: &Request) -> ExitCode {
     }
 }
 
-/// Every point once a round; the way that begins changes from round to round. The second of what
-/// is given says what went wrong.
+/// Measures every point once a round; the way that begins changes from round to round. Returns the
+/// results and the errors.
 fn measure(rounds: usize) -> (Results, Vec<String>) {
     let (mut results, mut failures) = (Results::default(), Vec::new());
     for round in 0..rounds {
@@ -87,10 +87,10 @@ fn figures(way: &str, point: Point) -> io::Result<Vec<(String, f64)>> {
     figures.ok_or_else(|| io::Error::other("hung"))
 }
 
-/// Draws the chart, beside this program or, if it is to be recorded, beside the results.
+/// Draws the chart: in `benches` if the results are recorded, otherwise beside this program.
 fn keep(request: &Request, results: &Results, entry: &str) -> io::Result<PathBuf> {
     let chart = if request.record {
-        results::record("Memory and scaling, ", entry)?;
+        results::archive("Memory and scaling", entry)?;
         results::folder().join("scaling.svg")
     } else {
         env::current_exe()?.with_file_name("scaling.svg")

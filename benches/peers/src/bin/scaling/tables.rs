@@ -1,4 +1,4 @@
-//! The tables: medians with the least and the greatest, and how much is added by more workers.
+//! The tables: medians with minimum and maximum, and the effect of more workers.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::point::{Kind, LIVE, Point, WAYS, WORKERS};
 pub struct Results(HashMap<(&'static str, Point, String), Vec<f64>>);
 
 impl Results {
-    /// Adds what one process has printed.
+    /// Adds the figures that one process has printed.
     pub fn add(&mut self, way: &'static str, point: Point, figures: Vec<(String, f64)>) {
         for (what, value) in figures {
             self.0.entry((way, point, what)).or_default().push(value);
         }
     }
 
-    /// The median of a figure, if it was measured.
+    /// Returns the median of a figure, if it was measured.
     pub fn median(&self, way: &'static str, point: Point, what: &str) -> Option<Median> {
         median(self.0.get(&(way, point, what.to_owned()))?)
     }
 }
 
-/// The memory, and what messages and spawns cost.
+/// Returns the tables for memory, messages and spawns.
 pub fn all(results: &Results) -> String {
     let cost = |what| format!("{what}:\n\n{}", cost(results, what));
     let messages = [figures::MESSAGE, figures::MESSAGE_CPU].map(cost);
@@ -35,7 +35,7 @@ pub fn all(results: &Results) -> String {
         .join("\n")
 }
 
-/// What the table calls the things that take memory.
+/// The names of the items in the table.
 const THINGS: [(&str, Kind); 5] = [
     ("dormant actor", Kind::Actor),
     ("waiting plain task", Kind::Task),
@@ -62,7 +62,8 @@ fn memory(results: &Results) -> String {
     table
 }
 
-/// A row for each number of actors and each way, a column for each number of workers.
+/// Returns a table with a row for each number of actors and way, and a column for each number of
+/// workers.
 fn cost(results: &Results, what: &str) -> String {
     let workers = WORKERS.map(in_words);
     let [live, way, ratio] = ["live actors", "", MORE].map(str::to_owned);
@@ -79,12 +80,12 @@ fn cost(results: &Results, what: &str) -> String {
     table
 }
 
-/// "1 worker", "2 workers".
+/// Returns "1 worker" or "2 workers".
 pub fn in_words(workers: usize) -> String {
     format!("{workers} worker{}", if workers == 1 { "" } else { "s" })
 }
 
-/// Whether more workers than there are cores are as good as few.
+/// The heading of the ratio that shows whether more workers than cores are as good as few.
 const MORE: &str = "8 beside 2";
 
 fn more(two: Option<Median>, eight: Option<Median>) -> String {

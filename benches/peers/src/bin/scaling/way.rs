@@ -4,48 +4,48 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// What the programs need of a runtime and its actors; messages are told and never refused.
+/// The operations of a runtime and its actors that the programs use; sends never fail.
 pub trait Way: Sized + 'static {
-    /// What keeps an actor alive and is told messages.
+    /// The address of an actor, which keeps the actor alive.
     type Address<M: Send + 'static>: Clone + Send + Sync + 'static;
-    /// What an actor receives from; it ends when no address is left.
+    /// The receiver of an actor; it ends when no address is left.
     type Inbox<M: Send + 'static>: Send + 'static;
-    /// What answers an ask.
+    /// The reply of an ask.
     type Reply: Send + 'static;
-    /// What holds a spawned task.
+    /// The handle of a spawned task.
     type Task: Send + 'static;
 
-    /// What `driver` gives, which is a task on one of so many workers.
+    /// Runs `driver` as a task on one of `workers` workers and returns its output.
     fn run<T: Send + 'static>(
         workers: usize,
         driver: impl Future<Output = T> + Send + 'static,
     ) -> T;
 
-    /// Spawns an actor from inside.
+    /// Spawns an actor from a worker.
     fn actor<M, F>(start: impl FnOnce(Self::Inbox<M>) -> F + Send + 'static) -> Self::Address<M>
     where
         M: Send + 'static,
         F: Future<Output = ()> + Send + 'static;
 
-    /// Tells an actor that lives.
+    /// Sends a message to an actor, which must live.
     fn tell<M: Send + 'static>(to: &Self::Address<M>, message: M);
 
-    /// The next message; `None` when there will be none.
+    /// Returns the next message, or `None` when there will be none.
     fn recv<M: Send + 'static>(
         inbox: &mut Self::Inbox<M>,
     ) -> impl Future<Output = Option<M>> + Send;
 
-    /// Waits for the answer of an actor to which a reply is all of a message.
+    /// Asks an actor whose messages are plain replies, and waits for the reply.
     fn ask(to: &Self::Address<Self::Reply>) -> impl Future<Output = ()> + Send;
 
-    /// Spawns a plain task from inside.
+    /// Spawns a plain task from a worker.
     fn task(future: impl Future<Output = ()> + Send + 'static) -> Self::Task;
 
-    /// Waits for time to pass.
+    /// Waits until `time` has passed.
     fn sleep(time: Duration) -> impl Future<Output = ()> + Send;
 }
 
-/// greenroom.
+/// The programs on greenroom.
 pub struct Greenroom;
 
 impl Way for Greenroom {
@@ -94,7 +94,7 @@ impl Way for Greenroom {
     }
 }
 
-/// A task of tokio with an unbounded channel, and a oneshot for an answer.
+/// The programs on tokio: a task with an unbounded channel, and a oneshot for a reply.
 pub struct Tokio;
 
 impl Way for Tokio {

@@ -393,6 +393,12 @@ example_code_search() {
     [ "$status" = 1 ]
 }
 
+# Draws a run over the crate's sources, and checks that the picture is complete.
+example_timeline() {
+    timeout 60 "$1" src target/timeline.svg 2
+    tail -n 1 target/timeline.svg | grep -qx '</svg>'
+}
+
 # The example with a window, on its own screens. The figures of `--bench` are only printed: the
 # machine may be any, and it may be busy.
 sdl() {

@@ -84,4 +84,5 @@ mod thread_locals;
 mod tidy;
 mod time;
 mod time_interval;
+mod timeline;
 mod unblock;

@@ -3,6 +3,9 @@
 //! The programs in these pages are compiled and run with the other documentation tests.
 
 #[doc = include_str!("docs/guide.md")]
+#[doc = include_str!("../docs/timeline.svg")]
+#[doc = ""]
+#[doc = include_str!("docs/timeline.md")]
 pub mod guide {}
 
 #[doc = include_str!("docs/with_tokio.md")]

@@ -5,23 +5,25 @@
 
 use std::fmt::{Arguments, Display, Write};
 
-/// The style sheet. `k0` to `k7` are the kinds of actors, `k8` is the rest of them.
+/// The style sheet. Its rules hold below the class `tl` only, so that a picture can be a part of a page.
+/// `k0` to `k7` are the kinds of actors, `k8` is the rest of them.
 const STYLE: &str = "
-text{font:12px system-ui,sans-serif;fill:#24292f}
-.title{font-size:18px;font-weight:600}.head{font-weight:600}
-.mute{fill:#656d76}.small{font-size:11px}.warn{fill:#bc4c00;font-weight:600}
-.end{text-anchor:end}.mid{text-anchor:middle}
-.back{fill:#fff}.lane{fill:#f0f2f4}.grid{stroke:#d0d7de;fill:none}
-.sleep{fill:#d3dae1}.stripes{fill:url(#stripes)}
-.stripe{stroke:#aab4be;stroke-width:1.5}.lost{fill:#bc4c00;fill-opacity:.25}
-.bar{fill:#57606a}.box{stroke:#f0f2f4;stroke-width:.5}
-.k0{fill:#4477aa}.k1{fill:#ee6677}.k2{fill:#228833}.k3{fill:#ccbb44}.k4{fill:#66ccee}
-.k5{fill:#aa3377}.k6{fill:#ee8866}.k7{fill:#44bb99}.k8{fill:#8c959f}
+.tl text{font:12px system-ui,sans-serif;fill:#24292f}
+.tl .title{font-size:18px;font-weight:600}.tl .head{font-weight:600}
+.tl .mute{fill:#656d76}.tl .small{font-size:11px}
+.tl .warn{fill:#bc4c00;font-weight:600}
+.tl .end{text-anchor:end}.tl .mid{text-anchor:middle}
+.tl .back{fill:#fff}.tl .lane{fill:#f0f2f4}.tl .grid{stroke:#d0d7de;fill:none}
+.tl .sleep{fill:#d3dae1}.tl .stripes{fill:url(#stripes)}
+.tl .stripe{stroke:#aab4be;stroke-width:1.5}.tl .lost{fill:#bc4c00;fill-opacity:.25}
+.tl .bar{fill:#57606a}.tl .box{stroke:#f0f2f4;stroke-width:.5}
+.tl .k0{fill:#4477aa}.tl .k1{fill:#ee6677}.tl .k2{fill:#228833}.tl .k3{fill:#ccbb44}
+.tl .k4{fill:#66ccee}.tl .k5{fill:#aa3377}.tl .k6{fill:#ee8866}.tl .k7{fill:#44bb99}.tl .k8{fill:#8c959f}
 @media(prefers-color-scheme:dark){
-text{fill:#e6edf3}.mute{fill:#9198a1}.warn{fill:#f0883e}
-.back{fill:#0d1117}.lane{fill:#1c2128}.grid{stroke:#373e47}
-.sleep{fill:#333b45}.stripe{stroke:#5b6672}.lost{fill:#f0883e}
-.bar{fill:#adbac7}.box{stroke:#1c2128}.k0{fill:#5b8fc7}.k5{fill:#cc5599}.k2{fill:#3fa64f}
+.tl text{fill:#e6edf3}.tl .mute{fill:#9198a1}.tl .warn{fill:#f0883e}
+.tl .back{fill:#0d1117}.tl .lane{fill:#1c2128}.tl .grid{stroke:#373e47}
+.tl .sleep{fill:#333b45}.tl .stripe{stroke:#5b6672}.tl .lost{fill:#f0883e}
+.tl .bar{fill:#adbac7}.tl .box{stroke:#1c2128}.tl .k0{fill:#5b8fc7}.tl .k5{fill:#cc5599}.tl .k2{fill:#3fa64f}
 }
 ";
 
@@ -96,13 +98,13 @@ impl Canvas {
         ));
     }
 
-    /// Returns the file, as high as said.
+    /// Returns the picture as a file of this height.
     pub fn finish(self, height: f64, title: &str) -> String {
         let Canvas { out, width } = self;
         let (height, title) = (Tenths(height), escape(title));
         let mut file = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" role=\"img\">\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tl\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" role=\"img\" style=\"max-width:100%;height:auto\">\n"
         );
         file += &format!("<title>{title}</title>\n<style>{STYLE}</style>\n{STRIPES}");
         file += "<rect class=\"back\" width=\"100%\" height=\"100%\"/>\n";

@@ -121,6 +121,8 @@ mod mailbox;
 
 mod actor;
 
+pub mod request;
+
 pub mod sim;
 
 #[cfg(all(test, greenroom_loom))]
@@ -150,6 +152,7 @@ pub use error::{
     TellError, TryHostError, UnhandledFault,
 };
 pub use pinned::{Hosted, Pinned, Stage};
+pub use request::{concurrently, retry, sequentially};
 pub use runtime::{
     ActorStats, Builder, Driver, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn,
     unblock, yield_now,

@@ -6,6 +6,7 @@
 //! depends on when a worker is free to check them.
 
 mod interval;
+mod retry_intervals;
 
 use std::fmt;
 use std::future::Future;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 pub use interval::{Interval, MissedTicks, interval};
+pub use retry_intervals::{IntervalsError, RetryIntervals, RetryIntervalsBuilder};
 
 pub use crate::instant::Instant;
 use crate::park::Parker;

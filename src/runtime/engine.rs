@@ -141,6 +141,11 @@ pub(crate) trait Engine: Any + Send + Sync {
         }
     }
 
+    /// Draws a random number for the running task, if the engine is seeded.
+    fn random(&self) -> Option<u64> {
+        None
+    }
+
     // -- turns that are split -------------------------------------------------------------------
 
     /// Returns whether messages to this actor take effect later.

@@ -80,6 +80,10 @@ impl Engine for Simulation {
         Simulation::has_failed(self)
     }
 
+    fn random(&self) -> Option<u64> {
+        Some(Simulation::random(self))
+    }
+
     /// Returns the edge from the running task, with its number in this simulation.
     fn edge(&self, _from: Who, asked: TaskInfo) -> Edge {
         Simulation::edge(self, asked)

@@ -14,7 +14,7 @@ const LAYERS: [&[&str]; 7] = [
     &["scheduler"],
     &["runtime"],
     &["pinned", "time", "signal", "mailbox"],
-    &["actor"],
+    &["actor", "request"],
     &["sim", "docs"],
 ];
 

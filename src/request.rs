@@ -1,0 +1,36 @@
+//! Several requests at once, one after another, or again until one succeeds.
+//!
+//! A request is any future; most are asks. Nothing starts before the first poll, and dropping one of
+//! these futures drops the requests in it, which cancels them.
+
+mod all;
+mod concurrently;
+mod retry;
+mod sequentially;
+
+use std::fmt;
+
+pub use concurrently::{Concurrently, FallibleRequests, FirstFault, Requests, concurrently};
+pub use retry::{Retry, retry};
+pub use sequentially::{Sequentially, sequentially};
+
+/// The first fault of several requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct First<E> {
+    /// The position of the request that failed, counted from 0.
+    pub index: usize,
+    /// Its error.
+    pub error: E,
+}
+
+impl<E: fmt::Display> fmt::Display for First<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "request {} failed: {}", self.index, self.error)
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for First<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}

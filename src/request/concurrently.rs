@@ -1,0 +1,301 @@
+//! Requests that run at the same time.
+
+use std::fmt;
+use std::future::{Future, IntoFuture, Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::{Join, Map, MapErr, MapOk, TryJoin, join, try_join};
+use futures_util::{FutureExt, TryFutureExt};
+use pin_project_lite::pin_project;
+
+use super::First;
+use super::all::{All, TryAll};
+use crate::time::{Timeout, timeout};
+
+/// Runs requests at the same time, and waits for all of their outputs.
+///
+/// `requests` is a tuple of up to 12 futures, an array or a `Vec`. Collect an iterator first. The
+/// outputs come in the order of the requests, whatever the order in which they complete: as a tuple,
+/// or as a `Vec`. A request that fails has its error as its output. No requests give an empty output.
+///
+/// # Cancel safety
+/// Nothing starts before the first poll. Dropping the future drops all requests.
+///
+/// ```
+/// use greenroom::{Context, Reply, concurrently, spawn};
+/// use std::time::Duration;
+///
+/// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
+///     while let Some((number, reply)) = cx.recv().await {
+///         reply.send(number * 2);
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let (a, b) = (spawn!(doubler(_)), spawn!(doubler(_)));
+///     let both = concurrently((a.ask(|reply| (1, reply)), b.ask(|reply| (2, reply))));
+///     assert_eq!(both.timeout(Duration::from_secs(60)).await, Ok((Ok(2), Ok(4))));
+///
+///     let all: Vec<_> = (1..=3).map(|number| a.ask(move |reply| (number, reply))).collect();
+///     assert_eq!(concurrently(all).first_fault().await, Ok(vec![2, 4, 6]));
+/// });
+/// ```
+pub fn concurrently<R: Requests>(requests: R) -> Concurrently<R> {
+    Concurrently {
+        requests: Some(requests),
+        running: None,
+    }
+}
+
+/// Requests that can run at the same time: a tuple of up to 12 futures, an array or a `Vec`.
+pub trait Requests: sealed::Sealed {
+    /// All outputs: a tuple of a tuple, otherwise a `Vec`.
+    type Output;
+    #[doc(hidden)]
+    type Running: Future<Output = Self::Output>;
+    #[doc(hidden)]
+    fn run(self) -> Self::Running;
+}
+
+/// Requests whose outputs are `Result`s with one type of error.
+pub trait FallibleRequests: Requests {
+    /// All values: a tuple of a tuple, otherwise a `Vec`.
+    type Values;
+    /// The error of each request.
+    type Error;
+    #[doc(hidden)]
+    type Trying: Future<Output = Result<Self::Values, First<Self::Error>>>;
+    #[doc(hidden)]
+    fn attempt(self) -> Self::Trying;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+pin_project! {
+    /// The future of [`concurrently`].
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Concurrently<R: Requests> {
+        // `None` once they run.
+        requests: Option<R>,
+        #[pin]
+        running: Option<R::Running>,
+    }
+}
+
+impl<R: Requests> Concurrently<R> {
+    /// Limits the wait to `duration`, measured from this call.
+    ///
+    /// # Errors
+    /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. All
+    /// requests are dropped with it.
+    pub fn timeout(self, duration: Duration) -> Timeout<Self> {
+        timeout(duration, self)
+    }
+
+    /// Waits for all values, or for the first request that fails.
+    ///
+    /// # Errors
+    /// The future returns the [`First`] error with the position of its request, and drops the other
+    /// requests.
+    ///
+    /// # Panics
+    /// If the future was polled before.
+    pub fn first_fault(self) -> FirstFault<R>
+    where
+        R: FallibleRequests,
+    {
+        assert!(self.requests.is_some(), "the requests run already");
+        FirstFault {
+            requests: self.requests,
+            running: None,
+        }
+    }
+}
+
+impl<R: Requests> Future for Concurrently<R> {
+    type Output = R::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if let Some(requests) = this.requests.take() {
+            this.running.set(Some(requests.run()));
+        }
+        this.running
+            .as_pin_mut()
+            .expect("set by the first poll")
+            .poll(cx)
+    }
+}
+
+impl<R: Requests> fmt::Debug for Concurrently<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Concurrently").finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// The future of [`Concurrently::first_fault`].
+    #[must_use = "futures do nothing unless polled"]
+    pub struct FirstFault<R: FallibleRequests> {
+        // `None` once they run.
+        requests: Option<R>,
+        #[pin]
+        running: Option<R::Trying>,
+    }
+}
+
+impl<R: FallibleRequests> Future for FirstFault<R> {
+    type Output = Result<R::Values, First<R::Error>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if let Some(requests) = this.requests.take() {
+            this.running.set(Some(requests.attempt()));
+        }
+        this.running
+            .as_pin_mut()
+            .expect("set by the first poll")
+            .poll(cx)
+    }
+}
+
+impl<R: FallibleRequests> fmt::Debug for FirstFault<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FirstFault").finish_non_exhaustive()
+    }
+}
+
+/// Implements the traits for a list of futures of one type.
+macro_rules! list {
+    ([$($generics:tt)*] $List:ty) => {
+        impl<F, $($generics)*> sealed::Sealed for $List {}
+
+        impl<F: IntoFuture, $($generics)*> Requests for $List {
+            type Output = Vec<F::Output>;
+            type Running = All<F::IntoFuture>;
+
+            fn run(self) -> Self::Running {
+                All::new(self.into_iter().map(F::into_future))
+            }
+        }
+
+        impl<F, T, E, $($generics)*> FallibleRequests for $List
+        where
+            F: IntoFuture<Output = Result<T, E>>,
+        {
+            type Values = Vec<T>;
+            type Error = E;
+            type Trying = TryAll<F::IntoFuture, T>;
+
+            fn attempt(self) -> Self::Trying {
+                TryAll::new(self.into_iter().map(F::into_future))
+            }
+        }
+    };
+}
+
+list!([] Vec<F>);
+list!([const N: usize] [F; N]);
+
+/// The pairs in pairs that a tuple becomes: types, values and patterns.
+macro_rules! pairs {
+    (running $F:ident) => { $F::IntoFuture };
+    (running $F:ident $($Rest:ident)+) => { Join<$F::IntoFuture, pairs!(running $($Rest)+)> };
+    (outputs $F:ident) => { $F::Output };
+    (outputs $F:ident $($Rest:ident)+) => { ($F::Output, pairs!(outputs $($Rest)+)) };
+    (run $f:ident) => { $f.into_future() };
+    (run $f:ident $($rest:ident)+) => { join($f.into_future(), pairs!(run $($rest)+)) };
+
+    (trying $F:ident) => { Tagged<$F::IntoFuture, Error> };
+    (trying $F:ident $($Rest:ident)+) => {
+        TryJoin<Tagged<$F::IntoFuture, Error>, pairs!(trying $($Rest)+)>
+    };
+    (values $T:ident) => { $T };
+    (values $T:ident $($Rest:ident)+) => { ($T, pairs!(values $($Rest)+)) };
+    (attempt $f:ident $index:tt) => { $f.into_future().map_err(tag::<$index, Error> as _) };
+    (attempt $f:ident $index:tt $($rest:tt)+) => {
+        try_join($f.into_future().map_err(tag::<$index, Error> as _), pairs!(attempt $($rest)+))
+    };
+
+    (nest $name:ident) => { $name };
+    (nest $name:ident $($rest:ident)+) => { ($name, pairs!(nest $($rest)+)) };
+}
+
+/// A request of a tuple, whose error gets the request's position.
+type Tagged<F, E> = MapErr<F, fn(E) -> First<E>>;
+
+fn tag<const INDEX: usize, E>(error: E) -> First<E> {
+    First {
+        index: INDEX,
+        error,
+    }
+}
+
+/// Implements the traits for a tuple: each request has a type, a type of value, a name, a position.
+macro_rules! tuple {
+    ($($F:ident $T:ident $f:ident $index:tt),+) => {
+        impl<$($F),+> sealed::Sealed for ($($F,)+) {}
+
+        impl<$($F: IntoFuture),+> Requests for ($($F,)+) {
+            type Output = ($($F::Output,)+);
+            type Running = Map<pairs!(running $($F)+), fn(pairs!(outputs $($F)+)) -> Self::Output>;
+
+            fn run(self) -> Self::Running {
+                let ($($f,)+) = self;
+                pairs!(run $($f)+).map(|pairs!(nest $($f)+)| ($($f,)+))
+            }
+        }
+
+        impl<$($F, $T,)+ Error> FallibleRequests for ($($F,)+)
+        where
+            $($F: IntoFuture<Output = Result<$T, Error>>,)+
+        {
+            type Values = ($($T,)+);
+            type Error = Error;
+            type Trying =
+                MapOk<pairs!(trying $($F)+), fn(pairs!(values $($T)+)) -> Self::Values>;
+
+            fn attempt(self) -> Self::Trying {
+                let ($($f,)+) = self;
+                pairs!(attempt $($f $index)+).map_ok(|pairs!(nest $($f)+)| ($($f,)+))
+            }
+        }
+    };
+}
+
+tuple!(A TA a 0);
+tuple!(A TA a 0, B TB b 1);
+tuple!(A TA a 0, B TB b 1, C TC c 2);
+tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3);
+tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4);
+tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5);
+tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6);
+tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7);
+tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8);
+tuple!(
+    A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8,
+    J TJ j 9
+);
+tuple!(
+    A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8,
+    J TJ j 9, K TK k 10
+);
+tuple!(
+    A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8,
+    J TJ j 9, K TK k 10, L TL l 11
+);
+
+impl sealed::Sealed for () {}
+
+impl Requests for () {
+    type Output = ();
+    type Running = Ready<()>;
+
+    fn run(self) -> Self::Running {
+        ready(())
+    }
+}

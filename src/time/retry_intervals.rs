@@ -1,0 +1,216 @@
+//! The pauses between the attempts of a retry.
+//!
+//! A value always has at least one interval, and all of its numbers were checked when it was built.
+
+use std::fmt;
+use std::iter::repeat;
+use std::time::Duration;
+
+use crate::runtime::context;
+
+/// The intervals between the attempts of [`retry`](crate::retry).
+///
+/// First come the `first_steps`, one each, then the `regular_step` again and again. With a
+/// `step_limit` there are that many intervals in all. With `randomized`, each interval grows by a
+/// random multiple of that duration, up to the interval times `truncated`. The random numbers are
+/// those of [`sim::random`](crate::sim::random), so a simulation repeats them.
+///
+/// The model is `RetryIntervals` of layer_cake, which yields one interval fewer than its limit.
+///
+/// ```
+/// use greenroom::time::RetryIntervals;
+/// use std::time::Duration;
+///
+/// let ms = Duration::from_millis;
+/// let intervals = RetryIntervals::builder()
+///     .first_steps([ms(10), ms(50)])
+///     .regular_step(ms(200))
+///     .step_limit(4)
+///     .build()?;
+/// assert!(intervals.iter().eq([ms(10), ms(50), ms(200), ms(200)]));
+/// # Ok::<(), greenroom::time::IntervalsError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetryIntervals {
+    first_steps: Vec<Duration>,
+    regular_step: Option<Duration>,
+    step_limit: Option<u64>,
+    randomized: Option<Duration>,
+    truncated: Option<f64>,
+}
+
+impl RetryIntervals {
+    /// Returns a builder without intervals.
+    pub fn builder() -> RetryIntervalsBuilder {
+        RetryIntervalsBuilder(RetryIntervals {
+            first_steps: Vec::new(),
+            regular_step: None,
+            step_limit: None,
+            randomized: None,
+            truncated: None,
+        })
+    }
+
+    /// Creates intervals that double from `first` to `most`, and stay there without a limit.
+    ///
+    /// Each is longer by up to a quarter, at random, so that callers which fail together do not
+    /// retry together. A `first` of zero counts as 1 ns.
+    ///
+    /// ```
+    /// use greenroom::time::RetryIntervals;
+    /// use std::time::Duration;
+    ///
+    /// let intervals = RetryIntervals::exponential(Duration::from_millis(100), Duration::from_secs(1));
+    /// let third = intervals.iter().nth(2).unwrap();
+    /// assert!((Duration::from_millis(400)..=Duration::from_millis(500)).contains(&third));
+    /// ```
+    pub fn exponential(first: Duration, most: Duration) -> Self {
+        let first = first.max(Duration::from_nanos(1));
+        let doubled = std::iter::successors(Some(first), |step| step.checked_mul(2));
+        RetryIntervals {
+            first_steps: doubled.take_while(|step| *step < most).collect(),
+            regular_step: Some(most),
+            step_limit: None,
+            randomized: Some((first / 20).max(Duration::from_nanos(1))),
+            truncated: Some(0.25),
+        }
+    }
+
+    /// Returns an iterator over the intervals.
+    pub fn iter(&self) -> impl Iterator<Item = Duration> + Send + use<> {
+        let RetryIntervals {
+            first_steps,
+            regular_step,
+            step_limit,
+            randomized,
+            truncated,
+        } = self.clone();
+        let limit = step_limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
+        let steps = first_steps
+            .into_iter()
+            .chain(regular_step.into_iter().flat_map(repeat));
+        steps.take(limit).map(move |step| match randomized {
+            Some(unit) => step.saturating_add(jitter(step, unit, truncated.unwrap_or(1.0))),
+            None => step,
+        })
+    }
+}
+
+/// Returns a random multiple of `unit`, up to `step` times `truncated`.
+fn jitter(step: Duration, unit: Duration, truncated: f64) -> Duration {
+    // A float that is too large for the integer becomes its greatest value.
+    let most = (step.as_nanos() as f64 * truncated) as u128 / unit.as_nanos();
+    let choices = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let random = context::simulated(|engine, _| engine.random()).flatten();
+    let chosen = match random {
+        Some(random) => random % choices,
+        None => fastrand::u64(..choices),
+    };
+    let nanos = u128::from(chosen).saturating_mul(unit.as_nanos());
+    let secs = u64::try_from(nanos / NANOS_A_SECOND).unwrap_or(u64::MAX);
+    Duration::new(secs, (nanos % NANOS_A_SECOND) as u32)
+}
+
+const NANOS_A_SECOND: u128 = 1_000_000_000;
+
+/// The options of [`RetryIntervals`]. [`build`](RetryIntervalsBuilder::build) checks all of them.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct RetryIntervalsBuilder(RetryIntervals);
+
+impl RetryIntervalsBuilder {
+    /// Sets the first intervals, one each; by default there are none.
+    pub fn first_steps(mut self, steps: impl IntoIterator<Item = Duration>) -> Self {
+        self.0.first_steps = steps.into_iter().collect();
+        self
+    }
+
+    /// Sets the interval that is repeated after the first ones; by default there is none.
+    pub fn regular_step(mut self, step: Duration) -> Self {
+        self.0.regular_step = Some(step);
+        self
+    }
+
+    /// Sets the number of intervals in all: 1 or more, by default without a limit.
+    pub fn step_limit(mut self, steps: u64) -> Self {
+        self.0.step_limit = Some(steps);
+        self
+    }
+
+    /// Sets the unit of the random part of an interval: 1 ns or more, by default no random part.
+    pub fn randomized(mut self, unit: Duration) -> Self {
+        self.0.randomized = Some(unit);
+        self
+    }
+
+    /// Sets the greatest random part as a share of the interval: 0 or more, by default 1.
+    pub fn truncated(mut self, share: f64) -> Self {
+        self.0.truncated = Some(share);
+        self
+    }
+
+    /// Returns the intervals.
+    ///
+    /// # Errors
+    /// [`IntervalsError`] if there is no interval at all or an option is out of range.
+    pub fn build(self) -> Result<RetryIntervals, IntervalsError> {
+        let RetryIntervals {
+            first_steps,
+            regular_step,
+            step_limit,
+            randomized,
+            truncated,
+        } = &self.0;
+        if first_steps.is_empty() && regular_step.is_none() {
+            return Err(IntervalsError::NoIntervals);
+        }
+        if *step_limit == Some(0) {
+            return Err(IntervalsError::NoSteps);
+        }
+        if *randomized == Some(Duration::ZERO) {
+            return Err(IntervalsError::Randomized);
+        }
+        match *truncated {
+            Some(share) if !(share.is_finite() && share >= 0.0) => {
+                Err(IntervalsError::Truncated(share))
+            }
+            _ => Ok(self.0),
+        }
+    }
+}
+
+/// The reason why [`RetryIntervals`] could not be built.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum IntervalsError {
+    /// There are neither `first_steps` nor a `regular_step`.
+    NoIntervals,
+    /// The `step_limit` is 0.
+    NoSteps,
+    /// `randomized` is zero.
+    Randomized,
+    /// `truncated` has this value, which is negative, infinite or not a number.
+    Truncated(f64),
+}
+
+impl fmt::Display for IntervalsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IntervalsError::NoIntervals => {
+                f.write_str("no intervals: first_steps is empty, and regular_step is not set")
+            }
+            IntervalsError::NoSteps => f.write_str("step_limit is 0, but must be at least 1"),
+            IntervalsError::Randomized => {
+                f.write_str("randomized is 0 ns, but must be at least 1 ns")
+            }
+            IntervalsError::Truncated(share) => {
+                write!(
+                    f,
+                    "truncated is {share}, but must be a finite number of at least 0"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for IntervalsError {}

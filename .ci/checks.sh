@@ -133,7 +133,7 @@ readonly SLOW_MODELS='
 '
 
 # Every model, the slow ones with one preemption. `loom_all` also checks that each model finds its
-# faults: there are about a hundred, and each is another run of a model.
+# mutations: there are about a hundred, and each is another run of a model.
 loom() {
     local skipped=(--skip loom_mutants_are_caught) name
     for name in $SLOW_MODELS; do skipped+=(--skip "$name"); done
@@ -166,7 +166,7 @@ litmus() {
     must_find slot_claimed_without_fence 'was taken once' "${run[@]}" litmus_slot
 }
 
-# Passes if the command, with this fault built in, fails with this text.
+# Passes if the command, with this mutation built in, fails with this text.
 must_find() {
     local fault=$1 text=$2 status=0
     shift 2

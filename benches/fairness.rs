@@ -1,11 +1,11 @@
 //! Fairness under each policy: the shares of closed groups of actors, which only send to
 //! themselves.
 //!
-//! Some groups share a worker with one other group and some with a thousand, like the insular
-//! groups in the design of Sophie's message queue.
+//! Some groups share a worker with one other group and some with a thousand, like the isolated
+//! groups in the design of Sophie's message queue (<https://github.com/kjosib/sophie>).
 //!
 //! `cargo bench --bench fairness -- full` takes 100 s and fails if the default policy misses the
-//! bar. Without the argument everything runs for a moment only, and nothing is judged.
+//! goal. Without the argument everything runs for a moment only, and nothing is judged.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -167,7 +167,7 @@ fn main() -> ExitCode {
         }
     }
     if full && missed {
-        println!("the default misses the bar of {BAR}");
+        println!("the default misses the goal of {BAR}");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

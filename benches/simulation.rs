@@ -1,7 +1,7 @@
 //! The speed of the simulator: turns of tasks in a second, with a trace of the last 200 steps.
 //!
 //! `cargo bench --bench simulation` prints the medians of a few rounds. It fails if yielding tasks
-//! or rings of actors miss the bar. `cargo test --benches` runs it for a moment, and nothing is
+//! or rings of actors miss the goal. `cargo test --benches` runs it for a moment, and nothing is
 //! judged.
 
 use std::process::ExitCode;
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     let seeds = if full { 10_000 } else { 100 };
     println!("seeds a second: {:.0}", explored(seeds));
     if full && missed {
-        println!("the bar of a million is missed");
+        println!("the goal of a million is missed");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

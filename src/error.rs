@@ -117,7 +117,7 @@ impl std::error::Error for AskError {}
 
 /// The actors that wait in an [`AskError::Deadlock`], such as `a → b → a`.
 ///
-/// They are the cycle that the asks lead to from the asker. Without a cycle, they are the chain
+/// `Deadlock` names the cycle that the asker's ask leads to. Without a cycle, it names the chain
 /// from the asker to an actor that waits for something else.
 ///
 /// An actor is shown by its name, or as `actor #` and its [`id`](crate::Address::id); a simulation
@@ -261,7 +261,8 @@ impl fmt::Display for SpawnProblem {
         match self {
             SpawnProblem::NoRuntime => f.write_str(
                 "no greenroom runtime is current on this thread: call this inside \
-                 `greenroom::run` or `Runtime::block_on`, or name one with `on`",
+                 `greenroom::run` or `Runtime::block_on`, or say where with `on` or \
+                 `Runtime::spawn`",
             ),
             SpawnProblem::ShutDown => f.write_str("the runtime or pinned thread was shut down"),
             SpawnProblem::ZeroCapacity => {
@@ -376,7 +377,7 @@ pub enum TryHostError<E> {
 impl<E: fmt::Display> fmt::Display for TryHostError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TryHostError::Failed(error) => write!(f, "the value could not be made: {error}"),
+            TryHostError::Failed(error) => write!(f, "the value could not be created: {error}"),
             TryHostError::Host(fault) => fault.fmt(f),
         }
     }

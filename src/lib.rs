@@ -73,10 +73,11 @@
 //!
 //! # Panics and errors
 //!
-//! A function that returns a `Result` does not panic. [`spawn!`] and [`spawn()`] panic if no runtime
+//! A function that returns a `Result` panics only where its docs say so: in user code that it calls,
+//! and in a child of `fork`. [`spawn!`] and [`spawn()`] panic if no runtime
 //! is current, an option is out of range or the system starts no thread;
-//! [`ActorBuilder::try_spawn`] returns an error instead. Each operation has an error type of its own,
-//! which returns the value that was not accepted.
+//! [`ActorBuilder::try_spawn`] returns an error instead. Each operation has an error type of its own.
+//! [`TellError`], [`SendError`] and [`SpawnError`] return the value that was not accepted.
 //!
 //! A panic of a future reaches the caller that joins its actor or awaits its task; without one it
 //! reaches [`on_fault`](Builder::on_fault). The future is dropped while the panic unwinds, so a
@@ -132,7 +133,7 @@ mod mutants;
 ///
 /// A [`Policy`](policy::Policy) is the scheduler of a runtime: data that all workers share, data of
 /// each worker, and functions on both. Its functions are those of the policy-based scheduler of CAF,
-/// the C++ Actor Framework. Threads, timers, shutdown and pinned threads are the runtime's part.
+/// the C++ Actor Framework. The runtime provides threads, timers, shutdown and pinned threads.
 pub mod policy {
     pub use crate::scheduler::policy::*;
     pub use crate::sim::Simulated;

@@ -1,7 +1,7 @@
-//! Checks that the models find faults: each fault is enabled in turn, and a model must fail.
+//! Checks that the models find mutations: each mutation is enabled in turn, and a model must fail.
 //!
-//! A fault is a line of the sources behind `sync::mutant("name")`. Each model runs in its own
-//! process, since loom may abort when it reports a deadlock.
+//! A mutation is a wrong line of the sources behind `sync::mutant("name")`. Each model runs in its
+//! own process, since loom may abort when it reports a deadlock.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ const FLIGHT: &str = "something is in flight";
 const LOST: &str = "a wake-up was lost";
 const SETTLED: &str = "run or dropped, once";
 
-/// The fault, the model that finds it, and the text that the model prints: its own assertion, or
+/// The mutation, the model that finds it, and the text that the model prints: its own assertion, or
 /// loom's report of a lost wake-up or of an unordered access.
 const MUTANTS: &[(&str, &str, &str)] = &[
     ("word_taken_without_exchange", "model_01_two", RACE),
@@ -292,7 +292,7 @@ fn loom_mutants_are_caught() {
 }
 
 #[test]
-fn loom_every_fault_has_its_model_and_every_model_its_fault() {
+fn loom_every_mutation_has_its_model_and_every_model_its_mutation() {
     let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let after = |text: &'static str| {
         let found = sources.split(text).skip(1);

@@ -4,9 +4,9 @@
 //! accumulate.
 //!
 //! Putting a core to sleep and waking it takes longer than most work that two threads do for each
-//! other. So a thread that other threads wait for, and whose last wait was short, checks for its
-//! token or for work for a while before it sleeps again. It yields to other threads between the
-//! checks. A thread whose waits are long does not check.
+//! other. So a thread whose last wait was short, and that other threads wait for, does not sleep
+//! again at once. It first checks for its token or for work for a while. It yields to other threads
+//! between the checks. A thread whose waits are long does not check.
 //!
 //! # Invariants
 //! - PARK-1: `state` is [`PARKED`] only while its thread holds the lock or waits on `left`. So a
@@ -63,8 +63,7 @@ crate::sync::thread_local! {
 /// Returns the parker of this thread, for any wait for something that it drives: a future, a
 /// foreign loop.
 ///
-/// A thread that unparks it records the reason elsewhere, since a token may be left over from
-/// something that has ended.
+/// A thread that unparks it records the reason elsewhere: a token may be stale.
 pub(crate) fn own() -> Arc<Parker> {
     let new = || (Process::current(), Arc::new(Parker::new()));
     let own = OWN.try_with(|own| {

@@ -4,8 +4,9 @@
 //! through the injector. A worker whose queue is empty steals half of another worker's queue. One
 //! thief searches at a time, and a worker that finds nothing sleeps. The scheduler handles only
 //! runnables. It knows neither actors nor runtimes, except through two small interfaces, [`Owner`]
-//! and [`Employer`]. Its model is the scheduler of Sophie, which has one task per actor and one
-//! thief at a time, and CAF's policy-based scheduler.
+//! and [`Employer`]. It has two models. The scheduler of Sophie
+//! (<https://github.com/kjosib/sophie>), a language with actors, has one task per actor and one
+//! thief at a time. The scheduler of CAF, the C++ Actor Framework, is a policy.
 
 mod activity;
 

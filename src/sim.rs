@@ -194,8 +194,8 @@
 //! - the order of a `HashMap`, or of `futures::select!` (use `select_biased!`);
 //! - other threads, or files.
 //!
-//! No part of the program may block this thread to wait for another thread, for a lock that a task
-//! holds across an `await`, or in another executor's `block_on`.
+//! No part of the program may block this thread to wait for another thread, or for a lock that a
+//! task holds across an `await`. Nor may it wait in another executor's `block_on`.
 
 mod engine;
 mod failure;

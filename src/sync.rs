@@ -60,7 +60,7 @@ mod body {
     /// Whether this is a model build, where constants shrink so that models stay small.
     pub(crate) const MODEL: bool = true;
 
-    /// Returns whether the named fault is enabled in this run of a model.
+    /// Returns whether the named mutation is enabled in this run of a model.
     pub(crate) fn mutant(name: &str) -> bool {
         static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
         CHOSEN
@@ -138,8 +138,8 @@ mod body {
         false
     }
 
-    /// Returns whether the named fault is built in: the fault that `GREENROOM_MUTANT` names at
-    /// compile time. So the others cost no instruction, which would hide races.
+    /// Returns whether the named mutation is built in. `GREENROOM_MUTANT` names it at compile time.
+    /// The others cost no instructions, which would hide races.
     #[cfg(greenroom_mutants)]
     #[inline(always)]
     pub(crate) fn mutant(name: &str) -> bool {

@@ -23,9 +23,9 @@ use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTab
 
 /// The front of a cell.
 ///
-/// Senders write to its first bytes. While the actor receives a batch, it reads the end of the
-/// cell, and the parts of its future that are not arguments. Those are a cache line away from the
-/// bytes that senders write. It reads nothing of the core meanwhile.
+/// Senders write to its first bytes. An actor that receives a batch reads the end of the cell, and
+/// the parts of its future that are not arguments. Those are a cache line away from the bytes that
+/// senders write. While it receives a batch it does not read the core.
 #[repr(C)]
 pub(crate) struct Core<M> {
     pub(super) mailbox: Mailbox<M>,

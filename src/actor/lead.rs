@@ -1,7 +1,7 @@
 //! The target of an address: the actor itself, or a function in front of its mailbox.
 //!
-//! Every operation of a strong or weak address goes through its lead. A lead is borrowed. A way
-//! holds a reference of its own, and does not count as an address.
+//! Every operation of a strong or weak address goes through its lead. `Lead` borrows the target.
+//! `Way` owns a reference to it, and does not count as an address.
 
 use std::any::Any;
 use std::sync::Arc;

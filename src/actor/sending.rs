@@ -58,7 +58,7 @@ impl<'a, M> SendFuture<'a, M> {
 // The message is never pinned, since it moves into the mailbox.
 impl<M> Unpin for SendFuture<'_, M> {}
 
-// As for `Address`; of the message, only the drop is called.
+// As for `Address`. The only user code called on the message is its drop.
 impl<M> UnwindSafe for SendFuture<'_, M> {}
 impl<M> RefUnwindSafe for SendFuture<'_, M> {}
 
@@ -68,8 +68,8 @@ impl<M> Future for SendFuture<'_, M> {
     /// Sends the message, or waits for room.
     ///
     /// # Panics
-    /// If it is polled again after completion, or in a child of `fork` if it would wake an actor of
-    /// the parent's runtime, or wait for one.
+    /// If it is polled again after completion. In a child of `fork`, if it would wake an actor of
+    /// the parent's runtime or wait for one.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         assert!(

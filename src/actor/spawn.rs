@@ -55,7 +55,7 @@ pub struct ActorBuilder<M, A, Fut, On = Current> {
 /// Creates a builder for an actor.
 ///
 /// The actor's first turn calls `actor` with the [`Context`], on the thread that runs that turn.
-/// The returned future is the actor.
+/// The actor then runs the returned future.
 pub fn actor<M, F, Fut>(actor: F) -> ActorBuilder<M, F, Fut>
 where
     M: Send + 'static,
@@ -145,8 +145,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     /// Sets the place where the actor runs. The default is the current runtime.
     ///
-    /// A place is a [`Runtime`], a [`Pinned`] thread, or a dedicated thread ([`Detached`]). On the
-    /// last two the actor's future need not be `Send`.
+    /// A place is a [`Runtime`], a [`Pinned`] thread, a [`Stage`], or a dedicated thread
+    /// ([`Detached`]). On all but a runtime the actor's future need not be `Send`.
     pub fn on<Target>(self, target: Target) -> ActorBuilder<M, A, Fut, Target> {
         ActorBuilder {
             actor: self.actor,

@@ -61,7 +61,8 @@ pub trait Actor: Send + Sized {
     /// Runs after the last message; does nothing by default.
     ///
     /// It does not run after a [`kill`](crate::Address::kill), a panic, or a shutdown whose grace
-    /// period is over. These drop it where it is suspended, like any handler.
+    /// period is over. If one of these comes while it runs, it is dropped at its suspension point,
+    /// like any handler.
     fn stopped(&mut self, cx: &mut Context<Self::Message>) -> impl Future<Output = ()> + Send {
         let _ = cx;
         ready(())

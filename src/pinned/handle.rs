@@ -40,7 +40,7 @@ use crate::task::{ActorExecutor, Task, cancelled};
 /// # Lua, Python, COM
 ///
 /// Other libraries that are bound to a thread are used in the same way. These sketches are compiled
-/// and run; small types that can't leave their thread either stand in for the libraries.
+/// and run. Small `!Send` types stand in for the libraries.
 ///
 /// A Lua state is a value that many tasks call. It is created on its thread, which may fail:
 ///

@@ -22,9 +22,10 @@ use crate::task::{Job, JobEnd};
 /// clone, or when the thread ends. Several values are then dropped in no particular order.
 ///
 /// Calls are served in the order in which they are first polled. A closure is never called if its
-/// call was dropped or the thread has ended. It is then dropped on the pinned thread, or where the
-/// end of the thread is noticed. Closures and results are therefore `Send`; a result may be taken
-/// long after the thread has ended. The value itself is dropped on its thread only.
+/// call was dropped or the thread has ended. It is then dropped on the pinned thread, or on the
+/// thread that finds that the pinned thread has ended. Closures and results are therefore `Send`; a
+/// result may be taken long after the thread has ended. The value itself is dropped on its thread
+/// only.
 pub struct Hosted<T> {
     value: Arc<Hold>,
     /// The value is reached through closures only, so this type is `Send` and `Sync` for any `T`.
@@ -55,7 +56,8 @@ impl<T: 'static> Hosted<T> {
     /// # Errors
     /// - [`HostFault::Gone`] if the thread has ended.
     /// - [`HostFault::Panicked`] if `call` panicked; the value stays as the panic left it. Also if
-    ///   the value is being changed: a closure that runs its own stage can make such a nested call.
+    ///   the value is already borrowed mutably, which happens when a closure of `with_mut` runs its
+    ///   own stage.
     ///
     /// # Cancel safety
     /// If the future is dropped before the call has begun, the call does not begin. After that only
@@ -71,7 +73,8 @@ impl<T: 'static> Hosted<T> {
     /// Calls `call` with a mutable reference to the value, on its thread, and returns the result.
     ///
     /// # Errors
-    /// As [`with`](Hosted::with).
+    /// As [`with`](Hosted::with). A closure of `with` that runs its own stage has borrowed the
+    /// value too.
     ///
     /// # Cancel safety
     /// As [`with`](Hosted::with).

@@ -145,11 +145,12 @@ impl Stage {
         runtime.check_process();
         if runtime.is_simulated() {
             panic!(
-                "a stage of a simulated runtime, which has one thread for all: use `spawn_pinned`"
+                "cannot create a stage of a simulated runtime, which has one thread: use \
+                 `spawn_pinned`"
             );
         }
         if let Some(why) = context::has_no_room() {
-            panic!("a stage on {why}");
+            panic!("cannot create a stage: {why}");
         }
         let name = std::thread::current().name().unwrap_or("stage").to_owned();
         let thread = PinnedThread::start_here(runtime, name, ThreadKind::Stage(Call::new()));

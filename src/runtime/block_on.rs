@@ -26,11 +26,11 @@ impl Runtime {
     /// # In a task
     ///
     /// `block_on` may be called in a task of a worker. The worker then gives its queues and its
-    /// place to a spare thread, which is an idle thread of [`unblock`](crate::unblock()) or a new
-    /// one, and waits. The task continues on its thread until it suspends or completes; then that
-    /// thread joins the pool of `unblock`. Each task that waits like this occupies a thread,
-    /// whereas a task that awaits occupies none. A shutdown leaves such a thread behind if it does
-    /// not return in time.
+    /// place to a spare thread, and waits. A spare thread is an idle thread of
+    /// [`unblock`](crate::unblock()) or a new one. The task continues on its thread until it
+    /// suspends or completes; then that thread joins the pool of `unblock`. Each task that waits
+    /// like this occupies a thread, whereas a task that awaits occupies none. A shutdown leaves
+    /// such a thread behind if it does not return in time.
     ///
     /// A [`Detached`](crate::Detached) actor has a thread to itself, and simply waits.
     ///

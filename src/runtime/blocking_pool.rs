@@ -146,8 +146,9 @@ impl BlockingPool {
         Err(NoThread { error, jobs })
     }
 
-    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or when
-    /// the thread has become a worker of a runtime that is over and no longer belongs to the pool.
+    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed. It also
+    /// ends when the thread has become a worker of a runtime that is over, since it then no longer
+    /// belongs to the pool.
     pub(super) fn serve(&self, turns: &impl Turns) {
         let mut state = self.state.lock();
         loop {

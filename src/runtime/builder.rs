@@ -179,9 +179,9 @@ impl Builder {
     /// [`KeepAlive`](crate::KeepAlive) exists. Every ask that is then waiting ends, with an error
     /// that names the actors that wait for each other.
     ///
-    /// The runtime does not see what happens outside it. An actor that waits for I/O, for another
-    /// runtime, for a foreign thread or executor, or for a timer or blocking call outside any
-    /// runtime looks deadlocked. Hold a `KeepAlive` during such a wait.
+    /// The runtime does not see what happens outside it. An actor looks deadlocked if it waits for
+    /// I/O, for another runtime, or for a foreign thread or executor. So does one that waits for a
+    /// timer or blocking call outside any runtime. Hold a `KeepAlive` during such a wait.
     ///
     /// # Timeouts
     ///

@@ -243,14 +243,14 @@ pub(crate) fn set_stage(stage: Option<Rc<dyn HostContext>>) {
 /// Returns why this thread cannot be a stage, or `None` if it can.
 pub(crate) fn has_no_room() -> Option<&'static str> {
     if stage().is_some() {
-        return Some("a thread that has one already");
+        return Some("this thread already has one");
     }
     let own = outward(|contexts| {
         let here = contexts.filter(|context| context.runtime.is_here());
         let mut own = here.filter(|context| !matches!(context.role.get(), Role::Outside));
         own.next().is_some()
     });
-    own.then_some("a thread that a runtime started for its own tasks or jobs")
+    own.then_some("this is a thread that a runtime started for its own tasks or jobs")
 }
 
 /// Returns the timers of this context for deadlines of a kind. On a pinned thread the timeouts of

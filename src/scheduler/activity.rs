@@ -13,9 +13,10 @@
 //!   there was no increment between them, and nothing was taken.
 //! - ACTIVITY-3: after a decrement the caller checks whether the count is zero.
 //!
-//! So a thread may declare quiescence if it reads zero, *then* finds every queue and every table of
-//! deadlines empty, and then reads the same word again. In Sophie's scheduler the thief may
-//! conclude the same, since it holds the one mutex meanwhile.
+//! So a thread may declare quiescence in three steps. It reads zero, *then* finds every queue and
+//! every table of deadlines empty, and then reads the same word again. In the scheduler of Sophie
+//! (<https://github.com/kjosib/sophie>) the thief may conclude the same, since it holds the one
+//! mutex meanwhile.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! `model_14`: an entry leaves a local queue exactly once, whichever thread takes it.
 //!
-//! Entries are numbers here. Each comes with a cell that its pusher wrote and its taker reads, so
+//! Entries are numbers here. Each comes with a cell that its pusher wrote and its taker reads. So
 //! an entry that is passed on without ordering fails the model too.
 #![expect(unsafe_code, reason = "cells that a model's threads write and read")]
 

@@ -148,8 +148,8 @@ pub trait Policy: Send + Sync + 'static {
 
     /// Creates the data of the worker with this index, which counts from 0.
     ///
-    /// It is called again when another thread takes over that worker, while the previous value may
-    /// still exist, and when a shutdown drops the remaining runnables.
+    /// It is called again when another thread takes over that worker; the previous value may still
+    /// exist. It is also called when a shutdown drops the remaining runnables.
     fn worker(&self, index: usize) -> Self::Worker;
 
     /// Enqueues a task that was spawned or woken outside the workers.

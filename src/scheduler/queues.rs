@@ -355,7 +355,7 @@ impl LocalQueue {
         }
         let (now, step) = (Instant::now(), self.newest_step.get());
         if step == 0 {
-            // The waiting entry is no other half of a pair, which would have had its turn by now.
+            // The waiting entry does not belong to a pair: then it would have had its turn by now.
             self.queues.sleep.notify();
             self.newest_until.set(now + NEWEST_TIME);
         } else if now >= self.newest_until.get() {

@@ -108,8 +108,8 @@ impl Ring {
         }
     }
 
-    /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`, except
-    /// the oldest entry, which it returns to be run.
+    /// Moves the older half (rounded up) of this ring to the back of the empty ring `into`. Returns
+    /// the oldest entry, to be run, instead of moving it.
     pub(crate) fn steal_into(&self, into: &Ring) -> Option<Entry> {
         // Acquire, so that `tail` below is not older. The exchange checks it.
         let mut head = self.head.load(Ordering::Acquire);

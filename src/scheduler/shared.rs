@@ -135,8 +135,8 @@ impl Scheduler {
 
     /// Takes one remaining runnable when no worker is left to run it.
     ///
-    /// `are_workers_gone`: while a worker exists, an erased policy is left to that worker, since
-    /// such a policy may rely on one worker at a time for each index.
+    /// `are_workers_gone`: no worker exists. Before that, an erased policy is left to its workers:
+    /// it may rely on one worker at a time for each index.
     pub(crate) fn take_left(&self, owner: &dyn Owner, are_workers_gone: bool) -> Option<Runnable> {
         let left = self.shutdown_queue.pop().map(runnable);
         left.or_else(|| match &self.policy {

@@ -17,9 +17,9 @@ use crate::time::timeout;
 
 /// An [`Address`] whose messages the test receives itself, with methods that check what arrives.
 ///
-/// A probe dereferences to its address. It reads only while one of its methods is awaited, so it
-/// ends only then after it was stopped. Time is the time of the runtime that it is used on: virtual
-/// in a simulation, so that no test needs to sleep, and real elsewhere.
+/// A probe dereferences to its address. It reads only while one of its methods is awaited. A
+/// stopped probe ends when one of its methods is next awaited. Time is the time of the runtime that
+/// it is used on: virtual in a simulation, so that no test needs to sleep, and real elsewhere.
 ///
 /// ```
 /// use greenroom::{Address, Context, sim, sim::TestProbe, spawn, time};

@@ -163,7 +163,7 @@ fn chosen_seed() -> Option<u64> {
     match seed {
         Some(seed) => Some(seed),
         None => panic!(
-            "{VARIABLE} is {value:?}, and a seed is a number up to {}",
+            "{VARIABLE} is {value:?}, but must be a number from 0 to {}",
             u64::MAX
         ),
     }

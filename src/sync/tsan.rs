@@ -1,7 +1,7 @@
 //! Locks that ThreadSanitizer can follow, in builds for it (`--cfg greenroom_tsan`).
 //!
 //! ThreadSanitizer sees only instrumented code, and `std` is not instrumented. Once a thread has
-//! waited for a lock of `std`, the lock orders nothing for it, and it would report the accesses of
+//! waited for a lock of `std`, the lock orders nothing for it. It would then report the accesses of
 //! successive holders as a race. So each mutex here has a word beside it, which each holder loads
 //! first and stores last. That orders what the mutex orders: each critical section before the later
 //! ones, and nothing else. ThreadSanitizer does not see fences either; `acquire` in `sync.rs`

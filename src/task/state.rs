@@ -95,6 +95,8 @@ impl TaskState {
         // Relaxed: read again below, with the ordering that a wake-up needs.
         let seen = self.0.load(Ordering::Relaxed);
         if wakes(seen) > WAKE {
+            // An RMW although it changes nothing, so that it finds the newest word. Its Release
+            // pairs with the Acquire of the `begin` that merges these wake-ups.
             let exchanges = !mutant("third_wake_without_exchange");
             if !exchanges || wakes(self.0.fetch_or(0, order)) > WAKE {
                 return false;

@@ -77,7 +77,7 @@ fn the_thread_has_the_name_of_its_actor() {
 }
 
 #[test]
-fn a_detached_actor_is_made_run_and_dropped_on_one_thread() {
+fn a_detached_actor_is_created_run_and_dropped_on_one_thread() {
     struct Here(Log<ThreadId>);
     impl Drop for Here {
         fn drop(&mut self) {

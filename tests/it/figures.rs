@@ -24,10 +24,10 @@ fn table<'a>(text: &'a str, columns: &str) -> Vec<Vec<&'a str>> {
         .collect()
 }
 
-/// Returns the rows of the newest run. Each has the case, the figure, greenroom's result, the bar,
+/// Returns the rows of the newest run. Each has the case, the figure, greenroom's result, the goal,
 /// the result beside the best, and those of the peers.
 fn newest_run(results: &str) -> Vec<Vec<&str>> {
-    let columns = "| case | figure | greenroom | bar | beside the best |";
+    let columns = "| case | figure | greenroom | goal | beside the best |";
     let rows = table(below(results, "Newest run, "), columns);
     assert!(rows.len() > 25, "not all cases were recorded");
     rows

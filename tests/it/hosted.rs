@@ -183,7 +183,7 @@ fn host_returns_the_error_or_panic_of_making_the_value() {
         let made = drive(pinned.try_host(|| "42".parse::<u32>())).unwrap();
         assert_eq!(drive(made.with(|number| *number)).unwrap(), 42);
         let failed = drive(pinned.try_host(|| "forty-two".parse::<u32>())).unwrap_err();
-        assert!(failed.to_string().contains("could not be made"), "{failed}");
+        assert!(failed.to_string().contains("not be created"), "{failed}");
         assert!(matches!(failed, TryHostError::Failed(_)));
         let panicked =
             drive(pinned.try_host(|| -> Result<u32, std::fmt::Error> { panic!("bomb") }));

@@ -301,11 +301,11 @@ fn a_thread_has_at_most_one_stage_and_threads_of_a_runtime_have_none() {
     within(WATCH, || {
         let runtime = runtime();
         let stage = runtime.pinned_here();
-        assert!(panic_of(Pinned::here).0.contains("has one already"));
+        assert!(panic_of(Pinned::here).0.contains("already has one"));
         assert!(
             panic_of(|| runtime.pinned_here())
                 .0
-                .contains("has one already")
+                .contains("already has one")
         );
         let pinned = runtime.spawn_pinned("pinned").unwrap();
         let text = || panic_of(Pinned::here).0;

@@ -91,7 +91,7 @@ impl<T: Copy + Send + Sync + 'static> Wake for Noting<T> {
     }
 }
 
-fn deadlines_pass_in_order(home: &Home) {
+fn deadlines_fire_in_order(home: &Home) {
     home.block_on(home.spawn_task(async {
         loop {
             let woken = Log::default();
@@ -115,13 +115,13 @@ fn deadlines_pass_in_order(home: &Home) {
 }
 
 #[test]
-fn deadlines_pass_in_order_one_worker() {
-    Home::watch(|| Home::workers(1), deadlines_pass_in_order);
+fn deadlines_fire_in_order_on_one_worker() {
+    Home::watch(|| Home::workers(1), deadlines_fire_in_order);
 }
 
 #[test]
-fn deadlines_pass_in_order_pinned() {
-    Home::watch(Home::pinned, deadlines_pass_in_order);
+fn pinned_deadlines_fire_in_order() {
+    Home::watch(Home::pinned, deadlines_fire_in_order);
 }
 
 fn many_sleeps_all_end(home: &Home) {

@@ -1,4 +1,4 @@
-//! The bars that greenroom has to reach, and whether it does.
+//! The goals that greenroom has to reach, and whether it does.
 
 use crate::cases::Case;
 use crate::figures::{
@@ -7,7 +7,7 @@ use crate::figures::{
     WORST, YIELD,
 };
 
-/// The bar for a figure.
+/// The goal for a figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Bar {
     /// This many times as good as the best of these peers in the same run.
@@ -35,7 +35,7 @@ const NEAR: f64 = 0.9;
 /// As good as another peer to 3 %.
 const CLOSE: f64 = 0.97;
 
-/// Returns the bar for this figure of this case, if there is one.
+/// Returns the goal for this figure of this case, if there is one.
 pub fn bar(case: Case, figure: &str) -> Option<Bar> {
     let times = |times, peers| Some(Bar::Times(times, peers));
     match (case, figure) {
@@ -75,7 +75,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
 }
 
 impl Bar {
-    /// Returns the bar, and whether it is met. `own` is greenroom's median; `beside` returns how
+    /// Returns the goal, and whether it is met. `own` is greenroom's median; `beside` returns how
     /// many times as good it is as a peer's, if the peer has one.
     pub fn verdict(self, own: f64, beside: impl Fn(&str) -> Option<f64>) -> String {
         let least = |peers: &[&str]| {

@@ -16,7 +16,7 @@ const WIDTH: u32 = 1000;
 const NAMES: u32 = 110;
 const FONT: &str = "sans-serif";
 
-/// Draws the first figure of each case and all figures with a bar.
+/// Draws the first figure of each case and all figures with a goal.
 pub fn draw(
     path: &Path,
     lines: &[Line],

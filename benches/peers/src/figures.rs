@@ -14,9 +14,9 @@ pub struct Figure {
 }
 
 pub const ACTORS: &str = "actors/s";
-pub const PEAK: &str = "peak bytes an actor";
-pub const RESIDENT: &str = "resident bytes an actor";
-pub const LIVE: &str = "live bytes an actor";
+pub const PEAK: &str = "peak bytes per actor";
+pub const RESIDENT: &str = "resident bytes per actor";
+pub const LIVE: &str = "live bytes per actor";
 pub const ROUND_TRIPS: &str = "round trips/s";
 pub const ASKS: &str = "asks/s";
 pub const MESSAGES: &str = "messages/s";
@@ -37,14 +37,14 @@ pub const MEETINGS: &str = "meetings/s";
 pub const WORST: &str = "worst run beside the median";
 pub const SWITCHES: &str = "context switches in 5 s";
 pub const IDLE_CPU: &str = "CPU µs in 5 s";
-pub const YIELD: &str = "ns a yield";
-pub const AWAITED: &str = "ns a task, one by one";
-pub const MILLION: &str = "ns a task, a million";
-pub const TREE: &str = "ns a task";
-pub const TASK: &str = "live bytes a task";
+pub const YIELD: &str = "ns per yield";
+pub const AWAITED: &str = "ns per task, one by one";
+pub const MILLION: &str = "ns per task, a million";
+pub const TREE: &str = "ns per task";
+pub const TASK: &str = "live bytes per task";
 pub const ROUSED: &str = "threads roused";
-pub const CALL_OF_MANY: &str = "ns a call beyond the statement, 64 callers";
-pub const CALL_OF_ONE: &str = "ns a call beyond the statement, 1 caller";
+pub const CALL_OF_MANY: &str = "ns per call beyond the statement, 64 callers";
+pub const CALL_OF_ONE: &str = "ns per call beyond the statement, 1 caller";
 pub const SPEED_UP: &str = "speed-up";
 
 /// Returns whether a larger value of this figure is better.

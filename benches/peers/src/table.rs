@@ -1,4 +1,4 @@
-//! The table: medians with minimum and maximum, and greenroom beside its bars.
+//! The table: medians with minimum and maximum, and greenroom beside its goals.
 
 use crate::bars::bar;
 use crate::figures::{is_compared, more_is_better};
@@ -34,7 +34,7 @@ pub fn heading(peers: &[&Peer]) -> String {
     for peer in peers {
         names.push(peer.name);
         if peer.name == OURS {
-            names.extend(["bar", "beside the best"]);
+            names.extend(["goal", "beside the best"]);
         }
     }
     let rule = "---|".repeat(names.len());
@@ -77,7 +77,7 @@ impl Line<'_> {
         (is_compared(self.figure) && ratio.is_finite() && ratio > 0.0).then_some(ratio)
     }
 
-    /// Returns whether the chart shows this: the first figure of its case, or one with a bar.
+    /// Returns whether the chart shows this: the first figure of its case, or one with a goal.
     pub fn is_charted(&self) -> bool {
         let first = self.outcome.rows.first();
         let is_first = first.is_some_and(|(figure, _)| figure == self.figure);

@@ -58,8 +58,8 @@ fn model_17_a_shutdown_ends_a_worker_that_sleeps() {
     });
 }
 
-/// Checks that a worker that wakes for a push from outside, or parks again, ends in a shutdown, and
-/// that the entry was run or dropped once.
+/// Checks that a worker ends in a shutdown while it wakes for a push from outside or parks again.
+/// The entry is run or dropped once.
 #[test]
 fn model_17_a_shutdown_settles_a_concurrent_push_from_outside() {
     model_from_explore(|| {

@@ -64,8 +64,8 @@ fn model_31_a_push_is_not_missed_by_a_worker_that_parks() {
     });
 }
 
-/// Checks that a worker that finds an entry in its last look, and was woken for another entry just
-/// then, wakes another worker for that one.
+/// Checks that a worker passes a wake-up on. It finds an entry in its last look, and is woken for
+/// another entry just then. It wakes another worker for that one.
 #[test]
 fn model_31_a_wake_up_is_passed_on_by_a_worker_that_found_other_work() {
     ::loom::model(|| {

@@ -19,8 +19,8 @@ fn end_without_waiting(inner: &Inner) {
     inner.settle(still);
 }
 
-/// Checks that a task that waits forever is dropped, even if its worker returns from the first poll
-/// after the shutdown has stopped waiting for it.
+/// Checks that a task that waits forever is dropped. Its worker may return from the first poll
+/// after the shutdown has stopped waiting for that worker.
 #[test]
 fn model_49_a_task_of_a_late_worker_is_dropped() {
     model_from_explore(|| {

@@ -1,5 +1,5 @@
-//! Detects that a runtime has run out of work; in Sophie's scheduler that is the end of the
-//! program.
+//! Detects that a runtime has run out of work. In Sophie (<https://github.com/kjosib/sophie>) that
+//! is the end of the program.
 //!
 //! Asks may be ended as a deadlock before that, if the only deadlines are their own timeouts.
 

@@ -16,8 +16,8 @@ impl Inner {
 
     /// Drops every runnable that is in no worker's queue, once no worker is left to run them.
     ///
-    /// One thread drains at a time. A runnable that is pushed by a drop is dropped by the same
-    /// loop, so a chain of tasks that hold each other does not become a recursion.
+    /// One thread drains at a time. The same loop drops a runnable that a drop pushes. So a chain
+    /// of tasks that hold each other does not become a recursion.
     pub(crate) fn drain(&self) {
         while self.scheduler.has_left() && self.shutdown.begin_drain() {
             let kept = self.scheduler.len_of_other();

@@ -1,8 +1,9 @@
 //! Work stealing, the default policy: each worker has a queue, and an idle worker steals.
 //!
-//! The design follows Sophie's scheduler and CAF's work-stealing policy, after Blumofe and
-//! Leiserson, 1994. `queues.rs` has the queues and the order in which a worker checks them.
-//! `sleep.rs` decides which workers sleep and which one is woken.
+//! The design follows the scheduler of Sophie (<https://github.com/kjosib/sophie>) and CAF's
+//! work-stealing policy, after Blumofe and Leiserson, 1994. `queues.rs` has the queues and the
+//! order in which a worker checks them. `sleep.rs` decides which workers sleep and which one is
+//! woken.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,9 +36,9 @@ const REBALANCE_INTERVAL: Duration = Duration::from_millis(5);
 ///   newest goes first for about 16 µs more, but for at least one turn. At every other turn the
 ///   worker first checks the injector, where tasks from outside the workers are queued.
 /// - **Stealing.** One worker at a time searches the queues of other workers. Workers without work
-///   are parked, so an idle runtime uses no processor time. A thief whose loot was small and used
-///   up at once, three times in a row, waits for 50 to 400 µs before it steals again. A task from
-///   outside ends that wait.
+///   are parked, so an idle runtime uses no processor time. If a thief's loot was small and used up
+///   at once three times in a row, it steals again only after 50 to 400 µs. A task from outside
+///   ends that wait.
 /// - **Rebalancing.** Tasks that only wake each other may stay on a worker with many more or far
 ///   fewer tasks than the others. So every 5 ms a busy worker compares the queue lengths, and takes
 ///   half of the surplus of the longest queue over its own.

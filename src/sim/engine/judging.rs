@@ -107,7 +107,10 @@ impl Simulation {
                 .map_or(&state.running, |frame| &frame.who);
             let mut beneath = state.frames.iter().rev().skip(1);
             let beneath = match beneath.find(|frame| frame.is_done()) {
-                Some(done) => format!("; {} could return, but is below it on the stack", done.who),
+                Some(done) => format!(
+                    "; {} could return, but an inner `block_on` is above it on the stack",
+                    done.who
+                ),
                 None => String::new(),
             };
             let what = match state.awaited_end() {

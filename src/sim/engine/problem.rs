@@ -43,7 +43,7 @@ impl fmt::Display for Problem {
                  numbers from the seed",
             ),
             Problem::Steps { most, waits } => {
-                write!(f, "not over after {most} steps")?;
+                write!(f, "the run did not end within {most} steps")?;
                 match waits {
                     Some(waits) => write!(f, ", and these wait: {waits}"),
                     None => Ok(()),

@@ -259,7 +259,7 @@ fn witness(
 }
 
 #[test]
-fn a_pinned_actor_is_made_run_and_dropped_on_its_one_thread() {
+fn a_pinned_actor_is_created_run_and_dropped_on_its_one_thread() {
     within(WATCH, || {
         let runtime = runtime(2);
         let mut threads = HashSet::new();

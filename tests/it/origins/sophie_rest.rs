@@ -238,7 +238,7 @@ fn actors_on_a_worker_with_few_get_no_more_turns_than_those_in_a_crowd() {
 }
 
 #[test]
-fn rings_on_a_worker_with_few_get_no_more_turns_than_those_in_a_crowd() {
+fn isolated_rings_get_no_more_turns_than_others() {
     no_group_gets_much_more_than_it_needs(100, Share::ring);
 }
 

@@ -199,7 +199,7 @@ fn an_environment_variable_replays_one_seed() {
     assert!(with("77").contains("seeds [77, 77]"));
     let refused = with("seven");
     assert!(
-        refused.contains("GREENROOM_SEED is \"seven\", and a seed is a number up to"),
+        refused.contains("GREENROOM_SEED is \"seven\", but must be a number from 0 to"),
         "{refused}"
     );
 }

@@ -249,13 +249,19 @@ fn too_many_steps_are_a_failure() {
         }
     }
     let failure = Simulated::new(1).steps(500).try_run(endless()).unwrap_err();
-    assert_eq!(failure.problem().to_string(), "not over after 500 steps");
+    assert_eq!(
+        failure.problem().to_string(),
+        "the run did not end within 500 steps"
+    );
     let in_the_end = || async { spawn!(|_cx: Context<u32>| endless()) };
     let failure = Simulated::new(1)
         .steps(500)
         .try_run(in_the_end())
         .unwrap_err();
-    assert_eq!(failure.problem().to_string(), "not over after 500 steps");
+    assert_eq!(
+        failure.problem().to_string(),
+        "the run did not end within 500 steps"
+    );
 }
 
 #[test]
@@ -272,7 +278,7 @@ fn too_many_steps_beside_a_cycle_of_asks_name_the_cycle() {
         });
         assert_eq!(
             failure.unwrap_err().problem().to_string(),
-            "not over after 5000 steps, and these wait: a → b → a"
+            "the run did not end within 5000 steps, and these wait: a → b → a"
         );
     }
 }

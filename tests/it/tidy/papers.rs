@@ -129,7 +129,7 @@ fn each_file_that_architecture_names_exists() {
 }
 
 #[test]
-fn a_thread_start_is_found_in_code() {
+fn thread_starts_in_code_are_detected() {
     for code in [
         "std::thread::spawn(f)",
         "thread::Builder::new()",

@@ -42,10 +42,10 @@ type Run = fn(u64) -> f64;
 /// The timed cases: the name, the count of one measurement, and the programs of the three ways.
 const CASES: [(&str, u64, [Run; 3]); 4] = [
     ("ping-pong, ns a round", 1_000_000, all(Case::PingPong)),
-    ("burst of 64, ns a message", 6_400_000, all(Case::Burst)),
+    ("burst of 64, ns per message", 6_400_000, all(Case::Burst)),
     ("spawn, one message, drop, ns", 1_000_000, all(Case::Spawn)),
     (
-        "sent by another thread, ns a message",
+        "sent by another thread, ns per message",
         2_000_000,
         all(Case::Across),
     ),

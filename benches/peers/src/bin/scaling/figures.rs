@@ -3,9 +3,9 @@
 /// One measured number: its name and its value.
 pub type Figure = (&'static str, f64);
 
-pub const MESSAGE: &str = "ns a message";
+pub const MESSAGE: &str = "ns per message";
 pub const MESSAGE_CPU: &str = "ns of processor time a message";
-pub const SPAWN: &str = "ns a spawn";
+pub const SPAWN: &str = "ns per spawn";
 pub const SPAWN_CPU: &str = "ns of processor time a spawn";
 
 pub const LIVE: &str = "live";

@@ -4,6 +4,7 @@
 //! A message wakes it only while it waits in `recv`. Every holder of an address can send to it.
 
 mod address;
+mod ask;
 mod cell;
 mod context;
 mod core;
@@ -27,9 +28,10 @@ mod values;
 mod weak_address;
 
 pub use address::Address;
+pub use ask::Ask;
 pub use context::{Context, Recv};
 pub use handle::{Handle, Join};
-pub use reply::{Ask, Reply};
+pub use reply::Reply;
 pub use sending::SendFuture;
 pub use source::SourceGuard;
 pub use sources::{Returned, Returns};

@@ -3,8 +3,12 @@
 //! Error texts have no full stop and do not repeat the name of the operation. `Debug` needs no
 //! bounds on the value in the error.
 
+mod refusal;
+
 use std::fmt;
 use std::sync::Arc;
+
+pub use refusal::{Refusal, RefusalKind};
 
 pub use crate::contain::Panic;
 use crate::sync::LEFT_BEHIND;
@@ -95,6 +99,8 @@ pub enum AskError {
     /// to a cycle. Only a runtime that [detects deadlocks](crate::Builder::detect_deadlocks)
     /// returns this.
     Deadlock(Deadlock),
+    /// The actor refused the request, with [`Reply::refuse`](crate::Reply::refuse).
+    Refused(Refusal),
 }
 
 impl fmt::Display for AskError {
@@ -103,6 +109,7 @@ impl fmt::Display for AskError {
             AskError::Closed => "the mailbox is closed",
             AskError::NoReply => "the reply was dropped without an answer",
             AskError::TimedOut => "no answer came in time",
+            AskError::Refused(refusal) => return write!(f, "refused: {refusal}"),
             AskError::Deadlock(deadlock) if deadlock.0.is_cycle => {
                 return write!(f, "the actors wait for each other: {deadlock}");
             }

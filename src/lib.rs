@@ -149,8 +149,8 @@ pub use actor::{
     Returned, Returns, SendFuture, SourceGuard, SpawnTarget, Split, WeakAddress, actor, actor_from,
 };
 pub use error::{
-    AskError, BuildError, Deadlock, Fault, HostFault, Panic, SendError, SpawnError, SpawnProblem,
-    TellError, TryHostError, UnhandledFault,
+    AskError, BuildError, Deadlock, Fault, HostFault, Panic, Refusal, RefusalKind, SendError,
+    SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,
 };
 pub use pinned::{Hosted, Pinned, Stage};
 pub use request::{concurrently, retry, sequentially};

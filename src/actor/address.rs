@@ -19,10 +19,11 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::ask::Ask;
 use super::core::{At, Core};
 use super::lead::{Lead, MessageMap};
 use super::map::mapped;
-use super::reply::{Ask, Reply};
+use super::reply::Reply;
 use super::sending::SendFuture;
 use crate::error::TellError;
 

@@ -1,42 +1,32 @@
-//! A question and the right to answer it: an `Ask` waits, and a `Reply` answers once.
+//! The slot of an answer: a `Reply` settles it once, and the asker's `Answer` waits for that.
 //!
-//! Both share one slot, and each owns an end of it. The asker observes exactly one outcome: an
-//! answer, a dropped reply, or an end by deadlock.
+//! Each owns an end of the slot. The asker observes exactly one outcome: an answer, a refusal, a
+//! dropped reply, or an end by deadlock.
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 
 use std::fmt;
-use std::future::Future;
-use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use pin_project_lite::pin_project;
-
-use super::lead::Lead;
-use super::sending::SendFuture;
 use crate::contain::contain;
-use crate::error::{AskError, TellError};
+use crate::error::{AskError, Refusal};
 use crate::lock::OneshotEnd;
 use crate::runtime::deadlock::Listing;
-use crate::runtime::{Deferred, Done, context, list_ask};
+use crate::runtime::{Deferred, Done, context};
 use crate::sync::{Process, mutant};
-use crate::task::run;
-use crate::time::Sleep;
-use crate::timers::Kind;
 
-enum AskState<T> {
+pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
     Open(Option<Waker>),
     /// Not answered yet, on a runtime that detects deadlocks. The listing holds the waker, and the
     /// end by deadlock if that came first.
     Listed(Listing),
     Answered(T),
-    /// Answered (`Some`) or dropped (`None`) in a split turn of a simulation. It takes effect as
-    /// that turn's effect with this number.
-    Deferred(Option<T>, u32),
+    Refused(Refusal),
+    /// Answered, refused or dropped in a split turn of a simulation. It takes effect as that turn's
+    /// effect with this number.
+    Deferred(Box<AskState<T>>, u32),
     /// The reply was dropped without an answer.
     Dropped,
     /// The asker was dropped, or has its outcome.
@@ -87,13 +77,38 @@ pub struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    fn new(slot: OneshotEnd<AskState<T>>) -> Self {
+    pub(super) fn new(slot: OneshotEnd<AskState<T>>) -> Self {
         Reply { slot: Some(slot) }
     }
 
     /// Sends the answer to the asker, without waiting. If the asker is gone, the answer is dropped.
     pub fn send(mut self, answer: T) {
         self.settle(AskState::Answered(answer));
+    }
+
+    /// Refuses the request, without waiting. The ask ends with [`AskError::Refused`].
+    ///
+    /// If the asker is gone, the refusal is dropped.
+    ///
+    /// ```
+    /// use greenroom::{AskError, Context, Refusal, Reply, spawn};
+    ///
+    /// async fn printer(mut cx: Context<Reply<()>>) {
+    ///     while let Some(reply) = cx.recv().await {
+    ///         reply.refuse(Refusal::new("out of paper", "tray 2").code(503));
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let printer = spawn!(printer(_));
+    ///     let Err(AskError::Refused(refusal)) = printer.ask(|reply| reply).await else {
+    ///         panic!("the printer refuses");
+    ///     };
+    ///     assert_eq!(refusal.error_code(), Some(503));
+    /// });
+    /// ```
+    pub fn refuse(mut self, why: Refusal) {
+        self.settle(AskState::Refused(why));
     }
 
     /// Returns whether the asker still waits.
@@ -180,13 +195,12 @@ fn settle_listed<T>(
         let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
     let number = context::simulated(|engine, _| engine.next_effect()).flatten();
-    let (outcome, told) = match (number, outcome) {
-        (Some(number), AskState::Answered(answer)) => {
-            let deferred = AskState::Deferred(Some(answer), number);
+    let (outcome, told) = match number {
+        Some(number) => {
+            let deferred = AskState::Deferred(Box::new(outcome), number);
             (deferred, Told::Later(waker))
         }
-        (Some(number), AskState::Dropped) => (AskState::Deferred(None, number), Told::Later(waker)),
-        (_, outcome) => (outcome, waker.map_or(Told::Nobody, Told::Now)),
+        None => (outcome, waker.map_or(Told::Nobody, Told::Now)),
     };
     (std::mem::replace(slot, outcome), told)
 }
@@ -206,17 +220,17 @@ impl<T> fmt::Debug for Reply<T> {
 }
 
 /// The asker's end of a slot.
-struct Answer<T> {
+pub(super) struct Answer<T> {
     /// `None` once the outcome was taken.
     slot: Option<OneshotEnd<AskState<T>>>,
     /// Whether it was polled before.
     has_waited: bool,
     /// The process of the actor that is asked.
-    process: Process,
+    pub(super) process: Process,
 }
 
 impl<T> Answer<T> {
-    fn new(slot: OneshotEnd<AskState<T>>, process: Process) -> Self {
+    pub(super) fn new(slot: OneshotEnd<AskState<T>>, process: Process) -> Self {
         Answer {
             slot: Some(slot),
             has_waited: false,
@@ -226,7 +240,7 @@ impl<T> Answer<T> {
 
     // Inlined by force: a call and its moves cost 3 % of an ask.
     #[inline(always)]
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
         let Some(end) = &mut self.slot else {
             return Poll::Ready(Err(AskError::NoReply));
         };
@@ -267,7 +281,7 @@ impl<T> Answer<T> {
     /// Polls an ask that is or was listed. It stays pending if the ask never was.
     #[cold]
     #[inline(never)]
-    fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
+    pub(super) fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
         let is_over = self.slot.as_mut().is_none_or(|end| {
             end.with(|slot| match slot {
                 AskState::Open(_) => false,
@@ -290,12 +304,16 @@ fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
         AskState::Listed(listing) => Err(listing
             .leave(&mut None)
             .map_or(AskError::NoReply, AskError::Deadlock)),
-        AskState::Deferred(answer, number) => {
+        AskState::Deferred(outcome, number) => {
             let _ = context::simulated(|engine, runtime| {
                 engine.settle(runtime, Done::ToAnswer(number))
             });
-            answer.ok_or(AskError::NoReply)
+            match *outcome {
+                AskState::Answered(answer) => Ok(answer),
+                other => hear_rare(other),
+            }
         }
+        AskState::Refused(refusal) => Err(AskError::Refused(refusal)),
         _ => Err(AskError::NoReply),
     }
 }
@@ -321,157 +339,5 @@ impl<T> Drop for Answer<T> {
             // A thread of the parent process may have held the slot at the fork.
             std::mem::forget(end);
         }
-    }
-}
-
-pin_project! {
-    /// The future of [`Address::ask`](crate::Address::ask).
-    #[must_use = "futures do nothing unless polled"]
-    pub struct Ask<'a, M, T, F> {
-        phase: AskPhase<'a, M, T, F>,
-        patience: Option<Duration>,
-        // Armed by the first poll.
-        #[pin]
-        deadline: Option<Sleep>,
-    }
-}
-
-enum AskPhase<'a, M, T, F> {
-    Question(Lead<'a, M>, Option<F>),
-    /// The message waits for room (`Some`) or was delivered (`None`).
-    Waiting(Option<SendFuture<'a, M>>, Answer<T>),
-    Over,
-}
-
-// As for `Address`. The question is called once, and a panic of it leaves nothing behind.
-impl<M, T, F> UnwindSafe for Ask<'_, M, T, F> {}
-impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
-
-impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
-    pub(super) fn new(lead: Lead<'a, M>, question: F) -> Self {
-        Ask {
-            phase: AskPhase::Question(lead, Some(question)),
-            patience: None,
-            deadline: None,
-        }
-    }
-
-    /// Limits the ask to `duration`, measured from the first poll.
-    ///
-    /// After that the ask ends with [`AskError::TimedOut`]. The limit covers the wait for room and
-    /// the wait for the answer. A second call replaces the first.
-    ///
-    /// On a runtime that [detects deadlocks](crate::Builder::detect_deadlocks), an ask that leads
-    /// to a cycle of waiting actors ends earlier, with [`AskError::Deadlock`]. With
-    /// [`time::timeout`](crate::time::timeout) around the ask it does not, since that is an
-    /// ordinary timer.
-    ///
-    /// # Panics
-    /// As [`sleep`](crate::time::sleep): the future panics outside any runtime, if the process's
-    /// timer thread cannot be started.
-    ///
-    /// ```
-    /// use greenroom::{AskError, Context, Reply, spawn};
-    /// use std::time::Duration;
-    ///
-    /// /// Keeps every reply and never answers.
-    /// async fn silent(mut cx: Context<Reply<u32>>) {
-    ///     let mut replies = Vec::new();
-    ///     while let Some(reply) = cx.recv().await {
-    ///         replies.push(reply);
-    ///     }
-    /// }
-    ///
-    /// greenroom::run(async {
-    ///     let silent = spawn!(silent(_));
-    ///     let ask = silent.ask(|reply| reply).timeout(Duration::from_millis(5));
-    ///     assert_eq!(ask.await, Err(AskError::TimedOut));
-    /// });
-    /// ```
-    pub fn timeout(mut self, duration: Duration) -> Self {
-        self.patience = Some(duration);
-        self
-    }
-}
-
-impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
-    type Output = Result<T, AskError>;
-
-    /// Sends the message on the first poll, then waits for the answer.
-    ///
-    /// # Panics
-    /// If it is polled again after completion, or in a child of `fork` if the actor's runtime
-    /// belongs to the parent process.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let mut kind = Kind::Event;
-        if let AskPhase::Question(lead, question) = this.phase
-            && let (lead, Some(question)) = (*lead, question.take())
-        {
-            let process = lead.checked_process();
-            this.deadline.set(this.patience.map(crate::time::sleep));
-            let deadline = this.deadline.as_ref().get_ref().as_ref();
-            let has_time_out = deadline.is_some_and(Sleep::ends);
-            let listing = list_ask(has_time_out, || (run::actor(), lead.view().info()));
-            kind = listing.as_ref().map_or(kind, Listing::kind);
-            let (theirs, ours) =
-                OneshotEnd::pair(listing.map_or(AskState::Open(None), AskState::Listed));
-            // Set before the call, so that a panic of the question leaves a valid phase.
-            *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
-            match lead.tell(question(Reply::new(theirs))) {
-                Ok(()) => {}
-                Err(TellError::Full(question)) => {
-                    if let AskPhase::Waiting(send, _) = this.phase {
-                        *send = Some(SendFuture::new(lead, question));
-                    }
-                }
-                Err(TellError::Closed(refused)) => {
-                    *this.phase = AskPhase::Over;
-                    contain(|| drop(refused));
-                    return Poll::Ready(Err(AskError::Closed));
-                }
-            }
-        }
-        let AskPhase::Waiting(send, answer) = this.phase else {
-            panic!("`ask` polled after it was ready")
-        };
-        let mut polled = Poll::Pending;
-        if let Some(sending) = send {
-            match Pin::new(sending).poll(cx) {
-                Poll::Ready(Ok(())) => *send = None,
-                Poll::Ready(Err(refused)) => {
-                    contain(|| drop(refused));
-                    polled = Poll::Ready(Err(AskError::Closed));
-                }
-                // The ask may end as a deadlock before there is room.
-                Poll::Pending => polled = answer.poll_listed(Some(cx.waker().clone())),
-            }
-        }
-        if send.is_none() {
-            polled = answer.poll(cx);
-        }
-        if polled.is_pending()
-            && let Some(deadline) = this.deadline.as_pin_mut()
-        {
-            let over = deadline.get_mut().poll_as(kind, cx);
-            polled = over.map(|()| Err(AskError::TimedOut));
-        }
-        if polled.is_ready() {
-            *this.phase = AskPhase::Over;
-        } else {
-            answer.process.check();
-        }
-        polled
-    }
-}
-
-impl<M, T, F> fmt::Debug for Ask<'_, M, T, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.phase {
-            AskPhase::Question(..) => "Ask(not sent)",
-            AskPhase::Waiting(Some(_), _) => "Ask(waiting for room)",
-            AskPhase::Waiting(None, _) => "Ask(waiting for the answer)",
-            AskPhase::Over => "Ask(over)",
-        })
     }
 }

@@ -6,8 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::address::{Address, identified};
+use super::ask::Ask;
 use super::lead::{Lead, Way};
-use super::reply::{Ask, Reply};
+use super::reply::Reply;
 use super::sending::SendFuture;
 use crate::error::TellError;
 

@@ -52,6 +52,7 @@ mod panics_unwind;
 mod pinned_threads;
 mod policies;
 mod quiescence;
+mod requests;
 mod runtime_block_on;
 mod runtime_builder;
 mod runtime_clones;

@@ -1,0 +1,176 @@
+//! A request to an actor, as a future: it sends the question and waits for the answer.
+//!
+//! The question is sent by the first poll, and never again. The asker observes exactly one outcome.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use super::lead::Lead;
+use super::reply::{Answer, AskState, Reply};
+use super::sending::SendFuture;
+use crate::contain::contain;
+use crate::error::{AskError, TellError};
+use crate::lock::OneshotEnd;
+use crate::runtime::deadlock::Listing;
+use crate::runtime::list_ask;
+use crate::task::run;
+use crate::time::Sleep;
+use crate::timers::Kind;
+
+pin_project! {
+    /// The future of [`Address::ask`](crate::Address::ask).
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Ask<'a, M, T, F> {
+        phase: AskPhase<'a, M, T, F>,
+        patience: Option<Duration>,
+        // Armed by the first poll.
+        #[pin]
+        deadline: Option<Sleep>,
+    }
+}
+
+enum AskPhase<'a, M, T, F> {
+    Question(Lead<'a, M>, Option<F>),
+    /// The message waits for room (`Some`) or was delivered (`None`).
+    Waiting(Option<SendFuture<'a, M>>, Answer<T>),
+    Over,
+}
+
+// As for `Address`. The question is called once, and a panic of it leaves nothing behind.
+impl<M, T, F> UnwindSafe for Ask<'_, M, T, F> {}
+impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
+
+impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
+    pub(super) fn new(lead: Lead<'a, M>, question: F) -> Self {
+        Ask {
+            phase: AskPhase::Question(lead, Some(question)),
+            patience: None,
+            deadline: None,
+        }
+    }
+
+    /// Limits the ask to `duration`, measured from the first poll.
+    ///
+    /// After that the ask ends with [`AskError::TimedOut`]. The limit covers the wait for room and
+    /// the wait for the answer. A second call replaces the first.
+    ///
+    /// On a runtime that [detects deadlocks](crate::Builder::detect_deadlocks), an ask that leads
+    /// to a cycle of waiting actors ends earlier, with [`AskError::Deadlock`]. With
+    /// [`time::timeout`](crate::time::timeout) around the ask it does not, since that is an
+    /// ordinary timer.
+    ///
+    /// # Panics
+    /// As [`sleep`](crate::time::sleep): the future panics outside any runtime, if the process's
+    /// timer thread cannot be started.
+    ///
+    /// ```
+    /// use greenroom::{AskError, Context, Reply, spawn};
+    /// use std::time::Duration;
+    ///
+    /// /// Keeps every reply and never answers.
+    /// async fn silent(mut cx: Context<Reply<u32>>) {
+    ///     let mut replies = Vec::new();
+    ///     while let Some(reply) = cx.recv().await {
+    ///         replies.push(reply);
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let silent = spawn!(silent(_));
+    ///     let ask = silent.ask(|reply| reply).timeout(Duration::from_millis(5));
+    ///     assert_eq!(ask.await, Err(AskError::TimedOut));
+    /// });
+    /// ```
+    pub fn timeout(mut self, duration: Duration) -> Self {
+        self.patience = Some(duration);
+        self
+    }
+}
+
+impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
+    type Output = Result<T, AskError>;
+
+    /// Sends the message on the first poll, then waits for the answer.
+    ///
+    /// # Panics
+    /// If it is polled again after completion, or in a child of `fork` if the actor's runtime
+    /// belongs to the parent process.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let mut kind = Kind::Event;
+        if let AskPhase::Question(lead, question) = this.phase
+            && let (lead, Some(question)) = (*lead, question.take())
+        {
+            let process = lead.checked_process();
+            this.deadline.set(this.patience.map(crate::time::sleep));
+            let deadline = this.deadline.as_ref().get_ref().as_ref();
+            let has_time_out = deadline.is_some_and(Sleep::ends);
+            let listing = list_ask(has_time_out, || (run::actor(), lead.view().info()));
+            kind = listing.as_ref().map_or(kind, Listing::kind);
+            let (theirs, ours) =
+                OneshotEnd::pair(listing.map_or(AskState::Open(None), AskState::Listed));
+            // Set before the call, so that a panic of the question leaves a valid phase.
+            *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
+            match lead.tell(question(Reply::new(theirs))) {
+                Ok(()) => {}
+                Err(TellError::Full(question)) => {
+                    if let AskPhase::Waiting(send, _) = this.phase {
+                        *send = Some(SendFuture::new(lead, question));
+                    }
+                }
+                Err(TellError::Closed(refused)) => {
+                    *this.phase = AskPhase::Over;
+                    contain(|| drop(refused));
+                    return Poll::Ready(Err(AskError::Closed));
+                }
+            }
+        }
+        let AskPhase::Waiting(send, answer) = this.phase else {
+            panic!("`ask` polled after it was ready")
+        };
+        let mut polled = Poll::Pending;
+        if let Some(sending) = send {
+            match Pin::new(sending).poll(cx) {
+                Poll::Ready(Ok(())) => *send = None,
+                Poll::Ready(Err(refused)) => {
+                    contain(|| drop(refused));
+                    polled = Poll::Ready(Err(AskError::Closed));
+                }
+                // The ask may end as a deadlock before there is room.
+                Poll::Pending => polled = answer.poll_listed(Some(cx.waker().clone())),
+            }
+        }
+        if send.is_none() {
+            polled = answer.poll(cx);
+        }
+        if polled.is_pending()
+            && let Some(deadline) = this.deadline.as_pin_mut()
+        {
+            let over = deadline.get_mut().poll_as(kind, cx);
+            polled = over.map(|()| Err(AskError::TimedOut));
+        }
+        if polled.is_ready() {
+            *this.phase = AskPhase::Over;
+        } else {
+            answer.process.check();
+        }
+        polled
+    }
+}
+
+impl<M, T, F> fmt::Debug for Ask<'_, M, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.phase {
+            AskPhase::Question(..) => "Ask(not sent)",
+            AskPhase::Waiting(Some(_), _) => "Ask(waiting for room)",
+            AskPhase::Waiting(None, _) => "Ask(waiting for the answer)",
+            AskPhase::Over => "Ask(over)",
+        })
+    }
+}

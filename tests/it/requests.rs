@@ -1,0 +1,240 @@
+//! Requests: several at once, one after another, again until one succeeds, and refused ones.
+
+mod refusals;
+mod retries;
+
+use std::cell::Cell;
+use std::future::{Ready, pending, ready};
+use std::rc::Rc;
+use std::time::Duration;
+
+use greenroom::request::First;
+use greenroom::time::{Instant, TimedOut, sleep};
+use greenroom::{Address, AskError, Context, Reply, concurrently, sequentially, sim, spawn};
+
+const SEEDS: std::ops::Range<u64> = 0..20;
+const HOUR: Duration = Duration::from_secs(3600);
+/// More than the lateness of timers and the time of the steps in a simulation.
+const LATE: Duration = Duration::from_secs(1);
+
+/// Answers each question after that many hours, the next question meanwhile.
+async fn clock(mut cx: Context<(u32, Reply<u32>)>) {
+    while let Some((hours, reply)) = cx.recv().await {
+        spawn(async move {
+            sleep(HOUR * hours).await;
+            reply.send(hours);
+        })
+        .detach();
+    }
+}
+
+/// Asks the clock for an answer after that many hours.
+async fn after(clock: &Address<(u32, Reply<u32>)>, hours: u32) -> Result<u32, AskError> {
+    clock.ask(|reply| (hours, reply)).await
+}
+
+#[test]
+fn concurrent_requests_run_at_once_and_keep_their_order() {
+    sim::explore(SEEDS, || async {
+        let clock = spawn!(clock(_));
+        let start = Instant::now();
+        let tuple = concurrently((after(&clock, 3), ready("now"), after(&clock, 1))).await;
+        assert_eq!(tuple, (Ok(3), "now", Ok(1)));
+        let array = concurrently([after(&clock, 2), after(&clock, 1), after(&clock, 3)]).await;
+        assert_eq!(array, [Ok(2), Ok(1), Ok(3)]);
+        let list = concurrently((0..100).map(|n| after(&clock, n % 4)).collect::<Vec<_>>()).await;
+        assert!(list.into_iter().eq((0..100).map(|n| Ok(n % 4))));
+        assert!(start.elapsed() < HOUR * 9 + LATE, "{:?}", start.elapsed());
+    });
+}
+
+#[test]
+fn a_fault_is_a_value_among_the_outputs() {
+    greenroom::run(async {
+        let outputs = concurrently((ready(Err::<u32, _>("no paper")), ready(Ok::<_, ()>(2)))).await;
+        assert_eq!(outputs, (Err("no paper"), Ok(2)));
+        let outputs = concurrently(vec![ready(Ok(1)), ready(Err("no ink"))]).await;
+        assert_eq!(outputs, [Ok(1), Err("no ink")]);
+    });
+}
+
+#[test]
+fn no_requests_give_an_empty_output() {
+    greenroom::run(async {
+        assert!(concurrently(Vec::<Ready<u32>>::new()).await.is_empty());
+        assert!(concurrently([] as [Ready<u32>; 0]).await.is_empty());
+        concurrently(()).await;
+        let none = Vec::<Ready<Result<u32, ()>>>::new();
+        assert_eq!(concurrently(none).first_fault().await, Ok(vec![]));
+        assert_eq!(
+            sequentially(None::<Ready<Result<u32, ()>>>).await,
+            Ok(vec![])
+        );
+    });
+}
+
+#[test]
+fn a_tuple_has_up_to_twelve_requests() {
+    greenroom::run(async {
+        let r = |n: u32| ready(Ok::<_, u32>(n));
+        let twelve = || {
+            (
+                r(1),
+                r(2),
+                r(3),
+                r(4),
+                r(5),
+                r(6),
+                r(7),
+                r(8),
+                r(9),
+                r(10),
+                r(11),
+                r(12),
+            )
+        };
+        let outputs = concurrently(twelve()).await;
+        assert_eq!((outputs.0, outputs.6, outputs.11), (Ok(1), Ok(7), Ok(12)));
+        let values = concurrently(twelve()).first_fault().await.unwrap();
+        assert_eq!((values.0, values.6, values.11), (1, 7, 12));
+        let one = concurrently((ready(Err::<(), _>("alone")),))
+            .first_fault()
+            .await;
+        assert_eq!(
+            one,
+            Err(First {
+                index: 0,
+                error: "alone"
+            })
+        );
+    });
+}
+
+#[test]
+fn the_first_fault_ends_the_other_requests_and_says_which_failed() {
+    sim::explore(SEEDS, || async {
+        let clock = spawn!(clock(_));
+        let fails = |hours| async move {
+            sleep(HOUR * hours).await;
+            Err::<u32, _>(AskError::NoReply)
+        };
+        let start = Instant::now();
+        let first = concurrently((after(&clock, 1), fails(2), after(&clock, 3))).first_fault();
+        let expected = Err(First {
+            index: 1,
+            error: AskError::NoReply,
+        });
+        assert_eq!(first.await, expected.map(|(): ()| (0, 0, 0)));
+        let requests = [after(&clock, 1), after(&clock, 3)];
+        assert_eq!(concurrently(requests).first_fault().await, Ok(vec![1, 3]));
+        assert!(start.elapsed() < HOUR * 5 + LATE, "{:?}", start.elapsed());
+    });
+}
+
+#[test]
+fn requests_start_with_the_first_poll_and_end_with_the_drop() {
+    greenroom::run(async {
+        let (kept, replies) = (spawn!(keep(_)), Rc::new(Cell::new(0)));
+        let requests = concurrently([kept.ask(Keep::Reply), kept.ask(Keep::Reply)]);
+        assert_eq!(
+            kept.ask(Keep::Wanted).await,
+            Ok((0, 0)),
+            "not polled, not sent"
+        );
+        assert_eq!(
+            requests.timeout(Duration::from_millis(1)).await,
+            Err(TimedOut)
+        );
+        assert_eq!(
+            kept.ask(Keep::Wanted).await,
+            Ok((2, 0)),
+            "dropped, not wanted"
+        );
+
+        let made = replies.clone();
+        let requests = (0..3).map(|_| {
+            made.set(made.get() + 1);
+            kept.ask(Keep::Reply)
+        });
+        let sequence = sequentially(requests).timeout(Duration::from_millis(1));
+        assert_eq!(replies.get(), 0);
+        assert_eq!(sequence.await, Err(TimedOut));
+        assert_eq!(replies.get(), 1, "the second waits for the first");
+        assert_eq!(kept.ask(Keep::Wanted).await, Ok((3, 0)));
+    });
+}
+
+enum Keep {
+    Reply(Reply<()>),
+    /// Asks how many replies were kept, and how many of them are wanted.
+    Wanted(Reply<(usize, usize)>),
+}
+
+/// Keeps replies and never answers.
+async fn keep(mut cx: Context<Keep>) {
+    let mut replies = Vec::new();
+    while let Some(message) = cx.recv().await {
+        match message {
+            Keep::Reply(reply) => replies.push(reply),
+            Keep::Wanted(reply) => {
+                let wanted = replies.iter().filter(|reply| reply.is_wanted());
+                reply.send((replies.len(), wanted.count()));
+            }
+        }
+    }
+}
+
+#[test]
+fn sequential_requests_follow_each_other() {
+    sim::explore(SEEDS, || async {
+        let clock = spawn!(clock(_));
+        let start = Instant::now();
+        let answers = sequentially([2, 1, 3].map(|hours| after(&clock, hours))).await;
+        assert_eq!(answers, Ok(vec![2, 1, 3]));
+        assert!(start.elapsed() >= HOUR * 6);
+    });
+}
+
+#[test]
+fn a_sequence_ends_at_its_first_fault_and_takes_no_later_request() {
+    greenroom::run(async {
+        let mut taken = 0;
+        let requests = ["1", "2", "x", "4"].into_iter().map(|text| {
+            taken += 1;
+            ready(text.parse::<u32>())
+        });
+        let First { index, error } = sequentially(requests).await.unwrap_err();
+        assert_eq!((index, taken), (2, 3));
+        let text = First { index, error }.to_string();
+        assert_eq!(text, "request 2 failed: invalid digit found in string");
+    });
+}
+
+#[test]
+fn a_request_that_panics_drops_the_others() {
+    greenroom::run(async {
+        let kept = spawn!(keep(_));
+        let address = kept.address();
+        let task = spawn(async move {
+            let bomb = async {
+                sleep(Duration::from_millis(1)).await;
+                panic!("bomb")
+            };
+            let waits = async { address.ask(Keep::Reply).await.is_ok() };
+            concurrently((waits, bomb)).await;
+        });
+        let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(task));
+        assert!(caught.await.is_err());
+        assert_eq!(kept.ask(Keep::Wanted).await, Ok((1, 0)));
+    });
+}
+
+#[test]
+#[should_panic(expected = "the requests run already")]
+fn requests_that_run_cannot_be_asked_for_the_first_fault_only() {
+    greenroom::run(async {
+        let mut requests = concurrently([pending::<Result<(), ()>>()]);
+        assert!(futures::poll!(&mut requests).is_pending());
+        let _ = requests.first_fault();
+    });
+}

@@ -1,0 +1,119 @@
+//! Refusals: the answer of an actor that does not do what it was asked for.
+
+use std::collections::HashSet;
+use std::error::Error;
+
+use greenroom::{AskError, Context, Refusal, RefusalKind, Reply, actor};
+
+use crate::support::{Home, elsewhere, in_every_home};
+
+/// Refuses every request, and counts them in the error code.
+async fn refuser(mut cx: Context<Reply<u32>>) {
+    let mut count = 0;
+    while let Some(reply) = cx.recv().await {
+        count += 1;
+        reply.refuse(Refusal::new("out of paper", "tray 2").code(count));
+    }
+}
+
+in_every_home!(
+    a_refused_ask_returns_the_refusal,
+    a_refusal_without_an_asker_is_dropped,
+    a_refusal_may_come_from_another_thread,
+);
+
+fn a_refused_ask_returns_the_refusal(home: &Home) {
+    home.block_on(async {
+        let refuser = home.spawn(actor(refuser));
+        for count in 1..=3 {
+            let error = refuser.ask(|reply| reply).await.unwrap_err();
+            let expected = Refusal::new("out of paper", "tray 2").code(count);
+            assert_eq!(error, AskError::Refused(expected));
+            assert_eq!(error.to_string(), "refused: out of paper (tray 2)");
+        }
+    });
+}
+
+fn a_refusal_without_an_asker_is_dropped(home: &Home) {
+    home.block_on(async {
+        let late = home.spawn(actor(|mut cx: Context<Reply<u32>>| async move {
+            let reply = cx.recv().await.unwrap();
+            // The asker goes before it is refused.
+            assert!(cx.recv().await.is_none());
+            assert!(!reply.is_wanted());
+            reply.refuse(Refusal::new("late", ""));
+        }));
+        let mut ask = Box::pin(late.ask(|reply| reply));
+        assert!(futures::poll!(&mut ask).is_pending());
+        drop(ask);
+        late.stop();
+        late.join().await.unwrap();
+    });
+}
+
+fn a_refusal_may_come_from_another_thread(home: &Home) {
+    home.block_on(async {
+        let refuser = home.spawn(actor(|mut cx: Context<Reply<u32>>| async move {
+            while let Some(reply) = cx.recv().await {
+                elsewhere(move || reply.refuse(Refusal::of(RefusalKind::Busy, ""))).join();
+            }
+        }));
+        let error = refuser.ask(|reply| reply).await.unwrap_err();
+        assert_eq!(error, AskError::Refused(Refusal::of(RefusalKind::Busy, "")));
+    });
+}
+
+#[test]
+fn each_kind_has_a_condition_of_its_own() {
+    let kinds = [
+        RefusalKind::Fault,
+        RefusalKind::Aborted,
+        RefusalKind::TimedOut,
+        RefusalKind::Unavailable,
+        RefusalKind::Busy,
+        RefusalKind::Overloaded,
+        RefusalKind::OutOfService,
+        RefusalKind::ToBeConfirmed,
+        RefusalKind::NotListening,
+        RefusalKind::NotConnected,
+        RefusalKind::NotAccepted,
+    ];
+    let conditions = kinds.map(|kind| Refusal::of(kind, "because").condition().to_owned());
+    assert_eq!(HashSet::from(conditions.clone()).len(), kinds.len());
+    assert_eq!(conditions[5], "overloaded");
+    for (kind, condition) in kinds.into_iter().zip(conditions) {
+        let refusal = Refusal::of(kind, "because");
+        assert_eq!(refusal.kind(), kind);
+        assert_eq!(refusal.to_string(), format!("{condition} (because)"));
+        assert_eq!(Refusal::of(kind, "").to_string(), condition);
+    }
+}
+
+#[test]
+fn a_refusal_has_what_it_was_made_with() {
+    let refusal = Refusal::new("jam", "roller 3").code(-7).exit_status(71);
+    assert_eq!(
+        (refusal.condition(), refusal.explanation()),
+        ("jam", "roller 3")
+    );
+    assert_eq!(
+        (refusal.error_code(), refusal.status()),
+        (Some(-7), Some(71))
+    );
+    let plain = Refusal::new("jam", "roller 3");
+    assert_eq!((plain.error_code(), plain.status()), (None, None));
+    assert_ne!(plain, refusal);
+    // A clone that is changed leaves the other one as it is.
+    assert_eq!(plain.clone().code(-7).exit_status(71), refusal);
+    assert_eq!(plain.error_code(), None);
+    let boxed: Box<dyn Error + Send + Sync> = Box::new(AskError::Refused(plain));
+    assert_eq!(boxed.to_string(), "refused: jam (roller 3)");
+}
+
+#[test]
+fn an_ask_error_is_two_words_and_its_result_no_larger() {
+    let word = size_of::<usize>();
+    assert_eq!(size_of::<Refusal>(), word);
+    assert_eq!(size_of::<AskError>(), 2 * word);
+    assert_eq!(size_of::<Reply<[u8; 100]>>(), word);
+}

@@ -1,0 +1,227 @@
+//! Retries and the intervals between them.
+
+use std::time::Duration;
+
+use greenroom::policy::Simulated;
+use greenroom::time::{Instant, IntervalsError, RetryIntervals, RetryIntervalsBuilder};
+use greenroom::{AskError, Context, Reply, retry, sim, spawn};
+
+use super::SEEDS;
+
+const SEC: Duration = Duration::from_secs(1);
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn builder() -> RetryIntervalsBuilder {
+    RetryIntervals::builder()
+}
+
+#[test]
+fn the_first_steps_come_once_and_the_regular_step_until_the_limit() {
+    let steps = [secs(1), secs(2)];
+    let only_first = builder().first_steps(steps).build().unwrap();
+    assert!(only_first.iter().eq(steps));
+    let regular = builder()
+        .first_steps(steps)
+        .regular_step(secs(5))
+        .build()
+        .unwrap();
+    assert!(
+        regular
+            .iter()
+            .take(4)
+            .eq([secs(1), secs(2), secs(5), secs(5)])
+    );
+    assert_eq!(regular.iter().take(1000).count(), 1000);
+    for limit in [1, 2, 5] {
+        let intervals = builder()
+            .first_steps(steps)
+            .regular_step(SEC)
+            .step_limit(limit);
+        assert_eq!(intervals.build().unwrap().iter().count() as u64, limit);
+    }
+}
+
+#[test]
+fn jitter_is_a_multiple_of_its_unit_up_to_a_share_of_the_step() {
+    let unit = Duration::from_millis(10);
+    let steps = |share| {
+        builder()
+            .regular_step(SEC)
+            .randomized(unit)
+            .truncated(share)
+    };
+    let jitters: Vec<_> = sim::run(1, async move {
+        let intervals = steps(0.25).build().unwrap();
+        intervals.iter().map(|step| step - SEC).take(1000).collect()
+    });
+    assert!(jitters.iter().all(|jitter| jitter.as_millis() % 10 == 0));
+    assert_eq!(jitters.iter().max(), Some(&Duration::from_millis(250)));
+    assert_eq!(jitters.iter().min(), Some(&Duration::ZERO));
+
+    let whole = builder()
+        .regular_step(SEC)
+        .randomized(unit)
+        .build()
+        .unwrap();
+    assert!(
+        whole
+            .iter()
+            .take(1000)
+            .all(|step| (SEC..=SEC * 2).contains(&step))
+    );
+    let none = steps(0.0).build().unwrap();
+    assert!(none.iter().take(100).all(|step| step == SEC));
+    let great = builder()
+        .regular_step(Duration::MAX)
+        .randomized(SEC)
+        .truncated(1e300);
+    assert_eq!(great.build().unwrap().iter().next(), Some(Duration::MAX));
+}
+
+#[test]
+fn a_simulation_repeats_the_jitter_of_its_seed() {
+    let drawn = |seed| {
+        sim::run(seed, async {
+            let intervals = RetryIntervals::exponential(SEC, secs(60));
+            intervals.iter().take(20).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(drawn(7), drawn(7));
+    assert_ne!(drawn(7), drawn(8));
+}
+
+#[test]
+fn exponential_intervals_double_up_to_the_greatest() {
+    let lengths = |first, most| -> Vec<u64> {
+        let intervals = RetryIntervals::exponential(first, most);
+        intervals
+            .iter()
+            .take(6)
+            .map(|interval| interval.as_secs_f64().floor() as u64)
+            .collect()
+    };
+    for (found, least) in lengths(secs(10), secs(100))
+        .into_iter()
+        .zip([10, 20, 40, 80, 100, 100])
+    {
+        assert!(
+            (least..=least + least / 4).contains(&found),
+            "{found} for {least}"
+        );
+    }
+    assert_eq!(
+        lengths(secs(4), secs(2))[0] / 3,
+        0,
+        "the greatest is the first"
+    );
+    let from_zero = RetryIntervals::exponential(Duration::ZERO, Duration::MAX);
+    assert!(from_zero.iter().take(200).count() == 200);
+}
+
+#[test]
+fn impossible_intervals_are_errors_that_name_value_and_limit() {
+    let cases = [
+        (
+            builder(),
+            "no intervals: first_steps is empty, and regular_step is not set",
+        ),
+        (
+            builder().regular_step(SEC).step_limit(0),
+            "step_limit is 0, but must be at least 1",
+        ),
+        (
+            builder().regular_step(SEC).randomized(Duration::ZERO),
+            "randomized is 0 ns, but must be at least 1 ns",
+        ),
+        (
+            builder().regular_step(SEC).truncated(-0.5),
+            "truncated is -0.5, but must be a finite number of at least 0",
+        ),
+        (
+            builder().regular_step(SEC).truncated(f64::NAN),
+            "truncated is NaN, but must be a finite number of at least 0",
+        ),
+        (
+            builder().regular_step(SEC).truncated(f64::INFINITY),
+            "truncated is inf, but must be a finite number of at least 0",
+        ),
+    ];
+    for (builder, text) in cases {
+        assert_eq!(builder.build().unwrap_err().to_string(), text);
+    }
+    assert_eq!(builder().build(), Err(IntervalsError::NoIntervals));
+}
+
+#[test]
+fn a_retry_waits_for_each_interval_and_returns_the_last_error() {
+    let intervals = builder()
+        .first_steps([secs(10), secs(20), secs(30)])
+        .build()
+        .unwrap();
+    sim::explore(SEEDS, move || {
+        let intervals = intervals.clone();
+        async move {
+            let (start, mut at) = (Instant::now(), Vec::new());
+            let failed = retry(&intervals, || {
+                at.push(start.elapsed().as_secs());
+                let attempt = at.len();
+                async move { Err::<(), _>(attempt) }
+            });
+            assert_eq!(failed.await, Err(4));
+            assert_eq!(at, [0, 10, 30, 60]);
+        }
+    });
+}
+
+#[test]
+fn a_retry_ends_with_the_first_success() {
+    let regular = builder().regular_step(SEC).build().unwrap();
+    let (attempts, value) = sim::run(1, async move {
+        let mut attempts = 0;
+        let value = retry(&regular, || {
+            attempts += 1;
+            std::future::ready(if attempts < 100 {
+                Err("not yet")
+            } else {
+                Ok(attempts)
+            })
+        });
+        let value = value.await;
+        (attempts, value)
+    });
+    assert_eq!((attempts, value), (100, Ok(100)));
+}
+
+#[test]
+fn a_retry_ends_at_once_if_the_actor_is_closed_unless_when_decides_otherwise() {
+    let run = Simulated::new(1).try_run(async {
+        let closed = spawn!(|cx: Context<Reply<u32>>| async move { drop(cx) });
+        closed.closed().await;
+        let three = builder().regular_step(SEC).step_limit(3).build().unwrap();
+        let mut attempts = 0;
+        let asked = retry(&three, || {
+            attempts += 1;
+            closed.ask(|reply| reply)
+        });
+        assert_eq!(asked.await, Err(AskError::Closed));
+        assert_eq!(attempts, 1);
+
+        let asked = retry(&three, || {
+            attempts += 1;
+            closed.ask(|reply| reply)
+        });
+        assert_eq!(asked.when(|_| true).await, Err(AskError::Closed));
+        assert_eq!(attempts, 1 + 4);
+
+        let unparsed = retry(&three, || {
+            attempts += 1;
+            std::future::ready("x".parse::<u32>())
+        });
+        assert!(unparsed.when(|_| false).await.is_err());
+        assert_eq!(attempts, 5 + 1);
+    });
+    run.unwrap();
+}

@@ -113,8 +113,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             let has_time_out = deadline.is_some_and(Sleep::ends);
             let listing = list_ask(has_time_out, || (run::actor(), lead.view().info()));
             kind = listing.as_ref().map_or(kind, Listing::kind);
-            let (theirs, ours) =
-                OneshotEnd::pair(listing.map_or(AskState::Open(None), AskState::Listed));
+            let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
             // Set before the call, so that a panic of the question leaves a valid phase.
             *this.phase = AskPhase::Waiting(None, Answer::new(ours, process));
             match lead.tell(question(Reply::new(theirs))) {

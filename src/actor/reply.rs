@@ -19,18 +19,44 @@ use crate::sync::{Process, mutant};
 pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
     Open(Option<Waker>),
-    /// Not answered yet, on a runtime that detects deadlocks. The listing holds the waker, and the
-    /// end by deadlock if that came first.
-    Listed(Listing),
     Answered(T),
-    Refused(Refusal),
-    /// Answered, refused or dropped in a split turn of a simulation. It takes effect as that turn's
-    /// effect with this number.
-    Deferred(Box<AskState<T>>, u32),
+    /// Behind a pointer, so that the slot of a plain ask is dropped inline.
+    Rare(Box<RareState<T>>),
     /// The reply was dropped without an answer.
     Dropped,
     /// The asker was dropped, or has its outcome.
     Unwanted,
+}
+
+pub(super) enum RareState<T> {
+    /// Not answered yet, on a runtime that detects deadlocks. The listing holds the waker, and the
+    /// end by deadlock if that came first.
+    Listed(Listing),
+    Refused(Refusal),
+    /// Settled with this outcome in a split turn of a simulation. It takes effect as that turn's
+    /// effect with this number.
+    Deferred(AskState<T>, u32),
+}
+
+impl<T> AskState<T> {
+    /// Returns the state of a new ask.
+    pub(super) fn new(listing: Option<Listing>) -> Self {
+        match listing {
+            None => AskState::Open(None),
+            Some(listing) => AskState::Rare(Box::new(RareState::Listed(listing))),
+        }
+    }
+
+    /// Returns the listing of an ask that is not settled yet.
+    fn listing(&self) -> Option<&Listing> {
+        match self {
+            AskState::Rare(rare) => match &**rare {
+                RareState::Listed(listing) => Some(listing),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// The right to answer an [`ask`](crate::Address::ask), once.
@@ -108,7 +134,7 @@ impl<T> Reply<T> {
     /// });
     /// ```
     pub fn refuse(mut self, why: Refusal) {
-        self.settle(AskState::Refused(why));
+        self.settle(AskState::Rare(Box::new(RareState::Refused(why))));
     }
 
     /// Returns whether the asker still waits.
@@ -119,8 +145,7 @@ impl<T> Reply<T> {
         let looked = self.slot.as_ref().and_then(|end| {
             end.look(|slot| match slot {
                 AskState::Open(_) => true,
-                AskState::Listed(listing) => listing.is_waiting(),
-                _ => false,
+                other => other.listing().is_some_and(Listing::is_waiting),
             })
         });
         looked.unwrap_or(false)
@@ -137,8 +162,8 @@ impl<T> Reply<T> {
         let mut listed = Told::Nobody;
         let previous = end.finish(|slot| match slot {
             AskState::Open(_) => std::mem::replace(slot, outcome),
-            AskState::Listed(listing) => {
-                let (previous, told) = settle_listed(listing.settle(), slot, outcome);
+            AskState::Rare(_) => {
+                let (previous, told) = settle_listed(slot, outcome);
                 listed = told;
                 previous
             }
@@ -182,23 +207,20 @@ fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
 /// Settles a listed ask. An end by deadlock wins if it came first.
 #[cold]
 #[inline(never)]
-fn settle_listed<T>(
-    settled: Option<Option<Waker>>,
-    slot: &mut AskState<T>,
-    outcome: AskState<T>,
-) -> (AskState<T>, Told) {
-    let Some(waker) = settled else {
+fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Told) {
+    let listing = slot.listing();
+    let settled = listing.and_then(|listing| Some((listing.settle()?, listing.key())));
+    let Some((waker, key)) = settled else {
         return (outcome, Told::Nobody);
     };
-    if let (AskState::Listed(listing), AskState::Dropped) = (&*slot, &outcome) {
-        let key = listing.key();
+    if let AskState::Dropped = outcome {
         let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
     let number = context::simulated(|engine, _| engine.next_effect()).flatten();
     let (outcome, told) = match number {
         Some(number) => {
-            let deferred = AskState::Deferred(Box::new(outcome), number);
-            (deferred, Told::Later(waker))
+            let deferred = RareState::Deferred(outcome, number);
+            (AskState::Rare(Box::new(deferred)), Told::Later(waker))
         }
         None => (outcome, waker.map_or(Told::Nobody, Told::Now)),
     };
@@ -255,7 +277,7 @@ impl<T> Answer<T> {
                 std::mem::swap(left, &mut waker);
                 Some(true)
             }
-            AskState::Listed(_) => Some(false),
+            AskState::Rare(_) => Some(false),
             _ => None,
         });
         match is_open {
@@ -285,8 +307,9 @@ impl<T> Answer<T> {
         let is_over = self.slot.as_mut().is_none_or(|end| {
             end.with(|slot| match slot {
                 AskState::Open(_) => false,
-                AskState::Listed(listing) => listing.leave(&mut waker).is_some(),
-                _ => true,
+                other => {
+                    (other.listing()).is_none_or(|listing| listing.leave(&mut waker).is_some())
+                }
             })
         });
         if is_over {
@@ -300,21 +323,22 @@ impl<T> Answer<T> {
 /// Returns an outcome that is not a plain answer.
 #[cold]
 fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
-    match settled {
-        AskState::Listed(listing) => Err(listing
+    let rare = match settled {
+        AskState::Answered(answer) => return Ok(answer),
+        AskState::Rare(rare) => *rare,
+        _ => return Err(AskError::NoReply),
+    };
+    match rare {
+        RareState::Listed(listing) => Err(listing
             .leave(&mut None)
             .map_or(AskError::NoReply, AskError::Deadlock)),
-        AskState::Deferred(outcome, number) => {
+        RareState::Refused(refusal) => Err(AskError::Refused(refusal)),
+        RareState::Deferred(outcome, number) => {
             let _ = context::simulated(|engine, runtime| {
                 engine.settle(runtime, Done::ToAnswer(number))
             });
-            match *outcome {
-                AskState::Answered(answer) => Ok(answer),
-                other => hear_rare(other),
-            }
+            hear_rare(outcome)
         }
-        AskState::Refused(refusal) => Err(AskError::Refused(refusal)),
-        _ => Err(AskError::NoReply),
     }
 }
 
@@ -331,7 +355,7 @@ impl<T> Drop for Answer<T> {
                 engine.has_failed()
             });
             let left = end.finish(|slot| match slot {
-                AskState::Listed(_) if stays == Some(true) => AskState::Unwanted,
+                listed if listed.listing().is_some() && stays == Some(true) => AskState::Unwanted,
                 _ => std::mem::replace(slot, AskState::Unwanted),
             });
             wake_or_drop(left, Told::Nobody);

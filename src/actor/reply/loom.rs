@@ -42,7 +42,7 @@ fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
         question: None,
     };
     let listing = listed.list(edge, false);
-    let (reply, answer) = with_slot(AskState::Listed(listing));
+    let (reply, answer) = with_slot(AskState::new(Some(listing)));
     (listed, reply, answer)
 }
 

@@ -68,7 +68,8 @@
 //!
 //! - [`policy`]: the scheduling policies, and the trait for custom ones.
 //! - [`sim`]: runs a program under many schedules, in virtual time, for tests.
-//! - [`time`]: sleep, timeout, interval.
+//! - [`request`]: several requests at once, one after another, or one until it succeeds.
+//! - [`time`]: sleep, timeout, interval, intervals for retries.
 //! - [`docs`]: the guides.
 //!
 //! # Panics and errors

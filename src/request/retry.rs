@@ -10,6 +10,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::error::AskError;
+use crate::task::run::BATCH;
 use crate::time::{RetryIntervals, Sleep, sleep};
 
 /// Calls `attempt` and awaits its future, until it succeeds or the intervals are used up.
@@ -96,7 +97,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        loop {
+        for _ in 0..BATCH {
             if let Some(pausing) = this.pausing.as_mut().as_pin_mut() {
                 ready!(pausing.poll(cx));
                 this.pausing.set(None);
@@ -118,6 +119,9 @@ where
                 None => return Poll::Ready(Err(error)),
             }
         }
+        // Attempts that fail at once, without pauses, must not occupy the worker.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 

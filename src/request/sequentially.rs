@@ -9,6 +9,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::First;
+use crate::task::run::BATCH;
 use crate::time::{Timeout, timeout};
 
 /// Runs requests one after another, and stops at the first that fails.
@@ -91,7 +92,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        loop {
+        for _ in 0..BATCH {
             if let Some(running) = this.running.as_mut().as_pin_mut() {
                 let output = ready!(running.poll(cx));
                 this.running.set(None);
@@ -108,6 +109,9 @@ where
                 None => return Poll::Ready(Ok(std::mem::take(this.values))),
             }
         }
+        // Requests that are ready at once must not occupy the worker.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 

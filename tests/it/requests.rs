@@ -6,11 +6,17 @@ mod retries;
 use std::cell::Cell;
 use std::future::{Ready, pending, ready};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use greenroom::request::First;
 use greenroom::time::{Instant, TimedOut, sleep};
-use greenroom::{Address, AskError, Context, Reply, concurrently, sequentially, sim, spawn};
+use greenroom::{
+    Address, AskError, Context, Reply, Runtime, concurrently, sequentially, sim, spawn,
+};
+
+use crate::support::{WATCH, within};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -226,6 +232,23 @@ fn a_request_that_panics_drops_the_others() {
         let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(task));
         assert!(caught.await.is_err());
         assert_eq!(kept.ask(Keep::Wanted).await, Ok((1, 0)));
+    });
+}
+
+#[test]
+fn requests_that_are_ready_at_once_let_other_tasks_run() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = is_over.clone();
+        let requests = std::iter::repeat_with(move || match flag.load(Ordering::Relaxed) {
+            false => ready(Ok(())),
+            true => ready(Err("over")),
+        });
+        let sequence = runtime.spawn(sequentially(requests));
+        let other = runtime.spawn(async move { is_over.store(true, Ordering::Relaxed) });
+        runtime.block_on(other);
+        assert_eq!(runtime.block_on(sequence).unwrap_err().error, "over");
     });
 }
 

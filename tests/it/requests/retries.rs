@@ -1,12 +1,16 @@
 //! Retries and the intervals between them.
 
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
 use greenroom::time::{Instant, IntervalsError, RetryIntervals, RetryIntervalsBuilder};
-use greenroom::{AskError, Context, Reply, retry, sim, spawn};
+use greenroom::{AskError, Context, Reply, Runtime, retry, sim, spawn};
 
 use super::SEEDS;
+use crate::support::{WATCH, within};
 
 const SEC: Duration = Duration::from_secs(1);
 
@@ -183,7 +187,7 @@ fn a_retry_ends_with_the_first_success() {
         let mut attempts = 0;
         let value = retry(&regular, || {
             attempts += 1;
-            std::future::ready(if attempts < 100 {
+            ready(if attempts < 100 {
                 Err("not yet")
             } else {
                 Ok(attempts)
@@ -218,10 +222,25 @@ fn a_retry_ends_at_once_if_the_actor_is_closed_unless_when_decides_otherwise() {
 
         let unparsed = retry(&three, || {
             attempts += 1;
-            std::future::ready("x".parse::<u32>())
+            ready("x".parse::<u32>())
         });
         assert!(unparsed.when(|_| false).await.is_err());
         assert_eq!(attempts, 5 + 1);
     });
     run.unwrap();
+}
+
+#[test]
+fn a_retry_without_pauses_lets_other_tasks_run() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = is_over.clone();
+        let no_pause = builder().regular_step(Duration::ZERO).build().unwrap();
+        let failing = retry(&no_pause, || ready(Err::<(), _>("not yet")));
+        let retried = runtime.spawn(failing.when(move |_| !flag.load(Ordering::Relaxed)));
+        let other = runtime.spawn(async move { is_over.store(true, Ordering::Relaxed) });
+        runtime.block_on(other);
+        assert_eq!(runtime.block_on(retried), Err("not yet"));
+    });
 }

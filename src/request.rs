@@ -29,8 +29,5 @@ impl<E: fmt::Display> fmt::Display for First<E> {
     }
 }
 
-impl<E: std::error::Error + 'static> std::error::Error for First<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
+// The text has the error, so it is not a source as well.
+impl<E: std::error::Error> std::error::Error for First<E> {}

@@ -82,9 +82,13 @@ impl RefusalKind {
 }
 
 impl Refusal {
-    /// Creates a refusal of the kind [`Fault`](RefusalKind::Fault) with a condition of its own.
+    /// Creates a refusal of the kind [`Fault`](RefusalKind::Fault) with a condition of its own. An
+    /// empty condition becomes "fault".
     pub fn new(condition: impl Into<String>, explanation: impl Into<String>) -> Self {
-        let condition = Cow::Owned(condition.into());
+        let condition = match condition.into() {
+            none if none.is_empty() => Cow::Borrowed(RefusalKind::Fault.condition()),
+            condition => Cow::Owned(condition),
+        };
         Self::with(RefusalKind::Fault, condition, explanation.into())
     }
 

@@ -1,9 +1,9 @@
 //! Requests that run at the same time.
 
 use std::fmt;
-use std::future::{Future, IntoFuture, Ready, ready};
+use std::future::{self, Future, IntoFuture, Ready};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::future::{Join, Map, MapErr, MapOk, TryJoin, join, try_join};
@@ -19,6 +19,13 @@ use crate::time::{Timeout, timeout};
 /// `requests` is a tuple of up to 12 futures, an array or a `Vec`. Collect an iterator first. The
 /// outputs come in the order of the requests, whatever the order in which they complete: as a tuple,
 /// or as a `Vec`. A request that fails has its error as its output. No requests give an empty output.
+///
+/// All requests run in the caller's task, which polls one at a time. Use [`spawn`](crate::spawn())
+/// for those that compute.
+///
+/// # Panics
+/// The future panics if a request does, which drops the others, or if it is polled again after
+/// completion.
 ///
 /// # Cancel safety
 /// Nothing starts before the first poll. Dropping the future drops all requests.
@@ -50,6 +57,10 @@ pub fn concurrently<R: Requests>(requests: R) -> Concurrently<R> {
 }
 
 /// Requests that can run at the same time: a tuple of up to 12 futures, an array or a `Vec`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot run concurrently",
+    note = "pass a tuple of up to 12 futures, an array or a `Vec`; collect an iterator first"
+)]
 pub trait Requests: sealed::Sealed {
     /// All outputs: a tuple of a tuple, otherwise a `Vec`.
     type Output;
@@ -104,15 +115,12 @@ impl<R: Requests> Concurrently<R> {
     ///
     /// # Panics
     /// If the future was polled before.
-    pub fn first_fault(self) -> FirstFault<R>
+    pub fn first_fault(self) -> Concurrently<FirstFault<R>>
     where
         R: FallibleRequests,
     {
-        assert!(self.requests.is_some(), "the requests run already");
-        FirstFault {
-            requests: self.requests,
-            running: None,
-        }
+        let requests = self.requests.expect("the requests run already");
+        concurrently(FirstFault(requests))
     }
 }
 
@@ -124,10 +132,12 @@ impl<R: Requests> Future for Concurrently<R> {
         if let Some(requests) = this.requests.take() {
             this.running.set(Some(requests.run()));
         }
-        this.running
-            .as_pin_mut()
-            .expect("set by the first poll")
-            .poll(cx)
+        let Some(running) = this.running.as_mut().as_pin_mut() else {
+            panic!("`concurrently` polled after it was ready")
+        };
+        let output = ready!(running.poll(cx));
+        this.running.set(None);
+        Poll::Ready(output)
     }
 }
 
@@ -137,35 +147,17 @@ impl<R: Requests> fmt::Debug for Concurrently<R> {
     }
 }
 
-pin_project! {
-    /// The future of [`Concurrently::first_fault`].
-    #[must_use = "futures do nothing unless polled"]
-    pub struct FirstFault<R: FallibleRequests> {
-        // `None` once they run.
-        requests: Option<R>,
-        #[pin]
-        running: Option<R::Trying>,
-    }
-}
+/// Requests that end with the first fault, made by [`Concurrently::first_fault`].
+pub struct FirstFault<R>(R);
 
-impl<R: FallibleRequests> Future for FirstFault<R> {
+impl<R> sealed::Sealed for FirstFault<R> {}
+
+impl<R: FallibleRequests> Requests for FirstFault<R> {
     type Output = Result<R::Values, First<R::Error>>;
+    type Running = R::Trying;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        if let Some(requests) = this.requests.take() {
-            this.running.set(Some(requests.attempt()));
-        }
-        this.running
-            .as_pin_mut()
-            .expect("set by the first poll")
-            .poll(cx)
-    }
-}
-
-impl<R: FallibleRequests> fmt::Debug for FirstFault<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FirstFault").finish_non_exhaustive()
+    fn run(self) -> Self::Running {
+        self.0.attempt()
     }
 }
 
@@ -267,25 +259,17 @@ macro_rules! tuple {
     };
 }
 
-tuple!(A TA a 0);
-tuple!(A TA a 0, B TB b 1);
-tuple!(A TA a 0, B TB b 1, C TC c 2);
-tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3);
-tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4);
-tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5);
-tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6);
-tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7);
-tuple!(A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8);
-tuple!(
-    A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8,
-    J TJ j 9
-);
-tuple!(
-    A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8,
-    J TJ j 9, K TK k 10
-);
-tuple!(
-    A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8,
+/// Implements the traits for the first one of these, the first two, and so on.
+macro_rules! tuples {
+    ([$($done:tt)*]) => {};
+    ([$($done:tt)*] $F:ident $T:ident $f:ident $index:tt $(, $($rest:tt)+)?) => {
+        tuple!($($done)* $F $T $f $index);
+        tuples!([$($done)* $F $T $f $index,] $($($rest)+)?);
+    };
+}
+
+tuples!(
+    [] A TA a 0, B TB b 1, C TC c 2, D TD d 3, E TE e 4, F TF f 5, G TG g 6, H TH h 7, I TI i 8,
     J TJ j 9, K TK k 10, L TL l 11
 );
 
@@ -296,6 +280,6 @@ impl Requests for () {
     type Running = Ready<()>;
 
     fn run(self) -> Self::Running {
-        ready(())
+        future::ready(())
     }
 }

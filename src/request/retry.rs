@@ -11,21 +11,22 @@ use pin_project_lite::pin_project;
 
 use crate::error::AskError;
 use crate::task::run::BATCH;
-use crate::time::{RetryIntervals, Sleep, sleep};
+use crate::time::{RetryIntervals, Sleep, Timeout, sleep, timeout};
 
 /// Calls `attempt` and awaits its future, until it succeeds or the intervals are used up.
 ///
 /// The first attempt begins with the first poll. Before each further attempt it waits for the next
 /// interval. So there is one attempt more than there are intervals.
 ///
-/// [`AskError::Closed`] ends it at once, as a closed actor stays closed.
-/// [`when`](Retry::when) decides otherwise, and for other types of errors.
+/// [`AskError::Closed`] ends it at once, as a closed actor stays closed. That is recognised only if
+/// it is the error itself. [`when`](Retry::when) decides otherwise, and for other types of errors.
+/// An error that borrows is not supported.
 ///
 /// # Errors
 /// The future returns the error of the last attempt.
 ///
 /// # Panics
-/// As [`sleep`].
+/// The future panics if an attempt does, if it is polled again after completion, and as [`sleep`].
 ///
 /// # Cancel safety
 /// Dropping the future drops the attempt that runs.
@@ -43,7 +44,7 @@ use crate::time::{RetryIntervals, Sleep, sleep};
 /// }));
 /// assert_eq!((value, attempts), (Ok(42), 3));
 /// ```
-pub fn retry<T, E, F, Fut>(intervals: &RetryIntervals, attempt: F) -> Retry<E, F, Fut>
+pub fn retry<T, E, F, Fut>(intervals: &RetryIntervals, attempt: F) -> Retry<F, Fut, fn(&E) -> bool>
 where
     E: 'static,
     F: FnMut() -> Fut,
@@ -51,8 +52,11 @@ where
 {
     Retry {
         attempt,
-        intervals: Box::new(intervals.iter()),
-        again: Box::new(may_succeed_later),
+        call: |attempt| attempt(),
+        intervals: intervals.clone(),
+        next: Some(0),
+        again: may_succeed_later,
+        fails: |again, output| output.as_ref().is_err_and(|error| again(error)),
         attempting: None,
         pausing: None,
     }
@@ -67,10 +71,17 @@ fn may_succeed_later<E: 'static>(error: &E) -> bool {
 pin_project! {
     /// The future of [`retry`].
     #[must_use = "futures do nothing unless polled"]
-    pub struct Retry<E, F, Fut> {
+    pub struct Retry<F, Fut: Future, W> {
         attempt: F,
-        intervals: Box<dyn Iterator<Item = Duration> + Send>,
-        again: Box<dyn Fn(&E) -> bool + Send>,
+        // Pointers, so that the bounds on the closures are checked when the future is made. Within
+        // an `async fn`, which erases lifetimes, the compiler cannot prove them.
+        call: fn(&mut F) -> Fut,
+        intervals: RetryIntervals,
+        // The position of the next interval; `None` once it is over.
+        next: Option<u64>,
+        again: W,
+        // Whether the output is an error after which a further attempt is made.
+        fails: fn(&mut W, &Fut::Output) -> bool,
         #[pin]
         attempting: Option<Fut>,
         #[pin]
@@ -78,22 +89,38 @@ pin_project! {
     }
 }
 
-impl<E, F, Fut> Retry<E, F, Fut> {
+impl<T, E, F, Fut, W> Retry<F, Fut, W>
+where
+    Fut: Future<Output = Result<T, E>>,
+{
     /// Makes a further attempt only if `again` returns true for the error of the last one.
     ///
     /// Replaces the default, which is true for every error except [`AskError::Closed`].
-    pub fn when(mut self, again: impl Fn(&E) -> bool + Send + 'static) -> Self {
-        self.again = Box::new(again);
-        self
+    pub fn when<N: FnMut(&E) -> bool>(self, again: N) -> Retry<F, Fut, N> {
+        Retry {
+            attempt: self.attempt,
+            call: self.call,
+            intervals: self.intervals,
+            next: self.next,
+            again,
+            fails: |again, output| output.as_ref().is_err_and(|error| again(error)),
+            attempting: self.attempting,
+            pausing: self.pausing,
+        }
+    }
+
+    /// Limits all attempts and intervals together to `duration`, measured from this call.
+    ///
+    /// # Errors
+    /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. The
+    /// attempt that runs is dropped with it.
+    pub fn timeout(self, duration: Duration) -> Timeout<Self> {
+        timeout(duration, self)
     }
 }
 
-impl<T, E, F, Fut> Future for Retry<E, F, Fut>
-where
-    F: FnMut() -> Fut,
-    Fut: Future<Output = Result<T, E>>,
-{
-    type Output = Result<T, E>;
+impl<F, Fut: Future, W> Future for Retry<F, Fut, W> {
+    type Output = Fut::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -102,22 +129,24 @@ where
                 ready!(pausing.poll(cx));
                 this.pausing.set(None);
             }
+            let Some(next) = *this.next else {
+                panic!("`retry` polled after it was ready")
+            };
             if this.attempting.is_none() {
-                this.attempting.set(Some((this.attempt)()));
+                this.attempting.set(Some((this.call)(this.attempt)));
             }
             let attempting = this.attempting.as_mut().as_pin_mut();
             let output = ready!(attempting.expect("set above").poll(cx));
             this.attempting.set(None);
-            let Err(error) = output else {
+            *this.next = None;
+            if !(this.fails)(this.again, &output) {
+                return Poll::Ready(output);
+            }
+            let Some(interval) = this.intervals.interval(next) else {
                 return Poll::Ready(output);
             };
-            if !(this.again)(&error) {
-                return Poll::Ready(Err(error));
-            }
-            match this.intervals.next() {
-                Some(interval) => this.pausing.set(Some(sleep(interval))),
-                None => return Poll::Ready(Err(error)),
-            }
+            *this.next = Some(next.saturating_add(1));
+            this.pausing.set(Some(sleep(interval)));
         }
         // Attempts that fail at once, without pauses, must not occupy the worker.
         cx.waker().wake_by_ref();
@@ -125,7 +154,7 @@ where
     }
 }
 
-impl<E, F, Fut> fmt::Debug for Retry<E, F, Fut> {
+impl<F, Fut: Future, W> fmt::Debug for Retry<F, Fut, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retry").finish_non_exhaustive()
     }

@@ -21,8 +21,11 @@ use crate::time::{Timeout, timeout};
 /// The future returns the [`First`] error with the position of its request. Later requests are not
 /// taken.
 ///
+/// # Panics
+/// The future panics if a request does, or if it is polled again after completion.
+///
 /// # Cancel safety
-/// Dropping the future drops the request that runs, and its values so far.
+/// Dropping the future drops the request that runs, and the values so far.
 ///
 /// ```
 /// use greenroom::{Context, Reply, sequentially, spawn};
@@ -41,12 +44,15 @@ use crate::time::{Timeout, timeout};
 ///     assert_eq!(sequentially(three).await, Ok(vec![1, 2, 3]));
 /// });
 /// ```
-pub fn sequentially<I, T, E>(requests: I) -> Sequentially<I::IntoIter, T>
+pub fn sequentially<I, T, E>(
+    requests: I,
+) -> Sequentially<I::IntoIter, <I::Item as IntoFuture>::IntoFuture, T>
 where
     I: IntoIterator<Item: IntoFuture<Output = Result<T, E>>>,
 {
     Sequentially {
-        requests: requests.into_iter(),
+        requests: Some(requests.into_iter()),
+        next: |requests| requests.next().map(I::Item::into_future),
         running: None,
         values: Vec::new(),
     }
@@ -55,38 +61,38 @@ where
 pin_project! {
     /// The future of [`sequentially`].
     #[must_use = "futures do nothing unless polled"]
-    pub struct Sequentially<I, T>
-    where
-        I: Iterator,
-        I::Item: IntoFuture,
-    {
-        requests: I,
+    pub struct Sequentially<I, F, T> {
+        // `None` once it is over.
+        requests: Option<I>,
+        // A pointer, so that the bounds are checked when the future is made. Within an `async fn`,
+        // which erases lifetimes, the compiler cannot prove them for a borrowed iterator.
+        next: fn(&mut I) -> Option<F>,
         #[pin]
-        running: Option<<I::Item as IntoFuture>::IntoFuture>,
+        running: Option<F>,
         values: Vec<T>,
     }
 }
 
-impl<I, T> Sequentially<I, T>
+impl<I, F, T, E> Sequentially<I, F, T>
 where
-    I: Iterator,
-    I::Item: IntoFuture,
-    Self: Future,
+    F: Future<Output = Result<T, E>>,
 {
     /// Limits the wait to `duration`, measured from this call.
     ///
     /// # Errors
     /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. The
     /// request that runs is dropped with it.
+    ///
+    /// # Panics
+    /// As [`sleep`](crate::time::sleep).
     pub fn timeout(self, duration: Duration) -> Timeout<Self> {
         timeout(duration, self)
     }
 }
 
-impl<I, T, E> Future for Sequentially<I, T>
+impl<I, F, T, E> Future for Sequentially<I, F, T>
 where
-    I: Iterator,
-    I::Item: IntoFuture<Output = Result<T, E>>,
+    F: Future<Output = Result<T, E>>,
 {
     type Output = Result<Vec<T>, First<E>>;
 
@@ -99,14 +105,21 @@ where
                 match output {
                     Ok(value) => this.values.push(value),
                     Err(error) => {
+                        *this.requests = None;
                         let index = this.values.len();
                         return Poll::Ready(Err(First { index, error }));
                     }
                 }
             }
-            match this.requests.next() {
-                Some(request) => this.running.set(Some(request.into_future())),
-                None => return Poll::Ready(Ok(std::mem::take(this.values))),
+            let Some(requests) = this.requests else {
+                panic!("`sequentially` polled after it was ready")
+            };
+            match (this.next)(requests) {
+                Some(request) => this.running.set(Some(request)),
+                None => {
+                    *this.requests = None;
+                    return Poll::Ready(Ok(std::mem::take(this.values)));
+                }
             }
         }
         // Requests that are ready at once must not occupy the worker.
@@ -115,11 +128,7 @@ where
     }
 }
 
-impl<I, T> fmt::Debug for Sequentially<I, T>
-where
-    I: Iterator,
-    I::Item: IntoFuture,
-{
+impl<I, F, T> fmt::Debug for Sequentially<I, F, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sequentially")
             .field("values", &self.values.len())

@@ -3,7 +3,6 @@
 //! A value always has at least one interval, and all of its numbers were checked when it was built.
 
 use std::fmt;
-use std::iter::repeat;
 use std::time::Duration;
 
 use crate::runtime::context;
@@ -54,15 +53,16 @@ impl RetryIntervals {
     /// Creates intervals that double from `first` to `most`, and stay there without a limit.
     ///
     /// Each is longer by up to a quarter, at random, so that callers which fail together do not
-    /// retry together. A `first` of zero counts as 1 ns.
+    /// retry together. A `first` of zero counts as 1 ns. If `first` exceeds `most`, every interval
+    /// is `most`.
     ///
     /// ```
     /// use greenroom::time::RetryIntervals;
     /// use std::time::Duration;
     ///
-    /// let intervals = RetryIntervals::exponential(Duration::from_millis(100), Duration::from_secs(1));
-    /// let third = intervals.iter().nth(2).unwrap();
-    /// assert!((Duration::from_millis(400)..=Duration::from_millis(500)).contains(&third));
+    /// let ms = Duration::from_millis;
+    /// let third = RetryIntervals::exponential(ms(100), ms(1000)).iter().nth(2).unwrap();
+    /// assert!((ms(400)..=ms(500)).contains(&third));
     /// ```
     pub fn exponential(first: Duration, most: Duration) -> Self {
         let first = first.max(Duration::from_nanos(1));
@@ -71,26 +71,26 @@ impl RetryIntervals {
             first_steps: doubled.take_while(|step| *step < most).collect(),
             regular_step: Some(most),
             step_limit: None,
-            randomized: Some((first / 20).max(Duration::from_nanos(1))),
+            randomized: Some(Duration::from_nanos(1)),
             truncated: Some(0.25),
         }
     }
 
-    /// Returns an iterator over the intervals.
-    pub fn iter(&self) -> impl Iterator<Item = Duration> + Send + use<> {
-        let RetryIntervals {
-            first_steps,
-            regular_step,
-            step_limit,
-            randomized,
-            truncated,
-        } = self.clone();
-        let limit = step_limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
-        let steps = first_steps
-            .into_iter()
-            .chain(regular_step.into_iter().flat_map(repeat));
-        steps.take(limit).map(move |step| match randomized {
-            Some(unit) => step.saturating_add(jitter(step, unit, truncated.unwrap_or(1.0))),
+    /// Returns an iterator over the intervals. The random part is drawn again by each iterator.
+    pub fn iter(&self) -> impl Iterator<Item = Duration> {
+        (0..).map_while(|index| self.interval(index))
+    }
+
+    /// Returns the interval at this position, counted from 0, if there are that many.
+    pub(crate) fn interval(&self, index: u64) -> Option<Duration> {
+        if self.step_limit.is_some_and(|limit| index >= limit) {
+            return None;
+        }
+        let first = usize::try_from(index).ok();
+        let first = first.and_then(|index| self.first_steps.get(index));
+        let step = first.copied().or(self.regular_step)?;
+        Some(match self.randomized {
+            Some(unit) => step.saturating_add(jitter(step, unit, self.truncated.unwrap_or(1.0))),
             None => step,
         })
     }
@@ -143,7 +143,8 @@ impl RetryIntervalsBuilder {
         self
     }
 
-    /// Sets the greatest random part as a share of the interval: 0 or more, by default 1.
+    /// Sets the greatest random part as a share of the interval: 0 or more, by default 1. It has no
+    /// effect without [`randomized`](RetryIntervalsBuilder::randomized).
     pub fn truncated(mut self, share: f64) -> Self {
         self.0.truncated = Some(share);
         self

@@ -2,6 +2,7 @@
 //! change here is a breaking change.
 
 use std::cell::Cell;
+use std::future::Ready;
 use std::marker::{PhantomData, PhantomPinned};
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -10,14 +11,18 @@ use std::time::Duration;
 use greenroom::policy::{
     Policy, Polling, Prioritized, Runnable, Setup, Sharing, Simulated, Stealing, TaskInfo,
 };
+use greenroom::request::{Concurrently, First, FirstFault, Retry, Sequentially};
 use greenroom::sim::{Failure, Problem, Run, TestProbe};
-use greenroom::time::{Instant, Interval, MissedTicks, Sleep, TimedOut, Timeout, sleep, timeout};
+use greenroom::time::{
+    Instant, Interval, IntervalsError, MissedTicks, RetryIntervals, RetryIntervalsBuilder, Sleep,
+    TimedOut, Timeout, sleep, timeout,
+};
 use greenroom::{
     ActorBuilder, ActorStats, Address, Ask, AskError, BuildError, Builder, Context, Current,
     Deadlock, Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, KeepAlive, Panic,
-    Pinned, Recv, Reply, Runtime, SendError, SendFuture, ShutdownReport, SourceGuard, SpawnError,
-    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, WeakAddress,
-    WorkerStats, actor,
+    Pinned, Recv, Refusal, RefusalKind, Reply, Runtime, SendError, SendFuture, ShutdownReport,
+    SourceGuard, SpawnError, SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError,
+    UnhandledFault, WeakAddress, WorkerStats, actor,
 };
 
 use crate::support::{WATCH, within};
@@ -148,6 +153,20 @@ fn send_and_ask_futures_are_send_if_their_messages_are() {
     }
 }
 
+type Outcome = Result<u32, ()>;
+type Retried<F> = Retry<fn() -> F, F, fn(&()) -> bool>;
+
+#[test]
+fn requests_are_send_if_their_futures_are() {
+    table! {
+        Send Sync Unpin: Concurrently<(Ready<u32>, Ready<u32>)>, Concurrently<Vec<Ready<u32>>>;
+        Send Sync Unpin: Concurrently<FirstFault<[Ready<Outcome>; 2]>>, Retried<Ready<Outcome>>;
+        Send Sync Unpin: Sequentially<u32, Ready<Outcome>, u32>;
+        - - Unpin: Concurrently<(Ready<Local>, Ready<u32>)>, Concurrently<Vec<Ready<Local>>>;
+        - - Unpin: Sequentially<Local, Ready<Outcome>, u32>, Retried<Ready<Result<Local, ()>>>;
+    }
+}
+
 #[test]
 fn runtimes_tasks_and_pinned_threads_may_be_shared() {
     table! {
@@ -175,7 +194,8 @@ fn errors_are_send_if_their_values_are() {
     table! {
         Send Sync Unpin: AskError, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
         Send Sync Unpin: UnhandledFault<'static>, TryHostError<u32>, SpawnError<u32>;
-        Send Sync Unpin: TellError<u32>, SendError<u32>;
+        Send Sync Unpin: TellError<u32>, SendError<u32>, First<u32>, IntervalsError;
+        Send Sync Unpin: Refusal, RefusalKind, RetryIntervals, RetryIntervalsBuilder;
         Send - Unpin: TellError<Message>, SendError<Message>, SpawnError<Message>;
         Send - Unpin: TryHostError<Message>;
         - - Unpin: TellError<Local>, SendError<Local>, SpawnError<Local>, TryHostError<Local>;
@@ -207,7 +227,12 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: SendFuture<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, Timeout<Sleep>, TimedOut;
         Safe: ShutdownReport, Stats, WorkerStats, ActorStats, TaskInfo, Runnable, Current, Detached;
-        Safe: AskError, Deadlock, Fault, Panic, HostFault, SpawnProblem;
+        Safe: AskError, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
+        Safe: RetryIntervals, RetryIntervalsBuilder, IntervalsError, First<u32>;
+        Safe: Concurrently<(Ready<u32>, Ready<u32>)>, Retried<Ready<Outcome>>;
+        Safe: Sequentially<u32, Ready<Outcome>, u32>;
+        // A list of futures is shared with their wakers.
+        -: Concurrently<Vec<Ready<u32>>>;
         Safe: UnhandledFault<'static>, Failure, Problem, Simulated;
         // Values that carry user data or an `io::Error` are as unwind-safe as that data;
         // `io::Error` is neither.

@@ -4,19 +4,19 @@ mod refusals;
 mod retries;
 
 use std::cell::Cell;
-use std::future::{Ready, pending, ready};
+use std::future::{Future, Ready, pending, ready};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use greenroom::request::First;
-use greenroom::time::{Instant, TimedOut, sleep};
+use greenroom::time::{Instant, RetryIntervals, TimedOut, sleep};
 use greenroom::{
-    Address, AskError, Context, Reply, Runtime, concurrently, sequentially, sim, spawn,
+    Address, AskError, Context, Reply, Runtime, concurrently, retry, sequentially, sim, spawn,
 };
 
-use crate::support::{WATCH, within};
+use crate::support::{WATCH, panic_of, poll_once, within};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -253,11 +253,80 @@ fn requests_that_are_ready_at_once_let_other_tasks_run() {
 }
 
 #[test]
+fn requests_of_borrowed_actors_may_be_made_in_spawned_tasks_and_actors() {
+    async fn made(clock: Address<(u32, Reply<u32>)>) -> u32 {
+        let hours = [1, 2];
+        let intervals = RetryIntervals::exponential(LATE, HOUR);
+        let ask = |hours: u32| clock.ask(move |reply| (hours, reply));
+        let mut left = 3;
+        let retried = || retry(&intervals, || async { ask(1).await }).when(|_| false);
+        let counted = retry(&intervals, || ask(2)).when(|_| {
+            left -= 1;
+            left > 0
+        });
+        let both = concurrently((retried(), counted.timeout(HOUR * 9))).await;
+        assert_eq!(both, (Ok(1), Ok(Ok(2))));
+        let first = concurrently(vec![retried(), retried()])
+            .first_fault()
+            .timeout(HOUR * 9);
+        assert_eq!(first.await, Ok(Ok(vec![1, 1])));
+        let borrowed = sequentially(hours.iter().map(|hours| after(&clock, *hours)));
+        assert_eq!(concurrently([borrowed]).await, [Ok(vec![1, 2])]);
+        sequentially([retried(), retried()])
+            .await
+            .unwrap()
+            .iter()
+            .sum()
+    }
+    sim::run(1, async {
+        let clock = spawn!(clock(_));
+        assert_eq!(spawn(made(clock.address())).await, 2);
+        let address = clock.address();
+        let actor = spawn!(|cx: Context<()>| async move {
+            drop(cx);
+            made(address).await
+        });
+        assert_eq!(actor.join().await.unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_poll_after_completion_panics_and_does_nothing() {
+    fn polled_again<F: Future>(future: F) -> String {
+        let mut future = Box::pin(future);
+        assert!(poll_once(&mut future).is_ready());
+        panic_of(|| poll_once(&mut future).is_ready()).0
+    }
+    let over = |name: &str| format!("`{name}` polled after it was ready");
+    let failed = || [ready(Ok(1)), ready(Err("no ink")), ready(Ok(3))];
+    assert_eq!(polled_again(concurrently(failed())), over("concurrently"));
+    let first = concurrently(failed()).first_fault();
+    assert_eq!(polled_again(first), over("concurrently"));
+    assert_eq!(
+        polled_again(concurrently((ready(1), ready(2)))),
+        over("concurrently")
+    );
+    assert_eq!(polled_again(sequentially(failed())), over("sequentially"));
+    assert_eq!(
+        polled_again(sequentially([ready(Ok::<_, ()>(1))])),
+        over("sequentially")
+    );
+    let intervals = RetryIntervals::exponential(HOUR, HOUR);
+    let made = Cell::new(0);
+    let once = || {
+        made.set(made.get() + 1);
+        ready(Ok::<_, ()>(1))
+    };
+    assert_eq!(polled_again(retry(&intervals, once)), over("retry"));
+    assert_eq!(made.get(), 1);
+}
+
+#[test]
 #[should_panic(expected = "the requests run already")]
 fn requests_that_run_cannot_be_asked_for_the_first_fault_only() {
     greenroom::run(async {
         let mut requests = concurrently([pending::<Result<(), ()>>()]);
         assert!(futures::poll!(&mut requests).is_pending());
-        let _ = requests.first_fault();
+        drop(requests.first_fault());
     });
 }

@@ -7,7 +7,7 @@ use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
 use super::{Answer, AskState, Reply};
-use crate::error::AskError;
+use crate::error::{AskError, Refusal};
 use crate::lock::OneshotEnd;
 use crate::park::Parker;
 use crate::runtime::deadlock::{self, Asks};
@@ -103,6 +103,29 @@ fn model_09_dropped_asker_keeps_no_answer() {
         if let Poll::Ready(heard) = early {
             assert_eq!(heard.map(|answer| *answer), Ok(7));
         }
+    });
+}
+
+/// Refuses a request while the asker waits, or is dropped.
+#[test]
+fn model_09_asker_receives_a_refusal_once() {
+    ::loom::model(|| {
+        let (reply, mut answer) = question();
+        let refusing = spawn(move || reply.refuse(Refusal::new("out of paper", "")));
+        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        let heard = match early {
+            Poll::Ready(heard) => heard,
+            Poll::Pending => wait(&mut answer),
+        };
+        let expected = AskError::Refused(Refusal::new("out of paper", ""));
+        assert_eq!(heard.map(drop), Err(expected));
+        refusing.join().unwrap();
+    });
+    ::loom::model(|| {
+        let (reply, answer) = question();
+        let refusing = spawn(move || reply.refuse(Refusal::new("out of paper", "")));
+        drop(answer);
+        refusing.join().unwrap();
     });
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::error::Error;
 
-use greenroom::{AskError, Context, Refusal, RefusalKind, Reply, actor};
+use greenroom::{AskError, Context, Refusal, RefusalKind, Reply, actor, concurrently, sim, spawn};
 
 use crate::support::{Home, elsewhere, in_every_home};
 
@@ -20,6 +20,7 @@ in_every_home!(
     a_refused_ask_returns_the_refusal,
     a_refusal_without_an_asker_is_dropped,
     a_refusal_may_come_from_another_thread,
+    a_refusal_comes_back_through_a_mapped_address,
 );
 
 fn a_refused_ask_returns_the_refusal(home: &Home) {
@@ -60,6 +61,42 @@ fn a_refusal_may_come_from_another_thread(home: &Home) {
         }));
         let error = refuser.ask(|reply| reply).await.unwrap_err();
         assert_eq!(error, AskError::Refused(Refusal::of(RefusalKind::Busy, "")));
+    });
+}
+
+fn a_refusal_comes_back_through_a_mapped_address(home: &Home) {
+    enum Message {
+        Print(Reply<u32>),
+    }
+    home.block_on(async {
+        let printer = home.spawn(actor(|mut cx: Context<Message>| async move {
+            while let Some(Message::Print(reply)) = cx.recv().await {
+                reply.refuse(Refusal::of(RefusalKind::OutOfService, "no ink"));
+            }
+        }));
+        let error = printer.map(Message::Print).ask(|reply| reply).await;
+        let expected = Refusal::of(RefusalKind::OutOfService, "no ink");
+        assert_eq!(error, Err(AskError::Refused(expected)));
+    });
+}
+
+#[test]
+fn a_refusal_in_a_split_turn_reaches_its_asker() {
+    sim::explore(0..200, || async {
+        let (first, second) = (spawn!(refuser(_)), spawn!(refuser(_)));
+        let both = concurrently((first.ask(|reply| reply), second.ask(|reply| reply))).await;
+        let expected = AskError::Refused(Refusal::new("out of paper", "tray 2").code(1));
+        assert_eq!(both, (Err(expected.clone()), Err(expected)));
+
+        let at_once = spawn!(|mut cx: Context<Reply<u32>>| async move {
+            let first = cx.recv().await.unwrap();
+            let second = cx.recv().await.unwrap();
+            second.refuse(Refusal::of(RefusalKind::Busy, ""));
+            first.send(1);
+        });
+        let both = concurrently((at_once.ask(|reply| reply), at_once.ask(|reply| reply))).await;
+        let busy = AskError::Refused(Refusal::of(RefusalKind::Busy, ""));
+        assert_eq!(both, (Ok(1), Err(busy)));
     });
 }
 
@@ -106,6 +143,7 @@ fn a_refusal_has_what_it_was_made_with() {
     // A clone that is changed leaves the other one as it is.
     assert_eq!(plain.clone().code(-7).exit_status(71), refusal);
     assert_eq!(plain.error_code(), None);
+    assert_eq!(Refusal::new("", "x").to_string(), "fault (x)");
     let boxed: Box<dyn Error + Send + Sync> = Box::new(AskError::Refused(plain));
     assert_eq!(boxed.to_string(), "refused: jam (roller 3)");
 }

@@ -56,7 +56,7 @@ where
         intervals: intervals.clone(),
         next: Some(0),
         again: may_succeed_later,
-        fails: |again, output| output.as_ref().is_err_and(|error| again(error)),
+        fails: |again, output| output.as_ref().is_err_and(again),
         attempting: None,
         pausing: None,
     }
@@ -103,7 +103,7 @@ where
             intervals: self.intervals,
             next: self.next,
             again,
-            fails: |again, output| output.as_ref().is_err_and(|error| again(error)),
+            fails: |again, output| output.as_ref().is_err_and(again),
             attempting: self.attempting,
             pausing: self.pausing,
         }

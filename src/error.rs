@@ -86,6 +86,14 @@ impl<M> fmt::Display for SendError<M> {
 impl<M> std::error::Error for SendError<M> {}
 
 /// The reason why an [`ask`](crate::Address::ask) has no answer.
+///
+/// | error | was the question handled? | ask again? |
+/// |---|---|---|
+/// | `Closed` | no | no: the actor stays closed |
+/// | `NoReply` | perhaps: the actor dropped the reply, panicked, was killed or ended | if the question may be handled twice |
+/// | `TimedOut` | perhaps, or later | if the question may be handled twice |
+/// | `Deadlock` | perhaps, or later | not before the actors stop waiting for each other |
+/// | `Refused` | yes | as the [`Refusal`] says |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {

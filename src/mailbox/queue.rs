@@ -215,7 +215,7 @@ impl<M> Drop for Batch<M> {
 /// Counts the messages from block `first` to block `last`, or to a block that is its own successor.
 ///
 /// # Safety
-/// The caller owns the chain of blocks that begins with `first`.
+/// The blocks are alive, and no other thread accesses them.
 unsafe fn count<M>(first: NonNull<Block<M>>, last: NonNull<Block<M>>) -> usize {
     let (mut block, mut len) = (first, 0);
     loop {

@@ -103,6 +103,9 @@ impl<R: Requests> Concurrently<R> {
     /// # Errors
     /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. All
     /// requests are dropped with it.
+    ///
+    /// # Panics
+    /// As [`sleep`](crate::time::sleep).
     pub fn timeout(self, duration: Duration) -> Timeout<Self> {
         timeout(duration, self)
     }

@@ -114,6 +114,9 @@ where
     /// # Errors
     /// The future returns [`TimedOut`](crate::time::TimedOut) if the duration elapses first. The
     /// attempt that runs is dropped with it.
+    ///
+    /// # Panics
+    /// As [`sleep`](crate::time::sleep).
     pub fn timeout(self, duration: Duration) -> Timeout<Self> {
         timeout(duration, self)
     }

@@ -235,21 +235,32 @@ fn a_request_that_panics_drops_the_others() {
     });
 }
 
-#[test]
-fn requests_that_are_ready_at_once_let_other_tasks_run() {
+/// Runs a future that ends when its flag is set, on one worker with the task that sets it.
+fn beside_another_task<F>(make: impl FnOnce(Arc<AtomicBool>) -> F + Send + 'static) -> F::Output
+where
+    F: Future<Output: Send> + Send + 'static,
+{
     within(WATCH, || {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
-        let flag = is_over.clone();
-        let requests = std::iter::repeat_with(move || match flag.load(Ordering::Relaxed) {
-            false => ready(Ok(())),
-            true => ready(Err("over")),
-        });
-        let sequence = runtime.spawn(sequentially(requests));
+        let ends = runtime.spawn(make(is_over.clone()));
         let other = runtime.spawn(async move { is_over.store(true, Ordering::Relaxed) });
         runtime.block_on(other);
-        assert_eq!(runtime.block_on(sequence).unwrap_err().error, "over");
+        runtime.block_on(ends)
+    })
+}
+
+#[test]
+fn requests_that_are_ready_at_once_let_other_tasks_run() {
+    let ended = beside_another_task(|is_over| {
+        sequentially(std::iter::repeat_with(move || {
+            match is_over.load(Ordering::Relaxed) {
+                false => ready(Ok(())),
+                true => ready(Err("over")),
+            }
+        }))
     });
+    assert_eq!(ended.unwrap_err().error, "over");
 }
 
 #[test]

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::future::ready;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use greenroom::policy::Simulated;
 use greenroom::time::{Instant, IntervalsError, RetryIntervals, RetryIntervalsBuilder};
-use greenroom::{AskError, Context, Reply, Runtime, retry, sim, spawn};
+use greenroom::{AskError, Context, Reply, retry, sim, spawn};
 
-use super::SEEDS;
-use crate::support::{WATCH, within};
+use super::{SEEDS, beside_another_task};
 
 const SEC: Duration = Duration::from_secs(1);
 
@@ -229,17 +227,12 @@ fn a_retry_ends_at_once_if_the_actor_is_closed_unless_when_decides_otherwise() {
 
 #[test]
 fn a_retry_without_pauses_lets_other_tasks_run() {
-    within(WATCH, || {
-        let runtime = Runtime::builder().workers(1).build().unwrap();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let flag = is_over.clone();
+    let ended = beside_another_task(|is_over| {
         let no_pause = builder().regular_step(Duration::ZERO).build().unwrap();
         let failing = retry(&no_pause, || ready(Err::<(), _>("not yet")));
-        let retried = runtime.spawn(failing.when(move |_| !flag.load(Ordering::Relaxed)));
-        let other = runtime.spawn(async move { is_over.store(true, Ordering::Relaxed) });
-        runtime.block_on(other);
-        assert_eq!(runtime.block_on(retried), Err("not yet"));
+        failing.when(move |_| !is_over.load(Ordering::Relaxed))
     });
+    assert_eq!(ended, Err("not yet"));
 }
 
 #[test]

@@ -116,7 +116,7 @@ where
     /// attempt that runs is dropped with it.
     ///
     /// # Panics
-    /// As [`sleep`](crate::time::sleep).
+    /// As [`sleep`].
     pub fn timeout(self, duration: Duration) -> Timeout<Self> {
         timeout(duration, self)
     }

@@ -3,11 +3,14 @@
 //! Error texts have no full stop and do not repeat the name of the operation. `Debug` needs no
 //! bounds on the value in the error.
 
+mod ask;
+mod fault;
 mod refusal;
 
 use std::fmt;
-use std::sync::Arc;
 
+pub use ask::{AskCause, AskDetail, AskError, Deadlock};
+pub use fault::{End, Fault, UnhandledFault};
 pub use refusal::{Refusal, RefusalKind};
 
 pub use crate::contain::Panic;
@@ -84,144 +87,6 @@ impl<M> fmt::Display for SendError<M> {
 }
 
 impl<M> std::error::Error for SendError<M> {}
-
-/// The reason why an [`ask`](crate::Address::ask) has no answer.
-///
-/// | error | was the question handled? | ask again? |
-/// |---|---|---|
-/// | `Closed` | no | no: the actor stays closed |
-/// | `NoReply` | perhaps: the actor dropped the reply, panicked, was killed or ended | if the question may be handled twice |
-/// | `TimedOut` | perhaps, or later | if the question may be handled twice |
-/// | `Deadlock` | perhaps, or later | not before the actors stop waiting for each other |
-/// | `Refused` | yes | as the [`Refusal`] says |
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AskError {
-    /// The mailbox was closed, so the question was not delivered.
-    Closed,
-    /// The [`Reply`](crate::Reply) was dropped without an answer.
-    NoReply,
-    /// The [`timeout`](crate::Ask::timeout) elapsed first.
-    TimedOut,
-    /// No task can run, and nothing is left that could wake one, except timeouts of asks that lead
-    /// to a cycle. Only a runtime that [detects deadlocks](crate::Builder::detect_deadlocks)
-    /// returns this.
-    Deadlock(Deadlock),
-    /// The actor refused the request, with [`Reply::refuse`](crate::Reply::refuse).
-    Refused(Refusal),
-}
-
-impl fmt::Display for AskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            AskError::Closed => "the mailbox is closed",
-            AskError::NoReply => "the reply was dropped without an answer",
-            AskError::TimedOut => "no answer came in time",
-            AskError::Refused(refusal) => return write!(f, "refused: {refusal}"),
-            AskError::Deadlock(deadlock) if deadlock.0.is_cycle => {
-                return write!(f, "the actors wait for each other: {deadlock}");
-            }
-            AskError::Deadlock(deadlock) => {
-                return write!(f, "no answer can come: {deadlock}");
-            }
-        })
-    }
-}
-
-impl std::error::Error for AskError {}
-
-/// The actors that wait in an [`AskError::Deadlock`], such as `a → b → a`.
-///
-/// `Deadlock` names the cycle that the asker's ask leads to. Without a cycle, it names the chain
-/// from the asker to an actor that waits for something else.
-///
-/// An actor is shown by its name, or as `actor #` and its [`id`](crate::Address::id); a simulation
-/// uses numbers of its own. A long text leaves out most names and counts them. A clone is cheap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deadlock(Arc<Waits>);
-
-/// Behind one pointer, so that it does not enlarge the error.
-#[derive(Debug, PartialEq, Eq)]
-struct Waits {
-    names: String,
-    is_cycle: bool,
-}
-
-impl Deadlock {
-    pub(crate) fn new(names: String, is_cycle: bool) -> Self {
-        Deadlock(Arc::new(Waits { names, is_cycle }))
-    }
-
-    pub(crate) fn is_cycle(&self) -> bool {
-        self.0.is_cycle
-    }
-
-    /// Returns the names, separated by ` → `.
-    pub fn as_str(&self) -> &str {
-        &self.0.names
-    }
-}
-
-impl fmt::Display for Deadlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// The reason why an actor has no result.
-#[derive(Debug)]
-pub enum Fault {
-    /// The actor panicked. The payload of the panic is kept.
-    Panicked(Panic),
-    /// The actor was dropped by [`kill`](crate::Address::kill).
-    Killed,
-    /// The actor had started, and was dropped by the shutdown of its runtime or pinned thread.
-    Cancelled,
-    /// The actor was never polled, because its runtime or pinned thread was shutting down or had
-    /// ended.
-    NotStarted,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Panicked(panic) => write!(f, "panicked: {panic}"),
-            Fault::Killed => f.write_str("was killed"),
-            Fault::Cancelled => f.write_str("was cancelled by the shutdown of its runtime"),
-            Fault::NotStarted => f.write_str("was not started because its runtime was shut down"),
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
-
-/// A fault that no join receives, as reported to [`on_fault`](crate::Builder::on_fault).
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct UnhandledFault<'a> {
-    /// The name of the actor; `None` if it has no name, or for a plain task.
-    pub name: Option<&'a str>,
-    /// The [`id`](crate::Address::id) of the actor; `None` for a plain task.
-    pub id: Option<u64>,
-    /// The fault.
-    pub fault: &'a Fault,
-    /// Whether a source of the actor panicked, such as an [attached](crate::Context::attach)
-    /// stream. Then the source has ended, and the actor continues.
-    pub is_source: bool,
-}
-
-impl fmt::Display for UnhandledFault<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_source {
-            f.write_str("a source of ")?;
-        }
-        match (self.id, self.name) {
-            (Some(id), Some(name)) => write!(f, "actor {name:?} ({id}) {}", self.fault),
-            (Some(id), None) => write!(f, "actor {id} {}", self.fault),
-            (None, _) => write!(f, "task {}", self.fault),
-        }
-    }
-}
 
 /// An error of [`try_spawn`](crate::ActorBuilder::try_spawn), which holds the actor.
 pub struct SpawnError<A> {

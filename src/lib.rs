@@ -102,6 +102,7 @@
 mod blocks;
 mod contain;
 mod error;
+mod info;
 mod instant;
 mod lock;
 mod sync;
@@ -146,12 +147,13 @@ pub mod docs;
 #[doc(hidden)]
 pub use actor::into_actor;
 pub use actor::{
-    Actor, ActorBuilder, Address, Ask, Context, Current, Detached, Handle, Join, Recv, Reply,
-    Returned, Returns, SendFuture, SourceGuard, SpawnTarget, Split, WeakAddress, actor, actor_from,
+    Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Child, Context, Current, Detached,
+    Handle, Join, Permit, Recv, Reply, Request, Returned, Returns, SendFuture, SourceGuard,
+    SpawnTarget, Split, WatchGuard, WeakAddress, actor, actor_from, reply,
 };
 pub use error::{
-    AskError, BuildError, Deadlock, Fault, HostFault, Panic, Refusal, RefusalKind, SendError,
-    SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,
+    AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, HostFault, Panic, Refusal,
+    RefusalKind, SendError, SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,
 };
 pub use pinned::{Hosted, Pinned, Stage};
 pub use request::{concurrently, retry, sequentially};

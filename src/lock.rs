@@ -15,7 +15,7 @@
 mod loom;
 mod oneshot;
 
-pub(crate) use oneshot::OneshotEnd;
+pub(crate) use oneshot::{OneshotEnd, TakeableEnd};
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};

@@ -7,6 +7,7 @@
 mod closing;
 mod contents;
 mod extras;
+mod hooks;
 mod line;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -18,8 +19,11 @@ mod senders;
 mod state;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
+mod undelivered;
 
 pub(crate) use contents::Mailbox;
+pub(crate) use extras::MailboxOptions;
+pub(crate) use hooks::{HookOptions, Hooks};
 pub(crate) use line::PlaceInLine;
 pub(crate) use queue::Batch;
 pub(crate) use receive::Received;

@@ -66,11 +66,6 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     ("lock_release", "model_09_the_lock", RACE),
     ("oneshot_left_relaxed", "model_38", RACE),
-    (
-        "a_shared_end_looks_without_lock",
-        "model_38_two",
-        "end is done",
-    ),
     ("the_last_end_frees_nothing", "model_38", "leaked"),
     ("notify_without_fence", "model_10_a_push", DEADLOCK),
     ("sleep_without_fence", "model_10_a_push", DEADLOCK),
@@ -270,6 +265,16 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "a_keeper_leaves_no_heir",
         "model_53_a_keeper",
         "no sleeper keeps the deadline",
+    ),
+    (
+        "an_end_is_taken_twice",
+        "model_54_an_end",
+        "one thread takes the end",
+    ),
+    (
+        "the_last_place_forgets_its_message",
+        "model_55",
+        "each letter is delivered once",
     ),
 ];
 

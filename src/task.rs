@@ -7,7 +7,6 @@ mod cell;
 mod executor;
 mod handle;
 mod header;
-mod info;
 mod job;
 mod key;
 mod live_index;
@@ -22,7 +21,6 @@ mod task_header;
 
 pub(crate) use executor::{ActorExecutor, Executor};
 pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable};
-pub use info::TaskInfo;
 pub(crate) use job::{Job, JobEnd};
 pub(crate) use key::TaskKey;
 pub(crate) use live_index::LiveIndex;
@@ -31,3 +29,5 @@ pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
 pub use runnable::Runnable;
 pub(crate) use runnable::as_run;
+
+pub use crate::info::TaskInfo;

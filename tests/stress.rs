@@ -423,7 +423,7 @@ fn deadlocks_and_quiescence() {
             // The last actor asks itself.
             let stuck = begin.ask(|reply| (5, reply)).await;
             assert!(
-                matches!(stuck, Err(AskError::Deadlock(_) | AskError::NoReply)),
+                matches!(stuck, Err(AskError::Deadlock(_) | AskError::NoReply(_))),
                 "{stuck:?}"
             );
         });

@@ -25,7 +25,8 @@ use super::lead::{Lead, MessageMap};
 use super::map::mapped;
 use super::reply::Reply;
 use super::sending::SendFuture;
-use crate::error::TellError;
+use crate::error::{End, TellError};
+use crate::task::TaskInfo;
 
 /// The sending half of an actor's mailbox.
 ///
@@ -248,9 +249,35 @@ impl<M> Address<M> {
         self.lead().closed().await;
     }
 
+    /// Waits until the actor has ended, as [`closed`](Address::closed) does, and returns how.
+    ///
+    /// # Panics
+    /// As [`closed`](Address::closed).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: dropping the future loses nothing.
+    ///
+    /// ```
+    /// use greenroom::{Context, End, spawn};
+    ///
+    /// greenroom::run(async {
+    ///     let actor = spawn!(|mut cx: Context<()>| async move { cx.recv().await });
+    ///     actor.stop();
+    ///     assert_eq!(actor.ended().await, End::Returned);
+    /// });
+    /// ```
+    pub async fn ended(&self) -> End {
+        self.lead().ended().await
+    }
+
     /// Returns whether the mailbox is closed, so that `tell` and `send` refuse messages.
     pub fn is_closed(&self) -> bool {
         self.lead().view().is_closed()
+    }
+
+    /// Returns the actor's identity, as errors and traces have it.
+    pub(super) fn info(&self) -> TaskInfo {
+        self.lead().view().info()
     }
 
     /// Returns the actor's id, which is unique within this process.

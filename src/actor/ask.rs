@@ -15,7 +15,7 @@ use super::lead::Lead;
 use super::reply::{Answer, AskState, Reply};
 use super::sending::SendFuture;
 use crate::contain::contain;
-use crate::error::{AskError, TellError};
+use crate::error::{AskDetail, AskError, TellError};
 use crate::lock::OneshotEnd;
 use crate::runtime::deadlock::Listing;
 use crate::runtime::list_ask;
@@ -27,6 +27,7 @@ pin_project! {
     /// The future of [`Address::ask`](crate::Address::ask).
     #[must_use = "futures do nothing unless polled"]
     pub struct Ask<'a, M, T, F> {
+        lead: Lead<'a, M>,
         phase: AskPhase<'a, M, T, F>,
         patience: Option<Duration>,
         // Armed by the first poll.
@@ -36,7 +37,7 @@ pin_project! {
 }
 
 enum AskPhase<'a, M, T, F> {
-    Question(Lead<'a, M>, Option<F>),
+    Question(Option<F>),
     /// The message waits for room (`Some`) or was delivered (`None`).
     Waiting(Option<SendFuture<'a, M>>, Answer<T>),
     Over,
@@ -49,7 +50,8 @@ impl<M, T, F> RefUnwindSafe for Ask<'_, M, T, F> {}
 impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     pub(super) fn new(lead: Lead<'a, M>, question: F) -> Self {
         Ask {
-            phase: AskPhase::Question(lead, Some(question)),
+            lead,
+            phase: AskPhase::Question(Some(question)),
             patience: None,
             deadline: None,
         }
@@ -88,8 +90,12 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     /// });
     /// ```
     pub fn timeout(mut self, duration: Duration) -> Self {
-        self.patience = Some(duration);
+        self.limit(duration);
         self
+    }
+
+    pub(super) fn limit(&mut self, duration: Duration) {
+        self.patience = Some(duration);
     }
 }
 
@@ -104,8 +110,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let mut kind = Kind::Event;
-        if let AskPhase::Question(lead, question) = this.phase
-            && let (lead, Some(question)) = (*lead, question.take())
+        let lead = *this.lead;
+        if let AskPhase::Question(question) = this.phase
+            && let Some(question) = question.take()
         {
             let process = lead.checked_process();
             this.deadline.set(this.patience.map(crate::time::sleep));
@@ -125,8 +132,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 }
                 Err(TellError::Closed(refused)) => {
                     *this.phase = AskPhase::Over;
+                    let detail = lead.view().closed_detail();
                     contain(|| drop(refused));
-                    return Poll::Ready(Err(AskError::Closed));
+                    return Poll::Ready(Err(AskError::Closed(detail)));
                 }
             }
         }
@@ -138,15 +146,16 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             match Pin::new(sending).poll(cx) {
                 Poll::Ready(Ok(())) => *send = None,
                 Poll::Ready(Err(refused)) => {
+                    let detail = lead.view().closed_detail();
                     contain(|| drop(refused));
-                    polled = Poll::Ready(Err(AskError::Closed));
+                    polled = Poll::Ready(Err(AskError::Closed(detail)));
                 }
                 // The ask may end as a deadlock before there is room.
                 Poll::Pending => polled = answer.poll_listed(Some(cx.waker().clone())),
             }
         }
         if send.is_none() {
-            polled = answer.poll(cx);
+            polled = answer.poll_now(cx);
         }
         if polled.is_pending()
             && let Some(deadline) = this.deadline.as_pin_mut()
@@ -154,12 +163,24 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             let over = deadline.get_mut().poll_as(kind, cx);
             polled = over.map(|()| Err(AskError::TimedOut));
         }
-        if polled.is_ready() {
-            *this.phase = AskPhase::Over;
-        } else {
+        if polled.is_pending() {
             answer.process.check();
+            return Poll::Pending;
+        }
+        *this.phase = AskPhase::Over;
+        if let Poll::Ready(Err(AskError::NoReply(detail))) = &mut polled {
+            name_actor(detail, lead);
         }
         polled
+    }
+}
+
+/// Names the actor that was asked, if the detail names no actor.
+#[cold]
+#[inline(never)]
+fn name_actor<M>(detail: &mut AskDetail, lead: Lead<'_, M>) {
+    if detail.actor().is_none() {
+        *detail = AskDetail::new(Some(lead.view().info()), detail.why().clone());
     }
 }
 

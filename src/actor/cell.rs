@@ -18,6 +18,7 @@
     reason = "one allocation seen through several types; see CELL-1 to CELL-4"
 )]
 
+mod end;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
@@ -33,8 +34,8 @@ use super::core::{ActorOptions, At, Core, Held};
 use super::lifecycle::Lifecycle;
 use super::reader::Reader;
 use crate::blocks;
-use crate::contain::{contain, drop_refused};
-use crate::error::{Fault, UnhandledFault};
+use crate::contain::drop_refused;
+use crate::error::{End, Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::mailbox::{RunOutcome, Termination, Wake};
 use crate::sync::atomic::Ordering;
@@ -62,8 +63,8 @@ pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 pub(super) fn new<M, H, A, Fut>(
     executor: H,
     parts: Parts<M, A, Fut>,
-    options: ActorOptions,
-) -> Result<NonNull<Core<M>>, (H, A, ActorOptions)>
+    options: ActorOptions<M>,
+) -> Result<NonNull<Core<M>>, (H, A, ActorOptions<M>)>
 where
     M: Send + 'static,
     H: ActorExecutor,
@@ -90,7 +91,7 @@ where
 pub(super) fn stillborn<M, H, A, Fut>(
     executor: H,
     actor: A,
-    options: ActorOptions,
+    options: ActorOptions<M>,
 ) -> NonNull<Core<M>>
 where
     M: Send + 'static,
@@ -103,7 +104,7 @@ where
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
     // SAFETY: (CELL-2) the cell is not shared yet.
     let core = unsafe { &raw.as_ref().core };
-    core.mailbox.end();
+    core.mailbox.end(End::NotStarted);
     // An ended cell holds no reference to itself (CELL-4). Relaxed: it is not shared yet.
     core.header.refs.store(2, Ordering::Relaxed);
     raw.cast()
@@ -119,7 +120,7 @@ where
     /// Writes a cell in place: most of a waiting lifecycle is unused space for the future.
     fn put(
         executor: H,
-        options: ActorOptions,
+        options: ActorOptions<M>,
         lifecycle: Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
         let core = Core::new(Self::VTABLE, executor.is_traced(), options);
@@ -193,7 +194,7 @@ where
     }
 
     /// Takes apart a cell that was never shared.
-    fn take_apart(self) -> (H, A, ActorOptions) {
+    fn take_apart(self) -> (H, A, ActorOptions<M>) {
         let Cell {
             core,
             executor,
@@ -247,6 +248,9 @@ where
         if notes & run::SPENT != 0 {
             // SAFETY: (CELL-3) this is the run.
             unsafe { cell.learn(quota, batch, begun) };
+        }
+        if notes & run::LOST != 0 {
+            cell.settle_kept(header, &polled);
         }
         let (receiving, woken) = (notes & run::RECEIVING != 0, notes & run::WOKEN != 0);
         match polled {
@@ -351,81 +355,6 @@ where
         }
     }
 
-    /// Returns the fault of an actor that was terminated.
-    fn fault(&self, termination: Termination) -> Fault {
-        // SAFETY: (CELL-3) called by the run.
-        let begun = self
-            .lifecycle
-            .with_mut(|life| unsafe { (*life).has_begun() });
-        match termination {
-            _ if !begun && self.executor.is_closing() => Fault::NotStarted,
-            Termination::Killed => Fault::Killed,
-            Termination::Cancelled if begun => Fault::Cancelled,
-            Termination::Cancelled => Fault::NotStarted,
-        }
-    }
-
-    /// Notifies the observer of the end, before the future is dropped.
-    fn completed(&self) {
-        if self.executor.is_observed() {
-            self.executor.completed(&self.core.info());
-        }
-    }
-
-    /// Ends the actor: drops its state on this thread, and keeps or reports its result.
-    ///
-    /// # Safety
-    /// (CELL-1, CELL-4) It is the header of a cell with this table that has not ended. (CELL-3) The
-    /// run calls this as its last step.
-    unsafe fn end(header: NonNull<Header>, result: Result<Fut::Output, Fault>) {
-        // SAFETY: (CELL-4) the cell's own reference is given up in the last line.
-        let (cell, core) = unsafe { (Self::of(header).as_ref(), Self::at(header)) };
-        let executor = &cell.executor;
-        // A panic has done this while it unwound.
-        if !matches!(result, Err(Fault::Panicked(_))) {
-            cell.completed();
-        }
-        // SAFETY: (CELL-3) called by the run.
-        cell.lifecycle.with_mut(|life| unsafe { (*life).clear() });
-        core.close();
-        core.mailbox.refuse_line();
-        let mut messages = core.mailbox.drain();
-        core.undelivered(messages.len());
-        // A message to a terminated actor is dropped later: its drop may wait for the end.
-        if core.mailbox.state.termination().is_none() {
-            messages.clear();
-        }
-        if let Err(Fault::Cancelled | Fault::NotStarted) = result {
-            executor.cancelled();
-        }
-        // SAFETY: (CELL-3) called by the run.
-        cell.lifecycle
-            .with_mut(|life| unsafe { (*life).keep(result) });
-        executor.leave(header);
-        let (is_joinable, waiters) = core.mailbox.end();
-        if !is_joinable {
-            // SAFETY: (CELL-3) the actor has ended, and no join is left.
-            unsafe { Self::drop_result(header) };
-        }
-        if let Some(waiters) = waiters {
-            waiters.wake_all();
-        }
-        messages.clear();
-        // SAFETY: (CELL-4) the cell's own reference, given up last.
-        unsafe { Self::release(header) };
-    }
-
-    /// # Safety
-    /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
-    unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
-        // SAFETY: (CELL-2) the caller's reference; (CELL-3) the caller alone takes the result.
-        unsafe {
-            let cell = Self::of(header).as_ref();
-            let result = cell.lifecycle.with_mut(|life| (*life).take_result());
-            *out.cast::<Option<Result<Fut::Output, Fault>>>() = result;
-        }
-    }
-
     /// # Safety
     /// As [`VTable::delivery`].
     unsafe fn delivery(header: NonNull<Header>, deed: Deed) -> Delivery {
@@ -445,9 +374,9 @@ where
 
     /// # Safety
     /// As [`VTable::report`].
-    unsafe fn report(header: NonNull<Header>, fault: &Fault) {
+    unsafe fn report(header: NonNull<Header>, fault: &Fault, is_source: bool) {
         // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::of(header).as_ref() }.report_to_executor(fault, true);
+        unsafe { Self::of(header).as_ref() }.report_to_executor(fault, is_source);
     }
 
     /// Reports a fault that no join receives to the executor.
@@ -459,21 +388,6 @@ where
             fault,
             is_source,
         });
-    }
-
-    /// # Safety
-    /// As [`VTable::drop_result`].
-    unsafe fn drop_result(header: NonNull<Header>) {
-        // SAFETY: (CELL-1) and the caller's reference.
-        let cell = unsafe { Self::of(header).as_ref() };
-        // SAFETY: (CELL-3) the caller guarantees that the cell has ended, and owns the result.
-        let result = cell
-            .lifecycle
-            .with_mut(|life| unsafe { (*life).take_result() });
-        if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            cell.report_to_executor(fault, false);
-        }
-        contain(|| drop(result));
     }
 
     /// # Safety

@@ -22,12 +22,14 @@ use std::task::{Poll, Waker};
 use futures_core::Stream;
 
 use super::address::Address;
+use super::children::Child;
 use super::core::{At, Held};
 use super::deferred::{await_message, is_pending, settle, settle_elsewhere};
 use super::lead::Way;
+use super::own_sources::Sources;
 use super::reader::Reader;
-use super::source::Sources;
 use super::weak_address::WeakAddress;
+use crate::error::End;
 use crate::mailbox::{Flags, Received};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
@@ -64,7 +66,8 @@ pub struct Context<M> {
 
 // SAFETY: the core is thread-safe; messages and sources are `Send`.
 unsafe impl<M: Send> Send for Context<M> {}
-// SAFETY: a shared context gives no access to the batch and the sources.
+// SAFETY: a shared context gives no access to the batch and the sources but to the list of children,
+// which is `Sync`.
 unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
@@ -137,12 +140,13 @@ impl<M> Context<M> {
                 Some(message)
             }
             Received::Empty => {
-                self.drop_sources_if_closed();
+                self.close_sources_if_closed();
                 self.poll_sources(None)
             }
             Received::Closed => {
-                self.drop_sources();
-                None
+                self.close_sources();
+                self.stop_children_now();
+                self.poll_sources(None)
             }
         }
     }
@@ -150,7 +154,12 @@ impl<M> Context<M> {
     /// Drops the taken messages that were not received.
     fn drop_batch(&mut self) {
         let (core, reader) = self.parts();
-        core.undelivered(reader.clear());
+        let end = core
+            .mailbox
+            .state
+            .termination()
+            .map_or(End::Returned, End::from);
+        core.lose(end, reader.take_batch());
     }
 
     /// Returns a message of a source that is ready. If none is, the sources wake `waker`, or the
@@ -172,10 +181,36 @@ impl<M> Context<M> {
         drop(self.parts().1.take_sources());
     }
 
-    pub(super) fn drop_sources_if_closed(&mut self) {
-        if self.core.mailbox.state.peek().has(Flags::CLOSED) {
+    /// Drops all sources but the results of children. The mailbox is closed.
+    fn close_sources(&mut self) {
+        // The drop of a source may run any code, but cannot reach this context.
+        if self.parts().1.sources().is_some_and(Sources::close) {
             self.drop_sources();
         }
+    }
+
+    pub(super) fn close_sources_if_closed(&mut self) {
+        if self.core.mailbox.state.peek().has(Flags::CLOSED) {
+            self.close_sources();
+        }
+    }
+
+    /// Stops the children. The mailbox is closed and empty.
+    fn stop_children_now(&mut self) {
+        if let Some(sources) = self.parts().1.sources() {
+            sources.children.stop();
+        }
+    }
+
+    pub(super) fn list_children(&self) -> Vec<Child> {
+        let reader = reader_of(self.core.at());
+        let list = |reader: *mut Reader<M>| {
+            // SAFETY: (CONTEXT-1) this is the one context, which is not borrowed mutably.
+            let sources = unsafe { &*reader }.sources_seen();
+            sources.map_or_else(Vec::new, |sources| sources.children.list().collect())
+        };
+        // SAFETY: (CELL-2) the reader is in the cell, of which a reference is held.
+        unsafe { reader.as_ref() }.with_mut(list)
     }
 
     /// Returns an address of this actor, for example to give it to another actor.
@@ -229,11 +264,19 @@ impl<M> Drop for Context<M> {
             // The drop of a source may run any code, but cannot reach this context.
             drop(reader.take_sources());
         }
-        // The end of a terminated actor drops the messages that were sent to it.
-        if core.mailbox.state.termination().is_none() {
-            core.undelivered(core.mailbox.drain().clear());
+        let flags = core.mailbox.state.peek();
+        let end = flags.termination().map_or(End::Returned, End::from);
+        if !reader.is_empty() {
+            core.lose(end, reader.take_batch());
         }
-        core.undelivered(reader.clear());
+        // The end of a terminated actor drops the messages that were sent to it.
+        if flags.termination().is_none() {
+            core.lose(end, core.mailbox.drain_seen(flags));
+        }
+        if flags.has(Flags::KEEPS) {
+            core.mailbox.forget_context();
+            core.pass_undelivered();
+        }
     }
 }
 
@@ -359,7 +402,7 @@ impl<M> Context<M> {
     #[cold]
     #[inline(never)]
     fn poll_recv_anyhow(&mut self, waker: &Waker) -> Poll<Option<M>> {
-        self.drop_sources_if_closed();
+        self.close_sources_if_closed();
         if self.core.at().is_terminated() {
             return self.poll_terminated(waker);
         }
@@ -407,15 +450,36 @@ impl<M> Context<M> {
         }
     }
 
+    /// Receives the results of the children, then `None`.
     fn poll_closed(&mut self, waker: &Waker) -> Poll<Option<M>> {
-        self.drop_sources();
+        self.close_sources();
         let (core, reader) = self.parts();
         done(core, reader);
         // A termination may have dropped messages, so `None` would be wrong.
-        match core.mailbox.state.termination() {
-            Some(_) => self.poll_terminated(waker),
-            None => Poll::Ready(None),
+        if core.mailbox.state.termination().is_some() {
+            return self.poll_terminated(waker);
         }
+        if !reader.has_sources() {
+            return Poll::Ready(None);
+        }
+        self.stop_children_now();
+        let message = self.poll_sources(Some(waker));
+        let (core, reader) = self.parts();
+        if message.is_some() || !reader.has_sources() {
+            run::spend();
+            return Poll::Ready(message);
+        }
+        if core.header.is_traced() {
+            await_message();
+        }
+        // The actor itself is woken by a kill in any case.
+        if !core.is_own(waker) {
+            if !core.mailbox.wait_for_termination(waker) {
+                return self.poll_terminated(waker);
+            }
+            reader.set_waits();
+        }
+        Poll::Pending
     }
 
     /// Stays pending in the actor's own run, at whose end a killed or cancelled actor is dropped.

@@ -16,8 +16,8 @@ use std::task::{Poll, Waker};
 
 use super::id;
 use crate::contain::Panic;
-use crate::error::{Fault, TellError};
-use crate::mailbox::{Flags, Mailbox, Termination, Wake, wake_foreign};
+use crate::error::{End, Fault, TellError};
+use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake, wake_foreign};
 use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
 
@@ -33,17 +33,17 @@ pub(crate) struct Core<M> {
 }
 
 /// The options of an actor that its cell keeps.
-pub(super) struct ActorOptions {
-    pub(super) name: Option<Box<str>>,
-    pub(super) capacity: Option<usize>,
+pub(super) struct ActorOptions<M> {
+    pub(super) mailbox: MailboxOptions<M>,
     pub(super) priority: u8,
 }
 
 impl<M> Core<M> {
-    pub(super) fn new(vtable: &'static VTable, traced: bool, options: ActorOptions) -> Self {
+    #[inline(always)]
+    pub(super) fn new(vtable: &'static VTable, traced: bool, options: ActorOptions<M>) -> Self {
         let label = Label::new(id::next(), options.priority, traced);
         Core {
-            mailbox: Mailbox::new(options.capacity, options.name),
+            mailbox: Mailbox::new(options.mailbox),
             // Held by the addresses, the handle, and the cell itself (CELL-4).
             header: Header::new(vtable, label, 3),
         }
@@ -95,12 +95,10 @@ impl<M> Core<M> {
     }
 
     /// Returns the options of a core that was not shared with anything yet.
-    pub(super) fn into_options(self) -> ActorOptions {
-        let (capacity, name) = self.mailbox.into_options();
+    pub(super) fn into_options(self) -> ActorOptions<M> {
         ActorOptions {
-            capacity,
-            name,
             priority: self.header.priority(),
+            mailbox: self.mailbox.into_options(),
         }
     }
 
@@ -286,7 +284,6 @@ impl<'a, M> At<'a, M> {
         if !told_first {
             run::count_termination();
         }
-        self.undelivered(messages.len());
         if mutant("dropped_before_the_wake_up") {
             messages.clear();
         }
@@ -295,7 +292,7 @@ impl<'a, M> At<'a, M> {
         if termination == Termination::Killed {
             self.mailbox.refuse_line();
         }
-        messages.clear();
+        self.lose(End::from(termination), messages);
     }
 
     /// Kills the actor. In a simulation the earlier actions of the sender and of the actor take
@@ -308,7 +305,7 @@ impl<'a, M> At<'a, M> {
     /// Returns the messages of waiting senders, and drops the queued ones. The mailbox is closed.
     pub(super) fn refuse(self) {
         self.mailbox.refuse_line();
-        self.undelivered(self.mailbox.drain().clear());
+        self.finish_undelivered(End::Cancelled, self.mailbox.drain());
     }
 
     /// Takes the actor's result.
@@ -333,17 +330,16 @@ impl<'a, M> At<'a, M> {
     }
 
     /// Reports to the executor how many accepted messages were not handled.
-    pub(super) fn undelivered(self, messages: usize) {
-        if messages > 0 {
-            // SAFETY: (CELL-2) a reference is held.
-            unsafe { (self.header.vtable.undelivered)(self.header(), messages) };
-        }
+    pub(super) fn count_undelivered(self, messages: usize) {
+        // SAFETY: (CELL-2) a reference is held.
+        unsafe { (self.header.vtable.undelivered)(self.header(), messages) };
     }
 
-    /// Reports a panic outside the actor's future to the executor. The actor continues.
-    pub(super) fn report(self, panic: Panic) {
+    /// Reports a panic outside the actor's future to the executor.
+    pub(super) fn report(self, panic: Panic, is_source: bool) {
+        let fault = Fault::Panicked(panic);
         // SAFETY: (CELL-2) a reference is held.
-        unsafe { (self.header.vtable.report)(self.header(), &Fault::Panicked(panic)) };
+        unsafe { (self.header.vtable.report)(self.header(), &fault, is_source) };
     }
 
     // -- counts -------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use super::core::{At, Core, Held};
-use crate::contain::{attempt, contain};
+use crate::contain::attempt;
 use crate::error::{SendError, TellError};
 use crate::mailbox::Refused;
 use crate::runtime::{Deferred, Done, context};
@@ -110,14 +110,6 @@ pub(super) fn is_pending() -> bool {
 }
 
 impl<M> At<'_, M> {
-    /// Sets the function that shows messages in traces, if the actor is traced.
-    #[cold]
-    pub(super) fn show_with(self, show: fn(&M) -> String) {
-        if self.header.is_traced() {
-            self.mailbox.show_with(show);
-        }
-    }
-
     /// Returns whether this thread's operations on the actor take effect later.
     fn is_deferred(self) -> bool {
         let id = self.header.id();
@@ -243,10 +235,7 @@ impl<M> At<'_, M> {
                 self.trace(event);
                 self.pass_on(wake);
             }
-            Err(refused) => {
-                self.undelivered(1);
-                contain(|| drop(refused));
-            }
+            Err(refused) => self.lose_late(refused),
         }
     }
 }

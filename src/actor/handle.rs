@@ -55,6 +55,10 @@ impl<M, T> Handle<M, T> {
         }
     }
 
+    pub(super) fn into_parts(self) -> (Address<M>, Join<M, T>) {
+        (self.address, self.join)
+    }
+
     /// Gives up the address and the actor's result, as dropping the handle does.
     ///
     /// If the actor panics later, the panic is reported to [`on_fault`](crate::Builder::on_fault).

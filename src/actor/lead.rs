@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::{At, Core, Held};
-use crate::error::TellError;
+use crate::error::{AskDetail, End, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::sync::Process;
 use crate::task::TaskInfo;
@@ -115,6 +115,12 @@ impl<'a, M> Lead<'a, M> {
             ended.until(has_ended).await;
         }
     }
+
+    /// Waits until the actor has ended, and returns how it did.
+    pub(super) async fn ended(self) -> End {
+        self.closed().await;
+        self.view().end().expect("it has ended")
+    }
 }
 
 /// A lead that holds a reference.
@@ -146,10 +152,14 @@ pub(super) trait ActorView {
     fn id(&self) -> u64;
     fn name(&self) -> Option<&str>;
     fn info(&self) -> TaskInfo;
+    /// Returns the detail for an ask that the closed mailbox refuses.
+    fn closed_detail(&self) -> AskDetail;
     fn is_closed(&self) -> bool;
     fn len(&self) -> usize;
     fn capacity(&self) -> Option<usize>;
     fn has_ended(&self) -> bool;
+    /// Returns how the actor has ended, or `None` if it has not.
+    fn end(&self) -> Option<End>;
     /// Returns the list of tasks that wait for the actor's end.
     fn ended(&self) -> &Waiters;
     /// Notes in a simulation that this thread is about to look at the actor.
@@ -173,6 +183,10 @@ impl<M> ActorView for Core<M> {
         self.info()
     }
 
+    fn closed_detail(&self) -> AskDetail {
+        self.closed_detail()
+    }
+
     fn is_closed(&self) -> bool {
         self.observe();
         self.mailbox.state.peek().has(Flags::CLOSED)
@@ -190,6 +204,10 @@ impl<M> ActorView for Core<M> {
     fn has_ended(&self) -> bool {
         self.observe();
         self.mailbox.state.peek().has(Flags::ENDED)
+    }
+
+    fn end(&self) -> Option<End> {
+        self.mailbox.state.peek().end()
     }
 
     fn ended(&self) -> &Waiters {

@@ -81,11 +81,12 @@ impl<M: Send + 'static> MappedActor for Held<M> {
         if let Some(place) = wait.and_then(|mut wait| place_in(&mut wait).take()) {
             self.at().trace(|| MessageEvent::GivenUp(place.key()));
             self.at().pass_on(self.mailbox.leave_line(place));
+            self.at().pass_undelivered();
         }
     }
 
     fn give_up_place(&self) {
-        self.at().pass_on(self.mailbox.give_up_place());
+        self.at().give_up_place();
     }
 }
 

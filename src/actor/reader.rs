@@ -11,7 +11,7 @@
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-use super::source::Sources;
+use super::own_sources::Sources;
 use crate::mailbox::{Batch, Mailbox, Received};
 
 const BOTH: usize = 1;
@@ -75,17 +75,20 @@ impl<M> Reader<M> {
         ManuallyDrop::new(unsafe { Batch::from_raw(self.pointer()) })
     }
 
-    /// Drops the taken messages that were not received, and returns their number.
-    pub(super) fn clear(&mut self) -> usize {
-        if self.pointer().is_null() {
-            return 0;
-        }
+    /// Returns whether the reader has neither messages nor sources.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.pointer().is_null()
+    }
+
+    /// Takes the messages that the reader has taken and not received.
+    pub(super) fn take_batch(&mut self) -> Batch<M> {
         if let Some(both) = self.both() {
-            return both.batch.clear();
+            return std::mem::replace(&mut both.batch, Batch::EMPTY);
         }
-        let mut batch = ManuallyDrop::into_inner(self.own_batch());
+        let batch = ManuallyDrop::into_inner(self.own_batch());
         self.point_to(std::ptr::null_mut(), 0);
-        batch.clear()
+        batch
     }
 
     /// Notes that `recv` waits, so that its end is reported to the mailbox.
@@ -111,6 +114,13 @@ impl<M> Reader<M> {
         self.both().map(|both| &mut both.sources)
     }
 
+    /// Returns the sources, for a look.
+    pub(super) fn sources_seen(&self) -> Option<&Sources<M>> {
+        // SAFETY: (READER-1) the box of both, borrowed as long as `self`.
+        self.has_sources()
+            .then(|| unsafe { &(*self.pointer().cast::<Both<M>>()).sources })
+    }
+
     /// Adds the sources to a reader that has none.
     pub(super) fn put_sources(&mut self, sources: Sources<M>) {
         let batch = ManuallyDrop::into_inner(self.own_batch());
@@ -131,7 +141,9 @@ impl<M> Reader<M> {
 
 impl<M> Drop for Reader<M> {
     fn drop(&mut self) {
-        drop(self.take_sources());
-        self.clear();
+        if !self.is_empty() {
+            drop(self.take_sources());
+            drop(self.take_batch());
+        }
     }
 }

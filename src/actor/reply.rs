@@ -1,20 +1,28 @@
 //! The slot of an answer: a `Reply` settles it once, and the asker's `Answer` waits for that.
 //!
 //! Each owns an end of the slot. The asker observes exactly one outcome: an answer, a refusal, a
-//! dropped reply, or an end by deadlock.
+//! lost reply, or an end by deadlock. A reply that is lost while its actor unwinds is settled when
+//! the panic has been caught (see [`loss`](super::loss)).
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 
 use std::fmt;
+use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use super::loss;
 use crate::contain::contain;
-use crate::error::{AskError, Refusal};
-use crate::lock::OneshotEnd;
+use crate::error::{AskDetail, AskError, Refusal};
+use crate::lock::{OneshotEnd, TakeableEnd};
 use crate::runtime::deadlock::Listing;
 use crate::runtime::{Deferred, Done, context};
 use crate::sync::{Process, mutant};
+
+/// An end of a slot.
+type Slot<T> = OneshotEnd<AskState<T>>;
 
 pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
@@ -22,8 +30,6 @@ pub(super) enum AskState<T> {
     Answered(T),
     /// Behind a pointer, so that the slot of a plain ask is dropped inline.
     Rare(Box<RareState<T>>),
-    /// The reply was dropped without an answer.
-    Dropped,
     /// The asker was dropped, or has its outcome.
     Unwanted,
 }
@@ -33,6 +39,8 @@ pub(super) enum RareState<T> {
     /// end by deadlock if that came first.
     Listed(Listing),
     Refused(Refusal),
+    /// The reply was dropped without an answer.
+    Lost(AskDetail),
     /// Settled with this outcome in a split turn of a simulation. It takes effect as that turn's
     /// effect with this number.
     Deferred(AskState<T>, u32),
@@ -43,8 +51,16 @@ impl<T> AskState<T> {
     pub(super) fn new(listing: Option<Listing>) -> Self {
         match listing {
             None => AskState::Open(None),
-            Some(listing) => AskState::Rare(Box::new(RareState::Listed(listing))),
+            Some(listing) => AskState::rare(RareState::Listed(listing)),
         }
+    }
+
+    fn rare(state: RareState<T>) -> Self {
+        AskState::Rare(Box::new(state))
+    }
+
+    fn is_lost(&self) -> bool {
+        matches!(self, AskState::Rare(rare) if matches!(**rare, RareState::Lost(_)))
     }
 
     /// Returns the listing of an ask that is not settled yet.
@@ -98,18 +114,21 @@ impl<T> AskState<T> {
 /// ```
 #[must_use = "dropping a reply without an answer ends the ask with an error"]
 pub struct Reply<T> {
-    /// `None` once the slot is settled.
-    slot: Option<OneshotEnd<AskState<T>>>,
+    slot: TakeableEnd<AskState<T>>,
 }
 
 impl<T> Reply<T> {
-    pub(super) fn new(slot: OneshotEnd<AskState<T>>) -> Self {
-        Reply { slot: Some(slot) }
+    pub(super) fn new(slot: Slot<T>) -> Self {
+        Reply {
+            slot: TakeableEnd::new(slot),
+        }
     }
 
     /// Sends the answer to the asker, without waiting. If the asker is gone, the answer is dropped.
-    pub fn send(mut self, answer: T) {
-        self.settle(AskState::Answered(answer));
+    pub fn send(self, answer: T) {
+        if let Some(slot) = self.into_slot() {
+            settle(slot, AskState::Answered(answer));
+        }
     }
 
     /// Refuses the request, without waiting. The ask ends with [`AskError::Refused`].
@@ -133,48 +152,84 @@ impl<T> Reply<T> {
     ///     assert_eq!(refusal.error_code(), Some(503));
     /// });
     /// ```
-    pub fn refuse(mut self, why: Refusal) {
-        self.settle(AskState::Rare(Box::new(RareState::Refused(why))));
+    pub fn refuse(self, why: Refusal) {
+        if let Some(slot) = self.into_slot() {
+            settle(slot, AskState::rare(RareState::Refused(why)));
+        }
+    }
+
+    /// Moves the right to answer out of a shared reference, once.
+    ///
+    /// The first call returns the right. Later calls, from any thread, return `None`. A reply
+    /// without the right is not wanted, and dropping it does nothing.
+    ///
+    /// ```
+    /// use greenroom::{Context, Reply, spawn};
+    /// use std::sync::Arc;
+    ///
+    /// /// Gives each request to two tasks. The faster one answers.
+    /// async fn race(mut cx: Context<Reply<&'static str>>) {
+    ///     while let Some(reply) = cx.recv().await {
+    ///         let reply = Arc::new(reply);
+    ///         for name in ["tortoise", "hare"] {
+    ///             let reply = reply.clone();
+    ///             greenroom::spawn(async move {
+    ///                 if let Some(reply) = reply.take() {
+    ///                     reply.send(name);
+    ///                 }
+    ///             })
+    ///             .detach();
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let race = spawn!(race(_));
+    ///     let winner = race.ask(|reply| reply).await.unwrap();
+    ///     assert!(["tortoise", "hare"].contains(&winner));
+    /// });
+    /// ```
+    pub fn take(&self) -> Option<Reply<T>> {
+        self.slot.take().map(Reply::new)
     }
 
     /// Returns whether the asker still waits.
     ///
-    /// It is false once the ask was dropped or has timed out. An actor can then skip the work for
-    /// the answer.
+    /// It is false once the ask was dropped or has timed out, and after [`take`](Reply::take). An
+    /// actor can then skip the work for the answer.
     pub fn is_wanted(&self) -> bool {
-        let looked = self.slot.as_ref().and_then(|end| {
-            end.look(|slot| match slot {
-                AskState::Open(_) => true,
-                other => other.listing().is_some_and(Listing::is_waiting),
-            })
+        let looked = self.slot.look(|slot| match slot {
+            AskState::Open(_) => true,
+            other => other.listing().is_some_and(Listing::is_waiting),
         });
         looked.unwrap_or(false)
     }
 
-    /// Settles the slot and wakes the asker. Unneeded values are dropped after the lock is
-    /// released.
-    // Inlined by force, so that the outcome is written in place.
-    #[inline(always)]
-    fn settle(&mut self, outcome: AskState<T>) {
-        let Some(end) = self.slot.take() else {
-            return;
-        };
-        let mut listed = Told::Nobody;
-        let previous = end.finish(|slot| match slot {
-            AskState::Open(_) => std::mem::replace(slot, outcome),
-            AskState::Rare(_) => {
-                let (previous, told) = settle_listed(slot, outcome);
-                listed = told;
-                previous
-            }
-            _ => outcome,
-        });
-        match previous {
-            AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
-            AskState::Open(Some(waker)) => contain(|| waker.wake()),
-            AskState::Open(None) => {}
-            unneeded => wake_or_drop(unneeded, listed),
+    #[inline]
+    fn into_slot(self) -> Option<Slot<T>> {
+        ManuallyDrop::new(self).slot.take_mut()
+    }
+}
+
+/// Settles the slot and wakes the asker. Unneeded values are dropped after the lock is released.
+// Inlined by force, so that the outcome is written in place.
+#[inline(always)]
+fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
+    let mut listed = Told::Nobody;
+    let previous = slot.finish(|slot| match slot {
+        AskState::Open(_) => std::mem::replace(slot, outcome),
+        AskState::Rare(_) => {
+            let (previous, told) = settle_listed(slot, outcome);
+            listed = told;
+            previous
         }
+        _ => outcome,
+    });
+    match previous {
+        AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
+        AskState::Open(Some(waker)) => contain(|| waker.wake()),
+        AskState::Open(None) => {}
+        unneeded => wake_or_drop(unneeded, listed),
     }
 }
 
@@ -213,14 +268,14 @@ fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T
     let Some((waker, key)) = settled else {
         return (outcome, Told::Nobody);
     };
-    if let AskState::Dropped = outcome {
+    if outcome.is_lost() {
         let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
     let number = context::simulated(|engine, _| engine.next_effect()).flatten();
     let (outcome, told) = match number {
         Some(number) => {
             let deferred = RareState::Deferred(outcome, number);
-            (AskState::Rare(Box::new(deferred)), Told::Later(waker))
+            (AskState::rare(deferred), Told::Later(waker))
         }
         None => (outcome, waker.map_or(Told::Nobody, Told::Now)),
     };
@@ -228,8 +283,24 @@ fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T
 }
 
 impl<T> Drop for Reply<T> {
+    #[inline]
     fn drop(&mut self) {
-        self.settle(AskState::Dropped);
+        if let Some(slot) = self.slot.take_mut() {
+            lose(slot);
+        }
+    }
+}
+
+/// Settles the slot of a reply that was not answered, now or after the panic that unwinds.
+#[cold]
+#[inline(never)]
+fn lose<T>(slot: Slot<T>) {
+    loss::settle(Box::new(slot));
+}
+
+impl<T> loss::Lost for Slot<T> {
+    fn settle(self: Box<Self>, detail: AskDetail) {
+        settle(*self, AskState::rare(RareState::Lost(detail)));
     }
 }
 
@@ -241,10 +312,46 @@ impl<T> fmt::Debug for Reply<T> {
     }
 }
 
-/// The asker's end of a slot.
-pub(super) struct Answer<T> {
+/// Creates a reply, and the answer that it will give.
+///
+/// Use it to answer a [`Reply`] from elsewhere: give away the reply, and wait for the answer as an
+/// asker does. The answer keeps no actor open.
+///
+/// ```
+/// use greenroom::{Context, Reply, spawn};
+///
+/// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
+///     while let Some((number, reply)) = cx.recv().await {
+///         reply.send(number * 2);
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let doubler = spawn!(doubler(_));
+///     let (reply, answer) = greenroom::reply();
+///     doubler.tell((21, reply)).unwrap();
+///     assert_eq!(answer.await, Ok(42));
+/// });
+/// ```
+pub fn reply<T>() -> (Reply<T>, Answer<T>) {
+    let (theirs, ours) = OneshotEnd::pair(AskState::new(None));
+    (Reply::new(theirs), Answer::new(ours, Process::current()))
+}
+
+/// The future of the answer of a [`reply`](reply()).
+///
+/// It completes when the reply was answered, refused or dropped.
+///
+/// # Errors
+/// - [`AskError::NoReply`] if the reply was dropped.
+/// - [`AskError::Refused`] if the reply was refused.
+///
+/// # Cancel safety
+/// Dropping the answer makes [`Reply::is_wanted`] return false, and loses nothing else.
+#[must_use = "futures do nothing unless polled"]
+pub struct Answer<T> {
     /// `None` once the outcome was taken.
-    slot: Option<OneshotEnd<AskState<T>>>,
+    slot: Option<Slot<T>>,
     /// Whether it was polled before.
     has_waited: bool,
     /// The process of the actor that is asked.
@@ -252,7 +359,7 @@ pub(super) struct Answer<T> {
 }
 
 impl<T> Answer<T> {
-    pub(super) fn new(slot: OneshotEnd<AskState<T>>, process: Process) -> Self {
+    pub(super) fn new(slot: Slot<T>, process: Process) -> Self {
         Answer {
             slot: Some(slot),
             has_waited: false,
@@ -262,9 +369,9 @@ impl<T> Answer<T> {
 
     // Inlined by force: a call and its moves cost 3 % of an ask.
     #[inline(always)]
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
+    pub(super) fn poll_now(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
         let Some(end) = &mut self.slot else {
-            return Poll::Ready(Err(AskError::NoReply));
+            return Poll::Ready(Err(lost_before()));
         };
         // A second poll usually follows the wake-up by the answer, so no waker is needed.
         if self.has_waited && end.is_alone() {
@@ -291,7 +398,7 @@ impl<T> Answer<T> {
     #[inline(always)]
     fn hear(&mut self) -> Result<T, AskError> {
         let Some(end) = self.slot.take() else {
-            return Err(AskError::NoReply);
+            return Err(lost_before());
         };
         let settled = end.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
             AskState::Answered(answer) => Ok(answer),
@@ -320,18 +427,25 @@ impl<T> Answer<T> {
     }
 }
 
+/// Returns the error of an ask whose outcome was taken before.
+#[cold]
+fn lost_before() -> AskError {
+    AskError::NoReply(AskDetail::default())
+}
+
 /// Returns an outcome that is not a plain answer.
 #[cold]
 fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
     let rare = match settled {
         AskState::Answered(answer) => return Ok(answer),
         AskState::Rare(rare) => *rare,
-        _ => return Err(AskError::NoReply),
+        _ => return Err(lost_before()),
     };
     match rare {
         RareState::Listed(listing) => Err(listing
             .leave(&mut None)
-            .map_or(AskError::NoReply, AskError::Deadlock)),
+            .map_or_else(lost_before, AskError::Deadlock)),
+        RareState::Lost(detail) => Err(AskError::NoReply(detail)),
         RareState::Refused(refusal) => Err(AskError::Refused(refusal)),
         RareState::Deferred(outcome, number) => {
             let _ = context::simulated(|engine, runtime| {
@@ -339,6 +453,31 @@ fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
             });
             hear_rare(outcome)
         }
+    }
+}
+
+impl<T> Future for Answer<T> {
+    type Output = Result<T, AskError>;
+
+    /// Waits until the reply is settled.
+    ///
+    /// # Panics
+    /// If it is polled again after completion. In a child of `fork`, if it would wait.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(self.slot.is_some(), "an answer polled after it was ready");
+        let polled = self.poll_now(cx);
+        if polled.is_pending() {
+            self.process.check();
+        }
+        polled
+    }
+}
+
+impl<T> fmt::Debug for Answer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("ready", &self.slot.is_none())
+            .finish()
     }
 }
 

@@ -1,50 +1,64 @@
-//! The sources that `recv` polls beside the mailbox: timers, streams, and results of other tasks.
+//! The sources that `recv` polls beside the mailbox: timers, streams, answers, results of tasks and
+//! of children.
 //!
 //! Sources belong to the context. Only `recv` polls them, on any executor. They are dropped with
-//! the context, or by the first `recv` after the mailbox was closed. A foreground source holds an
-//! address of its actor, so the actor does not close for lack of addresses. `recv` starts
-//! alternately with the mailbox and with the sources, so neither starves the other. A panic ends
-//! the source and is reported to the executor.
+//! the context, or by the first `recv` after the mailbox was closed; the results of children stay
+//! until they are received. A foreground source holds an address of its actor, so the actor does
+//! not close for lack of addresses. `recv` starts alternately with the mailbox and with the
+//! sources, so neither starves the other. A panic ends the source and is reported to the executor.
 
+mod adoption;
 mod returns;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::stream::once;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
+use futures_util::StreamExt;
 
+pub use adoption::AdoptError;
 pub use returns::{Returned, Returns};
 
 use super::address::Address;
 use super::context::Context;
-use super::source::{Source, SourceGuard, Sources, Switch};
-use crate::error::Fault;
+use super::lead::Way;
+use super::own_sources::Sources;
+use super::request::Request;
+use super::source::{Feed, Source, SourceGuard, Standing, Switch};
+use crate::error::{AskError, End, Fault};
 use crate::time::{Interval, sleep};
 
+/// A guard for a [`watch`](Context::watch), which leaves the watched actor when dropped.
+///
+/// It is a [`SourceGuard`] of a source that is in the background from the beginning.
+pub type WatchGuard = SourceGuard;
+
 impl<M> Context<M> {
-    fn add(&mut self, stream: impl Stream<Item = M> + Send + 'static, switch: Option<Arc<Switch>>) {
-        self.drop_sources_if_closed();
-        let (core, reader) = self.parts();
-        let is_closed = core.is_closed();
-        let address = (!is_closed).then(|| Address::own(core));
-        let source = Source::new(stream, switch, address);
-        if is_closed {
-            return;
+    fn add(&mut self, feed: Feed<M>, switch: Option<Arc<Switch>>, standing: Standing) {
+        self.close_sources_if_closed();
+        let (core, _) = self.parts();
+        if core.is_closed() {
+            return drop(Source::new(feed, switch, None));
         }
+        let keeps_open = standing == Standing::Foreground;
+        let address = keeps_open.then(|| Address::own(core));
+        self.sources_made().add(Source::new(feed, switch, address));
+    }
+
+    fn add_guarded(&mut self, feed: Feed<M>, standing: Standing) -> SourceGuard {
+        let switch = Switch::new(standing);
+        self.add(feed, Some(switch.clone()), standing);
+        SourceGuard::new(switch)
+    }
+
+    /// Returns the sources, which are created if there are none.
+    fn sources_made(&mut self) -> &mut Sources<M> {
+        let (_, reader) = self.parts();
         if !reader.has_sources() {
             reader.put_sources(Sources::new());
         }
-        if let Some(sources) = reader.sources() {
-            sources.push(source);
-        }
-    }
-
-    fn add_guarded(&mut self, stream: impl Stream<Item = M> + Send + 'static) -> SourceGuard {
-        let switch = Switch::new();
-        self.add(stream, Some(switch.clone()));
-        SourceGuard::new(switch)
+        reader.sources().expect("they were put there")
     }
 }
 
@@ -53,7 +67,7 @@ impl<M> Context<M> {
 /// Sources take no room in the mailbox and work on any executor. Only `recv` and
 /// [`try_recv`](Context::try_recv) poll them. They are dropped with the actor, and when the actor
 /// receives after its mailbox was closed. A source that is added after the close is dropped at
-/// once.
+/// once. The results of [adopted](Context::adopt) children are received even then.
 ///
 /// While a source is left, the actor does not close for lack of addresses. A
 /// [background](SourceGuard::background) source does not count.
@@ -81,10 +95,11 @@ impl<M: Send + 'static> Context<M> {
     /// ```
     pub fn send_after(&mut self, duration: Duration, message: M) -> SourceGuard {
         let waiting = sleep(duration);
-        self.add_guarded(once(async move {
+        let feed = Feed::once(async move {
             waiting.await;
             message
-        }))
+        });
+        self.add_guarded(feed, Standing::Foreground)
     }
 
     /// Delivers a message built by `make` every `period`, starting one period from now.
@@ -122,7 +137,7 @@ impl<M: Send + 'static> Context<M> {
         mut make: impl FnMut() -> M + Send + 'static,
     ) -> SourceGuard {
         let ticks = Interval::after(period);
-        self.add_guarded(ticks.map(move |_| make()))
+        self.attach(ticks.map(move |_| make()))
     }
 
     /// Delivers the items of a stream as messages, until the stream ends or the guard is dropped.
@@ -144,7 +159,7 @@ impl<M: Send + 'static> Context<M> {
     /// });
     /// ```
     pub fn attach(&mut self, stream: impl Stream<Item = M> + Send + 'static) -> SourceGuard {
-        self.add_guarded(stream)
+        self.add_guarded(Feed::Stream(Box::pin(stream)), Standing::Foreground)
     }
 
     /// Delivers the result of an actor, a task or a future as a message, which `make` builds.
@@ -177,6 +192,92 @@ impl<M: Send + 'static> Context<M> {
         returns: R,
         make: impl FnOnce(Result<R::Value, Fault>) -> M + Send + 'static,
     ) {
-        self.add(once(returns.returned().map(make)), None);
+        let feed = Feed::once(returns.returned().map(make));
+        self.add(feed, None, Standing::Foreground);
+    }
+
+    /// Sends a request now, and delivers its answer as a message, which `make` builds.
+    ///
+    /// The actor continues to receive meanwhile, and may have any number of requests in flight.
+    /// Their answers arrive in the order in which they are given. The request is polled once before
+    /// this returns. So a message that is sent to the same actor later cannot overtake the request,
+    /// unless the mailbox was full.
+    ///
+    /// The answer is the error if the request fails, as [`Address::ask`] tells. After the mailbox
+    /// was closed, requests in flight are dropped, and a new one is not sent.
+    ///
+    /// ```
+    /// use greenroom::{Address, AskError, Context, Reply, spawn};
+    ///
+    /// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
+    ///     while let Some((number, reply)) = cx.recv().await {
+    ///         reply.send(number * 2);
+    ///     }
+    /// }
+    ///
+    /// type Answer = Result<u32, AskError>;
+    ///
+    /// async fn asker(mut cx: Context<Answer>, doubler: Address<(u32, Reply<u32>)>) -> u32 {
+    ///     for number in 1..=3 {
+    ///         cx.on_answer(doubler.request(move |reply| (number, reply)), |answer| answer);
+    ///     }
+    ///     let mut sum = 0;
+    ///     while let Some(answer) = cx.recv().await {
+    ///         sum += answer.unwrap();
+    ///     }
+    ///     sum // the requests in flight kept the actor open
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let doubler = spawn!(doubler(_));
+    ///     assert_eq!(spawn!(asker(_, doubler.clone())).join().await.unwrap(), 12);
+    /// });
+    /// ```
+    pub fn on_answer<T: Send + 'static>(
+        &mut self,
+        mut request: Request<T>,
+        make: impl FnOnce(Result<T, AskError>) -> M + Send + 'static,
+    ) {
+        let sent = match self.parts().0.is_closed() {
+            true => None,
+            false => request.poll_once(),
+        };
+        let feed = match sent {
+            Some(answer) => Feed::once(async { make(answer) }),
+            None => Feed::once(request.map(make)),
+        };
+        self.add(feed, None, Standing::Foreground);
+    }
+
+    /// Delivers the end of another actor as a message, which `make` builds.
+    ///
+    /// The watch keeps neither actor open. If the other actor is dead already, the message is ready
+    /// at once. Dropping the guard leaves the other actor; [`detach`](SourceGuard::detach) keeps
+    /// the watch.
+    ///
+    /// ```
+    /// use greenroom::{Address, Context, End, spawn};
+    ///
+    /// async fn watcher(mut cx: Context<End>, other: Address<()>) -> Option<End> {
+    ///     let _watch = cx.watch(&other, |end| end);
+    ///     other.kill();
+    ///     let _myself = cx.address(); // a watch alone would not keep this actor open
+    ///     cx.recv().await
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let other = spawn!(|mut cx: Context<()>| async move { cx.recv().await });
+    ///     let watcher = spawn!(watcher(_, other.clone()));
+    ///     assert_eq!(watcher.join().await.unwrap(), Some(End::Killed));
+    /// });
+    /// ```
+    pub fn watch<N: Send + 'static>(
+        &mut self,
+        address: &Address<N>,
+        make: impl FnOnce(End) -> M + Send + 'static,
+    ) -> WatchGuard {
+        let watched = Way::from(address.lead());
+        let feed = Feed::once(async move { make(watched.lead().ended().await) });
+        self.add_guarded(feed, Standing::Background)
     }
 }

@@ -7,16 +7,17 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::cell::{self, Parts};
 use super::context::Context;
-use super::core::{ActorOptions, At, Core};
+use super::core::ActorOptions;
 use super::handle::Handle;
 use crate::error::{SpawnError, SpawnProblem};
+use crate::mailbox::{HookOptions, Hooks, MailboxOptions};
 use crate::pinned::{Pinned, PinnedThread, Stage};
 use crate::runtime::{Inner, Runtime, context};
+use crate::sync::Mutex;
 use crate::task::ActorExecutor;
 
 /// A builder for an actor: the function, closure or value, and the actor's options.
@@ -48,7 +49,7 @@ pub struct ActorBuilder<M, A, Fut, On = Current> {
     name: Option<Box<str>>,
     capacity: Option<usize>,
     priority: u8,
-    show: Option<fn(&M) -> String>,
+    hooks: Option<Box<HookOptions<M>>>,
     on: On,
 }
 
@@ -73,7 +74,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             name: None,
             capacity: None,
             priority: 0,
-            show: None,
+            hooks: None,
             on: Current,
         }
     }
@@ -139,8 +140,49 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     where
         M: Debug,
     {
-        self.show = Some(|message| format!("{message:?}"));
+        self.hooks_made().show = Some(|message| format!("{message:?}"));
         self
+    }
+
+    /// Sets a function for the messages that were accepted and never handled.
+    ///
+    /// It is called once with each such message, in the order in which the mailbox accepted them,
+    /// after the actor's state was dropped and before the actor counts as ended. That is so for
+    /// every end: a return, a panic, a [`kill`](crate::Address::kill) and a shutdown, whose grace
+    /// period includes the calls. By default such messages are dropped.
+    ///
+    /// The function is called on the thread that ends the actor. A message for a
+    /// [`Permit`](crate::Permit) may come later: it is passed on by the thread that sends it. The
+    /// function must not wait for the actor's end. It is dropped when no message can follow.
+    ///
+    /// A panic of the function is reported to [`on_fault`](crate::Builder::on_fault), and the next
+    /// message is passed on.
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    /// use std::sync::mpsc;
+    ///
+    /// async fn first(mut cx: Context<u32>) -> Option<u32> {
+    ///     cx.recv().await
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let (lost, undelivered) = mpsc::channel();
+    ///     let first = spawn!(first(_), on_undelivered = move |number| lost.send(number).unwrap());
+    ///     for number in 1..=3 {
+    ///         first.tell(number).unwrap();
+    ///     }
+    ///     assert_eq!(first.join().await.unwrap(), Some(1));
+    ///     assert_eq!(undelivered.iter().collect::<Vec<_>>(), [2, 3]);
+    /// });
+    /// ```
+    pub fn on_undelivered(mut self, function: impl FnMut(M) + Send + 'static) -> Self {
+        self.hooks_made().on_undelivered = Some(Mutex::new(Box::new(function)));
+        self
+    }
+
+    fn hooks_made(&mut self) -> &mut HookOptions<M> {
+        self.hooks.get_or_insert_default()
     }
 
     /// Sets the place where the actor runs. The default is the current runtime.
@@ -154,7 +196,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             name: self.name,
             capacity: self.capacity,
             priority: self.priority,
-            show: self.show,
+            hooks: self.hooks,
             on: target,
         }
     }
@@ -183,10 +225,9 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             Ok(executor) => executor,
             Err(problem) => panic!("{}", self.describe(problem)),
         };
-        let show = self.show;
         let (parts, options) = self.take_apart();
         let core = match cell::new(executor, parts, options) {
-            Ok(core) => shown(core, show),
+            Ok(core) => core,
             Err((executor, actor, options)) => {
                 cell::stillborn::<_, _, _, Fut>(executor, actor, options)
             }
@@ -218,11 +259,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             Ok(executor) => executor,
             Err(problem) => return Err(SpawnError::new(self.actor, problem)),
         };
-        let show = self.show;
         let (parts, options) = self.take_apart();
         match cell::new(executor, parts, options) {
             // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
-            Ok(core) => Ok(unsafe { Handle::new(shown(core, show)) }),
+            Ok(core) => Ok(unsafe { Handle::new(core) }),
             Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
         }
     }
@@ -242,15 +282,13 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         }
     }
 
-    /// Returns the function that shows messages in traces, if one was set.
-    pub(super) fn shows(&self) -> Option<fn(&M) -> String> {
-        self.show
-    }
-
-    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, ActorOptions) {
+    pub(super) fn take_apart(self) -> (Parts<M, A, Fut>, ActorOptions<M>) {
         let options = ActorOptions {
-            name: self.name,
-            capacity: self.capacity,
+            mailbox: MailboxOptions {
+                name: self.name,
+                capacity: self.capacity,
+                hooks: self.hooks.map(|options| Box::new(Hooks::new(*options))),
+            },
             priority: self.priority,
         };
         ((self.actor, self.begin), options)
@@ -262,16 +300,6 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             None => format!("cannot spawn an actor: {problem}"),
         }
     }
-}
-
-/// Sets the function that shows the messages of a new cell, and returns the cell.
-#[inline]
-pub(super) fn shown<M>(core: NonNull<Core<M>>, show: Option<fn(&M) -> String>) -> NonNull<Core<M>> {
-    if let Some(show) = show {
-        // SAFETY: (CELL-2) the caller holds the references that come with a new cell.
-        unsafe { At::new(core) }.show_with(show);
-    }
-    core
 }
 
 impl<M, A, Fut, On> std::fmt::Debug for ActorBuilder<M, A, Fut, On> {

@@ -24,7 +24,7 @@ use std::task::{Context, Poll, Waker};
 use super::address::Address;
 use super::cell;
 use super::core::Held;
-use super::spawn::{ActorBuilder, shown};
+use super::spawn::ActorBuilder;
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, Termination};
@@ -77,7 +77,6 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         if let Err(problem) = self.judge_options() {
             panic!("{}", self.describe(problem));
         }
-        let show = self.shows();
         let (parts, options) = self.take_apart();
         let executor = Arc::new(SplitExecutor {
             slot: Mutex::new(RunnableSlot::default()),
@@ -86,7 +85,6 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
         let Ok(core) = cell::new(executor.clone(), parts, options) else {
             unreachable!("this executor is never closed")
         };
-        let core = shown(core, show);
         // SAFETY: (CELL-2) a new cell comes with one address.
         let address = unsafe { Address::from_core(core) };
         let split = Split {

@@ -17,11 +17,14 @@
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod takeable;
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
+
+pub(crate) use takeable::TakeableEnd;
 
 use crate::blocks;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +50,7 @@ pub(crate) struct OneshotEnd<T> {
 
 // SAFETY: (ONESHOT-1) one end at a time accesses the value, so the value is only ever sent.
 unsafe impl<T: Send> Send for OneshotEnd<T> {}
-// SAFETY: (ONESHOT-1) a shared end grants access only under the lock.
+// SAFETY: a shared end grants no access to the value.
 unsafe impl<T: Send> Sync for OneshotEnd<T> {}
 
 // No user code runs while the value is held, so no panic leaves it half changed.
@@ -133,18 +136,6 @@ impl<T> OneshotEnd<T> {
             self.leave(OPEN);
         }
         result
-    }
-
-    /// Calls `section` as `with` does, for an end that may be shared. Returns `None` if the other
-    /// end is done, since there is no lock then.
-    pub(crate) fn look<R>(&self, section: impl FnOnce(&mut T) -> R) -> Option<R> {
-        if self.enter() && !mutant("a_shared_end_looks_without_lock") {
-            return None;
-        }
-        // SAFETY: (ONESHOT-1) this end has entered, by an exchange.
-        let result = unsafe { self.touch(section) };
-        self.leave(OPEN);
-        Some(result)
     }
 
     /// Calls `section` as `with` does, as the last access of this end. The value is left to the

@@ -6,6 +6,7 @@
 use super::contents::Mailbox;
 use super::queue::Batch;
 use super::state::{Flags, Termination, Wake};
+use crate::error::End;
 use crate::sync::mutant;
 use crate::waiters::Waiters;
 
@@ -30,16 +31,23 @@ impl<M> Mailbox<M> {
     }
 
     /// Takes the accepted messages that the reader has not taken. The mailbox must be closed.
+    #[inline]
     pub(crate) fn drain(&self) -> Batch<M> {
-        // Every message was accepted before the close, so this load sees its flag.
-        if !self.state.peek().has(Flags::FILLED.or(Flags::RESERVED)) {
+        self.drain_seen(self.state.peek())
+    }
+
+    /// Does the same for flags that were read after the close.
+    #[inline]
+    pub(crate) fn drain_seen(&self, flags: Flags) -> Batch<M> {
+        // Every message was accepted before the close, so these flags tell of it.
+        if !flags.has(Flags::FILLED.or(Flags::RESERVED)) {
             return Batch::EMPTY;
         }
         self.lock(|flags, contents| contents.drain(flags))
     }
 
     /// Closes the mailbox and marks the actor to be dropped at its next suspension. Returns the
-    /// accepted messages if the actor is killed.
+    /// accepted messages if the actor is killed and does not keep them.
     ///
     /// The caller still has to refuse the line and, if the actor is cancelled, to drain the
     /// mailbox.
@@ -49,7 +57,10 @@ impl<M> Mailbox<M> {
             let messages = match termination {
                 Termination::Killed => {
                     flags.set(Flags::KILLED);
-                    contents.drain(flags)
+                    match flags.has(Flags::KEEPS) {
+                        true => Batch::EMPTY,
+                        false => contents.drain(flags),
+                    }
                 }
                 Termination::Cancelled => {
                     flags.set(Flags::CANCELLED);
@@ -61,13 +72,13 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Records that the actor has ended. Returns whether its result may still be requested, and the
-    /// waiters for its end.
-    pub(crate) fn end(&self) -> (bool, Option<&Waiters>) {
+    /// Records that the actor has ended, and how. Returns whether its result may still be requested,
+    /// and the waiters for its end.
+    pub(crate) fn end(&self, end: End) -> (bool, Option<&Waiters>) {
         let early = mutant("extras_looked_for_before_the_end").then(|| self.ended());
         let (is_joinable, extras) = self.lock_actor_extras(|flags| {
             flags.clear(Flags::ACTIVE.or(Flags::NOTIFIED));
-            flags.set(Flags::ENDED.or(Flags::CLOSED));
+            flags.set_end(end);
             flags.has(Flags::JOINABLE)
         });
         let ended = early.unwrap_or_else(|| extras.map(|extras| &extras.ended));

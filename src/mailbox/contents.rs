@@ -19,7 +19,8 @@
 
 use std::sync::Arc;
 
-use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, MailboxExtras};
+use super::extras::{ActorExtras, Bound, Extras, ExtrasBox, MailboxExtras, MailboxOptions};
+use super::hooks::Hooks;
 use super::queue::{Batch, MessageQueue};
 use super::state::{Flags, MailboxState, Wake};
 use crate::sync::UnsafeCell;
@@ -50,9 +51,15 @@ unsafe impl<M: Send> Sync for Mailbox<M> {}
 
 impl<M> Mailbox<M> {
     /// Creates an open mailbox with one sender. Its actor is scheduled for its first turn and has a
-    /// handle. `name` is the actor's name.
-    pub(crate) fn new(capacity: Option<usize>, name: Option<Box<str>>) -> Self {
-        let has_extras = capacity.is_some() || name.is_some();
+    /// handle.
+    #[inline(always)]
+    pub(crate) fn new(options: MailboxOptions<M>) -> Self {
+        let MailboxOptions {
+            capacity,
+            name,
+            hooks,
+        } = &options;
+        let has_extras = capacity.is_some() || name.is_some() || hooks.is_some();
         let mut flags = Flags::ACTIVE.or(Flags::JOINABLE);
         if capacity.is_some() {
             flags.set(Flags::BOUNDED);
@@ -60,19 +67,31 @@ impl<M> Mailbox<M> {
         if name.is_some() {
             flags.set(Flags::NAMED);
         }
+        if hooks
+            .as_ref()
+            .is_some_and(|hooks| hooks.undelivered.is_some())
+        {
+            flags.set(Flags::KEEPS);
+        }
         Mailbox {
             state: MailboxState::new(flags),
             senders: AtomicU32::new(1),
             contents: UnsafeCell::new(Contents {
                 queue: MessageQueue::EMPTY,
-                extras: has_extras.then(|| ExtrasBox::new(capacity, name)),
+                extras: has_extras.then(|| ExtrasBox::new(options)),
             }),
         }
     }
 
-    /// Returns the capacity and the name that `new` was called with. The mailbox was never shared.
-    pub(crate) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
+    /// Returns what `new` was called with. The mailbox was never shared.
+    pub(crate) fn into_options(self) -> MailboxOptions<M> {
         self.contents.into_inner().into_options()
+    }
+
+    /// Creates a mailbox as `new` does, with a bound.
+    #[cfg(test)]
+    pub(super) fn with_capacity(capacity: Option<usize>) -> Self {
+        Mailbox::new(MailboxOptions::of(capacity))
     }
 
     /// Returns the number of accepted messages in the queue. Messages that the reader has taken as
@@ -124,20 +143,9 @@ impl<M> Mailbox<M> {
             });
             match result {
                 Some(result) => return result,
-                None => made = Some(ExtrasBox::new(None, None)),
+                None => made = Some(ExtrasBox::new(MailboxOptions::of(None))),
             }
         }
-    }
-
-    /// Sets how traces show the messages.
-    #[cold]
-    pub(crate) fn show_with(&self, show: fn(&M) -> String) {
-        self.lock_extras(|_, _, extras| extras.show = Some(show));
-    }
-
-    /// Returns how a trace shows a message, if that was set.
-    pub(crate) fn show(&self) -> Option<fn(&M) -> String> {
-        self.lock(|_, contents| contents.extras()?.show)
     }
 
     /// Returns the name of the actor, if it has one.
@@ -186,9 +194,14 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> Contents<M> {
-    /// Returns the capacity and the name that `Mailbox::new` was called with.
-    pub(super) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
-        self.extras.map_or((None, None), ExtrasBox::into_options)
+    /// Returns what `Mailbox::new` was called with.
+    pub(super) fn into_options(self) -> MailboxOptions<M> {
+        self.extras
+            .map_or(MailboxOptions::of(None), ExtrasBox::into_options)
+    }
+
+    pub(super) fn hooks(&mut self) -> Option<&mut Hooks<M>> {
+        self.extras()?.hooks.as_deref_mut()
     }
 
     /// Returns the queue, and the mailbox's extras if they exist.

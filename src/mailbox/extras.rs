@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::hooks::Hooks;
 use super::line::Line;
 use crate::blocks;
 use crate::waiters::Waiters;
@@ -29,8 +30,8 @@ pub(super) struct MailboxExtras<M> {
     pub(super) receiver: Option<Waker>,
     /// The number of reserved places, which are not filled yet.
     pub(super) reserved: usize,
-    /// The function that shows a message in a trace.
-    pub(super) show: Option<fn(&M) -> String>,
+    /// Behind one more pointer, since few actors have them.
+    pub(super) hooks: Option<Box<Hooks<M>>>,
 }
 
 pub(super) struct Bound<M> {
@@ -48,11 +49,34 @@ pub(super) struct ActorExtras {
     pub(super) ended: Waiters,
 }
 
+/// The options of an actor that its mailbox stores.
+pub(crate) struct MailboxOptions<M> {
+    pub(crate) capacity: Option<usize>,
+    /// The name of the actor.
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) hooks: Option<Box<Hooks<M>>>,
+}
+
+impl<M> MailboxOptions<M> {
+    pub(super) fn of(capacity: Option<usize>) -> Self {
+        MailboxOptions {
+            capacity,
+            name: None,
+            hooks: None,
+        }
+    }
+}
+
 /// Owner of the extras. Their memory comes from the block cache, since a join needs extras.
 pub(super) struct ExtrasBox<M>(NonNull<Extras<M>>);
 
 impl<M> ExtrasBox<M> {
-    pub(super) fn new(capacity: Option<usize>, name: Option<Box<str>>) -> Self {
+    pub(super) fn new(options: MailboxOptions<M>) -> Self {
+        let MailboxOptions {
+            capacity,
+            name,
+            hooks,
+        } = options;
         let extras = blocks::room::<Extras<M>>();
         let bound = capacity.map(|capacity| Bound {
             capacity,
@@ -63,7 +87,7 @@ impl<M> ExtrasBox<M> {
             bound,
             receiver: None,
             reserved: 0,
-            show: None,
+            hooks,
         };
         let actor = ActorExtras {
             name: name.map(Arc::new),
@@ -74,12 +98,15 @@ impl<M> ExtrasBox<M> {
         ExtrasBox(extras)
     }
 
-    /// Returns the capacity and the name that `new` was called with. The extras were never shared.
-    pub(super) fn into_options(self) -> (Option<usize>, Option<Box<str>>) {
+    /// Returns what `new` was called with. The extras were never shared.
+    pub(super) fn into_options(self) -> MailboxOptions<M> {
         // SAFETY: allocated by `new`, and not dropped afterwards.
         let Extras { mailbox, actor } = unsafe { blocks::take_out(ManuallyDrop::new(self).0) };
-        let capacity = mailbox.bound.map(|bound| bound.capacity);
-        (capacity, actor.name.and_then(Arc::into_inner))
+        MailboxOptions {
+            capacity: mailbox.bound.map(|bound| bound.capacity),
+            name: actor.name.and_then(Arc::into_inner),
+            hooks: mailbox.hooks,
+        }
     }
 }
 

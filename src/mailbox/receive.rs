@@ -81,10 +81,20 @@ impl<M> Mailbox<M> {
     /// message or the mailbox has reached its end.
     #[cold]
     pub(crate) fn wait(&self, waker: &Waker) -> bool {
+        self.wait_unless(waker, Flags::has_news)
+    }
+
+    /// Stores `waker`, to be woken if the actor is killed or cancelled. Returns false if it was.
+    #[cold]
+    pub(crate) fn wait_for_termination(&self, waker: &Waker) -> bool {
+        self.wait_unless(waker, |flags| flags.termination().is_some())
+    }
+
+    fn wait_unless(&self, waker: &Waker, is_over: impl Fn(Flags) -> bool) -> bool {
         let mut fresh = Some(waker.clone());
         // `fresh` then holds the previous waker, which is dropped outside the lock.
         self.lock_extras(|flags, _, extras| {
-            if flags.has_news() {
+            if is_over(*flags) {
                 return false;
             }
             std::mem::swap(&mut extras.receiver, &mut fresh);

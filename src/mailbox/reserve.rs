@@ -96,7 +96,7 @@ impl<M> Mailbox<M> {
     }
 
     /// Puts the message into a reserved place. Returns the message if the mailbox was drained, so
-    /// that no reader will receive it.
+    /// that no reader will receive it. The place is then still reserved.
     pub(crate) fn fill(&self, message: M) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
@@ -111,12 +111,7 @@ impl<M> Mailbox<M> {
             flags.set(Flags::FILLED);
             contents.arrived(flags)
         });
-        let Some(refused) = message else {
-            return Ok(wake);
-        };
-        // The mailbox was drained, so there is no reader to wake.
-        let _ = self.give_up_place();
-        Err(refused)
+        message.map_or(Ok(wake), Err)
     }
 
     /// Gives up a reserved place, which the next sender in the line may have.

@@ -16,6 +16,7 @@
 
 use std::task::Waker;
 
+use crate::error::End;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{mutant, relax};
 
@@ -59,6 +60,11 @@ impl Flags {
     pub(crate) const BOUNDED: Flags = Flags(1 << 15);
     /// The actor has a name; constant from its creation.
     pub(crate) const NAMED: Flags = Flags(1 << 16);
+    /// Messages that are not handled go to a function; constant from its creation.
+    pub(crate) const KEEPS: Flags = Flags(1 << 17);
+
+    /// The position of the way in which the actor ended: three bits, 0 before the end.
+    const END: u32 = 18;
 
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
@@ -121,10 +127,32 @@ impl Flags {
         }
     }
 
+    /// Records the way in which the actor ended.
+    pub(crate) fn set_end(&mut self, end: End) {
+        self.set(Flags::ENDED.or(Flags::CLOSED));
+        let number = ENDS.iter().position(|other| *other == end);
+        self.0 |= number.map_or(0, |number| number as u32 + 1) << Flags::END;
+    }
+
+    /// Returns the way in which the actor ended, or `None` if it has not ended.
+    pub(crate) fn end(self) -> Option<End> {
+        let number = (self.0 >> Flags::END & 7).checked_sub(1)?;
+        ENDS.get(number as usize).copied()
+    }
+
     pub(crate) const fn or(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 }
+
+/// The ways in which an actor ends, in the order of their numbers in the flags.
+const ENDS: [End; 5] = [
+    End::Returned,
+    End::Panicked,
+    End::Killed,
+    End::Cancelled,
+    End::NotStarted,
+];
 
 /// The reason why an actor is dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -109,7 +109,7 @@ fn push_one(queue: &mut MessageQueue<u64>, number: u64) {
 #[test]
 fn len_counts_accepted_messages_until_the_reader_takes_them() {
     for capacity in [None, Some(100)] {
-        let mailbox = Mailbox::new(capacity, None);
+        let mailbox = Mailbox::with_capacity(capacity);
         assert_eq!(mailbox.len(), 0);
         for number in 1..=100_u64 {
             assert!(mailbox.tell(number).is_ok());
@@ -130,7 +130,7 @@ fn len_counts_accepted_messages_until_the_reader_takes_them() {
 
 #[test]
 fn len_does_not_count_reserved_places() {
-    let mailbox = Mailbox::new(Some(2), None);
+    let mailbox = Mailbox::with_capacity(Some(2));
     assert!(mailbox.reserve().is_ok());
     assert_eq!(mailbox.len(), 0);
     assert!(mailbox.fill(7_u32).is_ok());

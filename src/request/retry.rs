@@ -65,7 +65,7 @@ where
 /// Returns whether a further attempt may succeed: not if an actor that was asked is closed.
 fn may_succeed_later<E: 'static>(error: &E) -> bool {
     let error: &dyn Any = error;
-    error.downcast_ref() != Some(&AskError::Closed)
+    !matches!(error.downcast_ref(), Some(AskError::Closed(_)))
 }
 
 pin_project! {

@@ -70,7 +70,7 @@ impl Executor for Arc<Inner> {
     }
 
     fn looked_at(&self, task: TaskKey, has_ended: bool) {
-        let task = TaskInfo::of_task(task);
+        let task = TaskInfo::of_task(task.number());
         if has_ended {
             self.engine().settle(self, Done::ByTask(&task));
         } else {

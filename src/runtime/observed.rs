@@ -62,7 +62,7 @@ impl Inner {
         // A task may be dropped during the run of another task.
         let key = TaskKey::dropped().or_else(|| context::with(|context| context?.running.get()));
         if let Some(key) = key.filter(|key| !key.is_cell()) {
-            self.completed(&TaskInfo::of_task(key));
+            self.completed(&TaskInfo::of_task(key.number()));
         }
     }
 }

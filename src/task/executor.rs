@@ -13,13 +13,13 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::header::Header;
-use super::info::TaskInfo;
 use super::key::TaskKey;
 use super::live_index::LiveIndex;
 use super::message_event::MessageEvent;
 use super::run::BATCH;
 use super::runnable::Runnable;
 use crate::error::UnhandledFault;
+use crate::info::TaskInfo;
 use crate::sync::Process;
 
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1

@@ -14,10 +14,10 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::info::TaskInfo;
 use super::live_index::LiveIndex;
 use super::message_event::MessageEvent;
 use crate::error::Fault;
+use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, Process};
 
@@ -187,9 +187,9 @@ pub(crate) struct VTable {
     /// Tells the executor how many accepted messages are never handled. The caller holds a
     /// reference.
     pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
-    /// Reports a fault that is not the future's, such as a source's, to the executor. The caller
-    /// holds a reference.
-    pub(crate) report: unsafe fn(NonNull<Header>, &Fault),
+    /// Reports a fault that is not the future's to the executor: of a source, or of another
+    /// function of the actor. The caller holds a reference.
+    pub(crate) report: unsafe fn(NonNull<Header>, &Fault, is_source: bool),
     /// Traces an event of a message, if the executor traces. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, MessageEvent),
     /// Returns a closure that carries out the deed later. The caller holds a reference, and has

@@ -21,8 +21,8 @@ mod tests;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-use super::info::TaskInfo;
 use super::runnable::cell_of;
+use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, mutant};
 
@@ -36,6 +36,8 @@ pub(crate) const WOKEN: u8 = 1;
 pub(crate) const RECEIVING: u8 = 2;
 /// The note that the turn has handled a batch.
 pub(crate) const SPENT: u8 = 4;
+/// The note that replies were lost while the turn unwound.
+pub(crate) const LOST: u8 = 8;
 
 /// A turn in progress, on the stack of its thread.
 pub(crate) struct CurrentRun {
@@ -271,6 +273,20 @@ fn innermost<'a>() -> Option<&'a CurrentRun> {
     let run = RUN.try_with(Cell::get).ok().flatten();
     // SAFETY: (RUN-2) the turn is in progress, further down this stack.
     run.map(|run| unsafe { run.as_ref() })
+}
+
+/// Returns the innermost turn's task or actor, as its runnable's raw pointer.
+pub(crate) fn innermost_turn() -> Option<NonNull<()>> {
+    innermost().map(|run| run.of)
+}
+
+/// Notes that a reply was lost in the innermost turn, and returns its actor, as its runnable's raw
+/// pointer. Returns `None` if this thread runs no actor.
+pub(crate) fn note_loss() -> Option<NonNull<()>> {
+    let run = innermost()?;
+    cell_of(run.of)?;
+    run.note(LOST);
+    Some(run.of)
 }
 
 /// Returns the actor that this thread runs, if any.

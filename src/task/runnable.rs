@@ -16,8 +16,8 @@
 use std::ptr::NonNull;
 
 use super::header::Header;
-use super::info::TaskInfo;
 use super::key::{CELL, TaskKey, dropping};
+use crate::info::TaskInfo;
 use crate::sync::LEFT_BEHIND;
 
 /// The operations on a task or a job that is ready. The task or job begins with a pointer to this
@@ -75,7 +75,7 @@ impl Runnable {
     /// Returns the identity of the task or actor.
     pub fn info(&self) -> TaskInfo {
         match cell_of(self.0) {
-            None => TaskInfo::of_task(self.key()),
+            None => TaskInfo::of_task(self.key().number()),
             // SAFETY: (RUNNABLE-3) the cell is alive.
             Some(cell) => unsafe { (cell.as_ref().vtable.info)(cell) },
         }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use greenroom::{AskError, Context, Fault, Reply, TellError, WeakAddress, actor};
+use greenroom::{AskDetail, AskError, Context, Fault, Reply, TellError, WeakAddress, actor};
 
 use crate::support::{
     Dropped, Drops, Gate, Home, Log, OpenOnDrop, WATCH, drive, in_every_home, on_threads,
@@ -179,9 +179,9 @@ fn every_ask_among_the_messages_gets_no_reply_at_once(home: &Home) {
         let expected: Vec<_> = (0..10)
             .map(|at| {
                 if at < capacity {
-                    AskError::NoReply
+                    AskError::NoReply(AskDetail::default())
                 } else {
-                    AskError::Closed
+                    AskError::Closed(AskDetail::default())
                 }
             })
             .collect();
@@ -203,7 +203,7 @@ fn an_ask_being_handled_gets_no_reply_when_its_handler_is_dropped(home: &Home) {
         assert!(crate::support::poll_here(&mut ask).await.is_pending());
         handling.wait().await;
         handle.kill();
-        assert_eq!(ask.await, Err(AskError::NoReply));
+        assert_eq!(ask.await, Err(AskError::NoReply(AskDetail::default())));
     });
 }
 

@@ -4,7 +4,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures::StreamExt;
-use greenroom::{AskError, Context, Reply, Runtime, TellError, WeakAddress, actor, spawn};
+use greenroom::{
+    AskDetail, AskError, Context, Reply, Runtime, TellError, WeakAddress, actor, spawn,
+};
 
 use crate::support::{
     Gate, Home, WATCH, drive, in_every_home, on_workers, open_when_pending, poll_here, poll_once,
@@ -252,7 +254,10 @@ fn ask_of_a_weak_address_does_not_keep_the_actor_open(home: &Home) {
         gate.open();
         assert_eq!(asked.await, Ok(42));
         join.await.unwrap();
-        assert_eq!(weak.ask(|reply| reply).await, Err(AskError::Closed));
+        assert_eq!(
+            weak.ask(|reply| reply).await,
+            Err(AskError::Closed(AskDetail::default()))
+        );
     });
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Context as TaskContext;
 use std::time::Duration;
 
-use greenroom::{AskError, Context, Fault, Reply, TellError, actor};
+use greenroom::{AskDetail, AskError, Context, Fault, Reply, TellError, actor};
 
 use crate::support::{Bomb, CountingWaker, Drops, Gate, WATCH, drive, panic_of, poll_once, within};
 
@@ -164,7 +164,7 @@ fn dropping_a_split_actor_cancels_it_and_drops_its_messages() {
         let mut asked = address.ask(|reply| reply);
         assert!(poll_once(&mut Box::pin(&mut asked).as_mut()).is_pending());
         drop(future);
-        assert_eq!(drive(asked), Err(AskError::NoReply));
+        assert_eq!(drive(asked), Err(AskError::NoReply(AskDetail::default())));
         assert!(address.is_closed());
         drive(address.closed());
     }

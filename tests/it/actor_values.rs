@@ -1,6 +1,8 @@
 //! Actors that are values: the trait `Actor`.
 
-use greenroom::{Actor, AskError, Context, Fault, Reply, SpawnProblem, actor_from, spawn};
+use greenroom::{
+    Actor, AskDetail, AskError, Context, Fault, Reply, SpawnProblem, actor_from, spawn,
+};
 
 use crate::support::{Gate, Log, WATCH, drive, on_workers, panic_of, within};
 
@@ -214,7 +216,10 @@ fn an_ask_to_a_value_that_stops_without_a_reply_fails_with_no_reply() {
         greenroom::run(async {
             let gate = Gate::default();
             let waits = spawn!(Waits(gate.clone()));
-            assert_eq!(waits.ask(|reply| reply).await, Err(AskError::NoReply));
+            assert_eq!(
+                waits.ask(|reply| reply).await,
+                Err(AskError::NoReply(AskDetail::default()))
+            );
             gate.wait().await;
             waits.join().await.unwrap();
         });

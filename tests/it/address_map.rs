@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use greenroom::{
-    Address, AskError, Context, Reply, SendError, TellError, WeakAddress, actor, spawn,
+    Address, AskDetail, AskError, Context, Reply, SendError, TellError, WeakAddress, actor, spawn,
 };
 
 use crate::support::{
@@ -122,7 +122,10 @@ fn a_refused_message_is_returned_unmapped() {
         let gone = spawn!(events(_));
         let sums = gone.map(Event::Sum);
         gone.stop();
-        assert_eq!(sums.ask(|reply| reply).await, Err(AskError::Closed));
+        assert_eq!(
+            sums.ask(|reply| reply).await,
+            Err(AskError::Closed(AskDetail::default()))
+        );
     });
 }
 
@@ -276,7 +279,10 @@ fn a_message_is_dropped_if_the_context_is_dropped_after_its_place_was_reserved()
             dropped.pass();
             reply
         });
-        assert_eq!(drive(late.ask(|reply| reply)), Err(AskError::NoReply));
+        assert_eq!(
+            drive(late.ask(|reply| reply)),
+            Err(AskError::NoReply(AskDetail::default()))
+        );
         lives.open();
         drop(late);
         drive(handle.join()).unwrap();

@@ -5,7 +5,7 @@ use std::task::Context as TaskContext;
 use std::time::Duration;
 
 use greenroom::time::{Instant, sleep};
-use greenroom::{AskError, Context, Reply, actor};
+use greenroom::{AskDetail, AskError, Context, Reply, actor};
 
 use crate::support::{
     Bomb, CountingWaker, Drops, Gate, Home, drive, drive_elsewhere, elsewhere, in_every_home,
@@ -95,8 +95,14 @@ fn dropping_the_reply_fails_the_ask_with_no_reply(home: &Home) {
                 drop(reply);
             }
         }));
-        assert_eq!(drops_it.ask(|reply| reply).await, Err(AskError::NoReply));
-        assert_eq!(drops_it.ask(|reply| reply).await, Err(AskError::NoReply));
+        assert_eq!(
+            drops_it.ask(|reply| reply).await,
+            Err(AskError::NoReply(AskDetail::default()))
+        );
+        assert_eq!(
+            drops_it.ask(|reply| reply).await,
+            Err(AskError::NoReply(AskDetail::default()))
+        );
         drops_it.join().await.unwrap();
     });
 }
@@ -191,7 +197,7 @@ fn an_ask_to_a_closed_actor_fails_with_closed_and_drops_the_request(home: &Home)
         handle.stop();
         let question = drops.one();
         let answer = handle.ask(|reply| (reply, question)).await;
-        assert_eq!(answer, Err(AskError::Closed));
+        assert_eq!(answer, Err(AskError::Closed(AskDetail::default())));
         assert_eq!(drops.count(), 1);
     });
 }
@@ -201,12 +207,18 @@ fn an_ask_fails_with_no_reply_if_the_actor_ends_or_panics(home: &Home) {
         let ends = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
             drop(cx.recv().await)
         }));
-        assert_eq!(ends.ask(|reply| reply).await, Err(AskError::NoReply));
+        assert_eq!(
+            ends.ask(|reply| reply).await,
+            Err(AskError::NoReply(AskDetail::default()))
+        );
         let panics = home.spawn(actor(async |mut cx: Context<Reply<u32>>| {
             let _reply = cx.recv().await;
             panic!("bomb in a handler");
         }));
-        assert_eq!(panics.ask(|reply| reply).await, Err(AskError::NoReply));
+        assert_eq!(
+            panics.ask(|reply| reply).await,
+            Err(AskError::NoReply(AskDetail::default()))
+        );
         assert!(panics.join().await.is_err());
     });
     // Delivered, but never handled.
@@ -215,7 +227,10 @@ fn an_ask_fails_with_no_reply_if_the_actor_ends_or_panics(home: &Home) {
     let mut ask = ends.ask(|reply| reply);
     assert!(poll_once(&mut ask).is_pending());
     drop(held);
-    assert_eq!(home.block_on(ask), Err(AskError::NoReply));
+    assert_eq!(
+        home.block_on(ask),
+        Err(AskError::NoReply(AskDetail::default()))
+    );
 }
 
 fn many_asks_may_be_pending_at_once(home: &Home) {
@@ -404,7 +419,7 @@ fn a_reply_that_outlives_a_refused_request_is_unwanted() {
         *keep.lock().unwrap() = Some(reply);
         keep
     }));
-    assert_eq!(asked, Err(AskError::Closed));
+    assert_eq!(asked, Err(AskError::Closed(AskDetail::default())));
     let reply = kept.lock().unwrap().take().expect("the reply was kept");
     assert!(!reply.is_wanted());
     reply.send(5);
@@ -435,6 +450,6 @@ fn an_answer_to_a_refused_request_may_panic_in_its_drop() {
     keep_bombs_quiet();
     let drops = Drops::default();
     let asked = drive(closed().ask(|reply| Answers(Some(reply), drops.clone())));
-    assert!(matches!(asked, Err(AskError::Closed)));
+    assert!(matches!(asked, Err(AskError::Closed(_))));
     assert_eq!(drops.count(), 1);
 }

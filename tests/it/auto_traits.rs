@@ -18,11 +18,12 @@ use greenroom::time::{
     TimedOut, Timeout, sleep, timeout,
 };
 use greenroom::{
-    ActorBuilder, ActorStats, Address, Ask, AskError, BuildError, Builder, Context, Current,
-    Deadlock, Detached, FallibleTask, Fault, Handle, HostFault, Hosted, Join, KeepAlive, Panic,
-    Pinned, Recv, Refusal, RefusalKind, Reply, Runtime, SendError, SendFuture, ShutdownReport,
-    SourceGuard, SpawnError, SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError,
-    UnhandledFault, WeakAddress, WorkerStats, actor,
+    ActorBuilder, ActorStats, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
+    BuildError, Builder, Child, Context, Current, Deadlock, Detached, End, FallibleTask, Fault,
+    Handle, HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Recv, Refusal, RefusalKind,
+    Reply, Request, Runtime, SendError, SendFuture, ShutdownReport, SourceGuard, SpawnError,
+    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, WatchGuard,
+    WeakAddress, WorkerStats, actor,
 };
 
 use crate::support::{WATCH, within};
@@ -114,12 +115,12 @@ fn addresses_and_handles_are_send_and_sync_if_their_messages_are_send() {
 #[test]
 fn contexts_replies_and_builders_are_send_if_their_contents_are() {
     table! {
-        Send Sync Unpin: Context<Message>, Recv<'static, Message>, Reply<Message>;
+        Send Sync Unpin: Context<Message>, Recv<'static, Message>, Reply<Message>, Child;
         - - Unpin: Context<Local>, Recv<'static, Local>, Reply<Local>;
         Send Sync Unpin: ActorBuilder<Local, fn(), Local, Current>, Current, Detached;
         Send - Unpin: ActorBuilder<u32, Message, Local, Current>;
         - - Unpin: ActorBuilder<u32, Local, Local, Current>;
-        Send Sync Unpin: SourceGuard, Interval, MissedTicks;
+        Send Sync Unpin: SourceGuard, WatchGuard, Interval, MissedTicks;
     }
 }
 
@@ -145,6 +146,9 @@ fn send_and_ask_futures_are_send_if_their_messages_are() {
     table! {
         Send Sync Unpin: SendFuture<'static, u32>;
         Send - Unpin: SendFuture<'static, Message>;
+        Send Sync Unpin: Permit<Message>, Answer<Message>;
+        - - Unpin: Permit<Local>, Answer<Local>;
+        Send - Unpin: Request<Message>, Request<Local>;
         - - Unpin: SendFuture<'static, Local>;
         Send Sync Unpin: Ask<'static, u32, Message, fn(Reply<Message>) -> u32>;
         Send - Unpin: Ask<'static, Message, Message, Question>;
@@ -192,7 +196,8 @@ fn simulation_results_are_send_if_their_values_are() {
 #[test]
 fn errors_are_send_if_their_values_are() {
     table! {
-        Send Sync Unpin: AskError, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
+        Send Sync Unpin: AskError, AskDetail, AskCause, End;
+        Send Sync Unpin: AdoptError<Message, Message>, Deadlock, BuildError, Fault, Panic, HostFault, SpawnProblem;
         Send Sync Unpin: UnhandledFault<'static>, TryHostError<u32>, SpawnError<u32>;
         Send Sync Unpin: TellError<u32>, SendError<u32>, First<u32>, IntervalsError;
         Send Sync Unpin: Refusal, RefusalKind, RetryIntervals, RetryIntervalsBuilder;
@@ -224,10 +229,11 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>, FallibleTask<Torn>;
         Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
         Safe: Context<Torn>, Recv<'static, Torn>, Reply<Torn>, SourceGuard;
+        Safe: Permit<Torn>, Request<Torn>, Answer<Torn>, Child;
         Safe: SendFuture<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, Timeout<Sleep>, TimedOut;
         Safe: ShutdownReport, Stats, WorkerStats, ActorStats, TaskInfo, Runnable, Current, Detached;
-        Safe: AskError, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
+        Safe: AskError, AskDetail, AskCause, End, AdoptError<Torn, Torn>, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
         Safe: RetryIntervals, RetryIntervalsBuilder, IntervalsError, First<u32>;
         Safe: Concurrently<(Ready<u32>, Ready<u32>)>, Retried<Ready<Outcome>>;
         Safe: Sequentially<u32, Ready<Outcome>, u32>;

@@ -4,7 +4,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use greenroom::{
-    Address, AskError, Builder, Context, Deadlock, Handle, Reply, Runtime, actor, spawn, unblock,
+    Address, AskDetail, AskError, Builder, Context, Deadlock, Handle, Reply, Runtime, actor, spawn,
+    unblock,
 };
 
 use crate::support::{Dropped, Drops, Home, Homes, WATCH, drive, on_threads, received, within};
@@ -271,7 +272,10 @@ fn a_long_chain_of_asks_that_is_answered_is_no_deadlock(home: &Home) {
         }
         let closed = home.spawn(actor(link));
         closed.stop();
-        assert_eq!(closed.ask(Message::Ask).await, Err(AskError::Closed));
+        assert_eq!(
+            closed.ask(Message::Ask).await,
+            Err(AskError::Closed(AskDetail::default()))
+        );
     });
 }
 
@@ -366,7 +370,10 @@ fn an_actor_on_another_runtime_is_in_no_deadlock_of_this_one() {
         waits.kill();
         // The actor may have been asked before or after it was killed.
         let ended = other.block_on(task);
-        assert!(matches!(ended, Err(AskError::NoReply | AskError::Closed)));
+        assert!(matches!(
+            ended,
+            Err(AskError::NoReply(_) | AskError::Closed(_))
+        ));
     });
 }
 

@@ -1,6 +1,6 @@
 //! Messages of every shape: zero-sized, many, large, aligned, and with a `Drop` that has effects.
 
-use greenroom::{AskError, Context, Reply, WeakAddress, actor};
+use greenroom::{AskDetail, AskError, Context, Reply, WeakAddress, actor};
 
 use crate::support::{Bomb, Drops, Gate, Home, WATCH, drive, in_every_home, poll_once, within};
 
@@ -246,7 +246,7 @@ fn dropping_messages_may_tell_the_same_actor(home: &Home) {
             handle.kill();
         }
         drop(held);
-        assert_eq!(drive(asked), Err(AskError::NoReply));
+        assert_eq!(drive(asked), Err(AskError::NoReply(AskDetail::default())));
         home.block_on(handle.closed());
         assert_eq!(drops.count(), 202);
     }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use greenroom::request::First;
 use greenroom::time::{Instant, RetryIntervals, TimedOut, sleep};
 use greenroom::{
-    Address, AskError, Context, Reply, Runtime, concurrently, retry, sequentially, sim, spawn,
+    Address, AskDetail, AskError, Context, Reply, Runtime, concurrently, retry, sequentially, sim,
+    spawn,
 };
 
 use crate::support::{WATCH, panic_of, poll_once, within};
@@ -122,13 +123,13 @@ fn the_first_fault_ends_the_other_requests_and_says_which_failed() {
         let clock = spawn!(clock(_));
         let fails = |hours| async move {
             sleep(HOUR * hours).await;
-            Err::<u32, _>(AskError::NoReply)
+            Err::<u32, _>(AskError::NoReply(AskDetail::default()))
         };
         let start = Instant::now();
         let first = concurrently((after(&clock, 1), fails(2), after(&clock, 3))).first_fault();
         let expected = Err(First {
             index: 1,
-            error: AskError::NoReply,
+            error: AskError::NoReply(AskDetail::default()),
         });
         assert_eq!(first.await, expected.map(|(): ()| (0, 0, 0)));
         let requests = [after(&clock, 1), after(&clock, 3)];

@@ -77,7 +77,10 @@ fn actors_that_wait_for_each_other_finish(home: &Home) {
             // The last actor is stopped too, and answers the asks that it accepted before.
             match address.ask(|reply| reply).await {
                 Ok(answer) => sum += answer,
-                Err(error) => assert_eq!(error, greenroom::AskError::Closed),
+                Err(error) => assert_eq!(
+                    error,
+                    greenroom::AskError::Closed(greenroom::AskDetail::default())
+                ),
             }
         }
         sum

@@ -7,7 +7,7 @@ use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
 use super::{Answer, AskState, Reply};
-use crate::error::{AskError, Refusal};
+use crate::error::{AskDetail, AskError, Refusal};
 use crate::lock::OneshotEnd;
 use crate::park::Parker;
 use crate::runtime::deadlock::{self, Asks};
@@ -51,7 +51,7 @@ fn wait(answer: &mut Answer<Arc<usize>>) -> Result<Arc<usize>, AskError> {
     loop {
         let asker = StdArc::new(Asker(Parker::new()));
         let waker = Waker::from(asker.clone());
-        match answer.poll(&mut Context::from_waker(&waker)) {
+        match answer.poll_now(&mut Context::from_waker(&waker)) {
             Poll::Ready(heard) => return heard,
             Poll::Pending => asker.0.park(None),
         };
@@ -66,7 +66,7 @@ fn model_09_asker_receives_the_answer_once() {
         let (reply, mut answer) = question();
         let answering = spawn(move || reply.send(Arc::new(7)));
         // An early poll leaves a waker that is replaced later.
-        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        let early = answer.poll_now(&mut Context::from_waker(Waker::noop()));
         let heard = match early {
             Poll::Ready(heard) => heard,
             Poll::Pending => wait(&mut answer),
@@ -82,7 +82,13 @@ fn model_09_dropped_reply_wakes_the_asker() {
     ::loom::model(|| {
         let (reply, mut answer) = question();
         let dropping = spawn(move || drop(reply));
-        assert_eq!(wait(&mut answer).map(drop), Err(AskError::NoReply));
+        assert_eq!(
+            wait(&mut answer).map(drop),
+            Err(AskError::NoReply(AskDetail::new(
+                None,
+                AskCause::ReplyDropped
+            )))
+        );
         dropping.join().unwrap();
     });
 }
@@ -97,7 +103,7 @@ fn model_09_dropped_asker_keeps_no_answer() {
             reply.send(Arc::new(7));
             wanted
         });
-        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        let early = answer.poll_now(&mut Context::from_waker(Waker::noop()));
         drop(answer);
         let _ = answering.join().unwrap();
         if let Poll::Ready(heard) = early {
@@ -112,7 +118,7 @@ fn model_09_asker_receives_a_refusal_once() {
     ::loom::model(|| {
         let (reply, mut answer) = question();
         let refusing = spawn(move || reply.refuse(Refusal::new("out of paper", "")));
-        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        let early = answer.poll_now(&mut Context::from_waker(Waker::noop()));
         let heard = match early {
             Poll::Ready(heard) => heard,
             Poll::Pending => wait(&mut answer),
@@ -174,7 +180,7 @@ fn model_09_dropped_asker_is_ended_at_most_once() {
             let asks = asks.clone();
             move || deadlock::end(&asks.waiting())
         });
-        let early = answer.poll(&mut Context::from_waker(Waker::noop()));
+        let early = answer.poll_now(&mut Context::from_waker(Waker::noop()));
         drop(answer);
         assert!(!reply.is_wanted());
         let ended = ending.join().unwrap() == 1;

@@ -30,9 +30,9 @@ pub(in crate::actor) struct Switch {
 }
 
 impl Switch {
-    pub(in crate::actor) fn new() -> Arc<Self> {
+    pub(in crate::actor) fn new(standing: Standing) -> Arc<Self> {
         Arc::new(Switch {
-            standing: AtomicU32::new(Standing::Foreground as u32),
+            standing: AtomicU32::new(standing as u32),
             source: AtomicWaker::new(),
         })
     }
@@ -59,8 +59,8 @@ impl Switch {
 /// A guard for a source that cancels the source when dropped.
 ///
 /// It is returned by [`send_after`](crate::Context::send_after),
-/// [`send_every`](crate::Context::send_every) and [`attach`](crate::Context::attach). A cancelled
-/// source yields nothing, even if it was ready before.
+/// [`send_every`](crate::Context::send_every), [`attach`](crate::Context::attach) and
+/// [`watch`](crate::Context::watch). A cancelled source yields nothing, even if it was ready before.
 #[must_use = "dropping the guard cancels the source; `detach` keeps the source"]
 pub struct SourceGuard(Option<Arc<Switch>>);
 

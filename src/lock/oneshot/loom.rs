@@ -30,22 +30,3 @@ fn model_38_each_end_sees_what_the_other_wrote() {
         other.join().unwrap();
     });
 }
-
-/// Checks that two threads that share an end exclude each other, and look only while there is a
-/// lock.
-#[test]
-fn model_38_two_threads_that_share_an_end_exclude_each_other() {
-    ::loom::model(|| {
-        let (ours, theirs) = OneshotEnd::pair(0);
-        let ours = std::sync::Arc::new(ours);
-        let other = spawn({
-            let ours = ours.clone();
-            move || ours.look(|count| *count += 1)
-        });
-        ours.look(|count| *count += 1);
-        theirs.finish(|_| ());
-        let looked = ours.look(|count| *count += 1);
-        other.join().unwrap();
-        assert!(looked.is_none(), "the other end is done");
-    });
-}

@@ -100,7 +100,7 @@ fn audit(mailbox: &Mailbox<Letter>) {
 /// letters.
 fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine<Letter>>) {
     let (mailbox, post) = (
-        Rc::new(Mailbox::new(Some(1), None)),
+        Rc::new(Mailbox::with_capacity(Some(1))),
         Rc::new(Post::default()),
     );
     let first = begin(&mailbox, post.letter(0, 0), Waker::noop());

@@ -15,7 +15,7 @@ use super::{Letter, Post, assert_in_order};
 fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
     ::loom::model(|| {
         let (mailbox, post) = (
-            Rc::new(Mailbox::new(Some(3), None)),
+            Rc::new(Mailbox::with_capacity(Some(3))),
             Rc::new(Post::default()),
         );
         let other = spawn({
@@ -47,7 +47,10 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
 #[test]
 fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
+        let (mailbox, post) = (
+            Rc::new(Mailbox::with_capacity(None)),
+            Rc::new(Post::default()),
+        );
         mailbox.reserve().expect("it is open");
         let sender = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
@@ -73,7 +76,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
 #[test]
 fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
     ::loom::model(|| {
-        let mailbox: Rc<Mailbox<Letter>> = Rc::new(Mailbox::new(None, None));
+        let mailbox: Rc<Mailbox<Letter>> = Rc::new(Mailbox::with_capacity(None));
         mailbox.reserve().expect("it is open");
         let sender = spawn({
             let mailbox = mailbox.clone();
@@ -91,7 +94,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_given_up() {
 fn model_08_a_place_that_is_given_up_goes_to_the_next_in_line() {
     ::loom::model(|| {
         let (mailbox, post) = (
-            Rc::new(Mailbox::new(Some(1), None)),
+            Rc::new(Mailbox::with_capacity(Some(1))),
             Rc::new(Post::default()),
         );
         assert!(begin(&mailbox, post.letter(0, 0), Waker::noop()).is_none());

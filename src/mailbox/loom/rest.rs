@@ -61,7 +61,7 @@ impl Actor {
 /// Runs two senders against the turns of a new actor, or of a dormant one.
 fn misses_nothing(new: bool) {
     ::loom::model(move || {
-        let (mailbox, post) = (Mailbox::new(None, None), Rc::new(Post::default()));
+        let (mailbox, post) = (Mailbox::with_capacity(None), Rc::new(Post::default()));
         let actor = Rc::new(Actor {
             mailbox,
             scheduled: AtomicBool::new(true),

@@ -11,7 +11,10 @@ use super::{Post, assert_in_order, take};
 /// `looks` times before they have finished.
 fn reads_all_in_order(letters_of: &'static [usize], looks: usize) {
     ::loom::model(move || {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
+        let (mailbox, post) = (
+            Rc::new(Mailbox::with_capacity(None)),
+            Rc::new(Post::default()),
+        );
         let senders = letters_of.iter().enumerate().map(|(from, &letters)| {
             let (mailbox, post) = (mailbox.clone(), post.clone());
             spawn(move || {
@@ -65,7 +68,10 @@ fn model_02_two_senders_of_two_messages_are_read_in_order() {
 #[test]
 fn model_06_a_close_loses_no_message_that_was_accepted() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
+        let (mailbox, post) = (
+            Rc::new(Mailbox::with_capacity(None)),
+            Rc::new(Post::default()),
+        );
         let sender = spawn({
             let (mailbox, post) = (mailbox.clone(), post.clone());
             move || [0, 1].map(|number| mailbox.tell(post.letter(0, number)).is_ok())
@@ -107,7 +113,10 @@ fn model_06_a_close_loses_no_message_that_was_accepted() {
 #[test]
 fn model_07_a_drain_after_the_close_takes_every_accepted_message() {
     ::loom::model(|| {
-        let (mailbox, post) = (Rc::new(Mailbox::new(None, None)), Rc::new(Post::default()));
+        let (mailbox, post) = (
+            Rc::new(Mailbox::with_capacity(None)),
+            Rc::new(Post::default()),
+        );
         let send = |number| mailbox.tell(post.letter(0, number));
         assert!(send(0).is_ok(), "the mailbox is open");
         let late = spawn({

@@ -7,6 +7,7 @@ use ::loom::sync::atomic::{AtomicUsize, Ordering};
 use ::loom::thread::{spawn, yield_now};
 
 use super::super::{Mailbox, RunOutcome, Wake};
+use crate::error::End;
 
 /// An actor that reads in each turn what its wakers wrote.
 struct Looker {
@@ -20,7 +21,7 @@ impl Looker {
     /// Creates an actor that is dormant after its first turn.
     fn new() -> Rc<Self> {
         let looker = Rc::new(Looker {
-            mailbox: Mailbox::new(None, None),
+            mailbox: Mailbox::with_capacity(None),
             scheduled: Cell::new(true),
             written: [AtomicUsize::new(0), AtomicUsize::new(0)],
             seen: Cell::new([0, 0]),
@@ -116,7 +117,7 @@ fn model_15_a_wake_of_an_ended_actor_schedules_nothing() {
                 looker.mailbox.state.begin().is_none(),
                 "no thread kills the actor"
             );
-            looker.mailbox.end();
+            looker.mailbox.end(End::Returned);
         }
         waker.join().unwrap();
         assert!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use greenroom::policy::Simulated;
 use greenroom::time::{Instant, IntervalsError, RetryIntervals, RetryIntervalsBuilder};
-use greenroom::{AskError, Context, Reply, retry, sim, spawn};
+use greenroom::{AskDetail, AskError, Context, Reply, retry, sim, spawn};
 
 use super::{SEEDS, beside_another_task};
 
@@ -205,14 +205,17 @@ fn a_retry_ends_at_once_if_the_actor_is_closed_unless_when_decides_otherwise() {
             attempts += 1;
             closed.ask(|reply| reply)
         });
-        assert_eq!(asked.await, Err(AskError::Closed));
+        assert_eq!(asked.await, Err(AskError::Closed(AskDetail::default())));
         assert_eq!(attempts, 1);
 
         let asked = retry(&three, || {
             attempts += 1;
             closed.ask(|reply| reply)
         });
-        assert_eq!(asked.when(|_| true).await, Err(AskError::Closed));
+        assert_eq!(
+            asked.when(|_| true).await,
+            Err(AskError::Closed(AskDetail::default()))
+        );
         assert_eq!(attempts, 1 + 4);
 
         let unparsed = retry(&three, || {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use greenroom::policy::Simulated;
-use greenroom::{Address, AskError, Context, Reply, TellError, sim, spawn, yield_now};
+use greenroom::{Address, AskDetail, AskError, Context, Reply, TellError, sim, spawn, yield_now};
 
 use super::run_of;
 
@@ -284,7 +284,10 @@ fn a_late_drop_of_a_reply_is_seen_after_the_effects_before_it() {
         let log = Log::default();
         let one = spawn!(notes(_, log.clone()));
         let drops = spawn!(drops(_, one.address()));
-        assert_eq!(drops.ask(|reply| reply).await, Err(AskError::NoReply));
+        assert_eq!(
+            drops.ask(|reply| reply).await,
+            Err(AskError::NoReply(AskDetail::default()))
+        );
         one.tell(2).unwrap();
         drops.stop();
         drops.closed().await;

@@ -8,7 +8,7 @@ use super::{code_of, is_test, root, sources, top_level};
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
 const LAYERS: [&[&str]; 7] = [
     &[
-        "sync", "blocks", "contain", "error", "instant", "lock", "waiters",
+        "sync", "blocks", "contain", "error", "info", "instant", "lock", "waiters",
     ],
     &["park", "task", "timers"],
     &["scheduler"],
@@ -21,7 +21,7 @@ const LAYERS: [&[&str]; 7] = [
 /// The modules that the mailbox may import. It is in a layer above the runtime and does not know
 /// it.
 const MAILBOX_KNOWS: &[&str] = &[
-    "sync", "blocks", "contain", "error", "instant", "lock", "waiters", "mailbox",
+    "sync", "blocks", "contain", "error", "info", "instant", "lock", "waiters", "mailbox",
 ];
 
 /// The cycles of imports that are allowed, each with its reason.

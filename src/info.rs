@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::key::TaskKey;
-
 /// The identity of a task or an actor, as policies and observers receive it. A copy, which outlives
 /// the task.
 #[derive(Clone)]
@@ -25,9 +23,9 @@ impl TaskInfo {
         }
     }
 
-    pub(crate) fn of_task(key: TaskKey) -> Self {
+    pub(crate) fn of_task(number: u64) -> Self {
         TaskInfo {
-            id: key.number(),
+            id: number,
             name: None,
             priority: 0,
             actor: false,

@@ -1,0 +1,116 @@
+//! The children of an actor, in the order of their adoption.
+//!
+//! A child's result is a message for its parent. The list has an address of each child, until the
+//! parent has the result or ends. Stopping a child is final, so each is told once.
+
+use std::collections::BTreeMap;
+use std::task::{Context as TaskContext, Poll};
+
+use super::address::Address;
+use super::family::Kinship;
+use super::source::{Feed, Source, SourceSet};
+use crate::contain::{Panic, contain};
+
+/// A child of an actor, as [`Context::children`](crate::Context::children) lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Child {
+    /// The [`id`](Address::id) of its address.
+    pub id: u64,
+    /// Its [`name`](Address::name), if it has one.
+    pub name: Option<String>,
+}
+
+/// All children of one actor.
+pub(super) struct Children<M> {
+    /// By the number of the adoption.
+    members: BTreeMap<u64, Member>,
+    results: SourceSet<M>,
+    /// The number of the next adoption.
+    next: u64,
+    /// The number below which all children were stopped.
+    stopped: u64,
+}
+
+struct Member {
+    child: Child,
+    address: Box<dyn Stop>,
+    _kinship: Kinship,
+}
+
+/// An address without its message type.
+trait Stop: Send + Sync {
+    fn stop(&self);
+}
+
+impl<M: Send> Stop for Address<M> {
+    fn stop(&self) {
+        self.stop();
+    }
+}
+
+impl<M> Children<M> {
+    pub(super) fn new() -> Self {
+        Children {
+            members: BTreeMap::new(),
+            results: SourceSet::new(),
+            next: 0,
+            stopped: 0,
+        }
+    }
+
+    /// Adds a child, whose result arrives from `feed`.
+    pub(super) fn add<C: Send + 'static>(
+        &mut self,
+        address: Address<C>,
+        kinship: Kinship,
+        feed: Feed<M>,
+    ) {
+        let member = Member {
+            child: Child {
+                id: address.id(),
+                name: address.name().map(Into::into),
+            },
+            address: Box::new(address),
+            _kinship: kinship,
+        };
+        self.members.insert(self.next, member);
+        self.results.push(self.next, Source::new(feed, None, None));
+        self.next += 1;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    pub(super) fn list(&self) -> impl Iterator<Item = Child> {
+        self.members.values().map(|member| member.child.clone())
+    }
+
+    /// Stops the children that were not stopped before, youngest first.
+    pub(super) fn stop(&mut self) {
+        for member in self.members.range(self.stopped..).rev() {
+            // Only a forked process panics here, and it may be unwinding already.
+            contain(|| member.1.address.stop());
+        }
+        self.stopped = self.next;
+    }
+
+    /// Returns the message for the result of a child, or the panic of the function that makes it.
+    /// Returns `None` if there is no child.
+    pub(super) fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<M, Panic>>> {
+        let polled = self.results.poll(cx);
+        polled.map(|result| {
+            let (key, item) = result?;
+            self.members.remove(&key);
+            Some(item)
+        })
+    }
+}
+
+/// Stops the children of a parent that ends.
+impl<M> Drop for Children<M> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,91 @@
+//! Which actor is the parent of which, so that no actor becomes its own ancestor.
+//!
+//! The list is one for the process, since parent and child may belong to different runtimes. It has
+//! an entry for each child and for each parent.
+//!
+//! An actor without children is no ancestor, so the usual adoption looks at two entries.
+
+use std::collections::HashMap;
+
+use crate::sync::{Mutex, PerProcess};
+
+static FAMILIES: PerProcess<Mutex<Families>> = PerProcess::new();
+
+/// The entries by the ids of the actors.
+#[derive(Default)]
+struct Families(HashMap<u64, Kin>);
+
+#[derive(Default)]
+struct Kin {
+    parent: Option<u64>,
+    children: usize,
+}
+
+/// A child's place in its family, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Kinship {
+    child: u64,
+}
+
+impl Kinship {
+    /// Makes `parent` the parent of `child`, which has none. Returns `None` if the child is the
+    /// parent itself or one of its ancestors.
+    pub(super) fn new(parent: u64, child: u64) -> Option<Self> {
+        let mut families = families().lock();
+        if families.is_descendant(parent, child) {
+            return None;
+        }
+        families.0.entry(child).or_default().parent = Some(parent);
+        families.0.entry(parent).or_default().children += 1;
+        Some(Kinship { child })
+    }
+}
+
+impl Drop for Kinship {
+    fn drop(&mut self) {
+        let mut families = families().lock();
+        let child = families.0.get_mut(&self.child);
+        let parent = child.and_then(|kin| kin.parent.take());
+        if let Some(kin) = parent.and_then(|parent| families.0.get_mut(&parent)) {
+            kin.children -= 1;
+        }
+        for id in parent.into_iter().chain([self.child]) {
+            families.forget(id);
+        }
+    }
+}
+
+impl Families {
+    /// Returns whether `id` is `ancestor` or descends from it.
+    fn is_descendant(&self, id: u64, ancestor: u64) -> bool {
+        if id == ancestor {
+            return true;
+        }
+        if self.0.get(&ancestor).is_none_or(|kin| kin.children == 0) {
+            return false;
+        }
+        let mut next = id;
+        while let Some(parent) = self.0.get(&next).and_then(|kin| kin.parent) {
+            if parent == ancestor {
+                return true;
+            }
+            next = parent;
+        }
+        false
+    }
+
+    /// Removes an entry that says nothing any more.
+    fn forget(&mut self, id: u64) {
+        if let Some(Kin {
+            parent: None,
+            children: 0,
+        }) = self.0.get(&id)
+        {
+            self.0.remove(&id);
+        }
+    }
+}
+
+fn families() -> &'static Mutex<Families> {
+    FAMILIES.get_or_init(|| Mutex::new(Families::default()))
+}

@@ -1,0 +1,111 @@
+//! The cause that the asker of a lost reply is told.
+//!
+//! A reply is lost when it is dropped without an answer. The code that drops messages, or the
+//! state of an actor that does not complete, names the cause by [`during`]. While the turn of an
+//! actor unwinds, the cause is not known yet: the replies are kept until the panic was caught.
+//!
+//! # Invariants
+//! - LOSS-1: a slot that is not settled has no answer in it. So it may outlive the lifetimes in the
+//!   type of its answer.
+//! - LOSS-2: the innermost [`Cause`] of a thread is on its stack.
+#![expect(
+    unsafe_code,
+    reason = "slots without their types, and a pointer to the stack; see LOSS-1 and LOSS-2"
+)]
+
+use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
+
+use crate::error::AskDetail;
+use crate::task::run;
+
+/// The slot of a lost reply.
+pub(super) trait Lost {
+    fn settle(self: Box<Self>, detail: AskDetail);
+}
+
+/// A cause that replies on this thread are lost for.
+struct Cause<'a> {
+    /// The turn that was the innermost one when this began. Replies that a nested turn drops have
+    /// another cause.
+    turn: Option<NonNull<()>>,
+    detail: &'a dyn Fn() -> AskDetail,
+}
+
+/// A reply that was dropped while a turn unwinds.
+struct Kept {
+    turn: NonNull<()>,
+    reply: Box<dyn Lost>,
+}
+
+crate::sync::thread_local! {
+    /// The innermost cause, whose lifetime is erased.
+    static CAUSE: Cell<Option<NonNull<Cause<'static>>>> = const { Cell::new(None) };
+}
+crate::sync::thread_local! {
+    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `f`. Replies that it drops are lost for the cause that `detail` returns.
+#[cold]
+#[inline(never)]
+pub(super) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -> R {
+    /// Restores the outer cause, also if `f` panics.
+    struct Outer(Option<NonNull<Cause<'static>>>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            let _ = CAUSE.try_with(|cause| cause.set(self.0));
+        }
+    }
+    let cause = Cause {
+        turn: run::innermost_turn(),
+        detail: &detail,
+    };
+    let pointer = NonNull::from(&cause).cast::<Cause<'static>>();
+    let outer = CAUSE.try_with(|cause| cause.replace(Some(pointer)));
+    let outer = Outer(outer.unwrap_or(None));
+    let result = f();
+    drop(outer);
+    result
+}
+
+/// Settles the slot of a lost reply, or keeps it until the panic that unwinds was caught.
+pub(super) fn settle(lost: Box<dyn Lost + '_>) {
+    if std::thread::panicking()
+        && let Some(turn) = run::note_loss()
+    {
+        // SAFETY: (LOSS-1) nothing with a shorter lifetime is reached through the slot.
+        let reply = unsafe { std::mem::transmute::<Box<dyn Lost + '_>, Box<dyn Lost>>(lost) };
+        let mut kept = Some(Kept { turn, reply });
+        let _ = KEPT.try_with(|all| all.borrow_mut().extend(kept.take()));
+        return;
+    }
+    lost.settle(detail());
+}
+
+/// Returns why a reply is lost that this thread drops now.
+fn detail() -> AskDetail {
+    let cause = CAUSE.try_with(Cell::get).ok().flatten();
+    // SAFETY: (LOSS-2) `during` has not returned, so the cause and its closure live.
+    let cause = cause.map(|cause| unsafe { cause.as_ref() });
+    match cause.filter(|cause| cause.turn == run::innermost_turn()) {
+        Some(cause) => (cause.detail)(),
+        None => AskDetail::default(),
+    }
+}
+
+/// Settles the replies that were kept while `turn` unwound. `detail` is `None` if the panic was
+/// caught inside of the turn.
+#[cold]
+#[inline(never)]
+pub(super) fn settle_kept(turn: NonNull<()>, detail: Option<AskDetail>) {
+    let detail = detail.unwrap_or_default();
+    let kept = KEPT.try_with(|all| {
+        let mut all = all.borrow_mut();
+        all.extract_if(.., |kept| kept.turn == turn)
+            .collect::<Vec<_>>()
+    });
+    for Kept { reply, .. } in kept.into_iter().flatten() {
+        reply.settle(detail.clone());
+    }
+}

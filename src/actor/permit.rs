@@ -1,0 +1,158 @@
+//! A place in a mailbox that was taken before its message exists.
+//!
+//! A place is filled or given up exactly once. It counts as an accepted message from the time when
+//! it was granted.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::task::{Context, Poll};
+
+use super::address::Address;
+use super::lead::{MappedActor, PlaceBehindMap, Way};
+use crate::error::SendError;
+use crate::mailbox::Refused;
+
+/// A place in an actor's mailbox, for one message.
+///
+/// [`Address::reserve`] returns a permit. A permit counts as an accepted message: after
+/// [`stop`](Address::stop) it may still be used, and `recv` returns `None` only when all permits are
+/// used or dropped. It does not keep the actor open otherwise. Dropping it gives up the place.
+#[must_use = "dropping a permit gives up its place in the mailbox"]
+pub struct Permit<M> {
+    /// `None` once the place was filled.
+    to: Option<Way<M>>,
+}
+
+// As for `Address`.
+impl<M> UnwindSafe for Permit<M> {}
+impl<M> RefUnwindSafe for Permit<M> {}
+
+impl<M: Send + 'static> Address<M> {
+    /// Takes a place in the mailbox for a message that does not exist yet, and waits for room if
+    /// the mailbox is bounded.
+    ///
+    /// Permits and the messages of [`send`](Address::send) are served in order of arrival.
+    ///
+    /// # Errors
+    /// [`SendError`] if the mailbox is closed, or closes while this waits.
+    ///
+    /// # Panics
+    /// In a child of `fork`, if this would wait for an actor whose [runtime](crate::Runtime)
+    /// belongs to the parent process.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up its place in line, or the place in the mailbox if it was
+    /// granted already.
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    ///
+    /// async fn sum(mut cx: Context<u32>) -> u32 {
+    ///     let mut sum = 0;
+    ///     while let Some(number) = cx.recv().await {
+    ///         sum += number;
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let sum = spawn!(sum(_), capacity = 1);
+    ///     let permit = sum.reserve().await.unwrap();
+    ///     assert!(sum.tell(1).unwrap_err().is_full());
+    ///     sum.stop();
+    ///     permit.send(42); // the place was taken before the stop
+    ///     assert_eq!(sum.join().await.unwrap(), 42);
+    /// });
+    /// ```
+    pub async fn reserve(&self) -> Result<Permit<M>, SendError<()>> {
+        let mut line = InLine {
+            to: Some(Way::from(self.lead())),
+            wait: None,
+        };
+        match poll_fn(|cx| line.poll(cx)).await {
+            Ok(()) => Ok(Permit { to: line.to.take() }),
+            Err(_closed) => Err(SendError(())),
+        }
+    }
+}
+
+/// A sender that waits for its place.
+struct InLine<M: Send + 'static> {
+    /// `None` once a permit has it.
+    to: Option<Way<M>>,
+    wait: PlaceBehindMap,
+}
+
+impl<M: Send + 'static> InLine<M> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refused>> {
+        let to = self.to.as_ref().expect("a permit was not made yet");
+        let polled = to.actor().poll_reserve(&mut self.wait, cx);
+        if polled.is_pending() {
+            to.lead().checked_process();
+        }
+        polled
+    }
+}
+
+impl<M: Send + 'static> Drop for InLine<M> {
+    fn drop(&mut self) {
+        let Some(to) = &self.to else { return };
+        let wait = self.wait.take();
+        if to.lead().is_here() {
+            to.actor().leave_line(wait);
+        } else {
+            // A thread of the parent process may have held the lock at the fork.
+            std::mem::forget(wait);
+        }
+    }
+}
+
+impl<M: Send + 'static> Way<M> {
+    fn actor(&self) -> &dyn MappedActor {
+        match self {
+            Way::Actor(core) => core,
+            Way::Map(map) => &**map.actor(),
+        }
+    }
+}
+
+impl<M> Permit<M> {
+    /// Puts the message into the mailbox, without waiting.
+    ///
+    /// If the actor was killed or has ended, the message goes to the actor's
+    /// [`on_undelivered`](crate::ActorBuilder::on_undelivered), or is dropped.
+    ///
+    /// # Panics
+    /// If the address was made by [`map`](Address::map) and the function panics. The place is then
+    /// given up. In a child of `fork`, if the message wakes an actor whose
+    /// [runtime](crate::Runtime) belongs to the parent process.
+    pub fn send(mut self, message: M) {
+        match self.to.take() {
+            Some(Way::Actor(core)) => core.fill(message),
+            Some(Way::Map(map)) => map.fill(message),
+            None => {}
+        }
+    }
+}
+
+impl<M> Drop for Permit<M> {
+    fn drop(&mut self) {
+        let Some(to) = &self.to else { return };
+        // A thread of the parent process may have held the lock at the fork.
+        if !to.lead().is_here() {
+            return;
+        }
+        match to {
+            Way::Actor(core) => core.at().give_up_place(),
+            Way::Map(map) => map.actor().give_up_place(),
+        }
+    }
+}
+
+impl<M> fmt::Debug for Permit<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to = self.to.as_ref().map(|to| to.lead().view().id());
+        f.debug_struct("Permit").field("to", &to).finish()
+    }
+}

@@ -1,0 +1,86 @@
+//! Messages that an actor has accepted and will not handle.
+//!
+//! They are counted, then dropped or kept for the actor's `on_undelivered`. A reply in a message
+//! that is dropped tells its asker how the actor ended.
+
+use super::core::{At, Core};
+use super::loss;
+use crate::error::{AskCause, AskDetail, End};
+use crate::mailbox::{Batch, Termination};
+
+impl<M> Core<M> {
+    /// Returns the detail for an ask that this end of the actor leaves without an answer.
+    pub(super) fn detail(&self, end: End) -> AskDetail {
+        let text = || (self.mailbox.panic()).map_or_else(String::new, |text| text.to_string());
+        AskDetail::new(Some(self.info()), end.cause(text))
+    }
+
+    /// Returns the detail for an ask that the closed mailbox refuses.
+    pub(super) fn closed_detail(&self) -> AskDetail {
+        let flags = self.mailbox.state.peek();
+        match flags.end().or(flags.termination().map(End::from)) {
+            Some(end) => self.detail(end),
+            None => AskDetail::new(Some(self.info()), AskCause::Stopped),
+        }
+    }
+}
+
+impl From<Termination> for End {
+    fn from(termination: Termination) -> Self {
+        match termination {
+            Termination::Killed => End::Killed,
+            Termination::Cancelled => End::Cancelled,
+        }
+    }
+}
+
+impl<M> At<'_, M> {
+    /// Loses messages because of this end of the actor, or because it ends this way soon.
+    #[inline]
+    pub(super) fn lose(self, end: End, messages: Batch<M>) {
+        if !messages.is_empty() {
+            self.lose_some(end, messages);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lose_some(self, end: End, messages: Batch<M>) {
+        self.count_undelivered(messages.len());
+        loss::during(|| self.detail(end), || self.mailbox.lose(messages));
+    }
+
+    /// Loses a message whose place was reserved before the mailbox was drained.
+    #[cold]
+    pub(super) fn lose_late(self, message: M) {
+        self.count_undelivered(1);
+        loss::during(|| self.closed_detail(), || self.mailbox.lose_one(message));
+        // The function for undelivered messages is kept as long as a place is reserved.
+        self.pass_undelivered();
+        self.give_up_place();
+    }
+
+    /// Gives up a reserved place.
+    pub(super) fn give_up_place(self) {
+        self.pass_on(self.mailbox.give_up_place());
+        self.pass_undelivered();
+    }
+
+    /// Passes the undelivered messages to the actor's function, if it has one and has ended.
+    pub(super) fn pass_undelivered(self) {
+        if self.mailbox.keeps_undelivered() {
+            self.mailbox
+                .pass_undelivered(|panic| self.report(panic, false));
+        }
+    }
+
+    /// Passes the undelivered messages to the actor's function, as a step of the actor's end.
+    /// `rest` are the last of them.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn finish_undelivered(self, end: End, rest: Batch<M>) {
+        self.lose(end, rest);
+        self.mailbox.finish_handling();
+        self.pass_undelivered();
+    }
+}

@@ -1,0 +1,203 @@
+//! The error of an ask, with details about the actor that gives no answer.
+//!
+//! Each detail is one pointer, so that the error stays small.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Refusal;
+use crate::info::TaskInfo;
+
+/// The reason why an [`ask`](crate::Address::ask) has no answer.
+///
+/// | error | was the question handled? | ask again? |
+/// |---|---|---|
+/// | `Closed` | no | no: the actor stays closed |
+/// | `NoReply` | perhaps; [`why`](AskDetail::why) tells more | if the question may be handled twice |
+/// | `TimedOut` | perhaps, or later | if the question may be handled twice |
+/// | `Deadlock` | perhaps, or later | not before the actors stop waiting for each other |
+/// | `Refused` | yes | as the [`Refusal`] says |
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The mailbox was closed, so the question was not delivered.
+    Closed(AskDetail),
+    /// The [`Reply`](crate::Reply) was dropped without an answer.
+    NoReply(AskDetail),
+    /// The [`timeout`](crate::Ask::timeout) elapsed first.
+    TimedOut,
+    /// No task can run, and nothing is left that could wake one, except timeouts of asks that lead
+    /// to a cycle. Only a runtime that [detects deadlocks](crate::Builder::detect_deadlocks)
+    /// returns this.
+    Deadlock(Deadlock),
+    /// The actor refused the request, with [`Reply::refuse`](crate::Reply::refuse).
+    Refused(Refusal),
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AskError::Closed(detail) => write!(f, "the mailbox is closed: {detail}"),
+            AskError::NoReply(detail) => write!(f, "no reply: {detail}"),
+            AskError::TimedOut => f.write_str("no answer came in time"),
+            AskError::Refused(refusal) => write!(f, "refused: {refusal}"),
+            AskError::Deadlock(deadlock) if deadlock.0.is_cycle => {
+                write!(f, "the actors wait for each other: {deadlock}")
+            }
+            AskError::Deadlock(deadlock) => write!(f, "no answer can come: {deadlock}"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// The actor that gives no answer, and the cause.
+///
+/// It is displayed as a short text, such as `tally panicked: overflow`. A clone is cheap. All
+/// details are equal, so that errors can be compared without them.
+///
+/// ```
+/// use greenroom::{AskCause, AskError, Context, Reply, spawn};
+///
+/// async fn fragile(mut cx: Context<Reply<u32>>) {
+///     let _reply = cx.recv().await;
+///     panic!("broken");
+/// }
+///
+/// greenroom::run(async {
+///     let fragile = spawn!(fragile(_), name = "fragile");
+///     let Err(AskError::NoReply(detail)) = fragile.ask(|reply| reply).await else {
+///         panic!("there is no reply");
+///     };
+///     assert_eq!(detail.actor().and_then(|actor| actor.name()), Some("fragile"));
+///     assert_eq!(*detail.why(), AskCause::Panicked("broken".into()));
+///     assert_eq!(detail.to_string(), "fragile panicked: broken");
+/// });
+/// ```
+#[derive(Clone)]
+pub struct AskDetail(Arc<Details>);
+
+struct Details {
+    actor: Option<TaskInfo>,
+    why: AskCause,
+}
+
+/// The cause in an [`AskDetail`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskCause {
+    /// The [`Reply`](crate::Reply) was dropped by code that continues, such as a handler of the
+    /// actor.
+    ReplyDropped,
+    /// The mailbox was closed. The actor had not ended.
+    Stopped,
+    /// The actor panicked, with this text. It is empty if the panic has none.
+    Panicked(String),
+    /// The actor ended, or dropped its [`Context`](crate::Context), and left the question in the
+    /// mailbox.
+    Ended,
+    /// The actor was [killed](crate::Address::kill).
+    Killed,
+    /// The actor was dropped by the shutdown of its runtime or pinned thread.
+    Cancelled,
+    /// The actor was never polled, because its runtime or pinned thread was shutting down.
+    NotStarted,
+}
+
+impl AskDetail {
+    pub(crate) fn new(actor: Option<TaskInfo>, why: AskCause) -> Self {
+        AskDetail(Arc::new(Details { actor, why }))
+    }
+
+    /// Returns the actor, with its id and its name: the one whose end lost the reply or, if no end
+    /// did, the one that was asked.
+    ///
+    /// It is `None` if no actor was asked and none ended, as with
+    /// [`reply`](crate::reply()).
+    pub fn actor(&self) -> Option<&TaskInfo> {
+        self.0.actor.as_ref()
+    }
+
+    /// Returns the cause.
+    pub fn why(&self) -> &AskCause {
+        &self.0.why
+    }
+}
+
+/// Names no actor, and a dropped reply. Since all details are equal, it serves for comparisons.
+impl Default for AskDetail {
+    fn default() -> Self {
+        AskDetail::new(None, AskCause::ReplyDropped)
+    }
+}
+
+impl PartialEq for AskDetail {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for AskDetail {}
+
+impl fmt::Display for AskDetail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.actor() {
+            Some(actor) => write!(f, "{actor} ")?,
+            None => f.write_str("the holder of the reply ")?,
+        }
+        f.write_str(match self.why() {
+            AskCause::ReplyDropped => "dropped the reply",
+            AskCause::Stopped => "was stopped",
+            AskCause::Panicked(text) if text.is_empty() => "panicked",
+            AskCause::Panicked(text) => return write!(f, "panicked: {text}"),
+            AskCause::Ended => "has ended",
+            AskCause::Killed => "was killed",
+            AskCause::Cancelled => "was cancelled by the shutdown of its runtime",
+            AskCause::NotStarted => "was not started because its runtime was shut down",
+        })
+    }
+}
+
+impl fmt::Debug for AskDetail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AskDetail({self})")
+    }
+}
+
+/// The actors that wait in an [`AskError::Deadlock`], such as `a → b → a`.
+///
+/// `Deadlock` names the cycle that the asker's ask leads to. Without a cycle, it names the chain
+/// from the asker to an actor that waits for something else.
+///
+/// An actor is shown by its name, or as `actor #` and its [`id`](crate::Address::id); a simulation
+/// uses numbers of its own. A long text leaves out most names and counts them. A clone is cheap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deadlock(Arc<Waits>);
+
+/// Behind one pointer, so that it does not enlarge the error.
+#[derive(Debug, PartialEq, Eq)]
+struct Waits {
+    names: String,
+    is_cycle: bool,
+}
+
+impl Deadlock {
+    pub(crate) fn new(names: String, is_cycle: bool) -> Self {
+        Deadlock(Arc::new(Waits { names, is_cycle }))
+    }
+
+    pub(crate) fn is_cycle(&self) -> bool {
+        self.0.is_cycle
+    }
+
+    /// Returns the names, separated by ` → `.
+    pub fn as_str(&self) -> &str {
+        &self.0.names
+    }
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,108 @@
+//! The reason why an actor has no result, and the way in which an actor ended.
+//!
+//! A [`Fault`] may own the payload of a panic, so one holder gets it. An [`End`] is for all.
+
+use std::fmt;
+
+use super::{AskCause, Panic};
+
+/// The reason why an actor has no result.
+#[derive(Debug)]
+pub enum Fault {
+    /// The actor panicked. The payload of the panic is kept.
+    Panicked(Panic),
+    /// The actor was dropped by [`kill`](crate::Address::kill).
+    Killed,
+    /// The actor had started, and was dropped by the shutdown of its runtime or pinned thread.
+    Cancelled,
+    /// The actor was never polled, because its runtime or pinned thread was shutting down or had
+    /// ended.
+    NotStarted,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Panicked(panic) => write!(f, "panicked: {panic}"),
+            Fault::Killed => f.write_str("was killed"),
+            Fault::Cancelled => f.write_str("was cancelled by the shutdown of its runtime"),
+            Fault::NotStarted => f.write_str("was not started because its runtime was shut down"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// The way in which an actor ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The actor's future completed.
+    Returned,
+    /// The actor panicked.
+    Panicked,
+    /// The actor was dropped by [`kill`](crate::Address::kill).
+    Killed,
+    /// The actor had started, and was dropped by the shutdown of its runtime or pinned thread.
+    Cancelled,
+    /// The actor was never polled, because its runtime or pinned thread was shutting down or had
+    /// ended.
+    NotStarted,
+}
+
+impl End {
+    /// Returns the end of an actor with this result.
+    pub(crate) fn of<T>(result: &Result<T, Fault>) -> Self {
+        match result {
+            Ok(_) => End::Returned,
+            Err(fault) => End::of_fault(fault),
+        }
+    }
+
+    pub(crate) fn of_fault(fault: &Fault) -> Self {
+        match fault {
+            Fault::Panicked(_) => End::Panicked,
+            Fault::Killed => End::Killed,
+            Fault::Cancelled => End::Cancelled,
+            Fault::NotStarted => End::NotStarted,
+        }
+    }
+
+    /// Returns the cause that this end is for an ask. A panic has the text that `text` returns.
+    pub(crate) fn cause(self, text: impl FnOnce() -> String) -> AskCause {
+        match self {
+            End::Returned => AskCause::Ended,
+            End::Panicked => AskCause::Panicked(text()),
+            End::Killed => AskCause::Killed,
+            End::Cancelled => AskCause::Cancelled,
+            End::NotStarted => AskCause::NotStarted,
+        }
+    }
+}
+
+/// A fault that no join receives, as reported to [`on_fault`](crate::Builder::on_fault).
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct UnhandledFault<'a> {
+    /// The name of the actor; `None` if it has no name, or for a plain task.
+    pub name: Option<&'a str>,
+    /// The [`id`](crate::Address::id) of the actor; `None` for a plain task.
+    pub id: Option<u64>,
+    /// The fault.
+    pub fault: &'a Fault,
+    /// Whether a source of the actor panicked, such as an [attached](crate::Context::attach)
+    /// stream. Then the source has ended, and the actor continues.
+    pub is_source: bool,
+}
+
+impl fmt::Display for UnhandledFault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_source {
+            f.write_str("a source of ")?;
+        }
+        match (self.id, self.name) {
+            (Some(id), Some(name)) => write!(f, "actor {name:?} ({id}) {}", self.fault),
+            (Some(id), None) => write!(f, "actor {id} {}", self.fault),
+            (None, _) => write!(f, "task {}", self.fault),
+        }
+    }
+}

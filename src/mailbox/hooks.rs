@@ -1,0 +1,63 @@
+//! What few actors have: functions for their messages, and the text of a panic.
+//!
+//! The mailbox stores it behind one pointer, so that it costs other actors nothing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::sync::Mutex;
+
+/// The options of an actor that concern its messages. They are `Send` and `Sync` whatever the
+/// messages are.
+pub(crate) struct HookOptions<M> {
+    /// The function that shows a message in a trace.
+    pub(crate) show: Option<fn(&M) -> String>,
+    /// The function for messages that are not handled.
+    pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
+}
+
+pub(crate) type OnUndelivered<M> = Box<dyn FnMut(M) + Send>;
+
+pub(crate) struct Hooks<M> {
+    /// The function that shows a message in a trace.
+    pub(super) show: Option<fn(&M) -> String>,
+    pub(super) undelivered: Option<Arc<Mutex<Undelivered<M>>>>,
+    /// The text of the panic with which the actor ended.
+    pub(super) panic: Option<Arc<str>>,
+}
+
+/// Messages that are not handled, and the function for them.
+pub(super) struct Undelivered<M> {
+    /// `None` while a thread calls the function, and once no message can follow.
+    pub(super) function: Option<OnUndelivered<M>>,
+    pub(super) messages: VecDeque<M>,
+    /// Whether the actor has ended, so that the function may be called.
+    pub(super) is_over: bool,
+    /// Whether a context may still give messages back.
+    pub(super) has_context: bool,
+}
+
+impl<M> Default for HookOptions<M> {
+    fn default() -> Self {
+        HookOptions {
+            show: None,
+            on_undelivered: None,
+        }
+    }
+}
+
+impl<M> Hooks<M> {
+    pub(crate) fn new(options: HookOptions<M>) -> Self {
+        let undelivered = options.on_undelivered.map(|function| Undelivered {
+            function: Some(function.into_inner()),
+            messages: VecDeque::new(),
+            is_over: false,
+            has_context: true,
+        });
+        Hooks {
+            show: options.show,
+            undelivered: undelivered.map(|undelivered| Arc::new(Mutex::new(undelivered))),
+            panic: None,
+        }
+    }
+}

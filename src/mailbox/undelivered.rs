@@ -1,0 +1,124 @@
+//! Messages that were accepted and will not be handled.
+//!
+//! They are kept for the actor's function until the actor has ended. Then one thread at a time
+//! takes them out and calls the function, so they keep their order. No lock is held during a call,
+//! so the function may send to the mailbox or give up a place in it.
+
+use std::sync::Arc;
+
+use super::contents::Mailbox;
+use super::hooks::{HookOptions, Hooks, Undelivered};
+use super::queue::Batch;
+use super::state::Flags;
+use crate::contain::{Panic, attempt, contain};
+use crate::sync::{Mutex, mutant};
+
+impl<M> Mailbox<M> {
+    /// Returns how a trace shows a message, if that was set.
+    pub(crate) fn show(&self) -> Option<fn(&M) -> String> {
+        self.lock(|_, contents| contents.hooks()?.show)
+    }
+
+    /// Stores the text of the panic with which the actor ends.
+    #[cold]
+    pub(crate) fn set_panic(&self, text: String) {
+        let mut fresh = Some(Box::new(Hooks::new(HookOptions::default())));
+        let mut text = Some(text.into());
+        self.lock_extras(|_, _, extras| {
+            let hooks = match &mut extras.hooks {
+                Some(hooks) => hooks,
+                none => none.insert(fresh.take().expect("the section is run once")),
+            };
+            hooks.panic = text.take();
+        });
+    }
+
+    /// Returns the text of the panic with which the actor has ended, if it has.
+    pub(crate) fn panic(&self) -> Option<Arc<str>> {
+        self.lock(|_, contents| contents.hooks()?.panic.clone())
+    }
+
+    /// Returns whether messages that are not handled go to a function.
+    #[inline]
+    pub(crate) fn keeps_undelivered(&self) -> bool {
+        self.state.peek().has(Flags::KEEPS)
+    }
+
+    fn undelivered(&self) -> Option<Arc<Mutex<Undelivered<M>>>> {
+        if !self.keeps_undelivered() {
+            return None;
+        }
+        self.lock(|_, contents| contents.hooks()?.undelivered.clone())
+    }
+
+    /// Keeps messages that will not be handled for the function, or drops them if there is none.
+    #[cold]
+    pub(crate) fn lose(&self, mut messages: Batch<M>) {
+        match self.undelivered() {
+            None => drop(messages.clear()),
+            Some(undelivered) => {
+                let mut undelivered = undelivered.lock();
+                while let Some(message) = messages.pop() {
+                    undelivered.messages.push_back(message);
+                }
+            }
+        }
+    }
+
+    /// Does the same for one message.
+    #[cold]
+    pub(crate) fn lose_one(&self, message: M) {
+        match self.undelivered() {
+            None => contain(|| drop(message)),
+            Some(undelivered) => undelivered.lock().messages.push_back(message),
+        }
+    }
+
+    /// Records that no context gives messages back any more.
+    #[cold]
+    pub(crate) fn forget_context(&self) {
+        if let Some(undelivered) = self.undelivered() {
+            undelivered.lock().has_context = false;
+        }
+    }
+
+    /// Records that the actor has ended, so that undelivered messages are passed on.
+    #[cold]
+    pub(crate) fn finish_handling(&self) {
+        if let Some(undelivered) = self.undelivered() {
+            undelivered.lock().is_over = true;
+        }
+    }
+
+    /// Passes the undelivered messages to the function, if the actor has ended and no other thread
+    /// is doing so. `report` is called with each panic of the function. Drops the function if no
+    /// message can follow.
+    #[cold]
+    pub(crate) fn pass_undelivered(&self, report: impl Fn(Panic)) {
+        let Some(undelivered) = self.undelivered() else {
+            return;
+        };
+        let mut kept = undelivered.lock();
+        if !kept.is_over {
+            return;
+        }
+        let Some(mut function) = kept.function.take() else {
+            return;
+        };
+        while let Some(message) = kept.messages.pop_front() {
+            drop(kept);
+            if let Err(panic) = attempt(|| function(message)) {
+                report(panic);
+            }
+            kept = undelivered.lock();
+        }
+        // A place that is given up after this look is followed by another call of this function.
+        let is_reserved = self.state.peek().has(Flags::RESERVED);
+        if kept.has_context || is_reserved && !mutant("the_last_place_forgets_its_message") {
+            kept.function = Some(function);
+            return;
+        }
+        drop(kept);
+        contain(|| drop(function));
+    }
+}

@@ -2,6 +2,7 @@
 //! promises, each with its tests.
 
 mod caf;
+mod layer_cake;
 mod sophie_actors;
 mod sophie_rest;
 mod sophie_workers;

@@ -4,6 +4,7 @@
 //! A message wakes it only while it waits in `recv`. Every holder of an address can send to it.
 
 mod address;
+mod answer;
 mod ask;
 mod cell;
 mod children;
@@ -35,12 +36,13 @@ mod values;
 mod weak_address;
 
 pub use address::Address;
+pub use answer::{Answer, reply};
 pub use ask::Ask;
 pub use children::Child;
 pub use context::{Context, Recv};
 pub use handle::{Handle, Join};
 pub use permit::Permit;
-pub use reply::{Answer, Reply, reply};
+pub use reply::Reply;
 pub use request::Request;
 pub use sending::SendFuture;
 pub use source::SourceGuard;

@@ -273,7 +273,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     (
         "the_last_place_forgets_its_message",
-        "model_55",
+        "model_55_a",
         "each letter is delivered once",
     ),
 ];

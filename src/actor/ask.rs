@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+use super::answer::Answer;
 use super::lead::Lead;
-use super::reply::{Answer, AskState, Reply};
+use super::reply::{AskState, Reply};
 use super::sending::SendFuture;
 use crate::contain::contain;
 use crate::error::{AskDetail, AskError, TellError};

@@ -109,6 +109,9 @@ impl<M> Context<M> {
     /// left. After it has returned `None`, the actor stays closed. A killed actor is dropped while
     /// it waits here, instead of receiving `None`.
     ///
+    /// A closed actor first receives what was accepted. Then `recv` stops its
+    /// [children](Context::adopt) and returns their results, and only then `None`.
+    ///
     /// `recv` yields after [`batch`](crate::Builder::batch) messages in one poll of the actor, so
     /// that other tasks can run. If another task or thread polls it, it yields after 32 messages,
     /// counted together with the other contexts that are polled there.
@@ -246,7 +249,8 @@ impl<M> Context<M> {
 
     /// Closes the mailbox: accepted messages are still received, then `recv` returns `None`.
     ///
-    /// The actor's sources are dropped when it receives next.
+    /// The actor's sources are dropped when it receives next, but for its
+    /// [children](Context::adopt).
     pub fn stop(&self) {
         self.core.observe();
         self.core.at().close();

@@ -8,21 +8,19 @@
 mod loom;
 
 use std::fmt;
-use std::future::Future;
 use std::mem::ManuallyDrop;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use super::loss;
 use crate::contain::contain;
-use crate::error::{AskDetail, AskError, Refusal};
+use crate::error::{AskDetail, Refusal};
 use crate::lock::{OneshotEnd, TakeableEnd};
 use crate::runtime::deadlock::Listing;
-use crate::runtime::{Deferred, Done, context};
-use crate::sync::{Process, mutant};
+use crate::runtime::{Deferred, context};
+use crate::sync::mutant;
 
 /// An end of a slot.
-type Slot<T> = OneshotEnd<AskState<T>>;
+pub(super) type Slot<T> = OneshotEnd<AskState<T>>;
 
 pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
@@ -64,7 +62,7 @@ impl<T> AskState<T> {
     }
 
     /// Returns the listing of an ask that is not settled yet.
-    fn listing(&self) -> Option<&Listing> {
+    pub(super) fn listing(&self) -> Option<&Listing> {
         match self {
             AskState::Rare(rare) => match &**rare {
                 RareState::Listed(listing) => Some(listing),
@@ -234,7 +232,7 @@ fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
 }
 
 /// How the asker is woken after its reply was settled.
-enum Told {
+pub(super) enum Told {
     Nobody,
     Now(Waker),
     /// As an effect of a split turn; the waker is there if the asker waits.
@@ -243,7 +241,7 @@ enum Told {
 
 #[cold]
 #[inline(never)]
-fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
+pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
     match told {
         Told::Later(waker) => {
             let _ = context::simulated(|engine, runtime| {
@@ -309,198 +307,5 @@ impl<T> fmt::Debug for Reply<T> {
         f.debug_struct("Reply")
             .field("wanted", &self.is_wanted())
             .finish()
-    }
-}
-
-/// Creates a reply, and the answer that it will give.
-///
-/// Use it to answer a [`Reply`] from elsewhere: give away the reply, and wait for the answer as an
-/// asker does. The answer keeps no actor open.
-///
-/// ```
-/// use greenroom::{Context, Reply, spawn};
-///
-/// async fn doubler(mut cx: Context<(u32, Reply<u32>)>) {
-///     while let Some((number, reply)) = cx.recv().await {
-///         reply.send(number * 2);
-///     }
-/// }
-///
-/// greenroom::run(async {
-///     let doubler = spawn!(doubler(_));
-///     let (reply, answer) = greenroom::reply();
-///     doubler.tell((21, reply)).unwrap();
-///     assert_eq!(answer.await, Ok(42));
-/// });
-/// ```
-pub fn reply<T>() -> (Reply<T>, Answer<T>) {
-    let (theirs, ours) = OneshotEnd::pair(AskState::new(None));
-    (Reply::new(theirs), Answer::new(ours, Process::current()))
-}
-
-/// The future of the answer of a [`reply`](reply()).
-///
-/// It completes when the reply was answered, refused or dropped.
-///
-/// # Errors
-/// - [`AskError::NoReply`] if the reply was dropped.
-/// - [`AskError::Refused`] if the reply was refused.
-///
-/// # Cancel safety
-/// Dropping the answer makes [`Reply::is_wanted`] return false, and loses nothing else.
-#[must_use = "futures do nothing unless polled"]
-pub struct Answer<T> {
-    /// `None` once the outcome was taken.
-    slot: Option<Slot<T>>,
-    /// Whether it was polled before.
-    has_waited: bool,
-    /// The process of the actor that is asked.
-    pub(super) process: Process,
-}
-
-impl<T> Answer<T> {
-    pub(super) fn new(slot: Slot<T>, process: Process) -> Self {
-        Answer {
-            slot: Some(slot),
-            has_waited: false,
-            process,
-        }
-    }
-
-    // Inlined by force: a call and its moves cost 3 % of an ask.
-    #[inline(always)]
-    pub(super) fn poll_now(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
-        let Some(end) = &mut self.slot else {
-            return Poll::Ready(Err(lost_before()));
-        };
-        // A second poll usually follows the wake-up by the answer, so no waker is needed.
-        if self.has_waited && end.is_alone() {
-            return Poll::Ready(self.hear());
-        }
-        self.has_waited = true;
-        let mut waker = Some(cx.waker().clone());
-        let is_open = end.with(|slot| match slot {
-            AskState::Open(left) => {
-                std::mem::swap(left, &mut waker);
-                Some(true)
-            }
-            AskState::Rare(_) => Some(false),
-            _ => None,
-        });
-        match is_open {
-            Some(true) => Poll::Pending,
-            Some(false) => self.poll_listed(waker),
-            None => Poll::Ready(self.hear()),
-        }
-    }
-
-    /// Takes the outcome and gives up the slot.
-    #[inline(always)]
-    fn hear(&mut self) -> Result<T, AskError> {
-        let Some(end) = self.slot.take() else {
-            return Err(lost_before());
-        };
-        let settled = end.finish(|slot| match std::mem::replace(slot, AskState::Unwanted) {
-            AskState::Answered(answer) => Ok(answer),
-            other => Err(other),
-        });
-        settled.or_else(hear_rare)
-    }
-
-    /// Polls an ask that is or was listed. It stays pending if the ask never was.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn poll_listed(&mut self, mut waker: Option<Waker>) -> Poll<Result<T, AskError>> {
-        let is_over = self.slot.as_mut().is_none_or(|end| {
-            end.with(|slot| match slot {
-                AskState::Open(_) => false,
-                other => {
-                    (other.listing()).is_none_or(|listing| listing.leave(&mut waker).is_some())
-                }
-            })
-        });
-        if is_over {
-            Poll::Ready(self.hear())
-        } else {
-            Poll::Pending
-        }
-    }
-}
-
-/// Returns the error of an ask whose outcome was taken before.
-#[cold]
-fn lost_before() -> AskError {
-    AskError::NoReply(AskDetail::default())
-}
-
-/// Returns an outcome that is not a plain answer.
-#[cold]
-fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
-    let rare = match settled {
-        AskState::Answered(answer) => return Ok(answer),
-        AskState::Rare(rare) => *rare,
-        _ => return Err(lost_before()),
-    };
-    match rare {
-        RareState::Listed(listing) => Err(listing
-            .leave(&mut None)
-            .map_or_else(lost_before, AskError::Deadlock)),
-        RareState::Lost(detail) => Err(AskError::NoReply(detail)),
-        RareState::Refused(refusal) => Err(AskError::Refused(refusal)),
-        RareState::Deferred(outcome, number) => {
-            let _ = context::simulated(|engine, runtime| {
-                engine.settle(runtime, Done::ToAnswer(number))
-            });
-            hear_rare(outcome)
-        }
-    }
-}
-
-impl<T> Future for Answer<T> {
-    type Output = Result<T, AskError>;
-
-    /// Waits until the reply is settled.
-    ///
-    /// # Panics
-    /// If it is polled again after completion. In a child of `fork`, if it would wait.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        assert!(self.slot.is_some(), "an answer polled after it was ready");
-        let polled = self.poll_now(cx);
-        if polled.is_pending() {
-            self.process.check();
-        }
-        polled
-    }
-}
-
-impl<T> fmt::Debug for Answer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer")
-            .field("ready", &self.slot.is_none())
-            .finish()
-    }
-}
-
-impl<T> Drop for Answer<T> {
-    fn drop(&mut self) {
-        let Some(end) = self.slot.take() else {
-            return;
-        };
-        if self.process.is_current() {
-            // Earlier effects of this turn precede the drop, which makes the reply unwanted. In a
-            // failed run the listing stays, since the report still looks for the reply's holder.
-            let stays = context::simulated(|engine, runtime| {
-                engine.settle(runtime, Done::Own);
-                engine.has_failed()
-            });
-            let left = end.finish(|slot| match slot {
-                listed if listed.listing().is_some() && stays == Some(true) => AskState::Unwanted,
-                _ => std::mem::replace(slot, AskState::Unwanted),
-            });
-            wake_or_drop(left, Told::Nobody);
-        } else {
-            // A thread of the parent process may have held the slot at the fork.
-            std::mem::forget(end);
-        }
     }
 }

@@ -54,10 +54,9 @@ impl<M> At<'_, M> {
     #[cold]
     pub(super) fn lose_late(self, message: M) {
         self.count_undelivered(1);
-        loss::during(|| self.closed_detail(), || self.mailbox.lose_one(message));
-        // The function for undelivered messages is kept as long as a place is reserved.
-        self.pass_undelivered();
-        self.give_up_place();
+        let report = |panic| self.report(panic, false);
+        let lose = || self.mailbox.lose_late(message, report);
+        self.pass_on(loss::during(|| self.closed_detail(), lose));
     }
 
     /// Gives up a reserved place.

@@ -58,7 +58,7 @@ pub(crate) struct MailboxOptions<M> {
 }
 
 impl<M> MailboxOptions<M> {
-    pub(super) fn of(capacity: Option<usize>) -> Self {
+    pub(crate) fn of(capacity: Option<usize>) -> Self {
         MailboxOptions {
             capacity,
             name: None,

@@ -4,6 +4,7 @@ mod bounded;
 mod reserved;
 mod rest;
 mod senders;
+mod undelivered;
 mod wakes;
 
 use std::cell::Cell;

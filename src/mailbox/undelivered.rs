@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::contents::Mailbox;
 use super::hooks::{HookOptions, Hooks, Undelivered};
 use super::queue::Batch;
-use super::state::Flags;
+use super::state::{Flags, Wake};
 use crate::contain::{Panic, attempt, contain};
 use crate::sync::{Mutex, mutant};
 
@@ -65,13 +65,19 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Does the same for one message.
+    /// Passes on or drops a message whose reserved place was not filled, since the mailbox was
+    /// drained before. Gives up the place.
     #[cold]
-    pub(crate) fn lose_one(&self, message: M) {
+    pub(crate) fn lose_late(&self, message: M, report: impl Fn(Panic)) -> Wake {
         match self.undelivered() {
             None => contain(|| drop(message)),
             Some(undelivered) => undelivered.lock().messages.push_back(message),
         }
+        // The function is kept as long as a place is reserved.
+        self.pass_undelivered(&report);
+        let wake = self.give_up_place();
+        self.pass_undelivered(&report);
+        wake
     }
 
     /// Records that no context gives messages back any more.

@@ -226,7 +226,7 @@ static TOKEN: VTable = VTable {
     trace: |_, _| unreachable!("a token has no messages"),
     look: |_| unreachable!("a token is not registered"),
     refuse: |_| unreachable!("a token is not registered"),
-    report: |_, _| unreachable!("a token has no sources"),
+    report: |_, _, _| unreachable!("a token has no sources"),
     process: |_| unreachable!("a token has no executor"),
     reader: |_| unreachable!("a token has no messages"),
     delivery: |_, _| unreachable!("a token has no messages"),

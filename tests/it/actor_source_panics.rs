@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt};
 use greenroom::policy::Simulated;
 use greenroom::sim::Problem;
-use greenroom::{Context, Fault, Runtime, actor, spawn};
+use greenroom::{Address, Context, Fault, Reply, Runtime, actor, spawn};
 
-use crate::support::{Home, Log, WATCH, keep_bombs_quiet, within};
+use crate::support::{Bomb, Drops, Gate, Home, Log, WATCH, keep_bombs_quiet, within};
 
 const SOON: Duration = Duration::from_millis(1);
 
@@ -101,5 +101,64 @@ fn a_panic_of_a_source_of_a_split_actor_reaches_the_current_runtime() {
         let runtime = builder.build().unwrap();
         assert_eq!(runtime.block_on(own).unwrap(), 111);
         assert_eq!(heard.load(Ordering::Relaxed), 3);
+    });
+}
+
+/// Receives until it is closed, with bombs in the closures of its requests, watches and children.
+async fn with_bombs(mut cx: Context<u32>, drops: Drops, asked: Address<Reply<u32>>, ready: Gate) {
+    /// Returns a closure that owns a bomb.
+    fn bomb<T>(live: bool, drops: &Drops) -> impl FnOnce(T) -> u32 + use<T> {
+        let bomb = Bomb::new(live, drops);
+        move |_| {
+            drop(bomb);
+            1
+        }
+    }
+    for live in [false, true, false] {
+        cx.on_answer(asked.request(|reply| reply), bomb(live, &drops));
+        cx.watch(&asked, bomb(live, &drops)).detach();
+        let child = spawn!(|mut cx: Context<()>| async move { while cx.recv().await.is_some() {} });
+        cx.adopt(child, bomb(live, &drops));
+    }
+    ready.open();
+    while cx.recv().await.is_some() {}
+}
+
+#[test]
+fn bombs_in_the_closures_of_sources_harm_nothing_else() {
+    keep_bombs_quiet();
+    within(WATCH, || {
+        for kill in [false, true] {
+            let runtime = Runtime::builder()
+                .workers(1)
+                .on_fault(|_| {})
+                .build()
+                .unwrap();
+            let asked = actor(|mut cx: Context<Reply<u32>>| async move {
+                let mut replies = Vec::new();
+                while let Some(reply) = cx.recv().await {
+                    replies.push(reply);
+                }
+                replies.iter().filter(|reply| !reply.is_wanted()).count()
+            });
+            let asked = asked.on(&runtime).spawn();
+            let (drops, ready) = (Drops::default(), Gate::default());
+            let (counted, address, is_ready) = (drops.clone(), asked.address(), ready.clone());
+            let bombs = actor(move |cx| with_bombs(cx, counted, address, is_ready));
+            let bombs = bombs.on(&runtime).spawn();
+            ready.pass();
+            match kill {
+                true => bombs.kill(),
+                false => bombs.stop(),
+            }
+            assert_eq!(runtime.block_on(bombs.join()).is_err(), kill);
+            asked.stop();
+            assert_eq!(
+                runtime.block_on(asked.join()).unwrap(),
+                3,
+                "no reply is wanted"
+            );
+            assert_eq!(drops.count(), 9);
+        }
     });
 }

@@ -27,6 +27,7 @@ mod bugs_panics;
 mod bugs_runtime;
 #[cfg(target_os = "linux")]
 mod child;
+mod children;
 #[cfg(target_os = "linux")]
 mod ctrl_c;
 mod deadlock;
@@ -87,3 +88,5 @@ mod time;
 mod time_interval;
 mod timeline;
 mod unblock;
+mod undelivered;
+mod watching;

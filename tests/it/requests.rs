@@ -1,6 +1,10 @@
 //! Requests: several at once, one after another, again until one succeeds, and refused ones.
 
+mod causes;
+mod in_flight;
+mod permits;
 mod refusals;
+mod replies;
 mod retries;
 
 use std::cell::Cell;

@@ -12,6 +12,7 @@ use super::super::core::ActorOptions;
 use super::super::core::Held;
 use super::new;
 use crate::error::UnhandledFault;
+use crate::mailbox::MailboxOptions;
 use crate::sync::{Mutex, UnsafeCell};
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
 
@@ -90,8 +91,7 @@ fn model_48_thread_that_frees_a_cell_sees_its_end() {
             written: UnsafeCell::new(()),
         };
         let options = ActorOptions {
-            name: None,
-            capacity: None,
+            mailbox: MailboxOptions::of(None),
             priority: 0,
         };
         let begin = |(), _cx: crate::Context<()>| async {};

@@ -6,7 +6,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use ::loom::sync::Arc;
 use ::loom::thread::spawn;
 
-use super::{Answer, AskState, Reply};
+use super::{AskState, Reply};
+use crate::actor::answer::Answer;
 use crate::error::{AskDetail, AskError, Refusal};
 use crate::lock::OneshotEnd;
 use crate::park::Parker;
@@ -84,10 +85,7 @@ fn model_09_dropped_reply_wakes_the_asker() {
         let dropping = spawn(move || drop(reply));
         assert_eq!(
             wait(&mut answer).map(drop),
-            Err(AskError::NoReply(AskDetail::new(
-                None,
-                AskCause::ReplyDropped
-            )))
+            Err(AskError::NoReply(AskDetail::default()))
         );
         dropping.join().unwrap();
     });

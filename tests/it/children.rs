@@ -6,11 +6,11 @@ mod trees;
 use std::time::Duration;
 
 use greenroom::{
-    Address, Child, Context, Fault, Handle, Reply, Runtime, UnhandledFault, actor, sim, spawn,
+    Address, Child, Context, Fault, Handle, Reply, Runtime, UnhandledFault, actor, spawn,
 };
 
 use crate::support::{
-    Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, panic_of, poll_once, within,
+    Gate, Home, Log, WATCH, in_every_home, keep_bombs_quiet, panic_of, poll_once, within,
 };
 use greenroom::policy::Sharing;
 
@@ -214,7 +214,7 @@ fn a_parent_that_ends_in_another_way_stops_its_children(home: &Home) {
                 match how {
                     0 => {}
                     1 => panic!("bomb"),
-                    _ => drop(cx.recv().await),
+                    _ => assert!(cx.recv().await.is_none()),
                 }
             }));
             ready.wait().await;

@@ -1,5 +1,8 @@
 //! Requests: several at once, one after another, again until one succeeds, and refused ones.
 
+#[cfg(target_os = "linux")]
+mod example;
+mod in_flight;
 mod refusals;
 mod retries;
 

@@ -1,5 +1,6 @@
 //! Behaviour tests, one file per subject. The name of a test says the behaviour that it checks.
 
+mod actor_children;
 mod actor_close;
 mod actor_faults;
 mod actor_handle;
@@ -87,3 +88,4 @@ mod time;
 mod time_interval;
 mod timeline;
 mod unblock;
+mod undelivered;

@@ -2,7 +2,7 @@
 //!
 //! Each owns an end of the slot. The asker observes exactly one outcome: an answer, a refusal, a
 //! lost reply, or an end by deadlock. A reply that is lost while its actor unwinds is settled when
-//! the panic has been caught (see [`loss`](super::loss)).
+//! the panic has been caught (see [`loss`]).
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -131,9 +131,8 @@ impl<T> Reply<T> {
         }
     }
 
-    /// Refuses the request, without waiting. The ask ends with [`AskError::Refused`].
-    ///
-    /// If the asker is gone, the refusal is dropped.
+    /// Refuses the request, without waiting. The ask ends with [`AskError::Refused`]. If the asker
+    /// is gone, the refusal is dropped.
     ///
     /// ```
     /// use greenroom::{AskError, Context, Refusal, Reply, spawn};
@@ -173,12 +172,8 @@ impl<T> Reply<T> {
     ///         let reply = Arc::new(reply);
     ///         for name in ["tortoise", "hare"] {
     ///             let reply = reply.clone();
-    ///             greenroom::spawn(async move {
-    ///                 if let Some(reply) = reply.take() {
-    ///                     reply.send(name);
-    ///                 }
-    ///             })
-    ///             .detach();
+    ///             let answer = async move { reply.take().map(|reply| reply.send(name)) };
+    ///             greenroom::spawn(answer).detach();
     ///         }
     ///     }
     /// }
@@ -314,8 +309,7 @@ impl<T> fmt::Debug for Reply<T> {
 
 /// Creates a reply, and the answer that it will give.
 ///
-/// Use it to answer a [`Reply`] from elsewhere: give away the reply, and wait for the answer as an
-/// asker does. The answer keeps no actor open.
+/// Give away the reply, and wait for the answer as an asker does. The answer keeps no actor open.
 ///
 /// ```
 /// use greenroom::{Context, Reply, spawn};

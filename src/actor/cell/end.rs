@@ -141,7 +141,8 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
+    /// As [`VTable::take_result`](crate::task::VTable::take_result); `out` points to an
+    /// `Option<Result<Fut::Output, Fault>>`.
     pub(super) unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
         // SAFETY: (CELL-2) the caller's reference; (CELL-3) the caller alone takes the result.
         unsafe {
@@ -152,7 +153,7 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::drop_result`].
+    /// As [`VTable::drop_result`](crate::task::VTable::drop_result).
     pub(super) unsafe fn drop_result(header: NonNull<Header>) {
         // SAFETY: (CELL-1) and the caller's reference.
         let cell = unsafe { Self::of(header).as_ref() };

@@ -10,6 +10,7 @@ mod refusal;
 use std::fmt;
 
 pub use ask::{AskCause, AskDetail, AskError, Deadlock};
+pub(crate) use fault::FaultyPart;
 pub use fault::{End, Fault, UnhandledFault};
 pub use refusal::{Refusal, RefusalKind};
 

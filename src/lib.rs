@@ -33,8 +33,8 @@
 //!
 //! # Where to read on
 //!
-//! - [The guide](docs::guide): asking, back-pressure, sources, ending, panics, pinned threads,
-//!   foreign loops, tests, policies.
+//! - [The guide](docs::guide): asking, back-pressure, sources, ending, children, panics, pinned
+//!   threads, foreign loops, tests, policies.
 //! - [With tokio in the same program](docs::with_tokio), [coming from tokio](docs::from_tokio),
 //!   [coming from actix, kameo or ractor](docs::from_actors).
 //! - [Guarantees](docs::guarantees), [limits](docs::limits), [performance](docs::performance).
@@ -48,8 +48,9 @@
 //! | [`ask`](Address::ask) | for room, then for the answer | the answer, or why there is none |
 //!
 //! An actor can also receive from sources: timers ([`send_after`](Context::send_after),
-//! [`send_every`](Context::send_every)), streams ([`attach`](Context::attach)) and results of futures
-//! ([`on_return`](Context::on_return)) arrive as messages.
+//! [`send_every`](Context::send_every)), streams ([`attach`](Context::attach)), answers
+//! ([`on_answer`](Context::on_answer)), results of futures ([`on_return`](Context::on_return)) and
+//! ends of other actors ([`adopt`](Context::adopt), [`watch`](Context::watch)) arrive as messages.
 //!
 //! # Where an actor or a task runs
 //!

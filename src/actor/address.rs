@@ -170,6 +170,8 @@ impl<M> Address<M> {
     ///   mailbox is closed.
     /// - [`AskError::NoReply`](crate::AskError::NoReply) if the reply was dropped, for instance
     ///   because the actor panicked, was killed or ended first.
+    /// - [`AskError::Refused`](crate::AskError::Refused) if the request was
+    ///   [refused](Reply::refuse).
     /// - [`AskError::TimedOut`](crate::AskError::TimedOut) if a [`timeout`](Ask::timeout) was set
     ///   and has elapsed.
     /// - [`AskError::Deadlock`](crate::AskError::Deadlock) if no answer can come any more. Only a
@@ -222,7 +224,9 @@ impl<M> Address<M> {
     ///
     /// The mailbox closes at once. This call first wakes the actor, then drops the messages that
     /// the actor has not taken out of the mailbox. Messages that it has taken are dropped with it.
-    /// Every `ask` among them ends with [`NoReply`](crate::AskError::NoReply).
+    /// Every `ask` among them ends with [`NoReply`](crate::AskError::NoReply). With
+    /// [`on_undelivered`](crate::ActorBuilder::on_undelivered), the end of the actor passes all
+    /// these messages on instead.
     ///
     /// # Panics
     /// As [`stop`](Address::stop).

@@ -16,8 +16,7 @@ use crate::sync::Process;
 
 /// Creates a reply, and the answer that it will give.
 ///
-/// Use it to answer a [`Reply`] from elsewhere: give away the reply, and wait for the answer as an
-/// asker does. The answer keeps no actor open.
+/// Give away the reply, and wait for the answer as an asker does. The answer keeps no actor open.
 ///
 /// ```
 /// use greenroom::{Context, Reply, spawn};

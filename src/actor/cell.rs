@@ -35,7 +35,7 @@ use super::lifecycle::Lifecycle;
 use super::reader::Reader;
 use crate::blocks;
 use crate::contain::drop_refused;
-use crate::error::{End, Fault, UnhandledFault};
+use crate::error::{End, Fault, FaultyPart, UnhandledFault};
 use crate::instant::Instant;
 use crate::mailbox::{RunOutcome, Termination, Wake};
 use crate::sync::atomic::Ordering;
@@ -374,19 +374,20 @@ where
 
     /// # Safety
     /// As [`VTable::report`].
-    unsafe fn report(header: NonNull<Header>, fault: &Fault, is_source: bool) {
+    unsafe fn report(header: NonNull<Header>, fault: &Fault, part: FaultyPart) {
         // SAFETY: (CELL-1) and the caller's reference.
-        unsafe { Self::of(header).as_ref() }.report_to_executor(fault, is_source);
+        unsafe { Self::of(header).as_ref() }.report_to_executor(fault, part);
     }
 
     /// Reports a fault that no join receives to the executor.
-    fn report_to_executor(&self, fault: &Fault, is_source: bool) {
+    fn report_to_executor(&self, fault: &Fault, part: FaultyPart) {
         let (name, id) = (self.core.name(), Some(self.core.header.id()));
         self.executor.report(&UnhandledFault {
             name,
             id,
             fault,
-            is_source,
+            is_source: part == FaultyPart::Source,
+            is_on_undelivered: part == FaultyPart::OnUndelivered,
         });
     }
 

@@ -16,7 +16,7 @@ use std::task::{Poll, Waker};
 
 use super::id;
 use crate::contain::Panic;
-use crate::error::{End, Fault, TellError};
+use crate::error::{End, Fault, FaultyPart, TellError};
 use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake, wake_foreign};
 use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
@@ -336,10 +336,10 @@ impl<'a, M> At<'a, M> {
     }
 
     /// Reports a panic outside the actor's future to the executor.
-    pub(super) fn report(self, panic: Panic, is_source: bool) {
+    pub(super) fn report(self, panic: Panic, part: FaultyPart) {
         let fault = Fault::Panicked(panic);
         // SAFETY: (CELL-2) a reference is held.
-        unsafe { (self.header.vtable.report)(self.header(), &fault, is_source) };
+        unsafe { (self.header.vtable.report)(self.header(), &fault, part) };
     }
 
     // -- counts -------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ use super::children::Children;
 use super::core::At;
 use super::source::{Source, SourceSet};
 use crate::contain::Panic;
+use crate::error::FaultyPart;
 use crate::task::MessageEvent;
 
 pub(super) struct Sources<M> {
@@ -68,7 +69,7 @@ impl<M> Sources<M> {
                     core.trace(|| MessageEvent::FromSource(std::any::type_name::<M>()));
                     return Poll::Ready(Some(message));
                 }
-                Err(panic) => core.report(panic, true),
+                Err(panic) => core.report(panic, FaultyPart::Source),
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Each owns an end of the slot. The asker observes exactly one outcome: an answer, a refusal, a
 //! lost reply, or an end by deadlock. A reply that is lost while its actor unwinds is settled when
-//! the panic has been caught (see [`loss`](super::loss)).
+//! the panic has been caught (see [`loss`]).
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
@@ -171,12 +171,8 @@ impl<T> Reply<T> {
     ///         let reply = Arc::new(reply);
     ///         for name in ["tortoise", "hare"] {
     ///             let reply = reply.clone();
-    ///             greenroom::spawn(async move {
-    ///                 if let Some(reply) = reply.take() {
-    ///                     reply.send(name);
-    ///                 }
-    ///             })
-    ///             .detach();
+    ///             let answer = async move { reply.take().map(|reply| reply.send(name)) };
+    ///             greenroom::spawn(answer).detach();
     ///         }
     ///     }
     /// }

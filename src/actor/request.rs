@@ -21,7 +21,7 @@ use super::lead::Lead;
 use super::reply::Reply;
 use crate::error::AskError;
 
-/// A request to an actor, as [`Ask`](crate::Ask), but owned: it borrows nothing and can be moved
+/// A request to an actor, as [`Ask`], but owned: it borrows nothing and can be moved
 /// anywhere.
 ///
 /// [`Address::request`] creates a request. The message is sent by the first poll. A request holds an

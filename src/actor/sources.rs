@@ -199,12 +199,16 @@ impl<M: Send + 'static> Context<M> {
     /// Sends a request now, and delivers its answer as a message, which `make` builds.
     ///
     /// The actor continues to receive meanwhile, and may have any number of requests in flight.
-    /// Their answers arrive in the order in which they are given. The request is polled once before
-    /// this returns. So a message that is sent to the same actor later cannot overtake the request,
-    /// unless the mailbox was full.
+    /// Their answers arrive in any order. The request is polled once before this returns. So a
+    /// message that is sent to the same actor later cannot overtake the request, unless the
+    /// mailbox was full.
     ///
-    /// The answer is the error if the request fails, as [`Address::ask`] tells. After the mailbox
-    /// was closed, requests in flight are dropped, and a new one is not sent.
+    /// The answer is the error if the request fails, as [`Address::ask`] tells. After this actor's
+    /// mailbox was closed, requests in flight are dropped, and a new one is not sent.
+    ///
+    /// # Panics
+    /// If the question of the request panics. In a child of `fork`, if the runtime of the actor
+    /// that is asked belongs to the parent process.
     ///
     /// ```
     /// use greenroom::{Address, AskError, Context, Reply, spawn};

@@ -228,9 +228,9 @@ impl Executor for Arc<SplitExecutor> {
 
     fn untrack(&self, _live_index: LiveIndex) {}
 
-    /// Reports panics of sources. Other faults are the future's output.
+    /// Reports panics of all but the actor's future, whose fault is the output.
     fn report(&self, unhandled: &UnhandledFault<'_>) {
-        if !unhandled.is_source {
+        if unhandled.part().is_empty() {
             return;
         }
         match self.runtime.clone().or_else(context::runtime) {

@@ -5,7 +5,7 @@
 
 use super::core::{At, Core};
 use super::loss;
-use crate::error::{AskCause, AskDetail, End};
+use crate::error::{AskCause, AskDetail, End, FaultyPart};
 use crate::mailbox::{Batch, Termination};
 
 impl<M> Core<M> {
@@ -54,7 +54,7 @@ impl<M> At<'_, M> {
     #[cold]
     pub(super) fn lose_late(self, message: M) {
         self.count_undelivered(1);
-        let report = |panic| self.report(panic, false);
+        let report = |panic| self.report(panic, FaultyPart::OnUndelivered);
         let lose = || self.mailbox.lose_late(message, report);
         self.pass_on(loss::during(|| self.closed_detail(), lose));
     }
@@ -69,7 +69,7 @@ impl<M> At<'_, M> {
     pub(super) fn pass_undelivered(self) {
         if self.mailbox.keeps_undelivered() {
             self.mailbox
-                .pass_undelivered(|panic| self.report(panic, false));
+                .pass_undelivered(|panic| self.report(panic, FaultyPart::OnUndelivered));
         }
     }
 

@@ -109,8 +109,8 @@ impl AskDetail {
         AskDetail(Arc::new(Details { actor, why }))
     }
 
-    /// Returns the actor, with its id and its name: the one whose end lost the reply or, if no end
-    /// did, the one that was asked.
+    /// Returns the actor whose end lost the reply, with its id and its name. If no end lost the
+    /// reply, this is the actor that was asked.
     ///
     /// It is `None` if no actor was asked and none ended, as with
     /// [`reply`](crate::reply()).

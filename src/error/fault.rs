@@ -92,13 +92,35 @@ pub struct UnhandledFault<'a> {
     /// Whether a source of the actor panicked, such as an [attached](crate::Context::attach)
     /// stream. Then the source has ended, and the actor continues.
     pub is_source: bool,
+    /// Whether the function [`on_undelivered`](crate::ActorBuilder::on_undelivered) of the actor
+    /// panicked. The actor's result is another one.
+    pub is_on_undelivered: bool,
+}
+
+/// The part of an actor that panicked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultyPart {
+    Future,
+    Source,
+    OnUndelivered,
+}
+
+impl UnhandledFault<'_> {
+    /// Returns the words for the part of the actor that panicked, before the name of the actor.
+    pub(crate) fn part(&self) -> &'static str {
+        if self.is_source {
+            "a source of "
+        } else if self.is_on_undelivered {
+            "`on_undelivered` of "
+        } else {
+            ""
+        }
+    }
 }
 
 impl fmt::Display for UnhandledFault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_source {
-            f.write_str("a source of ")?;
-        }
+        f.write_str(self.part())?;
         match (self.id, self.name) {
             (Some(id), Some(name)) => write!(f, "actor {name:?} ({id}) {}", self.fault),
             (Some(id), None) => write!(f, "actor {id} {}", self.fault),

@@ -22,6 +22,9 @@ use crate::time::{RetryIntervals, Sleep, Timeout, sleep, timeout};
 /// it is the error itself. [`when`](Retry::when) decides otherwise, and for other types of errors.
 /// An error that borrows is not supported.
 ///
+/// Every other error is worth another attempt, also a [refusal](crate::Refusal) that is final. With
+/// intervals that have no limit, use `when` to end at such an error.
+///
 /// # Errors
 /// The future returns the error of the last attempt.
 ///

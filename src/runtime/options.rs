@@ -31,10 +31,9 @@ pub(crate) struct Options {
 
 /// Prints a fault to stderr, the default of [`Builder::on_fault`](super::Builder::on_fault).
 pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
-    let end = if unhandled.is_source {
-        ""
-    } else {
-        " and was not joined"
+    let end = match unhandled.part() {
+        "" => " and was not joined",
+        _ => "",
     };
     // Not `eprintln!`, which panics if stderr is closed.
     let _ = std::io::Write::write_fmt(

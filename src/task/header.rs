@@ -16,7 +16,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::live_index::LiveIndex;
 use super::message_event::MessageEvent;
-use crate::error::Fault;
+use crate::error::{Fault, FaultyPart};
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, Process};
@@ -189,7 +189,7 @@ pub(crate) struct VTable {
     pub(crate) undelivered: unsafe fn(NonNull<Header>, messages: usize),
     /// Reports a fault that is not the future's to the executor: of a source, or of another
     /// function of the actor. The caller holds a reference.
-    pub(crate) report: unsafe fn(NonNull<Header>, &Fault, is_source: bool),
+    pub(crate) report: unsafe fn(NonNull<Header>, &Fault, FaultyPart),
     /// Traces an event of a message, if the executor traces. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, MessageEvent),
     /// Returns a closure that carries out the deed later. The caller holds a reference, and has

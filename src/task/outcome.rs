@@ -37,6 +37,7 @@ impl Drop for Unheard {
                     id: None,
                     fault: &fault,
                     is_source: false,
+                    is_on_undelivered: false,
                 });
             });
         }

@@ -1,6 +1,8 @@
 //! Requests: several at once, one after another, again until one succeeds, and refused ones.
 
 mod causes;
+#[cfg(target_os = "linux")]
+mod example;
 mod in_flight;
 mod permits;
 mod refusals;

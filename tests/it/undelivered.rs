@@ -287,7 +287,7 @@ fn a_panic_of_the_function_is_reported_and_the_next_message_passed_on() {
         let (heard, passed) = (Log::default(), Log::default());
         let (faults, log) = (heard.clone(), passed.clone());
         let on_fault = move |fault: &greenroom::UnhandledFault<'_>| {
-            faults.add((fault.to_string(), fault.is_source));
+            faults.add((fault.to_string(), fault.is_on_undelivered));
         };
         let runtime = Runtime::builder()
             .workers(1)
@@ -327,9 +327,14 @@ fn a_panic_of_the_function_is_reported_and_the_next_message_passed_on() {
         assert_eq!(drops.count(), 4);
         let heard = heard.take();
         assert_eq!(heard.len(), 2, "{heard:?}");
-        let first = format!("actor \"ends\" ({id}) panicked: bomb in the function");
+        let part = "`on_undelivered` of actor";
+        let first = format!("{part} \"ends\" ({id}) panicked: bomb in the function");
         assert!(heard[0].0.starts_with(&first), "{heard:?}");
-        assert!(heard.iter().all(|(_, is_source)| !is_source));
+        assert!(
+            heard
+                .iter()
+                .all(|(_, is_on_undelivered)| *is_on_undelivered)
+        );
     });
 }
 

@@ -16,7 +16,7 @@ use crate::actor::core::At;
 use crate::actor::lifecycle::Lifecycle;
 use crate::actor::loss;
 use crate::contain::contain;
-use crate::error::{AskCause, AskDetail, End, Fault};
+use crate::error::{AskCause, AskDetail, End, Fault, FaultyPart};
 use crate::mailbox::{Batch, Flags, Termination};
 use crate::task::{ActorExecutor, Header, as_run};
 
@@ -141,7 +141,8 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::take_result`]; `out` points to an `Option<Result<Fut::Output, Fault>>`.
+    /// As [`VTable::take_result`](crate::task::VTable::take_result); `out` points to an
+    /// `Option<Result<Fut::Output, Fault>>`.
     pub(super) unsafe fn take_result(header: NonNull<Header>, out: *mut ()) {
         // SAFETY: (CELL-2) the caller's reference; (CELL-3) the caller alone takes the result.
         unsafe {
@@ -152,7 +153,7 @@ where
     }
 
     /// # Safety
-    /// As [`VTable::drop_result`].
+    /// As [`VTable::drop_result`](crate::task::VTable::drop_result).
     pub(super) unsafe fn drop_result(header: NonNull<Header>) {
         // SAFETY: (CELL-1) and the caller's reference.
         let cell = unsafe { Self::of(header).as_ref() };
@@ -161,7 +162,7 @@ where
             .lifecycle
             .with_mut(|life| unsafe { (*life).take_result() });
         if let Some(Err(fault @ Fault::Panicked(_))) = &result {
-            cell.report_to_executor(fault, false);
+            cell.report_to_executor(fault, FaultyPart::Future);
         }
         contain(|| drop(result));
     }

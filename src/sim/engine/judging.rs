@@ -58,15 +58,8 @@ impl Simulation {
         let actor = unhandled.id.and_then(|id| state.actors.get(&id));
         let who = actor.map_or_else(|| "a task".to_owned(), TaskInfo::to_string);
         drop(state);
-        let part = if unhandled.is_source {
-            "a source of "
-        } else {
-            ""
-        };
-        self.fail(Problem::Panicked(format!(
-            "{part}{who} {}",
-            unhandled.fault
-        )));
+        let (part, fault) = (unhandled.part(), unhandled.fault);
+        self.fail(Problem::Panicked(format!("{part}{who} {fault}")));
         true
     }
 

@@ -76,7 +76,7 @@ impl<T> AskState<T> {
 /// The right to answer an [`ask`](crate::Address::ask), once.
 ///
 /// A reply can be sent to another actor, stored, and answered later, from any thread. Dropping it
-/// without an answer ends the ask with [`AskError::NoReply`].
+/// without an answer ends the ask with [`AskError::NoReply`](crate::AskError::NoReply).
 ///
 /// ```
 /// use greenroom::{Context, Reply, spawn};
@@ -129,9 +129,10 @@ impl<T> Reply<T> {
         }
     }
 
-    /// Refuses the request, without waiting. The ask ends with [`AskError::Refused`].
+    /// Refuses the request, without waiting.
     ///
-    /// If the asker is gone, the refusal is dropped.
+    /// The ask ends with [`AskError::Refused`](crate::AskError::Refused). If the asker is gone, the
+    /// refusal is dropped.
     ///
     /// ```
     /// use greenroom::{AskError, Context, Refusal, Reply, spawn};

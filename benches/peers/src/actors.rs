@@ -11,11 +11,12 @@ pub mod tokio;
 pub mod xtra;
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use ::tokio::sync::oneshot;
 
-use crate::figures::sum_below;
-use crate::sizes::{MEETINGS, NUMBERS, TELLERS};
+use crate::figures::{Figure, REQUEST, REQUEST_ALONE, check, nanoseconds, sum_below};
+use crate::sizes::{IN_FLIGHT, MEETINGS, NUMBERS, TELLERS, WAVES, WORKERS};
 
 /// The state of a collecting actor: it adds up a number of numbers, and then sends the sum.
 pub struct Sum {
@@ -45,6 +46,23 @@ impl Sum {
             done.send(self.total).expect("the driver waits");
         }
     }
+}
+
+/// Measures the figures of `answers`: `run` measures one of them with a number of workers.
+pub fn with_many_and_one(run: impl Fn(usize, &'static str) -> Figure) -> Vec<Figure> {
+    vec![run(WORKERS, REQUEST), run(1, REQUEST_ALONE)]
+}
+
+/// Runs the driver of `answers`: `ask` tells the asking actor to send a wave of requests.
+pub async fn waves<F: Future>(what: &'static str, ask: impl Fn(Sum) -> F) -> Figure {
+    let begin = Instant::now();
+    for _ in 0..WAVES {
+        let (sum, answers) = Sum::of(IN_FLIGHT);
+        ask(sum).await;
+        let total = answers.await.expect("all are answered");
+        check("answers", total, sum_below(IN_FLIGHT));
+    }
+    nanoseconds(what, WAVES * IN_FLIGHT, begin)
 }
 
 /// The caller of a call of `fib`.

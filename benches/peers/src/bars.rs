@@ -3,8 +3,8 @@
 use crate::cases::Case;
 use crate::figures::{
     ACTORS, ASKS, AWAITED, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, KEPT, MEETINGS, MESSAGES,
-    MILLION, P50, P99, P999, PEAK, RESIDENT, ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES, TASK, TREE,
-    WORST, YIELD,
+    MILLION, P50, P99, P999, PEAK, REQUEST, REQUEST_ALONE, RESIDENT, ROUND_TRIPS, ROUSED, SPEED_UP,
+    SWITCHES, TASK, TREE, WORST, YIELD,
 };
 
 /// The goal for a figure.
@@ -18,6 +18,8 @@ pub enum Bar {
     AtMost(f64),
     /// At least this, whatever the peers reach.
     AtLeast(f64),
+    /// All of these.
+    All(&'static [Bar]),
 }
 
 /// The peers with actors; in cases without actors, the column `smol` is async-executor.
@@ -28,6 +30,8 @@ const EXECUTORS: &[&str] = &["tokio", "smol"];
 const ALL: &[&str] = &["tokio", "smol", "smolscale", "nexosim", "rayon"];
 /// The peers that call SQLite.
 const WITH_SQLITE: &[&str] = &["tokio-rusqlite", "async-sqlite"];
+/// The goals for many requests in flight.
+const IN_FLIGHT: Bar = Bar::All(&[Bar::Times(1.0, &["tokio"]), Bar::Times(2.0, &["kameo"])]);
 /// As good as another peer, within the difference between two runs.
 const AS: f64 = 0.95;
 /// Within a tenth of another peer.
@@ -44,6 +48,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::IdleMemory, RESIDENT) => Some(Bar::AtMost(160.0)),
         (Case::PingPong, ROUND_TRIPS) => times(3.0, &["tokio"]),
         (Case::Ask, ASKS) | (Case::Counting | Case::FanIn, MESSAGES) => times(2.0, ACTING),
+        (Case::Answers, REQUEST | REQUEST_ALONE) => Some(IN_FLIGHT),
         (Case::Ring, HOPS) => times(2.5, ACTING),
         (Case::RingTokens, HOPS) => times(1.3, &["tokio"]),
         (Case::Meetings, MEETINGS) => times(1.6, &["tokio"]),
@@ -77,7 +82,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
 impl Bar {
     /// Returns the goal, and whether it is met. `own` is greenroom's median; `beside` returns how
     /// many times as good it is as a peer's, if the peer has one.
-    pub fn verdict(self, own: f64, beside: impl Fn(&str) -> Option<f64>) -> String {
+    pub fn verdict(self, own: f64, beside: impl Fn(&str) -> Option<f64> + Copy) -> String {
         let least = |peers: &[&str]| {
             let ratios = peers.iter().filter_map(|peer| beside(peer));
             ratios.min_by(f64::total_cmp)
@@ -88,6 +93,10 @@ impl Bar {
             _ => "the best".to_owned(),
         };
         match self {
+            Self::All(bars) => {
+                let verdicts = bars.iter().map(|bar| bar.verdict(own, beside));
+                verdicts.collect::<Vec<_>>().join("; ")
+            }
             Self::AtLeast(least) => format!("≥ {least}: {}", said(own >= least)),
             Self::AtMost(most) => format!("≤ {most}: {}", said(own <= most)),
             Self::Times(times, peers) => {
@@ -127,6 +136,14 @@ mod tests {
         assert_eq!(verdicts, ["≥ 0.8: met", "≥ 0.8: MISSED"]);
         let verdicts = [0.8, 0.9].map(|own| Bar::AtMost(0.8).verdict(own, |_| None));
         assert_eq!(verdicts, ["≤ 0.8: met", "≤ 0.8: MISSED"]);
+    }
+
+    #[test]
+    fn several_bars_have_a_verdict_each() {
+        let beside = |peer: &str| Some(if peer == "tokio" { 0.9 } else { 2.5 });
+        let verdict = IN_FLIGHT.verdict(1.0, beside);
+        let expected = "≥ 1 × tokio: 0.90, MISSED; ≥ 2 × kameo: 2.50, met";
+        assert_eq!(verdict, expected);
     }
 
     #[test]

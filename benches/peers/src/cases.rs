@@ -13,6 +13,8 @@ pub enum Case {
     PingPong,
     /// One task asks one actor, again and again.
     Ask,
+    /// An actor has many requests in flight and receives the answers as messages.
+    Answers,
     /// One task sends numbers to one actor, then asks for the sum.
     Counting,
     /// Many actors send numbers to one.
@@ -61,6 +63,7 @@ pub const CASES: &[Case] = &[
     Case::IdleMemory,
     Case::PingPong,
     Case::Ask,
+    Case::Answers,
     Case::Counting,
     Case::FanIn,
     Case::Ring,
@@ -91,6 +94,7 @@ impl Case {
             Self::IdleMemory => "idle_memory",
             Self::PingPong => "ping_pong",
             Self::Ask => "ask",
+            Self::Answers => "answers",
             Self::Counting => "counting",
             Self::FanIn => "fan_in",
             Self::Ring => "ring",

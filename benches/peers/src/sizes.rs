@@ -13,6 +13,9 @@ pub const RESTING: u64 = 200_000;
 pub const ROUND_TRIPS: u64 = 1_000_000;
 /// Questions of `ask`.
 pub const QUESTIONS: u64 = 500_000;
+/// Requests of `answers` that are in flight at once, and how often that many are sent.
+pub const IN_FLIGHT: u64 = 10_000;
+pub const WAVES: u64 = 100;
 /// Messages of `counting`, `fan_in` and `bounded`.
 pub const NUMBERS: u64 = 5_000_000;
 /// Actors that send them in `fan_in`.

@@ -1,5 +1,6 @@
 //! The actors on greenroom.
 
+mod answers;
 mod meetings;
 
 use std::time::Instant;
@@ -23,6 +24,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::IdleMemory => inside(idle_memory()),
         Case::PingPong => inside(ping_pong()),
         Case::Ask => inside(ask()),
+        Case::Answers => answers::answers(),
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),

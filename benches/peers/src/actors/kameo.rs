@@ -29,6 +29,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::IdleMemory => inside(idle_memory()),
         Case::PingPong => inside(ping_pong()),
         Case::Ask => inside(ask()),
+        Case::Answers => answers::answers(),
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
@@ -57,6 +58,7 @@ macro_rules! plain_actors {
     )*};
 }
 
+mod answers;
 mod meetings;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);

@@ -1,5 +1,6 @@
 //! Actors by hand: a tokio task with an unbounded channel, and a oneshot for a reply.
 
+mod answers;
 mod meetings;
 
 use std::time::Instant;
@@ -24,6 +25,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::IdleMemory => inside(idle_memory()),
         Case::PingPong => inside(ping_pong()),
         Case::Ask => inside(ask()),
+        Case::Answers => answers::answers(),
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),

@@ -7,12 +7,19 @@ use super::{Executor, WORKERS};
 /// A runtime; its tasks end with it.
 pub struct Greenroom(pub Runtime);
 
+impl Greenroom {
+    /// Starts this number of workers.
+    pub fn of(workers: usize) -> Self {
+        let runtime = Runtime::builder().workers(workers).build();
+        Self(runtime.expect("two threads can be started"))
+    }
+}
+
 impl Executor for Greenroom {
     type Task<T: Send + 'static> = Task<T>;
 
     fn start() -> Self {
-        let runtime = Runtime::builder().workers(WORKERS).build();
-        Self(runtime.expect("two threads can be started"))
+        Self::of(WORKERS)
     }
 
     fn inside<T: Send + 'static>(&self, driver: impl Future<Output = T> + Send + 'static) -> T {

@@ -24,15 +24,22 @@ impl<T> Future for Task<T> {
     }
 }
 
+impl Tokio {
+    /// Starts this number of workers.
+    pub fn of(workers: usize) -> Self {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_time()
+            .build();
+        Self(runtime.expect("two threads can be started"))
+    }
+}
+
 impl Executor for Tokio {
     type Task<T: Send + 'static> = Task<T>;
 
     fn start() -> Self {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(WORKERS)
-            .enable_time()
-            .build();
-        Self(runtime.expect("two threads can be started"))
+        Self::of(WORKERS)
     }
 
     fn inside<T: Send + 'static>(&self, driver: impl Future<Output = T> + Send + 'static) -> T {

@@ -14,6 +14,7 @@ mod deferred;
 mod family;
 mod handle;
 mod id;
+mod in_flight;
 mod lead;
 mod lifecycle;
 #[cfg(all(test, greenroom_loom))]

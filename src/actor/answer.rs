@@ -68,6 +68,29 @@ impl<T> Answer<T> {
         }
     }
 
+    /// Leaves the waker in a slot whose reply was not given away yet.
+    pub(super) fn register(&mut self, waker: Waker) {
+        self.has_waited = true;
+        let mut waker = Some(waker);
+        let Some(end) = &mut self.slot else { return };
+        end.with(|slot| match slot {
+            AskState::Open(left) => std::mem::swap(left, &mut waker),
+            other => {
+                other.listing().map(|listing| listing.leave(&mut waker));
+            }
+        });
+    }
+
+    /// Returns whether the reply was settled and the outcome not taken.
+    pub(super) fn is_settled(&self) -> bool {
+        self.slot.as_ref().is_some_and(OneshotEnd::is_alone)
+    }
+
+    /// Takes the outcome of a settled reply.
+    pub(super) fn take_settled(&mut self) -> Result<T, AskError> {
+        self.hear()
+    }
+
     // Inlined by force: a call and its moves cost 3 % of an ask.
     #[inline(always)]
     pub(super) fn poll_now(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,11 +17,11 @@ use super::lead::Lead;
 use super::reply::{AskState, Reply};
 use super::sending::SendFuture;
 use crate::contain::contain;
-use crate::error::{AskDetail, AskError, TellError};
+use crate::error::{AskError, TellError};
 use crate::lock::OneshotEnd;
 use crate::runtime::deadlock::Listing;
 use crate::runtime::list_ask;
-use crate::task::run;
+use crate::task::{TaskInfo, run};
 use crate::time::Sleep;
 use crate::timers::Kind;
 
@@ -39,6 +40,8 @@ pin_project! {
 
 enum AskPhase<'a, M, T, F> {
     Question(Option<F>),
+    /// The message was not delivered, and the answer is elsewhere.
+    Unsent(SendFuture<'a, M>),
     /// The message waits for room (`Some`) or was delivered (`None`).
     Waiting(Option<SendFuture<'a, M>>, Answer<T>),
     Over,
@@ -61,7 +64,8 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     /// Limits the ask to `duration`, measured from the first poll.
     ///
     /// After that the ask ends with [`AskError::TimedOut`]. The limit covers the wait for room and
-    /// the wait for the answer. A second call replaces the first.
+    /// the wait for the answer. A second call replaces the first. A call after the first poll has
+    /// no effect.
     ///
     /// On a runtime that [detects deadlocks](crate::Builder::detect_deadlocks), an ask that leads
     /// to a cycle of waiting actors ends earlier, with [`AskError::Deadlock`]. With
@@ -90,13 +94,30 @@ impl<'a, M, T, F: FnOnce(Reply<T>) -> M> Ask<'a, M, T, F> {
     ///     assert_eq!(ask.await, Err(AskError::TimedOut));
     /// });
     /// ```
-    pub fn timeout(mut self, duration: Duration) -> Self {
-        self.limit(duration);
+    pub fn timeout(self, duration: Duration) -> Self {
+        self.limited(Some(duration))
+    }
+
+    pub(super) fn limited(mut self, limit: Option<Duration>) -> Self {
+        self.patience = limit;
         self
     }
 
-    pub(super) fn limit(&mut self, duration: Duration) {
-        self.patience = Some(duration);
+    /// Creates an ask whose message waits for room once it has its answer.
+    pub(super) fn unsent(lead: Lead<'a, M>, message: M) -> Self {
+        Ask {
+            lead,
+            phase: AskPhase::Unsent(SendFuture::new(lead, message)),
+            patience: None,
+            deadline: None,
+        }
+    }
+
+    /// Waits for room after all, with the answer that was launched.
+    pub(super) fn wait_for_room(&mut self, answer: Answer<T>) {
+        if let AskPhase::Unsent(send) = mem::replace(&mut self.phase, AskPhase::Over) {
+            self.phase = AskPhase::Waiting(Some(send), answer);
+        }
     }
 }
 
@@ -170,25 +191,30 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         }
         *this.phase = AskPhase::Over;
         if let Poll::Ready(Err(AskError::NoReply(detail))) = &mut polled {
-            name_actor(detail, lead);
+            detail.name_actor(|| lead.view().info());
         }
         polled
     }
 }
 
-/// Names the actor that was asked, if the detail names no actor.
-#[cold]
-#[inline(never)]
-fn name_actor<M>(detail: &mut AskDetail, lead: Lead<'_, M>) {
-    if detail.actor().is_none() {
-        *detail = AskDetail::new(Some(lead.view().info()), detail.why().clone());
-    }
+/// Makes the message of a request in flight, its answer, and the identity of the actor.
+pub(super) fn begin<M, T>(
+    lead: Lead<'_, M>,
+    question: impl FnOnce(Reply<T>) -> M,
+) -> (M, Answer<T>, TaskInfo) {
+    let process = lead.checked_process();
+    let asked = lead.view().info();
+    // The asker receives other messages meanwhile, so a timeout of the request is an event.
+    let listing = list_ask(false, || (run::actor(), asked.clone()));
+    let (theirs, ours) = OneshotEnd::pair(AskState::new(listing));
+    let answer = Answer::new(ours, process);
+    (question(Reply::new(theirs)), answer, asked)
 }
 
 impl<M, T, F> fmt::Debug for Ask<'_, M, T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.phase {
-            AskPhase::Question(..) => "Ask(not sent)",
+            AskPhase::Question(..) | AskPhase::Unsent(_) => "Ask(not sent)",
             AskPhase::Waiting(Some(_), _) => "Ask(waiting for room)",
             AskPhase::Waiting(None, _) => "Ask(waiting for the answer)",
             AskPhase::Over => "Ask(over)",

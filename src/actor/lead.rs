@@ -4,6 +4,8 @@
 //! `Way` owns a reference to it, and does not count as an address.
 
 use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -235,6 +237,8 @@ pub(super) trait MappedActor: Send + Sync {
     fn view(&self) -> &dyn ActorView;
     /// Returns the process that owns the threads of the actor's executor.
     fn process(&self) -> Process;
+    /// Waits until the actor has ended, and returns how it did.
+    fn end(&self) -> Pin<Box<dyn Future<Output = End> + Send>>;
     fn close(&self);
     fn kill(&self);
     /// Counts another address, even if there was none. Returns false if the mailbox is closed.

@@ -5,11 +5,14 @@
 //! place is filled when the function returns, and given up if it panics.
 
 use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::Held;
 use super::lead::{ActorView, Lead, MappedActor, MessageMap, PlaceBehindMap, Way};
+use crate::error::End;
 use crate::mailbox::{PlaceInLine, Refused};
 use crate::sync::Process;
 use crate::task::{MessageEvent, MessageInfo};
@@ -21,6 +24,11 @@ impl<M: Send + 'static> MappedActor for Held<M> {
 
     fn process(&self) -> Process {
         self.at().process()
+    }
+
+    fn end(&self) -> Pin<Box<dyn Future<Output = End> + Send>> {
+        let core = self.clone();
+        Box::pin(async move { Lead::Actor(core.at()).ended().await })
     }
 
     fn close(&self) {
@@ -99,6 +107,16 @@ fn place_in<M: Send + 'static>(
         .expect("a wait belongs to the actor where it began")
 }
 
+impl<M: Send + 'static> Lead<'_, M> {
+    /// Returns the actor, without the functions in front of it.
+    pub(super) fn actor(self) -> Arc<dyn MappedActor> {
+        match self {
+            Lead::Actor(core) => Arc::new(Held::from(core)),
+            Lead::Map(map) => map.actor().clone(),
+        }
+    }
+}
+
 /// The maximum number of maps in a row. Each uses some of the sender's stack.
 const STEPS_MAX: usize = 1000;
 
@@ -121,16 +139,16 @@ where
     M: Send + 'static,
     F: Fn(N) -> M + Send + Sync + 'static,
 {
-    let (actor, steps) = match lead {
-        Lead::Actor(core) => (Arc::new(Held::from(core)) as Arc<dyn MappedActor>, 0),
-        Lead::Map(map) => (map.actor().clone(), map.steps()),
+    let steps = match lead {
+        Lead::Actor(_) => 0,
+        Lead::Map(map) => map.steps(),
     };
     assert!(
         steps < STEPS_MAX,
         "an address that was mapped {STEPS_MAX} times, the limit, cannot be mapped again"
     );
     Arc::new(Mapped {
-        actor,
+        actor: lead.actor(),
         steps: steps + 1,
         behind: Way::from(lead),
         map,

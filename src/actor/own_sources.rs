@@ -1,12 +1,13 @@
 //! All sources of one actor.
 //!
-//! They are polled with the waker of the actor's last `recv`. Children and other sources take
-//! turns, so neither starves the other.
+//! They are polled with the waker of the actor's last `recv`. Children, requests in flight and other
+//! sources take turns, so none starves the others.
 
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use super::children::Children;
 use super::core::At;
+use super::in_flight::InFlight;
 use super::source::{Source, SourceSet};
 use crate::contain::Panic;
 use crate::error::FaultyPart;
@@ -15,11 +16,13 @@ use crate::task::MessageEvent;
 pub(super) struct Sources<M> {
     set: SourceSet<M>,
     pub(super) children: Children<M>,
+    /// `None` before the first request.
+    in_flight: Option<InFlight<M>>,
     /// Whether the next `recv` starts with the sources, since the last one started with the
     /// mailbox.
     first: bool,
-    /// Whether the next poll starts with the children.
-    children_first: bool,
+    /// The number of polls, of which each third one starts with the same kind of source.
+    polls: usize,
     /// The waker of the last poll that found the sources pending.
     waker: Waker,
 }
@@ -29,8 +32,9 @@ impl<M> Sources<M> {
         Sources {
             set: SourceSet::new(),
             children: Children::new(),
+            in_flight: None,
             first: false,
-            children_first: false,
+            polls: 0,
             waker: Waker::noop().clone(),
         }
     }
@@ -39,9 +43,16 @@ impl<M> Sources<M> {
         self.set.push(0, source);
     }
 
+    pub(super) fn in_flight(&mut self) -> &mut InFlight<M> {
+        self.in_flight.get_or_insert_with(InFlight::new)
+    }
+
     /// Drops all sources but the children. Returns whether nothing is left.
     pub(super) fn close(&mut self) -> bool {
-        self.set = SourceSet::new();
+        if !self.set.is_empty() {
+            self.set = SourceSet::new();
+        }
+        self.in_flight = None;
         self.children.is_empty()
     }
 
@@ -76,12 +87,17 @@ impl<M> Sources<M> {
 
     fn poll_next(&mut self) -> Poll<Option<Result<M, Panic>>> {
         let mut cx = TaskContext::from_waker(&self.waker);
-        self.children_first = !self.children_first;
+        self.polls = self.polls.wrapping_add(1);
         let mut pending = false;
-        for children in [self.children_first, !self.children_first] {
-            let polled = match children {
-                true => self.children.poll(&mut cx),
-                false => self.set.poll(&mut cx).map(|item| Some(item?.1)),
+        for kind in 0..3 {
+            let polled = match self.polls.wrapping_add(kind) % 3 {
+                0 if !self.set.is_empty() => self.set.poll(&mut cx).map(|item| Some(item?.1)),
+                1 if !self.children.is_empty() => self.children.poll(&mut cx),
+                0 | 1 => Poll::Ready(None),
+                _ => match &mut self.in_flight {
+                    Some(in_flight) => in_flight.poll(&mut cx),
+                    None => Poll::Ready(None),
+                },
             };
             match polled {
                 Poll::Ready(Some(item)) => return Poll::Ready(Some(item)),

@@ -10,16 +10,19 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::address::Address;
-use super::ask::Ask;
+use super::answer::Answer;
+use super::ask::{self, Ask};
 use super::lead::Lead;
 use super::reply::Reply;
-use crate::error::AskError;
+use crate::error::{AskDetail, AskError, TellError};
+use crate::task::TaskInfo;
 
 /// A request to an actor, as [`Ask`], but owned: it borrows nothing and can be moved
 /// anywhere.
@@ -34,7 +37,19 @@ use crate::error::AskError;
 /// As [`Address::ask`]: dropping the request makes its [`Reply::is_wanted`] return false, and loses
 /// nothing else.
 #[must_use = "futures do nothing unless polled"]
-pub struct Request<T>(Box<dyn Asking<T>>);
+pub struct Request<T> {
+    phase: Phase<T>,
+    limit: Option<Duration>,
+}
+
+/// A request begins small, since most are sent by `on_answer`, which keeps the answer alone.
+enum Phase<T> {
+    /// Not sent.
+    Question(Box<dyn Questioning<T>>),
+    /// Polled.
+    Asking(Box<dyn Asking<T>>),
+    Over,
+}
 
 // As for `Ask`.
 impl<T> UnwindSafe for Request<T> {}
@@ -68,19 +83,68 @@ impl<M: Send + 'static> Address<M> {
         F: FnOnce(Reply<T>) -> M + Send + 'static,
     {
         let address = self.clone();
-        // SAFETY: (REQUEST-1) the address is kept as long as the ask.
-        let lead = unsafe { std::mem::transmute::<Lead<'_, M>, Lead<'static, M>>(address.lead()) };
-        Request(Box::new(OwnedAsk {
-            ask: Ask::new(lead, question),
-            _address: address,
-        }))
+        Request {
+            phase: Phase::Question(Box::new(Question { address, question })),
+            limit: None,
+        }
+    }
+}
+
+struct Question<M, F> {
+    address: Address<M>,
+    question: F,
+}
+
+/// A question whose types are not known.
+trait Questioning<T>: Send {
+    /// Sends the message. `launch` is called with the answer, and the actor that is asked, before
+    /// the message is delivered.
+    fn send(self: Box<Self>, launch: &mut dyn FnMut(Answer<T>, TaskInfo)) -> Launched<T>;
+    fn ask(self: Box<Self>, limit: Option<Duration>) -> Box<dyn Asking<T>>;
+}
+
+/// What [`Request::send`] did.
+pub(super) enum Launched<T> {
+    Delivered,
+    /// There is no room. The request waits for it with the answer that was launched.
+    Full(Box<dyn Asking<T>>),
+    /// The mailbox is closed. The message is kept, since its drop would settle the reply.
+    Closed(AskDetail, Box<dyn Asking<T>>),
+}
+
+impl<M, T, F> Questioning<T> for Question<M, F>
+where
+    M: Send + 'static,
+    T: Send + 'static,
+    F: FnOnce(Reply<T>) -> M + Send + 'static,
+{
+    fn send(self: Box<Self>, launch: &mut dyn FnMut(Answer<T>, TaskInfo)) -> Launched<T> {
+        let Question { address, question } = *self;
+        let (message, answer, asked) = ask::begin(address.lead(), question);
+        launch(answer, asked);
+        match address.tell(message) {
+            Ok(()) => Launched::Delivered,
+            Err(TellError::Full(message)) => Launched::Full(OwnedAsk::boxed(address, |lead| {
+                Ask::<_, T, F>::unsent(lead, message)
+            })),
+            Err(TellError::Closed(message)) => {
+                let detail = address.lead().view().closed_detail();
+                let kept = OwnedAsk::boxed(address, |lead| Ask::<_, T, F>::unsent(lead, message));
+                Launched::Closed(detail, kept)
+            }
+        }
+    }
+
+    fn ask(self: Box<Self>, limit: Option<Duration>) -> Box<dyn Asking<T>> {
+        let Question { address, question } = *self;
+        OwnedAsk::boxed(address, |lead| Ask::new(lead, question).limited(limit))
     }
 }
 
 /// An ask whose types are not known.
-trait Asking<T>: Send {
+pub(super) trait Asking<T>: Send {
+    fn wait_for_room(&mut self, answer: Answer<T>);
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>>;
-    fn limit(&mut self, duration: Duration);
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -90,18 +154,37 @@ struct OwnedAsk<M: 'static, T, F> {
     _address: Address<M>,
 }
 
+impl<M, T, F> OwnedAsk<M, T, F>
+where
+    M: Send + 'static,
+    T: Send + 'static,
+    F: FnOnce(Reply<T>) -> M + Send + 'static,
+{
+    fn boxed(
+        address: Address<M>,
+        ask: impl FnOnce(Lead<'static, M>) -> Ask<'static, M, T, F>,
+    ) -> Box<dyn Asking<T>> {
+        // SAFETY: (REQUEST-1) the address is kept as long as the ask.
+        let lead = unsafe { mem::transmute::<Lead<'_, M>, Lead<'static, M>>(address.lead()) };
+        Box::new(OwnedAsk {
+            ask: ask(lead),
+            _address: address,
+        })
+    }
+}
+
 impl<M, T, F> Asking<T> for OwnedAsk<M, T, F>
 where
     M: Send + 'static,
     T: Send,
     F: FnOnce(Reply<T>) -> M + Send,
 {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
-        Pin::new(&mut self.ask).poll(cx)
+    fn wait_for_room(&mut self, answer: Answer<T>) {
+        self.ask.wait_for_room(answer);
     }
 
-    fn limit(&mut self, duration: Duration) {
-        self.ask.limit(duration);
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, AskError>> {
+        Pin::new(&mut self.ask).poll(cx)
     }
 
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,21 +194,40 @@ where
 
 impl<T> Request<T> {
     /// Limits the request to `duration`, measured from the first poll, as [`Ask::timeout`] does.
+    /// It has no effect after the first poll.
     ///
     /// # Panics
     /// As [`Ask::timeout`].
     pub fn timeout(mut self, duration: Duration) -> Self {
-        self.0.limit(duration);
+        self.limit = Some(duration);
         self
+    }
+
+    /// Takes the limit of a request that was not polled.
+    pub(super) fn take_limit(&mut self) -> Option<Duration> {
+        match self.phase {
+            Phase::Question(_) => self.limit.take(),
+            _ => None,
+        }
+    }
+
+    /// Sends the message, or returns a request that was polled before.
+    pub(super) fn send(
+        self,
+        launch: &mut dyn FnMut(Answer<T>, TaskInfo),
+    ) -> Result<Launched<T>, Self> {
+        match self.phase {
+            Phase::Question(question) => Ok(question.send(launch)),
+            _ => Err(self),
+        }
     }
 }
 
-impl<T> Request<T> {
-    /// Sends the message, and returns the answer if it is there at once.
-    pub(super) fn poll_once(&mut self) -> Option<Result<T, AskError>> {
-        match self.0.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(answer) => Some(answer),
-            Poll::Pending => None,
+impl<T> From<Box<dyn Asking<T>>> for Request<T> {
+    fn from(asking: Box<dyn Asking<T>>) -> Self {
+        Request {
+            phase: Phase::Asking(asking),
+            limit: None,
         }
     }
 }
@@ -137,13 +239,25 @@ impl<T> Future for Request<T> {
     ///
     /// # Panics
     /// As [`Address::ask`].
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(cx)
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if let Phase::Question(_) = this.phase
+            && let Phase::Question(question) = mem::replace(&mut this.phase, Phase::Over)
+        {
+            this.phase = Phase::Asking(question.ask(this.limit));
+        }
+        match &mut this.phase {
+            Phase::Asking(asking) => asking.poll(cx),
+            _ => panic!("a request polled after its question has panicked"),
+        }
     }
 }
 
 impl<T> fmt::Debug for Request<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        match &self.phase {
+            Phase::Asking(asking) => asking.fmt(f),
+            _ => f.write_str("Ask(not sent)"),
+        }
     }
 }

@@ -10,6 +10,7 @@
 mod adoption;
 mod returns;
 
+use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,12 +23,13 @@ pub use returns::{Returned, Returns};
 
 use super::address::Address;
 use super::context::Context;
-use super::lead::Way;
+use super::in_flight::{Flight, FlightParts};
 use super::own_sources::Sources;
-use super::request::Request;
+use super::request::{Launched, Request};
 use super::source::{Feed, Source, SourceGuard, Standing, Switch};
+use crate::contain::contain;
 use crate::error::{AskError, End, Fault};
-use crate::time::{Interval, sleep};
+use crate::time::{Interval, sleep, timeout};
 
 /// A guard for a [`watch`](Context::watch), which leaves the watched actor when dropped.
 ///
@@ -199,9 +201,8 @@ impl<M: Send + 'static> Context<M> {
     /// Sends a request now, and delivers its answer as a message, which `make` builds.
     ///
     /// The actor continues to receive meanwhile, and may have any number of requests in flight.
-    /// Their answers arrive in any order. The request is polled once before this returns. So a
-    /// message that is sent to the same actor later cannot overtake the request, unless the
-    /// mailbox was full.
+    /// Their answers arrive in any order. The request is sent before this returns, or waits in line
+    /// for room. So a message that is sent to the same actor later cannot overtake it.
     ///
     /// The answer is the error if the request fails, as [`Address::ask`] tells. After this actor's
     /// mailbox was closed, requests in flight are dropped, and a new one is not sent.
@@ -242,13 +243,66 @@ impl<M: Send + 'static> Context<M> {
         mut request: Request<T>,
         make: impl FnOnce(Result<T, AskError>) -> M + Send + 'static,
     ) {
-        let sent = match self.parts().0.is_closed() {
-            true => None,
-            false => request.poll_once(),
+        self.close_sources_if_closed();
+        if self.parts().0.is_closed() {
+            return contain(|| drop((request, make)));
+        }
+        if let Some(limit) = request.take_limit() {
+            let limited = timeout(limit, request);
+            let answer = limited.map(|answer| answer.unwrap_or(Err(AskError::TimedOut)));
+            return self.add_answer(answer, make);
+        }
+        let (mut make, mut flight) = (Some(make), None);
+        let launched = request.send(&mut |answer, asked| {
+            let make = make.take().expect("a request is launched once");
+            flight = Some(self.launch((answer, asked, make)));
+        });
+        let mut take_back = || {
+            let parts = self.sources_made().in_flight().take_back(flight.as_ref()?);
+            parts.map(|(answer, _, make)| (answer, make))
         };
-        let feed = match sent {
+        match launched {
+            Ok(Launched::Delivered) => {}
+            Ok(Launched::Full(mut asking)) => {
+                let (answer, make) = take_back().expect("it has no outcome");
+                asking.wait_for_room(answer);
+                self.add_answer(Request::from(asking), make);
+            }
+            Ok(Launched::Closed(detail, asking)) => {
+                let (answer, make) = take_back().expect("it has no outcome");
+                contain(|| drop((answer, asking)));
+                self.add_answer(ready(Err(AskError::Closed(detail))), make);
+            }
+            Err(request) => {
+                let make = make.take().expect("it was not launched");
+                self.add_answer(request, make);
+            }
+        }
+    }
+
+    /// Adds a request in flight.
+    fn launch<T, F>(&mut self, parts: FlightParts<T, F>) -> Arc<Flight<T, F>>
+    where
+        T: Send + 'static,
+        F: FnOnce(Result<T, AskError>) -> M + Send + 'static,
+    {
+        self.sources_made();
+        let (core, reader) = self.parts();
+        let in_flight = reader.sources().expect("they were made").in_flight();
+        in_flight.keep_open(|| Address::own(core));
+        in_flight.launch(parts)
+    }
+
+    /// Adds the future of an answer, and polls it once.
+    fn add_answer<T: Send + 'static>(
+        &mut self,
+        answer: impl Future<Output = Result<T, AskError>> + Send + 'static,
+        make: impl FnOnce(Result<T, AskError>) -> M + Send + 'static,
+    ) {
+        let mut answer = Box::pin(answer);
+        let feed = match answer.as_mut().now_or_never() {
             Some(answer) => Feed::once(async { make(answer) }),
-            None => Feed::once(request.map(make)),
+            None => Feed::once(answer.map(make)),
         };
         self.add(feed, None, Standing::Foreground);
     }
@@ -280,8 +334,9 @@ impl<M: Send + 'static> Context<M> {
         address: &Address<N>,
         make: impl FnOnce(End) -> M + Send + 'static,
     ) -> WatchGuard {
-        let watched = Way::from(address.lead());
-        let feed = Feed::once(async move { make(watched.lead().ended().await) });
+        // The function of a mapped address is not kept: it may own an address of the actor.
+        let end = address.lead().actor().end();
+        let feed = Feed::once(end.map(make));
         self.add_guarded(feed, Standing::Background)
     }
 }

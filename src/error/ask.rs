@@ -109,6 +109,15 @@ impl AskDetail {
         AskDetail(Arc::new(Details { actor, why }))
     }
 
+    /// Names the actor that was asked, if no actor is named.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn name_actor(&mut self, actor: impl FnOnce() -> TaskInfo) {
+        if self.actor().is_none() {
+            *self = AskDetail::new(Some(actor()), self.why().clone());
+        }
+    }
+
     /// Returns the actor whose end lost the reply, with its id and its name. If no end lost the
     /// reply, this is the actor that was asked.
     ///

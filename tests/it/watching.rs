@@ -14,6 +14,7 @@ in_every_home!(
     many_watches_of_one_actor_are_told,
     a_watch_keeps_neither_actor_open,
     a_watch_whose_guard_is_dropped_tells_nothing,
+    a_watch_through_a_map_keeps_no_actor_open,
     an_actor_may_watch_itself,
     a_stopped_actor_drops_its_watches,
 );
@@ -162,6 +163,23 @@ fn a_watch_whose_guard_is_dropped_tells_nothing(home: &Home) {
         }));
         assert_eq!(watcher.join().await.unwrap(), (Some(2), None));
         watched.join().await.unwrap();
+    });
+}
+
+fn a_watch_through_a_map_keeps_no_actor_open(home: &Home) {
+    home.block_on(async {
+        let watched = home.spawn(actor(idle));
+        // The function of the map has an address of the watched actor.
+        let own = watched.address();
+        let mapped: Address<u32> = watched.map(move |_| drop(own.clone()));
+        let watcher = home.spawn(actor(|mut cx: Context<End>| async move {
+            let _myself = cx.address();
+            let _watch = cx.watch(&mapped, |end| end);
+            drop(mapped);
+            cx.recv().await
+        }));
+        watched.join().await.unwrap();
+        assert_eq!(watcher.join().await.unwrap(), Some(End::Returned));
     });
 }
 

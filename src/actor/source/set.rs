@@ -27,6 +27,10 @@ impl<M> SourceSet<M> {
         SourceSet(FuturesUnordered::new())
     }
 
+    pub(in crate::actor) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(in crate::actor) fn push(&mut self, key: u64, source: Source<M>) {
         let source = Some(source);
         self.0.push(NextItem { key, source });

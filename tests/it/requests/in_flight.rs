@@ -50,6 +50,8 @@ in_every_home!(
     a_request_that_fails_is_a_message_too,
     a_stopped_actor_drops_its_requests_and_sends_no_new_ones,
     thousands_of_requests_may_be_in_flight,
+    requests_in_flight_wait_for_room_in_order,
+    a_request_that_was_polled_before_may_be_put_in_flight,
 );
 
 fn a_request_is_sent_by_its_first_poll(home: &Home) {
@@ -233,6 +235,128 @@ fn thousands_of_requests_may_be_in_flight(home: &Home) {
             seen
         }));
         assert!(asker.join().await.unwrap().into_iter().all(|seen| seen));
+    });
+}
+
+fn requests_in_flight_wait_for_room_in_order(home: &Home) {
+    home.block_on(async {
+        let gate = Gate::default();
+        let opened = gate.clone();
+        let full = home.spawn(
+            actor(|mut cx: Context<(u32, Reply<u32>)>| async move {
+                opened.wait().await;
+                let mut numbers = Vec::new();
+                while let Some((number, reply)) = cx.recv().await {
+                    numbers.push(number);
+                    reply.send(number);
+                }
+                numbers
+            })
+            .capacity(2),
+        );
+        let address = full.address();
+        let asker = home.spawn(actor(|mut cx: Context<Answer>| async move {
+            for number in 0..5 {
+                let request = address.request(move |reply| (number, reply));
+                let request = match number {
+                    2 => request.timeout(HOUR),
+                    _ => request,
+                };
+                cx.on_answer(request, |answer| answer);
+            }
+            gate.open();
+            drop(address);
+            let mut sum = 0;
+            while let Some(answer) = cx.recv().await {
+                sum += answer.unwrap();
+            }
+            sum
+        }));
+        assert_eq!(asker.join().await.unwrap(), 10);
+        assert_eq!(full.join().await.unwrap(), [0, 1, 2, 3, 4]);
+    });
+}
+
+fn a_request_that_was_polled_before_may_be_put_in_flight(home: &Home) {
+    home.block_on(async {
+        let keeper = home.spawn(actor(|mut cx: Context<Reply<u32>>| async move {
+            let reply = cx.recv().await.unwrap();
+            cx.recv().await;
+            reply.send(42);
+        }));
+        let mut request = keeper.request(|reply| reply);
+        assert!(poll_once(&mut request).is_pending());
+        let asker = home.spawn(actor(|mut cx: Context<Answer>| async move {
+            cx.on_answer(request, |answer| answer);
+            cx.recv().await
+        }));
+        keeper.stop();
+        assert_eq!(asker.join().await.unwrap(), Some(Ok(42)));
+    });
+}
+
+#[test]
+fn a_request_in_flight_with_a_timeout_ends_in_time_and_is_no_deadlock() {
+    /// Asks the other actor once, and keeps the reply of the other one.
+    async fn pen_friend(mut cx: Context<Letter>) -> Vec<Answer> {
+        let (mut answers, mut kept) = (Vec::new(), Vec::new());
+        while let Some(letter) = cx.recv().await {
+            match letter {
+                Letter::Ask(other) => {
+                    let request = other.request(Letter::Question).timeout(HOUR);
+                    cx.on_answer(request, Letter::Answer);
+                }
+                Letter::Question(reply) => kept.push(reply),
+                Letter::Answer(answer) => {
+                    answers.push(answer);
+                    cx.stop();
+                }
+            }
+        }
+        answers
+    }
+    enum Letter {
+        Ask(Address<Letter>),
+        Question(Reply<u32>),
+        Answer(Answer),
+    }
+    within(WATCH, || {
+        for seed in 0..20 {
+            let policy = greenroom::policy::Simulated::new(seed);
+            let runtime = Runtime::builder().policy(policy).detect_deadlocks(true);
+            runtime.build().unwrap().block_on(async {
+                let friends = [spawn!(pen_friend(_)), spawn!(pen_friend(_))];
+                friends[0].tell(Letter::Ask(friends[1].address())).unwrap();
+                friends[1].tell(Letter::Ask(friends[0].address())).unwrap();
+                for friend in friends {
+                    assert_eq!(friend.join().await.unwrap(), [Err(AskError::TimedOut)]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_request_in_flight_that_is_never_answered_ends_as_a_deadlock() {
+    within(WATCH, || {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .detect_deadlocks(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let keeper = spawn!(keeper(_));
+            let address = keeper.address();
+            let asker = spawn!(move |mut cx: Context<Answer>| async move {
+                cx.on_answer(address.request(|reply| reply), |answer| answer);
+                cx.recv().await
+            });
+            let answer = asker.join().await.unwrap();
+            assert!(
+                matches!(answer, Some(Err(AskError::Deadlock(_)))),
+                "{answer:?}"
+            );
+        });
     });
 }
 

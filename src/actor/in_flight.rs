@@ -1,0 +1,226 @@
+//! The requests of an actor that wait for their answers.
+//!
+//! Each request is one shared node, which is also the waker of its slot. An answer puts the key of
+//! its request into a list, and wakes the actor if the list was empty. So a request is polled once,
+//! when its answer is there, and the actor is woken once for many answers.
+//!
+//! The waker of a slot is registered before the question is delivered. A slot may wake its request
+//! once too often; a key without a request is skipped.
+
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Wake, Waker};
+
+use slab::Slab;
+
+use super::address::Address;
+use super::answer::Answer;
+use crate::contain::{Panic, attempt, contain};
+use crate::error::AskError;
+use crate::lock::Lock;
+use crate::sync::Mutex;
+use crate::task::TaskInfo;
+
+/// All requests of one actor that were delivered and not answered.
+pub(super) struct InFlight<M> {
+    requests: Slab<Arc<dyn Waiting<M>>>,
+    /// The keys that the actor has taken out of the list, last one first.
+    taken: Vec<u32>,
+    answered: Arc<Mutex<Answered>>,
+    /// Keeps the actor open while a request waits.
+    address: Option<Address<M>>,
+}
+
+/// The keys of the requests that were answered.
+#[derive(Default)]
+struct Answered {
+    keys: Vec<u32>,
+    /// The waker of the actor, if it waits for an answer.
+    actor: Option<Waker>,
+}
+
+/// A request in flight.
+pub(super) struct Flight<T, F> {
+    key: u32,
+    answered: Arc<Mutex<Answered>>,
+    /// `None` once the request was answered or given up. Used by the actor alone.
+    parts: Lock<Option<FlightParts<T, F>>>,
+}
+
+/// The answer, the actor that was asked, and the function that makes a message of the answer.
+pub(super) type FlightParts<T, F> = (Answer<T>, TaskInfo, F);
+
+/// A request in flight, without the type of its answer.
+trait Waiting<M>: Send + Sync {
+    /// Returns the message for the answer, or the panic of the function that makes it. Returns
+    /// `None` if there is no answer.
+    fn take(&self) -> Option<Result<M, Panic>>;
+    /// Does the same, and registers the waker again if there is no answer.
+    fn poll(self: Arc<Self>) -> Option<Result<M, Panic>>;
+    /// Drops the request, so that its reply is not wanted. The slot may still have the waker.
+    fn give_up(&self);
+}
+
+impl<M> InFlight<M> {
+    pub(super) fn new() -> Self {
+        InFlight {
+            requests: Slab::new(),
+            taken: Vec::new(),
+            answered: Arc::new(Mutex::new(Answered::default())),
+            address: None,
+        }
+    }
+
+    /// Keeps the actor open with the address that `own` returns, unless it is kept already.
+    pub(super) fn keep_open(&mut self, own: impl FnOnce() -> Address<M>) {
+        self.address.get_or_insert_with(own);
+    }
+
+    /// Adds a request, whose question is delivered after this call.
+    pub(super) fn launch<T, F>(
+        &mut self,
+        (mut answer, asked, make): FlightParts<T, F>,
+    ) -> Arc<Flight<T, F>>
+    where
+        M: 'static,
+        T: Send + 'static,
+        F: FnOnce(Result<T, AskError>) -> M + Send + 'static,
+    {
+        let place = self.requests.vacant_entry();
+        let flight = Arc::new(Flight {
+            key: u32::try_from(place.key()).expect("fewer than 2^32 requests"),
+            answered: self.answered.clone(),
+            parts: Lock::new(None),
+        });
+        place.insert(flight.clone());
+        answer.register(Waker::from(flight.clone()));
+        flight.put(answer, asked, make);
+        flight
+    }
+
+    /// Removes a request that was not delivered, and returns its parts.
+    pub(super) fn take_back<T, F>(&mut self, flight: &Flight<T, F>) -> Option<FlightParts<T, F>> {
+        self.remove(flight.key);
+        flight.parts.with(Option::take)
+    }
+
+    fn remove(&mut self, key: u32) {
+        drop(self.requests.try_remove(key as usize));
+        if self.requests.is_empty() {
+            self.address = None;
+        }
+    }
+
+    /// Returns the message for an answer, or the panic of the function that makes it. Returns `None`
+    /// if no request is in flight.
+    pub(super) fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<M, Panic>>> {
+        loop {
+            while let Some(key) = self.taken.pop() {
+                let Some(request) = self.requests.get(key as usize) else {
+                    continue;
+                };
+                if let Some(item) = request.take().or_else(|| request.clone().poll()) {
+                    self.remove(key);
+                    return Poll::Ready(Some(item));
+                }
+            }
+            if self.requests.is_empty() {
+                return Poll::Ready(None);
+            }
+            let mut answered = self.answered.lock();
+            if answered.keys.is_empty() {
+                let waker = cx.waker().clone();
+                let earlier = answered.actor.replace(waker);
+                drop(answered);
+                drop(earlier);
+                return Poll::Pending;
+            }
+            mem::swap(&mut answered.keys, &mut self.taken);
+            drop(answered);
+            self.taken.reverse();
+        }
+    }
+}
+
+impl<M> Drop for InFlight<M> {
+    fn drop(&mut self) {
+        for (_, request) in &self.requests {
+            contain(|| request.give_up());
+        }
+    }
+}
+
+impl<T, F> Flight<T, F> {
+    fn put(&self, answer: Answer<T>, asked: TaskInfo, make: F) {
+        self.parts
+            .with(|parts| *parts = Some((answer, asked, make)));
+    }
+}
+
+impl<T, F> Wake for Flight<T, F>
+where
+    T: Send + 'static,
+    F: Send + 'static,
+{
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut answered = self.answered.lock();
+        answered.keys.push(self.key);
+        let actor = answered.actor.take();
+        drop(answered);
+        if let Some(actor) = actor {
+            actor.wake();
+        }
+    }
+}
+
+impl<M, T, F> Waiting<M> for Flight<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(Result<T, AskError>) -> M + Send + 'static,
+{
+    fn take(&self) -> Option<Result<M, Panic>> {
+        let parts = |parts: &mut Option<FlightParts<T, F>>| {
+            parts
+                .as_ref()?
+                .0
+                .is_settled()
+                .then(|| parts.take())
+                .flatten()
+        };
+        let (mut answer, asked, make) = self.parts.with(parts)?;
+        Some(message(answer.take_settled(), asked, make))
+    }
+
+    #[cold]
+    fn poll(self: Arc<Self>) -> Option<Result<M, Panic>> {
+        let (mut answer, asked, make) = self.parts.with(Option::take)?;
+        let waker = Waker::from(self.clone());
+        match answer.poll_now(&mut TaskContext::from_waker(&waker)) {
+            Poll::Ready(answer) => Some(message(answer, asked, make)),
+            Poll::Pending => {
+                self.put(answer, asked, make);
+                None
+            }
+        }
+    }
+
+    fn give_up(&self) {
+        drop(self.parts.with(Option::take));
+    }
+}
+
+/// Makes a message of an answer, or returns the panic of `make`.
+fn message<M, T>(
+    mut answer: Result<T, AskError>,
+    asked: TaskInfo,
+    make: impl FnOnce(Result<T, AskError>) -> M,
+) -> Result<M, Panic> {
+    if let Err(AskError::NoReply(detail)) = &mut answer {
+        detail.name_actor(|| asked);
+    }
+    attempt(|| make(answer))
+}

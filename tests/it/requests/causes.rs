@@ -168,7 +168,10 @@ fn an_actor_that_returns_leaves_the_questions_in_its_mailbox(home: &Home) {
     home.block_on(async {
         let gate = Gate::default();
         let waits = gate.clone();
-        let ends = actor(|_cx: Context<Reply<()>>| async move { waits.wait().await });
+        let ends = actor(|cx: Context<Reply<()>>| async move {
+            waits.wait().await;
+            drop(cx);
+        });
         let ends = home.spawn(ends.name("ends"));
         let asks = (0..3).map(|_| Box::pin(ends.ask(|reply| reply)));
         let mut asks: Vec<_> = asks.collect();

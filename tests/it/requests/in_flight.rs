@@ -297,8 +297,8 @@ fn a_request_that_was_polled_before_may_be_put_in_flight(home: &Home) {
 
 #[test]
 fn a_request_in_flight_with_a_timeout_ends_in_time_and_is_no_deadlock() {
-    /// Asks the other actor once, and keeps the reply of the other one.
-    async fn pen_friend(mut cx: Context<Letter>) -> Vec<Answer> {
+    /// Asks the other actor once. Returns the answer, and the reply of the other one.
+    async fn pen_friend(mut cx: Context<Letter>) -> (Vec<Answer>, Vec<Reply<u32>>) {
         let (mut answers, mut kept) = (Vec::new(), Vec::new());
         while let Some(letter) = cx.recv().await {
             match letter {
@@ -313,7 +313,7 @@ fn a_request_in_flight_with_a_timeout_ends_in_time_and_is_no_deadlock() {
                 }
             }
         }
-        answers
+        (answers, kept)
     }
     enum Letter {
         Ask(Address<Letter>),
@@ -328,9 +328,10 @@ fn a_request_in_flight_with_a_timeout_ends_in_time_and_is_no_deadlock() {
                 let friends = [spawn!(pen_friend(_)), spawn!(pen_friend(_))];
                 friends[0].tell(Letter::Ask(friends[1].address())).unwrap();
                 friends[1].tell(Letter::Ask(friends[0].address())).unwrap();
-                for friend in friends {
-                    assert_eq!(friend.join().await.unwrap(), [Err(AskError::TimedOut)]);
-                }
+                let [first, second] = friends.map(greenroom::Handle::join);
+                let (first, second) = (first.await.unwrap(), second.await.unwrap());
+                assert_eq!(first.0, [Err(AskError::TimedOut)]);
+                assert_eq!(second.0, [Err(AskError::TimedOut)]);
             });
         }
     });

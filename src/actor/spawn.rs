@@ -13,6 +13,7 @@ use super::cell::{self, Parts};
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
+use crate::contain::contain;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::mailbox::{HookOptions, Hooks, MailboxOptions};
 use crate::pinned::{Pinned, PinnedThread, Stage};
@@ -257,13 +258,19 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     {
         let (executor, _kept) = match self.judge() {
             Ok(executor) => executor,
-            Err(problem) => return Err(SpawnError::new(self.actor, problem)),
+            Err(problem) => {
+                contain(|| drop(self.hooks));
+                return Err(SpawnError::new(self.actor, problem));
+            }
         };
         let (parts, options) = self.take_apart();
         match cell::new(executor, parts, options) {
             // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
             Ok(core) => Ok(unsafe { Handle::new(core) }),
-            Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
+            Err((_, actor, options)) => {
+                contain(|| drop(options));
+                Err(SpawnError::new(actor, SpawnProblem::ShutDown))
+            }
         }
     }
 

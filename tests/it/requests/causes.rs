@@ -230,7 +230,10 @@ fn a_kill_while_another_actor_unwinds_is_its_own_cause(home: &Home) {
     }
     keep_bombs_quiet();
     home.block_on(async {
-        let idle = actor(|_cx: Context<Reply<()>>| std::future::pending::<()>());
+        let idle = actor(|cx: Context<Reply<()>>| async move {
+            let _unread = cx;
+            std::future::pending::<()>().await
+        });
         let killed = home.spawn(idle.name("b"));
         let kills = Kills(killed.address());
         let panics = actor(|mut cx: Context<Reply<()>>| async move {

@@ -324,7 +324,7 @@ fn an_actor_that_is_not_spawned_drops_the_function() {
             });
             let error = refused.on(&runtime).try_spawn().unwrap_err();
             assert_eq!(drops.count(), 1);
-            drop(error.into_inner());
+            let _actor = error.into_inner();
         }
     });
 }

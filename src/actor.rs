@@ -19,7 +19,6 @@ mod lead;
 mod lifecycle;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
-mod loss;
 mod map;
 mod own_sources;
 mod permit;

@@ -10,6 +10,7 @@ mod header;
 mod job;
 mod key;
 mod live_index;
+pub(crate) mod loss;
 mod message_event;
 mod outcome;
 mod plain;

@@ -37,7 +37,7 @@ use crate::blocks;
 use crate::contain::drop_refused;
 use crate::error::{End, Fault, FaultyPart, UnhandledFault};
 use crate::instant::Instant;
-use crate::mailbox::{RunOutcome, Termination, Wake};
+use crate::mailbox::{Batch, RunOutcome, Termination, Wake};
 use crate::sync::atomic::Ordering;
 use crate::sync::{UnsafeCell, acquire, mutant};
 use crate::task::quota::Quota;
@@ -103,7 +103,9 @@ where
     let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
     // SAFETY: (CELL-2) the cell is not shared yet.
-    let core = unsafe { &raw.as_ref().core };
+    let core: At<'_, M> = unsafe { At::new(raw.cast()) };
+    core.mailbox.forget_context();
+    core.finish_undelivered(End::NotStarted, Batch::EMPTY);
     core.mailbox.end(End::NotStarted);
     // An ended cell holds no reference to itself (CELL-4). Relaxed: it is not shared yet.
     core.header.refs.store(2, Ordering::Relaxed);

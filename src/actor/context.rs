@@ -133,7 +133,7 @@ impl<M> Context<M> {
             settle();
         }
         if self.core.at().is_terminated() {
-            self.drop_batch();
+            self.give_up();
             return None;
         }
         let (core, reader) = self.parts();
@@ -154,15 +154,13 @@ impl<M> Context<M> {
         }
     }
 
-    /// Drops the taken messages that were not received.
-    fn drop_batch(&mut self) {
+    /// Drops the taken messages that were not received, and stops the children.
+    fn give_up(&mut self) {
         let (core, reader) = self.parts();
-        let end = core
-            .mailbox
-            .state
-            .termination()
-            .map_or(End::Returned, End::from);
-        core.lose(end, reader.take_batch());
+        let termination = core.mailbox.state.termination();
+        let end = termination.map_or(End::Returned, End::from);
+        core.lose_taken(end, reader.take_batch());
+        self.stop_children_now();
     }
 
     /// Returns a message of a source that is ready. If none is, the sources wake `waker`, or the
@@ -198,7 +196,7 @@ impl<M> Context<M> {
         }
     }
 
-    /// Stops the children. The mailbox is closed and empty.
+    /// Stops the children. The mailbox is closed, and empty or given up.
     fn stop_children_now(&mut self) {
         if let Some(sources) = self.parts().1.sources() {
             sources.children.stop();
@@ -271,7 +269,7 @@ impl<M> Drop for Context<M> {
         let flags = core.mailbox.state.peek();
         let end = flags.termination().map_or(End::Returned, End::from);
         if !reader.is_empty() {
-            core.lose(end, reader.take_batch());
+            core.lose_taken(end, reader.take_batch());
         }
         // The end of a terminated actor drops the messages that were sent to it.
         if flags.termination().is_none() {
@@ -489,7 +487,7 @@ impl<M> Context<M> {
     /// Stays pending in the actor's own run, at whose end a killed or cancelled actor is dropped.
     /// Elsewhere it returns `None`.
     fn poll_terminated(&mut self, waker: &Waker) -> Poll<Option<M>> {
-        self.drop_batch();
+        self.give_up();
         if self.core.at().receive_in_run(waker) {
             Poll::Pending
         } else {

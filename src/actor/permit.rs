@@ -15,9 +15,11 @@ use crate::mailbox::Refused;
 
 /// A place in an actor's mailbox, for one message.
 ///
-/// [`Address::reserve`] returns a permit. A permit counts as an accepted message: after
-/// [`stop`](Address::stop) it may still be used, and `recv` returns `None` only when all permits are
-/// used or dropped. It does not keep the actor open otherwise. Dropping it gives up the place.
+/// [`Address::reserve`] returns a permit. It counts as an accepted message, so it may still be used
+/// after [`stop`](Address::stop). Dropping it gives up the place.
+///
+/// A permit is no address: an actor without addresses closes. But an unused permit delays the end of
+/// a closed actor: `recv` returns `None` only when all permits are used or dropped.
 #[must_use = "dropping a permit gives up its place in the mailbox"]
 pub struct Permit<M> {
     /// `None` once the place was filled.

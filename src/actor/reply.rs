@@ -11,13 +11,13 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::task::Waker;
 
-use super::loss;
 use crate::contain::contain;
 use crate::error::{AskDetail, Refusal};
 use crate::lock::{OneshotEnd, TakeableEnd};
 use crate::runtime::deadlock::Listing;
 use crate::runtime::{Deferred, context};
 use crate::sync::mutant;
+use crate::task::loss;
 
 /// An end of a slot.
 pub(super) type Slot<T> = OneshotEnd<AskState<T>>;
@@ -77,6 +77,10 @@ impl<T> AskState<T> {
 ///
 /// A reply can be sent to another actor, stored, and answered later, from any thread. Dropping it
 /// without an answer ends the ask with [`AskError::NoReply`](crate::AskError::NoReply).
+///
+/// If it is dropped while its actor unwinds, the ask ends when the actor has caught the panic. Code
+/// inside of the turn may catch the panic first. The ask then ends when the turn ends or blocks in
+/// greenroom, or when it drops another reply.
 ///
 /// ```
 /// use greenroom::{Context, Reply, spawn};

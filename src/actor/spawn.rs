@@ -13,6 +13,7 @@ use super::cell::{self, Parts};
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
+use crate::contain::contain;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::mailbox::{HookOptions, Hooks, MailboxOptions};
 use crate::pinned::{Pinned, PinnedThread, Stage};
@@ -146,14 +147,18 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     /// Sets a function for the messages that were accepted and never handled.
     ///
-    /// It is called once with each such message, in the order in which the mailbox accepted them,
-    /// after the actor's state was dropped and before the actor counts as ended. That is so for
-    /// every end: a return, a panic, a [`kill`](crate::Address::kill) and a shutdown, whose grace
+    /// It is called once with each such message, in the order in which the mailbox accepted them.
+    /// The calls come after the actor's state was dropped and before the actor counts as ended. That
+    /// is so for a return, a panic, a [`kill`](crate::Address::kill) and a shutdown, whose grace
     /// period includes the calls. By default such messages are dropped.
     ///
-    /// The function is called on the thread that ends the actor. A message for a
-    /// [`Permit`](crate::Permit) may come later: it is passed on by the thread that sends it. The
-    /// function must not wait for the actor's end. It is dropped when no message can follow.
+    /// If the [`Context`] was moved out of the actor, the calls come when it is dropped, perhaps
+    /// after the end.
+    ///
+    /// The function is called on the thread that ends the actor, or that drops the context. A
+    /// message for a [`Permit`](crate::Permit) may come later: it is passed on by the thread that
+    /// sends it. The function must not wait for the actor's end. It is dropped when no message can
+    /// follow.
     ///
     /// A panic of the function is reported to [`on_fault`](crate::Builder::on_fault), and the next
     /// message is passed on.
@@ -257,13 +262,19 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     {
         let (executor, _kept) = match self.judge() {
             Ok(executor) => executor,
-            Err(problem) => return Err(SpawnError::new(self.actor, problem)),
+            Err(problem) => {
+                contain(|| drop(self.hooks));
+                return Err(SpawnError::new(self.actor, problem));
+            }
         };
         let (parts, options) = self.take_apart();
         match cell::new(executor, parts, options) {
             // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
             Ok(core) => Ok(unsafe { Handle::new(core) }),
-            Err((_, actor, _)) => Err(SpawnError::new(actor, SpawnProblem::ShutDown)),
+            Err((_, actor, options)) => {
+                contain(|| drop(options));
+                Err(SpawnError::new(actor, SpawnProblem::ShutDown))
+            }
         }
     }
 

@@ -4,9 +4,9 @@
 //! that is dropped tells its asker how the actor ended.
 
 use super::core::{At, Core};
-use super::loss;
 use crate::error::{AskCause, AskDetail, End, FaultyPart};
-use crate::mailbox::{Batch, Termination};
+use crate::mailbox::{Batch, Mailbox, Termination};
+use crate::task::{loss, run};
 
 impl<M> Core<M> {
     /// Returns the detail for an ask that this end of the actor leaves without an answer.
@@ -39,15 +39,28 @@ impl<M> At<'_, M> {
     #[inline]
     pub(super) fn lose(self, end: End, messages: Batch<M>) {
         if !messages.is_empty() {
-            self.lose_some(end, messages);
+            self.lose_some(end, messages, Mailbox::lose);
+        }
+    }
+
+    /// Loses messages that the context has taken out of the mailbox.
+    #[inline]
+    pub(super) fn lose_taken(self, end: End, messages: Batch<M>) {
+        if !messages.is_empty() {
+            self.lose_some(end, messages, Mailbox::lose_taken);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn lose_some(self, end: End, messages: Batch<M>) {
+    fn lose_some(self, end: End, messages: Batch<M>, lose: fn(&Mailbox<M>, Batch<M>)) {
         self.count_undelivered(messages.len());
-        loss::during(|| self.detail(end), || self.mailbox.lose(messages));
+        let lose = || lose(&self.mailbox, messages);
+        // While the actor unwinds, `end` is not how it ends.
+        if std::thread::panicking() && run::innermost_turn() == Some(self.as_run()) {
+            return lose();
+        }
+        loss::during(|| self.detail(end), lose);
     }
 
     /// Loses a message whose place was reserved before the mailbox was drained.

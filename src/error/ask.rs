@@ -86,10 +86,10 @@ struct Details {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskCause {
-    /// The [`Reply`](crate::Reply) was dropped by code that continues, such as a handler of the
-    /// actor.
+    /// The [`Reply`](crate::Reply) was dropped by a handler of the actor, or by any other holder.
+    /// No end of an actor lost it.
     ReplyDropped,
-    /// The mailbox was closed. The actor had not ended.
+    /// The mailbox was closed before the question came. The actor had not ended.
     Stopped,
     /// The actor panicked, with this text. It is empty if the panic has none.
     Panicked(String),
@@ -118,11 +118,10 @@ impl AskDetail {
         }
     }
 
-    /// Returns the actor whose end lost the reply, with its id and its name. If no end lost the
-    /// reply, this is the actor that was asked.
+    /// Returns the actor whose end lost the reply, with its id and its name.
     ///
-    /// It is `None` if no actor was asked and none ended, as with
-    /// [`reply`](crate::reply()).
+    /// If no end lost the reply, this is the actor that was asked. It is `None` if no actor was
+    /// asked and none ended, as with [`reply`](crate::reply()).
     pub fn actor(&self) -> Option<&TaskInfo> {
         self.0.actor.as_ref()
     }
@@ -152,7 +151,7 @@ impl fmt::Display for AskDetail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.actor() {
             Some(actor) => write!(f, "{actor} ")?,
-            None => f.write_str("the holder of the reply ")?,
+            None => f.write_str("its holder ")?,
         }
         f.write_str(match self.why() {
             AskCause::ReplyDropped => "dropped the reply",

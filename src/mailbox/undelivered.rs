@@ -1,6 +1,6 @@
 //! Messages that were accepted and will not be handled.
 //!
-//! They are kept for the actor's function until the actor has ended. Then one thread at a time
+//! They are kept for the actor's function until the actor and its context have ended. Then one thread at a time
 //! takes them out and calls the function, so they keep their order. No lock is held during a call,
 //! so the function may send to the mailbox or give up a place in it.
 
@@ -65,6 +65,22 @@ impl<M> Mailbox<M> {
         }
     }
 
+    /// Does so with messages that the context has taken: none of the kept ones is older.
+    #[cold]
+    pub(crate) fn lose_taken(&self, mut messages: Batch<M>) {
+        match self.undelivered() {
+            None => drop(messages.clear()),
+            Some(undelivered) => {
+                let mut undelivered = undelivered.lock();
+                let newer = std::mem::take(&mut undelivered.messages);
+                while let Some(message) = messages.pop() {
+                    undelivered.messages.push_back(message);
+                }
+                undelivered.messages.extend(newer);
+            }
+        }
+    }
+
     /// Passes on or drops a message whose reserved place was not filled, since the mailbox was
     /// drained before. Gives up the place.
     #[cold]
@@ -96,16 +112,16 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Passes the undelivered messages to the function, if the actor has ended and no other thread
-    /// is doing so. `report` is called with each panic of the function. Drops the function if no
-    /// message can follow.
+    /// Passes the undelivered messages to the function, and drops it if no message can follow.
+    /// `report` is called with each panic of the function. Does nothing before actor and context
+    /// have ended, or while another thread does this.
     #[cold]
     pub(crate) fn pass_undelivered(&self, report: impl Fn(Panic)) {
         let Some(undelivered) = self.undelivered() else {
             return;
         };
         let mut kept = undelivered.lock();
-        if !kept.is_over {
+        if !kept.is_over || kept.has_context {
             return;
         }
         let Some(mut function) = kept.function.take() else {
@@ -120,7 +136,7 @@ impl<M> Mailbox<M> {
         }
         // A place that is given up after this look is followed by another call of this function.
         let is_reserved = self.state.peek().has(Flags::RESERVED);
-        if kept.has_context || is_reserved && !mutant("the_last_place_forgets_its_message") {
+        if is_reserved && !mutant("the_last_place_forgets_its_message") {
             kept.function = Some(function);
             return;
         }

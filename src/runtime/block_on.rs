@@ -16,6 +16,7 @@ use super::nested;
 use super::waiting::Waiting;
 use crate::contain::{Panic, attempt_on};
 use crate::instant::RealTime;
+use crate::task::loss;
 
 impl Runtime {
     /// Runs a future to completion on the calling thread, while the workers run all other tasks.
@@ -75,6 +76,7 @@ impl Runtime {
         future: F,
     ) -> F::Output {
         self.inner.check_process();
+        loss::settle_caught();
         // No closure, so that the panic has the caller's location.
         let clock = match nested::make_way() {
             Ok(clock) => clock,

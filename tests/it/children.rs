@@ -27,6 +27,7 @@ in_every_home!(
     no_actor_adopts_itself_or_an_ancestor,
     a_parent_that_is_read_elsewhere_receives_its_children,
     a_foreign_reader_of_a_killed_parent_is_not_left_waiting,
+    a_killed_parent_that_is_read_elsewhere_stops_its_children,
 );
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -393,6 +394,31 @@ fn a_foreign_reader_of_a_killed_parent_is_not_left_waiting(home: &Home) {
         parent.kill();
         assert_eq!(received.await, None);
         gate.open();
+    });
+}
+
+fn a_killed_parent_that_is_read_elsewhere_stops_its_children(home: &Home) {
+    home.block_on(async {
+        for waits in [true, false] {
+            let (give, given) = futures::channel::oneshot::channel();
+            let parent = home.spawn(actor(|cx: Context<Message>| async move {
+                drop(give.send(cx));
+                std::future::pending::<()>().await
+            }));
+            let mut cx = given.await.unwrap();
+            let child = home.spawn(actor(sum));
+            let seen = child.downgrade();
+            cx.adopt(child, ended);
+            parent.kill();
+            let received = if waits {
+                cx.recv().await
+            } else {
+                cx.try_recv()
+            };
+            assert_eq!(received, None);
+            seen.closed().await;
+            drop(cx);
+        }
     });
 }
 

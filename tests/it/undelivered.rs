@@ -1,11 +1,14 @@
 //! Messages that were accepted and never handled: each goes to `on_undelivered` once, in order.
 
+mod model;
+
 use std::time::Duration;
 
-use greenroom::{ActorBuilder, AskError, Context, Reply, Runtime, actor, spawn};
+use greenroom::{ActorBuilder, AskCause, AskError, Context, Reply, Runtime, actor};
 
 use crate::support::{
-    Bomb, Drops, Gate, Home, Log, WATCH, drive, elsewhere, in_every_home, keep_bombs_quiet, within,
+    Bomb, Drops, Gate, Home, Log, WATCH, drive, elsewhere, in_every_home, keep_bombs_quiet, until,
+    within,
 };
 
 in_every_home!(
@@ -18,6 +21,8 @@ in_every_home!(
     a_message_that_the_function_sends_itself_is_passed_on_too,
     handled_and_refused_messages_are_not_undelivered,
     the_function_is_dropped_with_the_actor,
+    an_undelivered_question_ends_as_its_message_does,
+    a_context_that_was_moved_out_gives_back_its_messages_in_order,
 );
 
 /// Receives `handled` messages, then waits for the gate, then ends.
@@ -225,6 +230,105 @@ fn the_function_is_dropped_with_the_actor(home: &Home) {
     });
 }
 
+fn an_undelivered_question_ends_as_its_message_does(home: &Home) {
+    home.block_on(async {
+        let ends = actor(|cx: Context<Reply<u32>>| async move { drop(cx) });
+        let held = home.hold();
+        let ends = home.spawn(ends.name("ends").on_undelivered(drop));
+        let mut request = ends.request(|reply| reply);
+        assert!(futures::poll!(&mut request).is_pending());
+        drop(held);
+        let Err(AskError::NoReply(detail)) = request.await else {
+            panic!("there is no reply");
+        };
+        assert_eq!(*detail.why(), AskCause::ReplyDropped);
+        assert_eq!(detail.actor().and_then(|actor| actor.name()), Some("ends"));
+    });
+}
+
+fn a_context_that_was_moved_out_gives_back_its_messages_in_order(home: &Home) {
+    home.block_on(async {
+        let undelivered = Log::default();
+        let log = undelivered.clone();
+        let (give, given) = futures::channel::oneshot::channel();
+        let moves = actor(|cx: Context<u32>| async move {
+            drop(give.send(cx));
+            std::future::pending::<()>().await
+        });
+        let moves = home.spawn(moves.on_undelivered(move |number| log.add(number)));
+        let mut cx = given.await.unwrap();
+        // The first three are taken as one batch.
+        for number in 1..=3 {
+            moves.tell(number).unwrap();
+        }
+        assert_eq!(cx.recv().await, Some(1));
+        for number in 4..=6 {
+            moves.tell(number).unwrap();
+        }
+        moves.kill();
+        moves.join().await.unwrap_err();
+        assert_eq!(undelivered.len(), 0, "older messages may follow");
+        drop(cx);
+        assert_eq!(undelivered.take(), [2, 3, 4, 5, 6]);
+    });
+}
+
+#[test]
+fn an_actor_that_a_shutdown_leaves_behind_gives_back_its_messages_at_its_end() {
+    within(WATCH, || {
+        let undelivered = Log::default();
+        let runtime = Runtime::builder().workers(1).grace(Duration::ZERO);
+        let runtime = runtime.build().unwrap();
+        let (begun, gate, log) = (Gate::default(), Gate::default(), undelivered.clone());
+        let (has_begun, blocks) = (begun.clone(), gate.clone());
+        let stays = actor(move |mut cx: Context<u32>| async move {
+            cx.recv().await;
+            has_begun.open();
+            blocks.pass();
+        });
+        let stays = stays.on_undelivered(move |number| log.add(number));
+        let stays = stays.on(&runtime).spawn();
+        stays.tell(1).unwrap();
+        begun.pass();
+        stays.tell(2).unwrap();
+        stays.tell(3).unwrap();
+        drive(runtime.shutdown());
+        assert_eq!(undelivered.len(), 0, "the actor still runs");
+        gate.open();
+        until(|| undelivered.len() == 2);
+        assert_eq!(undelivered.take(), [2, 3]);
+    });
+}
+
+#[test]
+fn an_actor_that_is_not_spawned_drops_the_function() {
+    keep_bombs_quiet();
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        runtime.block_on(runtime.shutdown());
+        let idle = || actor(|cx: Context<u32>| async move { drop(cx) });
+        let drops = Drops::default();
+        let dropped = drops.one();
+        let first = idle().on_undelivered(move |_| {
+            let _captured = &dropped;
+        });
+        let closed = first.on(&runtime).spawn();
+        assert!(closed.is_closed());
+        assert_eq!(drops.count(), 1, "the handle is left");
+
+        for capacity in [0, 1] {
+            let drops = Drops::default();
+            let bomb = Bomb::new(true, &drops);
+            let refused = idle().capacity(capacity).on_undelivered(move |_| {
+                let _captured = &bomb;
+            });
+            let error = refused.on(&runtime).try_spawn().unwrap_err();
+            assert_eq!(drops.count(), 1);
+            let _actor = error.into_inner();
+        }
+    });
+}
+
 #[test]
 fn a_shutdown_passes_on_what_its_actors_leave() {
     within(WATCH, || {
@@ -364,20 +468,5 @@ fn a_kill_from_elsewhere_loses_no_message() {
             all.extend(undelivered.take());
             assert_eq!(all, (0..accepted as u32).collect::<Vec<_>>());
         }
-    });
-}
-
-#[test]
-fn an_undelivered_question_ends_as_its_message_does() {
-    greenroom::run(async {
-        let ends = spawn!(
-            |cx: Context<Reply<u32>>| async move { drop(cx) },
-            on_undelivered = drop
-        );
-        let error = ends.ask(|reply| reply).await.unwrap_err();
-        assert!(
-            matches!(error, AskError::NoReply(_) | AskError::Closed(_)),
-            "{error}"
-        );
     });
 }

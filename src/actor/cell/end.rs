@@ -1,7 +1,8 @@
 //! The end of an actor: its state is dropped, and its result is kept until it is taken.
 //!
-//! The end has steps in a fixed order: the state is dropped, undelivered messages are passed on, the
-//! result is stored, the executor forgets the actor, and the tasks that wait for the end are woken.
+//! The end has steps in a fixed order. The state is dropped, and undelivered messages are passed on.
+//! Then the result is stored, and the executor forgets the actor. Last, the tasks that wait for the
+//! end are woken.
 #![expect(
     unsafe_code,
     reason = "the last accesses to a cell; see CELL-1 to CELL-4 in cell.rs"
@@ -14,11 +15,10 @@ use std::task::Poll;
 use super::Cell;
 use crate::actor::core::At;
 use crate::actor::lifecycle::Lifecycle;
-use crate::actor::loss;
-use crate::contain::contain;
+use crate::contain::{Panic, contain};
 use crate::error::{AskCause, AskDetail, End, Fault, FaultyPart};
 use crate::mailbox::{Batch, Flags, Termination};
-use crate::task::{ActorExecutor, Header, as_run};
+use crate::task::{ActorExecutor, Header, as_run, loss};
 
 impl<M, H, A, Fut> Cell<M, H, A, Fut, Fut::Output>
 where
@@ -112,7 +112,7 @@ where
     pub(super) unsafe fn clear_after(&self, core: At<'_, M>, fault: &Fault) {
         match fault {
             // While it unwound, the state was dropped and the executor was notified.
-            Fault::Panicked(panic) => return core.mailbox.set_panic(panic.to_string()),
+            Fault::Panicked(panic) => return core.mailbox.set_panic(text_of(panic)),
             Fault::Killed => {}
             Fault::Cancelled | Fault::NotStarted => self.executor.cancelled(),
         }
@@ -132,7 +132,7 @@ where
     pub(super) fn settle_kept<R>(&self, header: NonNull<Header>, polled: &Poll<Result<R, Fault>>) {
         let detail = match polled {
             Poll::Ready(Err(Fault::Panicked(panic))) => {
-                let cause = AskCause::Panicked(panic.to_string());
+                let cause = AskCause::Panicked(text_of(panic));
                 Some(AskDetail::new(Some(self.core.info()), cause))
             }
             _ => None,
@@ -166,4 +166,9 @@ where
         }
         contain(|| drop(result));
     }
+}
+
+/// Returns the text of a panic, which is empty if the panic has none.
+fn text_of(panic: &Panic) -> String {
+    panic.text().unwrap_or_default().to_owned()
 }

@@ -29,7 +29,8 @@ impl<M: Send + 'static> Context<M> {
     /// its result. A panic of the child is not reported to [`on_fault`](crate::Builder::on_fault),
     /// unless its result is dropped. The ownership is that of layer_cake's objects.
     ///
-    /// [`on_return`](Context::on_return) delivers a result, too, without ownership.
+    /// A child must not wait for the end of its parent, since a stopped parent waits for the end of
+    /// the child. [`on_return`](Context::on_return) delivers a result, too, without ownership.
     ///
     /// # Panics
     /// If the child is this actor or one of its ancestors. [`try_adopt`](Context::try_adopt)
@@ -104,6 +105,8 @@ impl<M: Send + 'static> Context<M> {
     }
 
     /// Returns the children whose results were not received yet, oldest first.
+    ///
+    /// This copies the names of all of them into a list.
     pub fn children(&self) -> impl ExactSizeIterator<Item = Child> + use<M> {
         self.list_children().into_iter()
     }

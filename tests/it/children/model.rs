@@ -4,8 +4,8 @@
 //! take effect, these rules hold:
 //!
 //! - every actor ends;
-//! - a parent that returns has received the result of each child, unless it was lost by a panic;
-//! - a child outlives no parent that returned.
+//! - a stopped parent has received the result of each child when `recv` returns `None`;
+//! - the result of a child arrives after the child has ended.
 
 use std::collections::HashMap;
 use std::ops::Range;

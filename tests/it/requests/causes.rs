@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use greenroom::{
-    AskCause, AskDetail, AskError, Context, Fault, Refusal, Reply, Runtime, actor, reply,
+    AskCause, AskDetail, AskError, Context, Detached, Fault, Refusal, Reply, Runtime, actor, reply,
 };
 
 use crate::support::{
-    Gate, Home, WATCH, drive, drive_elsewhere, in_every_home, keep_bombs_quiet, within,
+    Gate, Home, WATCH, drive, drive_elsewhere, in_every_home, keep_bombs_quiet, poll_once, within,
 };
 
 in_every_home!(
@@ -20,6 +20,9 @@ in_every_home!(
     an_actor_that_returns_leaves_the_questions_in_its_mailbox,
     a_reply_that_a_task_drops_names_the_actor_that_was_asked,
     the_end_of_another_holder_is_the_cause,
+    a_kill_while_another_actor_unwinds_is_its_own_cause,
+    a_panic_without_a_text_has_an_empty_one,
+    a_loss_after_a_caught_panic_ends_the_earlier_ask,
 );
 
 /// Returns the name of the actor and the cause in an error without a reply.
@@ -220,6 +223,101 @@ fn the_end_of_another_holder_is_the_cause(home: &Home) {
     });
 }
 
+fn a_kill_while_another_actor_unwinds_is_its_own_cause(home: &Home) {
+    /// Kills an actor when it is dropped.
+    struct Kills(greenroom::Address<Reply<()>>);
+    impl Drop for Kills {
+        fn drop(&mut self) {
+            self.0.kill();
+        }
+    }
+    keep_bombs_quiet();
+    home.block_on(async {
+        let idle = actor(|cx: Context<Reply<()>>| async move {
+            let _unread = cx;
+            std::future::pending::<()>().await
+        });
+        let killed = home.spawn(idle.name("b"));
+        let kills = Kills(killed.address());
+        let panics = actor(|mut cx: Context<Reply<()>>| async move {
+            let _kills = kills;
+            let _reply = cx.recv().await;
+            panic!("bomb in a");
+        });
+        let panics = home.spawn(panics.name("a"));
+        let mut second = Box::pin(killed.ask(|reply| reply));
+        assert!(futures::poll!(&mut second).is_pending());
+        let first = panics.ask(|reply| reply).await;
+        let cause = AskCause::Panicked("bomb in a".into());
+        assert_eq!(no_reply(first), named("a", cause));
+        assert_eq!(no_reply(second.await), named("b", AskCause::Killed));
+    });
+}
+
+fn a_panic_without_a_text_has_an_empty_one(home: &Home) {
+    home.block_on(async {
+        let panics = actor(|mut cx: Context<Reply<()>>| async move {
+            let _reply = cx.recv().await;
+            std::panic::resume_unwind(Box::new(5));
+        });
+        let panics = home.spawn(panics.name("x"));
+        let Err(AskError::NoReply(detail)) = panics.ask(|reply| reply).await else {
+            panic!("there is no reply");
+        };
+        assert_eq!(*detail.why(), AskCause::Panicked(String::new()));
+        assert_eq!(detail.to_string(), "x panicked");
+        panics.closed().await;
+        let Err(AskError::Closed(detail)) = panics.ask(|reply| reply).await else {
+            panic!("the mailbox is open");
+        };
+        assert_eq!(detail.to_string(), "x panicked");
+    });
+}
+
+/// Drops a reply while a panic unwinds that is caught here.
+fn lose_in_a_panic(reply: Reply<u32>) {
+    let call = AssertUnwindSafe(move || {
+        let _reply = reply;
+        panic!("bomb that is caught")
+    });
+    let _: Result<(), _> = catch_unwind(call);
+}
+
+fn a_loss_after_a_caught_panic_ends_the_earlier_ask(home: &Home) {
+    keep_bombs_quiet();
+    home.block_on(async {
+        let (second, mut answer) = reply::<u32>();
+        let catches = actor(|mut cx: Context<Reply<u32>>| async move {
+            let first = cx.recv().await.unwrap();
+            lose_in_a_panic(second);
+            drop(first);
+            poll_once(&mut answer).is_ready()
+        });
+        let catches = home.spawn(catches.name("catches"));
+        let answer = catches.ask(|reply| reply).await;
+        assert_eq!(no_reply(answer), named("catches", AskCause::ReplyDropped));
+        let is_ended = catches.join().await.unwrap();
+        assert!(is_ended);
+    });
+}
+
+#[test]
+fn a_reply_of_a_caught_panic_is_lost_before_its_thread_blocks() {
+    keep_bombs_quiet();
+    within(WATCH, || {
+        greenroom::run(async {
+            let catches = actor(|_cx: Context<()>| async move {
+                let (lost, answer) = reply::<u32>();
+                lose_in_a_panic(lost);
+                Runtime::current().block_on(answer)
+            });
+            let catches = catches.on(Detached).spawn();
+            let answer = catches.join().await.unwrap();
+            assert_eq!(no_reply(answer), (None, AskCause::ReplyDropped));
+        });
+    });
+}
+
 #[test]
 fn a_shutdown_is_the_cause_of_the_replies_that_it_loses() {
     within(WATCH, || {
@@ -255,10 +353,7 @@ fn details_are_equal_and_one_pointer_in_size() {
     let error = futures::executor::block_on(answer).unwrap_err();
     assert_eq!(error, AskError::NoReply(AskDetail::default()));
     assert_ne!(error, AskError::Closed(AskDetail::default()));
-    assert_eq!(
-        error.to_string(),
-        "no reply: the holder of the reply dropped the reply"
-    );
+    assert_eq!(error.to_string(), "no reply: its holder dropped the reply");
     let AskError::NoReply(detail) = error else {
         panic!("there is no reply");
     };

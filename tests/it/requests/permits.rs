@@ -14,7 +14,7 @@ in_every_home!(
     a_permit_that_is_given_up_while_it_waits_or_later_frees_its_place,
     a_permit_of_a_mapped_address_converts_its_message,
     a_message_for_a_dead_actor_is_dropped_or_undelivered,
-    a_permit_keeps_no_actor_open,
+    a_permit_delays_the_end_of_an_actor_without_addresses,
 );
 
 async fn all(mut cx: Context<u32>) -> Vec<u32> {
@@ -168,25 +168,34 @@ fn a_message_for_a_dead_actor_is_dropped_or_undelivered(home: &Home) {
         numbers.retain(|number| *number != 1);
         assert_eq!(numbers, [2]);
 
-        let drops = Drops::default();
-        let dead = home.spawn(actor(|cx: Context<_>| async move { drop(cx) }));
-        let permit = dead.reserve().await;
+        let (drops, gate) = (Drops::default(), Gate::default());
+        let waits = gate.clone();
+        let dead = home.spawn(actor(|_cx: Context<_>| async move { waits.wait().await }));
+        let permit = dead.reserve().await.unwrap();
+        gate.open();
         dead.closed().await;
-        if let Ok(permit) = permit {
-            permit.send(drops.one());
-            assert!(dead.is_closed());
-            assert_eq!(drops.count(), 1);
-        }
+        permit.send(drops.one());
+        assert!(dead.is_closed());
+        assert_eq!(drops.count(), 1);
     });
 }
 
-fn a_permit_keeps_no_actor_open(home: &Home) {
+fn a_permit_delays_the_end_of_an_actor_without_addresses(home: &Home) {
     home.block_on(async {
-        let actor = home.spawn(actor(all));
-        let permit = actor.reserve().await.unwrap();
-        // With the place given up, there is neither an address nor a message.
-        let join = actor.join();
-        drop(permit);
-        assert_eq!(join.await.unwrap(), []);
+        for is_used in [false, true] {
+            let actor = home.spawn(actor(all));
+            let permit = actor.reserve().await.unwrap();
+            // It gives up the last address.
+            let mut join = actor.join();
+            assert!(poll_once(&mut join).is_pending());
+            let received = if is_used {
+                permit.send(42);
+                vec![42]
+            } else {
+                drop(permit);
+                vec![]
+            };
+            assert_eq!(join.await.unwrap(), received);
+        }
     });
 }

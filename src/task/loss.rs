@@ -4,6 +4,9 @@
 //! state of an actor that does not complete, names the cause by [`during`]. While the turn of an
 //! actor unwinds, the cause is not known yet: the replies are kept until the panic was caught.
 //!
+//! Code inside of the turn may catch it, which nothing tells. So kept replies are also settled when
+//! the thread loses a reply or blocks while it does not unwind.
+//!
 //! # Invariants
 //! - LOSS-1: a slot that is not settled has no answer in it. So it may outlive the lifetimes in the
 //!   type of its answer.
@@ -16,11 +19,11 @@
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
+use super::run;
 use crate::error::AskDetail;
-use crate::task::run;
 
 /// The slot of a lost reply.
-pub(super) trait Lost {
+pub(crate) trait Lost {
     fn settle(self: Box<Self>, detail: AskDetail);
 }
 
@@ -49,7 +52,7 @@ crate::sync::thread_local! {
 /// Calls `f`. Replies that it drops are lost for the cause that `detail` returns.
 #[cold]
 #[inline(never)]
-pub(super) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -> R {
+pub(crate) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -> R {
     /// Restores the outer cause, also if `f` panics.
     struct Outer(Option<NonNull<Cause<'static>>>);
     impl Drop for Outer {
@@ -70,27 +73,41 @@ pub(super) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -
 }
 
 /// Settles the slot of a lost reply, or keeps it until the panic that unwinds was caught.
-pub(super) fn settle(lost: Box<dyn Lost + '_>) {
-    if std::thread::panicking()
-        && let Some(turn) = run::note_loss()
-    {
+pub(crate) fn settle(lost: Box<dyn Lost + '_>) {
+    if let Some(detail) = named() {
+        return lost.settle(detail);
+    }
+    if !std::thread::panicking() {
+        settle_caught();
+    } else if let Some(turn) = run::note_loss() {
         // SAFETY: (LOSS-1) nothing with a shorter lifetime is reached through the slot.
         let reply = unsafe { std::mem::transmute::<Box<dyn Lost + '_>, Box<dyn Lost>>(lost) };
         let mut kept = Some(Kept { turn, reply });
         let _ = KEPT.try_with(|all| all.borrow_mut().extend(kept.take()));
+        // It is left if the thread ends, without the list.
+        if let Some(Kept { reply, .. }) = kept {
+            reply.settle(AskDetail::default());
+        }
         return;
     }
-    lost.settle(detail());
+    lost.settle(AskDetail::default());
 }
 
-/// Returns why a reply is lost that this thread drops now.
-fn detail() -> AskDetail {
-    let cause = CAUSE.try_with(Cell::get).ok().flatten();
+/// Returns the cause that was named for replies that the innermost turn loses now.
+fn named() -> Option<AskDetail> {
+    let cause = CAUSE.try_with(Cell::get).ok().flatten()?;
     // SAFETY: (LOSS-2) `during` has not returned, so the cause and its closure live.
-    let cause = cause.map(|cause| unsafe { cause.as_ref() });
-    match cause.filter(|cause| cause.turn == run::innermost_turn()) {
-        Some(cause) => (cause.detail)(),
-        None => AskDetail::default(),
+    let cause = unsafe { cause.as_ref() };
+    (cause.turn == run::innermost_turn()).then(|| (cause.detail)())
+}
+
+/// Settles the replies that this thread keeps, unless it unwinds: code inside of a turn has caught
+/// their panics.
+#[inline]
+pub(crate) fn settle_caught() {
+    let keeps = KEPT.try_with(|all| !all.borrow().is_empty());
+    if keeps.unwrap_or(false) && !std::thread::panicking() {
+        settle_all(|_| true, AskDetail::default());
     }
 }
 
@@ -98,12 +115,17 @@ fn detail() -> AskDetail {
 /// caught inside of the turn.
 #[cold]
 #[inline(never)]
-pub(super) fn settle_kept(turn: NonNull<()>, detail: Option<AskDetail>) {
-    let detail = detail.unwrap_or_default();
+pub(crate) fn settle_kept(turn: NonNull<()>, detail: Option<AskDetail>) {
+    settle_all(|kept| kept.turn == turn, detail.unwrap_or_default());
+}
+
+/// Settles all kept replies that `chosen` chooses.
+#[cold]
+#[inline(never)]
+fn settle_all(chosen: impl Fn(&Kept) -> bool, detail: AskDetail) {
     let kept = KEPT.try_with(|all| {
         let mut all = all.borrow_mut();
-        all.extract_if(.., |kept| kept.turn == turn)
-            .collect::<Vec<_>>()
+        all.extract_if(.., |kept| chosen(kept)).collect::<Vec<_>>()
     });
     for Kept { reply, .. } in kept.into_iter().flatten() {
         reply.settle(detail.clone());

@@ -1,8 +1,8 @@
 //! The requests of an actor that wait for their answers.
 //!
 //! Each request is one shared node, which is also the waker of its slot. An answer puts the key of
-//! its request into a list, and wakes the actor if the list was empty. So a request is polled once,
-//! when its answer is there, and the actor is woken once for many answers.
+//! its request into a list, and wakes the actor if it waits. So a request is polled once, when its
+//! answer is there, and the actor is woken once for many answers.
 //!
 //! The waker of a slot is registered before the question is delivered. A slot may wake its request
 //! once too often; a key without a request is skipped.
@@ -127,12 +127,12 @@ impl<M> InFlight<M> {
             if self.requests.is_empty() {
                 return Poll::Ready(None);
             }
+            // Wakers are cloned and dropped without the lock, since they are code of others.
+            let mut waker = Some(cx.waker().clone());
             let mut answered = self.answered.lock();
             if answered.keys.is_empty() {
-                let waker = cx.waker().clone();
-                let earlier = answered.actor.replace(waker);
+                mem::swap(&mut answered.actor, &mut waker);
                 drop(answered);
-                drop(earlier);
                 return Poll::Pending;
             }
             mem::swap(&mut answered.keys, &mut self.taken);

@@ -64,6 +64,11 @@ impl<T> Mutex<T> {
         }
     }
 
+    /// Returns the value. The owner has no holder beside it.
+    pub(crate) fn into_inner(self) -> LockResult<T> {
+        self.inner.into_inner()
+    }
+
     fn enter<'a>(&'a self, inner: std::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard {
             section: Section::new(&self.order),

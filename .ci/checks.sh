@@ -230,11 +230,11 @@ asan_tests() {
 # Without those that use locks of `std`, other executors, or a limit of threads or cores.
 readonly TSAN_TESTS='
     actor_ address_map:: ask:: bounded_send:: bugs_lifetimes:: bugs_mailbox:: bugs_panics::
-    deadlock:: detached:: hosted:: mailbox_ nested_ pinned_threads:: quiescence:: runtime_
-    shutdown_ task_wakers:: unblock:: --skip another_executor --skip bad_input
+    children:: deadlock:: detached:: hosted:: mailbox_ nested_ pinned_threads:: quiescence::
+    requests:: runtime_ shutdown_ task_wakers:: unblock:: undelivered:: watching:: --skip another_executor --skip bad_input
     --skip during_a_shutdown --skip bugs_runtime:: --skip ctrl_c:: --skip fork:: --skip from_many_threads
     --skip many_wakes_before_its_turn --skip net::
-    --skip origins:: --skip policies:: --skip simulated --skip smol
+    --skip origins:: --skip policies:: --skip requests::example --skip simulated --skip smol
     --skip stats:: --skip tokio
 '
 

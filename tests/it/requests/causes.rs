@@ -54,7 +54,10 @@ fn a_closed_mailbox_tells_how_its_actor_ended(home: &Home) {
     home.block_on(async {
         let gate = Gate::default();
         let waits = gate.clone();
-        let stops = actor(|_cx: Context<Reply<()>>| async move { waits.wait().await });
+        let stops = actor(|cx: Context<Reply<()>>| async move {
+            waits.wait().await;
+            drop(cx);
+        });
         let stops = home.spawn(stops.name("stops"));
         stops.stop();
         let answer = stops.ask(|reply| reply).await;

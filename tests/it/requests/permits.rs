@@ -170,7 +170,10 @@ fn a_message_for_a_dead_actor_is_dropped_or_undelivered(home: &Home) {
 
         let (drops, gate) = (Drops::default(), Gate::default());
         let waits = gate.clone();
-        let dead = home.spawn(actor(|_cx: Context<_>| async move { waits.wait().await }));
+        let dead = home.spawn(actor(|cx: Context<_>| async move {
+            waits.wait().await;
+            drop(cx);
+        }));
         let permit = dead.reserve().await.unwrap();
         gate.open();
         dead.closed().await;

@@ -10,11 +10,13 @@ use crate::support::{Gate, Log, WATCH, drive, within};
 #[test]
 fn a_chain_of_parents_of_any_depth_ends_from_the_leaf_up() {
     const DEPTH: usize = 100_000;
-    /// Adopts an actor of the same kind, and so on.
-    fn link(depth: usize) -> Handle<(), usize> {
+    /// Adopts an actor of the same kind, and so on. The last one opens the gate.
+    fn link(depth: usize, leaf: Gate) -> Handle<(), usize> {
         spawn!(move |mut cx: Context<()>| async move {
             if depth > 1 {
-                cx.adopt(link(depth - 1), |_| ());
+                cx.adopt(link(depth - 1, leaf), |_| ());
+            } else {
+                leaf.open();
             }
             let mut below = 0;
             while cx.recv().await.is_some() {
@@ -28,11 +30,9 @@ fn a_chain_of_parents_of_any_depth_ends_from_the_leaf_up() {
             let runtime = Runtime::builder().workers(2).grace(WATCH);
             let runtime = runtime.build().unwrap();
             let top = runtime.block_on(async {
-                let top = link(DEPTH);
-                // Every parent has adopted its child when the last actor is there.
-                while Runtime::current().stats().actors.len() < DEPTH {
-                    greenroom::yield_now().await;
-                }
+                let leaf = Gate::default();
+                let top = link(DEPTH, leaf.clone());
+                leaf.wait().await;
                 top
             });
             if killed {

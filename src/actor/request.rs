@@ -203,6 +203,14 @@ impl<T> Request<T> {
         self
     }
 
+    /// Creates the request of an ask that waits for room.
+    pub(super) fn of(asking: Box<dyn Asking<T>>) -> Self {
+        Request {
+            phase: Phase::Asking(asking),
+            limit: None,
+        }
+    }
+
     /// Takes the limit of a request that was not polled.
     pub(super) fn take_limit(&mut self) -> Option<Duration> {
         match self.phase {
@@ -219,15 +227,6 @@ impl<T> Request<T> {
         match self.phase {
             Phase::Question(question) => Ok(question.send(launch)),
             _ => Err(self),
-        }
-    }
-}
-
-impl<T> From<Box<dyn Asking<T>>> for Request<T> {
-    fn from(asking: Box<dyn Asking<T>>) -> Self {
-        Request {
-            phase: Phase::Asking(asking),
-            limit: None,
         }
     }
 }

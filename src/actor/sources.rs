@@ -266,7 +266,7 @@ impl<M: Send + 'static> Context<M> {
             Ok(Launched::Full(mut asking)) => {
                 let (answer, make) = take_back().expect("it has no outcome");
                 asking.wait_for_room(answer);
-                self.add_answer(Request::from(asking), make);
+                self.add_answer(Request::of(asking), make);
             }
             Ok(Launched::Closed(detail, asking)) => {
                 let (answer, make) = take_back().expect("it has no outcome");

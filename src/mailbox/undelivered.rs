@@ -1,8 +1,8 @@
 //! Messages that were accepted and will not be handled.
 //!
-//! They are kept for the actor's function until the actor and its context have ended. Then one thread at a time
-//! takes them out and calls the function, so they keep their order. No lock is held during a call,
-//! so the function may send to the mailbox or give up a place in it.
+//! They are kept for the actor's function until the actor and its context have ended. Then one
+//! thread at a time takes them out and calls the function, so they keep their order. No lock is
+//! held during a call, so the function may send to the mailbox or give up a place in it.
 
 use std::sync::Arc;
 

@@ -15,8 +15,10 @@ mod family;
 mod handle;
 mod id;
 mod in_flight;
+mod incarnation;
 mod lead;
 mod lifecycle;
+mod loan;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod map;
@@ -25,6 +27,7 @@ mod permit;
 mod reader;
 mod reply;
 mod request;
+mod restart;
 mod sending;
 mod source;
 mod sources;
@@ -44,6 +47,9 @@ pub use handle::{Handle, Join};
 pub use permit::Permit;
 pub use reply::Reply;
 pub use request::Request;
+#[expect(unused_imports, reason = "t")]
+pub(crate) use restart::{Bond, Order, Report};
+pub use restart::{Restartable, Restarting, Restarts};
 pub use sending::SendFuture;
 pub use source::SourceGuard;
 pub use sources::{AdoptError, Returned, Returns, WatchGuard};

@@ -119,6 +119,12 @@ pub enum SpawnProblem {
     /// The runtime belongs to the parent process: this process was forked after the runtime was
     /// built.
     Forked,
+    /// The window of the [intensity](crate::supervise::Restarts::intensity) is 0 s, but must be
+    /// longer.
+    ZeroWindow,
+    /// The [intensity](crate::supervise::Restarts::intensity) is 0 restarts, although the actor is
+    /// [always](crate::supervise::Restarts::always) to be restarted.
+    ZeroIntensity,
 }
 
 impl<A> SpawnError<A> {
@@ -156,6 +162,12 @@ impl fmt::Display for SpawnProblem {
                 write!(f, "the system did not start the actor's thread: {kind}")
             }
             SpawnProblem::Forked => f.write_str(LEFT_BEHIND),
+            SpawnProblem::ZeroWindow => {
+                f.write_str("the window of the intensity is 0 s, but must be longer")
+            }
+            SpawnProblem::ZeroIntensity => f.write_str(
+                "the intensity is 0 restarts, but must be at least 1 for `Restarts::always`",
+            ),
         }
     }
 }

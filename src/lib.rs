@@ -127,6 +127,8 @@ mod actor;
 
 pub mod request;
 
+pub mod supervise;
+
 pub mod sim;
 
 #[cfg(all(test, greenroom_loom))]

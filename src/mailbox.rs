@@ -9,6 +9,7 @@ mod contents;
 mod extras;
 mod hooks;
 mod line;
+mod loans;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod queue;
@@ -23,7 +24,7 @@ mod undelivered;
 
 pub(crate) use contents::Mailbox;
 pub(crate) use extras::MailboxOptions;
-pub(crate) use hooks::{HookOptions, Hooks};
+pub(crate) use hooks::{Bond, HookOptions, Hooks};
 pub(crate) use line::PlaceInLine;
 pub(crate) use queue::Batch;
 pub(crate) use receive::Received;

@@ -160,6 +160,12 @@ where
         },
         report: Self::report,
         // SAFETY: (CELL-1) and the caller's reference.
+        restarted: |cell, incarnation, fault| unsafe {
+            let cell = Self::of(cell).as_ref();
+            cell.executor
+                .restarted(&cell.core.info(), incarnation, fault);
+        },
+        // SAFETY: (CELL-1) and the caller's reference.
         trace: |cell, event| unsafe {
             let cell = Self::of(cell).as_ref();
             cell.executor.trace(cell.core.info(), event);
@@ -227,7 +233,7 @@ where
                 // SAFETY: (CELL-3) this is the run; (LIFECYCLE-1) the cell is never moved.
                 unsafe {
                     (*life).poll(
-                        |(actor, begin)| begin(actor, Context::new(core)),
+                        |(actor, begin)| begin(actor, Context::new(Held::from(core))),
                         || cell.completed(),
                         &mut cx,
                     )

@@ -2,11 +2,11 @@
 //!
 //! A context belongs to one actor and usually lives in the actor's future. It may be moved
 //! elsewhere. It is the only receiver, so dropping it closes the mailbox and drops the messages
-//! that were not received.
+//! that were not received. A lent context goes back to its lender instead.
 //!
 //! # Invariants
 //! - CONTEXT-1: an actor has at most one context, and only the context touches the reader of its
-//!   cell.
+//!   cell. The drop of a lent context passes that right to its loan.
 #![expect(
     unsafe_code,
     reason = "a context is as `Send` as its messages, and owns the cell's reader; see CONTEXT-1"
@@ -30,7 +30,7 @@ use super::own_sources::Sources;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
 use crate::error::End;
-use crate::mailbox::{Flags, Received};
+use crate::mailbox::{Flags, Received, wake_foreign};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
 use crate::task::MessageEvent;
@@ -71,11 +71,14 @@ unsafe impl<M: Send> Send for Context<M> {}
 unsafe impl<M: Send> Sync for Context<M> {}
 
 impl<M> Context<M> {
-    /// Creates the context of a core. (CONTEXT-1) It is called once for each core.
-    pub(super) fn new(core: At<'_, M>) -> Self {
-        Context {
-            core: Held::from(core),
-        }
+    /// Creates the context of a core. (CONTEXT-1) It is called once for each core, and again when a
+    /// loan has come back.
+    pub(super) fn new(core: Held<M>) -> Self {
+        Context { core }
+    }
+
+    pub(super) fn held(&self) -> &Held<M> {
+        &self.core
     }
 
     /// Returns the core, and the reader, which belongs to this context.
@@ -214,6 +217,57 @@ impl<M> Context<M> {
         unsafe { reader.as_ref() }.with_mut(list)
     }
 
+    /// Returns this context to its lender, without its sources. Returns false if it is not lent any
+    /// more.
+    #[cold]
+    #[inline(never)]
+    fn give_back(&mut self) -> bool {
+        let (core, reader) = self.parts();
+        done(core, reader);
+        // The drop of a source may run any code, but cannot reach this context.
+        drop(reader.take_sources());
+        match core.mailbox.give_back() {
+            Ok(None) => true,
+            Ok(Some(lender)) => {
+                wake_foreign(lender);
+                true
+            }
+            Err(()) => false,
+        }
+    }
+
+    /// Returns whether the mailbox is closed and empty.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        let (core, reader) = self.parts();
+        let flags = core.mailbox.state.peek();
+        let has_more = !reader.is_empty() || flags.has(Flags::FILLED.or(Flags::RESERVED));
+        flags.has(Flags::CLOSED) && !has_more
+    }
+
+    /// Waits until the mailbox is closed and empty. It does not receive, and is woken by a close
+    /// only if the mailbox is empty and has addresses.
+    pub(super) fn poll_end(&mut self, waker: &Waker) -> Poll<()> {
+        self.end_wait();
+        while !self.is_at_end() {
+            let (core, reader) = self.parts();
+            let unclosable = Flags::FILLED.or(Flags::RESERVED).or(Flags::ABANDONED);
+            if !reader.is_empty() || core.mailbox.state.peek().has(unclosable) {
+                return Poll::Pending;
+            }
+            if core.receive_in_run(waker) || core.mailbox.wait(waker) {
+                reader.set_waits();
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Ends the wait, so that the next message wakes no task.
+    pub(super) fn end_wait(&mut self) {
+        let (core, reader) = self.parts();
+        done(core, reader);
+    }
+
     /// Returns an address of this actor, for example to give it to another actor.
     ///
     /// While the actor keeps this address, it does not close for lack of senders; keep a
@@ -259,6 +313,10 @@ impl<M> Drop for Context<M> {
     fn drop(&mut self) {
         if self.core.header.is_traced() {
             settle_elsewhere(self.core.header.id());
+        }
+        let lent = Flags::LENT.or(Flags::RELENT);
+        if self.core.mailbox.state.peek().has(lent) && self.give_back() {
+            return;
         }
         self.core.at().close();
         let (core, reader) = self.parts();

@@ -335,6 +335,13 @@ impl<'a, M> At<'a, M> {
         unsafe { (self.header.vtable.undelivered)(self.header(), messages) };
     }
 
+    /// Notifies the executor of a restart.
+    #[cold]
+    pub(super) fn restarted(self, incarnation: u64, fault: Option<&Fault>) {
+        // SAFETY: (CELL-2) a reference is held.
+        unsafe { (self.header.vtable.restarted)(self.header(), incarnation, fault) };
+    }
+
     /// Reports a panic outside the actor's future to the executor.
     pub(super) fn report(self, panic: Panic, part: FaultyPart) {
         let fault = Fault::Panicked(panic);

@@ -55,6 +55,11 @@ impl<M, T> Handle<M, T> {
         }
     }
 
+    pub(super) fn held(&self) -> Held<M> {
+        let core = self.join.core.as_ref();
+        core.expect("it was not joined").clone()
+    }
+
     pub(super) fn into_parts(self) -> (Address<M>, Join<M, T>) {
         (self.address, self.join)
     }

@@ -101,6 +101,14 @@ where
         *self = Lifecycle::Ended(result);
     }
 
+    /// Returns the result, for a look.
+    pub(super) fn result(&self) -> Option<&Result<T, Fault>> {
+        match self {
+            Lifecycle::Ended(result) => Some(result),
+            _ => None,
+        }
+    }
+
     pub(super) fn take_result(&mut self) -> Option<Result<T, Fault>> {
         match std::mem::replace(self, Lifecycle::Gone) {
             Lifecycle::Ended(result) => Some(result),

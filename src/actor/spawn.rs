@@ -13,6 +13,7 @@ use super::cell::{self, Parts};
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
+use super::restart::Flaw;
 use crate::contain::contain;
 use crate::error::{SpawnError, SpawnProblem};
 use crate::mailbox::{HookOptions, Hooks, MailboxOptions};
@@ -50,6 +51,7 @@ pub struct ActorBuilder<M, A, Fut, On = Current> {
     name: Option<Box<str>>,
     capacity: Option<usize>,
     priority: u8,
+    restart: Option<Result<(), Flaw>>,
     hooks: Option<Box<HookOptions<M>>>,
     on: On,
 }
@@ -75,6 +77,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             name: None,
             capacity: None,
             priority: 0,
+            restart: None,
             hooks: None,
             on: Current,
         }
@@ -201,9 +204,34 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             name: self.name,
             capacity: self.capacity,
             priority: self.priority,
+            restart: self.restart,
             hooks: self.hooks,
             on: target,
         }
+    }
+
+    /// Wraps what is spawned, so that it is restarted.
+    pub(super) fn rebuild<Whole, Outer>(
+        self,
+        flaw: Option<Flaw>,
+        begin: fn(Whole, Context<M>) -> Outer,
+        wrap: impl FnOnce(A, fn(A, Context<M>) -> Fut) -> Whole,
+    ) -> ActorBuilder<M, Whole, Outer, On> {
+        let flaw = flaw.or(self.flaw());
+        ActorBuilder {
+            actor: wrap(self.actor, self.begin),
+            begin,
+            name: self.name,
+            capacity: self.capacity,
+            priority: self.priority,
+            restart: Some(flaw.map_or(Ok(()), Err)),
+            hooks: self.hooks,
+            on: self.on,
+        }
+    }
+
+    fn flaw(&self) -> Option<Flaw> {
+        self.restart?.err()
     }
 
     /// Spawns the actor.
@@ -289,7 +317,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     pub(super) fn judge_options(&self) -> Result<(), SpawnProblem> {
         match self.capacity {
             Some(0) => Err(SpawnProblem::ZeroCapacity),
-            _ => Ok(()),
+            _ => self.flaw().map_or(Ok(()), |flaw| Err(flaw.into())),
         }
     }
 

@@ -269,6 +269,12 @@ impl ActorExecutor for Arc<SplitExecutor> {
             .inspect(|runtime| runtime.engine().completed(task));
     }
 
+    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        self.runtime
+            .as_ref()
+            .inspect(|runtime| runtime.restarted(actor, incarnation, fault));
+    }
+
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         self.runtime
             .as_ref()

@@ -4,6 +4,7 @@
 //! that is dropped tells its asker how the actor ended.
 
 use super::core::{At, Core};
+use crate::contain::Panic;
 use crate::error::{AskCause, AskDetail, End, FaultyPart};
 use crate::mailbox::{Batch, Mailbox, Termination};
 use crate::task::{loss, run};
@@ -13,6 +14,13 @@ impl<M> Core<M> {
     pub(super) fn detail(&self, end: End) -> AskDetail {
         let text = || (self.mailbox.panic()).map_or_else(String::new, |text| text.to_string());
         AskDetail::new(Some(self.info()), end.cause(text))
+    }
+
+    /// Settles the replies that were lost by a panic, which was caught in the actor's turn.
+    #[cold]
+    pub(super) fn settle_caught(&self, panic: &Panic) {
+        let cause = || AskCause::Panicked(panic.text().unwrap_or_default().to_owned());
+        loss::settle_caught_for(|| AskDetail::new(Some(self.info()), cause()));
     }
 
     /// Returns the detail for an ask that the closed mailbox refuses.

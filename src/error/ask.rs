@@ -93,6 +93,9 @@ pub enum AskCause {
     Stopped,
     /// The actor panicked, with this text. It is empty if the panic has none.
     Panicked(String),
+    /// The message was in the hands of an incarnation that a
+    /// [`Supervisor`](crate::supervise::Supervisor) dropped, to begin it anew.
+    Restarted,
     /// The actor ended, or dropped its [`Context`](crate::Context), and left the question in the
     /// mailbox.
     Ended,
@@ -158,6 +161,7 @@ impl fmt::Display for AskDetail {
             AskCause::Stopped => "was stopped",
             AskCause::Panicked(text) if text.is_empty() => "panicked",
             AskCause::Panicked(text) => return write!(f, "panicked: {text}"),
+            AskCause::Restarted => "was restarted by its supervisor",
             AskCause::Ended => "has ended",
             AskCause::Killed => "was killed",
             AskCause::Cancelled => "was cancelled by the shutdown of its runtime",

@@ -1,10 +1,12 @@
-//! What few actors have: functions for their messages, and the text of a panic.
+//! What few actors have: functions for their messages, the text of a panic, and incarnations.
 //!
 //! The mailbox stores it behind one pointer, so that it costs other actors nothing.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::loans::Loans;
 use crate::sync::Mutex;
 
 /// The options of an actor that concern its messages. They are `Send` and `Sync` whatever the
@@ -14,7 +16,11 @@ pub(crate) struct HookOptions<M> {
     pub(crate) show: Option<fn(&M) -> String>,
     /// The function for messages that are not handled.
     pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
+    /// The link between the actor and its supervisor. The mailbox only stores it.
+    pub(crate) bond: Option<Bond>,
 }
+
+pub(crate) type Bond = Arc<dyn Any + Send + Sync>;
 
 pub(crate) type OnUndelivered<M> = Box<dyn FnMut(M) + Send>;
 
@@ -24,6 +30,10 @@ pub(crate) struct Hooks<M> {
     pub(super) undelivered: Option<Arc<Mutex<Undelivered<M>>>>,
     /// The text of the panic with which the actor ended.
     pub(super) panic: Option<Arc<str>>,
+    pub(super) bond: Option<Bond>,
+    pub(super) loans: Loans,
+    /// The number of incarnations of the actor that have ended.
+    pub(super) incarnations: u64,
 }
 
 /// Messages that are not handled, and the function for them.
@@ -42,6 +52,7 @@ impl<M> Default for HookOptions<M> {
         HookOptions {
             show: None,
             on_undelivered: None,
+            bond: None,
         }
     }
 }
@@ -58,6 +69,9 @@ impl<M> Hooks<M> {
             show: options.show,
             undelivered: undelivered.map(|undelivered| Arc::new(Mutex::new(undelivered))),
             panic: None,
+            bond: options.bond,
+            loans: Loans::default(),
+            incarnations: 0,
         }
     }
 }

@@ -66,6 +66,11 @@ impl Flags {
     /// The position of the way in which the actor ended: three bits, 0 before the end.
     const END: u32 = 18;
 
+    /// The context is lent by the first of its loans: the one that drops it gives it back.
+    pub(crate) const LENT: Flags = Flags(1 << 21);
+    /// There are loans of a context that was lent before.
+    pub(crate) const RELENT: Flags = Flags(1 << 22);
+
     pub(crate) const fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }

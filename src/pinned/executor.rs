@@ -10,7 +10,7 @@ use std::task::Waker;
 use super::local::PinnedLocal;
 use super::thread::PinnedThread;
 use crate::contain::contain;
-use crate::error::UnhandledFault;
+use crate::error::{Fault, UnhandledFault};
 use crate::park::Parker;
 use crate::runtime::Inner;
 use crate::runtime::context;
@@ -131,6 +131,10 @@ impl ActorExecutor for Arc<PinnedThread> {
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         self.runtime().trace(cell, event);
+    }
+
+    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        Inner::restarted(self.runtime(), actor, incarnation, fault);
     }
 
     fn completed(&self, task: &TaskInfo) {

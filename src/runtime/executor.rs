@@ -8,7 +8,7 @@ use super::context;
 use super::engine::Done;
 use super::inner::Inner;
 use crate::contain::contain;
-use crate::error::UnhandledFault;
+use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::scheduler::{self, Entry, PolicyImpl};
 use crate::sync::atomic::{Ordering, fence};
@@ -124,6 +124,10 @@ impl ActorExecutor for Arc<Inner> {
 
     fn discarded(&self) {
         self.policy_dropped();
+    }
+
+    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        Inner::restarted(self, actor, incarnation, fault);
     }
 
     fn completed(&self, task: &TaskInfo) {

@@ -3,6 +3,7 @@
 use super::context;
 use super::inner::Inner;
 use crate::contain::contain;
+use crate::error::Fault;
 use crate::instant::Instant;
 use crate::scheduler::WorkerLocal;
 use crate::task::{Runnable, TaskInfo, TaskKey};
@@ -37,6 +38,13 @@ impl Inner {
         }
         if let Some(local) = local {
             local.hook(|worker| worker.after_resume(&task));
+        }
+    }
+
+    /// Notifies the observer that an actor begins anew.
+    pub(crate) fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        if let Some(observer) = &self.options.observer {
+            contain(|| observer.restarted(actor, incarnation, fault));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::error::Fault;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
 
@@ -67,6 +68,15 @@ pub trait Observer: Send + Sync + 'static {
     /// Observes that a poll of the task has ended, and how long it took.
     fn after_run(&self, task: &TaskInfo, took: Duration) {
         let _ = (task, took);
+    }
+
+    /// Observes that an actor is [restarted](crate::ActorBuilder::restart).
+    ///
+    /// The incarnation with this number is about to begin: 1 for the first restart. `fault` is the
+    /// fault of the one before. It is `None` if that one returned, or was dropped by a
+    /// [`Supervisor`](crate::supervise::Supervisor).
+    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        let _ = (actor, incarnation, fault);
     }
 
     /// Observes the end of a task or actor, once, before its future is dropped.

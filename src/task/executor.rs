@@ -18,7 +18,7 @@ use super::live_index::LiveIndex;
 use super::message_event::MessageEvent;
 use super::run::BATCH;
 use super::runnable::Runnable;
-use crate::error::UnhandledFault;
+use crate::error::{Fault, UnhandledFault};
 use crate::info::TaskInfo;
 use crate::sync::Process;
 
@@ -103,6 +103,12 @@ pub trait ActorExecutor: Executor {
 
     /// Observes that the runnable of a cell was dropped instead of run.
     fn discarded(&self) {}
+
+    /// Observes that a cell begins anew, with the incarnation of this number. `fault` is why the
+    /// last one ended.
+    fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
+        let _ = (actor, incarnation, fault);
+    }
 
     /// Observes that a cell has ended. Its future is not dropped yet.
     fn completed(&self, task: &TaskInfo) {

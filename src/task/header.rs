@@ -190,6 +190,9 @@ pub(crate) struct VTable {
     /// Reports a fault that is not the future's to the executor: of a source, or of another
     /// function of the actor. The caller holds a reference.
     pub(crate) report: unsafe fn(NonNull<Header>, &Fault, FaultyPart),
+    /// Notifies the executor of an incarnation with this number, and of the fault before it. The
+    /// caller holds a reference.
+    pub(crate) restarted: unsafe fn(NonNull<Header>, u64, Option<&Fault>),
     /// Traces an event of a message, if the executor traces. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, MessageEvent),
     /// Returns a closure that carries out the deed later. The caller holds a reference, and has

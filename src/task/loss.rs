@@ -119,6 +119,18 @@ pub(crate) fn settle_kept(turn: NonNull<()>, detail: Option<AskDetail>) {
     settle_all(|kept| kept.turn == turn, detail.unwrap_or_default());
 }
 
+/// Settles the replies that were kept while the innermost turn unwound. The caller has caught the
+/// panic inside of the turn, and knows its cause.
+#[cold]
+#[inline(never)]
+pub(crate) fn settle_caught_for(detail: impl FnOnce() -> AskDetail) {
+    let turn = run::innermost_turn();
+    let keeps = KEPT.try_with(|all| all.borrow().iter().any(|kept| Some(kept.turn) == turn));
+    if keeps.unwrap_or(false) {
+        settle_all(|kept| Some(kept.turn) == turn, detail());
+    }
+}
+
 /// Settles all kept replies that `chosen` chooses.
 #[cold]
 #[inline(never)]

@@ -76,6 +76,20 @@ impl RetryIntervals {
         }
     }
 
+    /// Creates intervals of this length without a limit, each of which differs at random by up to a
+    /// quarter.
+    pub(crate) fn around(length: Duration) -> Self {
+        let least = length - length / 4;
+        RetryIntervals {
+            first_steps: Vec::new(),
+            regular_step: Some(least),
+            step_limit: None,
+            randomized: Some(Duration::from_nanos(1)),
+            // Half of the length, as a share of three quarters of it.
+            truncated: Some(2.0 / 3.0),
+        }
+    }
+
     /// Returns an iterator over the intervals. The random part is drawn again by each iterator.
     pub fn iter(&self) -> impl Iterator<Item = Duration> {
         (0..).map_while(|index| self.interval(index))

@@ -54,6 +54,7 @@ mod pinned_threads;
 mod policies;
 mod quiescence;
 mod requests;
+mod restarts;
 mod runtime_block_on;
 mod runtime_builder;
 mod runtime_clones;

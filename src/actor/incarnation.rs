@@ -1,0 +1,215 @@
+//! Incarnations: futures that have the context of an actor for a time.
+//!
+//! During an incarnation the actor's own context is another one, of an actor that never starts. So
+//! only the incarnation receives, even if its future is leaked.
+#![expect(
+    unsafe_code,
+    reason = "a future that is polled in place; see LIFECYCLE-1 in lifecycle.rs"
+)]
+
+use std::future::{Future, Ready, poll_fn};
+use std::pin::pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use super::cell;
+use super::context::Context;
+use super::core::ActorOptions;
+use super::handle::Handle;
+use super::lifecycle::Lifecycle;
+use super::loan::Loan;
+use super::own_sources::Sources;
+use super::restart::Bond;
+use crate::contain::contain;
+use crate::error::{Fault, UnhandledFault};
+use crate::mailbox::MailboxOptions;
+use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
+
+/// Incarnations, which begin anew where an actor has panicked.
+impl<M: Send + 'static> Context<M> {
+    /// Runs a future that has the receiving half of this actor's mailbox, and returns its result.
+    ///
+    /// A panic of the future, or of `f`, does not end the actor: the mailbox stays open, with the
+    /// messages that were accepted and not received. The asker of a message that the future had
+    /// received gets [`AskError::NoReply`](crate::AskError::NoReply) at once.
+    /// [`restart`](crate::ActorBuilder::restart) does all of that by itself.
+    ///
+    /// - The future gets a context of its own. When that context is dropped, its sources are
+    ///   dropped, and its children are stopped.
+    /// - This waits for the end of the future, then until its context was dropped. If the future has
+    ///   moved its context elsewhere, that may be later.
+    /// - Sources that were attached to this context before stay with it. They are polled when it
+    ///   receives again. They keep the actor open meanwhile.
+    ///
+    /// # Errors
+    /// [`Fault::Panicked`] if the future or `f` panicked. The panic is not reported to
+    /// [`on_fault`](crate::Builder::on_fault).
+    ///
+    /// # Cancel safety
+    /// Dropping this future drops the incarnation. If the context was moved out of it, the mailbox
+    /// is closed: the holder of that context receives what was accepted and then `None`, and this
+    /// context receives nothing any more.
+    ///
+    /// ```
+    /// use greenroom::{Context, Reply, spawn};
+    ///
+    /// async fn divider(mut cx: Context<(u32, u32, Reply<u32>)>) {
+    ///     while let Some((a, b, reply)) = cx.recv().await {
+    ///         reply.send(a / b);
+    ///     }
+    /// }
+    ///
+    /// async fn tolerant(mut cx: Context<(u32, u32, Reply<u32>)>) -> u64 {
+    ///     while cx.incarnation(divider).await.is_err() {}
+    ///     cx.incarnation_number()
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let divider = spawn!(tolerant(_));
+    ///     assert!(divider.ask(|reply| (1, 0, reply)).await.is_err());
+    ///     assert_eq!(divider.ask(|reply| (42, 2, reply)).await, Ok(21));
+    ///     assert_eq!(divider.join().await.unwrap(), 2);
+    /// });
+    /// ```
+    pub async fn incarnation<F, Fut>(&mut self, f: F) -> Result<Fut::Output, Fault>
+    where
+        F: FnOnce(Context<M>) -> Fut,
+        Fut: Future,
+    {
+        let (mut lent, context) = Lent::new(self);
+        let mut incarnation = pin!(Lifecycle::Waiting((f, context)));
+        let result = poll_fn(|cx| {
+            // SAFETY: (LIFECYCLE-1) it is pinned, and is not moved here.
+            unsafe {
+                let incarnation = incarnation.as_mut().get_unchecked_mut();
+                incarnation.poll(|(f, context)| f(context), || (), cx)
+            }
+        })
+        .await;
+        // SAFETY: it is cleared in place.
+        unsafe { incarnation.as_mut().get_unchecked_mut() }.clear();
+        if let Err(Fault::Panicked(panic)) = &result {
+            lent.loan().core().settle_caught(panic);
+        }
+        poll_fn(|cx| lent.loan().poll(cx.waker())).await;
+        lent.take_back();
+        result
+    }
+
+    /// Counts a restart, and notifies the observer. `fault` is why the last incarnation ended.
+    pub(super) fn count_restart(&self, fault: Option<&Fault>) {
+        let core = self.held().at();
+        let number = core.mailbox.count_incarnation();
+        core.restarted(number, fault);
+    }
+
+    /// Takes the bond with the supervisor, if there is one.
+    pub(super) fn take_bond(&self) -> Option<Arc<Bond>> {
+        self.held().mailbox.take_bond()?.downcast().ok()
+    }
+
+    /// Returns the number of incarnations of this actor that have ended: 0 in the first one.
+    ///
+    /// It counts each [restart](crate::ActorBuilder::restart), and each
+    /// [`incarnation`](Context::incarnation) that has returned.
+    pub fn incarnation_number(&self) -> u64 {
+        self.held().mailbox.incarnations()
+    }
+}
+
+/// A context that is lent to an incarnation, and its place.
+struct Lent<'a, M: Send + 'static> {
+    place: &'a mut Context<M>,
+    /// `None` once the context was put back.
+    loan: Option<Loan<M>>,
+    sources: Option<Sources<M>>,
+}
+
+impl<'a, M: Send + 'static> Lent<'a, M> {
+    fn new(place: &'a mut Context<M>) -> (Self, Context<M>) {
+        let sources = place.parts().1.take_sources();
+        let own = std::mem::replace(place, nobodys_context());
+        let (loan, context) = Loan::new(own);
+        let loan = Some(loan);
+        let lent = Lent {
+            place,
+            loan,
+            sources,
+        };
+        (lent, context)
+    }
+
+    fn loan(&self) -> &Loan<M> {
+        self.loan.as_ref().expect("it is used until it is back")
+    }
+
+    /// Puts the context back, with its sources. The loan has come back.
+    fn take_back(&mut self) {
+        let Some(loan) = self.loan.take() else {
+            return;
+        };
+        loan.core().mailbox.count_incarnation();
+        *self.place = loan.take_back();
+        if let Some(sources) = self.sources.take() {
+            self.place.parts().1.put_sources(sources);
+        }
+    }
+}
+
+impl<M: Send + 'static> Drop for Lent<'_, M> {
+    fn drop(&mut self) {
+        let back = self.loan.as_ref().map(|loan| loan.poll(Waker::noop()));
+        if back == Some(Poll::Ready(())) {
+            self.take_back();
+        }
+        contain(|| drop(self.sources.take()));
+    }
+}
+
+/// Creates the context of an actor that has ended before it began.
+fn nobodys_context<M: Send + 'static>() -> Context<M> {
+    let options = ActorOptions {
+        mailbox: MailboxOptions::of(None),
+        priority: 0,
+    };
+    let core = cell::stillborn::<M, Nowhere, (), Ready<()>>(Nowhere, (), options);
+    // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
+    let handle = unsafe { Handle::<M, ()>::new(core) };
+    // (CONTEXT-1) The cell has not begun, so it has no context yet.
+    Context::new(handle.held())
+}
+
+/// The executor of cells that never run.
+#[derive(Clone)]
+struct Nowhere;
+
+impl Executor for Nowhere {
+    fn schedule(&self, runnable: Runnable, _again: bool) {
+        drop(runnable);
+    }
+
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
+        None
+    }
+
+    fn untrack(&self, _live_index: LiveIndex) {}
+
+    fn report(&self, _unhandled: &UnhandledFault<'_>) {}
+}
+
+impl ActorExecutor for Nowhere {
+    fn enter(&self, _cell: NonNull<Header>) -> bool {
+        false
+    }
+
+    fn leave(&self, _cell: NonNull<Header>) {}
+
+    fn is_closing(&self) -> bool {
+        true
+    }
+
+    fn cancelled(&self) {}
+
+    fn undelivered(&self, _messages: usize) {}
+}

@@ -1,0 +1,14 @@
+//! Restarts in place: an actor that begins anew, with the same address and messages.
+//!
+//! Such an actor runs a future of incarnations, to each of which it lends its context.
+
+mod bond;
+mod history;
+mod restarting;
+mod restarts;
+
+pub(crate) use bond::{Bond, Order, Report};
+pub use restarting::{Restartable, Restarting};
+pub use restarts::Restarts;
+
+pub(super) use restarts::Flaw;

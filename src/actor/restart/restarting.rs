@@ -1,0 +1,450 @@
+//! The future of a restartable actor: its incarnations, one after another.
+//!
+//! ```text
+//!            begin                 ends, or is ordered to wait            context dropped
+//!   Down ────────────> Up ─────────────────────────────────────> Leaving ────────────────> Down
+//! ```
+//!
+//! The actor has its context while it is down. An incarnation that ended leaves its result in the
+//! lifecycle until the next one begins.
+//!
+//! # Invariants
+//! - RESTART-1: an incarnation begins only after the one before was dropped, with its context and
+//!   sources.
+//! - RESTART-2: each call of user code is contained: clones, incarnations, rules, and drops.
+#![expect(
+    unsafe_code,
+    reason = "incarnations are polled in place; see LIFECYCLE-1 in lifecycle.rs"
+)]
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use super::bond::{Bond, Order, Report};
+use super::history::History;
+use super::restarts::Restarts;
+use crate::actor::context::Context;
+use crate::actor::lifecycle::Lifecycle;
+use crate::actor::loan::Loan;
+use crate::actor::spawn::ActorBuilder;
+use crate::contain::{attempt, contain};
+use crate::error::{AskCause, AskDetail, Fault};
+use crate::instant::Instant;
+use crate::task::loss;
+use crate::time::{Sleep, sleep};
+
+impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On>
+where
+    M: Send + 'static,
+    A: Clone,
+    Fut: Future,
+{
+    /// Restarts the actor in place when it panics, or whenever `restarts` says so.
+    ///
+    /// Each incarnation begins with a clone of what is spawned: of a closure with its captures, of a
+    /// value, or in [`spawn!`](crate::spawn!) of the arguments. Address, id, name, options and place
+    /// stay, and so do the messages that were accepted and not received. What the old incarnation
+    /// owned is dropped before the next one begins: its state, its sources, and its
+    /// [children](Context::adopt), which are stopped.
+    ///
+    /// - The message in hand is not retried. Its asker gets
+    ///   [`AskError::NoReply`](crate::AskError::NoReply) at once.
+    /// - An incarnation may move its context elsewhere. Then the next one begins when that context
+    ///   is dropped.
+    /// - After a [`stop`](crate::Address::stop), restarts go on while accepted messages are left. An
+    ///   actor that fails when its mailbox is closed and empty ends with that result.
+    /// - A [`kill`](crate::Address::kill) is final.
+    /// - When the [intensity](Restarts::intensity) is used up, the actor ends with its last result,
+    ///   which `join` returns. Messages that are left go to
+    ///   [`on_undelivered`](ActorBuilder::on_undelivered).
+    ///
+    /// A panic that leads to a restart is not reported to [`on_fault`](crate::Builder::on_fault),
+    /// but [`Observer::restarted`](crate::Observer::restarted) is called.
+    ///
+    /// ```
+    /// use greenroom::supervise::Restarts;
+    /// use greenroom::{Context, Reply, spawn};
+    ///
+    /// async fn divider(mut cx: Context<(u32, u32, Reply<u32>)>) -> u64 {
+    ///     while let Some((a, b, reply)) = cx.recv().await {
+    ///         reply.send(a / b);
+    ///     }
+    ///     cx.incarnation_number()
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let divider = spawn!(divider(_), restart = Restarts::on_fault());
+    ///     assert!(divider.ask(|reply| (1, 0, reply)).await.is_err());
+    ///     assert_eq!(divider.ask(|reply| (42, 2, reply)).await, Ok(21));
+    ///     assert_eq!(divider.join().await.unwrap(), 1);
+    /// });
+    /// ```
+    pub fn restart(
+        self,
+        restarts: Restarts<Fut::Output>,
+    ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
+        let flaw = restarts.flaw();
+        self.rebuild(flaw, Restarting::begin, |actor, begin| Restartable {
+            actor,
+            begin,
+            restarts: (!restarts.is_default()).then(|| Arc::new(restarts)),
+        })
+    }
+}
+
+/// What is spawned, with the rules of its restarts.
+///
+/// [`ActorBuilder::restart`] creates it, and [`SpawnError`](crate::SpawnError) returns it.
+pub struct Restartable<M, A, Fut: Future> {
+    actor: A,
+    begin: fn(A, Context<M>) -> Fut,
+    /// `None` for the default.
+    restarts: Option<Arc<Restarts<Fut::Output>>>,
+}
+
+impl<M, A, Fut: Future> Restartable<M, A, Fut> {
+    /// Returns the function, closure or value that was to be spawned.
+    pub fn into_inner(self) -> A {
+        self.actor
+    }
+}
+
+impl<M, A: Clone, Fut: Future> Clone for Restartable<M, A, Fut> {
+    fn clone(&self) -> Self {
+        Restartable {
+            actor: self.actor.clone(),
+            begin: self.begin,
+            restarts: self.restarts.clone(),
+        }
+    }
+}
+
+impl<M, A, Fut: Future> fmt::Debug for Restartable<M, A, Fut> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Restartable").finish_non_exhaustive()
+    }
+}
+
+/// The future of a [restartable](ActorBuilder::restart) actor.
+#[must_use = "futures do nothing unless polled"]
+pub struct Restarting<M, A, Fut: Future> {
+    stage: Stage<M>,
+    has_begun: bool,
+    /// The current incarnation, or the result of the last one.
+    incarnation: Lifecycle<Context<M>, Fut, Fut::Output>,
+    /// `None` once it was dropped.
+    actor: Option<A>,
+    begin: fn(A, Context<M>) -> Fut,
+    /// Allocated when first used.
+    rare: Option<Box<Rare<Fut::Output>>>,
+}
+
+enum Stage<M> {
+    Up(Loan<M>),
+    /// The incarnation has ended, and its context may be elsewhere.
+    Leaving(Loan<M>),
+    Down(Context<M>),
+    Over,
+}
+
+/// What most restartable actors do not need: all have the same rules, and few fail.
+struct Rare<T> {
+    restarts: Arc<Restarts<T>>,
+    bond: Option<Arc<Bond>>,
+    history: History,
+    /// The number of restarts in a row.
+    row: u64,
+    /// When the current incarnation began, unless it is the first.
+    begun: Option<Instant>,
+    delay: Option<Sleep>,
+}
+
+impl<T> Rare<T> {
+    fn new(restarts: Option<Arc<Restarts<T>>>, bond: Option<Arc<Bond>>) -> Box<Self> {
+        Box::new(Rare {
+            restarts: restarts.unwrap_or_default(),
+            bond,
+            history: History::default(),
+            row: 0,
+            begun: None,
+            delay: None,
+        })
+    }
+
+    /// Counts a restart, and returns the delay before it; `None` if there is none left.
+    fn count(&mut self) -> Option<Duration> {
+        let Restarts {
+            restarts, window, ..
+        } = *self.restarts;
+        if self.begun.is_none_or(|begun| begun.elapsed() >= window) {
+            self.row = 0;
+        }
+        let delay = match &self.restarts.delays {
+            None => Duration::ZERO,
+            Some(delays) => delays.interval(self.row)?,
+        };
+        self.row += 1;
+        self.history.count(restarts, window).then_some(delay)
+    }
+}
+
+impl<M, A, Fut> Restarting<M, A, Fut>
+where
+    M: Send + 'static,
+    A: Clone,
+    Fut: Future,
+{
+    fn begin(what: Restartable<M, A, Fut>, context: Context<M>) -> Self {
+        // A supervised actor that has restarts of its own is bonded by the inner future.
+        let is_outer = what.restarts.as_ref().is_some_and(|it| it.is_never());
+        let bond = if is_outer { None } else { context.take_bond() };
+        let is_rare = what.restarts.is_some() || bond.is_some();
+        Restarting {
+            stage: Stage::Down(context),
+            has_begun: false,
+            incarnation: Lifecycle::Gone,
+            actor: Some(what.actor),
+            begin: what.begin,
+            rare: is_rare.then(|| Rare::new(what.restarts, bond)),
+        }
+    }
+
+    fn rare(&mut self) -> &mut Rare<Fut::Output> {
+        self.rare.get_or_insert_with(|| Rare::new(None, None))
+    }
+
+    fn bond(&self) -> Option<&Bond> {
+        self.rare.as_ref()?.bond.as_deref()
+    }
+
+    /// Returns the last order of the supervisor. An actor without one always runs.
+    fn order(&self) -> Order {
+        self.bond().map_or(Order::Run, Bond::order)
+    }
+
+    fn report(&self, actor: u64, report: Report) {
+        if let Some(bond) = self.bond() {
+            bond.report(actor, report);
+        }
+    }
+
+    /// Polls the incarnation until it ends. Returns the result with which the actor ends, if it is
+    /// not to be restarted.
+    ///
+    /// # Safety
+    /// This is not moved any more (LIFECYCLE-1).
+    #[inline]
+    unsafe fn poll_up(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Ended<Fut>>> {
+        if self.order() != Order::Run {
+            self.drop_incarnation();
+            return Poll::Ready(None);
+        }
+        let is_new = !self.incarnation.has_begun();
+        let (begin, actor) = (self.begin, &self.actor);
+        let begin = |context| begin(actor.clone().expect("it is kept until the end"), context);
+        // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
+        let polled = unsafe { self.incarnation.poll(begin, || (), cx) };
+        if is_new && self.rare.is_some() {
+            self.tell_of_begin();
+        }
+        let Poll::Ready(result) = polled else {
+            return Poll::Pending;
+        };
+        Poll::Ready(self.judge(result))
+    }
+
+    #[cold]
+    fn tell_of_begin(&mut self) {
+        let Stage::Up(loan) = &self.stage else { return };
+        let (id, number) = (loan.core().header.id(), loan.core().mailbox.incarnations());
+        self.rare().begun = (number > 0).then(Instant::now);
+        self.report(id, Report::Begun(number));
+    }
+
+    /// Drops the incarnation by order of the supervisor.
+    #[cold]
+    fn drop_incarnation(&mut self) {
+        let Stage::Up(loan) = &self.stage else { return };
+        let core = loan.core();
+        let detail = || AskDetail::new(Some(core.info()), AskCause::Restarted);
+        loss::during(detail, || self.incarnation.clear());
+    }
+
+    /// Keeps the result of an incarnation, if the actor is to be restarted after it. Otherwise
+    /// returns it.
+    #[cold]
+    #[inline(never)]
+    fn judge(&mut self, result: Ended<Fut>) -> Option<Ended<Fut>> {
+        self.incarnation.clear();
+        if let (Err(Fault::Panicked(panic)), Stage::Up(loan)) = (&result, &self.stage) {
+            loan.core().settle_caught(panic);
+        }
+        let wants = match &self.rare {
+            Some(rare) => attempt(|| rare.restarts.wants(&result)),
+            None => Ok(result.is_err()),
+        };
+        match wants {
+            Ok(true) => {
+                self.incarnation.keep(result);
+                None
+            }
+            Ok(false) => Some(result),
+            Err(panic) => {
+                contain(|| drop(result));
+                Some(Err(Fault::Panicked(panic)))
+            }
+        }
+    }
+
+    /// Decides about the restart after an incarnation whose context is back. Returns the result
+    /// with which the actor ends, if it is not to be restarted.
+    fn come_down(&mut self, mut context: Context<M>, cx: &TaskContext<'_>) -> Option<Ended<Fut>> {
+        let id = context.held().header.id();
+        let is_at_end = context.is_at_end();
+        self.stage = Stage::Down(context);
+        let Some(result) = self.incarnation.result() else {
+            self.report(id, Report::Down);
+            return None;
+        };
+        let text = match result {
+            Err(Fault::Panicked(panic)) => Some(panic.text().unwrap_or_default().into()),
+            _ => None,
+        };
+        if is_at_end {
+            return self.incarnation.take_result();
+        }
+        let rare = self.rare();
+        let delay = rare.count();
+        if rare.bond.is_some() {
+            if delay.is_none() {
+                // If a supervisor restarts it nevertheless, it begins with a new history.
+                rare.history.clear();
+                rare.row = 0;
+            }
+            self.report(id, Report::Failed(text, delay));
+            return None;
+        }
+        let Some(delay) = delay else {
+            return self.incarnation.take_result();
+        };
+        rare.delay = (!delay.is_zero()).then(|| sleep(delay));
+        // Another turn, so that an actor that always fails leaves its thread to others.
+        cx.waker().wake_by_ref();
+        None
+    }
+
+    /// Waits until the next incarnation may begin. Returns the result with which the actor ends, if
+    /// its mailbox is closed and empty.
+    fn poll_down(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Ended<Fut>>> {
+        if let Some(bond) = self.bond() {
+            bond.register(cx.waker());
+        }
+        let order = self.order();
+        let Stage::Down(context) = &mut self.stage else {
+            return Poll::Pending;
+        };
+        if self.incarnation.result().is_some() {
+            let is_at_end = context.poll_end(cx.waker()).is_ready();
+            if is_at_end || order == Order::GiveUp {
+                return Poll::Ready(self.incarnation.take_result());
+            }
+        }
+        if order != Order::Run {
+            return Poll::Pending;
+        }
+        if let Some(delay) = self.rare.as_mut().and_then(|rare| rare.delay.as_mut()) {
+            ready!(Pin::new(delay).poll(cx));
+            self.rare().delay = None;
+        }
+        Poll::Ready(None)
+    }
+
+    /// Prepares the next incarnation, which the next poll begins.
+    fn come_up(&mut self) {
+        let Stage::Down(mut context) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            unreachable!("an actor that is down has its context")
+        };
+        context.end_wait();
+        let result = self.incarnation.take_result();
+        if std::mem::replace(&mut self.has_begun, true) {
+            let fault = result.as_ref().and_then(|result| result.as_ref().err());
+            context.count_restart(fault);
+        }
+        contain(|| drop(result));
+        let (loan, context) = Loan::new(context);
+        self.stage = Stage::Up(loan);
+        self.incarnation = Lifecycle::Waiting(context);
+    }
+}
+
+/// The result of an incarnation.
+type Ended<Fut> = Result<<Fut as Future>::Output, Fault>;
+
+impl<M, A, Fut> Future for Restarting<M, A, Fut>
+where
+    M: Send + 'static,
+    A: Clone,
+    Fut: Future,
+{
+    type Output = Fut::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Fut::Output> {
+        // SAFETY: (LIFECYCLE-1) only the incarnation is pinned; it is polled and dropped in place.
+        let this = unsafe { self.get_unchecked_mut() };
+        let ended = loop {
+            let ended = match &this.stage {
+                // SAFETY: this is pinned.
+                Stage::Up(_) => ready!(unsafe { this.poll_up(cx) }),
+                Stage::Leaving(loan) => {
+                    ready!(loan.poll(cx.waker()));
+                    None
+                }
+                Stage::Down(_) => ready!(this.poll_down(cx)),
+                Stage::Over => unreachable!("an actor is not polled after its end"),
+            };
+            if ended.is_some() {
+                break ended;
+            }
+            match std::mem::replace(&mut this.stage, Stage::Over) {
+                Stage::Up(loan) => this.stage = Stage::Leaving(loan),
+                Stage::Leaving(loan) => {
+                    let ended = this.come_down(loan.take_back(), cx);
+                    if ended.is_some() {
+                        break ended;
+                    }
+                    return Poll::Pending;
+                }
+                down => {
+                    this.stage = down;
+                    this.come_up();
+                }
+            }
+        };
+        match ended.expect("the loop ends with a result") {
+            Ok(value) => Poll::Ready(value),
+            // While this unwinds, the messages that are left are lost by this panic.
+            Err(Fault::Panicked(panic)) => std::panic::resume_unwind(panic.into_payload()),
+            Err(fault) => unreachable!("an incarnation {fault}"),
+        }
+    }
+}
+
+impl<M, A, Fut: Future> Drop for Restarting<M, A, Fut> {
+    fn drop(&mut self) {
+        if let Some(bond) = self.rare.as_ref().and_then(|rare| rare.bond.as_ref()) {
+            bond.leave();
+        }
+        self.incarnation.clear();
+        contain(|| self.actor = None);
+    }
+}
+
+impl<M, A, Fut: Future> fmt::Debug for Restarting<M, A, Fut> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Restarting").finish_non_exhaustive()
+    }
+}

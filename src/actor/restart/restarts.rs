@@ -1,0 +1,233 @@
+//! When an actor is restarted, how often, and after which delay.
+//!
+//! The value is a description. Its numbers are checked when an actor is spawned with it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Fault, SpawnProblem};
+use crate::time::RetryIntervals;
+
+/// The rules by which an actor is [restarted](crate::ActorBuilder::restart). `T` is what the actor
+/// returns.
+///
+/// The default restarts an actor that panicked, at once, at most 5 times within 5 seconds.
+///
+/// ```
+/// use greenroom::supervise::Restarts;
+/// use greenroom::time::RetryIntervals;
+/// use greenroom::{Context, spawn};
+/// use std::time::Duration;
+///
+/// async fn divider(mut cx: Context<(u32, u32)>) {
+///     while let Some((a, b)) = cx.recv().await {
+///         println!("{}", a / b);
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let delays = RetryIntervals::exponential(Duration::from_millis(1), Duration::from_secs(1));
+///     let restarts = Restarts::on_fault().intensity(10, Duration::from_secs(60)).after(delays);
+///     let divider = spawn!(divider(_), restart = restarts);
+///     divider.tell((1, 0)).unwrap();
+///     divider.tell((42, 2)).unwrap();
+///     divider.join().await.unwrap();
+/// });
+/// ```
+pub struct Restarts<T> {
+    rule: Rule<T>,
+    /// At most this many restarts within the window.
+    pub(super) restarts: u32,
+    pub(super) window: Duration,
+    pub(super) delays: Option<Arc<RetryIntervals>>,
+}
+
+enum Rule<T> {
+    Never,
+    OnFault,
+    Always,
+    When(Arc<dyn Fn(&Result<T, Fault>) -> bool + Send + Sync>),
+}
+
+impl<T> Restarts<T> {
+    /// Restarts an actor that panicked. An actor that returns ends.
+    pub fn on_fault() -> Self {
+        Restarts::by(Rule::OnFault)
+    }
+
+    /// Restarts an actor that panicked or returned.
+    ///
+    /// An actor whose mailbox is closed and empty ends nevertheless.
+    pub fn always() -> Self {
+        Restarts::by(Rule::Always)
+    }
+
+    /// Restarts an actor if the function returns true for its result.
+    ///
+    /// A [`kill`](crate::Address::kill) is final, so the function sees values and panics only. If
+    /// the function panics, the actor ends with that panic.
+    ///
+    /// ```
+    /// use greenroom::supervise::Restarts;
+    /// use greenroom::{Context, Fault, spawn};
+    ///
+    /// async fn reader(mut cx: Context<u32>) -> Result<(), u32> {
+    ///     match cx.recv().await {
+    ///         Some(number) => Err(number),
+    ///         None => Ok(()),
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let is_small = |result: &Result<_, Fault>| matches!(result, Ok(Err(0..10)));
+    ///     let reader = spawn!(reader(_), restart = Restarts::when(is_small));
+    ///     for number in [1, 2, 30, 3] {
+    ///         reader.tell(number).unwrap();
+    ///     }
+    ///     assert_eq!(reader.join().await.unwrap(), Err(30));
+    /// });
+    /// ```
+    pub fn when(rule: impl Fn(&Result<T, Fault>) -> bool + Send + Sync + 'static) -> Self {
+        Restarts::by(Rule::When(Arc::new(rule)))
+    }
+
+    /// Never restarts: for an actor whose restarts are those of its inner future.
+    pub(super) fn never() -> Self {
+        Restarts::by(Rule::Never)
+    }
+
+    fn by(rule: Rule<T>) -> Self {
+        Restarts {
+            rule,
+            restarts: 5,
+            window: Duration::from_secs(5),
+            delays: None,
+        }
+    }
+
+    /// Sets the intensity: at most this many restarts within any window of this length, by default
+    /// 5 within 5 seconds.
+    ///
+    /// An actor that would be restarted once more ends with its last result. The window is longer
+    /// than 0. With 0 restarts an actor is never restarted, which [`always`](Restarts::always)
+    /// refuses. Restarts by hand, with [`Supervisor::restart`](crate::supervise::Supervisor), and
+    /// those that another child causes do not count.
+    pub fn intensity(mut self, restarts: u32, within: Duration) -> Self {
+        self.restarts = restarts;
+        self.window = within;
+        self
+    }
+
+    /// Sets the delays before the restarts in a row. By default there are none.
+    ///
+    /// Messages gather during a delay. An incarnation that has lived for the window of the
+    /// [`intensity`](Restarts::intensity) ends the row: the next delay is the first one again. After
+    /// the last delay, the actor ends with its last result.
+    pub fn after(mut self, delays: RetryIntervals) -> Self {
+        self.delays = Some(Arc::new(delays));
+        self
+    }
+
+    /// Sets one delay before each restart, which differs at random by up to 25 %.
+    ///
+    /// It replaces the delays of [`after`](Restarts::after). It is the stand-down of layer_cake.
+    pub fn stand_down(self, delay: Duration) -> Self {
+        self.after(RetryIntervals::around(delay))
+    }
+
+    pub(super) fn is_never(&self) -> bool {
+        matches!(self.rule, Rule::Never)
+    }
+
+    /// Returns whether this is the default.
+    pub(super) fn is_default(&self) -> bool {
+        let Restarts {
+            rule,
+            restarts,
+            window,
+            delays,
+        } = Restarts::<T>::default();
+        matches!((&self.rule, rule), (Rule::OnFault, Rule::OnFault))
+            && (self.restarts, self.window) == (restarts, window)
+            && self.delays == delays
+    }
+
+    /// Returns what is wrong with the numbers.
+    pub(super) fn flaw(&self) -> Option<Flaw> {
+        if self.window.is_zero() {
+            Some(Flaw::Window)
+        } else if self.restarts == 0 && matches!(self.rule, Rule::Always) {
+            Some(Flaw::Intensity)
+        } else {
+            None
+        }
+    }
+
+    /// Returns whether an actor with this result is to be restarted. Calls user code.
+    pub(super) fn wants(&self, result: &Result<T, Fault>) -> bool {
+        match &self.rule {
+            Rule::Never => false,
+            Rule::OnFault => result.is_err(),
+            Rule::Always => true,
+            Rule::When(rule) => rule(result),
+        }
+    }
+}
+
+/// What is wrong with the numbers of [`Restarts`].
+#[derive(Clone, Copy)]
+pub(in crate::actor) enum Flaw {
+    /// The window is 0.
+    Window,
+    /// The intensity is 0, although the actor is always to be restarted.
+    Intensity,
+}
+
+impl From<Flaw> for SpawnProblem {
+    fn from(flaw: Flaw) -> Self {
+        match flaw {
+            Flaw::Window => SpawnProblem::ZeroWindow,
+            Flaw::Intensity => SpawnProblem::ZeroIntensity,
+        }
+    }
+}
+
+impl<T> Default for Restarts<T> {
+    fn default() -> Self {
+        Restarts::on_fault()
+    }
+}
+
+impl<T> Clone for Restarts<T> {
+    fn clone(&self) -> Self {
+        Restarts {
+            rule: match &self.rule {
+                Rule::Never => Rule::Never,
+                Rule::OnFault => Rule::OnFault,
+                Rule::Always => Rule::Always,
+                Rule::When(rule) => Rule::When(rule.clone()),
+            },
+            restarts: self.restarts,
+            window: self.window,
+            delays: self.delays.clone(),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Restarts<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = match &self.rule {
+            Rule::Never => "never",
+            Rule::OnFault => "on_fault",
+            Rule::Always => "always",
+            Rule::When(_) => "when",
+        };
+        f.debug_struct("Restarts")
+            .field("rule", &rule)
+            .field("restarts", &self.restarts)
+            .field("window", &self.window)
+            .field("delays", &self.delays)
+            .finish()
+    }
+}

@@ -1,0 +1,157 @@
+//! Loans of the context, so that it comes back to a lender when it is dropped.
+//!
+//! A lender gives the context to an incarnation of its actor. The drop of a lent context leaves the
+//! mailbox open, and wakes the lender. The context may be lent again by its holder, so the loans
+//! are a stack, and a drop gives the context to the lender of the last one. The first loan needs no
+//! memory.
+//!
+//! # Invariants
+//! - LOAN-1: `LENT` is set while the first loan is open, `RELENT` while there are others. Both change
+//!   under the lock. Whoever clears a loan by a drop has used the reader for the last time before.
+
+use std::task::{Poll, Waker};
+
+use super::contents::Mailbox;
+use super::hooks::Bond;
+use super::state::Flags;
+use crate::sync::mutant;
+
+/// The loans of one context, but for the first one.
+#[derive(Default)]
+pub(super) struct Loans {
+    /// The lender of the first loan, if it waits for the context.
+    first: Option<Waker>,
+    /// The keys of the other loans, oldest first, with their lenders.
+    others: Vec<(u32, Option<Waker>)>,
+    /// The last key.
+    last: u32,
+}
+
+/// The key of the first loan.
+const FIRST: u32 = 0;
+
+impl<M> Mailbox<M> {
+    /// Records that the context is lent, and returns the key of the loan.
+    pub(crate) fn lend(&self) -> u32 {
+        let is_first = self.lock(|flags, _| {
+            let is_first = !flags.has(Flags::LENT.or(Flags::RELENT));
+            if is_first {
+                flags.set(Flags::LENT);
+            }
+            is_first
+        });
+        if is_first {
+            return FIRST;
+        }
+        self.lock_hooks(|flags, hooks| {
+            flags.set(Flags::RELENT);
+            let loans = &mut hooks.loans;
+            loans.last = loans.last.wrapping_add(1).max(FIRST + 1);
+            loans.others.push((loans.last, None));
+            loans.last
+        })
+    }
+
+    /// Ends the last loan, since the context is being dropped. Returns the lender, if it waits, or
+    /// an error if the context is not lent.
+    ///
+    /// From now on the lender uses the reader.
+    #[cold]
+    pub(crate) fn give_back(&self) -> Result<Option<Waker>, ()> {
+        self.lock(|flags, contents| {
+            let loans = contents.hooks().map(|hooks| &mut hooks.loans);
+            if flags.has(Flags::RELENT) {
+                let loans = loans.expect("they have the other loans");
+                let last = loans.others.pop();
+                if loans.others.is_empty() {
+                    flags.clear(Flags::RELENT);
+                }
+                Ok(last.and_then(|(_, lender)| lender))
+            } else if flags.has(Flags::LENT) {
+                flags.clear(Flags::LENT);
+                Ok(loans.and_then(|loans| loans.first.take()))
+            } else {
+                Err(())
+            }
+        })
+    }
+
+    /// Ends the loan with this key, since its lender is being dropped. Returns whether the context
+    /// was still lent.
+    #[cold]
+    pub(crate) fn revoke(&self, key: u32) -> bool {
+        let (was_lent, lender) = self.lock(|flags, contents| {
+            let loans = contents.hooks().map(|hooks| &mut hooks.loans);
+            if key == FIRST {
+                let was_lent = flags.has(Flags::LENT);
+                flags.clear(Flags::LENT);
+                return (was_lent, loans.and_then(|loans| loans.first.take()));
+            }
+            let others = &mut loans.expect("they have the other loans").others;
+            let lender = others.iter().position(|(other, _)| *other == key);
+            let lender = lender.map(|index| others.remove(index).1);
+            if others.is_empty() {
+                flags.clear(Flags::RELENT);
+            }
+            (lender.is_some(), lender.flatten())
+        });
+        drop(lender);
+        was_lent
+    }
+
+    /// Returns whether the context of this loan has come back. If not, the return wakes `waker`.
+    #[inline]
+    pub(crate) fn poll_back(&self, key: u32, waker: &Waker) -> Poll<()> {
+        // A peek is enough for the usual case: Acquire pairs with the Release of `unlock`.
+        if key == FIRST && !self.state.peek().has(Flags::LENT) {
+            return Poll::Ready(());
+        }
+        self.await_back(key, waker)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn await_back(&self, key: u32, waker: &Waker) -> Poll<()> {
+        let mut lender = Some(waker.clone());
+        // `lender` then holds the previous waker, which is dropped outside the lock.
+        self.lock_hooks(|flags, hooks| {
+            let loans = &mut hooks.loans;
+            let place = if key == FIRST {
+                flags.has(Flags::LENT).then_some(&mut loans.first)
+            } else {
+                let mut others = loans.others.iter_mut();
+                others
+                    .find(|(other, _)| *other == key)
+                    .map(|loan| &mut loan.1)
+            };
+            match place {
+                None => Poll::Ready(()),
+                Some(place) => {
+                    if !mutant("the_lender_is_not_woken") {
+                        std::mem::swap(place, &mut lender);
+                    }
+                    Poll::Pending
+                }
+            }
+        })
+    }
+
+    /// Returns the number of incarnations that have ended.
+    pub(crate) fn incarnations(&self) -> u64 {
+        self.lock(|_, contents| contents.hooks().map_or(0, |hooks| hooks.incarnations))
+    }
+
+    /// Counts the end of an incarnation, and returns how many have ended.
+    #[cold]
+    pub(crate) fn count_incarnation(&self) -> u64 {
+        self.lock_hooks(|_, hooks| {
+            hooks.incarnations += 1;
+            hooks.incarnations
+        })
+    }
+
+    /// Takes what joins the actor to its supervisor, if it has one.
+    pub(crate) fn take_bond(&self) -> Option<Bond> {
+        self.lock(|_, contents| contents.hooks()?.bond.take())
+    }
+}

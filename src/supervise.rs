@@ -1,0 +1,3 @@
+//! Restarts and supervision: actors that begin anew after a fault.
+
+pub use crate::actor::{Restartable, Restarting, Restarts};

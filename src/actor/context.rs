@@ -29,6 +29,7 @@ use super::lead::Way;
 use super::own_sources::Sources;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
+use crate::contain::contain;
 use crate::error::End;
 use crate::mailbox::{Flags, Received, wake_foreign};
 use crate::runtime::context;
@@ -223,9 +224,9 @@ impl<M> Context<M> {
     #[inline(never)]
     fn give_back(&mut self) -> bool {
         let (core, reader) = self.parts();
-        done(core, reader);
-        // The drop of a source may run any code, but cannot reach this context.
-        drop(reader.take_sources());
+        // The drops of wakers and sources may run any code, but cannot reach this context.
+        contain(|| done(core, reader));
+        contain(|| drop(reader.take_sources()));
         match core.mailbox.give_back() {
             Ok(None) => true,
             Ok(Some(lender)) => {

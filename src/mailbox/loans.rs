@@ -14,6 +14,7 @@ use std::task::{Poll, Waker};
 use super::contents::Mailbox;
 use super::hooks::Bond;
 use super::state::Flags;
+use crate::contain::contain;
 use crate::sync::mutant;
 
 /// The loans of one context, but for the first one.
@@ -95,7 +96,7 @@ impl<M> Mailbox<M> {
             }
             (lender.is_some(), lender.flatten())
         });
-        drop(lender);
+        contain(|| drop(lender));
         was_lent
     }
 
@@ -114,7 +115,7 @@ impl<M> Mailbox<M> {
     fn await_back(&self, key: u32, waker: &Waker) -> Poll<()> {
         let mut lender = Some(waker.clone());
         // `lender` then holds the previous waker, which is dropped outside the lock.
-        self.lock_hooks(|flags, hooks| {
+        let polled = self.lock_hooks(|flags, hooks| {
             let loans = &mut hooks.loans;
             let place = if key == FIRST {
                 flags.has(Flags::LENT).then_some(&mut loans.first)
@@ -133,7 +134,9 @@ impl<M> Mailbox<M> {
                     Poll::Pending
                 }
             }
-        })
+        });
+        contain(|| drop(lender));
+        polled
     }
 
     /// Returns the number of incarnations that have ended.

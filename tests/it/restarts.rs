@@ -1,9 +1,11 @@
 //! Actors that begin anew in place: what stays, what goes, and when it is over.
 
+mod bombs;
 mod delays;
 mod ending;
 mod lending;
 mod messages;
+mod nesting;
 mod observed;
 mod places;
 mod rules;

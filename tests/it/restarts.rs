@@ -5,6 +5,7 @@ mod delays;
 mod ending;
 mod lending;
 mod messages;
+mod model;
 mod nesting;
 mod observed;
 mod places;

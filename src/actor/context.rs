@@ -33,7 +33,7 @@ use crate::contain::contain;
 use crate::error::End;
 use crate::mailbox::{Flags, Received, wake_foreign};
 use crate::runtime::context;
-use crate::sync::UnsafeCell;
+use crate::sync::{UnsafeCell, mutant};
 use crate::task::MessageEvent;
 use crate::task::run::{self, CurrentRun};
 
@@ -223,11 +223,13 @@ impl<M> Context<M> {
     #[cold]
     #[inline(never)]
     fn give_back(&mut self) -> bool {
+        let early = mutant("given_back_before_the_reader_is_left");
+        let early = early.then(|| self.core.mailbox.give_back());
         let (core, reader) = self.parts();
         // The drops of wakers and sources may run any code, but cannot reach this context.
         contain(|| done(core, reader));
         contain(|| drop(reader.take_sources()));
-        match core.mailbox.give_back() {
+        match early.unwrap_or_else(|| core.mailbox.give_back()) {
             Ok(None) => true,
             Ok(Some(lender)) => {
                 wake_foreign(lender);

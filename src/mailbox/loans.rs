@@ -81,6 +81,7 @@ impl<M> Mailbox<M> {
     /// was still lent.
     #[cold]
     pub(crate) fn revoke(&self, key: u32) -> bool {
+        let hint = mutant("revoked_by_a_hint").then(|| self.state.peek().has(Flags::LENT));
         let (was_lent, lender) = self.lock(|flags, contents| {
             let loans = contents.hooks().map(|hooks| &mut hooks.loans);
             if key == FIRST {
@@ -97,7 +98,7 @@ impl<M> Mailbox<M> {
             (lender.is_some(), lender.flatten())
         });
         contain(|| drop(lender));
-        was_lent
+        hint.unwrap_or(was_lent)
     }
 
     /// Returns whether the context of this loan has come back. If not, the return wakes `waker`.

@@ -81,6 +81,7 @@ mod stage_panics;
 mod stage_wakes;
 mod stats;
 mod strange_wakers;
+mod supervision;
 mod support;
 mod task_wakers;
 mod thread_locals;

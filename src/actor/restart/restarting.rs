@@ -87,12 +87,34 @@ where
         self,
         restarts: Restarts<Fut::Output>,
     ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
-        let flaw = restarts.flaw();
-        self.rebuild(flaw, Restarting::begin, |actor, begin| Restartable {
+        let judged = restarts.judge();
+        self.rebuild(judged, Restarting::begin, |actor, begin| Restartable {
             actor,
             begin,
             restarts: (!restarts.is_default()).then(|| Arc::new(restarts)),
         })
+    }
+}
+
+impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On>
+where
+    M: Send + 'static,
+    A: Clone,
+    Fut: Future,
+{
+    /// Puts the actor under a supervisor. It is restarted by its own rules or, without any, by the
+    /// default ones.
+    pub(crate) fn supervised(
+        self,
+        bond: Arc<Bond>,
+    ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
+        let restarts = match self.is_restarted() {
+            true => Restarts::never(),
+            false => Restarts::default(),
+        };
+        let mut builder = self.restart(restarts);
+        builder.set_bond(bond);
+        builder
     }
 }
 
@@ -226,9 +248,9 @@ where
         self.bond().map_or(Order::Run, Bond::order)
     }
 
-    fn report(&self, actor: u64, report: Report) {
+    fn report(&self, report: Report) {
         if let Some(bond) = self.bond() {
-            bond.report(actor, report);
+            bond.report(report);
         }
     }
 
@@ -260,9 +282,9 @@ where
     #[cold]
     fn tell_of_begin(&mut self) {
         let Stage::Up(loan) = &self.stage else { return };
-        let (id, number) = (loan.core().header.id(), loan.core().mailbox.incarnations());
+        let number = loan.core().mailbox.incarnations();
         self.rare().begun = (number > 0).then(Instant::now);
-        self.report(id, Report::Begun(number));
+        self.report(Report::Begun(number));
     }
 
     /// Drops the incarnation by order of the supervisor.
@@ -303,11 +325,10 @@ where
     /// Decides about the restart after an incarnation whose context is back. Returns the result
     /// with which the actor ends, if it is not to be restarted.
     fn come_down(&mut self, mut context: Context<M>, cx: &TaskContext<'_>) -> Option<Ended<Fut>> {
-        let id = context.held().header.id();
         let is_at_end = context.is_at_end();
         self.stage = Stage::Down(context);
         let Some(result) = self.incarnation.result() else {
-            self.report(id, Report::Down);
+            self.report(Report::Down);
             return None;
         };
         let text = match result {
@@ -325,7 +346,9 @@ where
                 rare.history.clear();
                 rare.row = 0;
             }
-            self.report(id, Report::Failed(text, delay));
+            if let Some(bond) = self.bond() {
+                bond.fail(Report::Failed(text, delay));
+            }
             return None;
         }
         let Some(delay) = delay else {

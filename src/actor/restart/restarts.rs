@@ -153,14 +153,14 @@ impl<T> Restarts<T> {
             && self.delays == delays
     }
 
-    /// Returns what is wrong with the numbers.
-    pub(super) fn flaw(&self) -> Option<Flaw> {
+    /// Returns an error if a number is out of range.
+    pub(super) fn judge(&self) -> Result<(), SpawnProblem> {
         if self.window.is_zero() {
-            Some(Flaw::Window)
+            Err(SpawnProblem::ZeroWindow)
         } else if self.restarts == 0 && matches!(self.rule, Rule::Always) {
-            Some(Flaw::Intensity)
+            Err(SpawnProblem::ZeroIntensity)
         } else {
-            None
+            Ok(())
         }
     }
 
@@ -171,24 +171,6 @@ impl<T> Restarts<T> {
             Rule::OnFault => result.is_err(),
             Rule::Always => true,
             Rule::When(rule) => rule(result),
-        }
-    }
-}
-
-/// What is wrong with the numbers of [`Restarts`].
-#[derive(Clone, Copy)]
-pub(in crate::actor) enum Flaw {
-    /// The window is 0.
-    Window,
-    /// The intensity is 0, although the actor is always to be restarted.
-    Intensity,
-}
-
-impl From<Flaw> for SpawnProblem {
-    fn from(flaw: Flaw) -> Self {
-        match flaw {
-            Flaw::Window => SpawnProblem::ZeroWindow,
-            Flaw::Intensity => SpawnProblem::ZeroIntensity,
         }
     }
 }

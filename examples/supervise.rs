@@ -65,7 +65,10 @@ async fn index(mut cx: Context<Words>) {
     }
     let most = words.iter().max_by_key(|(word, files)| (**files, *word));
     let most = most.map_or("", |(word, _)| word);
-    println!("the index ends: files {files}, words {}, most frequent {most:?}", words.len());
+    println!(
+        "the index ends: files {files}, words {}, most frequent {most:?}",
+        words.len()
+    );
 }
 
 async fn reader(mut cx: Context<Read>, index: Address<Words>) {
@@ -125,11 +128,13 @@ async fn index_all(files: Vec<PathBuf>) -> Result<(), Refusal> {
         let request = reader.request(|reply| (file, reply));
         async { (name, request.await) }
     });
-    let all = requests.buffered(WAITING).for_each(async |(name, answer)| match answer {
-        Ok(()) => {}
-        Err(AskError::NoReply(why)) => println!("{name}: {why}"),
-        Err(error) => println!("{name}: {error}"),
-    });
+    let all = requests
+        .buffered(WAITING)
+        .for_each(async |(name, answer)| match answer {
+            Ok(()) => {}
+            Err(AskError::NoReply(why)) => println!("{name}: {why}"),
+            Err(error) => println!("{name}: {error}"),
+        });
     let interrupt = pin!(ctrl_c());
     let interrupted = match select(interrupt, pin!(all)).await {
         Either::Right(((), _)) => None,

@@ -29,6 +29,7 @@ use super::lead::Way;
 use super::own_sources::Sources;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
+use crate::contain::contain;
 use crate::error::End;
 use crate::mailbox::{Flags, Received, wake_foreign};
 use crate::runtime::context;
@@ -223,9 +224,9 @@ impl<M> Context<M> {
     #[inline(never)]
     fn give_back(&mut self) -> bool {
         let (core, reader) = self.parts();
-        done(core, reader);
-        // The drop of a source may run any code, but cannot reach this context.
-        drop(reader.take_sources());
+        // The drops of wakers and sources may run any code, but cannot reach this context.
+        contain(|| done(core, reader));
+        contain(|| drop(reader.take_sources()));
         match core.mailbox.give_back() {
             Ok(None) => true,
             Ok(Some(lender)) => {
@@ -244,17 +245,19 @@ impl<M> Context<M> {
         flags.has(Flags::CLOSED) && !has_more
     }
 
-    /// Waits until the mailbox is closed and empty. It does not receive, and is woken by a close
-    /// only if the mailbox is empty and has addresses.
+    /// Waits until the mailbox is closed and empty. It does not receive, and while there is a message
+    /// nothing wakes it.
     pub(super) fn poll_end(&mut self, waker: &Waker) -> Poll<()> {
         self.end_wait();
         while !self.is_at_end() {
             let (core, reader) = self.parts();
-            let unclosable = Flags::FILLED.or(Flags::RESERVED).or(Flags::ABANDONED);
-            if !reader.is_empty() || core.mailbox.state.peek().has(unclosable) {
+            let flags = core.mailbox.state.peek();
+            if !reader.is_empty() || flags.has(Flags::FILLED) {
                 return Poll::Pending;
             }
-            if core.receive_in_run(waker) || core.mailbox.wait(waker) {
+            // Without addresses, `recv` would find the end of the messages.
+            let is_usual = !flags.has(Flags::RESERVED.or(Flags::ABANDONED));
+            if is_usual && core.receive_in_run(waker) || core.mailbox.wait_for_end(waker) {
                 reader.set_waits();
                 return Poll::Pending;
             }

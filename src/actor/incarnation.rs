@@ -89,10 +89,12 @@ impl<M: Send + 'static> Context<M> {
         .await;
         // SAFETY: it is cleared in place.
         unsafe { incarnation.as_mut().get_unchecked_mut() }.clear();
+        // The loan alone is shared with the closure below, since sources are not `Sync`.
+        let loan = lent.loan();
         if let Err(Fault::Panicked(panic)) = &result {
-            lent.loan().core().settle_caught(panic);
+            loan.core().settle_caught(panic);
         }
-        poll_fn(|cx| lent.loan().poll(cx.waker())).await;
+        poll_fn(|cx| loan.poll(cx.waker())).await;
         lent.take_back();
         result
     }

@@ -283,7 +283,6 @@ where
     fn tell_of_begin(&mut self) {
         let Stage::Up(loan) = &self.stage else { return };
         let number = loan.core().mailbox.incarnations();
-        self.rare().begun = (number > 0).then(Instant::now);
         self.report(Report::Begun(number));
     }
 
@@ -396,6 +395,8 @@ where
         if std::mem::replace(&mut self.has_begun, true) {
             let fault = result.as_ref().and_then(|result| result.as_ref().err());
             context.count_restart(fault);
+            // Before its first poll, which may block for long.
+            self.rare().begun = Some(Instant::now());
         }
         contain(|| drop(result));
         let (loan, context) = Loan::new(context);

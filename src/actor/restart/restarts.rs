@@ -92,7 +92,7 @@ impl<T> Restarts<T> {
         Restarts::by(Rule::When(Arc::new(rule)))
     }
 
-    /// Never restarts: for an actor whose restarts are those of its inner future.
+    /// Returns rules without restarts, for an actor whose inner future restarts itself.
     pub(super) fn never() -> Self {
         Restarts::by(Rule::Never)
     }

@@ -86,7 +86,7 @@ where
     pub fn restart(
         self,
         restarts: Restarts<Fut::Output>,
-    ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
+    ) -> RestartBuilder<M, A, Fut, On> {
         let judged = restarts.judge();
         self.rebuild(judged, Restarting::begin, |actor, begin| Restartable {
             actor,
@@ -107,7 +107,7 @@ where
     pub(crate) fn supervised(
         self,
         bond: Arc<Bond>,
-    ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
+    ) -> RestartBuilder<M, A, Fut, On> {
         let restarts = match self.is_restarted() {
             true => Restarts::never(),
             false => Restarts::default(),
@@ -117,6 +117,10 @@ where
         builder
     }
 }
+
+/// The builder of a restartable actor.
+type RestartBuilder<M, A, Fut, On> =
+    ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On>;
 
 /// What is spawned, with the rules of its restarts.
 ///

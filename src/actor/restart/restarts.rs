@@ -47,8 +47,10 @@ enum Rule<T> {
     Never,
     OnFault,
     Always,
-    When(Arc<dyn Fn(&Result<T, Fault>) -> bool + Send + Sync>),
+    When(Arc<Decide<T>>),
 }
+
+type Decide<T> = dyn Fn(&Result<T, Fault>) -> bool + Send + Sync;
 
 impl<T> Restarts<T> {
     /// Restarts an actor that panicked. An actor that returns ends.

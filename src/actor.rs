@@ -13,6 +13,7 @@ mod core;
 mod deferred;
 mod family;
 mod handle;
+mod handling;
 mod id;
 mod in_flight;
 mod incarnation;

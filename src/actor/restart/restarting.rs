@@ -83,10 +83,7 @@ where
     ///     assert_eq!(divider.join().await.unwrap(), 1);
     /// });
     /// ```
-    pub fn restart(
-        self,
-        restarts: Restarts<Fut::Output>,
-    ) -> RestartBuilder<M, A, Fut, On> {
+    pub fn restart(self, restarts: Restarts<Fut::Output>) -> RestartBuilder<M, A, Fut, On> {
         let judged = restarts.judge();
         self.rebuild(judged, Restarting::begin, |actor, begin| Restartable {
             actor,
@@ -104,10 +101,7 @@ where
 {
     /// Puts the actor under a supervisor. It is restarted by its own rules or, without any, by the
     /// default ones.
-    pub(crate) fn supervised(
-        self,
-        bond: Arc<Bond>,
-    ) -> RestartBuilder<M, A, Fut, On> {
+    pub(crate) fn supervised(self, bond: Arc<Bond>) -> RestartBuilder<M, A, Fut, On> {
         let restarts = match self.is_restarted() {
             true => Restarts::never(),
             false => Restarts::default(),

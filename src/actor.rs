@@ -47,8 +47,7 @@ pub use handle::{Handle, Join};
 pub use permit::Permit;
 pub use reply::Reply;
 pub use request::Request;
-#[expect(unused_imports, reason = "t")]
-pub(crate) use restart::{Bond, Order, Report};
+pub(crate) use restart::{Bond, History, Order, Report};
 pub use restart::{Restartable, Restarting, Restarts};
 pub use sending::SendFuture;
 pub use source::SourceGuard;

@@ -1,3 +1,18 @@
 //! Restarts and supervision: actors that begin anew after a fault.
+//!
+//! [`restart`](crate::ActorBuilder::restart) restarts one actor in place. A [`Supervisor`] decides
+//! about several actors together. [The guide](crate::docs::guide#restarts) tells when to use which.
+
+mod error;
+mod keeper;
+mod member;
+mod rounds;
+mod status;
+mod supervisor;
+mod tree;
+
+pub use error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
+pub use status::{ChildState, ChildStatus};
+pub use supervisor::{Strategy, Supervisor, SupervisorBuilder};
 
 pub use crate::actor::{Restartable, Restarting, Restarts};

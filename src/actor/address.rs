@@ -280,7 +280,7 @@ impl<M> Address<M> {
     }
 
     /// Returns the actor's identity, as errors and traces have it.
-    pub(super) fn info(&self) -> TaskInfo {
+    pub(crate) fn info(&self) -> TaskInfo {
         self.lead().view().info()
     }
 

@@ -116,3 +116,37 @@ where
         }
     }
 }
+
+/// The future of one call: of the function, then of the future that it returns. A panic of either
+/// is a fault.
+#[must_use = "futures do nothing unless polled"]
+pub(super) struct Attempt<F, Fut: Future>(Lifecycle<F, Fut, Fut::Output>);
+
+impl<F, Fut> Attempt<F, Fut>
+where
+    F: FnOnce() -> Fut,
+    Fut: Future,
+{
+    pub(super) fn new(call: F) -> Self {
+        Attempt(Lifecycle::Waiting(call))
+    }
+}
+
+impl<F, Fut> Future for Attempt<F, Fut>
+where
+    F: FnOnce() -> Fut,
+    Fut: Future,
+{
+    type Output = Result<Fut::Output, Fault>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: (LIFECYCLE-1) it is pinned, and is polled and cleared in place.
+        let lifecycle = unsafe { &mut self.get_unchecked_mut().0 };
+        // SAFETY: (LIFECYCLE-1) as above.
+        let polled = unsafe { lifecycle.poll(|call| call(), || (), cx) };
+        if polled.is_ready() {
+            lifecycle.clear();
+        }
+        polled
+    }
+}

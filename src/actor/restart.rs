@@ -8,7 +8,6 @@ mod restarting;
 mod restarts;
 
 pub(crate) use bond::{Bond, Order, Report};
+pub(crate) use history::History;
 pub use restarting::{Restartable, Restarting};
 pub use restarts::Restarts;
-
-pub(super) use restarts::Flaw;

@@ -13,10 +13,9 @@ use super::cell::{self, Parts};
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
-use super::restart::Flaw;
 use crate::contain::contain;
 use crate::error::{SpawnError, SpawnProblem};
-use crate::mailbox::{HookOptions, Hooks, MailboxOptions};
+use crate::mailbox::{Bond, HookOptions, Hooks, MailboxOptions};
 use crate::pinned::{Pinned, PinnedThread, Stage};
 use crate::runtime::{Inner, Runtime, context};
 use crate::sync::Mutex;
@@ -51,7 +50,8 @@ pub struct ActorBuilder<M, A, Fut, On = Current> {
     name: Option<Box<str>>,
     capacity: Option<usize>,
     priority: u8,
-    restart: Option<Result<(), Flaw>>,
+    /// Whether the actor is restarted, and with possible rules.
+    restarts: Option<Result<(), SpawnProblem>>,
     hooks: Option<Box<HookOptions<M>>>,
     on: On,
 }
@@ -77,7 +77,7 @@ impl<M, A, Fut> ActorBuilder<M, A, Fut> {
             name: None,
             capacity: None,
             priority: 0,
-            restart: None,
+            restarts: None,
             hooks: None,
             on: Current,
         }
@@ -204,7 +204,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
             name: self.name,
             capacity: self.capacity,
             priority: self.priority,
-            restart: self.restart,
+            restarts: self.restarts,
             hooks: self.hooks,
             on: target,
         }
@@ -213,25 +213,35 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// Wraps what is spawned, so that it is restarted.
     pub(super) fn rebuild<Whole, Outer>(
         self,
-        flaw: Option<Flaw>,
+        judged: Result<(), SpawnProblem>,
         begin: fn(Whole, Context<M>) -> Outer,
         wrap: impl FnOnce(A, fn(A, Context<M>) -> Fut) -> Whole,
     ) -> ActorBuilder<M, Whole, Outer, On> {
-        let flaw = flaw.or(self.flaw());
+        let earlier = self.restarts.unwrap_or(Ok(()));
         ActorBuilder {
             actor: wrap(self.actor, self.begin),
             begin,
             name: self.name,
             capacity: self.capacity,
             priority: self.priority,
-            restart: Some(flaw.map_or(Ok(()), Err)),
+            restarts: Some(earlier.and(judged)),
             hooks: self.hooks,
             on: self.on,
         }
     }
 
-    fn flaw(&self) -> Option<Flaw> {
-        self.restart?.err()
+    /// Returns whether [`rebuild`](ActorBuilder::rebuild) was called.
+    pub(super) fn is_restarted(&self) -> bool {
+        self.restarts.is_some()
+    }
+
+    pub(super) fn set_bond(&mut self, bond: Bond) {
+        self.hooks_made().bond = Some(bond);
+    }
+
+    /// Returns the function, closure or value that was to be spawned.
+    pub(crate) fn into_actor(self) -> A {
+        self.actor
     }
 
     /// Spawns the actor.
@@ -317,7 +327,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     pub(super) fn judge_options(&self) -> Result<(), SpawnProblem> {
         match self.capacity {
             Some(0) => Err(SpawnProblem::ZeroCapacity),
-            _ => self.flaw().map_or(Ok(()), |flaw| Err(flaw.into())),
+            _ => self.restarts.unwrap_or(Ok(())),
         }
     }
 

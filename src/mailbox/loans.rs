@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! - LOAN-1: `LENT` is set while the first loan is open, `RELENT` while there are others. Both change
-//!   under the lock. Whoever clears a loan by a drop has used the reader for the last time before.
+//!   under the lock. A context that ends a loan does not use the reader any more.
 
 use std::task::{Poll, Waker};
 
@@ -16,17 +16,6 @@ use super::hooks::Bond;
 use super::state::Flags;
 use crate::contain::contain;
 use crate::sync::mutant;
-
-/// The loans of one context, but for the first one.
-#[derive(Default)]
-pub(super) struct Loans {
-    /// The lender of the first loan, if it waits for the context.
-    first: Option<Waker>,
-    /// The keys of the other loans, oldest first, with their lenders.
-    others: Vec<(u32, Option<Waker>)>,
-    /// The last key.
-    last: u32,
-}
 
 /// The key of the first loan.
 const FIRST: u32 = 0;

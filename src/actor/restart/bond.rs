@@ -40,13 +40,12 @@ pub(crate) struct Bond {
     order: AtomicU32,
     /// The waker of the actor, once it was polled.
     waker: Mutex<Option<Waker>>,
-    report: Box<dyn Fn(u64, Report) + Send + Sync>,
+    report: Box<dyn Fn(Report) + Send + Sync>,
 }
 
 impl Bond {
-    /// Creates the bond of an actor that waits. `report` is called with the actor's id in the
-    /// actor's turn.
-    pub(crate) fn new(report: impl Fn(u64, Report) + Send + Sync + 'static) -> Arc<Self> {
+    /// Creates the bond of an actor that waits. `report` is called in the actor's turn.
+    pub(crate) fn new(report: impl Fn(Report) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Bond {
             order: AtomicU32::new(Order::Wait as u32),
             waker: Mutex::new(None),
@@ -90,7 +89,14 @@ impl Bond {
         drop(waker);
     }
 
-    pub(super) fn report(&self, actor: u64, report: Report) {
-        (self.report)(actor, report);
+    /// Reports a failure, and waits for the next order.
+    pub(super) fn fail(&self, failure: Report) {
+        // Relaxed: the next order is given after the report.
+        self.order.store(Order::Wait as u32, Ordering::Relaxed);
+        self.report(failure);
+    }
+
+    pub(super) fn report(&self, report: Report) {
+        (self.report)(report);
     }
 }

@@ -83,18 +83,38 @@ where
     ///     assert_eq!(divider.join().await.unwrap(), 1);
     /// });
     /// ```
-    pub fn restart(
-        self,
-        restarts: Restarts<Fut::Output>,
-    ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
-        let flaw = restarts.flaw();
-        self.rebuild(flaw, Restarting::begin, |actor, begin| Restartable {
+    pub fn restart(self, restarts: Restarts<Fut::Output>) -> RestartBuilder<M, A, Fut, On> {
+        let judged = restarts.judge();
+        self.rebuild(judged, Restarting::begin, |actor, begin| Restartable {
             actor,
             begin,
             restarts: (!restarts.is_default()).then(|| Arc::new(restarts)),
         })
     }
 }
+
+impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On>
+where
+    M: Send + 'static,
+    A: Clone,
+    Fut: Future,
+{
+    /// Puts the actor under a supervisor. It is restarted by its own rules or, without any, by the
+    /// default ones.
+    pub(crate) fn supervised(self, bond: Arc<Bond>) -> RestartBuilder<M, A, Fut, On> {
+        let restarts = match self.is_restarted() {
+            true => Restarts::never(),
+            false => Restarts::default(),
+        };
+        let mut builder = self.restart(restarts);
+        builder.set_bond(bond);
+        builder
+    }
+}
+
+/// The builder of a restartable actor.
+type RestartBuilder<M, A, Fut, On> =
+    ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On>;
 
 /// What is spawned, with the rules of its restarts.
 ///
@@ -226,9 +246,9 @@ where
         self.bond().map_or(Order::Run, Bond::order)
     }
 
-    fn report(&self, actor: u64, report: Report) {
+    fn report(&self, report: Report) {
         if let Some(bond) = self.bond() {
-            bond.report(actor, report);
+            bond.report(report);
         }
     }
 
@@ -260,8 +280,8 @@ where
     #[cold]
     fn tell_of_begin(&mut self) {
         let Stage::Up(loan) = &self.stage else { return };
-        let (id, number) = (loan.core().header.id(), loan.core().mailbox.incarnations());
-        self.report(id, Report::Begun(number));
+        let number = loan.core().mailbox.incarnations();
+        self.report(Report::Begun(number));
     }
 
     /// Drops the incarnation by order of the supervisor.
@@ -302,11 +322,10 @@ where
     /// Decides about the restart after an incarnation whose context is back. Returns the result
     /// with which the actor ends, if it is not to be restarted.
     fn come_down(&mut self, mut context: Context<M>, cx: &TaskContext<'_>) -> Option<Ended<Fut>> {
-        let id = context.held().header.id();
         let is_at_end = context.is_at_end();
         self.stage = Stage::Down(context);
         let Some(result) = self.incarnation.result() else {
-            self.report(id, Report::Down);
+            self.report(Report::Down);
             return None;
         };
         let text = match result {
@@ -324,7 +343,9 @@ where
                 rare.history.clear();
                 rare.row = 0;
             }
-            self.report(id, Report::Failed(text, delay));
+            if let Some(bond) = self.bond() {
+                bond.fail(Report::Failed(text, delay));
+            }
             return None;
         }
         let Some(delay) = delay else {

@@ -47,8 +47,10 @@ enum Rule<T> {
     Never,
     OnFault,
     Always,
-    When(Arc<dyn Fn(&Result<T, Fault>) -> bool + Send + Sync>),
+    When(Arc<Decide<T>>),
 }
+
+type Decide<T> = dyn Fn(&Result<T, Fault>) -> bool + Send + Sync;
 
 impl<T> Restarts<T> {
     /// Restarts an actor that panicked. An actor that returns ends.
@@ -92,7 +94,7 @@ impl<T> Restarts<T> {
         Restarts::by(Rule::When(Arc::new(rule)))
     }
 
-    /// Never restarts: for an actor whose restarts are those of its inner future.
+    /// Returns rules without restarts, for an actor whose inner future restarts itself.
     pub(super) fn never() -> Self {
         Restarts::by(Rule::Never)
     }
@@ -153,14 +155,14 @@ impl<T> Restarts<T> {
             && self.delays == delays
     }
 
-    /// Returns what is wrong with the numbers.
-    pub(super) fn flaw(&self) -> Option<Flaw> {
+    /// Returns an error if a number is out of range.
+    pub(super) fn judge(&self) -> Result<(), SpawnProblem> {
         if self.window.is_zero() {
-            Some(Flaw::Window)
+            Err(SpawnProblem::ZeroWindow)
         } else if self.restarts == 0 && matches!(self.rule, Rule::Always) {
-            Some(Flaw::Intensity)
+            Err(SpawnProblem::ZeroIntensity)
         } else {
-            None
+            Ok(())
         }
     }
 
@@ -171,24 +173,6 @@ impl<T> Restarts<T> {
             Rule::OnFault => result.is_err(),
             Rule::Always => true,
             Rule::When(rule) => rule(result),
-        }
-    }
-}
-
-/// What is wrong with the numbers of [`Restarts`].
-#[derive(Clone, Copy)]
-pub(in crate::actor) enum Flaw {
-    /// The window is 0.
-    Window,
-    /// The intensity is 0, although the actor is always to be restarted.
-    Intensity,
-}
-
-impl From<Flaw> for SpawnProblem {
-    fn from(flaw: Flaw) -> Self {
-        match flaw {
-            Flaw::Window => SpawnProblem::ZeroWindow,
-            Flaw::Intensity => SpawnProblem::ZeroIntensity,
         }
     }
 }

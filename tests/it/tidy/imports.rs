@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{code_of, is_test, root, sources, top_level};
 
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &[
         "sync", "blocks", "contain", "error", "info", "instant", "lock", "waiters",
     ],
@@ -15,6 +15,7 @@ const LAYERS: [&[&str]; 7] = [
     &["runtime"],
     &["pinned", "time", "signal", "mailbox"],
     &["actor", "request"],
+    &["supervise"],
     &["sim", "docs"],
 ];
 

@@ -1,0 +1,171 @@
+//! The errors of supervision, one type for each operation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::supervisor::SupervisorBuilder;
+use crate::error::SpawnProblem;
+use crate::task::TaskInfo;
+
+/// An error of [`Supervisor::start`](super::Supervisor::start), which holds the actor.
+pub struct StartError<A> {
+    actor: A,
+    problem: StartProblem,
+}
+
+/// The reason why a child was not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StartProblem {
+    /// The supervisor stops or has ended.
+    Stopping,
+    /// The actor was not spawned.
+    Spawn(SpawnProblem),
+}
+
+impl<A> StartError<A> {
+    pub(super) fn new(actor: A, problem: StartProblem) -> Self {
+        StartError { actor, problem }
+    }
+
+    /// Returns the actor, unchanged.
+    pub fn into_inner(self) -> A {
+        self.actor
+    }
+
+    /// Returns the reason why the actor was not started.
+    pub fn problem(&self) -> StartProblem {
+        self.problem
+    }
+}
+
+impl fmt::Display for StartProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartProblem::Stopping => f.write_str("the supervisor stops or has ended"),
+            StartProblem::Spawn(problem) => problem.fmt(f),
+        }
+    }
+}
+
+impl<A> fmt::Debug for StartError<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartError")
+            .field("problem", &self.problem)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A> fmt::Display for StartError<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.fmt(f)
+    }
+}
+
+impl<A> std::error::Error for StartError<A> {}
+
+/// An error of [`SupervisorBuilder::spawn`] and of
+/// [`Supervisor::supervisor`](super::Supervisor::supervisor), which holds the builder.
+pub struct SuperviseError {
+    builder: Box<SupervisorBuilder>,
+    problem: StartProblem,
+}
+
+impl SuperviseError {
+    pub(super) fn new(builder: SupervisorBuilder, problem: StartProblem) -> Self {
+        SuperviseError {
+            builder: Box::new(builder),
+            problem,
+        }
+    }
+
+    /// Returns the builder, unchanged.
+    pub fn into_inner(self) -> SupervisorBuilder {
+        *self.builder
+    }
+
+    /// Returns the reason why the supervisor was not spawned.
+    pub fn problem(&self) -> StartProblem {
+        self.problem
+    }
+}
+
+impl fmt::Debug for SuperviseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SuperviseError")
+            .field("builder", &self.builder)
+            .field("problem", &self.problem)
+            .finish()
+    }
+}
+
+impl fmt::Display for SuperviseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problem.fmt(f)
+    }
+}
+
+impl std::error::Error for SuperviseError {}
+
+/// An error of [`Supervisor::restart`](super::Supervisor::restart) and of
+/// [`Supervisor::stop_child`](super::Supervisor::stop_child): the actor is not a child of this
+/// supervisor, or has ended.
+#[derive(Debug, Clone)]
+pub struct NotAChild {
+    pub(super) actor: TaskInfo,
+    pub(super) supervisor: TaskInfo,
+}
+
+impl NotAChild {
+    /// Returns the actor.
+    pub fn actor(&self) -> &TaskInfo {
+        &self.actor
+    }
+
+    /// Returns the supervisor.
+    pub fn supervisor(&self) -> &TaskInfo {
+        &self.supervisor
+    }
+}
+
+impl fmt::Display for NotAChild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (actor, supervisor) = (&self.actor, &self.supervisor);
+        write!(f, "{actor} is not a child of {supervisor}, or has ended")
+    }
+}
+
+impl std::error::Error for NotAChild {}
+
+/// The reason why a supervisor gave up: a child has failed too often.
+#[derive(Debug, Clone)]
+pub struct Escalated {
+    pub(super) child: TaskInfo,
+    pub(super) faults: Vec<Arc<str>>,
+}
+
+impl Escalated {
+    /// Returns the child that failed last. It may be a supervisor.
+    pub fn child(&self) -> &TaskInfo {
+        &self.child
+    }
+
+    /// Returns the texts of the last faults of that child, oldest first: at most 10.
+    ///
+    /// A normal return under [`Restarts::always`](super::Restarts::always) is no fault.
+    pub fn faults(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.faults.iter().map(|text| &**text)
+    }
+}
+
+impl fmt::Display for Escalated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed too often", self.child)?;
+        match self.faults.last() {
+            Some(last) => write!(f, ", at last: {last}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Escalated {}

@@ -1,0 +1,71 @@
+//! A child as its supervisor sees it: an actor, or another supervisor.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::actor::{Address, Bond, Order};
+use crate::task::TaskInfo;
+
+/// A child without its message type.
+pub(super) trait Member: Send + Sync {
+    fn info(&self) -> TaskInfo;
+
+    fn order(&self, order: Order);
+
+    /// Lets the child end by itself. A child that waits begins, so that it can.
+    fn stop(&self);
+
+    fn kill(&self);
+
+    /// Waits until the child has ended, and returns its number.
+    fn ended(&self, number: u64) -> Ended;
+
+    /// Returns whether the child is killed after the grace period. A supervisor is not: its own
+    /// children are.
+    fn has_grace(&self) -> bool;
+}
+
+pub(super) type Ended = Pin<Box<dyn Future<Output = u64> + Send>>;
+
+/// Waits until an actor has ended, and returns the number. This does not keep the actor open.
+pub(super) fn ended<M: Send + 'static>(address: &Address<M>, number: u64) -> Ended {
+    let address = address.downgrade();
+    Box::pin(async move {
+        address.closed().await;
+        number
+    })
+}
+
+/// An actor in a tree. The address keeps it open.
+pub(super) struct ActorMember<M> {
+    pub(super) address: Address<M>,
+    pub(super) bond: Arc<Bond>,
+}
+
+impl<M: Send + 'static> Member for ActorMember<M> {
+    fn info(&self) -> TaskInfo {
+        self.address.info()
+    }
+
+    fn order(&self, order: Order) {
+        self.bond.give(order);
+    }
+
+    fn stop(&self) {
+        self.address.stop();
+        self.bond.give(Order::Run);
+    }
+
+    fn kill(&self) {
+        self.address.kill();
+    }
+
+    fn ended(&self, number: u64) -> Ended {
+        ended(&self.address, number)
+    }
+
+    fn has_grace(&self) -> bool {
+        true
+    }
+}

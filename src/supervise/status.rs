@@ -1,0 +1,84 @@
+//! What a supervisor tells of its children.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::instant::Instant;
+use crate::task::TaskInfo;
+
+/// A child of a supervisor, as [`Supervisor::children`](super::Supervisor::children) lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChildStatus {
+    /// The [`id`](crate::Address::id) of its address.
+    pub id: u64,
+    /// Its [`name`](crate::Address::name), if it has one.
+    pub name: Option<String>,
+    /// The [number](crate::Context::incarnation_number) of its incarnation: 0 for the first.
+    pub incarnation: u64,
+    /// How often it was restarted, for any reason.
+    pub restarts: u64,
+    /// What it does now.
+    pub state: ChildState,
+    /// The text of its last fault, if it had any.
+    pub last_fault: Option<String>,
+}
+
+/// What a child of a supervisor does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChildState {
+    /// It waits to begin for the first time.
+    Starting,
+    /// It runs.
+    Running,
+    /// It waits before its restart.
+    BackingOff {
+        /// The time that is left.
+        left: Duration,
+    },
+    /// Its last incarnation ends, or the next one is about to begin.
+    Restarting,
+    /// It was told to stop.
+    Stopping,
+}
+
+/// The status of a child, as the supervisor keeps it.
+pub(super) struct Status {
+    pub(super) info: TaskInfo,
+    pub(super) incarnation: u64,
+    pub(super) restarts: u64,
+    pub(super) state: ChildState,
+    /// The end of its back-off, while it has one.
+    pub(super) until: Option<Instant>,
+    pub(super) last_fault: Option<Arc<str>>,
+}
+
+impl Status {
+    pub(super) fn new(info: TaskInfo) -> Self {
+        Status {
+            info,
+            incarnation: 0,
+            restarts: 0,
+            state: ChildState::Starting,
+            until: None,
+            last_fault: None,
+        }
+    }
+
+    pub(super) fn public(&self) -> ChildStatus {
+        ChildStatus {
+            id: self.info.id(),
+            name: self.info.name().map(Into::into),
+            incarnation: self.incarnation,
+            restarts: self.restarts,
+            state: match (self.state, self.until) {
+                (ChildState::Restarting, Some(until)) => ChildState::BackingOff {
+                    left: until - Instant::now(),
+                },
+                (state, _) => state,
+            },
+            last_fault: self.last_fault.as_deref().map(Into::into),
+        }
+    }
+}

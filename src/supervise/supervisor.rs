@@ -1,0 +1,352 @@
+//! A supervisor, as programs see it, and its options.
+//!
+//! All clones have an address of one actor, the keeper. Without an address it stops.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
+use super::keeper::Keeper;
+use super::member::{ActorMember, Ended, Member, ended};
+use super::rounds::Rules;
+use super::status::ChildStatus;
+use super::tree::{Event, Tree};
+use crate::actor::{ActorBuilder, Address, Bond, Context, Order, Restarting, SpawnTarget, actor};
+use crate::error::SpawnProblem;
+use crate::task::TaskInfo;
+
+/// A supervisor: an actor that starts other actors, restarts them together, and stops them in
+/// reverse order.
+///
+/// Each child keeps its address, its name and its waiting messages over all restarts. When a child
+/// fails, its own [`Restarts`](super::Restarts) are asked first: whether to restart it, after which
+/// delay, and whether its intensity allows that. Then the supervisor counts the failure against its
+/// own intensity, and restarts the children that its [`Strategy`] selects.
+///
+/// If either intensity is used up, the supervisor *gives up*. At the top of a tree it stops all
+/// children, and [`join`](Supervisor::join) returns [`Escalated`]. Below another supervisor it waits
+/// with all its children, which keep their addresses. That supervisor restarts it, or gives up too.
+///
+/// A child ends only by itself, by [`stop`](Address::stop) or [`kill`](Address::kill), or with its
+/// supervisor, which has an address of it. A child that has ended is not started again.
+///
+/// A clone is cheap. Dropping the last clone is [`stop`](Supervisor::stop). A supervisor above has a
+/// clone, too.
+///
+/// ```
+/// use greenroom::supervise::{Strategy, Supervisor};
+/// use greenroom::{Address, Context, Reply, actor};
+///
+/// type Question = (u32, Reply<u32>);
+///
+/// async fn db(mut cx: Context<Question>) {
+///     while let Some((number, reply)) = cx.recv().await {
+///         reply.send(100 / number);
+///     }
+/// }
+///
+/// async fn web(mut cx: Context<Reply<u32>>, db: Address<Question>) {
+///     while let Some(reply) = cx.recv().await {
+///         reply.send(db.ask(|reply| (4, reply)).await.unwrap());
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let tree = Supervisor::builder().strategy(Strategy::RestForOne).spawn().unwrap();
+///     let db = tree.start(actor(db).name("db")).unwrap();
+///     let of_web = db.clone();
+///     let web = tree.start(actor(|cx| web(cx, of_web)).name("web")).unwrap();
+///
+///     assert!(db.ask(|reply| (0, reply)).await.is_err()); // divides by zero
+///     assert_eq!(web.ask(|reply| reply).await, Ok(25)); // both have begun anew
+///     assert_eq!(tree.children()[1].restarts, 1);
+///     tree.stop();
+///     tree.join().await.unwrap();
+/// });
+/// ```
+#[derive(Clone)]
+pub struct Supervisor {
+    tree: Arc<Tree>,
+    address: Address<Infallible>,
+}
+
+/// Which children are restarted when one of them fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// The child that failed.
+    #[default]
+    OneForOne,
+    /// All children. The incarnations of the others are dropped before the first new one begins.
+    /// The new ones begin in the order of their start.
+    OneForAll,
+    /// The child that failed and all that were started after it, as with `OneForAll`.
+    RestForOne,
+}
+
+/// The options of a [`Supervisor`].
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `spawn`"]
+pub struct SupervisorBuilder {
+    rules: Rules,
+    name: Option<String>,
+}
+
+impl SupervisorBuilder {
+    /// Sets which children are restarted when one fails. The default is [`Strategy::OneForOne`].
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.rules.strategy = strategy;
+        self
+    }
+
+    /// Sets the intensity: at most this many failures of children within any window of this
+    /// length, by default 5 within 5 seconds.
+    ///
+    /// With one more failure the supervisor gives up. The window is longer than 0. A failure that
+    /// restarts several children counts once.
+    pub fn intensity(mut self, failures: u32, within: Duration) -> Self {
+        self.rules.failures = failures;
+        self.rules.window = within;
+        self
+    }
+
+    /// Sets how long a stopped child may take to end before it is killed, by default 5 seconds.
+    ///
+    /// A child that is a supervisor takes as long as its own children do.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.rules.grace = grace;
+        self
+    }
+
+    /// Sets a diagnostic name. By default the supervisor has none.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Spawns the supervisor on the current runtime.
+    ///
+    /// # Errors
+    /// [`SuperviseError`] with the builder: if no runtime is current, if it is shutting down, or if
+    /// the window of the intensity is 0.
+    pub fn spawn(self) -> Result<Supervisor, SuperviseError> {
+        self.spawn_in(Tree::new(None))
+    }
+
+    fn spawn_in(self, tree: Arc<Tree>) -> Result<Supervisor, SuperviseError> {
+        if self.rules.window.is_zero() {
+            let problem = StartProblem::Spawn(SpawnProblem::ZeroWindow);
+            return Err(SuperviseError::new(self, problem));
+        }
+        let keeper = Keeper::new(tree.clone(), self.rules);
+        let mut builder = actor(move |cx: Context<Infallible>| keeper.keep(cx));
+        if let Some(name) = &self.name {
+            builder = builder.name(name.clone());
+        }
+        match builder.try_spawn() {
+            Ok(handle) => {
+                let address = handle.address();
+                tree.info_or(|| address.info());
+                Ok(Supervisor { tree, address })
+            }
+            Err(error) => {
+                let problem = StartProblem::Spawn(error.problem());
+                Err(SuperviseError::new(self, problem))
+            }
+        }
+    }
+}
+
+impl Supervisor {
+    /// Returns a builder with the default options.
+    pub fn builder() -> SupervisorBuilder {
+        SupervisorBuilder {
+            rules: Rules::default(),
+            name: None,
+        }
+    }
+
+    /// Starts an actor as the youngest child, and returns its address.
+    ///
+    /// The actor is restarted by its own [`restart`](ActorBuilder::restart) or, without one, by the
+    /// default [`Restarts`](super::Restarts). It begins after the children that were started before
+    /// it have begun. Its address accepts messages at once.
+    ///
+    /// A child counts as begun when its first poll has returned. So a [`Detached`](crate::Detached)
+    /// child that blocks there delays the children after it.
+    ///
+    /// # Errors
+    /// [`StartError`] with the actor: if the supervisor stops or has ended, or for a reason that
+    /// [`try_spawn`](ActorBuilder::try_spawn) has.
+    pub fn start<M, A, Fut, On>(
+        &self,
+        child: ActorBuilder<M, A, Fut, On>,
+    ) -> Result<Address<M>, StartError<A>>
+    where
+        M: Send + 'static,
+        A: Clone + Send + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+        On: SpawnTarget<Restarting<M, A, Fut>>,
+    {
+        let Some(number) = self.admit() else {
+            return Err(StartError::new(child.into_actor(), StartProblem::Stopping));
+        };
+        let tree = Arc::downgrade(&self.tree);
+        let bond = Bond::new(move |report| {
+            if let Some(tree) = tree.upgrade() {
+                tree.push(Event::Report(number, report));
+            }
+        });
+        match child.supervised(bond.clone()).try_spawn() {
+            Ok(handle) => {
+                let address = handle.address();
+                let own = address.clone();
+                let child = ActorMember { address: own, bond };
+                self.tree.add(number, Some(Arc::new(child)));
+                Ok(address)
+            }
+            Err(error) => {
+                self.tree.add(number, None);
+                let problem = StartProblem::Spawn(error.problem());
+                Err(StartError::new(error.into_inner().into_inner(), problem))
+            }
+        }
+    }
+
+    /// Spawns another supervisor as the youngest child.
+    ///
+    /// When it gives up, this supervisor restarts it, as any child that failed.
+    ///
+    /// # Errors
+    /// [`SuperviseError`] with the builder: if this supervisor stops or has ended, or as for
+    /// [`SupervisorBuilder::spawn`].
+    ///
+    /// ```
+    /// use greenroom::supervise::Supervisor;
+    ///
+    /// greenroom::run(async {
+    ///     let tree = Supervisor::builder().name("all").spawn()?;
+    ///     let storage = tree.supervisor(Supervisor::builder().name("storage"))?;
+    ///     tree.stop();
+    ///     storage.join().await.unwrap(); // it ended with the tree
+    ///     Ok::<(), greenroom::supervise::SuperviseError>(())
+    /// })
+    /// .unwrap();
+    /// ```
+    pub fn supervisor(&self, child: SupervisorBuilder) -> Result<Supervisor, SuperviseError> {
+        let Some(number) = self.admit() else {
+            return Err(SuperviseError::new(child, StartProblem::Stopping));
+        };
+        let parent = (Arc::downgrade(&self.tree), number);
+        let child = child.spawn_in(Tree::new(Some(parent)));
+        let member = child.as_ref().ok().cloned();
+        let member = member.map(|member| Arc::new(member) as Arc<dyn Member>);
+        self.tree.add(number, member);
+        child
+    }
+
+    /// Announces a child, and returns its number, if the supervisor does not stop.
+    fn admit(&self) -> Option<u64> {
+        (!self.address.is_closed()).then(|| self.tree.admit())?
+    }
+
+    /// Restarts a child by hand, at once, and no other child.
+    ///
+    /// The incarnation is dropped at its next suspension. The asker of a message in its hands gets
+    /// [`AskCause::Restarted`](crate::AskCause::Restarted). This counts against no intensity. A
+    /// child that waits before its restart waits no longer. A child that was stopped, or that is
+    /// restarted together with others, is left to that.
+    ///
+    /// # Errors
+    /// [`NotAChild`] if the actor is not a child of this supervisor, or has ended.
+    pub fn restart<M: Send + 'static>(&self, child: &Address<M>) -> Result<(), NotAChild> {
+        self.tell(child, Event::Restart)
+    }
+
+    /// Stops a child, which is killed if it has not ended after the
+    /// [`grace`](SupervisorBuilder::grace).
+    ///
+    /// # Errors
+    /// [`NotAChild`] if the actor is not a child of this supervisor, or has ended.
+    pub fn stop_child<M: Send + 'static>(&self, child: &Address<M>) -> Result<(), NotAChild> {
+        self.tell(child, Event::StopChild)
+    }
+
+    fn tell<M: Send + 'static>(
+        &self,
+        child: &Address<M>,
+        event: fn(u64) -> Event,
+    ) -> Result<(), NotAChild> {
+        let Some(number) = self.tree.number_of(child.id()) else {
+            return Err(NotAChild {
+                actor: child.info(),
+                supervisor: self.tree.info().clone(),
+            });
+        };
+        self.tree.push(event(number));
+        Ok(())
+    }
+
+    /// Returns the children, in the order of their start.
+    ///
+    /// This copies their names and the texts of their faults.
+    pub fn children(&self) -> Vec<ChildStatus> {
+        self.tree.list()
+    }
+
+    /// Stops the tree: the youngest child first, each after the one before has ended.
+    ///
+    /// Each child first handles the messages that it has accepted. A child that has not ended after
+    /// the [`grace`](SupervisorBuilder::grace) is killed. From now on no child is started.
+    pub fn stop(&self) {
+        self.address.stop();
+    }
+
+    /// Waits until the supervisor has ended.
+    ///
+    /// # Errors
+    /// [`Escalated`] if it gave up, with the child that failed too often.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: dropping the future has no effect.
+    pub async fn join(&self) -> Result<(), Escalated> {
+        self.address.ended().await;
+        self.tree.escalated().map_or(Ok(()), Err)
+    }
+}
+
+impl Member for Supervisor {
+    fn info(&self) -> TaskInfo {
+        self.tree.info().clone()
+    }
+
+    fn order(&self, order: Order) {
+        self.tree.push(Event::Order(order));
+    }
+
+    fn stop(&self) {
+        self.address.stop();
+    }
+
+    fn kill(&self) {
+        self.address.kill();
+    }
+
+    fn ended(&self, number: u64) -> Ended {
+        ended(&self.address, number)
+    }
+
+    fn has_grace(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Supervisor").field(self.tree.info()).finish()
+    }
+}

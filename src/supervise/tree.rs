@@ -1,0 +1,209 @@
+//! What a supervisor and all of its holders share: its inbox, and the list of its children.
+//!
+//! The inbox is not the mailbox of the supervisor, since children report after a stop, too. No lock
+//! of a tree is held while another tree or an actor is called.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::Waker;
+
+use super::error::Escalated;
+use super::member::Member;
+use super::status::{ChildStatus, Status};
+use crate::actor::{Order, Report};
+use crate::sync::Mutex;
+use crate::task::TaskInfo;
+
+/// One supervisor and its children.
+pub(super) struct Tree {
+    /// Set as soon as the supervisor is spawned.
+    info: OnceLock<TaskInfo>,
+    parent: Option<Parent>,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    events: VecDeque<Event>,
+    /// The waker of the keeper, while it waits for an event.
+    keeper: Option<Waker>,
+    /// By number, which is the order of their starts.
+    children: BTreeMap<u64, Status>,
+    /// The number of each child, by the id of its actor.
+    numbers: HashMap<u64, u64>,
+    /// The last number.
+    last: u64,
+    /// How many children are being spawned.
+    starting: usize,
+    is_stopping: bool,
+    has_ended: bool,
+    escalated: Option<Escalated>,
+}
+
+/// The supervisor above, and the number that the child has there.
+pub(super) type Parent = (Weak<Tree>, u64);
+
+/// What happens to a supervisor. Children have their numbers.
+pub(super) enum Event {
+    Start(u64, Arc<dyn Member>),
+    Report(u64, Report),
+    /// From the supervisor above.
+    Order(Order),
+    Restart(u64),
+    StopChild(u64),
+}
+
+impl Tree {
+    pub(super) fn new(parent: Option<Parent>) -> Arc<Self> {
+        Arc::new(Tree {
+            info: OnceLock::new(),
+            parent,
+            shared: Mutex::new(Shared::default()),
+        })
+    }
+
+    /// Returns the identity of the supervisor, which is set by the first call.
+    pub(super) fn info_or(&self, info: impl FnOnce() -> TaskInfo) -> &TaskInfo {
+        self.info.get_or_init(info)
+    }
+
+    pub(super) fn info(&self) -> &TaskInfo {
+        self.info.get().expect("it was spawned")
+    }
+
+    pub(super) fn has_parent(&self) -> bool {
+        self.parent.is_some()
+    }
+
+    /// Reports to the supervisor above, if there is one.
+    pub(super) fn report(&self, report: Report) {
+        if let Some((parent, number)) = &self.parent
+            && let Some(parent) = parent.upgrade()
+        {
+            parent.push(Event::Report(*number, report));
+        }
+    }
+
+    /// Adds an event, and wakes the keeper.
+    pub(super) fn push(&self, event: Event) {
+        self.change(|shared| shared.events.push_back(event));
+    }
+
+    /// Changes what is shared, and wakes the keeper.
+    fn change<R>(&self, change: impl FnOnce(&mut Shared) -> R) -> R {
+        let mut shared = self.shared.lock();
+        let result = change(&mut shared);
+        let keeper = shared.keeper.take();
+        drop(shared);
+        if let Some(keeper) = keeper {
+            keeper.wake();
+        }
+        result
+    }
+
+    /// Takes the next event. If there is none, the next one wakes `keeper`.
+    pub(super) fn pop(&self, keeper: &Waker) -> Option<Event> {
+        let mut keeper = Some(keeper.clone());
+        let mut shared = self.shared.lock();
+        let event = shared.events.pop_front();
+        if event.is_none() {
+            std::mem::swap(&mut shared.keeper, &mut keeper);
+        }
+        drop(shared);
+        event
+    }
+
+    // -- starts -----------------------------------------------------------------------------------
+
+    /// Announces a child that is about to be spawned, and returns its number. Returns `None` if the
+    /// supervisor stops.
+    pub(super) fn admit(&self) -> Option<u64> {
+        let mut shared = self.shared.lock();
+        if shared.is_stopping {
+            return None;
+        }
+        shared.starting += 1;
+        shared.last += 1;
+        Some(shared.last)
+    }
+
+    /// Adds the child that was announced, or ends the announcement if it was not spawned.
+    pub(super) fn add(&self, number: u64, child: Option<Arc<dyn Member>>) {
+        let late = self.change(|shared| {
+            shared.starting -= 1;
+            let child = child?;
+            if shared.has_ended {
+                return Some(child);
+            }
+            let info = child.info();
+            shared.numbers.insert(info.id(), number);
+            shared.children.insert(number, Status::new(info));
+            shared.events.push_back(Event::Start(number, child));
+            None
+        });
+        if let Some(child) = late {
+            child.kill();
+        }
+    }
+
+    /// Returns whether no child is being spawned and no event is left, if children are refused.
+    pub(super) fn is_quiet(&self) -> bool {
+        let shared = self.shared.lock();
+        shared.starting == 0 && shared.events.is_empty()
+    }
+
+    /// Refuses further children.
+    pub(super) fn refuse(&self) {
+        self.shared.lock().is_stopping = true;
+    }
+
+    /// Ends the tree, and returns the children that the keeper did not take.
+    pub(super) fn end(&self) -> Vec<Arc<dyn Member>> {
+        let mut shared = self.shared.lock();
+        (shared.is_stopping, shared.has_ended) = (true, true);
+        shared.children.clear();
+        shared.numbers.clear();
+        let events = std::mem::take(&mut shared.events);
+        drop(shared);
+        let late = events.into_iter().filter_map(|event| match event {
+            Event::Start(_, child) => Some(child),
+            _ => None,
+        });
+        late.collect()
+    }
+
+    // -- the list ---------------------------------------------------------------------------------
+
+    /// Returns the number of the child with this id.
+    pub(super) fn number_of(&self, id: u64) -> Option<u64> {
+        self.shared.lock().numbers.get(&id).copied()
+    }
+
+    pub(super) fn list(&self) -> Vec<ChildStatus> {
+        let shared = self.shared.lock();
+        shared.children.values().map(Status::public).collect()
+    }
+
+    pub(super) fn update(&self, child: u64, change: impl FnOnce(&mut Status)) {
+        if let Some(status) = self.shared.lock().children.get_mut(&child) {
+            change(status);
+        }
+    }
+
+    pub(super) fn remove(&self, child: u64) {
+        let mut shared = self.shared.lock();
+        if let Some(status) = shared.children.remove(&child) {
+            shared.numbers.remove(&status.info.id());
+        }
+    }
+
+    // -- the outcome ------------------------------------------------------------------------------
+
+    pub(super) fn escalate(&self, why: Escalated) {
+        self.shared.lock().escalated = Some(why);
+    }
+
+    pub(super) fn escalated(&self) -> Option<Escalated> {
+        self.shared.lock().escalated.clone()
+    }
+}

@@ -1,5 +1,7 @@
 //! Supervisors: which children begin anew, in which order, and how a tree ends.
 
+mod example;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -64,7 +64,7 @@ async fn obey(mut cx: Context<Order>, log: Log<u32>) -> u64 {
 
 /// Creates an actor that does what it is told, and the log of its numbers.
 fn obedient() -> (
-    ActorBuilder<Order, impl FnOnce(Context<Order>) -> Obeys + Clone + Send + 'static, Obeys>,
+    Obedient<impl FnOnce(Context<Order>) -> Obeys + Clone + Send + 'static>,
     Log<u32>,
 ) {
     let log = Log::default();
@@ -73,6 +73,7 @@ fn obedient() -> (
     (actor(obeys), log)
 }
 
+type Obedient<A> = ActorBuilder<Order, A, Obeys>;
 type Obeys = std::pin::Pin<Box<dyn Future<Output = u64> + Send>>;
 
 /// Restarts after each panic, as often as it takes.

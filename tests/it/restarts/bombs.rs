@@ -8,18 +8,13 @@ use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context as TaskContext, Poll, Wake, Waker};
+use std::task::{Context as TaskContext, Poll};
 
-use futures::stream::{self, StreamExt};
-use greenroom::policy::TaskInfo;
 use greenroom::supervise::Restarts;
-use greenroom::{Context, Fault, Observer, Reply, Runtime, actor, spawn};
+use greenroom::{Context, Fault, Reply, actor};
 
-use super::{HOUR, ever, never, text_of};
-use crate::support::{
-    Bomb, Drops, Gate, Home, Log, WATCH, drive, in_every_home, keep_bombs_quiet, on_threads,
-    poll_here, within,
-};
+use super::{HOUR, ever, text_of};
+use crate::support::{Bomb, Drops, Gate, Home, Log, drive, in_every_home, keep_bombs_quiet};
 
 in_every_home!(
     a_clone_that_panics_is_a_fault,

@@ -2,17 +2,11 @@
 
 mod dropped;
 
-use std::pin::pin;
-use std::time::Duration;
-
 use futures::{FutureExt, stream};
-use greenroom::time::sleep;
-use greenroom::{Actor, AskCause, Context, Fault, Reply, Runtime, actor, actor_from, spawn};
+use greenroom::{Actor, AskCause, Context, Fault, Runtime, actor, actor_from, spawn};
 
-use super::{Order, lost, obedient, obey, text_of};
-use crate::support::{
-    Drops, Gate, Home, Log, OpenOnDrop, in_every_home, keep_bombs_quiet, poll_here,
-};
+use super::{Order, lost, obey, text_of};
+use crate::support::{Drops, Gate, Home, Log, in_every_home, keep_bombs_quiet, poll_here};
 
 in_every_home!(
     an_incarnation_returns_its_result_and_the_context_comes_back,
@@ -358,7 +352,7 @@ impl Actor for Tolerant {
 
     async fn handle(&mut self, number: u32, cx: &mut Context<u32>) {
         let handles = |mut cx: Context<u32>| async move {
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 panic!("bomb");
             }
             cx.recv().await

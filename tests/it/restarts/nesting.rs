@@ -113,7 +113,7 @@ fn a_panic_reaches_only_the_lender_of_its_incarnation(home: &Home) {
         assert!(numbers.eq(0..30), "{log:?}");
         for depth in 0..3 {
             let caught = log.iter().filter(|entry| **entry == 1000 + depth).count();
-            assert_eq!(caught, 2 * 2 << depth, "at depth {depth}");
+            assert_eq!(caught, (2 * 2) << depth, "at depth {depth}");
         }
     });
 }
@@ -352,10 +352,8 @@ fn a_revoke_and_a_return_may_come_at_once(home: &Home) {
             let first = chain.calls[round % LEVELS].take();
             drop(first);
             returns.join();
-            for call in chain.calls.iter_mut().rev() {
-                if let Some(call) = call {
-                    assert!(poll_here(call).await.is_ready());
-                }
+            for call in chain.calls.iter_mut().rev().flatten() {
+                assert!(poll_here(call).await.is_ready());
             }
             chain.actor.join().await.unwrap();
             assert_eq!(chain.log.take(), [1, 2, 3, 4]);

@@ -2,10 +2,10 @@
 
 use greenroom::policy::TaskInfo;
 use greenroom::supervise::Restarts;
-use greenroom::{Context, Fault, Observer, Runtime, actor};
+use greenroom::{Fault, Observer, Runtime};
 
 use super::{HOUR, Order, obedient};
-use crate::support::{Homes, Log, keep_bombs_quiet};
+use crate::support::{Log, keep_bombs_quiet};
 
 /// Writes what it is told of restarts and ends.
 #[derive(Clone, Default)]

@@ -45,8 +45,7 @@ impl Keeper {
     /// Reports to the supervisor above that the children have begun, if it was not reported.
     fn tell_of_begin(&mut self) {
         if std::mem::take(&mut self.tells_begun) {
-            self.tree.report(Report::Begun(self.runs));
-            self.runs += 1;
+            self.tree.report(Report::Begun);
         }
     }
 
@@ -59,7 +58,8 @@ impl Keeper {
 
     pub(super) fn take_report(&mut self, id: u64, report: Report) {
         match report {
-            Report::Begun(number) => self.note_begun(id, number),
+            Report::Begins(_) => {}
+            Report::Begun => self.note_begun(id),
             Report::Down => self.note_down(id),
             Report::Failed(text, delay) => {
                 self.note_fault(id, text);
@@ -72,20 +72,16 @@ impl Keeper {
         }
     }
 
-    fn note_begun(&mut self, id: u64, number: u64) {
+    fn note_begun(&mut self, id: u64) {
         self.beginning.take_if(|beginning| *beginning == id);
         let Some(child) = self.children.get_mut(&id) else {
             return;
         };
-        let restarts = u64::from(std::mem::replace(&mut child.has_begun, true));
+        child.has_begun = true;
         if child.phase == Phase::Beginning {
             self.set_phase(id, Phase::Up);
             self.limit_no_more(id);
         }
-        self.tree.update(id, |status| {
-            status.incarnation = number;
-            status.restarts += restarts;
-        });
     }
 
     /// Notes that the incarnation of a child was dropped.
@@ -108,9 +104,7 @@ impl Keeper {
         if child.faults.len() == FAULTS {
             child.faults.pop_front();
         }
-        child.faults.push_back(text.clone());
-        self.tree
-            .update(id, |status| status.last_fault = Some(text));
+        child.faults.push_back(text);
     }
 
     /// Decides about a child that has failed by itself. `delay` is its back-off, or `None` if its
@@ -277,6 +271,8 @@ impl Keeper {
             (Order::Wait, Mode::Down) => self.tree.report(Report::Down),
             (Order::Run, Mode::Down) => {
                 self.mode = Mode::Running;
+                self.tree.report(Report::Begins(self.runs));
+                self.runs += 1;
                 self.tells_begun = true;
                 self.lost = None;
                 self.failures.clear();

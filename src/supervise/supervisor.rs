@@ -145,7 +145,7 @@ impl Supervisor {
         let (tree, number) = (Arc::downgrade(&self.tree), place.number);
         let bond = Bond::new(move |report| {
             if let Some(tree) = tree.upgrade() {
-                tree.push(Event::Report(number, report));
+                tree.take_report(number, report);
             }
         });
         match child.supervised(bond.clone()).try_spawn() {

@@ -102,7 +102,20 @@ impl Tree {
         if let Some((parent, number)) = &self.parent
             && let Some(parent) = parent.upgrade()
         {
-            parent.push(Event::Report(*number, report));
+            parent.take_report(*number, report);
+        }
+    }
+
+    /// Takes the report of a child. The list of the children has it at once, so that it is not older
+    /// than what the child itself has told.
+    pub(super) fn take_report(&self, child: u64, report: Report) {
+        self.update(child, |status| match &report {
+            Report::Begins(number) => status.begin(*number),
+            Report::Failed(Some(text), _) => status.last_fault = Some(text.clone()),
+            _ => {}
+        });
+        if !matches!(report, Report::Begins(_)) {
+            self.push(Event::Report(child, report));
         }
     }
 

@@ -34,8 +34,10 @@ const NONE: u32 = 0;
 /// What an actor tells its supervisor.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// A new incarnation was polled for the first time. It is the one with this number.
-    Begun(u64),
+    /// A new incarnation begins: the one with this number.
+    Begins(u64),
+    /// The incarnation was polled for the first time.
+    Begun,
     /// The actor has no incarnation any more, as ordered. Its context is back.
     Down,
     /// The incarnation has ended, with this text if it panicked. Its context is back, and the actor

@@ -272,20 +272,13 @@ where
         };
         // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
         let polled = unsafe { self.incarnation.poll(begin, || (), cx) };
-        if is_new && self.rare.is_some() {
-            self.tell_of_begin();
+        if is_new {
+            self.report(Report::Begun);
         }
         let Poll::Ready(result) = polled else {
             return Poll::Pending;
         };
         Poll::Ready(self.judge(result))
-    }
-
-    #[cold]
-    fn tell_of_begin(&mut self) {
-        let Stage::Up(loan) = &self.stage else { return };
-        let number = loan.core().mailbox.incarnations();
-        self.report(Report::Begun(number));
     }
 
     /// Drops the incarnation by order of the supervisor.
@@ -405,6 +398,9 @@ where
             self.rare().begun = Some(Instant::now());
         }
         contain(|| drop(result));
+        if self.bond().is_some() {
+            self.report(Report::Begins(context.incarnation_number()));
+        }
         let (loan, context) = Loan::new(context);
         self.stage = Stage::Up(loan);
         self.incarnation = Lifecycle::Waiting(context);

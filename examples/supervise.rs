@@ -138,7 +138,13 @@ async fn index_all(files: Vec<PathBuf>) -> Result<(), Refusal> {
     let interrupt = pin!(ctrl_c());
     let interrupted = match select(interrupt, pin!(all)).await {
         Either::Right(((), _)) => None,
-        Either::Left((Ok(()), _)) => Some(Refusal::of(RefusalKind::Aborted, "Ctrl-C")),
+        Either::Left((Ok(()), _)) => {
+            println!("Ctrl-C: stopping");
+            Some(Refusal::of(
+                RefusalKind::Aborted,
+                "user or software interrupt",
+            ))
+        }
         Either::Left((Err(error), all)) => {
             eprintln!("Ctrl-C will not be noticed: {error}");
             all.await;

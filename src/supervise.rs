@@ -6,13 +6,16 @@
 mod error;
 mod keeper;
 mod member;
+mod options;
 mod rounds;
 mod status;
+mod stop;
 mod supervisor;
 mod tree;
 
 pub use error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
+pub use options::{Strategy, SupervisorBuilder};
 pub use status::{ChildState, ChildStatus};
-pub use supervisor::{Strategy, Supervisor, SupervisorBuilder};
+pub use supervisor::Supervisor;
 
 pub use crate::actor::{Restartable, Restarting, Restarts};

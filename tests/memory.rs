@@ -415,3 +415,55 @@ fn restartable_actors_free_their_memory_however_they_end() {
     let kept = live() - before;
     assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
 }
+
+/// Returns the live bytes of an actor that has handled a message and is dormant.
+fn bytes_of_each(runtime: &Runtime, spawn: impl Fn() -> Handle<Load<u64>, ()>) -> isize {
+    const ACTORS: usize = 20_000;
+    let mut handles = Vec::with_capacity(ACTORS);
+    let before = live();
+    for _ in 0..ACTORS {
+        let handle = spawn();
+        drained(runtime, &handle);
+        handles.push(handle);
+    }
+    let grown = live() - before;
+    for handle in handles {
+        runtime.block_on(handle.join()).unwrap();
+    }
+    grown / ACTORS.cast_signed()
+}
+
+/// Returns how many bytes a restartable actor takes more than a plain one and a clone of what is
+/// spawned. That clone has `CLONE` bytes.
+fn bytes_to_restart<const CLONE: usize>(runtime: &Runtime) -> isize {
+    let builder = || {
+        let state = [1_u8; CLONE];
+        let body = move |mut cx: Context<Load<u64>>| async move {
+            while let Some(message) = cx.recv().await {
+                match message {
+                    Load::Burst(number) => assert!(state.iter().all(|&own| number > own.into())),
+                    Load::Done(reply) => reply.send(()),
+                }
+            }
+        };
+        assert_eq!(size_of_val(&body), CLONE);
+        actor(body).on(runtime)
+    };
+    let plain = || bytes_of_each(runtime, || builder().spawn());
+    let restartable = || bytes_of_each(runtime, || builder().restart(Restarts::on_fault()).spawn());
+    // The first ones leave some of their memory in the block caches.
+    let _ = (plain(), restartable());
+    restartable() - plain() - CLONE.cast_signed()
+}
+
+#[test]
+fn a_restartable_actor_takes_at_most_64_bytes_more_and_its_clone() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let more = [
+        bytes_to_restart::<0>(&runtime),
+        bytes_to_restart::<8>(&runtime),
+        bytes_to_restart::<40>(&runtime),
+    ];
+    assert!(more.iter().all(|&more| more <= 64), "{more:?} bytes more");
+}

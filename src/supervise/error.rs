@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::supervisor::SupervisorBuilder;
+use super::options::SupervisorBuilder;
 use crate::error::SpawnProblem;
 use crate::task::TaskInfo;
 

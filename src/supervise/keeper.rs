@@ -1,13 +1,15 @@
-//! The actor behind a supervisor: what happens to its children, and their orderly end.
+//! The actor behind a supervisor: what happens to its children.
 //!
 //! The keeper alone changes the children. It works through its inbox, the ends of children and its
 //! alarms, then takes the next step of a round or of the stop. [`rounds`](super::rounds) has the
-//! restarts.
+//! restarts, and [`stop`](super::stop) the orderly end.
 //!
 //! # Invariants
-//! - KEEPER-1: a child that reported that it is down, or that it failed, waits for an order.
-//! - KEEPER-2: `ready` has the children that wait to begin, `dropping` those of a round whose
-//!   incarnations are not dropped yet.
+//! - KEEPER-1: a child in the phase `Dropping` was ordered to wait and has not reported that it is
+//!   down. It gets no order until then, and no other child owes such a report.
+//! - KEEPER-2: `ready` has the children in the phase `Waiting`, and of those in `Dropping` the ones
+//!   that `dropping` has, too.
+//! - KEEPER-3: while `dropping` is not empty, no child of the round begins.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -21,7 +23,7 @@ use futures_util::stream::FuturesUnordered;
 
 use super::error::Escalated;
 use super::member::{Ended, Member};
-use super::rounds::Rules;
+use super::options::Rules;
 use super::status::ChildState;
 use super::tree::{Event, Tree};
 use crate::actor::{Context, History, Order, Report};
@@ -32,17 +34,20 @@ pub(super) struct Keeper {
     pub(super) tree: Arc<Tree>,
     pub(super) rules: Rules,
     pub(super) mode: Mode,
+    pub(super) stopping: Option<Stop>,
     /// By number, which is the order of their starts.
     pub(super) children: BTreeMap<u64, Child>,
     ended: FuturesUnordered<Ended>,
     pub(super) failures: History,
+    /// The children that begin when their turn comes.
     pub(super) ready: BTreeSet<u64>,
+    /// The children of a round whose incarnations are not dropped yet.
     pub(super) dropping: BTreeSet<u64>,
-    /// The child that was told to begin and has not.
+    /// The child whose turn it is to begin.
     pub(super) beginning: Option<u64>,
     /// Until when a round waits, because of the back-off of the child that failed.
-    pub(super) pause: Option<Instant>,
-    /// The instants at which something is due, for a child or for the round (0).
+    pause: Option<Instant>,
+    /// The instants at which something is due, for a child or for the round.
     alarms: BTreeSet<(Instant, u64)>,
     sleep: Option<(Instant, Sleep)>,
     /// Whether the supervisor above is to be told when all children have begun.
@@ -55,24 +60,35 @@ pub(super) struct Keeper {
 
 /// What a supervisor does.
 pub(super) enum Mode {
-    /// It waits for an order of the supervisor above.
+    /// It waits for an order of the supervisor above. No child has an incarnation.
     Down,
     Running,
-    /// It drops all incarnations, then reports this to the supervisor above.
-    Falling(Report),
-    /// It stops its children. If it has given up, those that wait are killed.
-    Stopping {
-        has_given_up: bool,
+    /// It drops all incarnations. Then it reports its failure, and that it is down if that was
+    /// ordered, to the supervisor above.
+    Falling {
+        failure: Option<Report>,
+        is_ordered: bool,
     },
+}
+
+/// How a supervisor ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The children that wait begin. Then each is stopped after the next one has ended.
+    Orderly,
+    /// It has given up: the children that wait are killed.
+    GivenUp,
 }
 
 pub(super) struct Child {
     pub(super) member: Arc<dyn Member>,
     pub(super) phase: Phase,
+    /// Whether it was told to end.
+    pub(super) is_stopped: bool,
     pub(super) has_begun: bool,
     /// The last faults, oldest first.
     pub(super) faults: VecDeque<Arc<str>>,
-    /// When it is killed, or restarted after its back-off.
+    /// When it is restarted after its back-off, or killed.
     alarm: Option<Instant>,
 }
 
@@ -89,12 +105,15 @@ pub(super) enum Phase {
     Dropping {
         by_hand: bool,
     },
-    /// It was told to end.
-    Ending,
+    /// It has no incarnation and ends without another one.
+    Over,
 }
 
 /// The alarm of a round, instead of the number of a child. No child has this number.
 const ROUND: u64 = 0;
+
+/// The number of events in a turn, so that other tasks can run.
+const EVENTS: usize = 100;
 
 impl Keeper {
     pub(super) fn new(tree: Arc<Tree>, rules: Rules) -> Self {
@@ -107,6 +126,7 @@ impl Keeper {
             tree,
             rules,
             mode,
+            stopping: None,
             children: BTreeMap::new(),
             ended: FuturesUnordered::new(),
             failures: History::default(),
@@ -130,11 +150,17 @@ impl Keeper {
 
     fn poll(&mut self, cx: &mut Context<Infallible>, task: &mut TaskContext<'_>) -> Poll<()> {
         if !self.is_stopping() && Pin::new(cx).poll_next(task).is_ready() {
-            self.stop(false);
+            self.stop(Stop::Orderly);
         }
+        let mut left = EVENTS;
         loop {
             while let Some(event) = self.tree.pop(task.waker()) {
                 self.handle(event);
+                left -= 1;
+                if left == 0 {
+                    task.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
             }
             while let Poll::Ready(Some(id)) = Pin::new(&mut self.ended).poll_next(task) {
                 self.forget(id);
@@ -143,9 +169,7 @@ impl Keeper {
             if self.is_stopping() && self.children.is_empty() && self.tree.is_quiet() {
                 return Poll::Ready(());
             }
-            if self.poll_alarm(task).is_pending() {
-                return Poll::Pending;
-            }
+            std::task::ready!(self.poll_alarm(task));
         }
     }
 
@@ -164,6 +188,7 @@ impl Keeper {
         let child = Child {
             member,
             phase: Phase::Waiting,
+            is_stopped: false,
             has_begun: false,
             faults: VecDeque::new(),
             alarm: None,
@@ -187,6 +212,10 @@ impl Keeper {
         self.beginning.take_if(|beginning| *beginning == id);
     }
 
+    pub(super) fn phase(&self, id: u64) -> Option<Phase> {
+        self.children.get(&id).map(|child| child.phase)
+    }
+
     /// Sets what a child does, and what is told of it.
     pub(super) fn set_phase(&mut self, id: u64, phase: Phase) {
         let Some(child) = self.children.get_mut(&id) else {
@@ -194,9 +223,9 @@ impl Keeper {
         };
         child.phase = phase;
         let state = match phase {
+            _ if child.is_stopped || phase == Phase::Over => ChildState::Stopping,
             Phase::Waiting | Phase::Beginning if !child.has_begun => ChildState::Starting,
             Phase::Up => ChildState::Running,
-            Phase::Ending => ChildState::Stopping,
             _ => ChildState::Restarting,
         };
         self.tree.update(id, |status| {
@@ -211,55 +240,6 @@ impl Keeper {
         }
     }
 
-    // -- the stop ---------------------------------------------------------------------------------
-
-    pub(super) fn is_stopping(&self) -> bool {
-        matches!(self.mode, Mode::Stopping { .. })
-    }
-
-    /// Begins to stop the children, of which each is stopped after the next one has ended.
-    pub(super) fn stop(&mut self, has_given_up: bool) {
-        self.mode = Mode::Stopping { has_given_up };
-        self.tree.refuse();
-        self.set_pause(None);
-        self.end_back_offs();
-    }
-
-    /// Stops the youngest child, unless it was stopped before.
-    pub(super) fn stop_next(&mut self, has_given_up: bool) {
-        let Some((&id, child)) = self.children.last_key_value() else {
-            return;
-        };
-        let has_incarnation = matches!(child.phase, Phase::Beginning | Phase::Up);
-        if child.phase == Phase::Ending {
-            return;
-        } else if has_given_up && !has_incarnation {
-            let member = child.member.clone();
-            self.set_phase(id, Phase::Ending);
-            member.kill();
-        } else {
-            self.stop_child(id);
-        }
-    }
-
-    /// Stops a child, which is killed after the grace period.
-    fn stop_child(&mut self, id: u64) {
-        let Some(child) = self.children.get(&id) else {
-            return;
-        };
-        if child.phase == Phase::Ending {
-            return;
-        }
-        let member = child.member.clone();
-        self.leave_round(id);
-        self.set_phase(id, Phase::Ending);
-        let alarm = member
-            .has_grace()
-            .then(|| Instant::now() + self.rules.grace);
-        self.set_alarm(id, alarm);
-        member.stop();
-    }
-
     // -- alarms -----------------------------------------------------------------------------------
 
     pub(super) fn set_alarm(&mut self, id: u64, alarm: Option<Instant>) {
@@ -270,9 +250,18 @@ impl Keeper {
         self.move_alarm(id, before, alarm);
     }
 
+    /// Lets the round wait until this instant, or longer if it does.
+    pub(super) fn prolong_pause(&mut self, until: Option<Instant>) {
+        self.set_pause(self.pause.max(until));
+    }
+
     pub(super) fn set_pause(&mut self, pause: Option<Instant>) {
         let before = std::mem::replace(&mut self.pause, pause);
         self.move_alarm(ROUND, before, pause);
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.pause.is_some()
     }
 
     fn move_alarm(&mut self, id: u64, before: Option<Instant>, after: Option<Instant>) {
@@ -300,10 +289,9 @@ impl Keeper {
             return Poll::Ready(());
         }
         self.set_alarm(id, None);
-        match self.children.get(&id) {
-            Some(child) if child.phase == Phase::Ending => child.member.kill(),
-            Some(_) => self.begin(id),
-            None => {}
+        match self.phase(id) {
+            Some(Phase::BackingOff) => self.begin(id),
+            _ => self.end_by_force(id),
         }
         Poll::Ready(())
     }

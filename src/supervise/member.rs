@@ -13,7 +13,7 @@ pub(super) trait Member: Send + Sync {
 
     fn order(&self, order: Order);
 
-    /// Lets the child end by itself. A child that waits begins, so that it can.
+    /// Tells the child to end by itself. One that waits does so once it was ordered to run.
     fn stop(&self);
 
     fn kill(&self);
@@ -54,7 +54,6 @@ impl<M: Send + 'static> Member for ActorMember<M> {
 
     fn stop(&self) {
         self.address.stop();
-        self.bond.give(Order::Run);
     }
 
     fn kill(&self) {

@@ -8,31 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::Escalated;
-use super::keeper::{Keeper, Mode, Phase};
-use super::supervisor::Strategy;
+use super::keeper::{Keeper, Mode, Phase, Stop};
+use super::options::{Rules, Strategy};
 use crate::actor::{Order, Report};
 use crate::instant::Instant;
-
-/// The options of a supervisor.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
-    pub(super) strategy: Strategy,
-    /// At most this many failures within the window.
-    pub(super) failures: u32,
-    pub(super) window: Duration,
-    pub(super) grace: Duration,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Rules {
-            strategy: Strategy::default(),
-            failures: 5,
-            window: Duration::from_secs(5),
-            grace: Duration::from_secs(5),
-        }
-    }
-}
 
 /// The number of faults of a child that are kept.
 const FAULTS: usize = 10;
@@ -40,25 +19,32 @@ const FAULTS: usize = 10;
 impl Keeper {
     /// Takes the next step of a round, or of the stop.
     pub(super) fn advance(&mut self) {
-        if let Mode::Stopping { has_given_up } = self.mode {
-            return self.stop_next(has_given_up);
+        if let Some(how @ Stop::GivenUp) = self.stopping {
+            return self.stop_next(how);
         }
         if !self.dropping.is_empty() {
             return;
         }
-        if let Mode::Falling(_) = self.mode
-            && let Mode::Falling(report) = std::mem::replace(&mut self.mode, Mode::Down)
-        {
-            self.tree.report(report);
+        if let Mode::Falling { .. } = self.mode {
+            self.come_down();
         }
-        let may_begin = self.pause.is_none() && self.beginning.is_none();
+        let may_begin = !self.is_paused() && self.beginning.is_none();
         if !matches!(self.mode, Mode::Running) || !may_begin {
             return;
         }
         if let Some(id) = self.ready.pop_first() {
             self.beginning = Some(id);
-            self.begin(id);
-        } else if std::mem::take(&mut self.tells_begun) {
+            return self.begin(id);
+        }
+        self.tell_of_begin();
+        if let Some(how) = self.stopping {
+            self.stop_next(how);
+        }
+    }
+
+    /// Reports to the supervisor above that the children have begun, if it was not reported.
+    fn tell_of_begin(&mut self) {
+        if std::mem::take(&mut self.tells_begun) {
             self.tree.report(Report::Begun(self.runs));
             self.runs += 1;
         }
@@ -67,6 +53,7 @@ impl Keeper {
     /// Lets a child begin.
     pub(super) fn begin(&mut self, id: u64) {
         self.set_phase(id, Phase::Beginning);
+        self.limit(id);
         self.order(id, Order::Run);
     }
 
@@ -76,12 +63,10 @@ impl Keeper {
             Report::Down => self.note_down(id),
             Report::Failed(text, delay) => {
                 self.note_fault(id, text);
-                self.beginning.take_if(|beginning| *beginning == id);
-                match self.children.get(&id).map(|child| child.phase) {
-                    Some(Phase::Dropping { .. }) => self.note_down(id),
-                    Some(Phase::Ending) => self.retry(id, delay),
-                    Some(Phase::Beginning | Phase::Up) => self.fail(id, delay),
-                    Some(Phase::Waiting | Phase::BackingOff) | None => {}
+                // A child that is being dropped reports that it is down as well.
+                if let Some(Phase::Beginning | Phase::Up) = self.phase(id) {
+                    self.beginning.take_if(|beginning| *beginning == id);
+                    self.fail(id, delay);
                 }
             }
         }
@@ -93,9 +78,9 @@ impl Keeper {
             return;
         };
         let restarts = u64::from(std::mem::replace(&mut child.has_begun, true));
-        let phase = child.phase;
-        if phase == Phase::Beginning {
+        if child.phase == Phase::Beginning {
             self.set_phase(id, Phase::Up);
+            self.limit_no_more(id);
         }
         self.tree.update(id, |status| {
             status.incarnation = number;
@@ -105,16 +90,15 @@ impl Keeper {
 
     /// Notes that the incarnation of a child was dropped.
     fn note_down(&mut self, id: u64) {
-        self.dropping.remove(&id);
-        self.beginning.take_if(|beginning| *beginning == id);
-        let Some(child) = self.children.get(&id) else {
+        let Some(Phase::Dropping { by_hand }) = self.phase(id) else {
             return;
         };
-        match child.phase {
-            Phase::Dropping { by_hand: true } => self.begin(id),
-            Phase::Dropping { by_hand: false } => self.set_phase(id, Phase::Waiting),
-            _ => {}
+        if by_hand {
+            return self.begin(id);
         }
+        self.dropping.remove(&id);
+        self.set_phase(id, Phase::Waiting);
+        self.limit_no_more(id);
     }
 
     fn note_fault(&mut self, id: u64, text: Option<Arc<str>>) {
@@ -132,11 +116,12 @@ impl Keeper {
     /// Decides about a child that has failed by itself. `delay` is its back-off, or `None` if its
     /// own intensity is used up.
     fn fail(&mut self, id: u64, delay: Option<Duration>) {
-        if self.is_stopping() {
-            return self.retry(id, delay);
-        }
+        let is_to_end = self.is_stopping() || self.children[&id].is_stopped;
         match delay.filter(|_| self.count_failure()) {
+            // It handles what it has accepted.
+            Some(_) if is_to_end => self.begin(id),
             Some(delay) => self.restart(id, delay),
+            None if is_to_end => self.let_go(id),
             None => self.give_up(id),
         }
     }
@@ -146,15 +131,6 @@ impl Keeper {
             failures, window, ..
         } = self.rules;
         self.failures.count(failures, window)
-    }
-
-    /// Restarts a child while the tree stops, so that it handles what it has accepted. A child that
-    /// fails too often ends.
-    fn retry(&mut self, id: u64, delay: Option<Duration>) {
-        match delay.filter(|_| self.count_failure()) {
-            Some(_) => self.order(id, Order::Run),
-            None => self.order(id, Order::GiveUp),
-        }
     }
 
     /// Restarts the children that the strategy selects after the failure of this one.
@@ -175,7 +151,7 @@ impl Keeper {
         self.set_phase(id, Phase::Waiting);
         self.tree.update(id, |status| status.until = until);
         self.ready.insert(id);
-        self.set_pause(self.pause.max(until));
+        self.prolong_pause(until);
         self.drop_from(first);
     }
 
@@ -184,20 +160,15 @@ impl Keeper {
         let later: Vec<_> = self.children.range(first..).map(|(id, _)| *id).collect();
         for id in later {
             match self.children[&id].phase {
-                Phase::Up | Phase::Beginning => {
-                    self.set_phase(id, Phase::Dropping { by_hand: false });
-                    self.order(id, Order::Wait);
-                    self.dropping.insert(id);
-                    self.ready.insert(id);
-                }
-                Phase::Dropping { by_hand: true } => {
-                    self.set_phase(id, Phase::Dropping { by_hand: false });
-                    self.dropping.insert(id);
-                    self.ready.insert(id);
-                }
-                Phase::Dropping { by_hand: false } | Phase::Waiting => {}
-                Phase::BackingOff | Phase::Ending => {}
+                Phase::Up | Phase::Beginning => self.order(id, Order::Wait),
+                Phase::Dropping { by_hand: true } => {}
+                _ => continue,
             }
+            self.beginning.take_if(|beginning| *beginning == id);
+            self.set_phase(id, Phase::Dropping { by_hand: false });
+            self.limit(id);
+            self.dropping.insert(id);
+            self.ready.insert(id);
         }
     }
 
@@ -213,12 +184,16 @@ impl Keeper {
     }
 
     pub(super) fn restart_by_hand(&mut self, id: u64) {
-        match self.children.get(&id).map(|child| child.phase) {
-            Some(Phase::Up | Phase::Beginning) if !self.is_stopping() => {
+        let Some(child) = self.children.get(&id) else {
+            return;
+        };
+        match child.phase {
+            _ if child.is_stopped || self.is_stopping() => {}
+            Phase::Up | Phase::Beginning => {
                 self.set_phase(id, Phase::Dropping { by_hand: true });
                 self.order(id, Order::Wait);
             }
-            Some(Phase::BackingOff) => {
+            Phase::BackingOff => {
                 self.set_alarm(id, None);
                 self.begin(id);
             }
@@ -240,18 +215,40 @@ impl Keeper {
         self.ready.insert(id);
         self.lost = Some((id, why));
         if self.tree.has_parent() {
-            self.fall(Report::Failed(text, Some(Duration::ZERO)));
+            let failure = Report::Failed(text, Some(Duration::ZERO));
+            self.fall(Some(failure), false);
         } else {
             self.end_for_good();
         }
     }
 
-    /// Drops all incarnations, then reports to the supervisor above.
-    fn fall(&mut self, report: Report) {
-        self.mode = Mode::Falling(report);
+    /// Drops all incarnations, before it reports to the supervisor above.
+    fn fall(&mut self, failure: Option<Report>, is_ordered: bool) {
+        self.mode = Mode::Falling {
+            failure,
+            is_ordered,
+        };
         self.set_pause(None);
         self.end_back_offs();
         self.drop_from(0);
+    }
+
+    /// Reports to the supervisor above that all incarnations were dropped.
+    fn come_down(&mut self) {
+        let Mode::Falling {
+            failure,
+            is_ordered,
+        } = std::mem::replace(&mut self.mode, Mode::Down)
+        else {
+            return;
+        };
+        if failure.is_some() {
+            self.tell_of_begin();
+        }
+        let down = is_ordered.then_some(Report::Down);
+        for report in failure.into_iter().chain(down) {
+            self.tree.report(report);
+        }
     }
 
     /// Ends the child that has failed too often with its last fault, and then the others.
@@ -260,16 +257,24 @@ impl Keeper {
             return;
         };
         self.tree.escalate(why);
+        self.mode = Mode::Running;
+        self.let_go(id);
+        self.stop(Stop::GivenUp);
+    }
+
+    /// Lets a child that waits after its failure end with its last fault.
+    fn let_go(&mut self, id: u64) {
         self.leave_round(id);
-        self.set_phase(id, Phase::Ending);
+        self.set_phase(id, Phase::Over);
         self.order(id, Order::GiveUp);
-        self.stop(true);
     }
 
     /// Obeys the supervisor above.
     pub(super) fn obey(&mut self, order: Order) {
-        match (order, &self.mode) {
-            (Order::Wait, Mode::Running) => self.fall(Report::Down),
+        match (order, &mut self.mode) {
+            (Order::Wait, Mode::Running) => self.fall(None, true),
+            (Order::Wait, Mode::Falling { is_ordered, .. }) => *is_ordered = true,
+            (Order::Wait, Mode::Down) => self.tree.report(Report::Down),
             (Order::Run, Mode::Down) => {
                 self.mode = Mode::Running;
                 self.tells_begun = true;

@@ -72,13 +72,16 @@ impl Status {
             name: self.info.name().map(Into::into),
             incarnation: self.incarnation,
             restarts: self.restarts,
-            state: match (self.state, self.until) {
-                (ChildState::Restarting, Some(until)) => ChildState::BackingOff {
-                    left: until - Instant::now(),
-                },
+            state: match (self.state, self.left()) {
+                (ChildState::Restarting, Some(left)) => ChildState::BackingOff { left },
                 (state, _) => state,
             },
             last_fault: self.last_fault.as_deref().map(Into::into),
         }
+    }
+    /// Returns what is left of the back-off.
+    fn left(&self) -> Option<Duration> {
+        let left = self.until? - Instant::now();
+        (!left.is_zero()).then_some(left)
     }
 }

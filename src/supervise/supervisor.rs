@@ -6,14 +6,13 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
 use super::keeper::Keeper;
 use super::member::{ActorMember, Ended, Member, ended};
-use super::rounds::Rules;
+use super::options::{Rules, SupervisorBuilder};
 use super::status::ChildStatus;
-use super::tree::{Event, Tree};
+use super::tree::{Event, Place, Tree};
 use crate::actor::{ActorBuilder, Address, Bond, Context, Order, Restarting, SpawnTarget, actor};
 use crate::error::SpawnProblem;
 use crate::task::TaskInfo;
@@ -24,17 +23,18 @@ use crate::task::TaskInfo;
 /// Each child keeps its address, its name and its waiting messages over all restarts. When a child
 /// fails, its own [`Restarts`](super::Restarts) are asked first: whether to restart it, after which
 /// delay, and whether its intensity allows that. Then the supervisor counts the failure against its
-/// own intensity, and restarts the children that its [`Strategy`] selects.
+/// own intensity, and restarts the children that its [`Strategy`](super::Strategy) selects.
 ///
 /// If either intensity is used up, the supervisor *gives up*. At the top of a tree it stops all
-/// children, and [`join`](Supervisor::join) returns [`Escalated`]. Below another supervisor it waits
-/// with all its children, which keep their addresses. That supervisor restarts it, or gives up too.
+/// children, and [`join`](Supervisor::join) returns [`Escalated`]. Children that wait then are
+/// killed. Below another supervisor it waits with all its children, which keep their addresses.
+/// That supervisor restarts it, or gives up too.
 ///
 /// A child ends only by itself, by [`stop`](Address::stop) or [`kill`](Address::kill), or with its
 /// supervisor, which has an address of it. A child that has ended is not started again.
 ///
-/// A clone is cheap. Dropping the last clone is [`stop`](Supervisor::stop). A supervisor above has a
-/// clone, too.
+/// A clone is cheap. Dropping the last clone is [`stop`](Supervisor::stop). A supervisor above has
+/// a clone, too.
 ///
 /// ```
 /// use greenroom::supervise::{Strategy, Supervisor};
@@ -73,60 +73,7 @@ pub struct Supervisor {
     address: Address<Infallible>,
 }
 
-/// Which children are restarted when one of them fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// The child that failed.
-    #[default]
-    OneForOne,
-    /// All children. The incarnations of the others are dropped before the first new one begins.
-    /// The new ones begin in the order of their start.
-    OneForAll,
-    /// The child that failed and all that were started after it, as with `OneForAll`.
-    RestForOne,
-}
-
-/// The options of a [`Supervisor`].
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until `spawn`"]
-pub struct SupervisorBuilder {
-    rules: Rules,
-    name: Option<String>,
-}
-
 impl SupervisorBuilder {
-    /// Sets which children are restarted when one fails. The default is [`Strategy::OneForOne`].
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.rules.strategy = strategy;
-        self
-    }
-
-    /// Sets the intensity: at most this many failures of children within any window of this
-    /// length, by default 5 within 5 seconds.
-    ///
-    /// With one more failure the supervisor gives up. The window is longer than 0. A failure that
-    /// restarts several children counts once.
-    pub fn intensity(mut self, failures: u32, within: Duration) -> Self {
-        self.rules.failures = failures;
-        self.rules.window = within;
-        self
-    }
-
-    /// Sets how long a stopped child may take to end before it is killed, by default 5 seconds.
-    ///
-    /// A child that is a supervisor takes as long as its own children do.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.rules.grace = grace;
-        self
-    }
-
-    /// Sets a diagnostic name. By default the supervisor has none.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
     /// Spawns the supervisor on the current runtime.
     ///
     /// # Errors
@@ -192,10 +139,10 @@ impl Supervisor {
         Fut::Output: Send + 'static,
         On: SpawnTarget<Restarting<M, A, Fut>>,
     {
-        let Some(number) = self.admit() else {
+        let Some(place) = self.place() else {
             return Err(StartError::new(child.into_actor(), StartProblem::Stopping));
         };
-        let tree = Arc::downgrade(&self.tree);
+        let (tree, number) = (Arc::downgrade(&self.tree), place.number);
         let bond = Bond::new(move |report| {
             if let Some(tree) = tree.upgrade() {
                 tree.push(Event::Report(number, report));
@@ -205,12 +152,10 @@ impl Supervisor {
             Ok(handle) => {
                 let address = handle.address();
                 let own = address.clone();
-                let child = ActorMember { address: own, bond };
-                self.tree.add(number, Some(Arc::new(child)));
+                place.fill(Arc::new(ActorMember { address: own, bond }));
                 Ok(address)
             }
             Err(error) => {
-                self.tree.add(number, None);
                 let problem = StartProblem::Spawn(error.problem());
                 Err(StartError::new(error.into_inner().into_inner(), problem))
             }
@@ -238,20 +183,18 @@ impl Supervisor {
     /// .unwrap();
     /// ```
     pub fn supervisor(&self, child: SupervisorBuilder) -> Result<Supervisor, SuperviseError> {
-        let Some(number) = self.admit() else {
+        let Some(place) = self.place() else {
             return Err(SuperviseError::new(child, StartProblem::Stopping));
         };
-        let parent = (Arc::downgrade(&self.tree), number);
-        let child = child.spawn_in(Tree::new(Some(parent)));
-        let member = child.as_ref().ok().cloned();
-        let member = member.map(|member| Arc::new(member) as Arc<dyn Member>);
-        self.tree.add(number, member);
-        child
+        let parent = (Arc::downgrade(&self.tree), place.number);
+        let child = child.spawn_in(Tree::new(Some(parent)))?;
+        place.fill(Arc::new(child.clone()));
+        Ok(child)
     }
 
-    /// Announces a child, and returns its number, if the supervisor does not stop.
-    fn admit(&self) -> Option<u64> {
-        (!self.address.is_closed()).then(|| self.tree.admit())?
+    /// Returns a place for a child, if the supervisor does not stop.
+    fn place(&self) -> Option<Place<'_>> {
+        (!self.address.is_closed()).then(|| self.tree.place())?
     }
 
     /// Restarts a child by hand, at once, and no other child.
@@ -269,6 +212,9 @@ impl Supervisor {
 
     /// Stops a child, which is killed if it has not ended after the
     /// [`grace`](SupervisorBuilder::grace).
+    ///
+    /// A child that backs off begins at once, to handle what it has accepted. One that waits for
+    /// others begins in its turn.
     ///
     /// # Errors
     /// [`NotAChild`] if the actor is not a child of this supervisor, or has ended.
@@ -300,8 +246,11 @@ impl Supervisor {
 
     /// Stops the tree: the youngest child first, each after the one before has ended.
     ///
-    /// Each child first handles the messages that it has accepted. A child that has not ended after
-    /// the [`grace`](SupervisorBuilder::grace) is killed. From now on no child is started.
+    /// Each child first handles the messages that it has accepted. So children that wait begin
+    /// before, in order and without a back-off. A child that has not ended after the
+    /// [`grace`](SupervisorBuilder::grace) is killed. From now on no child is started.
+    ///
+    /// A supervisor that waits for the one above it stops when that one lets it run.
     pub fn stop(&self) {
         self.address.stop();
     }

@@ -53,6 +53,28 @@ pub(super) enum Event {
     StopChild(u64),
 }
 
+/// A place for a child that is being spawned. The supervisor does not end before it is dropped,
+/// unless it is killed.
+pub(super) struct Place<'a> {
+    tree: &'a Tree,
+    pub(super) number: u64,
+}
+
+impl Place<'_> {
+    /// Adds the child, which is killed if the supervisor has ended.
+    pub(super) fn fill(self, child: Arc<dyn Member>) {
+        if let Some(late) = self.tree.add(self.number, child) {
+            late.kill();
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.tree.change(|shared| shared.starting -= 1);
+    }
+}
+
 impl Tree {
     pub(super) fn new(parent: Option<Parent>) -> Arc<Self> {
         Arc::new(Tree {
@@ -115,23 +137,23 @@ impl Tree {
 
     // -- starts -----------------------------------------------------------------------------------
 
-    /// Announces a child that is about to be spawned, and returns its number. Returns `None` if the
-    /// supervisor stops.
-    pub(super) fn admit(&self) -> Option<u64> {
+    /// Returns a place for a child that is about to be spawned, or `None` if the supervisor stops.
+    pub(super) fn place(&self) -> Option<Place<'_>> {
         let mut shared = self.shared.lock();
         if shared.is_stopping {
             return None;
         }
         shared.starting += 1;
         shared.last += 1;
-        Some(shared.last)
+        Some(Place {
+            tree: self,
+            number: shared.last,
+        })
     }
 
-    /// Adds the child that was announced, or ends the announcement if it was not spawned.
-    pub(super) fn add(&self, number: u64, child: Option<Arc<dyn Member>>) {
-        let late = self.change(|shared| {
-            shared.starting -= 1;
-            let child = child?;
+    /// Adds a child. Returns it if the supervisor has ended.
+    fn add(&self, number: u64, child: Arc<dyn Member>) -> Option<Arc<dyn Member>> {
+        self.change(|shared| {
             if shared.has_ended {
                 return Some(child);
             }
@@ -140,10 +162,7 @@ impl Tree {
             shared.children.insert(number, Status::new(info));
             shared.events.push_back(Event::Start(number, child));
             None
-        });
-        if let Some(child) = late {
-            child.kill();
-        }
+        })
     }
 
     /// Returns whether no child is being spawned and no event is left, if children are refused.

@@ -1,49 +1,94 @@
 //! Supervisors: which children begin anew, in which order, and how a tree ends.
 
+mod ends;
+mod errors;
+mod example;
+mod nested;
+mod orders;
+mod rounds;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use greenroom::supervise::{ChildState, Restarts, StartProblem, Strategy, Supervisor};
-use greenroom::{Address, AskCause, AskError, Context, Reply, actor};
+use greenroom::policy::Simulated;
+use greenroom::supervise::{ChildState, Restarts, Strategy, Supervisor, SupervisorBuilder};
+use greenroom::{Address, Answer, AskCause, AskError, Context, Reply, Runtime, actor, yield_now};
 
-/// What the children of a test did, in order.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+use crate::support::{Gate, Log, WATCH, within};
 
-impl Log {
-    fn note(&self, what: String) {
-        self.0.lock().unwrap().push(what);
-    }
+/// Longer than any run takes.
+const LONG: Duration = Duration::from_secs(1_000_000);
 
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+/// Runs a scenario in many simulations, then on two workers.
+fn everywhere<Fut>(scenario: impl Fn() -> Fut + Send + 'static)
+where
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    within(WATCH, move || {
+        simulated(&scenario);
+        for _ in 0..3 {
+            on_two_workers(scenario());
+        }
+    });
+}
+
+fn on_two_workers<F: Future<Output = ()>>(scenario: F) {
+    let runtime = Runtime::builder().workers(2).on_fault(|_| {});
+    runtime.build().unwrap().block_on(scenario);
+}
+
+/// Runs a scenario in many simulations, whose time is virtual.
+fn simulated<Fut: Future<Output = ()>>(scenario: impl Fn() -> Fut) {
+    for seed in 0..100 {
+        let _named = crate::support::matrix::Named(format!("seed {seed}"));
+        let runtime = Runtime::builder().policy(Simulated::new(seed));
+        let runtime = runtime.on_fault(|_| {}).build().unwrap();
+        runtime.block_on(scenario());
     }
 }
 
 /// Notes the end of an incarnation.
-struct Life(&'static str, Log);
+struct Life(&'static str, Log<String>);
 
 impl Drop for Life {
     fn drop(&mut self) {
-        self.1.note(format!("-{}", self.0));
+        self.1.add(format!("-{}", self.0));
     }
 }
 
 enum Job {
     Fail,
+    Return,
+    Note(u32),
     Number(Reply<u64>),
-    Hang(Reply<()>),
+    /// Opens the first gate, and answers once the second one is open.
+    Hold(Gate, Gate, Reply<()>),
+    /// Puts the context in this place, and never answers.
+    Escape(Place, Reply<()>),
 }
 
-/// Notes its begin and its end in the log, and fails on demand.
-async fn child(mut cx: Context<Job>, name: &'static str, log: Log) {
-    log.note(format!("+{name}"));
-    let _life = Life(name, log);
+/// A place for a context, after the end of the incarnation that had it.
+type Place = Arc<Mutex<Option<(Life, Context<Job>)>>>;
+
+/// Notes its begin and its end in the log, and does what it is told.
+async fn child(mut cx: Context<Job>, name: &'static str, log: Log<String>) {
+    log.add(format!("+{name}"));
+    let life = Life(name, log);
     while let Some(job) = cx.recv().await {
         match job {
-            Job::Fail => panic!("{name} failed"),
+            Job::Fail => panic!("bomb {name}"),
+            Job::Return => return,
+            Job::Note(number) => life.1.add(format!("{name}{number}")),
             Job::Number(reply) => reply.send(cx.incarnation_number()),
-            Job::Hang(_reply) => std::future::pending().await,
+            Job::Hold(holds, until, reply) => {
+                holds.open();
+                until.wait().await;
+                reply.send(());
+            }
+            Job::Escape(place, _reply) => {
+                *place.lock().unwrap() = Some((life, cx));
+                return std::future::pending().await;
+            }
         }
     }
 }
@@ -52,146 +97,72 @@ async fn number(child: &Address<Job>) -> u64 {
     child.ask(Job::Number).await.unwrap()
 }
 
-/// Waits until the supervisor knows that a child runs.
-async fn running(tree: &Supervisor, child: usize) {
-    while tree.children()[child].state != ChildState::Running {
-        greenroom::yield_now().await;
+/// Returns why an ask was not answered.
+fn cause(answer: Result<(), AskError>) -> AskCause {
+    match answer {
+        Err(AskError::NoReply(detail)) => detail.why().clone(),
+        other => panic!("{other:?}"),
     }
 }
 
-/// Starts the children a, b and c.
-fn start_three(tree: &Supervisor, log: &Log) -> [Address<Job>; 3] {
-    ["a", "b", "c"].map(|name| {
-        let log = log.clone();
-        tree.start(actor(move |cx| child(cx, name, log)).name(name))
-            .unwrap()
-    })
-}
-
-async fn restarted_by(strategy: Strategy) -> (Vec<String>, [u64; 3]) {
-    let log = Log::default();
-    let tree = Supervisor::builder().strategy(strategy).spawn().unwrap();
-    let [a, b, c] = start_three(&tree, &log);
-    number(&c).await;
-    log.take();
-    b.tell(Job::Fail).unwrap();
-    number(&b).await;
-    let numbers = [number(&a).await, number(&b).await, number(&c).await];
-    let seen = log.take();
-    tree.stop();
-    tree.join().await.unwrap();
-    assert_eq!(log.take(), ["-c", "-b", "-a"]);
-    (seen, numbers)
-}
-
-#[test]
-fn each_strategy_restarts_its_children_in_order() {
-    greenroom::run(async {
-        let (log, numbers) = restarted_by(Strategy::OneForOne).await;
-        assert_eq!((log, numbers), (vec!["-b".into(), "+b".into()], [0, 1, 0]));
-
-        let (mut log, numbers) = restarted_by(Strategy::RestForOne).await;
-        log[..2].sort();
-        assert_eq!(log, ["-b", "-c", "+b", "+c"]);
-        assert_eq!(numbers, [0, 1, 1]);
-
-        let (mut log, numbers) = restarted_by(Strategy::OneForAll).await;
-        log[..3].sort();
-        assert_eq!(log, ["-a", "-b", "-c", "+a", "+b", "+c"]);
-        assert_eq!(numbers, [1, 1, 1]);
-    });
-}
-
-#[test]
-fn a_supervisor_whose_intensity_is_used_up_stops_its_children_and_says_why() {
-    greenroom::run(async {
-        let log = Log::default();
-        let tree = Supervisor::builder()
-            .intensity(1, Duration::from_secs(3600))
-            .spawn()
-            .unwrap();
-        let [a, b, c] = start_three(&tree, &log);
-        b.tell(Job::Fail).unwrap();
-        assert_eq!(number(&b).await, 1);
-        b.tell(Job::Fail).unwrap();
-        let escalated = tree.join().await.unwrap_err();
-        assert_eq!(escalated.child().id(), b.id());
-        assert_eq!(escalated.faults().collect::<Vec<_>>(), ["b failed"; 2]);
-        assert!(a.is_closed() && c.is_closed());
-        assert_eq!(tree.children(), []);
-    });
-}
-
-#[test]
-fn a_supervisor_below_is_restarted_with_all_its_addresses() {
-    greenroom::run(async {
-        let log = Log::default();
-        let top = Supervisor::builder().name("top").spawn().unwrap();
-        let below = Supervisor::builder()
-            .intensity(0, Duration::from_secs(1))
-            .name("below");
-        let below = top.supervisor(below).unwrap();
-        let [a, b, c] = start_three(&below, &log);
-        number(&c).await;
-        b.tell(Job::Fail).unwrap();
-        assert_eq!(number(&b).await, 1);
-        assert_eq!((number(&a).await, number(&c).await), (1, 1));
-        running(&top, 0).await;
-        assert_eq!(top.children()[0].restarts, 1);
-        assert_eq!(top.children()[0].last_fault.as_deref(), Some("b failed"));
-        for _ in 0..5 {
-            b.tell(Job::Fail).unwrap();
-            b.ask(Job::Number).await.ok();
+/// Waits until the supervisor says this of a child.
+async fn wait_for(tree: &Supervisor, child: &Address<Job>, state: ChildState) {
+    loop {
+        let children = tree.children();
+        let status = children.iter().find(|it| it.id == child.id()).unwrap();
+        if status.state == state {
+            return;
         }
-        let escalated = top.join().await.unwrap_err();
-        assert_eq!(escalated.child().name(), Some("below"));
-        let escalated = below.join().await.unwrap_err();
-        assert_eq!(escalated.child().name(), Some("b"));
-        assert!(a.is_closed());
-    });
+        yield_now().await;
+    }
 }
 
-#[test]
-fn a_child_is_restarted_by_hand() {
-    greenroom::run(async {
-        let log = Log::default();
-        let tree = Supervisor::builder().name("tree").spawn().unwrap();
-        let [a, b, _c] = start_three(&tree, &log);
-        let hanging = a.request(Job::Hang);
-        let restart = async {
-            number(&b).await;
-            running(&tree, 0).await;
-            tree.restart(&a).unwrap();
-        };
-        let (hanging, ()) = greenroom::concurrently((hanging, restart)).await;
-        let Err(AskError::NoReply(detail)) = hanging else {
-            panic!("{hanging:?}")
-        };
-        assert_eq!(detail.why(), &AskCause::Restarted);
-        assert_eq!((number(&a).await, number(&b).await), (1, 0));
-
-        let other = greenroom::spawn!(child(_, "other", log.clone()), name = "other");
-        let error = tree.restart(&other).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "other is not a child of tree, or has ended"
-        );
-        tree.stop_child(&a).unwrap();
-        a.ended().await;
-        assert_eq!(number(&b).await, 0);
-        other.stop();
-    });
+/// Waits until the supervisor knows that each child runs.
+async fn all_run(tree: &Supervisor) {
+    while (tree.children().iter()).any(|child| child.state != ChildState::Running) {
+        yield_now().await;
+    }
 }
 
-#[test]
-fn a_child_that_is_started_after_a_stop_comes_back() {
-    greenroom::run(async {
-        let log = Log::default();
-        let tree = Supervisor::builder().spawn().unwrap();
-        tree.stop();
-        let late = actor(move |cx| child(cx, "late", log)).restart(Restarts::always());
-        let error = tree.start(late).unwrap_err();
-        assert_eq!(error.problem(), StartProblem::Stopping);
-        tree.join().await.unwrap();
-    });
+/// Starts a child that is restarted as often as it fails.
+fn start(tree: &Supervisor, log: &Log<String>, name: &'static str) -> Address<Job> {
+    let log = log.clone();
+    let any = Restarts::on_fault().intensity(u32::MAX, LONG);
+    let child = actor(move |cx| child(cx, name, log)).name(name);
+    tree.start(child.restart(any)).unwrap()
+}
+
+/// Starts the children a, b and c.
+fn start_three(tree: &Supervisor, log: &Log<String>) -> [Address<Job>; 3] {
+    ["a", "b", "c"].map(|name| start(tree, log, name))
+}
+
+/// A supervisor whose intensity is never used up.
+fn patient(strategy: Strategy) -> SupervisorBuilder {
+    let tree = Supervisor::builder().strategy(strategy);
+    tree.intensity(u32::MAX, LONG)
+}
+
+/// Lets a child hold a message for good. Returns when it does.
+async fn hold(child: &Address<Job>) -> Answer<()> {
+    let (reply, answer) = greenroom::reply();
+    let holds = Gate::default();
+    let hold = Job::Hold(holds.clone(), Gate::default(), reply);
+    child.tell(hold).unwrap();
+    holds.wait().await;
+    answer
+}
+
+/// A context that has left its incarnation, and the answer that it owes.
+type Escaped = (Place, Answer<()>);
+
+/// Lets a child put its context into a place. Returns when it has.
+async fn escape(child: &Address<Job>) -> Escaped {
+    let (reply, answer) = greenroom::reply();
+    let place = Place::default();
+    child.tell(Job::Escape(place.clone(), reply)).unwrap();
+    while place.lock().unwrap().is_none() {
+        yield_now().await;
+    }
+    (place, answer)
 }

@@ -1,7 +1,13 @@
 //! The link between a restartable actor and its supervisor.
 //!
 //! The supervisor gives orders, and the actor reports what it did. An actor with a bond begins no
-//! incarnation unless its last order was [`Order::Run`].
+//! incarnation unless it was ordered to run.
+//!
+//! # Invariants
+//! - BOND-1: the supervisor gives no order while [`Order::Wait`] is not answered. The actor answers
+//!   each with one [`Report::Down`], or ends.
+//! - BOND-2: an actor that reports a failure has no order any more, unless it was told to wait
+//!   meanwhile. So an order to run or to give up is given after that report was seen.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -14,20 +20,23 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 /// What a supervisor wants of an actor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
-    /// Drop the incarnation, if there is one, and begin no other.
-    Wait,
+    /// Drop the incarnation, if there is one, report that, and begin no other.
+    Wait = 1,
     /// Have an incarnation.
     Run,
     /// End with the last result. It is for an actor that waits after its own failure.
     GiveUp,
 }
 
+/// No order: the actor waits for the next one.
+const NONE: u32 = 0;
+
 /// What an actor tells its supervisor.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// A new incarnation was polled for the first time. It is the one with this number.
     Begun(u64),
-    /// The incarnation was dropped by order, and its context is back.
+    /// The actor has no incarnation any more, as ordered. Its context is back.
     Down,
     /// The incarnation has ended, with this text if it panicked. Its context is back, and the actor
     /// waits. By its own rules it is to be restarted after this delay; `None` if its own intensity
@@ -37,6 +46,7 @@ pub(crate) enum Report {
 
 /// The link, which the supervisor and the actor share.
 pub(crate) struct Bond {
+    /// The last order, or [`NONE`].
     order: AtomicU32,
     /// The waker of the actor, once it was polled.
     waker: Mutex<Option<Waker>>,
@@ -47,7 +57,7 @@ impl Bond {
     /// Creates the bond of an actor that waits. `report` is called in the actor's turn.
     pub(crate) fn new(report: impl Fn(Report) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Bond {
-            order: AtomicU32::new(Order::Wait as u32),
+            order: AtomicU32::new(NONE),
             waker: Mutex::new(None),
             report: Box::new(report),
         })
@@ -64,14 +74,15 @@ impl Bond {
         }
     }
 
-    /// Returns the last order.
+    /// Returns the last order, if there is one.
     #[inline]
-    pub(super) fn order(&self) -> Order {
+    pub(super) fn order(&self) -> Option<Order> {
         // Acquire pairs with the Release in `give`.
         match self.order.load(Ordering::Acquire) {
-            order if order == Order::Run as u32 => Order::Run,
-            order if order == Order::Wait as u32 => Order::Wait,
-            _ => Order::GiveUp,
+            order if order == Order::Run as u32 => Some(Order::Run),
+            order if order == Order::Wait as u32 => Some(Order::Wait),
+            order if order == Order::GiveUp as u32 => Some(Order::GiveUp),
+            _ => None,
         }
     }
 
@@ -89,11 +100,25 @@ impl Bond {
         drop(waker);
     }
 
-    /// Reports a failure, and waits for the next order.
+    /// Reports a failure, after which the actor waits for the next order.
     pub(super) fn fail(&self, failure: Report) {
-        // Relaxed: the next order is given after the report.
-        self.order.store(Order::Wait as u32, Ordering::Relaxed);
+        self.fulfil(Order::Run);
         self.report(failure);
+    }
+
+    /// Reports that the actor has no incarnation, if that was ordered and not reported yet.
+    pub(super) fn answer(&self) {
+        if self.fulfil(Order::Wait) {
+            self.report(Report::Down);
+        }
+    }
+
+    /// Ends this order. Returns false if the last order was another one.
+    fn fulfil(&self, order: Order) -> bool {
+        // Acquire, as in `order`. A report that follows publishes what was done.
+        self.order
+            .compare_exchange(order as u32, NONE, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
     }
 
     pub(super) fn report(&self, report: Report) {

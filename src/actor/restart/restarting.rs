@@ -156,7 +156,7 @@ pub struct Restarting<M, A, Fut: Future> {
     has_begun: bool,
     /// The current incarnation, or the result of the last one.
     incarnation: Lifecycle<Context<M>, Fut, Fut::Output>,
-    /// `None` once it was dropped.
+    /// `None` once it was dropped, or given to the only incarnation.
     actor: Option<A>,
     begin: fn(A, Context<M>) -> Fut,
     /// Allocated when first used.
@@ -242,8 +242,8 @@ where
     }
 
     /// Returns the last order of the supervisor. An actor without one always runs.
-    fn order(&self) -> Order {
-        self.bond().map_or(Order::Run, Bond::order)
+    fn order(&self) -> Option<Order> {
+        self.bond().map_or(Some(Order::Run), Bond::order)
     }
 
     fn report(&self, report: Report) {
@@ -259,13 +259,17 @@ where
     /// This is not moved any more (LIFECYCLE-1).
     #[inline]
     unsafe fn poll_up(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Ended<Fut>>> {
-        if self.order() != Order::Run {
+        if self.order() != Some(Order::Run) {
             self.drop_incarnation();
             return Poll::Ready(None);
         }
         let is_new = !self.incarnation.has_begun();
-        let (begin, actor) = (self.begin, &self.actor);
-        let begin = |context| begin(actor.clone().expect("it is kept until the end"), context);
+        let (begin, actor) = (self.begin, &mut self.actor);
+        let is_last = self.rare.as_ref().is_some_and(|it| it.restarts.is_never());
+        let begin = |context| {
+            let actor = if is_last { actor.take() } else { actor.clone() };
+            begin(actor.expect("it is kept until the last begin"), context)
+        };
         // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
         let polled = unsafe { self.incarnation.poll(begin, || (), cx) };
         if is_new && self.rare.is_some() {
@@ -325,7 +329,9 @@ where
         let is_at_end = context.is_at_end();
         self.stage = Stage::Down(context);
         let Some(result) = self.incarnation.result() else {
-            self.report(Report::Down);
+            if let Some(bond) = self.bond() {
+                bond.answer();
+            }
             return None;
         };
         let text = match result {
@@ -345,6 +351,7 @@ where
             }
             if let Some(bond) = self.bond() {
                 bond.fail(Report::Failed(text, delay));
+                bond.answer();
             }
             return None;
         }
@@ -362,6 +369,7 @@ where
     fn poll_down(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Ended<Fut>>> {
         if let Some(bond) = self.bond() {
             bond.register(cx.waker());
+            bond.answer();
         }
         let order = self.order();
         let Stage::Down(context) = &mut self.stage else {
@@ -369,11 +377,11 @@ where
         };
         if self.incarnation.result().is_some() {
             let is_at_end = context.poll_end(cx.waker()).is_ready();
-            if is_at_end || order == Order::GiveUp {
+            if is_at_end || order == Some(Order::GiveUp) {
                 return Poll::Ready(self.incarnation.take_result());
             }
         }
-        if order != Order::Run {
+        if order != Some(Order::Run) {
             return Poll::Pending;
         }
         if let Some(delay) = self.rare.as_mut().and_then(|rare| rare.delay.as_mut()) {

@@ -1,0 +1,100 @@
+//! The orderly end of a supervisor and of its children.
+//!
+//! A stop first lets the round come to its end, so that each child can handle what it has accepted
+//! and finds those it depends on. Then the youngest child is stopped, and so on. What takes longer
+//! than the grace period is ended by force.
+
+use super::keeper::{Keeper, Phase, Stop};
+use crate::instant::Instant;
+
+impl Keeper {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    /// Begins to stop the tree.
+    pub(super) fn stop(&mut self, how: Stop) {
+        self.stopping = Some(how);
+        self.tree.refuse();
+        self.set_pause(None);
+        self.end_back_offs();
+        let busy = self
+            .children
+            .iter()
+            .filter(|(_, child)| matches!(child.phase, Phase::Beginning | Phase::Dropping { .. }));
+        for id in busy.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.limit(id);
+        }
+    }
+
+    /// Stops the youngest child, unless it was stopped before.
+    pub(super) fn stop_next(&mut self, how: Stop) {
+        let Some((&id, child)) = self.children.last_key_value() else {
+            return;
+        };
+        match child.phase {
+            Phase::Beginning | Phase::Up => self.stop_child(id),
+            Phase::Over => {}
+            _ if how == Stop::Orderly => self.stop_child(id),
+            _ => {
+                let member = child.member.clone();
+                self.leave_round(id);
+                self.set_phase(id, Phase::Over);
+                member.kill();
+            }
+        }
+    }
+
+    /// Stops a child, which is ended by force after the grace period. One that waits begins in its
+    /// turn, so that it can end.
+    pub(super) fn stop_child(&mut self, id: u64) {
+        let Some(child) = self.children.get_mut(&id) else {
+            return;
+        };
+        if child.is_stopped || child.phase == Phase::Over {
+            return;
+        }
+        child.is_stopped = true;
+        let (member, phase) = (child.member.clone(), child.phase);
+        self.set_phase(id, phase);
+        match member.has_grace() {
+            true => self.set_grace(id),
+            false => self.set_alarm(id, None),
+        }
+        member.stop();
+        if phase == Phase::BackingOff {
+            self.begin(id);
+        }
+    }
+
+    /// Gives a child the grace period for what it was ordered, if the tree stops.
+    pub(super) fn limit(&mut self, id: u64) {
+        if self.is_stopping() && !self.is_stopped(id) {
+            self.set_grace(id);
+        }
+    }
+
+    /// Notes that a child has done what it was ordered.
+    pub(super) fn limit_no_more(&mut self, id: u64) {
+        if !self.is_stopped(id) {
+            self.set_alarm(id, None);
+        }
+    }
+
+    fn is_stopped(&self, id: u64) -> bool {
+        self.children.get(&id).is_some_and(|child| child.is_stopped)
+    }
+
+    fn set_grace(&mut self, id: u64) {
+        self.set_alarm(id, Some(Instant::now() + self.rules.grace));
+    }
+
+    /// Ends a child that has not done in time what was wanted of it.
+    pub(super) fn end_by_force(&mut self, id: u64) {
+        match self.children.get(&id) {
+            Some(child) if child.member.has_grace() => child.member.kill(),
+            // Its own children are killed instead.
+            _ => self.stop_child(id),
+        }
+    }
+}

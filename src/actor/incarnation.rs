@@ -7,6 +7,7 @@
     reason = "the address and the result of a new cell are given up; see CELL-2 in cell.rs"
 )]
 
+use std::any::Any;
 use std::future::{Future, Ready, poll_fn};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ impl<M: Send + 'static> Context<M> {
 
     /// Takes the bond with the supervisor, if there is one.
     pub(super) fn take_bond(&self) -> Option<Arc<Bond>> {
-        self.held().mailbox.take_bond()?.downcast().ok()
+        let bond: Arc<dyn Any + Send + Sync> = self.held().mailbox.take_bond()?;
+        bond.downcast().ok()
     }
 
     /// Returns the number of incarnations of this actor that have ended: 0 in the first one.

@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -20,7 +21,8 @@ pub(crate) struct HookOptions<M> {
     pub(crate) bond: Option<Bond>,
 }
 
-pub(crate) type Bond = Arc<dyn Any + Send + Sync>;
+/// No panic leaves it half changed.
+pub(crate) type Bond = Arc<dyn Any + Send + Sync + RefUnwindSafe>;
 
 pub(crate) type OnUndelivered<M> = Box<dyn FnMut(M) + Send>;
 

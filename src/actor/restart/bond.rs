@@ -9,6 +9,7 @@
 //! - BOND-2: an actor that reports a failure has no order any more, unless it was told to wait
 //!   meanwhile. So an order to run or to give up is given after that report was seen.
 
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -54,6 +55,9 @@ pub(crate) struct Bond {
     waker: Mutex<Option<Waker>>,
     report: Box<dyn Fn(Report) + Send + Sync>,
 }
+
+// Its lock is not held while user code runs.
+impl RefUnwindSafe for Bond {}
 
 impl Bond {
     /// Creates the bond of an actor that waits. `report` is called in the actor's turn.

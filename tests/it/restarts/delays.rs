@@ -232,6 +232,23 @@ fn a_delay_of_one_actor_delays_no_other() {
     });
 }
 
+#[test]
+fn a_question_during_a_delay_is_no_deadlock() {
+    keep_bombs_quiet();
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).detect_deadlocks(true);
+        runtime.build().unwrap().block_on(async {
+            let (obeys, _) = obedient();
+            let delays = RetryIntervals::builder().regular_step(Duration::from_millis(5));
+            let obeys = obeys.restart(ever().after(delays.build().unwrap())).spawn();
+            for number in 1..=5 {
+                lost(obeys.ask(|reply| Order::Lose("bomb", reply)).await);
+                assert_eq!(obeys.ask(Order::Number).await, Ok(number));
+            }
+        });
+    });
+}
+
 fn messages_gather_during_a_delay(home: &Home) {
     keep_bombs_quiet();
     home.block_on(async {

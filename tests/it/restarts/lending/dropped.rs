@@ -1,5 +1,6 @@
 //! Calls that are dropped or leaked while an incarnation or another holder has the context.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::stream;
@@ -168,6 +169,13 @@ fn a_context_that_was_lost_is_harmless(home: &Home) {
     });
 }
 
+/// Leaks a value, and keeps its address for the tools that look for leaks.
+fn leak<T>(value: T) {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let address = Box::into_raw(Box::new(value)).expose_provenance();
+    KEPT.lock().unwrap().push(address);
+}
+
 fn only_the_incarnation_receives_even_if_the_call_is_leaked(home: &Home) {
     home.block_on(async {
         let contexts = Log::default();
@@ -176,7 +184,7 @@ fn only_the_incarnation_receives_even_if_the_call_is_leaked(home: &Home) {
             let inner = |cx| async move { escapes.add(cx) };
             let mut call = Box::pin(cx.incarnation(inner));
             assert!(poll_here(&mut call).await.is_pending());
-            std::mem::forget(call);
+            leak(call);
             assert_eq!(cx.recv().await, None);
         }));
         let mut cx = escaped(&contexts).await;

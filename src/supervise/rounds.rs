@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::Escalated;
-use super::keeper::{Keeper, Mode, Phase, Stop};
 use super::options::{Rules, Strategy};
+use super::supervising::{Mode, Phase, Stop, Supervising};
 use crate::actor::{Order, Report};
 use crate::instant::Instant;
 
 /// The number of faults of a child that are kept.
 const FAULTS: usize = 10;
 
-impl Keeper {
+impl Supervising {
     /// Takes the next step of a round, or of the stop.
     pub(super) fn advance(&mut self) {
         if let Some(how @ Stop::GivenUp) = self.stopping {

@@ -4,10 +4,10 @@
 //! and finds those it depends on. Then the youngest child is stopped, and so on. What takes longer
 //! than the grace period is ended by force.
 
-use super::keeper::{Keeper, Phase, Stop};
+use super::supervising::{Phase, Stop, Supervising};
 use crate::instant::Instant;
 
-impl Keeper {
+impl Supervising {
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.is_some()
     }

@@ -1,6 +1,7 @@
 //! A supervisor, as programs see it, and its options.
 //!
-//! All clones have an address of one actor, the keeper. Without an address it stops.
+//! All clones have an address of one actor, which [`supervising`](super::supervising) has. Without an
+//! address it stops.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,10 +9,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
-use super::keeper::Keeper;
 use super::member::{ActorMember, Ended, Member, ended};
 use super::options::{Rules, SupervisorBuilder};
 use super::status::ChildStatus;
+use super::supervising::Supervising;
 use super::tree::{Event, Place, Tree};
 use crate::actor::{ActorBuilder, Address, Bond, Context, Order, Restarting, SpawnTarget, actor};
 use crate::error::SpawnProblem;
@@ -88,8 +89,8 @@ impl SupervisorBuilder {
             let problem = StartProblem::Spawn(SpawnProblem::ZeroWindow);
             return Err(SuperviseError::new(self, problem));
         }
-        let keeper = Keeper::new(tree.clone(), self.rules);
-        let mut builder = actor(move |cx: Context<Infallible>| keeper.keep(cx));
+        let supervising = Supervising::new(tree.clone(), self.rules);
+        let mut builder = actor(move |cx: Context<Infallible>| supervising.run(cx));
         if let Some(name) = &self.name {
             builder = builder.name(name.clone());
         }

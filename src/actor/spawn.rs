@@ -194,8 +194,9 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     /// Sets the place where the actor runs. The default is the current runtime.
     ///
-    /// A place is a [`Runtime`], a [`Pinned`] thread, a [`Stage`], or a dedicated thread
-    /// ([`Detached`]). On all but a runtime the actor's future need not be `Send`.
+    /// A place is a [`Runtime`](crate::Runtime), a [`Pinned`](crate::Pinned) thread, a
+    /// [`Stage`](crate::Stage), or a dedicated thread ([`Detached`]). On all but a runtime the actor's
+    /// future need not be `Send`.
     pub fn on<Target>(self, target: Target) -> ActorBuilder<M, A, Fut, Target> {
         ActorBuilder {
             actor: self.actor,

@@ -3,6 +3,7 @@
 mod ends;
 mod errors;
 mod example;
+mod model;
 mod nested;
 mod orders;
 mod rounds;
@@ -12,12 +13,16 @@ use std::time::Duration;
 
 use greenroom::policy::Simulated;
 use greenroom::supervise::{ChildState, Restarts, Strategy, Supervisor, SupervisorBuilder};
+use greenroom::time::sleep;
 use greenroom::{Address, Answer, AskCause, AskError, Context, Reply, Runtime, actor, yield_now};
 
 use crate::support::{Gate, Log, WATCH, within};
 
 /// Longer than any run takes.
 const LONG: Duration = Duration::from_secs(1_000_000);
+
+/// The number of simulations of each scenario.
+const SEEDS: u64 = 40;
 
 /// Runs a scenario in many simulations, then on two workers.
 fn everywhere<Fut>(scenario: impl Fn() -> Fut + Send + 'static)
@@ -39,7 +44,7 @@ fn on_two_workers<F: Future<Output = ()>>(scenario: F) {
 
 /// Runs a scenario in many simulations, whose time is virtual.
 fn simulated<Fut: Future<Output = ()>>(scenario: impl Fn() -> Fut) {
-    for seed in 0..100 {
+    for seed in 0..SEEDS {
         let _named = crate::support::matrix::Named(format!("seed {seed}"));
         let runtime = Runtime::builder().policy(Simulated::new(seed));
         let runtime = runtime.on_fault(|_| {}).build().unwrap();
@@ -61,6 +66,7 @@ enum Job {
     Return,
     Note(u32),
     Number(Reply<u64>),
+    Sleep(Duration),
     /// Opens the first gate, and answers once the second one is open.
     Hold(Gate, Gate, Reply<()>),
     /// Puts the context in this place, and never answers.
@@ -80,6 +86,7 @@ async fn child(mut cx: Context<Job>, name: &'static str, log: Log<String>) {
             Job::Return => return,
             Job::Note(number) => life.1.add(format!("{name}{number}")),
             Job::Number(reply) => reply.send(cx.incarnation_number()),
+            Job::Sleep(time) => sleep(time).await,
             Job::Hold(holds, until, reply) => {
                 holds.open();
                 until.wait().await;

@@ -46,7 +46,7 @@ pub struct Detached;
 
 /// A place where actors with the future `Fut` can run.
 ///
-/// This trait is implemented for the places that [`on`](ActorBuilder::on) accepts. A runtime
+/// This trait is implemented for the places that [`on`](crate::ActorBuilder::on) accepts. A runtime
 /// requires that the future is `Send`, since any of its workers may poll it. A pinned or dedicated
 /// thread does not.
 #[diagnostic::on_unimplemented(

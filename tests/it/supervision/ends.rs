@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use greenroom::policy::Simulated;
 use greenroom::supervise::{ChildState, Restarts, StartProblem, Strategy, Supervisor};
-use greenroom::time::{Instant, RetryIntervals};
-use greenroom::{AskCause, Context, End, Reply, Runtime, actor, yield_now};
+use greenroom::time::{Instant, RetryIntervals, sleep};
+use greenroom::{AskCause, Context, Detached, End, Reply, Runtime, actor, unblock, yield_now};
 
 use super::{
-    Escaped, Job, LONG, all_run, cause, child, escape, everywhere, hold, number, patient,
-    simulated, start, start_three, wait_for,
+    Escaped, Job, LONG, all_run, cause, child, escape, everywhere, hold, number, on_two_workers,
+    patient, simulated, start, start_three, wait_for,
 };
 use crate::support::{Drops, Gate, Log, WATCH, drive, within};
 
@@ -208,6 +208,102 @@ fn a_stop_in_a_round_waits_no_longer_than_the_grace() {
             top.stop();
             top.join().await.unwrap();
             assert!(begun.elapsed() < 5 * MINUTE, "{:?}", begun.elapsed());
+        }
+    });
+}
+
+#[test]
+fn a_child_that_begins_in_a_stop_has_its_grace_from_its_own_stop_on() {
+    simulated(|| async {
+        let log = Log::default();
+        let tree = patient(Strategy::OneForAll).grace(MINUTE).spawn().unwrap();
+        let [a, b, c] = start_three(&tree, &log);
+        all_run(&tree).await;
+        let (place, _escaped) = escape(&c).await;
+        a.tell(Job::Fail).unwrap();
+        wait_for(&tree, &c, ChildState::Restarting).await;
+        for child in [&b, &b, &c] {
+            child.tell(Job::Sleep(MINUTE * 3 / 4)).unwrap();
+        }
+        let begun = Instant::now();
+        tree.stop();
+        sleep(MINUTE / 2).await;
+        drop(place.lock().unwrap().take());
+        for child in [&c, &b, &a] {
+            assert_eq!(child.ended().await, End::Returned);
+        }
+        assert!(begun.elapsed() >= MINUTE * 3 / 2 + MINUTE / 2);
+    });
+}
+
+#[test]
+fn a_child_that_backs_off_begins_before_others_are_stopped() {
+    /// Asks the other one about each message.
+    async fn asks(mut cx: Context<Reply<u64>>, other: greenroom::Address<Job>) {
+        while let Some(reply) = cx.recv().await {
+            reply.send(number(&other).await);
+        }
+    }
+    simulated(|| async {
+        let log = Log::default();
+        let tree = patient(Strategy::OneForOne).spawn().unwrap();
+        let delays = RetryIntervals::builder().regular_step(LONG).build();
+        let later = Restarts::on_fault().after(delays.unwrap());
+        let own = log.clone();
+        let a = actor(move |cx| child(cx, "a", own)).restart(later);
+        let a = tree.start(a).unwrap();
+        let other = a.clone();
+        let b = actor(move |cx| asks(cx, other.clone()));
+        let b = tree.start(b).unwrap();
+        a.tell(Job::Fail).unwrap();
+        while tree.children()[0].last_fault.is_none() {
+            yield_now().await;
+        }
+        let (reply, answer) = greenroom::reply();
+        b.tell(reply).unwrap();
+        tree.stop();
+        assert_eq!(answer.await, Ok(1));
+        tree.join().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_started_from_many_threads_ends_in_order_or_comes_back() {
+    within(WATCH, || {
+        for round in 0..100 {
+            on_two_workers(async {
+                let log = Log::default();
+                let tree = patient(Strategy::OneForAll).grace(LONG).spawn().unwrap();
+                let starters = (0..3).map(|_| {
+                    let (tree, log) = (tree.clone(), log.clone());
+                    unblock(move || {
+                        let mut started = Vec::new();
+                        for _ in 0..5 {
+                            let own = log.clone();
+                            let one = actor(move |cx| child(cx, "a", own)).on(Detached);
+                            let Ok(one) = tree.start(one) else { break };
+                            let is_told = one.tell(Job::Note(1)).is_ok();
+                            started.push((one, is_told));
+                        }
+                        started
+                    })
+                });
+                let starters: Vec<_> = starters.collect();
+                for _ in 0..round % 20 * 10 {
+                    yield_now().await;
+                }
+                tree.stop();
+                let mut notes = 0;
+                for starter in starters {
+                    for (child, is_told) in starter.await {
+                        assert_eq!(child.ended().await, End::Returned);
+                        notes += usize::from(is_told);
+                    }
+                }
+                tree.join().await.unwrap();
+                let log = log.take();
+                assert_eq!(log.iter().filter(|it| **it == "a1").count(), notes);
+            });
         }
     });
 }

@@ -1,7 +1,7 @@
 //! Supervisors below supervisors: what is restarted, and who is told why.
 
 use greenroom::supervise::{ChildState, Restarts, Strategy, Supervisor};
-use greenroom::{actor, yield_now};
+use greenroom::{Context, actor, yield_now};
 
 use super::{
     Job, LONG, all_run, cause, child, escape, everywhere, hold, number, patient, start, start_three,
@@ -23,6 +23,25 @@ fn a_supervisor_whose_intensity_is_used_up_stops_its_children_and_says_why() {
         assert_eq!(escalated.to_string(), "b failed too often, at last: bomb b");
         assert!(a.is_closed() && c.is_closed());
         assert_eq!(tree.children(), []);
+    });
+}
+
+#[test]
+fn the_error_has_the_last_10_faults() {
+    everywhere(|| async {
+        let tree = Supervisor::builder().intensity(20, LONG).spawn().unwrap();
+        let a = actor(|mut cx: Context<u32>| async move {
+            let number = cx.recv().await;
+            panic!("bomb {number:?}");
+        });
+        let any = Restarts::on_fault().intensity(u32::MAX, LONG);
+        let a = tree.start(a.restart(any)).unwrap();
+        for number in 0..30 {
+            a.tell(number).unwrap();
+        }
+        let escalated = tree.join().await.unwrap_err();
+        let last = (11..=20).map(|number| format!("bomb Some({number})"));
+        assert!(last.eq(escalated.faults()), "{escalated:?}");
     });
 }
 

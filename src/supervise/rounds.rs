@@ -63,10 +63,16 @@ impl Supervising {
             Report::Down => self.note_down(id),
             Report::Failed(text, delay) => {
                 self.note_fault(id, text);
-                // A child that is being dropped reports that it is down as well.
-                if let Some(Phase::Beginning | Phase::Up) = self.phase(id) {
-                    self.beginning.take_if(|beginning| *beginning == id);
-                    self.fail(id, delay);
+                match self.phase(id) {
+                    Some(Phase::Beginning | Phase::Up) => {
+                        self.beginning.take_if(|beginning| *beginning == id);
+                        self.fail(id, delay);
+                    }
+                    // It reports that it is down as well, and begins again without a delay.
+                    Some(Phase::Dropping { .. }) => {
+                        self.set_spent(id, delay.is_none());
+                    }
+                    _ => {}
                 }
             }
         }
@@ -89,12 +95,22 @@ impl Supervising {
         let Some(Phase::Dropping { by_hand }) = self.phase(id) else {
             return;
         };
-        if by_hand {
+        let is_spent = self.set_spent(id, false);
+        self.dropping.remove(&id);
+        if by_hand && !is_spent {
             return self.begin(id);
         }
-        self.dropping.remove(&id);
         self.set_phase(id, Phase::Waiting);
         self.limit_no_more(id);
+        if is_spent && matches!(self.mode, Mode::Running) {
+            self.fail(id, None);
+        }
+    }
+
+    /// Notes whether a child has used up its own intensity, and returns what was noted before.
+    fn set_spent(&mut self, id: u64, is_spent: bool) -> bool {
+        let child = self.children.get_mut(&id);
+        child.is_some_and(|child| std::mem::replace(&mut child.is_spent, is_spent))
     }
 
     fn note_fault(&mut self, id: u64, text: Option<Arc<str>>) {

@@ -86,10 +86,12 @@ pub(super) struct Child {
     /// Whether it was told to end.
     pub(super) is_stopped: bool,
     pub(super) has_begun: bool,
+    /// Whether it has used up its own intensity while it was being dropped.
+    pub(super) is_spent: bool,
     /// The last faults, oldest first.
     pub(super) faults: VecDeque<Arc<str>>,
     /// When it is restarted after its back-off, or killed.
-    alarm: Option<Instant>,
+    pub(super) alarm: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -190,6 +192,7 @@ impl Supervising {
             phase: Phase::Waiting,
             is_stopped: false,
             has_begun: false,
+            is_spent: false,
             faults: VecDeque::new(),
             alarm: None,
         };
@@ -300,6 +303,9 @@ impl Supervising {
 /// Kills the children of a supervisor that was killed or cancelled, youngest first.
 impl Drop for Supervising {
     fn drop(&mut self) {
+        if let Some((_, why)) = self.lost.take() {
+            self.tree.escalate(why);
+        }
         let late = self.tree.end();
         let children = std::mem::take(&mut self.children);
         let children = children.into_values().map(|child| child.member);

@@ -32,7 +32,7 @@ use crate::task::TaskInfo;
 /// That supervisor restarts it, or gives up too.
 ///
 /// A child ends only by itself, by [`stop`](Address::stop) or [`kill`](Address::kill), or with its
-/// supervisor, which has an address of it. A child that has ended is not started again.
+/// supervisor, which has an address of it. A child that has ended is forgotten.
 ///
 /// A clone is cheap. Dropping the last clone is [`stop`](Supervisor::stop). A supervisor above has
 /// a clone, too.
@@ -124,7 +124,8 @@ impl Supervisor {
     /// it have begun. Its address accepts messages at once.
     ///
     /// A child counts as begun when its first poll has returned. So a [`Detached`](crate::Detached)
-    /// child that blocks there delays the children after it.
+    /// child that blocks there delays the children after it. If the supervisor is killed while this
+    /// starts the child, the child is killed, too.
     ///
     /// # Errors
     /// [`StartError`] with the actor: if the supervisor stops or has ended, or for a reason that
@@ -202,8 +203,8 @@ impl Supervisor {
     ///
     /// The incarnation is dropped at its next suspension. The asker of a message in its hands gets
     /// [`AskCause::Restarted`](crate::AskCause::Restarted). This counts against no intensity. A
-    /// child that waits before its restart waits no longer. A child that was stopped, or that is
-    /// restarted together with others, is left to that.
+    /// child that backs off for itself begins at once. A child that was stopped, or that is restarted
+    /// together with others, is left to that.
     ///
     /// # Errors
     /// [`NotAChild`] if the actor is not a child of this supervisor, or has ended.
@@ -238,7 +239,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Returns the children, in the order of their start.
+    /// Returns the children that have not ended, in the order of their start.
     ///
     /// This copies their names and the texts of their faults.
     pub fn children(&self) -> Vec<ChildStatus> {
@@ -259,7 +260,8 @@ impl Supervisor {
     /// Waits until the supervisor has ended.
     ///
     /// # Errors
-    /// [`Escalated`] if it gave up, with the child that failed too often.
+    /// [`Escalated`] if it gave up, with the child that failed too often. A supervisor that did not
+    /// give up returns no error, even if it was killed or dropped by a shutdown.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

@@ -238,8 +238,8 @@ fn the_children_of_a_stopped_supervisor_begin_with_the_round_above() {
 
 #[test]
 fn a_supervisor_that_gave_up_says_so_although_it_is_killed_meanwhile() {
-    let runtime = Runtime::builder().workers(2).on_fault(|_| {});
-    let runtime = runtime.build().unwrap();
+    let runtime = Runtime::builder().workers(2).grace(Duration::ZERO);
+    let runtime = runtime.on_fault(|_| {}).build().unwrap();
     let (below, _escaped) = runtime.block_on(async {
         let log = Log::default();
         let top = patient(Strategy::OneForAll).spawn().unwrap();
@@ -256,7 +256,7 @@ fn a_supervisor_that_gave_up_says_so_although_it_is_killed_meanwhile() {
         }
         (below, escaped)
     });
-    runtime.shutdown().grace(Duration::ZERO).wait();
+    runtime.block_on(runtime.shutdown());
     let gave_up = futures::executor::block_on(below.join()).unwrap_err();
     assert_eq!(gave_up.child().name(), Some("a"));
 }

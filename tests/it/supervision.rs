@@ -6,6 +6,7 @@ mod model;
 mod nested;
 mod orders;
 mod rounds;
+mod trees;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

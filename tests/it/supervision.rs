@@ -1,5 +1,6 @@
 //! Supervisors: which children begin anew, in which order, and how a tree ends.
 
+mod bombs;
 mod ends;
 mod errors;
 mod example;
@@ -7,6 +8,7 @@ mod model;
 mod nested;
 mod orders;
 mod rounds;
+mod trees;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -131,6 +133,18 @@ async fn wait_for_id(tree: &Supervisor, child: u64, state: ChildState) {
 /// Waits until the supervisor knows that each child runs.
 async fn all_run(tree: &Supervisor) {
     while (tree.children().iter()).any(|child| child.state != ChildState::Running) {
+        yield_now().await;
+    }
+}
+
+/// Waits until the supervisor knows that a child was restarted so often.
+async fn wait_for_restarts(tree: &Supervisor, child: &Address<Job>, restarts: u64) {
+    loop {
+        let children = tree.children();
+        let status = children.iter().find(|it| it.id == child.id()).unwrap();
+        if status.restarts >= restarts {
+            return;
+        }
         yield_now().await;
     }
 }

@@ -101,7 +101,7 @@ impl Supervising {
             return self.begin(id);
         }
         self.set_phase(id, Phase::Waiting);
-        self.limit_no_more(id);
+        self.set_alarm(id, None);
         if is_spent && matches!(self.mode, Mode::Running) {
             self.fail(id, None);
         }

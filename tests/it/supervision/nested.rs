@@ -1,9 +1,7 @@
 //! Supervisors below supervisors: what is restarted, and who is told why.
 
-use std::time::Duration;
-
 use greenroom::supervise::{ChildState, Restarts, Strategy, Supervisor};
-use greenroom::{Context, Runtime, actor, yield_now};
+use greenroom::{Context, actor, yield_now};
 
 use super::{
     Job, LONG, all_run, cause, child, escape, everywhere, hold, number, patient, start, start_three,
@@ -234,29 +232,4 @@ fn the_children_of_a_stopped_supervisor_begin_with_the_round_above() {
         let log = log.take();
         assert_eq!(log[..4], ["-c", "+a", "+b", "b1"]);
     });
-}
-
-#[test]
-fn a_supervisor_that_gave_up_says_so_although_it_is_killed_meanwhile() {
-    let runtime = Runtime::builder().workers(2).grace(Duration::ZERO);
-    let runtime = runtime.on_fault(|_| {}).build().unwrap();
-    let (below, _escaped) = runtime.block_on(async {
-        let log = Log::default();
-        let top = patient(Strategy::OneForAll).spawn().unwrap();
-        let below = Supervisor::builder().intensity(0, LONG);
-        let below = top.supervisor(below).unwrap();
-        let a = start(&below, &log, "a");
-        let b = start(&top, &log, "b");
-        all_run(&top).await;
-        // The round above waits for this context.
-        let escaped = escape(&b).await;
-        a.tell(Job::Fail).unwrap();
-        while top.children()[0].last_fault.is_none() {
-            yield_now().await;
-        }
-        (below, escaped)
-    });
-    runtime.block_on(runtime.shutdown());
-    let gave_up = futures::executor::block_on(below.join()).unwrap_err();
-    assert_eq!(gave_up.child().name(), Some("a"));
 }

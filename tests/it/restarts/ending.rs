@@ -20,6 +20,7 @@ in_every_home!(
     a_kill_during_a_delay_is_final,
     a_kill_while_the_context_is_elsewhere_is_final,
     a_kill_by_the_incarnation_itself_is_final,
+    a_kill_drops_a_context_in_its_own_mailbox,
     a_shutdown_ends_a_delay_at_once_if_nothing_is_left,
     a_shutdown_ends_the_delay_of_an_actor_without_addresses,
     a_shutdown_restarts_while_accepted_messages_are_left,
@@ -252,6 +253,35 @@ fn a_kill_by_the_incarnation_itself_is_final(home: &Home) {
         kills.closed().await;
         assert_eq!(text_of(kills.join().await), "bomb");
         assert_eq!(begun.take(), [0]);
+    });
+}
+
+fn a_kill_drops_a_context_in_its_own_mailbox(home: &Home) {
+    home.block_on(async {
+        struct Itself(#[expect(dead_code, reason = "only its drop counts")] Context<Itself>);
+        for lends in [false, true] {
+            let sent = Gate::default();
+            let tells = sent.clone();
+            let drops = Drops::default();
+            let state = std::sync::Arc::new(drops.one());
+            let sends = actor(move |mut cx: Context<Itself>| async move {
+                let _state = state;
+                let address = cx.address();
+                let send = move |cx| async move {
+                    address.tell(Itself(cx)).unwrap();
+                    tells.open();
+                };
+                match lends {
+                    true => cx.incarnation(send).await.unwrap(),
+                    false => send(cx).await,
+                }
+            });
+            let sends = home.spawn(sends.restart(Restarts::always()));
+            sent.wait().await;
+            sends.kill();
+            sends.closed().await;
+            assert_eq!(drops.count(), 1);
+        }
     });
 }
 

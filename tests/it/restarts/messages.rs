@@ -13,6 +13,7 @@ in_every_home!(
     the_message_in_hand_is_not_retried,
     an_asker_is_told_of_the_panic_even_before_the_back_off,
     replies_that_an_incarnation_has_kept_are_lost_with_it,
+    an_asker_is_told_although_the_context_is_elsewhere,
     a_question_that_waits_is_answered_by_the_next_incarnation,
     waiting_senders_stay_in_the_line_and_the_bound_stays,
     a_reserved_place_is_filled_after_the_restart,
@@ -118,6 +119,30 @@ fn replies_that_an_incarnation_has_kept_are_lost_with_it(home: &Home) {
             assert_eq!(lost(answer), (Some(obeys.id()), why));
         }
         obeys.kill();
+    });
+}
+
+fn an_asker_is_told_although_the_context_is_elsewhere(home: &Home) {
+    keep_bombs_quiet();
+    home.block_on(async {
+        let contexts = Log::default();
+        let escapes = contexts.clone();
+        let panics = actor(move |mut cx: Context<Reply<u64>>| async move {
+            let reply = cx.recv().await;
+            if cx.incarnation_number() == 0 {
+                escapes.add(cx);
+                panic!("bomb 9");
+            }
+            reply.unwrap().send(cx.incarnation_number());
+        });
+        let panics = home.spawn(panics.restart(ever()));
+        let answer = panics.ask(|reply| reply).await;
+        let why = AskCause::Panicked("bomb 9".into());
+        assert_eq!(lost(answer), (Some(panics.id()), why));
+        let mut second = panics.ask(|reply| reply);
+        assert!(poll_here(&mut second).await.is_pending());
+        drop(contexts.take());
+        assert_eq!(second.await, Ok(1));
     });
 }
 

@@ -2,7 +2,7 @@
 
 use greenroom::policy::TaskInfo;
 use greenroom::supervise::Restarts;
-use greenroom::{Fault, Observer, Runtime};
+use greenroom::{Context, Fault, Observer, Runtime, actor};
 
 use super::{HOUR, Order, obedient};
 use crate::support::{Log, keep_bombs_quiet};
@@ -43,6 +43,15 @@ mod each_restart_is_told_with_its_number_and_its_cause {
     }
 }
 
+mod the_number_of_a_restart_is_that_of_the_incarnation {
+    #[test]
+    fn in_its_homes() {
+        use crate::support::Homes;
+        let homes = Homes::built(super::observed).without_simulations();
+        homes.watch(module_path!(), super::the_numbers_are_the_same);
+    }
+}
+
 fn each_restart_is_told(home: &crate::support::Home) {
     keep_bombs_quiet();
     home.block_on(async {
@@ -65,6 +74,32 @@ fn each_restart_is_told(home: &crate::support::Home) {
             "obeys 2: returned",
             "obeys 3: panicked: bomb 2",
             "obeys has ended",
+        ];
+        assert_eq!(WATCHES.with(|watches| watches.0.take()), told);
+    });
+}
+
+fn the_numbers_are_the_same(home: &crate::support::Home) {
+    keep_bombs_quiet();
+    home.block_on(async {
+        let numbers = Log::default();
+        let own = numbers.clone();
+        let lends = actor(move |mut cx: Context<()>| async move {
+            own.add(cx.incarnation_number());
+            // Those within are counted, too.
+            for _ in 0..2 {
+                cx.incarnation(|_cx| async {}).await.unwrap();
+            }
+            panic!("bomb");
+        });
+        let rules = Restarts::<()>::on_fault().intensity(2, HOUR);
+        let lends = home.spawn(lends.name("lends").restart(rules));
+        lends.closed().await;
+        assert_eq!(numbers.take(), [0, 3, 6]);
+        let told = [
+            "lends 3: panicked: bomb",
+            "lends 6: panicked: bomb",
+            "lends has ended",
         ];
         assert_eq!(WATCHES.with(|watches| watches.0.take()), told);
     });

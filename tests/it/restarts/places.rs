@@ -139,6 +139,24 @@ fn an_actor_keeps_its_pinned_thread() {
 }
 
 #[test]
+fn a_pinned_thread_stays_for_an_actor_in_its_delay() {
+    keep_bombs_quiet();
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        let (obeys, log) = obedient();
+        let delays = RetryIntervals::builder().regular_step(Duration::from_millis(5));
+        let rules = ever().after(delays.build().unwrap());
+        let obeys = obeys.restart(rules).on(&pinned).spawn();
+        lost(drive(obeys.ask(|reply| Order::Lose("bomb", reply))));
+        drop(pinned);
+        obeys.tell(Order::Log(1)).unwrap();
+        assert_eq!(drive(obeys.join()).unwrap(), 1);
+        assert_eq!(log.take(), [1]);
+    });
+}
+
+#[test]
 fn an_actor_keeps_the_runtime_it_was_spawned_on() {
     keep_bombs_quiet();
     within(WATCH, || {

@@ -6,6 +6,7 @@ mod errors;
 mod model;
 mod nested;
 mod orders;
+mod places;
 mod rounds;
 mod trees;
 

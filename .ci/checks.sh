@@ -123,13 +123,14 @@ package() {
     fi
 }
 
-# Models that take minutes each with two preemptions.
+# Models that take long with two preemptions: most of them minutes.
 readonly SLOW_MODELS='
     model_11_a_push_from_outside_finds
     model_12_entry_in_the_slot
     model_12_entry_in_the_ring
     model_17_a_shutdown_settles_a
     model_17_an
+    model_57_letters
 '
 
 # Every model, the slow ones with one preemption. `loom_all` also checks that each model finds its

@@ -276,6 +276,23 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_55_a",
         "each letter is delivered once",
     ),
+    ("the_lender_is_not_woken", "model_56_lender_is", DEADLOCK),
+    ("word_release", "model_56_lender_is", RACE),
+    (
+        "given_back_before_the_reader_is_left",
+        "model_56_context",
+        RACE,
+    ),
+    (
+        "revoked_by_a_hint",
+        "model_57_context_belongs_to_its_holder_or_its_lender",
+        "one of both has the reader",
+    ),
+    (
+        "revoked_by_a_hint",
+        "model_57_letters",
+        "each letter is delivered once",
+    ),
 ];
 
 #[test]

@@ -4,12 +4,12 @@
 //! about several actors together. [The guide](crate::docs::guide#restarts) tells when to use which.
 
 mod error;
-mod keeper;
 mod member;
 mod options;
 mod rounds;
 mod status;
 mod stop;
+mod supervising;
 mod supervisor;
 mod tree;
 

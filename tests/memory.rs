@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use greenroom::supervise::Restarts;
 use greenroom::{Context, Handle, Reply, Runtime, actor};
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
@@ -284,4 +285,185 @@ fn asks_free_their_memory() {
     ask(20_000);
     let kept = live() - before;
     assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
+}
+
+#[test]
+fn a_million_restarts_free_their_memory() {
+    let _alone = alone();
+    let runtime = one_worker();
+    // An incarnation handles one message, and then returns or panics.
+    let spawn = actor(async |mut cx: Context<Load<u32>>| {
+        let _state = [7_u64; 16];
+        match cx.recv().await {
+            Some(Load::Burst(number)) if number % 16 == 0 => {
+                std::panic::resume_unwind(Box::new(number));
+            }
+            Some(Load::Done(reply)) => reply.send(()),
+            _ => {}
+        }
+    });
+    let hour = Duration::from_secs(3_600);
+    let rules = Restarts::always().intensity(u32::MAX, hour);
+    let handle = spawn.restart(rules).on(&runtime).spawn();
+    let restart = |count: u32| {
+        for number in 0..count {
+            handle.tell(Load::Burst(number)).unwrap();
+            if number % 1_000 == 0 {
+                drained(&runtime, &handle);
+            }
+        }
+        drained(&runtime, &handle);
+    };
+    restart(10_000);
+    let before = live();
+    restart(1_000_000);
+    let kept = live() - before;
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
+}
+
+#[test]
+fn contexts_that_are_lent_free_their_memory() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let lends = actor(async |mut cx: Context<Load<u32>>| {
+        loop {
+            let inner = cx.incarnation(async |mut cx: Context<Load<u32>>| {
+                match cx.recv().await {
+                    Some(Load::Burst(number)) if number % 16 == 0 => {
+                        std::panic::resume_unwind(Box::new(number));
+                    }
+                    // The context is dropped elsewhere.
+                    Some(Load::Burst(number)) if number % 16 == 1 => {
+                        greenroom::spawn(async move { drop(cx) }).detach();
+                    }
+                    Some(Load::Done(reply)) => reply.send(()),
+                    Some(Load::Burst(_)) => {}
+                    None => return false,
+                }
+                true
+            });
+            if let Ok(false) = inner.await {
+                return;
+            }
+        }
+    });
+    let handle = lends.on(&runtime).spawn();
+    let lend = |count: u32| {
+        for number in 0..count {
+            handle.tell(Load::Burst(number)).unwrap();
+            if number % 1_000 == 0 {
+                drained(&runtime, &handle);
+            }
+        }
+        drained(&runtime, &handle);
+    };
+    lend(1_000);
+    let before = live();
+    lend(100_000);
+    let kept = live() - before;
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
+}
+
+#[test]
+fn restartable_actors_free_their_memory_however_they_end() {
+    let _alone = alone();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .on_fault(|_| {})
+        .build()
+        .unwrap();
+    let round = |count: usize| {
+        for number in 0..count {
+            let spawn = actor(async move |mut cx: Context<Load<u32>>| {
+                cx.recv().await;
+                std::panic::resume_unwind(Box::new(number));
+            });
+            let rules = Restarts::<()>::on_fault().intensity(2, Duration::from_secs(3_600));
+            // In half of the cases the end comes during a delay that never ends.
+            let rules = match number % 2 {
+                0 => rules.stand_down(Duration::MAX),
+                _ => rules,
+            };
+            let handle = spawn.restart(rules).on(&runtime).spawn();
+            handle.tell(Load::Burst(1)).unwrap();
+            let place = runtime.block_on(handle.reserve());
+            runtime.block_on(runtime.spawn(greenroom::yield_now()));
+            let address = handle.address();
+            match number / 2 % 3 {
+                0 => address.stop(),
+                1 => handle.kill(),
+                _ => {
+                    let weak = address.downgrade();
+                    drop((handle, address));
+                    runtime.block_on(runtime.spawn(greenroom::yield_now()));
+                    drop(place);
+                    if let Some(address) = weak.upgrade() {
+                        address.stop();
+                    }
+                    runtime.block_on(weak.closed());
+                    continue;
+                }
+            }
+            drop(place);
+            runtime.block_on(address.closed());
+        }
+        runtime.block_on(runtime.spawn(greenroom::yield_now()));
+    };
+    round(100);
+    let before = live();
+    round(10_000);
+    let kept = live() - before;
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
+}
+
+/// Returns the live bytes of an actor that has handled a message and is dormant.
+fn bytes_of_each(runtime: &Runtime, spawn: impl Fn() -> Handle<Load<u64>, ()>) -> isize {
+    const ACTORS: usize = 20_000;
+    let mut handles = Vec::with_capacity(ACTORS);
+    let before = live();
+    for _ in 0..ACTORS {
+        let handle = spawn();
+        drained(runtime, &handle);
+        handles.push(handle);
+    }
+    let grown = live() - before;
+    for handle in handles {
+        runtime.block_on(handle.join()).unwrap();
+    }
+    grown / ACTORS.cast_signed()
+}
+
+/// Returns how many bytes a restartable actor takes more than a plain one and a clone of what is
+/// spawned. That clone has `CLONE` bytes.
+fn bytes_to_restart<const CLONE: usize>(runtime: &Runtime) -> isize {
+    let builder = || {
+        let state = [1_u8; CLONE];
+        let body = move |mut cx: Context<Load<u64>>| async move {
+            while let Some(message) = cx.recv().await {
+                match message {
+                    Load::Burst(number) => assert!(state.iter().all(|&own| number > own.into())),
+                    Load::Done(reply) => reply.send(()),
+                }
+            }
+        };
+        assert_eq!(size_of_val(&body), CLONE);
+        actor(body).on(runtime)
+    };
+    let plain = || bytes_of_each(runtime, || builder().spawn());
+    let restartable = || bytes_of_each(runtime, || builder().restart(Restarts::on_fault()).spawn());
+    // The first ones leave some of their memory in the block caches.
+    let _ = (plain(), restartable());
+    restartable() - plain() - CLONE.cast_signed()
+}
+
+#[test]
+fn a_restartable_actor_takes_at_most_64_bytes_more_and_its_clone() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let more = [
+        bytes_to_restart::<0>(&runtime),
+        bytes_to_restart::<8>(&runtime),
+        bytes_to_restart::<40>(&runtime),
+    ];
+    assert!(more.iter().all(|&more| more <= 64), "{more:?} bytes more");
 }

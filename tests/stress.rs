@@ -18,6 +18,7 @@ use futures::executor::block_on;
 use futures::future::{Either, select};
 use futures::stream;
 use greenroom::policy::{Polling, Prioritized, Sharing, Stealing, TaskInfo};
+use greenroom::supervise::Restarts;
 use greenroom::time::{interval, sleep, timeout};
 use greenroom::{
     Address, AskError, Context, Detached, Handle, Observer, Pinned, Reply, Runtime, actor, spawn,
@@ -384,6 +385,79 @@ fn actors_of_another_executor() {
             assert!(polls.join().unwrap() <= 60);
             waits.join().unwrap();
         }
+    });
+}
+
+type Fails = Handle<u64, ()>;
+
+/// Spawns actors that panic and return often, and that lend their context or give it away.
+fn failing(runtime: &Runtime, holder: &Address<Context<u64>>) -> Vec<Fails> {
+    let to = holder.clone();
+    let gives = move |cx| async move { drop(to.tell(cx)) };
+    let fails = move |mut cx: Context<u64>| async move {
+        while let Some(number) = cx.recv().await {
+            match number % 8 {
+                0 => resume_unwind(Box::new(number)),
+                1 => return gives(cx).await,
+                2 | 3 => drop(cx.incarnation(gives.clone()).await),
+                // If the time is over before the context is back, the mailbox is closed.
+                4 if number.is_multiple_of(3) => {
+                    drop(timeout(MOMENT, cx.incarnation(gives.clone())).await);
+                }
+                _ => yield_now().await,
+            }
+        }
+    };
+    let spawned = (0..6).map(|n| {
+        let rules = Restarts::always().intensity(u32::MAX, Duration::from_secs(3600));
+        let rules = match n % 3 {
+            0 => rules.stand_down(MOMENT),
+            _ => rules,
+        };
+        let one = actor(fails.clone()).restart(rules).on(runtime);
+        let one = if n % 2 == 0 { one.capacity(2) } else { one };
+        one.on_undelivered(drop).spawn()
+    });
+    spawned.collect()
+}
+
+/// Actors that begin anew, and contexts that another actor has for a moment.
+#[test]
+fn restarts_and_loans() {
+    rounds(|seed| {
+        let runtime = runtime(seed);
+        let holder = actor(async |mut cx: Context<Context<u64>>| {
+            while let Some(mut lent) = cx.recv().await {
+                let _ = timeout(MOMENT, lent.recv()).await;
+            }
+        });
+        let holder = holder.on(&runtime).spawn();
+        let fails = failing(&runtime, &holder);
+        let outside = [0, 1].map(|first| {
+            let fails: Vec<_> = fails.iter().map(Handle::address).collect();
+            thread::spawn(move || {
+                for n in 0..200 {
+                    let to = &fails[(n + first) % fails.len()];
+                    let _ = match n % 5 {
+                        0 => block_on(to.send(n as u64)).is_ok(),
+                        _ => to.tell(n as u64).is_ok(),
+                    };
+                }
+                if first == 0 {
+                    fails[2].kill();
+                }
+            })
+        });
+        outside
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        fails.iter().for_each(|fails| fails.stop());
+        runtime.block_on(async {
+            for fails in fails {
+                let _ = fails.join().await;
+            }
+            holder.join().await.unwrap();
+        });
     });
 }
 

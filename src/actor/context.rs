@@ -12,14 +12,15 @@
     reason = "a context is as `Send` as its messages, and owns the cell's reader; see CONTEXT-1"
 )]
 
+mod lending;
+mod stream;
+
 use std::fmt;
 use std::future::Future;
 use std::panic::UnwindSafe;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
-
-use futures_core::Stream;
 
 use super::address::Address;
 use super::children::Child;
@@ -30,7 +31,7 @@ use super::own_sources::Sources;
 use super::reader::Reader;
 use super::weak_address::WeakAddress;
 use crate::error::End;
-use crate::mailbox::{Flags, Received, wake_foreign};
+use crate::mailbox::{Flags, Received};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
 use crate::task::MessageEvent;
@@ -217,57 +218,6 @@ impl<M> Context<M> {
         unsafe { reader.as_ref() }.with_mut(list)
     }
 
-    /// Returns this context to its lender, without its sources. Returns false if it is not lent any
-    /// more.
-    #[cold]
-    #[inline(never)]
-    fn give_back(&mut self) -> bool {
-        let (core, reader) = self.parts();
-        done(core, reader);
-        // The drop of a source may run any code, but cannot reach this context.
-        drop(reader.take_sources());
-        match core.mailbox.give_back() {
-            Ok(None) => true,
-            Ok(Some(lender)) => {
-                wake_foreign(lender);
-                true
-            }
-            Err(()) => false,
-        }
-    }
-
-    /// Returns whether the mailbox is closed and empty.
-    pub(super) fn is_at_end(&mut self) -> bool {
-        let (core, reader) = self.parts();
-        let flags = core.mailbox.state.peek();
-        let has_more = !reader.is_empty() || flags.has(Flags::FILLED.or(Flags::RESERVED));
-        flags.has(Flags::CLOSED) && !has_more
-    }
-
-    /// Waits until the mailbox is closed and empty. It does not receive, and is woken by a close
-    /// only if the mailbox is empty and has addresses.
-    pub(super) fn poll_end(&mut self, waker: &Waker) -> Poll<()> {
-        self.end_wait();
-        while !self.is_at_end() {
-            let (core, reader) = self.parts();
-            let unclosable = Flags::FILLED.or(Flags::RESERVED).or(Flags::ABANDONED);
-            if !reader.is_empty() || core.mailbox.state.peek().has(unclosable) {
-                return Poll::Pending;
-            }
-            if core.receive_in_run(waker) || core.mailbox.wait(waker) {
-                reader.set_waits();
-                return Poll::Pending;
-            }
-        }
-        Poll::Ready(())
-    }
-
-    /// Ends the wait, so that the next message wakes no task.
-    pub(super) fn end_wait(&mut self) {
-        let (core, reader) = self.parts();
-        done(core, reader);
-    }
-
     /// Returns an address of this actor, for example to give it to another actor.
     ///
     /// While the actor keeps this address, it does not close for lack of senders; keep a
@@ -374,39 +324,6 @@ impl<M> Drop for Recv<'_, M> {
 impl<M> fmt::Debug for Recv<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Recv").field(&self.context).finish()
-    }
-}
-
-/// A stream of the messages, which ends when [`recv`](Context::recv) returns `None`.
-///
-/// ```
-/// use futures::StreamExt;
-/// use greenroom::{Context, spawn};
-///
-/// async fn longest(cx: Context<String>) -> usize {
-///     cx.map(|text| text.len()).fold(0, |longest, len| async move { longest.max(len) }).await
-/// }
-///
-/// greenroom::run(async {
-///     let longest = spawn!(longest(_));
-///     longest.tell("green".into()).unwrap();
-///     longest.tell("room".into()).unwrap();
-///     assert_eq!(longest.join().await.unwrap(), 5);
-/// });
-/// ```
-impl<M> Stream for Context<M> {
-    type Item = M;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        // The last poll of the stream may have left a wait in the mailbox, without a note here. The
-        // note lets this poll end that wait. It is cleared again while the stream is pending, so
-        // that dropping an unpolled `recv` does not end the stream's wait.
-        self.parts().1.set_waits();
-        let polled = self.poll_recv(cx.waker());
-        if polled.is_pending() {
-            self.parts().1.take_waits();
-        }
-        polled
     }
 }
 

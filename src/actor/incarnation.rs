@@ -4,11 +4,11 @@
 //! only the incarnation receives, even if its future is leaked.
 #![expect(
     unsafe_code,
-    reason = "a future that is polled in place; see LIFECYCLE-1 in lifecycle.rs"
+    reason = "the address and the result of a new cell are given up; see CELL-2 in cell.rs"
 )]
 
+use std::any::Any;
 use std::future::{Future, Ready, poll_fn};
-use std::pin::pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -17,7 +17,7 @@ use super::cell;
 use super::context::Context;
 use super::core::ActorOptions;
 use super::handle::Handle;
-use super::lifecycle::Lifecycle;
+use super::lifecycle::Attempt;
 use super::loan::Loan;
 use super::own_sources::Sources;
 use super::restart::Bond;
@@ -78,21 +78,13 @@ impl<M: Send + 'static> Context<M> {
         Fut: Future,
     {
         let (mut lent, context) = Lent::new(self);
-        let mut incarnation = pin!(Lifecycle::Waiting((f, context)));
-        let result = poll_fn(|cx| {
-            // SAFETY: (LIFECYCLE-1) it is pinned, and is not moved here.
-            unsafe {
-                let incarnation = incarnation.as_mut().get_unchecked_mut();
-                incarnation.poll(|(f, context)| f(context), || (), cx)
-            }
-        })
-        .await;
-        // SAFETY: it is cleared in place.
-        unsafe { incarnation.as_mut().get_unchecked_mut() }.clear();
+        let result = Attempt::new(|| f(context)).await;
+        // The loan alone is shared with the closure below, since sources are not `Sync`.
+        let loan = lent.loan();
         if let Err(Fault::Panicked(panic)) = &result {
-            lent.loan().core().settle_caught(panic);
+            loan.core().settle_caught(panic);
         }
-        poll_fn(|cx| lent.loan().poll(cx.waker())).await;
+        poll_fn(|cx| loan.poll(cx.waker())).await;
         lent.take_back();
         result
     }
@@ -106,7 +98,8 @@ impl<M: Send + 'static> Context<M> {
 
     /// Takes the bond with the supervisor, if there is one.
     pub(super) fn take_bond(&self) -> Option<Arc<Bond>> {
-        self.held().mailbox.take_bond()?.downcast().ok()
+        let bond: Arc<dyn Any + Send + Sync> = self.held().mailbox.take_bond()?;
+        bond.downcast().ok()
     }
 
     /// Returns the number of incarnations of this actor that have ended: 0 in the first one.

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::contain::{attempt_on, contain};
+use crate::contain::{Panic, attempt, attempt_on, contain};
 use crate::error::Fault;
 use crate::task::quota::Quota;
 
@@ -114,5 +114,57 @@ where
             Lifecycle::Ended(result) => Some(result),
             _ => None,
         }
+    }
+}
+
+/// The future of one call: of what the function has returned. A panic of either is a fault.
+///
+/// It is no [`Lifecycle`], since each message of an actor in struct form is one call.
+#[must_use = "futures do nothing unless polled"]
+pub(super) enum Attempt<Fut> {
+    Running(Fut),
+    /// The function has panicked.
+    Failed(Panic),
+    Gone,
+}
+
+impl<Fut: Future> Attempt<Fut> {
+    /// Calls the function.
+    #[inline]
+    pub(super) fn new(call: impl FnOnce() -> Fut) -> Self {
+        match attempt(call) {
+            Ok(future) => Attempt::Running(future),
+            Err(panic) => Attempt::Failed(panic),
+        }
+    }
+
+    /// Takes the panic of the function.
+    #[cold]
+    fn take_panic(&mut self) -> Panic {
+        match std::mem::replace(self, Attempt::Gone) {
+            Attempt::Failed(panic) => panic,
+            _ => unreachable!("a call is polled only until its end"),
+        }
+    }
+}
+
+impl<Fut: Future> Future for Attempt<Fut> {
+    type Output = Result<Fut::Output, Fault>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: (LIFECYCLE-1) it is pinned, and is polled and overwritten in place.
+        let this = unsafe { self.get_unchecked_mut() };
+        let poll = |this: &mut Self| match this {
+            // SAFETY: (LIFECYCLE-1) as above.
+            Attempt::Running(future) => unsafe { Pin::new_unchecked(future) }.poll(cx).map(Ok),
+            _ => Poll::Ready(Err(this.take_panic())),
+        };
+        let polled = attempt_on(this, poll, |this| *this = Attempt::Gone);
+        let polled = polled.unwrap_or_else(|panic| Poll::Ready(Err(panic)));
+        if polled.is_ready() {
+            contain(|| *this = Attempt::Gone);
+        }
+        polled.map(|result| result.map_err(Fault::Panicked))
     }
 }

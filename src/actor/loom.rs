@@ -6,9 +6,13 @@
 //! - `model_44`: the actor is killed, and a message to it waits for its end.
 //! - `model_47`: the actor is killed while it holds taken messages.
 //! - `model_50`: the actor is dropped while another thread wakes it.
+//! - `model_56`: a lent context is dropped on another thread while its lender waits for it.
+//! - `model_57`: a lent context is dropped on another thread while its lender is dropped.
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -16,7 +20,7 @@ use ::loom::thread::spawn;
 use futures_util::stream;
 
 use crate::park::Parker;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A waker that unparks the polling thread.
 struct Bell(Parker);
@@ -206,5 +210,80 @@ fn model_50_dropped_split_drops_an_actor_that_is_being_woken() {
         });
         drop(address.tell(()));
         dropping.join().unwrap();
+    });
+}
+
+/// The place of a context that was moved out of its actor.
+type Place = Rc<RefCell<Option<crate::Context<u32>>>>;
+
+/// Lends the context to a future that moves it to the place. Then receives.
+async fn lends(mut cx: crate::Context<u32>, place: Place) -> Option<u32> {
+    let moves = |cx| async move { place.replace(Some(cx)) };
+    woken(pin!(cx.incarnation(moves)))
+        .await
+        .expect("it returns");
+    cx.recv().await
+}
+
+/// Awaits the future, and wakes its task once, so that the second poll comes without a wake-up.
+async fn woken<F: Future>(mut future: Pin<&mut F>) -> F::Output {
+    let mut was_polled = false;
+    poll_fn(|cx| {
+        if !std::mem::replace(&mut was_polled, true) {
+            cx.waker().wake_by_ref();
+        }
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Polls an actor that lends its context, and returns the context.
+fn context_of<F: Future + Unpin>(actor: &mut F, place: &Place) -> crate::Context<u32> {
+    let polled = Pin::new(actor).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending(), "its context is elsewhere");
+    place.take().expect("it was moved there")
+}
+
+/// Checks that the lender has the context, and what is left of its batch, when another thread has
+/// dropped it.
+#[test]
+fn model_56_context_that_is_dropped_elsewhere_is_its_lenders() {
+    ::loom::model(|| {
+        let place = Place::default();
+        let own = place.clone();
+        let (address, mut actor) = crate::actor(move |cx| lends(cx, own)).split();
+        for number in [7, 8] {
+            address.tell(number).expect("it is open");
+        }
+        let mut lent = context_of(&mut actor, &place);
+        let holding = spawn(move || lent.try_recv());
+        let received = drive(&mut actor).expect("it ends by itself");
+        assert_eq!(received, Some(8), "the batch comes back");
+        assert_eq!(holding.join().unwrap(), Some(7));
+    });
+}
+
+/// Checks that the letters of a context are lost once if another thread drops it while its lender is
+/// dropped.
+#[test]
+fn model_57_letters_of_a_context_without_a_lender_are_lost_once() {
+    ::loom::model(|| {
+        let place = Place::default();
+        let (own, lost) = (place.clone(), Arc::new(AtomicUsize::new(0)));
+        let counts = lost.clone();
+        let (address, mut actor) = crate::actor(move |cx| lends(cx, own))
+            .on_undelivered(move |number| {
+                assert_eq!(number, 7);
+                // Relaxed: each end is joined before the count is read.
+                counts.fetch_add(1, Ordering::Relaxed);
+            })
+            .split();
+        address.tell(7).expect("it is open");
+        let lent = context_of(&mut actor, &place);
+        let holding = spawn(move || drop(lent));
+        drop(actor);
+        holding.join().unwrap();
+        let lost = lost.load(Ordering::Relaxed);
+        assert_eq!(lost, 1, "each letter is delivered once");
     });
 }

@@ -19,8 +19,14 @@ impl<M> Core<M> {
     /// Settles the replies that were lost by a panic, which was caught in the actor's turn.
     #[cold]
     pub(super) fn settle_caught(&self, panic: &Panic) {
-        let cause = || AskCause::Panicked(panic.text().unwrap_or_default().to_owned());
-        loss::settle_caught_for(|| AskDetail::new(Some(self.info()), cause()));
+        loss::settle_caught_for(|| self.caught_detail(panic));
+    }
+
+    /// Returns the detail for an ask whose reply was lost by a panic, which was caught.
+    #[cold]
+    pub(super) fn caught_detail(&self, panic: &Panic) -> AskDetail {
+        let cause = AskCause::Panicked(panic.text().unwrap_or_default().to_owned());
+        AskDetail::new(Some(self.info()), cause)
     }
 
     /// Returns the detail for an ask that the closed mailbox refuses.

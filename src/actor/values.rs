@@ -5,9 +5,13 @@
 
 use std::future::{Future, ready};
 use std::marker::PhantomData;
+use std::panic::resume_unwind;
 
 use super::context::Context;
+use super::lifecycle::Attempt;
 use super::spawn::{ActorBuilder, actor};
+use crate::error::Fault;
+use crate::task::loss;
 
 /// A value that handles messages: the struct form of an actor.
 ///
@@ -56,6 +60,61 @@ pub trait Actor: Send + Sized {
     fn started(&mut self, cx: &mut Context<Self::Message>) -> impl Future<Output = ()> + Send {
         let _ = cx;
         ready(())
+    }
+
+    /// Returns whether the value goes on after a panic of [`handle`](Actor::handle): `false` by
+    /// default.
+    ///
+    /// With `false`, the panic goes on: the actor ends, or is
+    /// [restarted](crate::ActorBuilder::restart). With `true`, the next message is handled. By that,
+    /// the implementation promises that the value is consistent, since the panic may have come in
+    /// the middle of a change. [`restart`](crate::ActorBuilder::restart) needs no such promise.
+    ///
+    /// - The future of `handle` was dropped while the panic unwound. The message in hand is not
+    ///   retried, and its asker gets [`AskError::NoReply`](crate::AskError::NoReply) with the text of
+    ///   the panic. So do the askers of the replies that this method drops.
+    /// - Address, messages, sources and children stay.
+    /// - The panic is not reported to [`on_fault`](crate::Builder::on_fault). The panic hook has seen
+    ///   it.
+    ///
+    /// A panic of this method takes the place of the first one, and goes on. Panics of `started` and
+    /// `stopped` do not come here.
+    ///
+    /// ```
+    /// use greenroom::{Actor, AskCause, AskError, Context, Fault, Reply, spawn};
+    ///
+    /// #[derive(Default)]
+    /// struct Divider {
+    ///     failures: u32,
+    /// }
+    ///
+    /// impl Actor for Divider {
+    ///     type Message = (u32, u32, Reply<u32>);
+    ///
+    ///     async fn handle(&mut self, message: Self::Message, _cx: &mut Context<Self::Message>) {
+    ///         let (a, b, reply) = message;
+    ///         reply.send(a / b);
+    ///     }
+    ///
+    ///     fn panicked(&mut self, _fault: &Fault, _cx: &mut Context<Self::Message>) -> bool {
+    ///         self.failures += 1;
+    ///         self.failures < 10
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let divider = spawn!(Divider::default());
+    ///     let Err(AskError::NoReply(detail)) = divider.ask(|reply| (1, 0, reply)).await else {
+    ///         panic!("there is no reply");
+    ///     };
+    ///     assert_eq!(*detail.why(), AskCause::Panicked("attempt to divide by zero".into()));
+    ///     assert_eq!(divider.ask(|reply| (42, 2, reply)).await, Ok(21));
+    ///     assert_eq!(divider.join().await.unwrap().failures, 1);
+    /// });
+    /// ```
+    fn panicked(&mut self, fault: &Fault, cx: &mut Context<Self::Message>) -> bool {
+        let _ = (fault, cx);
+        false
     }
 
     /// Runs after the last message; does nothing by default.
@@ -167,8 +226,29 @@ pub fn actor_from<A: Actor>(
 async fn drive<A: Actor>(mut actor: A, mut cx: Context<A::Message>) -> A {
     actor.started(&mut cx).await;
     while let Some(message) = cx.recv().await {
-        actor.handle(message, &mut cx).await;
+        let handled = Attempt::new(|| actor.handle(message, &mut cx)).await;
+        if let Err(fault) = handled {
+            go_on_after(fault, &mut actor, &mut cx);
+        }
     }
     actor.stopped(&mut cx).await;
     actor
+}
+
+/// Asks a value whether it goes on after a panic of `handle`. If not, the panic goes on.
+///
+/// The askers that the panic leaves without an answer are told if the value goes on. Otherwise they
+/// are told later, when the mailbox is closed or the next incarnation is due.
+#[cold]
+#[inline(never)]
+fn go_on_after<A: Actor>(fault: Fault, actor: &mut A, cx: &mut Context<A::Message>) {
+    let Fault::Panicked(panic) = &fault else {
+        return;
+    };
+    let detail = cx.held().caught_detail(panic);
+    let goes_on = loss::during(|| detail.clone(), || actor.panicked(&fault, cx));
+    match fault {
+        Fault::Panicked(panic) if !goes_on => resume_unwind(panic.into_payload()),
+        _ => loss::settle_caught_for(|| detail),
+    }
 }

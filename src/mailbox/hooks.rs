@@ -4,9 +4,10 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
+use std::task::Waker;
 
-use super::loans::Loans;
 use crate::sync::Mutex;
 
 /// The options of an actor that concern its messages. They are `Send` and `Sync` whatever the
@@ -20,7 +21,8 @@ pub(crate) struct HookOptions<M> {
     pub(crate) bond: Option<Bond>,
 }
 
-pub(crate) type Bond = Arc<dyn Any + Send + Sync>;
+/// No panic leaves it half changed.
+pub(crate) type Bond = Arc<dyn Any + Send + Sync + RefUnwindSafe>;
 
 pub(crate) type OnUndelivered<M> = Box<dyn FnMut(M) + Send>;
 
@@ -45,6 +47,17 @@ pub(super) struct Undelivered<M> {
     pub(super) is_over: bool,
     /// Whether a context may still give messages back.
     pub(super) has_context: bool,
+}
+
+/// The loans of one context, but for the first one.
+#[derive(Default)]
+pub(super) struct Loans {
+    /// The lender of the first loan, if it waits for the context.
+    pub(super) first: Option<Waker>,
+    /// The keys of the other loans, oldest first, with their lenders.
+    pub(super) others: Vec<(u32, Option<Waker>)>,
+    /// The last key.
+    pub(super) last: u32,
 }
 
 impl<M> Default for HookOptions<M> {

@@ -7,25 +7,15 @@
 //!
 //! # Invariants
 //! - LOAN-1: `LENT` is set while the first loan is open, `RELENT` while there are others. Both change
-//!   under the lock. Whoever clears a loan by a drop has used the reader for the last time before.
+//!   under the lock. A context that ends a loan does not use the reader any more.
 
 use std::task::{Poll, Waker};
 
 use super::contents::Mailbox;
 use super::hooks::Bond;
 use super::state::Flags;
+use crate::contain::contain;
 use crate::sync::mutant;
-
-/// The loans of one context, but for the first one.
-#[derive(Default)]
-pub(super) struct Loans {
-    /// The lender of the first loan, if it waits for the context.
-    first: Option<Waker>,
-    /// The keys of the other loans, oldest first, with their lenders.
-    others: Vec<(u32, Option<Waker>)>,
-    /// The last key.
-    last: u32,
-}
 
 /// The key of the first loan.
 const FIRST: u32 = 0;
@@ -80,6 +70,7 @@ impl<M> Mailbox<M> {
     /// was still lent.
     #[cold]
     pub(crate) fn revoke(&self, key: u32) -> bool {
+        let hint = mutant("revoked_by_a_hint").then(|| self.state.peek().has(Flags::LENT));
         let (was_lent, lender) = self.lock(|flags, contents| {
             let loans = contents.hooks().map(|hooks| &mut hooks.loans);
             if key == FIRST {
@@ -95,8 +86,8 @@ impl<M> Mailbox<M> {
             }
             (lender.is_some(), lender.flatten())
         });
-        drop(lender);
-        was_lent
+        contain(|| drop(lender));
+        hint.unwrap_or(was_lent)
     }
 
     /// Returns whether the context of this loan has come back. If not, the return wakes `waker`.
@@ -114,7 +105,7 @@ impl<M> Mailbox<M> {
     fn await_back(&self, key: u32, waker: &Waker) -> Poll<()> {
         let mut lender = Some(waker.clone());
         // `lender` then holds the previous waker, which is dropped outside the lock.
-        self.lock_hooks(|flags, hooks| {
+        let polled = self.lock_hooks(|flags, hooks| {
             let loans = &mut hooks.loans;
             let place = if key == FIRST {
                 flags.has(Flags::LENT).then_some(&mut loans.first)
@@ -133,7 +124,9 @@ impl<M> Mailbox<M> {
                     Poll::Pending
                 }
             }
-        })
+        });
+        contain(|| drop(lender));
+        polled
     }
 
     /// Returns the number of incarnations that have ended.

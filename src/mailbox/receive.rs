@@ -84,6 +84,15 @@ impl<M> Mailbox<M> {
         self.wait_unless(waker, Flags::has_news)
     }
 
+    /// Stores `waker`, to be woken by the next message or once the mailbox is closed and empty.
+    /// Returns false if there is a message or that is so.
+    #[cold]
+    pub(crate) fn wait_for_end(&self, waker: &Waker) -> bool {
+        self.wait_unless(waker, |flags| {
+            flags.has(Flags::FILLED) || flags.has(Flags::CLOSED) && !flags.has(Flags::RESERVED)
+        })
+    }
+
     /// Stores `waker`, to be woken if the actor is killed or cancelled. Returns false if it was.
     #[cold]
     pub(crate) fn wait_for_termination(&self, waker: &Waker) -> bool {

@@ -66,9 +66,9 @@ impl Flags {
     /// The position of the way in which the actor ended: three bits, 0 before the end.
     const END: u32 = 18;
 
-    /// The context is lent by the first of its loans: the one that drops it gives it back.
+    /// The first loan of the context is open: its drop gives it back.
     pub(crate) const LENT: Flags = Flags(1 << 21);
-    /// There are loans of a context that was lent before.
+    /// Other loans of the context are open.
     pub(crate) const RELENT: Flags = Flags(1 << 22);
 
     pub(crate) const fn has(self, other: Flags) -> bool {

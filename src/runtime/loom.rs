@@ -227,6 +227,7 @@ static TOKEN: VTable = VTable {
     look: |_| unreachable!("a token is not registered"),
     refuse: |_| unreachable!("a token is not registered"),
     report: |_, _, _| unreachable!("a token has no sources"),
+    restarted: |_, _, _| unreachable!("a token has one life"),
     process: |_| unreachable!("a token has no executor"),
     reader: |_| unreachable!("a token has no messages"),
     delivery: |_, _| unreachable!("a token has no messages"),

@@ -11,6 +11,9 @@ pub enum Strategy {
     OneForOne,
     /// All children. The incarnations of the others are dropped before the first new one begins.
     /// The new ones begin in the order of their start.
+    ///
+    /// That waits without limit for an incarnation that blocks its thread, and for a context that was
+    /// moved elsewhere.
     OneForAll,
     /// The child that failed and all that were started after it, as with `OneForAll`.
     RestForOne,

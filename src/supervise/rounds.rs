@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::Escalated;
-use super::keeper::{Keeper, Mode, Phase, Stop};
 use super::options::{Rules, Strategy};
+use super::supervising::{Mode, Phase, Stop, Supervising};
 use crate::actor::{Order, Report};
 use crate::instant::Instant;
 
 /// The number of faults of a child that are kept.
 const FAULTS: usize = 10;
 
-impl Keeper {
+impl Supervising {
     /// Takes the next step of a round, or of the stop.
     pub(super) fn advance(&mut self) {
         if let Some(how @ Stop::GivenUp) = self.stopping {
@@ -45,8 +45,7 @@ impl Keeper {
     /// Reports to the supervisor above that the children have begun, if it was not reported.
     fn tell_of_begin(&mut self) {
         if std::mem::take(&mut self.tells_begun) {
-            self.tree.report(Report::Begun(self.runs));
-            self.runs += 1;
+            self.tree.report(Report::Begun);
         }
     }
 
@@ -59,33 +58,36 @@ impl Keeper {
 
     pub(super) fn take_report(&mut self, id: u64, report: Report) {
         match report {
-            Report::Begun(number) => self.note_begun(id, number),
+            Report::Begins(_) => {}
+            Report::Begun => self.note_begun(id),
             Report::Down => self.note_down(id),
             Report::Failed(text, delay) => {
                 self.note_fault(id, text);
-                // A child that is being dropped reports that it is down as well.
-                if let Some(Phase::Beginning | Phase::Up) = self.phase(id) {
-                    self.beginning.take_if(|beginning| *beginning == id);
-                    self.fail(id, delay);
+                match self.phase(id) {
+                    Some(Phase::Beginning | Phase::Up) => {
+                        self.beginning.take_if(|beginning| *beginning == id);
+                        self.fail(id, delay);
+                    }
+                    // It reports that it is down as well, and begins again without a delay.
+                    Some(Phase::Dropping { .. }) => {
+                        self.set_spent(id, delay.is_none());
+                    }
+                    _ => {}
                 }
             }
         }
     }
 
-    fn note_begun(&mut self, id: u64, number: u64) {
+    fn note_begun(&mut self, id: u64) {
         self.beginning.take_if(|beginning| *beginning == id);
         let Some(child) = self.children.get_mut(&id) else {
             return;
         };
-        let restarts = u64::from(std::mem::replace(&mut child.has_begun, true));
+        child.has_begun = true;
         if child.phase == Phase::Beginning {
             self.set_phase(id, Phase::Up);
             self.limit_no_more(id);
         }
-        self.tree.update(id, |status| {
-            status.incarnation = number;
-            status.restarts += restarts;
-        });
     }
 
     /// Notes that the incarnation of a child was dropped.
@@ -93,12 +95,22 @@ impl Keeper {
         let Some(Phase::Dropping { by_hand }) = self.phase(id) else {
             return;
         };
-        if by_hand {
+        let is_spent = self.set_spent(id, false);
+        self.dropping.remove(&id);
+        if by_hand && !is_spent {
             return self.begin(id);
         }
-        self.dropping.remove(&id);
         self.set_phase(id, Phase::Waiting);
-        self.limit_no_more(id);
+        self.set_alarm(id, None);
+        if is_spent && matches!(self.mode, Mode::Running) {
+            self.fail(id, None);
+        }
+    }
+
+    /// Notes whether a child has used up its own intensity, and returns what was noted before.
+    fn set_spent(&mut self, id: u64, is_spent: bool) -> bool {
+        let child = self.children.get_mut(&id);
+        child.is_some_and(|child| std::mem::replace(&mut child.is_spent, is_spent))
     }
 
     fn note_fault(&mut self, id: u64, text: Option<Arc<str>>) {
@@ -108,9 +120,7 @@ impl Keeper {
         if child.faults.len() == FAULTS {
             child.faults.pop_front();
         }
-        child.faults.push_back(text.clone());
-        self.tree
-            .update(id, |status| status.last_fault = Some(text));
+        child.faults.push_back(text);
     }
 
     /// Decides about a child that has failed by itself. `delay` is its back-off, or `None` if its
@@ -277,6 +287,8 @@ impl Keeper {
             (Order::Wait, Mode::Down) => self.tree.report(Report::Down),
             (Order::Run, Mode::Down) => {
                 self.mode = Mode::Running;
+                self.tree.report(Report::Begins(self.runs));
+                self.runs += 1;
                 self.tells_begun = true;
                 self.lost = None;
                 self.failures.clear();

@@ -52,6 +52,7 @@ pub(super) struct Status {
     /// The end of its back-off, while it has one.
     pub(super) until: Option<Instant>,
     pub(super) last_fault: Option<Arc<str>>,
+    has_begun: bool,
 }
 
 impl Status {
@@ -63,7 +64,15 @@ impl Status {
             state: ChildState::Starting,
             until: None,
             last_fault: None,
+            has_begun: false,
         }
+    }
+
+    /// Notes that the incarnation with this number begins.
+    pub(super) fn begin(&mut self, incarnation: u64) {
+        self.incarnation = incarnation;
+        self.restarts += u64::from(self.has_begun);
+        self.has_begun = true;
     }
 
     pub(super) fn public(&self) -> ChildStatus {

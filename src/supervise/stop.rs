@@ -4,10 +4,10 @@
 //! and finds those it depends on. Then the youngest child is stopped, and so on. What takes longer
 //! than the grace period is ended by force.
 
-use super::keeper::{Keeper, Phase, Stop};
+use super::supervising::{Phase, Stop, Supervising};
 use crate::instant::Instant;
 
-impl Keeper {
+impl Supervising {
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.is_some()
     }
@@ -46,7 +46,7 @@ impl Keeper {
     }
 
     /// Stops a child, which is ended by force after the grace period. One that waits begins in its
-    /// turn, so that it can end.
+    /// turn first, so that it can handle what it has accepted.
     pub(super) fn stop_child(&mut self, id: u64) {
         let Some(child) = self.children.get_mut(&id) else {
             return;
@@ -57,20 +57,28 @@ impl Keeper {
         child.is_stopped = true;
         let (member, phase) = (child.member.clone(), child.phase);
         self.set_phase(id, phase);
-        match member.has_grace() {
-            true => self.set_grace(id),
-            false => self.set_alarm(id, None),
-        }
+        self.set_alarm(id, None);
         member.stop();
-        if phase == Phase::BackingOff {
-            self.begin(id);
+        match phase {
+            Phase::BackingOff => self.begin(id),
+            // Its grace period starts when it begins.
+            Phase::Waiting if !self.is_stopping() => {}
+            _ => self.limit(id),
         }
     }
 
-    /// Gives a child the grace period for what it was ordered, if the tree stops.
+    /// Gives a child the grace period, for its end or for what it was ordered while the tree stops.
+    /// A supervisor that was stopped has none: its own children have.
     pub(super) fn limit(&mut self, id: u64) {
-        if self.is_stopping() && !self.is_stopped(id) {
-            self.set_grace(id);
+        let Some(child) = self.children.get(&id) else {
+            return;
+        };
+        let is_limited = match child.is_stopped {
+            true => child.alarm.is_none() && child.member.has_grace(),
+            false => self.is_stopping(),
+        };
+        if is_limited {
+            self.set_alarm(id, Some(Instant::now() + self.rules.grace));
         }
     }
 
@@ -83,10 +91,6 @@ impl Keeper {
 
     fn is_stopped(&self, id: u64) -> bool {
         self.children.get(&id).is_some_and(|child| child.is_stopped)
-    }
-
-    fn set_grace(&mut self, id: u64) {
-        self.set_alarm(id, Some(Instant::now() + self.rules.grace));
     }
 
     /// Ends a child that has not done in time what was wanted of it.

@@ -1,6 +1,7 @@
 //! A supervisor, as programs see it, and its options.
 //!
-//! All clones have an address of one actor, the keeper. Without an address it stops.
+//! All clones have an address of one actor, which [`supervising`](super::supervising) has. Without an
+//! address it stops.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,10 +9,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::error::{Escalated, NotAChild, StartError, StartProblem, SuperviseError};
-use super::keeper::Keeper;
 use super::member::{ActorMember, Ended, Member, ended};
 use super::options::{Rules, SupervisorBuilder};
 use super::status::ChildStatus;
+use super::supervising::Supervising;
 use super::tree::{Event, Place, Tree};
 use crate::actor::{ActorBuilder, Address, Bond, Context, Order, Restarting, SpawnTarget, actor};
 use crate::error::SpawnProblem;
@@ -31,7 +32,7 @@ use crate::task::TaskInfo;
 /// That supervisor restarts it, or gives up too.
 ///
 /// A child ends only by itself, by [`stop`](Address::stop) or [`kill`](Address::kill), or with its
-/// supervisor, which has an address of it. A child that has ended is not started again.
+/// supervisor, which has an address of it. A child that has ended is forgotten.
 ///
 /// A clone is cheap. Dropping the last clone is [`stop`](Supervisor::stop). A supervisor above has
 /// a clone, too.
@@ -88,8 +89,8 @@ impl SupervisorBuilder {
             let problem = StartProblem::Spawn(SpawnProblem::ZeroWindow);
             return Err(SuperviseError::new(self, problem));
         }
-        let keeper = Keeper::new(tree.clone(), self.rules);
-        let mut builder = actor(move |cx: Context<Infallible>| keeper.keep(cx));
+        let supervising = Supervising::new(tree.clone(), self.rules);
+        let mut builder = actor(move |cx: Context<Infallible>| supervising.run(cx));
         if let Some(name) = &self.name {
             builder = builder.name(name.clone());
         }
@@ -123,7 +124,8 @@ impl Supervisor {
     /// it have begun. Its address accepts messages at once.
     ///
     /// A child counts as begun when its first poll has returned. So a [`Detached`](crate::Detached)
-    /// child that blocks there delays the children after it.
+    /// child that blocks there delays the children after it. If the supervisor is killed while this
+    /// starts the child, the child is killed, too.
     ///
     /// # Errors
     /// [`StartError`] with the actor: if the supervisor stops or has ended, or for a reason that
@@ -145,7 +147,7 @@ impl Supervisor {
         let (tree, number) = (Arc::downgrade(&self.tree), place.number);
         let bond = Bond::new(move |report| {
             if let Some(tree) = tree.upgrade() {
-                tree.push(Event::Report(number, report));
+                tree.take_report(number, report);
             }
         });
         match child.supervised(bond.clone()).try_spawn() {
@@ -201,8 +203,8 @@ impl Supervisor {
     ///
     /// The incarnation is dropped at its next suspension. The asker of a message in its hands gets
     /// [`AskCause::Restarted`](crate::AskCause::Restarted). This counts against no intensity. A
-    /// child that waits before its restart waits no longer. A child that was stopped, or that is
-    /// restarted together with others, is left to that.
+    /// child that backs off for itself begins at once. A child that was stopped, or that is restarted
+    /// together with others, is left to that.
     ///
     /// # Errors
     /// [`NotAChild`] if the actor is not a child of this supervisor, or has ended.
@@ -237,7 +239,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Returns the children, in the order of their start.
+    /// Returns the children that have not ended, in the order of their start.
     ///
     /// This copies their names and the texts of their faults.
     pub fn children(&self) -> Vec<ChildStatus> {
@@ -258,7 +260,8 @@ impl Supervisor {
     /// Waits until the supervisor has ended.
     ///
     /// # Errors
-    /// [`Escalated`] if it gave up, with the child that failed too often.
+    /// [`Escalated`] if it gave up, with the child that failed too often. A supervisor that did not
+    /// give up returns no error, even if it was killed or dropped by a shutdown.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

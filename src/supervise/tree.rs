@@ -25,8 +25,8 @@ pub(super) struct Tree {
 #[derive(Default)]
 struct Shared {
     events: VecDeque<Event>,
-    /// The waker of the keeper, while it waits for an event.
-    keeper: Option<Waker>,
+    /// The waker of the supervisor, while it waits for an event.
+    waker: Option<Waker>,
     /// By number, which is the order of their starts.
     children: BTreeMap<u64, Status>,
     /// The number of each child, by the id of its actor.
@@ -102,34 +102,47 @@ impl Tree {
         if let Some((parent, number)) = &self.parent
             && let Some(parent) = parent.upgrade()
         {
-            parent.push(Event::Report(*number, report));
+            parent.take_report(*number, report);
         }
     }
 
-    /// Adds an event, and wakes the keeper.
+    /// Takes the report of a child. The list of the children has it at once, so that it is not older
+    /// than what the child itself has told.
+    pub(super) fn take_report(&self, child: u64, report: Report) {
+        self.update(child, |status| match &report {
+            Report::Begins(number) => status.begin(*number),
+            Report::Failed(Some(text), _) => status.last_fault = Some(text.clone()),
+            _ => {}
+        });
+        if !matches!(report, Report::Begins(_)) {
+            self.push(Event::Report(child, report));
+        }
+    }
+
+    /// Adds an event, and wakes the supervisor.
     pub(super) fn push(&self, event: Event) {
         self.change(|shared| shared.events.push_back(event));
     }
 
-    /// Changes what is shared, and wakes the keeper.
+    /// Changes what is shared, and wakes the supervisor.
     fn change<R>(&self, change: impl FnOnce(&mut Shared) -> R) -> R {
         let mut shared = self.shared.lock();
         let result = change(&mut shared);
-        let keeper = shared.keeper.take();
+        let waker = shared.waker.take();
         drop(shared);
-        if let Some(keeper) = keeper {
-            keeper.wake();
+        if let Some(waker) = waker {
+            waker.wake();
         }
         result
     }
 
-    /// Takes the next event. If there is none, the next one wakes `keeper`.
-    pub(super) fn pop(&self, keeper: &Waker) -> Option<Event> {
-        let mut keeper = Some(keeper.clone());
+    /// Takes the next event. If there is none, the next one wakes `waker`.
+    pub(super) fn pop(&self, waker: &Waker) -> Option<Event> {
+        let mut waker = Some(waker.clone());
         let mut shared = self.shared.lock();
         let event = shared.events.pop_front();
         if event.is_none() {
-            std::mem::swap(&mut shared.keeper, &mut keeper);
+            std::mem::swap(&mut shared.waker, &mut waker);
         }
         drop(shared);
         event
@@ -176,7 +189,7 @@ impl Tree {
         self.shared.lock().is_stopping = true;
     }
 
-    /// Ends the tree, and returns the children that the keeper did not take.
+    /// Ends the tree, and returns the children that the supervisor did not take.
     pub(super) fn end(&self) -> Vec<Arc<dyn Member>> {
         let mut shared = self.shared.lock();
         (shared.is_stopping, shared.has_ended) = (true, true);

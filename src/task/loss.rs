@@ -107,8 +107,17 @@ fn named() -> Option<AskDetail> {
 pub(crate) fn settle_caught() {
     let keeps = KEPT.try_with(|all| !all.borrow().is_empty());
     if keeps.unwrap_or(false) && !std::thread::panicking() {
-        settle_all(|_| true, AskDetail::default());
+        settle_caught_now();
     }
+}
+
+#[cold]
+fn settle_caught_now() {
+    // The code that has caught the panic of this turn may have named it, and now blocks.
+    if let (Some(turn), Some(detail)) = (run::innermost_turn(), named()) {
+        settle_all(|kept| kept.turn == turn, detail);
+    }
+    settle_all(|_| true, AskDetail::default());
 }
 
 /// Settles the replies that were kept while `turn` unwound. `detail` is `None` if the panic was

@@ -2,7 +2,7 @@
 //! change here is a breaking change.
 
 use std::cell::Cell;
-use std::future::Ready;
+use std::future::{Ready, ready};
 use std::marker::{PhantomData, PhantomPinned};
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -13,6 +13,7 @@ use greenroom::policy::{
 };
 use greenroom::request::{Concurrently, First, FirstFault, Retry, Sequentially};
 use greenroom::sim::{Failure, Problem, Run, TestProbe};
+use greenroom::supervise::{Restartable, Restarting, Restarts};
 use greenroom::time::{
     Instant, Interval, IntervalsError, MissedTicks, RetryIntervals, RetryIntervalsBuilder, Sleep,
     TimedOut, Timeout, sleep, timeout,
@@ -26,7 +27,7 @@ use greenroom::{
     WeakAddress, WorkerStats, actor,
 };
 
-use crate::support::{WATCH, within};
+use crate::support::{WATCH, drive, within};
 
 /// A stand-in for a type that reports which traits the type implements.
 struct Probe<T: ?Sized>(PhantomData<T>);
@@ -139,6 +140,30 @@ fn a_split_actor_is_send_if_its_function_and_future_are() {
         Send Sync Unpin: Split<Message, Message, Message>;
         - Sync Unpin: Split<u32, Local, u32>, Split<u32, u32, Local>;
     }
+}
+
+#[test]
+fn a_restartable_actor_is_send_if_its_parts_are() {
+    table! {
+        Send Sync Unpin: Restarts<Local>, Restartable<Local, u32, Ready<Local>>;
+        Send - Unpin: Restartable<u32, Message, Ready<u32>>;
+        - - Unpin: Restartable<u32, Local, Ready<u32>>;
+        Send Sync Unpin: Restarting<Message, u32, Ready<u32>>;
+        Send - Unpin: Restarting<u32, Message, Ready<u32>>, Restarting<u32, u32, Ready<Message>>;
+        - - Unpin: Restarting<u32, Local, Ready<u32>>, Restarting<u32, u32, Ready<Local>>;
+        - - Unpin: Restarting<Local, u32, Ready<u32>>;
+    }
+}
+
+#[test]
+fn a_call_that_lends_a_context_is_send_if_its_future_is() {
+    let (_, lends) = actor(|mut cx: Context<Message>| async move {
+        let plain = found!(of_value(&cx.incarnation(|_cx| ready(1)))).0;
+        let local = found!(of_value(&cx.incarnation(|_cx| ready(Rc::new(1))))).0;
+        (plain, local)
+    })
+    .split();
+    assert_eq!(drive(lends).unwrap(), (true, false));
 }
 
 #[test]

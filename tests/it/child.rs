@@ -8,7 +8,8 @@
 )]
 
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -81,6 +82,27 @@ pub fn finish(command: &mut Command) -> Output {
     };
     let _ = waiting.join().unwrap();
     output.unwrap()
+}
+
+/// Returns an example of this crate, which cargo builds beside the tests.
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent);
+    let example = profile.unwrap().join("examples").join(name);
+    assert!(
+        example.is_file(),
+        "{} is not built: `cargo test` builds it, `cargo test --test it` alone does not, so run \
+         `cargo build --example {name}` with the same options first",
+        example.display(),
+    );
+    example
+}
+
+/// Sends SIGINT to a child process.
+pub fn interrupt_child(child: &Child) {
+    let id = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: the child has not been waited for, so the id is still its own.
+    assert_eq!(unsafe { libc::kill(id, libc::SIGINT) }, 0);
 }
 
 /// Makes this process, which is a child, ignore SIGINT.

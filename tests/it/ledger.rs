@@ -5,31 +5,17 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::child::finish;
+use crate::child::{example, finish};
 use crate::support::{WATCH, within};
 
 /// More transfers than a run makes in ten seconds, which is enough time for the kill.
 const ENDLESS: &str = "300000";
-
-/// Returns the path of the example, which cargo builds beside the tests.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent);
-    let example = profile.unwrap().join("examples/ledger");
-    assert!(
-        example.is_file(),
-        "{} is not built: `cargo test` builds it, `cargo test --test it` alone does not, so run \
-         `cargo build --example ledger` with the same options first",
-        example.display(),
-    );
-    example
-}
 
 /// A ledger's file; runs of the program use it.
 struct Ledger(TempDir);
@@ -52,7 +38,7 @@ impl Ledger {
 
     /// Returns a command with the file, then these arguments, and captured output.
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        let mut command = Command::new(example("ledger"));
         command.arg(self.file()).args(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command

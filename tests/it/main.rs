@@ -13,6 +13,7 @@ mod actor_split;
 mod actor_stream;
 mod actor_turns;
 mod actor_values;
+mod actor_values_panics;
 mod address_map;
 mod ask;
 mod auto_traits;

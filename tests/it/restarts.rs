@@ -1,66 +1,109 @@
 //! Actors that begin anew in place: what stays, what goes, and when it is over.
 
+mod bombs;
+mod delays;
+mod ending;
+mod lending;
+mod messages;
+mod model;
+mod nesting;
+mod observed;
+mod places;
+mod rules;
+mod state;
+
+use std::fmt::Debug;
 use std::time::Duration;
 
 use greenroom::supervise::Restarts;
-use greenroom::{AskCause, AskError, Context, Fault, Reply, actor, spawn};
+use greenroom::time::RetryIntervals;
+use greenroom::{ActorBuilder, AskCause, AskError, Context, Fault, Reply, actor};
 
-enum Job {
-    Divide(u32, u32, Reply<u32>),
+use crate::support::{Gate, Log};
+
+/// Longer than any test, but in virtual time.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What the actors of these tests are told to do.
+enum Order {
+    /// Log this number.
+    Log(u32),
+    /// Panic with this text.
+    Panic(&'static str),
+    /// Return.
+    Return,
+    /// Answer with the number of the incarnation.
     Number(Reply<u64>),
+    /// Panic with this text and the reply in hand.
+    Lose(&'static str, Reply<()>),
+    /// Keep the reply.
+    Keep(Reply<()>),
+    /// Open the first gate, then wait for the other one.
+    Wait(Gate, Gate),
 }
 
-async fn divider(mut cx: Context<Job>) {
-    while let Some(job) = cx.recv().await {
-        match job {
-            Job::Divide(a, b, reply) => reply.send(a / b),
-            Job::Number(reply) => reply.send(cx.incarnation_number()),
+/// Does what it is told, and returns the number of its incarnation.
+async fn obey(mut cx: Context<Order>, log: Log<u32>) -> u64 {
+    let mut kept = Vec::new();
+    while let Some(order) = cx.recv().await {
+        match order {
+            Order::Log(number) => log.add(number),
+            Order::Panic(text) => panic!("{text}"),
+            Order::Return => break,
+            Order::Number(reply) => reply.send(cx.incarnation_number()),
+            Order::Lose(text, _reply) => panic!("{text}"),
+            Order::Keep(reply) => kept.push(reply),
+            Order::Wait(begun, end) => {
+                begun.open();
+                end.wait().await;
+            }
         }
+    }
+    cx.incarnation_number()
+}
+
+/// Creates an actor that does what it is told, and the log of its numbers.
+fn obedient() -> (
+    Obedient<impl FnOnce(Context<Order>) -> Obeys + Clone + Send + 'static>,
+    Log<u32>,
+) {
+    let log = Log::default();
+    let own = log.clone();
+    let obeys = move |cx: Context<Order>| -> Obeys { Box::pin(obey(cx, own)) };
+    (actor(obeys), log)
+}
+
+type Obedient<A> = ActorBuilder<Order, A, Obeys>;
+type Obeys = std::pin::Pin<Box<dyn Future<Output = u64> + Send>>;
+
+/// Restarts after each panic, as often as it takes.
+fn ever<T>() -> Restarts<T> {
+    Restarts::on_fault().intensity(u32::MAX, HOUR)
+}
+
+/// Intervals that never end.
+fn never() -> RetryIntervals {
+    let intervals = RetryIntervals::builder().regular_step(Duration::MAX);
+    intervals.build().unwrap()
+}
+
+/// Returns the text of the panic with which an actor ended.
+#[track_caller]
+fn text_of<T: Debug>(result: Result<T, Fault>) -> String {
+    match result {
+        Err(Fault::Panicked(panic)) => panic.text().unwrap().to_owned(),
+        other => panic!("it did not end with a panic: {other:?}"),
     }
 }
 
-#[test]
-fn a_restarted_actor_has_the_same_address_and_messages() {
-    greenroom::run(async {
-        let divider = spawn!(divider(_), name = "divider", restart = Restarts::on_fault());
-        let id = divider.id();
-        let bad = divider.request(|reply| Job::Divide(1, 0, reply));
-        let good = divider.request(|reply| Job::Divide(42, 2, reply));
-        let number = divider.request(Job::Number);
-        let (bad, good, number) = greenroom::concurrently((bad, good, number)).await;
-        let Err(AskError::NoReply(detail)) = bad else {
-            panic!("{bad:?}")
-        };
-        assert_eq!(
-            detail.why(),
-            &AskCause::Panicked("attempt to divide by zero".into())
-        );
-        assert_eq!((good, number), (Ok(21), Ok(1)));
-        assert_eq!((divider.id(), divider.name()), (id, Some("divider")));
-        divider.join().await.unwrap();
-    });
-}
-
-#[test]
-fn an_actor_whose_intensity_is_used_up_ends_with_its_last_fault() {
-    greenroom::run(async {
-        let restarts = Restarts::on_fault().intensity(2, Duration::from_secs(3600));
-        let lost = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let seen = lost.clone();
-        let bomb = actor(|mut cx: Context<u32>| async move {
-            let number = cx.recv().await;
-            panic!("{number:?}");
-        })
-        .restart(restarts)
-        .on_undelivered(move |number| seen.lock().unwrap().push(number))
-        .spawn();
-        for number in 1..=5 {
-            bomb.tell(number).unwrap();
+/// Returns the actor and the cause of an ask without a reply.
+#[track_caller]
+fn lost<T: Debug>(answer: Result<T, AskError>) -> (Option<u64>, AskCause) {
+    match answer {
+        Err(AskError::NoReply(detail)) => {
+            let actor = detail.actor().map(greenroom::policy::TaskInfo::id);
+            (actor, detail.why().clone())
         }
-        let Err(Fault::Panicked(panic)) = bomb.join().await else {
-            panic!("it panicked")
-        };
-        assert_eq!(panic.text(), Some("Some(3)"));
-        assert_eq!(*lost.lock().unwrap(), [4, 5]);
-    });
+        other => panic!("there is a reply: {other:?}"),
+    }
 }

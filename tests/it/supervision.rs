@@ -3,6 +3,7 @@
 mod bombs;
 mod ends;
 mod errors;
+mod example;
 mod model;
 mod nested;
 mod orders;
@@ -116,9 +117,13 @@ fn cause(answer: Result<(), AskError>) -> AskCause {
 
 /// Waits until the supervisor says this of a child.
 async fn wait_for(tree: &Supervisor, child: &Address<Job>, state: ChildState) {
+    wait_for_id(tree, child.id(), state).await;
+}
+
+async fn wait_for_id(tree: &Supervisor, child: u64, state: ChildState) {
     loop {
         let children = tree.children();
-        let status = children.iter().find(|it| it.id == child.id()).unwrap();
+        let status = children.iter().find(|it| it.id == child).unwrap();
         if status.state == state {
             return;
         }

@@ -11,6 +11,7 @@ pub mod tokio;
 pub mod xtra;
 
 use std::hint::black_box;
+use std::panic;
 use std::time::Instant;
 
 use ::tokio::sync::oneshot;
@@ -138,6 +139,19 @@ pub fn shares() -> impl Iterator<Item = std::ops::Range<u64>> {
 /// Returns the sum of the results of `count` adders that receive 1 and have their index as state.
 pub fn adders_sum(count: u64) -> u64 {
     sum_below(count) + count
+}
+
+/// The payload with which the actor of `restarts` panics.
+pub const INTENDED: &str = "the actor is to be restarted";
+
+/// Lets the panic hook print nothing for [`INTENDED`].
+pub fn silence_intended() {
+    let loud = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if info.payload_as_str() != Some(INTENDED) {
+            loud(info);
+        }
+    }));
 }
 
 /// Creates space for `count` addresses and writes to it, so that it is resident.

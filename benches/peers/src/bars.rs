@@ -3,8 +3,8 @@
 use crate::cases::Case;
 use crate::figures::{
     ACTORS, ASKS, AWAITED, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, KEPT, MEETINGS, MESSAGES,
-    MILLION, P50, P99, P999, PEAK, REQUEST, REQUEST_ALONE, RESIDENT, ROUND_TRIPS, ROUSED, SPEED_UP,
-    SWITCHES, TASK, TREE, WORST, YIELD,
+    MESSAGES_KEPT, MILLION, P50, P99, P999, PEAK, REQUEST, REQUEST_ALONE, RESIDENT, RESTARTS,
+    ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES, TASK, TREE, TRIPS_KEPT, WORST, YIELD,
 };
 
 /// The goal for a figure.
@@ -55,6 +55,8 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::Meetings, WORST) => Some(Bar::AtLeast(0.7)),
         (Case::Fib, ACTORS) => times(3.0, ACTING),
         (Case::Bounded, MESSAGES) => times(1.5, ACTING),
+        (Case::Restarts, RESTARTS) => times(1.5, &["kameo"]),
+        (Case::Restartable, TRIPS_KEPT | MESSAGES_KEPT) => Some(Bar::AtLeast(AS)),
         (Case::PacedLatency, P99) => Some(Bar::AtMost(100.0)),
         (Case::PacedLatency, CYCLE) => Some(Bar::AtMost(1.2)),
         (Case::MixedLatency, P50) => times(AS, &["tokio", "acto"]),

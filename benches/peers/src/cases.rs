@@ -29,6 +29,10 @@ pub enum Case {
     Fib,
     /// `Counting` with a small mailbox and a waiting send.
     Bounded,
+    /// One task asks one actor, which panics each time and is restarted.
+    Restarts,
+    /// `PingPong` and `Counting` with actors that would be restarted, beside actors that would not.
+    Restartable,
     /// A client asks once a millisecond beside busy actors that send to themselves.
     PacedLatency,
     /// A client asks without a pause beside busy actors that send to themselves.
@@ -71,6 +75,8 @@ pub const CASES: &[Case] = &[
     Case::Meetings,
     Case::Fib,
     Case::Bounded,
+    Case::Restarts,
+    Case::Restartable,
     Case::PacedLatency,
     Case::MixedLatency,
     Case::MixedControl,
@@ -102,6 +108,8 @@ impl Case {
             Self::Meetings => "meetings",
             Self::Fib => "fib",
             Self::Bounded => "bounded",
+            Self::Restarts => "restarts",
+            Self::Restartable => "restartable",
             Self::PacedLatency => "paced_latency",
             Self::MixedLatency => "mixed_latency",
             Self::MixedControl => "mixed_latency_control",

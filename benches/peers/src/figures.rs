@@ -35,6 +35,9 @@ pub const UNSEEN: &str = "asks above 500 µs in no gap";
 pub const LONGEST_UNSEEN: &str = "longest ask in no gap µs";
 pub const UNSEEN_BY_BOTH: &str = "asks above 500 µs in no gap of a worker either";
 pub const CORES: &str = "cores busy";
+pub const RESTARTS: &str = "restarts/s";
+pub const TRIPS_KEPT: &str = "round trips beside plain actors";
+pub const MESSAGES_KEPT: &str = "messages beside plain actors";
 pub const MEETINGS: &str = "meetings/s";
 pub const WORST: &str = "worst run beside the median";
 pub const SWITCHES: &str = "context switches in 5 s";
@@ -51,7 +54,8 @@ pub const SPEED_UP: &str = "speed-up";
 
 /// Returns whether a larger value of this figure is better.
 pub fn more_is_better(what: &str) -> bool {
-    what.ends_with("/s") || [SPEED_UP, CORES, KEPT, WORST].contains(&what)
+    what.ends_with("/s")
+        || [SPEED_UP, CORES, KEPT, TRIPS_KEPT, MESSAGES_KEPT, WORST].contains(&what)
 }
 
 /// Returns whether peers are compared in this figure. The number of long asks varies by chance, and

@@ -22,6 +22,12 @@ pub const NUMBERS: u64 = 5_000_000;
 pub const TELLERS: u64 = 100;
 /// Room in the mailbox of `bounded`.
 pub const ROOM: usize = 100;
+/// Panics of `restarts`.
+pub const RESTARTS: u64 = 100_000;
+/// How often `restartable` measures each kind of actors, and its round trips and messages each time.
+pub const LAPS: usize = 15;
+pub const LAP_ROUND_TRIPS: u64 = ROUND_TRIPS / 10;
+pub const LAP_NUMBERS: u64 = NUMBERS / 10;
 /// Actors of `ring`.
 pub const RING: usize = 1000;
 /// Hops of its token, and of all tokens of `ring_tokens`.

@@ -9,6 +9,7 @@
 //! - BOND-2: an actor that reports a failure has no order any more, unless it was told to wait
 //!   meanwhile. So an order to run or to give up is given after that report was seen.
 
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -34,8 +35,10 @@ const NONE: u32 = 0;
 /// What an actor tells its supervisor.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// A new incarnation was polled for the first time. It is the one with this number.
-    Begun(u64),
+    /// A new incarnation begins: the one with this number.
+    Begins(u64),
+    /// The incarnation was polled for the first time.
+    Begun,
     /// The actor has no incarnation any more, as ordered. Its context is back.
     Down,
     /// The incarnation has ended, with this text if it panicked. Its context is back, and the actor
@@ -52,6 +55,9 @@ pub(crate) struct Bond {
     waker: Mutex<Option<Waker>>,
     report: Box<dyn Fn(Report) + Send + Sync>,
 }
+
+// Its lock is not held while user code runs.
+impl RefUnwindSafe for Bond {}
 
 impl Bond {
     /// Creates the bond of an actor that waits. `report` is called in the actor's turn.

@@ -83,10 +83,7 @@ where
     ///     assert_eq!(divider.join().await.unwrap(), 1);
     /// });
     /// ```
-    pub fn restart(
-        self,
-        restarts: Restarts<Fut::Output>,
-    ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
+    pub fn restart(self, restarts: Restarts<Fut::Output>) -> RestartBuilder<M, A, Fut, On> {
         let judged = restarts.judge();
         self.rebuild(judged, Restarting::begin, |actor, begin| Restartable {
             actor,
@@ -104,10 +101,7 @@ where
 {
     /// Puts the actor under a supervisor. It is restarted by its own rules or, without any, by the
     /// default ones.
-    pub(crate) fn supervised(
-        self,
-        bond: Arc<Bond>,
-    ) -> ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On> {
+    pub(crate) fn supervised(self, bond: Arc<Bond>) -> RestartBuilder<M, A, Fut, On> {
         let restarts = match self.is_restarted() {
             true => Restarts::never(),
             false => Restarts::default(),
@@ -117,6 +111,10 @@ where
         builder
     }
 }
+
+/// The builder of a restartable actor.
+type RestartBuilder<M, A, Fut, On> =
+    ActorBuilder<M, Restartable<M, A, Fut>, Restarting<M, A, Fut>, On>;
 
 /// What is spawned, with the rules of its restarts.
 ///
@@ -274,21 +272,13 @@ where
         };
         // SAFETY: (LIFECYCLE-1) guaranteed by the caller.
         let polled = unsafe { self.incarnation.poll(begin, || (), cx) };
-        if is_new && self.rare.is_some() {
-            self.tell_of_begin();
+        if is_new {
+            self.report(Report::Begun);
         }
         let Poll::Ready(result) = polled else {
             return Poll::Pending;
         };
         Poll::Ready(self.judge(result))
-    }
-
-    #[cold]
-    fn tell_of_begin(&mut self) {
-        let Stage::Up(loan) = &self.stage else { return };
-        let number = loan.core().mailbox.incarnations();
-        self.rare().begun = (number > 0).then(Instant::now);
-        self.report(Report::Begun(number));
     }
 
     /// Drops the incarnation by order of the supervisor.
@@ -404,8 +394,13 @@ where
         if std::mem::replace(&mut self.has_begun, true) {
             let fault = result.as_ref().and_then(|result| result.as_ref().err());
             context.count_restart(fault);
+            // Before its first poll, which may block for long.
+            self.rare().begun = Some(Instant::now());
         }
         contain(|| drop(result));
+        if self.bond().is_some() {
+            self.report(Report::Begins(context.incarnation_number()));
+        }
         let (loan, context) = Loan::new(context);
         self.stage = Stage::Up(loan);
         self.incarnation = Lifecycle::Waiting(context);

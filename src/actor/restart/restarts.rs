@@ -47,8 +47,10 @@ enum Rule<T> {
     Never,
     OnFault,
     Always,
-    When(Arc<dyn Fn(&Result<T, Fault>) -> bool + Send + Sync>),
+    When(Arc<Decide<T>>),
 }
+
+type Decide<T> = dyn Fn(&Result<T, Fault>) -> bool + Send + Sync;
 
 impl<T> Restarts<T> {
     /// Restarts an actor that panicked. An actor that returns ends.
@@ -92,7 +94,7 @@ impl<T> Restarts<T> {
         Restarts::by(Rule::When(Arc::new(rule)))
     }
 
-    /// Never restarts: for an actor whose restarts are those of its inner future.
+    /// Returns rules without restarts, for an actor whose inner future restarts itself.
     pub(super) fn never() -> Self {
         Restarts::by(Rule::Never)
     }

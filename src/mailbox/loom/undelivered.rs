@@ -33,8 +33,8 @@ fn mailbox() -> (Rc<Mailbox<Letter>>, Arc<Counts>) {
         counter.0.delivered.fetch_add(1, Ordering::Relaxed);
     };
     let hooks = Hooks::new(HookOptions {
-        show: None,
         on_undelivered: Some(Mutex::new(Box::new(on_undelivered))),
+        ..HookOptions::default()
     });
     let mailbox = Mailbox::new(MailboxOptions {
         capacity: None,

@@ -5,20 +5,10 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::child::finish;
+use crate::child::{example, finish};
 
-/// Runs the example, which cargo builds beside the tests.
 fn run(arguments: &[&Path]) -> Output {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent);
-    let example = profile.unwrap().join("examples/requests");
-    assert!(
-        example.is_file(),
-        "{} is not built: `cargo test` builds it, `cargo test --test it` alone does not, so run \
-         `cargo build --example requests` with the same options first",
-        example.display(),
-    );
-    let mut command = Command::new(example);
+    let mut command = Command::new(example("requests"));
     command.args(arguments);
     finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
 }

@@ -1,14 +1,15 @@
 //! Orders for one child: restarts by hand, stops and kills.
 
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use greenroom::supervise::{ChildState, Restarts, Strategy, Supervisor};
 use greenroom::time::{Instant, RetryIntervals};
-use greenroom::{AskCause, End, actor, yield_now};
+use greenroom::{AskCause, Context, End, actor, yield_now};
 
 use super::{
     Job, LONG, all_run, cause, child, escape, everywhere, hold, number, on_two_workers, patient,
-    simulated, start_three, wait_for,
+    simulated, start, start_three, wait_for, wait_for_id,
 };
 use crate::support::{Log, WATCH, within};
 
@@ -281,5 +282,64 @@ fn a_child_that_fails_too_often_while_it_is_stopped_ends_without_its_grace() {
                 a.ended().await;
             }
         });
+    });
+}
+
+#[test]
+fn a_stopped_child_that_waits_in_a_round_has_its_grace_when_it_begins() {
+    simulated(|| async {
+        let log = Log::default();
+        let tree = patient(Strategy::OneForAll).grace(Duration::from_secs(1));
+        let tree = tree.spawn().unwrap();
+        let own = log.clone();
+        let delay = Duration::from_secs(100);
+        let a = actor(move |cx| child(cx, "a", own));
+        let a = a.restart(Restarts::on_fault().stand_down(delay));
+        let a = tree.start(a).unwrap();
+        let b = start(&tree, &log, "b");
+        all_run(&tree).await;
+        a.tell(Job::Fail).unwrap();
+        wait_for(&tree, &b, ChildState::Restarting).await;
+        b.tell(Job::Note(7)).unwrap();
+        tree.stop_child(&b).unwrap();
+        assert_eq!(b.ended().await, End::Returned);
+        assert_eq!(log.take(), ["+a", "+b", "-a", "-b", "+a", "+b", "b7", "-b"]);
+        tree.stop();
+        tree.join().await.unwrap();
+    });
+}
+
+#[test]
+fn an_intensity_that_is_used_up_while_the_child_is_dropped_counts() {
+    within(WATCH, || {
+        for strategy in [Strategy::OneForAll, Strategy::OneForOne] {
+            on_two_workers(async move {
+                let log = Log::default();
+                let tree = patient(strategy).spawn().unwrap();
+                let a = start(&tree, &log, "a");
+                let (begun, begins) = mpsc::channel();
+                let (go_on, goes_on) = mpsc::channel::<()>();
+                let goes_on = Arc::new(Mutex::new(goes_on));
+                let blocking = actor(async move |mut cx: Context<()>| {
+                    cx.recv().await;
+                    begun.send(()).unwrap();
+                    goes_on.lock().unwrap().recv().unwrap();
+                    panic!("bomb blocking");
+                });
+                let none = Restarts::on_fault().intensity(0, LONG);
+                let blocking = tree.start(blocking.restart(none)).unwrap();
+                all_run(&tree).await;
+                blocking.tell(()).unwrap();
+                begins.recv().unwrap();
+                match strategy {
+                    Strategy::OneForAll => a.tell(Job::Fail).unwrap(),
+                    _ => tree.restart(&blocking).unwrap(),
+                }
+                wait_for_id(&tree, blocking.id(), ChildState::Restarting).await;
+                go_on.send(()).unwrap();
+                let escalated = tree.join().await.unwrap_err();
+                assert_eq!(escalated.child().id(), blocking.id());
+            });
+        }
     });
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod meetings;
+mod restarts;
 
 use std::time::Instant;
 
@@ -32,6 +33,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
+        Case::Restarts => inside(restarts::restarts()),
+        Case::Restartable => inside(restarts::restartable()),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),
@@ -133,26 +136,22 @@ async fn player(mut cx: Context<Play>) -> u64 {
 }
 
 async fn ping_pong() -> Vec<Figure> {
-    let (one, two) = (spawn!(player(_)), spawn!(player(_)));
+    let players = (spawn!(player(_)), spawn!(player(_)));
+    vec![play(players, sizes::ROUND_TRIPS).await]
+}
+
+async fn play((one, two): (Handle<Play, u64>, Handle<Play, u64>), round_trips: u64) -> Figure {
     let introduced = one.tell(Play::Partner(two.address())).is_ok()
         && two.tell(Play::Partner(one.address())).is_ok();
     assert!(introduced, "the players live");
     let begin = Instant::now();
     assert!(
-        one.tell(Play::Ball(2 * sizes::ROUND_TRIPS)).is_ok(),
+        one.tell(Play::Ball(2 * round_trips)).is_ok(),
         "the player lives"
     );
-    check(
-        "balls",
-        two.join().await.expect("no panic"),
-        sizes::ROUND_TRIPS,
-    );
-    check(
-        "balls",
-        one.join().await.expect("no panic"),
-        sizes::ROUND_TRIPS,
-    );
-    vec![rate(figures::ROUND_TRIPS, sizes::ROUND_TRIPS, begin)]
+    check("balls", two.join().await.expect("no panic"), round_trips);
+    check("balls", one.join().await.expect("no panic"), round_trips);
+    rate(figures::ROUND_TRIPS, round_trips, begin)
 }
 
 async fn tally(mut cx: Context<Tally>) {
@@ -191,14 +190,17 @@ async fn ask() -> Vec<Figure> {
 }
 
 async fn counting() -> Vec<Figure> {
-    let actor = spawn!(tally(_));
+    vec![count(spawn!(tally(_)), sizes::NUMBERS).await]
+}
+
+async fn count(actor: Handle<Tally, ()>, numbers: u64) -> Figure {
     let begin = Instant::now();
-    for n in 0..sizes::NUMBERS {
+    for n in 0..numbers {
         assert!(actor.tell(Tally::Add(n)).is_ok(), "the actor lives");
     }
     let sum = actor.ask(Tally::Total).await.expect("it answers");
-    check("sum", sum, sum_below(sizes::NUMBERS));
-    vec![rate(figures::MESSAGES, sizes::NUMBERS, begin)]
+    check("sum", sum, sum_below(numbers));
+    rate(figures::MESSAGES, numbers, begin)
 }
 
 /// Sends `each` numbers for each start that it receives.

@@ -37,6 +37,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
+        Case::Restarts => inside(restarts::restarts()),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
@@ -60,6 +61,7 @@ macro_rules! plain_actors {
 
 mod answers;
 mod meetings;
+mod restarts;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
 

@@ -1,15 +1,15 @@
 //! The actor behind a supervisor: what happens to its children.
 //!
-//! The keeper alone changes the children. It works through its inbox, the ends of children and its
+//! This actor alone changes the children. It works through its inbox, the ends of children and its
 //! alarms, then takes the next step of a round or of the stop. [`rounds`](super::rounds) has the
 //! restarts, and [`stop`](super::stop) the orderly end.
 //!
 //! # Invariants
-//! - KEEPER-1: a child in the phase `Dropping` was ordered to wait and has not reported that it is
+//! - SUPERVISE-1: a child in the phase `Dropping` was ordered to wait and has not reported that it is
 //!   down. It gets no order until then, and no other child owes such a report.
-//! - KEEPER-2: `ready` has the children in the phase `Waiting`, and of those in `Dropping` the ones
+//! - SUPERVISE-2: `ready` has the children in the phase `Waiting`, and of those in `Dropping` the ones
 //!   that `dropping` has, too.
-//! - KEEPER-3: while `dropping` is not empty, no child of the round begins.
+//! - SUPERVISE-3: while `dropping` is not empty, no child of the round begins.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -30,7 +30,7 @@ use crate::actor::{Context, History, Order, Report};
 use crate::instant::Instant;
 use crate::time::{Sleep, sleep};
 
-pub(super) struct Keeper {
+pub(super) struct Supervising {
     pub(super) tree: Arc<Tree>,
     pub(super) rules: Rules,
     pub(super) mode: Mode,
@@ -86,10 +86,12 @@ pub(super) struct Child {
     /// Whether it was told to end.
     pub(super) is_stopped: bool,
     pub(super) has_begun: bool,
+    /// Whether it has used up its own intensity while it was being dropped.
+    pub(super) is_spent: bool,
     /// The last faults, oldest first.
     pub(super) faults: VecDeque<Arc<str>>,
     /// When it is restarted after its back-off, or killed.
-    alarm: Option<Instant>,
+    pub(super) alarm: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,14 +117,14 @@ const ROUND: u64 = 0;
 /// The number of events in a turn, so that other tasks can run.
 const EVENTS: usize = 100;
 
-impl Keeper {
+impl Supervising {
     pub(super) fn new(tree: Arc<Tree>, rules: Rules) -> Self {
         let mode = if tree.has_parent() {
             Mode::Down
         } else {
             Mode::Running
         };
-        Keeper {
+        Supervising {
             tree,
             rules,
             mode,
@@ -143,7 +145,7 @@ impl Keeper {
     }
 
     /// Keeps the children until all have ended after a stop.
-    pub(super) async fn keep(mut self, mut cx: Context<Infallible>) {
+    pub(super) async fn run(mut self, mut cx: Context<Infallible>) {
         self.tree.info_or(|| cx.address().info());
         poll_fn(|task| self.poll(&mut cx, task)).await;
     }
@@ -190,6 +192,7 @@ impl Keeper {
             phase: Phase::Waiting,
             is_stopped: false,
             has_begun: false,
+            is_spent: false,
             faults: VecDeque::new(),
             alarm: None,
         };
@@ -298,8 +301,11 @@ impl Keeper {
 }
 
 /// Kills the children of a supervisor that was killed or cancelled, youngest first.
-impl Drop for Keeper {
+impl Drop for Supervising {
     fn drop(&mut self) {
+        if let Some((_, why)) = self.lost.take() {
+            self.tree.escalate(why);
+        }
         let late = self.tree.end();
         let children = std::mem::take(&mut self.children);
         let children = children.into_values().map(|child| child.member);

@@ -7,6 +7,7 @@ mod example;
 mod model;
 mod nested;
 mod orders;
+mod places;
 mod rounds;
 mod trees;
 

@@ -37,8 +37,8 @@ impl<M: Send + 'static> Context<M> {
     ///
     /// - The future gets a context of its own. When that context is dropped, its sources are
     ///   dropped, and its children are stopped.
-    /// - This waits for the end of the future, then until its context was dropped. If the future has
-    ///   moved its context elsewhere, that may be later.
+    /// - This waits for the end of the future, then until its context was dropped. If the future
+    ///   has moved its context elsewhere, that may be later.
     /// - Sources that were attached to this context before stay with it. They are polled when it
     ///   receives again. They keep the actor open meanwhile.
     ///

@@ -1,7 +1,7 @@
 //! A loan of a context: the lender has it back when the borrower has dropped it.
 //!
-//! The lender is a future that outlives an incarnation of its actor. It never uses the reader of the
-//! cell during the loan.
+//! The lender is a future that outlives an incarnation of its actor. It never uses the reader of
+//! the cell during the loan.
 //!
 //! # Invariants
 //! - LOAN-2: from its begin until [`Loan::poll`] is ready, a loan has no right to the reader. From

@@ -263,8 +263,8 @@ fn model_56_context_that_is_dropped_elsewhere_is_its_lenders() {
     });
 }
 
-/// Checks that the letters of a context are lost once if another thread drops it while its lender is
-/// dropped.
+/// Checks that the letters of a context are lost once if another thread drops it while its lender
+/// is dropped.
 #[test]
 fn model_57_letters_of_a_context_without_a_lender_are_lost_once() {
     ::loom::model(|| {

@@ -6,8 +6,8 @@
 //! memory.
 //!
 //! # Invariants
-//! - LOAN-1: `LENT` is set while the first loan is open, `RELENT` while there are others. Both change
-//!   under the lock. A context that ends a loan does not use the reader any more.
+//! - LOAN-1: `LENT` is set while the first loan is open, `RELENT` while there are others. Both
+//!   change under the lock. A context that ends a loan does not use the reader any more.
 
 use std::task::{Poll, Waker};
 

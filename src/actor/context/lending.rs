@@ -37,8 +37,8 @@ impl<M> Context<M> {
         flags.has(Flags::CLOSED) && !has_more
     }
 
-    /// Waits until the mailbox is closed and empty. It does not receive, and while there is a message
-    /// nothing wakes it.
+    /// Waits until the mailbox is closed and empty. It does not receive, and while there is a
+    /// message nothing wakes it.
     pub(in crate::actor) fn poll_end(&mut self, waker: &Waker) -> Poll<()> {
         self.end_wait();
         while !self.is_at_end() {

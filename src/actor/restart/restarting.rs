@@ -45,18 +45,18 @@ where
 {
     /// Restarts the actor in place when it panics, or whenever `restarts` says so.
     ///
-    /// Each incarnation begins with a clone of what is spawned: of a closure with its captures, of a
-    /// value, or in [`spawn!`](crate::spawn!) of the arguments. Address, id, name, options and place
-    /// stay, and so do the messages that were accepted and not received. What the old incarnation
-    /// owned is dropped before the next one begins: its state, its sources, and its
+    /// Each incarnation begins with a clone of what is spawned: of a closure with its captures, of
+    /// a value, or in [`spawn!`](crate::spawn!) of the arguments. Address, id, name, options and
+    /// place stay, and so do the messages that were accepted and not received. What the old
+    /// incarnation owned is dropped before the next one begins: its state, its sources, and its
     /// [children](Context::adopt), which are stopped.
     ///
     /// - The message in hand is not retried. Its asker gets
     ///   [`AskError::NoReply`](crate::AskError::NoReply) at once.
     /// - An incarnation may move its context elsewhere. Then the next one begins when that context
     ///   is dropped.
-    /// - After a [`stop`](crate::Address::stop), restarts go on while accepted messages are left. An
-    ///   actor that fails when its mailbox is closed and empty ends with that result.
+    /// - After a [`stop`](crate::Address::stop), restarts go on while accepted messages are left.
+    ///   An actor that fails when its mailbox is closed and empty ends with that result.
     /// - A [`kill`](crate::Address::kill) is final.
     /// - When the [intensity](Restarts::intensity) is used up, the actor ends with its last result,
     ///   which `join` returns. Messages that are left go to

@@ -124,8 +124,8 @@ impl<T> Restarts<T> {
     /// Sets the delays before the restarts in a row. By default there are none.
     ///
     /// Messages gather during a delay. An incarnation that has lived for the window of the
-    /// [`intensity`](Restarts::intensity) ends the row: the next delay is the first one again. After
-    /// the last delay, the actor ends with its last result.
+    /// [`intensity`](Restarts::intensity) ends the row: the next delay is the first one again.
+    /// After the last delay, the actor ends with its last result.
     pub fn after(mut self, delays: RetryIntervals) -> Self {
         self.delays = Some(Arc::new(delays));
         self

@@ -72,8 +72,8 @@ pub trait Observer: Send + Sync + 'static {
 
     /// Observes that an actor is [restarted](crate::ActorBuilder::restart).
     ///
-    /// The incarnation with this number is about to begin: 1 for the first restart. `fault` is the
-    /// fault of the one before. It is `None` if that one returned, or was dropped by a
+    /// The incarnation with this [number](crate::Context::incarnation_number) is about to begin.
+    /// `fault` is the fault of the one before. It is `None` if that one returned, or was dropped by a
     /// [`Supervisor`](crate::supervise::Supervisor).
     fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {
         let _ = (actor, incarnation, fault);

@@ -62,7 +62,8 @@ use crate::task::TaskInfo;
 ///     let web = tree.start(actor(|cx| web(cx, of_web)).name("web")).unwrap();
 ///
 ///     assert!(db.ask(|reply| (0, reply)).await.is_err()); // divides by zero
-///     assert_eq!(web.ask(|reply| reply).await, Ok(25)); // both have begun anew
+///     assert_eq!(db.ask(|reply| (5, reply)).await, Ok(20)); // has begun anew
+///     assert_eq!(web.ask(|reply| reply).await, Ok(25)); // so has this child
 ///     assert_eq!(tree.children()[1].restarts, 1);
 ///     tree.stop();
 ///     tree.join().await.unwrap();

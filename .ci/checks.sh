@@ -382,6 +382,10 @@ examples() {
     done
 }
 
+example_supervise() {
+    timeout 60 "$1" src
+}
+
 # Searches the crate's sources for a text that they contain and for one that they do not.
 example_code_search() {
     local scratch status=0

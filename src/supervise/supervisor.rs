@@ -61,6 +61,7 @@ use crate::task::TaskInfo;
 ///     let of_web = db.clone();
 ///     let web = tree.start(actor(|cx| web(cx, of_web)).name("web")).unwrap();
 ///
+///     assert_eq!(web.ask(|reply| reply).await, Ok(25)); // both have begun
 ///     assert!(db.ask(|reply| (0, reply)).await.is_err()); // divides by zero
 ///     assert_eq!(db.ask(|reply| (5, reply)).await, Ok(20)); // has begun anew
 ///     assert_eq!(web.ask(|reply| reply).await, Ok(25)); // so has this child

@@ -170,15 +170,15 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// use std::sync::mpsc;
     ///
     /// async fn first(mut cx: Context<u32>) -> Option<u32> {
+    ///     for number in 1..=3 {
+    ///         cx.address().tell(number).unwrap();
+    ///     }
     ///     cx.recv().await
     /// }
     ///
     /// greenroom::run(async {
     ///     let (lost, undelivered) = mpsc::channel();
     ///     let first = spawn!(first(_), on_undelivered = move |number| lost.send(number).unwrap());
-    ///     for number in 1..=3 {
-    ///         first.tell(number).unwrap();
-    ///     }
     ///     assert_eq!(first.join().await.unwrap(), Some(1));
     ///     assert_eq!(undelivered.iter().collect::<Vec<_>>(), [2, 3]);
     /// });

@@ -97,7 +97,15 @@ ub_checks() {
 }
 
 docs() {
-    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items \
+        --all-features
+}
+
+# What the features add. All else is checked without them.
+features() {
+    cargo clippy --locked --lib --tests --all-features -- -D warnings
+    cargo test --locked --all-features --lib spans
+    cargo test --locked --all-features --doc tracer
 }
 
 # The number of crates in a default build, greenroom included.
@@ -380,6 +388,22 @@ examples() {
             timeout 60 "target/release/examples/$name"
         fi
     done
+}
+
+example_spool() {
+    timeout 60 "$1" --svg target/spool.svg "$1"
+}
+
+# Copies the crate's lock file in two runs.
+example_copy() {
+    local scratch status=0
+    scratch=$(mktemp -d)
+    # shellcheck disable=SC2064 # expanded now
+    trap "rm -rf '$scratch'" EXIT
+    timeout 60 "$1" --at-most=1000 Cargo.lock "$scratch/copy" || status=$?
+    [ "$status" = 71 ]
+    timeout 60 "$1" --debug-level=DEBUG Cargo.lock "$scratch/copy"
+    cmp Cargo.lock "$scratch/copy"
 }
 
 example_supervise() {

@@ -12,6 +12,7 @@ use std::fmt;
 pub use ask::{AskCause, AskDetail, AskError, Deadlock};
 pub(crate) use fault::FaultyPart;
 pub use fault::{End, Fault, UnhandledFault};
+pub(crate) use refusal::Load;
 pub use refusal::{Refusal, RefusalKind};
 
 pub use crate::contain::Panic;

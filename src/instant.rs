@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Sub};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A moment of the system's clock, for use with other crates.
 pub(crate) use std::time::Instant as SystemInstant;
@@ -99,6 +99,16 @@ impl Drop for RealTime {
             simulate(self.0);
         }
     }
+}
+
+/// Returns the time since 1970: of the system or, in a simulation, that of its clock.
+pub(crate) fn since_1970() -> Duration {
+    if is_simulated() {
+        return Instant::now().duration_since(Instant::ZERO);
+    }
+    // A clock that is set before 1970 counts as 1970.
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default()
 }
 
 #[cfg(not(greenroom_loom))]

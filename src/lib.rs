@@ -69,7 +69,11 @@
 //!
 //! - [`policy`]: the scheduling policies, and the trait for custom ones.
 //! - [`sim`]: runs a program under many schedules, in virtual time, for tests.
+//! - [`machine`]: state machines that save messages which come too early.
+//! - [`registry`]: names for actors and for groups of actors.
 //! - [`request`]: several requests at once, one after another, or one until it succeeds.
+//! - [`spool`]: pools of worker actors, with limits for their load.
+//! - [`trace`]: a readable trace of actors and their messages.
 //! - [`time`]: sleep, timeout, interval, intervals for retries.
 //! - [`docs`]: the guides.
 //!
@@ -98,7 +102,9 @@
 //!
 //! # Features
 //!
-//! None yet.
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `tracing` | off | `trace::Tracing`: events and spans for the subscribers of the crate `tracing` |
 
 mod blocks;
 mod contain;
@@ -107,12 +113,14 @@ mod info;
 mod instant;
 mod lock;
 mod sync;
+mod tracer;
 
 mod park;
 mod task;
 mod timers;
 mod waiters;
 
+mod directory;
 mod scheduler;
 
 mod runtime;
@@ -126,6 +134,12 @@ mod mailbox;
 mod actor;
 
 pub mod request;
+
+pub mod machine;
+
+pub mod registry;
+
+pub mod spool;
 
 pub mod supervise;
 
@@ -142,6 +156,25 @@ mod mutants;
 pub mod policy {
     pub use crate::scheduler::policy::*;
     pub use crate::sim::Simulated;
+}
+
+/// A readable trace: what actors do, and what happens to their messages, as lines or events.
+///
+/// A runtime has a [`Tracer`](trace::Tracer) if its [builder](Builder::tracer) was given one.
+/// [`Lines`](trace::Lines) writes lines. [`run`] obeys the variable `GREENROOM_LOG`, for example
+/// `GREENROOM_LOG=debug`. The lines are those of layer_cake; the [guide](docs::guide) reads some.
+pub mod trace {
+    #[doc(hidden)]
+    pub use crate::runtime::{is_noted, write_note};
+    #[cfg(feature = "tracing")]
+    pub use crate::tracer::Tracing;
+    pub use crate::tracer::{
+        Event, EventKind, Level, LevelError, Lines, MessageSource, Tracer, forwarding,
+    };
+    #[doc(hidden)]
+    pub use crate::tracer::{NoteKind, text_of};
+    #[doc(inline)]
+    pub use crate::{__trace_check as check, __trace_note as note, __trace_sample as sample};
 }
 
 #[cfg(any(doc, doctest))]

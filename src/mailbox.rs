@@ -20,6 +20,7 @@ mod senders;
 mod state;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
+mod traced;
 mod undelivered;
 
 pub(crate) use contents::Mailbox;

@@ -293,6 +293,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_57_letters",
         "each letter is delivered once",
     ),
+    (
+        "a_late_answer_counts",
+        "model_58_a_late_answer",
+        "nothing has answered the second request",
+    ),
 ];
 
 #[test]

@@ -34,6 +34,7 @@ mod shutdown_report;
 mod shutdown_state;
 mod stats;
 mod thread_set;
+mod tracing;
 mod waiting;
 mod worker_thread;
 
@@ -52,3 +53,5 @@ pub use quiescence::KeepAlive;
 pub use run::{run, spawn, yield_now};
 pub use shutdown_report::ShutdownReport;
 pub use stats::{ActorStats, Stats};
+pub(crate) use tracing::trace_answer;
+pub use tracing::{is_noted, write_note};

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
-use greenroom::{Context, Handle, Reply, Runtime, actor};
+use greenroom::{Context, Handle, Reply, Runtime, actor, spawn};
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 
@@ -285,6 +286,45 @@ fn asks_free_their_memory() {
     ask(20_000);
     let kept = live() - before;
     assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
+}
+
+#[test]
+fn a_request_that_waits_in_a_spool_takes_at_most_100_bytes() {
+    const REQUESTS: u64 = 1_000_000;
+    let _alone = alone();
+    let runtime = one_worker();
+    let (open, opened) = futures::channel::oneshot::channel::<()>();
+    let mut gate = Some(opened);
+    let spool = runtime.block_on(async {
+        let workers = Spool::builder(move |_| {
+            let gate = gate.take().expect("no worker dies");
+            spawn!(async move |mut cx: Context<(u64, Reply<u64>)>| {
+                gate.await.unwrap();
+                while let Some((number, reply)) = cx.recv().await {
+                    reply.send(number);
+                }
+            })
+        });
+        let workers = workers.object_count(1).responsiveness(None);
+        workers.spawn().unwrap()
+    });
+    let asks: Vec<_> = (0..=REQUESTS).map(|_| greenroom::reply()).collect();
+    let (replies, answers): (Vec<_>, Vec<_>) = asks.into_iter().unzip();
+    let before = live();
+    for (number, reply) in (0..).zip(replies) {
+        spool.tell(number, reply).unwrap();
+    }
+    // The list of replies was freed meanwhile.
+    let list = (REQUESTS as usize * size_of::<Reply<u64>>()).cast_signed();
+    let each = (live() - before + list) / REQUESTS.cast_signed() as isize;
+    assert_eq!(spool.status().waiting, REQUESTS as usize);
+    assert!(each <= 100, "{each} bytes for each");
+    open.send(()).unwrap();
+    runtime.block_on(async {
+        for (number, answer) in (0..).zip(answers) {
+            assert_eq!(answer.await, Ok(number));
+        }
+    });
 }
 
 #[test]

@@ -279,6 +279,11 @@ impl<M> Address<M> {
         self.lead().view().is_closed()
     }
 
+    /// Returns whether the threads of the actor's executor are in this process.
+    pub(crate) fn is_here(&self) -> bool {
+        self.lead().is_here()
+    }
+
     /// Returns the actor's identity, as errors and traces have it.
     pub(crate) fn info(&self) -> TaskInfo {
         self.lead().view().info()

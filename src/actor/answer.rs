@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::reply::{AskState, RareState, Reply, Slot, Told, wake_or_drop};
+use super::reply::{self, AskState, Reply, Slot, Told, wake_or_drop};
 use crate::error::{AskDetail, AskError};
 use crate::lock::OneshotEnd;
 use crate::runtime::{Done, context};
@@ -128,7 +128,7 @@ impl<T> Answer<T> {
             AskState::Answered(answer) => Ok(answer),
             other => Err(other),
         });
-        settled.or_else(hear_rare)
+        settled.or_else(reply::hear)
     }
 
     /// Polls an ask that is or was listed. It stays pending if the ask never was.
@@ -155,29 +155,6 @@ impl<T> Answer<T> {
 #[cold]
 fn lost_before() -> AskError {
     AskError::NoReply(AskDetail::default())
-}
-
-/// Returns an outcome that is not a plain answer.
-#[cold]
-fn hear_rare<T>(settled: AskState<T>) -> Result<T, AskError> {
-    let rare = match settled {
-        AskState::Answered(answer) => return Ok(answer),
-        AskState::Rare(rare) => *rare,
-        _ => return Err(lost_before()),
-    };
-    match rare {
-        RareState::Listed(listing) => Err(listing
-            .leave(&mut None)
-            .map_or_else(lost_before, AskError::Deadlock)),
-        RareState::Lost(detail) => Err(AskError::NoReply(detail)),
-        RareState::Refused(refusal) => Err(AskError::Refused(refusal)),
-        RareState::Deferred(outcome, number) => {
-            let _ = context::simulated(|engine, runtime| {
-                engine.settle(runtime, Done::ToAnswer(number))
-            });
-            hear_rare(outcome)
-        }
-    }
 }
 
 impl<T> Future for Answer<T> {

@@ -154,9 +154,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                 }
                 Err(TellError::Closed(refused)) => {
                     *this.phase = AskPhase::Over;
-                    let detail = lead.view().closed_detail();
+                    let error = lead.closed_error();
                     contain(|| drop(refused));
-                    return Poll::Ready(Err(AskError::Closed(detail)));
+                    return Poll::Ready(Err(error));
                 }
             }
         }
@@ -168,9 +168,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
             match Pin::new(sending).poll(cx) {
                 Poll::Ready(Ok(())) => *send = None,
                 Poll::Ready(Err(refused)) => {
-                    let detail = lead.view().closed_detail();
+                    let error = lead.closed_error();
                     contain(|| drop(refused));
-                    polled = Poll::Ready(Err(AskError::Closed(detail)));
+                    polled = Poll::Ready(Err(error));
                 }
                 // The ask may end as a deadlock before there is room.
                 Poll::Pending => polled = answer.poll_listed(Some(cx.waker().clone())),

@@ -24,6 +24,7 @@ mod loom;
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
+use std::any::type_name;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -33,6 +34,7 @@ use super::context::Context;
 use super::core::{ActorOptions, At, Core, Held};
 use super::lifecycle::Lifecycle;
 use super::reader::Reader;
+use super::traced;
 use crate::blocks;
 use crate::contain::drop_refused;
 use crate::error::{End, Fault, FaultyPart, UnhandledFault};
@@ -79,6 +81,10 @@ where
     if !cell.executor.enter(header) {
         // SAFETY: the cell was created just now and is not shared.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
+    }
+    if cell.core.header.is_traced() {
+        // SAFETY: (CELL-2) the references of the caller.
+        unsafe { At::<M>::new(raw.cast()) }.created();
     }
     // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
@@ -169,6 +175,14 @@ where
         trace: |cell, event| unsafe {
             let cell = Self::of(cell).as_ref();
             cell.executor.trace(cell.core.info(), event);
+        },
+        // SAFETY: (CELL-1) and the caller's reference.
+        subject: |cell| unsafe { Self::at(cell) }.subject_of(type_name::<Fut>(), type_name::<A>()),
+        // SAFETY: (CELL-1) and the caller's reference.
+        tracer: |cell, f| unsafe {
+            if let Some(tracer) = Self::of(cell).as_ref().executor.tracer() {
+                f(tracer);
+            }
         },
         delivery: Self::delivery,
         // SAFETY: (CELL-1) and the caller's reference.
@@ -372,7 +386,8 @@ where
             Deed::Message(message) => {
                 // SAFETY: the caller has given the message away.
                 let message = unsafe { message.cast::<M>().read() };
-                Box::new(move || to.arrive(message))
+                let from = to.mailbox.is_traced().then(traced::sender);
+                Box::new(move || to.arrive(message, from))
             }
             Deed::Close => Box::new(move || to.at().close()),
             // SAFETY: the caller has given the address away.

@@ -25,7 +25,7 @@ pub struct Child {
 pub(super) struct Children<M> {
     /// By the number of the adoption.
     members: BTreeMap<u64, Member>,
-    results: SourceSet<M>,
+    results: SourceSet<u64, M>,
     /// The number of the next adoption.
     next: u64,
     /// The number below which all children were stopped.
@@ -96,14 +96,17 @@ impl<M> Children<M> {
         self.stopped = self.next;
     }
 
-    /// Returns the message for the result of a child, or the panic of the function that makes it.
-    /// Returns `None` if there is no child.
-    pub(super) fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<M, Panic>>> {
+    /// Returns the message for the result of a child, or the panic of the function that makes it,
+    /// with the number of the child. Returns `None` if there is no child.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Option<(u64, Result<M, Panic>)>> {
         let polled = self.results.poll(cx);
         polled.map(|result| {
             let (key, item) = result?;
-            self.members.remove(&key);
-            Some(item)
+            let member = self.members.remove(&key);
+            Some((member.map_or(0, |member| member.child.id), item))
         })
     }
 }

@@ -13,6 +13,7 @@
 )]
 
 mod lending;
+mod replay;
 mod stream;
 
 use std::fmt;
@@ -34,7 +35,6 @@ use crate::error::End;
 use crate::mailbox::{Flags, Received};
 use crate::runtime::context;
 use crate::sync::UnsafeCell;
-use crate::task::MessageEvent;
 use crate::task::run::{self, CurrentRun};
 
 /// The receiving half of an actor's mailbox, with access to the actor's own address and sources.
@@ -143,7 +143,7 @@ impl<M> Context<M> {
         let (core, reader) = self.parts();
         match reader.receive(&core.mailbox) {
             Received::Message(message) => {
-                core.trace(|| MessageEvent::Received);
+                core.received(&message);
                 Some(message)
             }
             Received::Empty => {
@@ -404,7 +404,7 @@ impl<M> Context<M> {
                 let (core, reader) = self.parts();
                 match reader.receive(&core.mailbox) {
                     Received::Message(received) => {
-                        core.trace(|| MessageEvent::Received);
+                        core.received(&received);
                         message = Some(received);
                     }
                     Received::Closed => return self.poll_closed(waker),

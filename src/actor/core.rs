@@ -20,6 +20,7 @@ use crate::error::{End, Fault, FaultyPart, TellError};
 use crate::mailbox::{Flags, Mailbox, MailboxOptions, Termination, Wake, wake_foreign};
 use crate::sync::{Process, mutant};
 use crate::task::{Header, Label, Look, MessageEvent, MessageInfo, TaskInfo, VTable, as_run, run};
+use crate::tracer::{Subject, Tracer};
 
 /// The front of a cell.
 ///
@@ -240,6 +241,18 @@ impl<'a, M> At<'a, M> {
         }
     }
 
+    /// Returns what events of this actor are about.
+    pub(super) fn subject(self) -> Subject {
+        // SAFETY: (CELL-2) a reference is held.
+        unsafe { (self.header.vtable.subject)(self.header()) }
+    }
+
+    /// Calls `f` with the user's tracer, if there is one.
+    pub(super) fn with_tracer(self, mut f: impl FnMut(&dyn Tracer)) {
+        // SAFETY: (CELL-2) a reference is held.
+        unsafe { (self.header.vtable.tracer)(self.header(), &mut f) };
+    }
+
     /// Reports the outcome of a poll of `send`. `message` is set on the first poll. `before` is the
     /// key of the place if the sender waited before this poll, `now` if it waits after it.
     pub(super) fn trace_send<E>(
@@ -338,6 +351,7 @@ impl<'a, M> At<'a, M> {
     /// Notifies the executor of a restart.
     #[cold]
     pub(super) fn restarted(self, incarnation: u64, fault: Option<&Fault>) {
+        self.begins_anew(incarnation, fault);
         // SAFETY: (CELL-2) a reference is held.
         unsafe { (self.header.vtable.restarted)(self.header(), incarnation, fault) };
     }
@@ -345,6 +359,7 @@ impl<'a, M> At<'a, M> {
     /// Reports a panic outside the actor's future to the executor.
     pub(super) fn report(self, panic: Panic, part: FaultyPart) {
         let fault = Fault::Panicked(panic);
+        self.faulted(&fault, part);
         // SAFETY: (CELL-2) a reference is held.
         unsafe { (self.header.vtable.report)(self.header(), &fault, part) };
     }

@@ -27,17 +27,19 @@ const SHOWN: usize = 200;
 impl<M> Core<M> {
     /// Returns the description of a message for traces.
     pub(super) fn message_info(&self, message: &M) -> MessageInfo {
-        let show = self.mailbox.show();
-        let text = show.map(|show| {
-            let shown = attempt(|| show(message));
-            let text = shown.unwrap_or_else(|_| "(its Debug panicked)".to_owned());
-            match text.char_indices().nth(SHOWN) {
-                Some((end, _)) => format!("{}…", &text[..end]),
-                None => text,
-            }
-        });
+        let Some(show) = self.mailbox.show() else {
+            let text = self.label(message).map(Into::into);
+            let info = MessageInfo::of::<M>();
+            return MessageInfo { text, ..info };
+        };
+        let shown = attempt(|| show(message));
+        let text = shown.unwrap_or_else(|_| "(its Debug panicked)".to_owned());
+        let text = match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        };
         MessageInfo {
-            text: text.map(Into::into),
+            text: Some(text.into()),
             ..MessageInfo::of::<M>()
         }
     }
@@ -183,6 +185,7 @@ impl<M> At<'_, M> {
     /// Defers the arrival of the message in the place that was reserved for it.
     fn defer(self, message: M) {
         let info = self.message_info(&message);
+        self.sent(&message);
         let mut message = ManuallyDrop::new(message);
         // SAFETY: (CELL-2) a reference is held; the message has the cell's type and is given away.
         let deliver = unsafe {
@@ -222,20 +225,27 @@ impl<M> At<'_, M> {
 
     /// Fills a reserved place now.
     fn fill(self, message: M) {
-        let traced = self.header.is_traced();
-        let info = traced.then(|| self.message_info(&message));
-        self.put(message, || {
+        let info = self.info_if_simulated(&message);
+        let from = self.sent(&message);
+        self.put(message, from, || {
             MessageEvent::Sent(info.unwrap_or(MessageInfo::of::<M>()))
         });
     }
 
-    fn put(self, message: M, event: impl FnOnce() -> MessageEvent) {
-        match self.mailbox.fill(message) {
+    /// Returns the description of a message if a simulation traces it.
+    pub(super) fn info_if_simulated(self, message: &M) -> Option<MessageInfo> {
+        let is_simulated = self.header.is_traced()
+            && (!self.mailbox.is_traced() || context::simulated(|_, _| ()).is_some());
+        is_simulated.then(|| self.message_info(message))
+    }
+
+    fn put(self, message: M, from: Option<u64>, event: impl FnOnce() -> MessageEvent) {
+        match self.mailbox.fill(message, from) {
             Ok(wake) => {
                 self.trace(event);
                 self.pass_on(wake);
             }
-            Err(refused) => self.lose_late(refused),
+            Err(refused) => self.lose_late(refused, from),
         }
     }
 }
@@ -249,8 +259,8 @@ impl<M> Held<M> {
         self.at().fill(message);
     }
 
-    /// Fills a reserved place with a message that was sent earlier.
-    pub(super) fn arrive(&self, message: M) {
-        self.at().put(message, || MessageEvent::Arrived);
+    /// Fills a reserved place with a message that was sent earlier, by `from` if it is traced.
+    pub(super) fn arrive(&self, message: M, from: Option<u64>) {
+        self.at().put(message, from, || MessageEvent::Arrived);
     }
 }

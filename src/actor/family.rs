@@ -41,6 +41,11 @@ impl Kinship {
     }
 }
 
+/// Returns the parent of an actor, if it has one.
+pub(super) fn parent_of(child: u64) -> Option<u64> {
+    families().lock().0.get(&child)?.parent
+}
+
 impl Drop for Kinship {
     fn drop(&mut self) {
         let mut families = families().lock();

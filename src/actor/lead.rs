@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::core::{At, Core, Held};
-use crate::error::{AskDetail, End, TellError};
+use crate::error::{AskDetail, AskError, End, TellError};
 use crate::mailbox::{Flags, Refused};
 use crate::sync::Process;
 use crate::task::TaskInfo;
@@ -79,6 +79,15 @@ impl<'a, M> Lead<'a, M> {
         }
     }
 
+    /// Returns the error of an ask whose message the closed mailbox refused.
+    #[cold]
+    pub(super) fn closed_error(self) -> AskError {
+        match self {
+            Lead::Actor(core) => AskError::Closed(core.closed_detail()),
+            Lead::Map(map) => map.actor().closed_error(),
+        }
+    }
+
     pub(super) fn close(self) {
         match self {
             Lead::Actor(core) => core.stop(),
@@ -95,7 +104,6 @@ impl<'a, M> Lead<'a, M> {
 
     /// Counts another address, even if there was none. Returns false if the mailbox is closed.
     pub(super) fn revive_sender(self) -> bool {
-        self.view().observe();
         match self {
             Lead::Actor(core) => core.revive_sender(false),
             Lead::Map(map) => map.actor().revive_sender(),
@@ -259,6 +267,10 @@ pub(super) trait MappedActor: Send + Sync {
     fn leave_line(&self, wait: PlaceBehindMap);
     /// Gives up a reserved place.
     fn give_up_place(&self);
+    /// Returns the error of an ask whose message was refused.
+    fn closed_error(&self) -> AskError {
+        AskError::Closed(self.view().closed_detail())
+    }
 }
 
 /// A conversion of messages of type `M` into an actor's messages, for places reserved at its

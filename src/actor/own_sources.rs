@@ -11,10 +11,11 @@ use super::in_flight::InFlight;
 use super::source::{Source, SourceSet};
 use crate::contain::Panic;
 use crate::error::FaultyPart;
-use crate::task::MessageEvent;
+use crate::tracer::MessageSource;
 
 pub(super) struct Sources<M> {
-    set: SourceSet<M>,
+    /// The keys are where the messages come from.
+    set: SourceSet<MessageSource, M>,
     pub(super) children: Children<M>,
     /// `None` before the first request.
     in_flight: Option<InFlight<M>>,
@@ -39,8 +40,8 @@ impl<M> Sources<M> {
         }
     }
 
-    pub(super) fn add(&mut self, source: Source<M>) {
-        self.set.push(0, source);
+    pub(super) fn add(&mut self, from: MessageSource, source: Source<M>) {
+        self.set.push(from, source);
     }
 
     pub(super) fn in_flight(&mut self) -> &mut InFlight<M> {
@@ -70,14 +71,14 @@ impl<M> Sources<M> {
             self.waker.clone_from(waker);
         }
         loop {
-            let item = match self.poll_next() {
-                Poll::Ready(Some(item)) => item,
+            let (from, item) = match self.poll_next() {
+                Poll::Ready(Some(next)) => next,
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             };
             match item {
                 Ok(message) => {
-                    core.trace(|| MessageEvent::FromSource(std::any::type_name::<M>()));
+                    core.received_from(&message, from);
                     return Poll::Ready(Some(message));
                 }
                 Err(panic) => core.report(panic, FaultyPart::Source),
@@ -85,22 +86,28 @@ impl<M> Sources<M> {
         }
     }
 
-    fn poll_next(&mut self) -> Poll<Option<Result<M, Panic>>> {
+    /// Returns the message of a source, or its panic, and where it comes from.
+    fn poll_next(&mut self) -> Poll<Option<(MessageSource, Result<M, Panic>)>> {
         let mut cx = TaskContext::from_waker(&self.waker);
         self.polls = self.polls.wrapping_add(1);
         let mut pending = false;
         for kind in 0..3 {
             let polled = match self.polls.wrapping_add(kind) % 3 {
-                0 if !self.set.is_empty() => self.set.poll(&mut cx).map(|item| Some(item?.1)),
-                1 if !self.children.is_empty() => self.children.poll(&mut cx),
+                0 if !self.set.is_empty() => self.set.poll(&mut cx),
+                1 if !self.children.is_empty() => self
+                    .children
+                    .poll(&mut cx)
+                    .map(|next| next.map(|(child, item)| (MessageSource::Child(child), item))),
                 0 | 1 => Poll::Ready(None),
                 _ => match &mut self.in_flight {
-                    Some(in_flight) => in_flight.poll(&mut cx),
+                    Some(in_flight) => {
+                        (in_flight.poll(&mut cx)).map(|item| Some((MessageSource::Answer, item?)))
+                    }
                     None => Poll::Ready(None),
                 },
             };
             match polled {
-                Poll::Ready(Some(item)) => return Poll::Ready(Some(item)),
+                Poll::Ready(Some(next)) => return Poll::Ready(Some(next)),
                 Poll::Ready(None) => {}
                 Poll::Pending => pending = true,
             }

@@ -91,6 +91,16 @@ impl<M> Reader<M> {
         batch
     }
 
+    /// Puts messages in front of those that the reader has taken and not received.
+    pub(super) fn put_front(&mut self, messages: impl IntoIterator<Item = M>) {
+        let mut batch = self.take_batch();
+        batch.put_front(messages);
+        match self.both() {
+            Some(both) => both.batch = batch,
+            None => self.point_to(batch.into_raw(), 0),
+        }
+    }
+
     /// Notes that `recv` waits, so that its end is reported to the mailbox.
     pub(super) fn set_waits(&mut self) {
         self.word = self.word.map_addr(|addr| addr | WAITS);

@@ -7,17 +7,19 @@
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 
+use std::any::type_name;
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use std::task::Waker;
 
 use crate::contain::contain;
-use crate::error::{AskDetail, Refusal};
+use crate::error::{AskDetail, AskError, Refusal};
 use crate::lock::{OneshotEnd, TakeableEnd};
 use crate::runtime::deadlock::Listing;
-use crate::runtime::{Deferred, context};
+use crate::runtime::{Deferred, Done, context, trace_answer};
 use crate::sync::mutant;
-use crate::task::loss;
+use crate::task::loss::{self, Loss};
 
 /// An end of a slot.
 pub(super) type Slot<T> = OneshotEnd<AskState<T>>;
@@ -28,6 +30,8 @@ pub(super) enum AskState<T> {
     Answered(T),
     /// Behind a pointer, so that the slot of a plain ask is dropped inline.
     Rare(Box<RareState<T>>),
+    /// Not answered yet. There is no asker: the outcome goes to the relay.
+    Relayed(Arc<dyn Relay<T>>),
     /// The asker was dropped, or has its outcome.
     Unwanted,
 }
@@ -44,6 +48,15 @@ pub(super) enum RareState<T> {
     Deferred(AskState<T>, u32),
 }
 
+/// What hears the outcome of a reply instead of an asker.
+pub(crate) trait Relay<T>: Send + Sync {
+    /// Hears the outcome, once: an answer, a refusal or the cause of a loss.
+    fn settle(self: Arc<Self>, outcome: Result<T, AskError>);
+
+    /// Returns whether an asker waits. If a lock is held elsewhere, waits for it, or returns true.
+    fn is_wanted(&self, waits: bool) -> bool;
+}
+
 impl<T> AskState<T> {
     /// Returns the state of a new ask.
     pub(super) fn new(listing: Option<Listing>) -> Self {
@@ -55,6 +68,17 @@ impl<T> AskState<T> {
 
     fn rare(state: RareState<T>) -> Self {
         AskState::Rare(Box::new(state))
+    }
+
+    /// Returns the name of the type of an answer or a refusal.
+    fn type_name(&self) -> Option<&'static str> {
+        match self {
+            AskState::Answered(_) => Some(type_name::<T>()),
+            AskState::Rare(rare) if matches!(**rare, RareState::Refused(_)) => {
+                Some(type_name::<Refusal>())
+            }
+            _ => None,
+        }
     }
 
     fn is_lost(&self) -> bool {
@@ -76,7 +100,7 @@ impl<T> AskState<T> {
 /// The right to answer an [`ask`](crate::Address::ask), once.
 ///
 /// A reply can be sent to another actor, stored, and answered later, from any thread. Dropping it
-/// without an answer ends the ask with [`AskError::NoReply`](crate::AskError::NoReply).
+/// without an answer ends the ask with [`AskError::NoReply`].
 ///
 /// If it is dropped while its actor unwinds, the ask ends when the actor has caught the panic. Code
 /// inside of the turn may catch the panic first. The ask then ends when the turn ends or blocks in
@@ -126,6 +150,27 @@ impl<T> Reply<T> {
         }
     }
 
+    /// Creates a reply whose outcome goes to a relay.
+    pub(crate) fn relayed(relay: Arc<dyn Relay<T>>) -> Self {
+        Reply::new(OneshotEnd::alone(AskState::Relayed(relay)))
+    }
+
+    /// Passes an outcome on.
+    pub(crate) fn settle(self, outcome: Result<T, AskError>) {
+        let slot = self.into_slot();
+        match (outcome, slot) {
+            (Ok(answer), Some(slot)) => settle(slot, AskState::Answered(answer)),
+            (Err(AskError::Refused(why)), Some(slot)) => {
+                settle(slot, AskState::rare(RareState::Refused(why)));
+            }
+            (Err(AskError::NoReply(detail)), Some(slot)) => {
+                settle(slot, AskState::rare(RareState::Lost(detail)));
+            }
+            (Err(_), Some(slot)) => lose(slot),
+            (outcome, None) => contain(|| drop(outcome)),
+        }
+    }
+
     /// Sends the answer to the asker, without waiting. If the asker is gone, the answer is dropped.
     pub fn send(self, answer: T) {
         if let Some(slot) = self.into_slot() {
@@ -135,8 +180,7 @@ impl<T> Reply<T> {
 
     /// Refuses the request, without waiting.
     ///
-    /// The ask ends with [`AskError::Refused`](crate::AskError::Refused). If the asker is gone, the
-    /// refusal is dropped.
+    /// The ask ends with [`AskError::Refused`]. If the asker is gone, the refusal is dropped.
     ///
     /// ```
     /// use greenroom::{AskError, Context, Refusal, Reply, spawn};
@@ -197,11 +241,27 @@ impl<T> Reply<T> {
     /// It is false once the ask was dropped or has timed out, and after [`take`](Reply::take). An
     /// actor can then skip the work for the answer.
     pub fn is_wanted(&self) -> bool {
+        self.looks_wanted(true)
+    }
+
+    fn looks_wanted(&self, waits: bool) -> bool {
         let looked = self.slot.look(|slot| match slot {
-            AskState::Open(_) => true,
-            other => other.listing().is_some_and(Listing::is_waiting),
+            AskState::Open(_) => Ok(true),
+            AskState::Relayed(relay) => Err(relay.clone()),
+            other => Ok(other.listing().is_some_and(Listing::is_waiting)),
         });
-        looked.unwrap_or(false)
+        match looked {
+            Some(Ok(is_wanted)) => is_wanted,
+            Some(Err(relay)) => relay.is_wanted(waits),
+            None => false,
+        }
+    }
+
+    /// Returns whether the asker is known to be gone, with one look at the slot if it is not. Waits
+    /// for no lock of a relay.
+    #[inline]
+    pub(crate) fn is_abandoned(&mut self) -> bool {
+        self.slot.is_alone() && !self.looks_wanted(false)
     }
 
     #[inline]
@@ -214,13 +274,17 @@ impl<T> Reply<T> {
 // Inlined by force, so that the outcome is written in place.
 #[inline(always)]
 fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
-    let mut listed = Told::Nobody;
+    let mut told = Told::Nobody;
     let previous = slot.finish(|slot| match slot {
         AskState::Open(_) => std::mem::replace(slot, outcome),
         AskState::Rare(_) => {
-            let (previous, told) = settle_listed(slot, outcome);
-            listed = told;
+            let (previous, of_listed) = settle_listed(slot, outcome);
+            told = of_listed;
             previous
+        }
+        AskState::Relayed(relay) => {
+            told = Told::Relay(relay.clone());
+            outcome
         }
         _ => outcome,
     });
@@ -228,32 +292,41 @@ fn settle<T>(slot: Slot<T>, outcome: AskState<T>) {
         AskState::Open(Some(_)) if mutant("asker_is_not_woken") => {}
         AskState::Open(Some(waker)) => contain(|| waker.wake()),
         AskState::Open(None) => {}
-        unneeded => wake_or_drop(unneeded, listed),
+        unneeded => wake_or_drop(unneeded, told),
     }
 }
 
-/// How the asker is woken after its reply was settled.
-pub(super) enum Told {
+/// How the asker is told that its reply was settled. The waker is there if the asker waits.
+pub(super) enum Told<T> {
     Nobody,
-    Now(Waker),
-    /// As an effect of a split turn; the waker is there if the asker waits.
-    Later(Option<Waker>),
+    Now(Option<Waker>, Option<TracedAnswer>),
+    /// As an effect of a split turn.
+    Later(Option<Waker>, Option<TracedAnswer>),
+    /// The outcome is what is not needed in the slot.
+    Relay(Arc<dyn Relay<T>>),
 }
+
+/// An answer that is traced: the name of its type, and the actor that has asked.
+pub(super) type TracedAnswer = (&'static str, u64);
 
 #[cold]
 #[inline(never)]
-pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
+pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, told: Told<T>) {
+    if let Told::Now(_, Some(answer)) | Told::Later(_, Some(answer)) = told {
+        trace_answer(answer);
+    }
     match told {
-        Told::Later(waker) => {
+        Told::Later(waker, _) => {
             let _ = context::simulated(|engine, runtime| {
                 engine.defer(runtime, Deferred::Answer(waker))
             });
             contain(|| drop(unneeded));
         }
         Told::Nobody => contain(|| drop(unneeded)),
-        Told::Now(waker) => {
+        Told::Relay(relay) => contain(|| relay.settle(hear(unneeded))),
+        Told::Now(waker, _) => {
             contain(|| drop(unneeded));
-            contain(|| waker.wake());
+            contain(|| waker.into_iter().for_each(Waker::wake));
         }
     }
 }
@@ -261,12 +334,14 @@ pub(super) fn wake_or_drop<T>(unneeded: AskState<T>, told: Told) {
 /// Settles a listed ask. An end by deadlock wins if it came first.
 #[cold]
 #[inline(never)]
-fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Told) {
+fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T>, Told<T>) {
     let listing = slot.listing();
-    let settled = listing.and_then(|listing| Some((listing.settle()?, listing.key())));
-    let Some((waker, key)) = settled else {
+    let settled = listing.and_then(|listing| Some((listing.settle()?, listing)));
+    let Some((waker, listing)) = settled else {
         return (outcome, Told::Nobody);
     };
+    let key = listing.key();
+    let traced = outcome.type_name().zip(listing.asker());
     if outcome.is_lost() {
         let _ = context::simulated(|engine, _| engine.reply_dropped(key));
     }
@@ -274,11 +349,35 @@ fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T
     let (outcome, told) = match number {
         Some(number) => {
             let deferred = RareState::Deferred(outcome, number);
-            (AskState::rare(deferred), Told::Later(waker))
+            (AskState::rare(deferred), Told::Later(waker, traced))
         }
-        None => (outcome, waker.map_or(Told::Nobody, Told::Now)),
+        None => (outcome, Told::Now(waker, traced)),
     };
     (std::mem::replace(slot, outcome), told)
+}
+
+/// Returns the outcome of a slot.
+#[cold]
+pub(super) fn hear<T>(settled: AskState<T>) -> Result<T, AskError> {
+    let rare = match settled {
+        AskState::Answered(answer) => return Ok(answer),
+        AskState::Rare(rare) => *rare,
+        _ => return Err(AskError::NoReply(AskDetail::default())),
+    };
+    match rare {
+        RareState::Listed(listing) => Err(listing.leave(&mut None).map_or_else(
+            || AskError::NoReply(AskDetail::default()),
+            AskError::Deadlock,
+        )),
+        RareState::Lost(detail) => Err(AskError::NoReply(detail)),
+        RareState::Refused(refusal) => Err(AskError::Refused(refusal)),
+        RareState::Deferred(outcome, number) => {
+            let _ = context::simulated(|engine, runtime| {
+                engine.settle(runtime, Done::ToAnswer(number))
+            });
+            hear(outcome)
+        }
+    }
 }
 
 impl<T> Drop for Reply<T> {
@@ -298,8 +397,12 @@ fn lose<T>(slot: Slot<T>) {
 }
 
 impl<T> loss::Lost for Slot<T> {
-    fn settle(self: Box<Self>, detail: AskDetail) {
-        settle(*self, AskState::rare(RareState::Lost(detail)));
+    fn settle(self: Box<Self>, loss: Loss) {
+        let outcome = match loss {
+            Loss::Cause(detail) => RareState::Lost(detail),
+            Loss::Refused(refusal) => RareState::Refused(refusal),
+        };
+        settle(*self, AskState::rare(outcome));
     }
 }
 

@@ -21,7 +21,7 @@ use super::answer::Answer;
 use super::ask::{self, Ask};
 use super::lead::Lead;
 use super::reply::Reply;
-use crate::error::{AskDetail, AskError, TellError};
+use crate::error::{AskError, TellError};
 use crate::task::TaskInfo;
 
 /// A request to an actor, as [`Ask`], but owned: it borrows nothing and can be moved
@@ -109,7 +109,7 @@ pub(super) enum Launched<T> {
     /// There is no room. The request waits for it with the answer that was launched.
     Full(Box<dyn Asking<T>>),
     /// The mailbox is closed. The message is kept, since its drop would settle the reply.
-    Closed(AskDetail, Box<dyn Asking<T>>),
+    Closed(AskError, Box<dyn Asking<T>>),
 }
 
 impl<M, T, F> Questioning<T> for Question<M, F>
@@ -128,9 +128,9 @@ where
                 Ask::<_, T, F>::unsent(lead, message)
             })),
             Err(TellError::Closed(message)) => {
-                let detail = address.lead().view().closed_detail();
+                let error = address.lead().closed_error();
                 let kept = OwnedAsk::boxed(address, |lead| Ask::<_, T, F>::unsent(lead, message));
-                Launched::Closed(detail, kept)
+                Launched::Closed(error, kept)
             }
         }
     }

@@ -42,9 +42,12 @@ impl<'a, M> SendFuture<'a, M> {
     ) -> Poll<Result<(), SendError<M>>> {
         let before = self.place.as_ref().map(PlaceInLine::key);
         let traced = self.message.as_ref().filter(|_| core.header.is_traced());
-        let info = traced.map(|message| core.message_info(message));
+        let info = traced.and_then(|message| core.info_if_simulated(message));
+        // Traced before a receiver can have it.
+        let open = traced.filter(|_| !core.is_closed());
+        let from = open.and_then(|message| core.sent(message)).unwrap_or(0);
         let mailbox = &core.mailbox;
-        let sent = mailbox.poll_send(&mut self.message, &mut self.place, cx);
+        let sent = mailbox.poll_send(&mut self.message, &mut self.place, from, cx);
         core.trace_send(
             info,
             before,

@@ -30,6 +30,7 @@ use super::source::{Feed, Source, SourceGuard, Standing, Switch};
 use crate::contain::contain;
 use crate::error::{AskError, End, Fault};
 use crate::time::{Interval, sleep, timeout};
+use crate::tracer::MessageSource;
 
 /// A guard for a [`watch`](Context::watch), which leaves the watched actor when dropped.
 ///
@@ -37,7 +38,13 @@ use crate::time::{Interval, sleep, timeout};
 pub type WatchGuard = SourceGuard;
 
 impl<M> Context<M> {
-    fn add(&mut self, feed: Feed<M>, switch: Option<Arc<Switch>>, standing: Standing) {
+    fn add(
+        &mut self,
+        from: MessageSource,
+        feed: Feed<M>,
+        switch: Option<Arc<Switch>>,
+        standing: Standing,
+    ) {
         self.close_sources_if_closed();
         let (core, _) = self.parts();
         if core.is_closed() {
@@ -45,12 +52,18 @@ impl<M> Context<M> {
         }
         let keeps_open = standing == Standing::Foreground;
         let address = keeps_open.then(|| Address::own(core));
-        self.sources_made().add(Source::new(feed, switch, address));
+        let source = Source::new(feed, switch, address);
+        self.sources_made().add(from, source);
     }
 
-    fn add_guarded(&mut self, feed: Feed<M>, standing: Standing) -> SourceGuard {
+    fn add_guarded(
+        &mut self,
+        from: MessageSource,
+        feed: Feed<M>,
+        standing: Standing,
+    ) -> SourceGuard {
         let switch = Switch::new(standing);
-        self.add(feed, Some(switch.clone()), standing);
+        self.add(from, feed, Some(switch.clone()), standing);
         SourceGuard::new(switch)
     }
 
@@ -96,12 +109,13 @@ impl<M: Send + 'static> Context<M> {
     /// });
     /// ```
     pub fn send_after(&mut self, duration: Duration, message: M) -> SourceGuard {
+        self.parts().0.timer(Some(&message), duration);
         let waiting = sleep(duration);
         let feed = Feed::once(async move {
             waiting.await;
             message
         });
-        self.add_guarded(feed, Standing::Foreground)
+        self.add_guarded(MessageSource::Timer, feed, Standing::Foreground)
     }
 
     /// Delivers a message built by `make` every `period`, starting one period from now.
@@ -139,7 +153,9 @@ impl<M: Send + 'static> Context<M> {
         mut make: impl FnMut() -> M + Send + 'static,
     ) -> SourceGuard {
         let ticks = Interval::after(period);
-        self.attach(ticks.map(move |_| make()))
+        self.parts().0.timer(None, period);
+        let feed = Feed::Stream(Box::pin(ticks.map(move |_| make())));
+        self.add_guarded(MessageSource::Timer, feed, Standing::Foreground)
     }
 
     /// Delivers the items of a stream as messages, until the stream ends or the guard is dropped.
@@ -161,7 +177,8 @@ impl<M: Send + 'static> Context<M> {
     /// });
     /// ```
     pub fn attach(&mut self, stream: impl Stream<Item = M> + Send + 'static) -> SourceGuard {
-        self.add_guarded(Feed::Stream(Box::pin(stream)), Standing::Foreground)
+        let feed = Feed::Stream(Box::pin(stream));
+        self.add_guarded(MessageSource::Source, feed, Standing::Foreground)
     }
 
     /// Delivers the result of an actor, a task or a future as a message, which `make` builds.
@@ -195,7 +212,7 @@ impl<M: Send + 'static> Context<M> {
         make: impl FnOnce(Result<R::Value, Fault>) -> M + Send + 'static,
     ) {
         let feed = Feed::once(returns.returned().map(make));
-        self.add(feed, None, Standing::Foreground);
+        self.add(MessageSource::Source, feed, None, Standing::Foreground);
     }
 
     /// Sends a request now, and delivers its answer as a message, which `make` builds.
@@ -268,10 +285,10 @@ impl<M: Send + 'static> Context<M> {
                 asking.wait_for_room(answer);
                 self.add_answer(Request::of(asking), make);
             }
-            Ok(Launched::Closed(detail, asking)) => {
+            Ok(Launched::Closed(error, asking)) => {
                 let (answer, make) = take_back().expect("it has no outcome");
                 contain(|| drop((answer, asking)));
-                self.add_answer(ready(Err(AskError::Closed(detail))), make);
+                self.add_answer(ready(Err(error)), make);
             }
             Err(request) => {
                 let make = make.take().expect("it was not launched");
@@ -304,7 +321,7 @@ impl<M: Send + 'static> Context<M> {
             Some(answer) => Feed::once(async { make(answer) }),
             None => Feed::once(answer.map(make)),
         };
-        self.add(feed, None, Standing::Foreground);
+        self.add(MessageSource::Answer, feed, None, Standing::Foreground);
     }
 
     /// Delivers the end of another actor as a message, which `make` builds.
@@ -337,6 +354,6 @@ impl<M: Send + 'static> Context<M> {
         // The function of a mapped address is not kept: it may own an address of the actor.
         let end = address.lead().actor().end();
         let feed = Feed::once(end.map(make));
-        self.add_guarded(feed, Standing::Background)
+        self.add_guarded(MessageSource::Source, feed, Standing::Background)
     }
 }

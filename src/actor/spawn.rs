@@ -69,7 +69,7 @@ where
 }
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
-    pub(super) fn new(actor: A, begin: fn(A, Context<M>) -> Fut) -> Self {
+    pub(crate) fn new(actor: A, begin: fn(A, Context<M>) -> Fut) -> Self {
         ActorBuilder {
             actor,
             begin,
@@ -144,6 +144,43 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         M: Debug,
     {
         self.hooks_made().show = Some(|message| format!("{message:?}"));
+        self
+    }
+
+    /// Sets a function that names each message in [traces](crate::trace), and in the traces of
+    /// [simulations](crate::sim) unless they [show](ActorBuilder::show) it. By default the name is
+    /// that of the message's type, without its path.
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    ///
+    /// enum Order {
+    ///     Tea,
+    ///     Cake(u32),
+    /// }
+    ///
+    /// impl Order {
+    ///     fn label(&self) -> &'static str {
+    ///         match self {
+    ///             Order::Tea => "Tea",
+    ///             Order::Cake(_) => "Cake",
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// async fn waiter(mut cx: Context<Order>) {
+    ///     while cx.recv().await.is_some() {}
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let waiter = spawn!(waiter(_), label = Order::label);
+    ///     waiter.tell(Order::Tea).unwrap(); // traced as "Sent Tea to .."
+    ///     waiter.tell(Order::Cake(2)).unwrap();
+    ///     waiter.join().await.unwrap();
+    /// });
+    /// ```
+    pub fn label(mut self, label: fn(&M) -> &'static str) -> Self {
+        self.hooks_made().label = Some(label);
         self
     }
 
@@ -237,6 +274,10 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
 
     pub(super) fn set_bond(&mut self, bond: Bond) {
         self.hooks_made().bond = Some(bond);
+    }
+
+    pub(crate) fn actor_mut(&mut self) -> &mut A {
+        &mut self.actor
     }
 
     /// Returns the function, closure or value that was to be spawned.

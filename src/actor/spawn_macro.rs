@@ -19,6 +19,7 @@
 /// | [`priority = 1`](crate::ActorBuilder::priority) | 0 up to [`Builder::priorities`](crate::Builder::priorities) | 0 |
 /// | [`on = &pinned`](crate::ActorBuilder::on) | a runtime, a pinned thread, a stage or [`Detached`](crate::Detached) | the current runtime |
 /// | [`on_undelivered = f`](crate::ActorBuilder::on_undelivered) | a function for messages that are never handled | they are dropped |
+/// | [`label = f`](crate::ActorBuilder::label) | a function that names messages in traces | their type names them |
 /// | [`show`](crate::ActorBuilder::show) | none; traces of [`sim`](crate::sim) show the messages | hidden |
 ///
 /// ```

@@ -6,7 +6,7 @@
 use super::core::{At, Core};
 use crate::contain::Panic;
 use crate::error::{AskCause, AskDetail, End, FaultyPart};
-use crate::mailbox::{Batch, Mailbox, Termination};
+use crate::mailbox::{Batch, Termination};
 use crate::task::{loss, run};
 
 impl<M> Core<M> {
@@ -25,8 +25,8 @@ impl<M> Core<M> {
     /// Returns the detail for an ask whose reply was lost by a panic, which was caught.
     #[cold]
     pub(super) fn caught_detail(&self, panic: &Panic) -> AskDetail {
-        let cause = AskCause::Panicked(panic.text().unwrap_or_default().to_owned());
-        AskDetail::new(Some(self.info()), cause)
+        let text = panic.text().unwrap_or_default().to_owned();
+        AskDetail::of_caught(self.info(), text)
     }
 
     /// Returns the detail for an ask that the closed mailbox refuses.
@@ -53,7 +53,7 @@ impl<M> At<'_, M> {
     #[inline]
     pub(super) fn lose(self, end: End, messages: Batch<M>) {
         if !messages.is_empty() {
-            self.lose_some(end, messages, Mailbox::lose);
+            self.lose_some(end, messages, false);
         }
     }
 
@@ -61,15 +61,19 @@ impl<M> At<'_, M> {
     #[inline]
     pub(super) fn lose_taken(self, end: End, messages: Batch<M>) {
         if !messages.is_empty() {
-            self.lose_some(end, messages, Mailbox::lose_taken);
+            self.lose_some(end, messages, true);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn lose_some(self, end: End, messages: Batch<M>, lose: fn(&Mailbox<M>, Batch<M>)) {
+    fn lose_some(self, end: End, messages: Batch<M>, taken: bool) {
         self.count_undelivered(messages.len());
-        let lose = || lose(&self.mailbox, messages);
+        self.dropped(&messages, taken);
+        let lose = || match taken {
+            true => self.mailbox.lose_taken(messages),
+            false => self.mailbox.lose(messages),
+        };
         // While the actor unwinds, `end` is not how it ends.
         if std::thread::panicking() && run::innermost_turn() == Some(self.as_run()) {
             return lose();
@@ -79,8 +83,11 @@ impl<M> At<'_, M> {
 
     /// Loses a message whose place was reserved before the mailbox was drained.
     #[cold]
-    pub(super) fn lose_late(self, message: M) {
+    pub(super) fn lose_late(self, message: M, from: Option<u64>) {
         self.count_undelivered(1);
+        if from.is_some() {
+            self.dropped_one(&message, from);
+        }
         let report = |panic| self.report(panic, FaultyPart::OnUndelivered);
         let lose = || self.mailbox.lose_late(message, report);
         self.pass_on(loss::during(|| self.closed_detail(), lose));

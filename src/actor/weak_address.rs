@@ -4,6 +4,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::task::{Context, Waker};
 
 use super::address::{Address, identified};
 use super::ask::Ask;
@@ -11,6 +12,8 @@ use super::lead::{Lead, Way};
 use super::reply::Reply;
 use super::sending::SendFuture;
 use crate::error::TellError;
+use crate::task::TaskInfo;
+use crate::waiters::Ticket;
 
 /// An [`Address`] that does not keep its actor open.
 ///
@@ -115,10 +118,43 @@ impl<M> WeakAddress<M> {
 
     /// Returns a strong address, or `None` if the mailbox is closed.
     pub fn upgrade(&self) -> Option<Address<M>> {
+        self.lead().view().observe();
+        self.upgrade_now()
+    }
+
+    /// Does so, in a simulation without the pending effects of the actor and of this thread.
+    #[inline]
+    pub(crate) fn upgrade_now(&self) -> Option<Address<M>> {
         let lead = self.lead();
         // SAFETY: the sender was counted just now, at the actor behind the lead.
         lead.revive_sender()
             .then(|| unsafe { Address::from_lead(lead) })
+    }
+
+    /// Returns whether the actor has ended, in a simulation without pending effects.
+    pub(crate) fn has_ended_now(&self) -> bool {
+        self.lead().view().end().is_some()
+    }
+
+    /// Wakes `waker` when the actor ends, until `ticket` is given up with
+    /// [`forget_end`](WeakAddress::forget_end). Does nothing if the actor has ended.
+    pub(crate) fn wake_at_end(&self, ticket: &mut Ticket, waker: &Waker) {
+        let mut cx = Context::from_waker(waker);
+        let ended = self.lead().view().ended();
+        let _ = ended.poll(ticket, &mut cx, || self.has_ended_now());
+    }
+
+    /// Gives up the ticket, so that its waker is not woken.
+    pub(crate) fn forget_end(&self, ticket: &mut Ticket) {
+        // A thread of the parent process may have held the lock at a fork.
+        if ticket.is_used() && self.lead().is_here() {
+            self.lead().view().ended().leave(ticket);
+        }
+    }
+
+    /// Returns the actor's identity, as errors and traces have it.
+    pub(crate) fn info(&self) -> TaskInfo {
+        self.lead().view().info()
     }
 
     /// Returns the actor's id, as [`Address::id`] does.

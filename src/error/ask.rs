@@ -80,6 +80,8 @@ pub struct AskDetail(Arc<Details>);
 struct Details {
     actor: Option<TaskInfo>,
     why: AskCause,
+    /// Whether the actor goes on, or may go on: its panic was caught in its turn.
+    is_caught: bool,
 }
 
 /// The cause in an [`AskDetail`].
@@ -109,7 +111,29 @@ pub enum AskCause {
 
 impl AskDetail {
     pub(crate) fn new(actor: Option<TaskInfo>, why: AskCause) -> Self {
-        AskDetail(Arc::new(Details { actor, why }))
+        AskDetail(Arc::new(Details {
+            actor,
+            why,
+            is_caught: false,
+        }))
+    }
+
+    /// Creates the detail of a panic that was caught in the actor's turn.
+    pub(crate) fn of_caught(actor: TaskInfo, text: String) -> Self {
+        AskDetail(Arc::new(Details {
+            actor: Some(actor),
+            why: AskCause::Panicked(text),
+            is_caught: true,
+        }))
+    }
+
+    /// Returns whether the end of the actor with this id has lost the reply.
+    pub(crate) fn is_end_of(&self, actor: u64) -> bool {
+        let lives = matches!(
+            self.why(),
+            AskCause::ReplyDropped | AskCause::Stopped | AskCause::Restarted
+        );
+        !lives && !self.0.is_caught && self.actor().is_some_and(|info| info.id() == actor)
     }
 
     /// Names the actor that was asked, if no actor is named.

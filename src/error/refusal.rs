@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The reason why a request is refused, as an answer of [`Reply::refuse`](crate::Reply::refuse).
 ///
@@ -32,6 +33,16 @@ struct Parts {
     explanation: String,
     error_code: Option<i64>,
     exit_status: Option<i32>,
+    load: Option<Load>,
+}
+
+/// The load of a spool that refuses a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// The number of requests that wait.
+    Pending(usize),
+    /// The average time until an answer.
+    Average(Duration),
 }
 
 /// The kinds of a [`Refusal`].
@@ -98,6 +109,18 @@ impl Refusal {
         Self::with(kind, condition, explanation.into())
     }
 
+    /// Creates a refusal of a spool, with the condition that layer_cake gives it.
+    pub(crate) fn of_spool(
+        kind: RefusalKind,
+        condition: &'static str,
+        explanation: String,
+        load: Option<Load>,
+    ) -> Self {
+        let mut refusal = Self::with(kind, Cow::Borrowed(condition), explanation);
+        Arc::make_mut(&mut refusal.0).load = load;
+        refusal
+    }
+
     fn with(kind: RefusalKind, condition: Cow<'static, str>, explanation: String) -> Self {
         Refusal(Arc::new(Parts {
             kind,
@@ -105,6 +128,7 @@ impl Refusal {
             explanation,
             error_code: None,
             exit_status: None,
+            load: None,
         }))
     }
 
@@ -143,6 +167,24 @@ impl Refusal {
     /// Returns the exit status, if one was set.
     pub fn status(&self) -> Option<i32> {
         self.0.exit_status
+    }
+
+    /// Returns the number of requests that waited, if a [`Spool`](crate::spool::Spool) refused this
+    /// one as [`Overloaded`](RefusalKind::Overloaded).
+    pub fn pending(&self) -> Option<usize> {
+        match self.0.load {
+            Some(Load::Pending(pending)) => Some(pending),
+            _ => None,
+        }
+    }
+
+    /// Returns the average time until an answer, if a [`Spool`](crate::spool::Spool) refused this
+    /// request as [`Busy`](RefusalKind::Busy).
+    pub fn average(&self) -> Option<Duration> {
+        match self.0.load {
+            Some(Load::Average(average)) => Some(average),
+            _ => None,
+        }
     }
 }
 

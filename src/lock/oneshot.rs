@@ -42,6 +42,20 @@ struct OneshotSlot<T> {
     value: UnsafeCell<T>,
 }
 
+impl<T> OneshotSlot<T> {
+    fn put(state: u32, value: T) -> NonNull<Self> {
+        let slot = blocks::room::<OneshotSlot<T>>();
+        // SAFETY: the memory has room for the slot.
+        unsafe {
+            slot.write(OneshotSlot {
+                state: AtomicU32::new(state),
+                value: UnsafeCell::new(value),
+            });
+        }
+        slot
+    }
+}
+
 /// One of the two ends of a slot, with access to its value.
 pub(crate) struct OneshotEnd<T> {
     slot: NonNull<OneshotSlot<T>>,
@@ -59,19 +73,20 @@ impl<T> RefUnwindSafe for OneshotEnd<T> {}
 
 impl<T> OneshotEnd<T> {
     pub(crate) fn pair(value: T) -> (Self, Self) {
-        let slot = blocks::room::<OneshotSlot<T>>();
-        // SAFETY: the memory has room for the slot.
-        unsafe {
-            slot.write(OneshotSlot {
-                state: AtomicU32::new(OPEN),
-                value: UnsafeCell::new(value),
-            });
-        }
+        let slot = OneshotSlot::put(OPEN, value);
         let end = || OneshotEnd {
             slot,
             _value: PhantomData,
         };
         (end(), end())
+    }
+
+    /// Creates an end whose other end is done.
+    pub(crate) fn alone(value: T) -> Self {
+        OneshotEnd {
+            slot: OneshotSlot::put(DONE, value),
+            _value: PhantomData,
+        }
     }
 
     fn slot(&self) -> &OneshotSlot<T> {

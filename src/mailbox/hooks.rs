@@ -15,6 +15,8 @@ use crate::sync::Mutex;
 pub(crate) struct HookOptions<M> {
     /// The function that shows a message in a trace.
     pub(crate) show: Option<fn(&M) -> String>,
+    /// The function that names a message in a trace.
+    pub(crate) label: Option<Label<M>>,
     /// The function for messages that are not handled.
     pub(crate) on_undelivered: Option<Mutex<OnUndelivered<M>>>,
     /// The link between the actor and its supervisor. The mailbox only stores it.
@@ -24,11 +26,16 @@ pub(crate) struct HookOptions<M> {
 /// No panic leaves it half changed.
 pub(crate) type Bond = Arc<dyn Any + Send + Sync + RefUnwindSafe>;
 
+pub(crate) type Label<M> = fn(&M) -> &'static str;
+
 pub(crate) type OnUndelivered<M> = Box<dyn FnMut(M) + Send>;
 
 pub(crate) struct Hooks<M> {
     /// The function that shows a message in a trace.
     pub(super) show: Option<fn(&M) -> String>,
+    pub(super) label: Option<Label<M>>,
+    /// What a tracer of the user knows of the actor.
+    pub(super) traced: Traced,
     pub(super) undelivered: Option<Arc<Mutex<Undelivered<M>>>>,
     /// The text of the panic with which the actor ended.
     pub(super) panic: Option<Arc<str>>,
@@ -36,6 +43,17 @@ pub(crate) struct Hooks<M> {
     pub(super) loans: Loans,
     /// The number of incarnations of the actor that have ended.
     pub(super) incarnations: u64,
+}
+
+/// What a tracer knows of an actor and its messages.
+#[derive(Default)]
+pub(super) struct Traced {
+    /// The senders of the messages that were accepted and are not received yet, oldest first.
+    pub(super) senders: VecDeque<u64>,
+    /// The name of the actor's state.
+    pub(super) state: Option<&'static str>,
+    /// Whether the end of the actor was traced.
+    pub(super) is_over: bool,
 }
 
 /// Messages that are not handled, and the function for them.
@@ -64,6 +82,7 @@ impl<M> Default for HookOptions<M> {
     fn default() -> Self {
         HookOptions {
             show: None,
+            label: None,
             on_undelivered: None,
             bond: None,
         }
@@ -80,6 +99,8 @@ impl<M> Hooks<M> {
         });
         Hooks {
             show: options.show,
+            label: options.label,
+            traced: Traced::default(),
             undelivered: undelivered.map(|undelivered| Arc::new(Mutex::new(undelivered))),
             panic: None,
             bond: options.bond,

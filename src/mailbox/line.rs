@@ -22,6 +22,8 @@ pub(crate) struct WaitingSender<M> {
     previous: Option<NonNull<WaitingSender<M>>>,
     next: Option<NonNull<WaitingSender<M>>>,
     message: Option<M>,
+    /// The actor that sends, for a trace.
+    from: u64,
     waker: Option<Waker>,
     state: SenderState,
 }
@@ -57,12 +59,13 @@ impl<M> PlaceInLine<M> {
     }
 
     /// Creates a sender that is not in the line yet. `message` is `None` if it waits for a reserved
-    /// place, which it fills later.
-    pub(crate) fn new(message: Option<M>, waker: Waker) -> Self {
+    /// place, which it fills later. `from` is the actor that sends, for a trace.
+    pub(crate) fn new(message: Option<M>, from: u64, waker: Waker) -> Self {
         let sender = WaitingSender {
             previous: None,
             next: None,
             message,
+            from,
             waker: Some(waker),
             state: SenderState::Waiting,
         };
@@ -127,12 +130,12 @@ impl<M> Line<M> {
         sender.state
     }
 
-    /// Returns the message of the first sender, for the caller to take. [`Line::settle_first`] must
-    /// follow.
-    pub(crate) fn first_message(&mut self) -> Option<&mut Option<M>> {
+    /// Returns the message of the first sender, for the caller to take, and the actor that sends.
+    /// [`Line::settle_first`] must follow.
+    pub(crate) fn first_message(&mut self) -> Option<(&mut Option<M>, u64)> {
         // SAFETY: (LINE-1) under the lock; (LINE-2) an entry in the list is alive.
-        self.first
-            .map(|sender| unsafe { &mut (*sender.as_ptr()).message })
+        let first = self.first.map(|sender| unsafe { &mut *sender.as_ptr() });
+        first.map(|sender| (&mut sender.message, sender.from))
     }
 
     /// Removes the first sender from the line, sets its final state and returns its waker.

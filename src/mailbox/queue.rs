@@ -195,6 +195,35 @@ impl<M> Batch<M> {
         Some(message)
     }
 
+    /// Calls `f` with each message, oldest first. A panic of `f` leaves the batch as it was.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(&M)) {
+        let mut next = self.first;
+        while let Some(block) = next {
+            // SAFETY: (QUEUE-1) the blocks are the batch's; the last one is its own successor.
+            let front = unsafe { block.as_ref() };
+            for index in front.read..front.written {
+                // SAFETY: (QUEUE-2) there is a message at each index from `read` to `written`.
+                f(unsafe { &*Block::slot(block, index) });
+            }
+            next = (front.next != block).then_some(front.next);
+        }
+    }
+
+    /// Puts messages in front of the others.
+    #[cold]
+    pub(crate) fn put_front(&mut self, messages: impl IntoIterator<Item = M>) {
+        let mut queue = MessageQueue::EMPTY;
+        let mut others = std::mem::replace(self, Batch::EMPTY);
+        let others = std::iter::from_fn(|| others.pop());
+        for message in messages.into_iter().chain(others) {
+            let (mut message, mut spare) = (Some(message), Spare::NONE);
+            while !queue.push(&mut message, &mut spare) {
+                spare.provide(true);
+            }
+        }
+        *self = queue.take();
+    }
+
     /// Drops all messages one by one, also if a drop panics. Returns their number.
     pub(crate) fn clear(&mut self) -> usize {
         let mut dropped = 0;

@@ -75,7 +75,7 @@ impl<M> Mailbox<M> {
         if reserved != Err(Refused::Full) {
             return Poll::Ready(reserved);
         }
-        *place = Some(PlaceInLine::new(None, cx.waker().clone()));
+        *place = Some(PlaceInLine::new(None, 0, cx.waker().clone()));
         let reservation = self.reserve_or(place);
         if let Reservation::Waiting = reservation {
             return Poll::Pending;
@@ -96,14 +96,18 @@ impl<M> Mailbox<M> {
     }
 
     /// Puts the message into a reserved place. Returns the message if the mailbox was drained, so
-    /// that no reader will receive it. The place is then still reserved.
-    pub(crate) fn fill(&self, message: M) -> Result<Wake, M> {
+    /// that no reader will receive it. The place is then still reserved. `from` is the actor that
+    /// sends, if the mailbox is traced.
+    pub(crate) fn fill(&self, message: M, from: Option<u64>) -> Result<Wake, M> {
         let mut message = Some(message);
         let mut spare = Spare::NONE;
         spare.provide(self.state.peek().has(Flags::FILLED));
         let wake = self.lock(|flags, contents| {
             if flags.has(Flags::DEAF) || !contents.queue.push(&mut message, &mut spare) {
                 return Wake::Nobody;
+            }
+            if let Some(from) = from {
+                contents.note_sender(from);
             }
             if let Some(extras) = contents.extras() {
                 extras.give_back(flags);

@@ -6,11 +6,12 @@
 
 use std::task::{Context, Poll, Waker};
 
-use super::contents::Mailbox;
+use super::contents::{Contents, Mailbox};
 use super::extras::{Bound, MailboxExtras};
 use super::line::{PlaceInLine, SenderState};
 use super::queue::Spare;
 use super::state::{Flags, Wake};
+use super::traced::note_sender;
 use crate::error::{SendError, TellError};
 use crate::sync::mutant;
 
@@ -33,7 +34,7 @@ impl<M> Mailbox<M> {
     /// Appends the message if there is room now.
     pub(crate) fn tell(&self, message: M) -> Result<Wake, TellError<M>> {
         let mut message = Some(message);
-        match self.accept(&mut message, |_| Accept::Full) {
+        match self.accept(&mut message, |_| Accept::Full, |_, _| ()) {
             Accept::Done(wake) => Ok(wake),
             Accept::Closed => Err(TellError::Closed(
                 message.expect("a refused message is kept"),
@@ -44,11 +45,13 @@ impl<M> Mailbox<M> {
 
     /// Appends the message, or waits in line until there is room.
     ///
-    /// While the sender waits, `place` is its entry in the line and contains the message.
+    /// While the sender waits, `place` is its entry in the line and contains the message. `from` is
+    /// the actor that sends, if the mailbox is traced.
     pub(crate) fn poll_send(
         &self,
         message: &mut Option<M>,
         place: &mut Option<PlaceInLine<M>>,
+        from: u64,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Wake, SendError<M>>> {
         if place.is_some() {
@@ -58,12 +61,17 @@ impl<M> Mailbox<M> {
             });
         }
         loop {
-            let accepted = self.accept(message, |bound| match place.as_ref() {
+            let wait = |bound: &mut Bound<M>| match place.as_ref() {
                 Some(place) => {
                     bound.line.join(place);
                     Accept::Waiting
                 }
                 None => Accept::Full,
+            };
+            let accepted = self.accept(message, wait, |flags, contents| {
+                if flags.has(Flags::TRACED) {
+                    contents.note_sender(from);
+                }
             });
             match accepted {
                 Accept::Waiting => return Poll::Pending,
@@ -74,7 +82,7 @@ impl<M> Mailbox<M> {
                     None => {
                         let waits = message
                             .take()
-                            .map(|m| PlaceInLine::new(Some(m), cx.waker().clone()));
+                            .map(|m| PlaceInLine::new(Some(m), from, cx.waker().clone()));
                         *place = waits;
                     }
                 },
@@ -133,16 +141,21 @@ impl<M> Mailbox<M> {
 
     /// Puts `message` into the queue, or calls `full` if there is no room. A `message` of `None` is
     /// in an entry for the line: if there is room now, returns [`Accept::Full`], and the caller
-    /// takes it out again.
+    /// takes it out again. Calls `accepted` once the message is in the queue.
     ///
     /// A block is allocated outside the lock, so the critical section may be run twice.
-    fn accept(&self, message: &mut Option<M>, full: impl Fn(&mut Bound<M>) -> Accept) -> Accept {
+    fn accept(
+        &self,
+        message: &mut Option<M>,
+        full: impl Fn(&mut Bound<M>) -> Accept,
+        accepted: impl Fn(Flags, &mut Contents<M>),
+    ) -> Accept {
         let mut spare = Spare::NONE;
         if !self.state.peek().has(Flags::FILLED) {
             spare.provide(false);
         }
         loop {
-            let accepted = self.lock(|flags, contents| {
+            let done = self.lock(|flags, contents| {
                 if flags.has(Flags::CLOSED) && !mutant("closed_still_accepts") {
                     return Accept::Closed;
                 }
@@ -167,10 +180,11 @@ impl<M> Mailbox<M> {
                 {
                     bound.len += 1;
                 }
+                accepted(*flags, contents);
                 flags.set(Flags::FILLED);
                 Accept::Done(contents.arrived(flags))
             });
-            match accepted {
+            match done {
                 Accept::NeedsBlock => spare.provide(true),
                 done => return done,
             }
@@ -187,6 +201,7 @@ impl<M> Mailbox<M> {
                     Some(MailboxExtras {
                         bound: Some(bound),
                         reserved,
+                        hooks,
                         ..
                     }),
                 ) = contents.parts()
@@ -198,13 +213,16 @@ impl<M> Mailbox<M> {
                 }
                 match bound.line.first_message() {
                     None => return Promotion::Enough,
-                    Some(None) => {
+                    Some((None, _)) => {
                         *reserved += 1;
                         flags.set(Flags::RESERVED);
                     }
-                    Some(message) => {
+                    Some((message, from)) => {
                         if !queue.push(message, &mut spare) {
                             return Promotion::NeedsBlock;
+                        }
+                        if flags.has(Flags::TRACED) {
+                            note_sender(hooks, from);
                         }
                         flags.set(Flags::FILLED);
                     }

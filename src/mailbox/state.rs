@@ -63,6 +63,9 @@ impl Flags {
     /// Messages that are not handled go to a function; constant from its creation.
     pub(crate) const KEEPS: Flags = Flags(1 << 17);
 
+    /// A tracer of the user traces the messages; constant from the spawn of the actor.
+    pub(crate) const TRACED: Flags = Flags(1 << 23);
+
     /// The position of the way in which the actor ended: three bits, 0 before the end.
     const END: u32 = 18;
 

@@ -133,6 +133,6 @@ fn len_does_not_count_reserved_places() {
     let mailbox = Mailbox::with_capacity(Some(2));
     assert!(mailbox.reserve().is_ok());
     assert_eq!(mailbox.len(), 0);
-    assert!(mailbox.fill(7_u32).is_ok());
+    assert!(mailbox.fill(7_u32, None).is_ok());
     assert_eq!(mailbox.len(), 1);
 }

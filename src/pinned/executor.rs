@@ -20,6 +20,7 @@ use crate::task::{
     ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
 use crate::timers::{Clock, Timers};
+use crate::tracer::Tracer;
 
 impl Executor for Arc<PinnedThread> {
     fn process(&self) -> Process {
@@ -131,6 +132,10 @@ impl ActorExecutor for Arc<PinnedThread> {
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         self.runtime().trace(cell, event);
+    }
+
+    fn tracer(&self) -> Option<&dyn Tracer> {
+        Inner::tracer(self.runtime())
     }
 
     fn restarted(&self, actor: &TaskInfo, incarnation: u64, fault: Option<&Fault>) {

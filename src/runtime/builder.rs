@@ -16,6 +16,7 @@ use crate::scheduler::policy::{Policy, Stealing};
 use crate::scheduler::{self, Choice, Scheduler};
 use crate::sync::Process;
 use crate::task::run::BATCH;
+use crate::tracer::{EventKind, Tracer};
 
 /// The largest number of workers of one runtime. It exceeds the cores of any machine, so a larger
 /// number is a mistake, and one that would cost hundreds of megabytes of stacks.
@@ -50,6 +51,7 @@ pub struct Builder {
     on_fault: OnFault,
     policy: Box<dyn Choice>,
     observer: Option<Arc<dyn Observer>>,
+    tracer: Option<Arc<dyn Tracer>>,
     driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
 }
@@ -65,6 +67,7 @@ impl Builder {
             on_fault: Arc::new(print_fault),
             policy: Box::new(Stealing::default()),
             observer: None,
+            tracer: None,
             driver: None,
             detect_deadlocks: false,
         }
@@ -84,6 +87,17 @@ impl Builder {
     /// default there is none, and polls are not measured.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Sets a tracer, which receives what actors do and what happens to their messages.
+    ///
+    /// By default there is none, and tracing has no cost. [`trace::Lines`](crate::trace::Lines)
+    /// writes lines. Pinned and detached actors are traced by the tracer of their runtime,
+    /// [split](crate::ActorBuilder::split) ones are not traced. A
+    /// [simulated](crate::policy::Simulated) runtime may have a tracer, too.
+    pub fn tracer(mut self, tracer: impl Tracer) -> Self {
+        self.tracer = Some(Arc::new(tracer));
         self
     }
 
@@ -284,6 +298,8 @@ impl Builder {
             }
         }
         inner.shutdown.expect_workers(threads);
+        let workers = inner.options().workers;
+        inner.trace_own(EventKind::Started { workers });
         Ok(runtime)
     }
 
@@ -331,6 +347,7 @@ impl Builder {
             on_fault,
             policy,
             observer,
+            tracer,
             driver,
             detect_deadlocks,
             ..
@@ -356,7 +373,11 @@ impl Builder {
             hidden: false,
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || engine.is_some(),
+            lists_asks: detect_deadlocks || engine.is_some() || tracer.is_some(),
+            is_watched: observer.is_some() || tracer.is_some(),
+            is_traced: engine.is_some() || tracer.is_some(),
             observer,
+            tracer,
             driver,
         };
         Ok(Inner::new(options, scheduler, engine))

@@ -196,9 +196,19 @@ pub(crate) fn lends_its_count(runtime: &Arc<Inner>) -> bool {
 
 /// Returns the current runtime: that of the context or, without a context, that of the stage.
 pub(crate) fn runtime() -> Option<Arc<Inner>> {
-    let runtime = with(|context| context.map(|context| context.runtime.clone()));
-    let runtime = runtime.or_else(|| Some(stage()?.runtime().clone()));
-    runtime.filter(|runtime| !runtime.is_hidden())
+    with_runtime(|runtime| runtime.map(Arc::clone))
+}
+
+/// Calls `look` with the current runtime, if there is one.
+pub(crate) fn with_runtime<R>(look: impl FnOnce(Option<&Arc<Inner>>) -> R) -> R {
+    let shown = |runtime: &&Arc<Inner>| !runtime.is_hidden();
+    with(|context| match context {
+        Some(context) => look(Some(context.runtime).filter(shown)),
+        None => match stage() {
+            Some(stage) => look(Some(stage.runtime()).filter(shown)),
+            None => look(None),
+        },
+    })
 }
 
 /// Calls `f` with the simulation that this thread drives, if it drives one.

@@ -104,9 +104,9 @@ impl Employer for Inner {
 }
 
 impl Inner {
-    /// Returns whether an observer or the policy observes each run of a worker.
+    /// Returns whether an observer, a tracer or the policy observes each run of a worker.
     pub(super) fn has_runs_observed(&self) -> bool {
-        !matches!(self.scheduler.policy, PolicyImpl::Stealing(_)) || self.has_observer()
+        !matches!(self.scheduler.policy, PolicyImpl::Stealing(_)) || self.options.is_watched
     }
 
     /// Fires the timers that are due, and returns how many.

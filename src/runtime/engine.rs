@@ -100,6 +100,11 @@ pub(crate) trait Engine: Any + Send + Sync {
         let _ = (actor, event);
     }
 
+    /// Writes a text into the trace of the run.
+    fn note(&self, text: &str) {
+        let _ = text;
+    }
+
     /// Notes that the running actor waits for a message.
     fn awaits_message(&self) {}
 

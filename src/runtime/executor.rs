@@ -17,6 +17,7 @@ use crate::task::{
     ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
 use crate::timers::{Clock, Timers};
+use crate::tracer::Tracer;
 
 impl Executor for Arc<Inner> {
     fn process(&self) -> Process {
@@ -115,11 +116,15 @@ impl ActorExecutor for Arc<Inner> {
     }
 
     fn is_traced(&self) -> bool {
-        self.is_simulated()
+        self.options.is_traced
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         self.engine().trace(cell, event);
+    }
+
+    fn tracer(&self) -> Option<&dyn Tracer> {
+        Inner::tracer(self)
     }
 
     fn discarded(&self) {

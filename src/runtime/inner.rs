@@ -16,9 +16,10 @@ use super::observer::Busy;
 use super::options::Options;
 use super::shutdown_state::ShutdownState;
 use super::thread_set::ThreadSet;
+use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
-use crate::sync::Process;
 use crate::sync::atomic::AtomicUsize;
+use crate::sync::{OnceLock, Process};
 use crate::timers::Timers;
 
 /// Aligned so that no field shares a cache line with the reference count of the `Arc`. Every spawn
@@ -43,6 +44,8 @@ pub struct Inner {
     pub(crate) asks: Asks,
     /// The number of counting clones of [`Runtime`](super::Runtime).
     pub(super) counting: AtomicUsize,
+    /// The names and groups, made at the first use.
+    directory: OnceLock<Box<Directory>>,
 }
 
 // No user code runs in the middle of a change to it, so no panic leaves it inconsistent.
@@ -72,6 +75,7 @@ impl Inner {
             hosts: HostThreads::new(),
             shutdown: ShutdownState::new(workers),
             counting: AtomicUsize::new(1),
+            directory: OnceLock::new(),
         }
     }
 
@@ -79,7 +83,7 @@ impl Inner {
         self.options.hidden
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.shutdown.is_over()
     }
 
@@ -116,13 +120,24 @@ impl Inner {
         matches!(self.scheduler.policy, PolicyImpl::Elsewhere)
     }
 
+    /// Returns the names and groups, or `None` if there never were any.
+    #[inline]
+    pub(crate) fn directory(&self) -> Option<&Directory> {
+        self.directory.get().map(|directory| &**directory)
+    }
+
+    /// Returns the names and groups, which are made if there never were any.
+    pub(crate) fn directory_made(&self) -> &Directory {
+        self.directory.get_or_init(|| Box::new(Directory::new()))
+    }
+
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
 
     /// Returns whether runs on pinned threads are observed. Policies observe none of these.
     pub(crate) fn is_watching(&self) -> bool {
-        self.has_observer() || self.is_simulated()
+        self.options.is_watched || self.is_simulated()
     }
 
     pub(crate) fn has_observer(&self) -> bool {

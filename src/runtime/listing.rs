@@ -4,7 +4,8 @@ use super::context::{self, Role, ThreadContext};
 use super::deadlock::{Listing, Who};
 use crate::task::TaskInfo;
 
-/// Adds an ask that begins on this thread to the list of the current runtime, if that keeps one.
+/// Adds an ask that begins on this thread to the list of the current runtime, if that keeps one, or
+/// notes the actor that asks, if that is traced.
 ///
 /// `has_time_out` says whether the ask ends by itself. `who` returns the asking actor, if an actor
 /// asks, and the actor that is asked.
@@ -14,9 +15,9 @@ pub(crate) fn list_ask(
     who: impl FnOnce() -> (Option<TaskInfo>, TaskInfo),
 ) -> Option<Listing> {
     context::with(|context| {
-        let context = context.filter(|context| context.runtime.options.detect_deadlocks)?;
+        let context = context.filter(|context| context.runtime.options.lists_asks)?;
         context.runtime.check_process();
-        Some(list_at(context, has_time_out, who()))
+        list_at(context, has_time_out, who())
     })
 }
 
@@ -34,7 +35,13 @@ fn list_at(
     context: &ThreadContext<'_>,
     has_time_out: bool,
     (asker, asked): (Option<TaskInfo>, TaskInfo),
-) -> Listing {
+) -> Option<Listing> {
+    let options = &context.runtime.options;
+    let traced = asker.as_ref().filter(|_| options.tracer.is_some());
+    let traced = traced.map(TaskInfo::id);
+    if !options.detect_deadlocks {
+        return traced.map(Listing::alone);
+    }
     let is_timed = has_time_out && may_be_cut(context);
     let from = match (asker, context.role.get()) {
         (Some(actor), _) => Who::Task(actor),
@@ -42,5 +49,5 @@ fn list_at(
         (None, _) => Who::Other("a task"),
     };
     let edge = context.runtime.engine().edge(from, asked);
-    context.runtime.asks.list(edge, is_timed)
+    Some(context.runtime.asks.list(edge, traced, is_timed))
 }

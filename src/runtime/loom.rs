@@ -36,6 +36,7 @@ use crate::scheduler::{Choice, PolicyImpl, Scheduler};
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, Process, UnsafeCell};
 use crate::task::{Executor, Header, Label, Runnable, TaskInfo, VTable};
+use crate::tracer::Subject;
 
 /// Returns a runtime whose workers are not started and, once started, do not count as activity. The
 /// counting would add to the executions of a model, and would bring fences that must not be relied
@@ -70,10 +71,14 @@ fn runtime_driven(
         thread_name: String::new(),
         grace: Duration::ZERO,
         detect_deadlocks: false,
+        lists_asks: false,
         hidden: false,
         process: Process::current(),
         on_fault: Arc::new(|_| {}),
         observer: None,
+        tracer: None,
+        is_watched: false,
+        is_traced: false,
         driver,
     };
     let scheduler = Scheduler::new(policy, workers, 0);
@@ -224,6 +229,8 @@ static TOKEN: VTable = VTable {
     info: |_| TaskInfo::of_actor(0, None, 0),
     undelivered: |_, _| unreachable!("a token has no messages"),
     trace: |_, _| unreachable!("a token has no messages"),
+    subject: |_| Subject::default(),
+    tracer: |_, _| {},
     look: |_| unreachable!("a token is not registered"),
     refuse: |_| unreachable!("a token is not registered"),
     report: |_, _, _| unreachable!("a token has no sources"),

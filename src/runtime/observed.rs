@@ -7,6 +7,7 @@ use crate::error::Fault;
 use crate::instant::Instant;
 use crate::scheduler::WorkerLocal;
 use crate::task::{Runnable, TaskInfo, TaskKey};
+use crate::tracer;
 
 impl Inner {
     /// Runs a runnable, between the calls of the policy's and the observer's hooks.
@@ -26,7 +27,14 @@ impl Inner {
             contain(|| observer.before_run(&task));
             (observer, Instant::now())
         });
+        let tracer = self.tracer().filter(|_| task.is_actor());
+        if let Some(tracer) = tracer {
+            tracer::call(tracer, |tracer| tracer.enter(&task));
+        }
         contain(|| runnable.run());
+        if let Some(tracer) = tracer {
+            tracer::call(tracer, |tracer| tracer.exit(&task));
+        }
         if let Some((observer, begun)) = begun {
             let took = begun.elapsed();
             if task.is_actor() {

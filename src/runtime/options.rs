@@ -7,6 +7,7 @@ use super::driver::Driver;
 use super::observer::Observer;
 use crate::error::UnhandledFault;
 use crate::sync::Process;
+use crate::tracer::Tracer;
 
 pub(super) type OnFault = Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>;
 
@@ -21,8 +22,15 @@ pub(crate) struct Options {
     pub(crate) grace: Duration,
     pub(crate) on_fault: OnFault,
     pub(super) observer: Option<Arc<dyn Observer>>,
+    /// There is an observer or a tracer.
+    pub(super) is_watched: bool,
+    pub(super) tracer: Option<Arc<dyn Tracer>>,
+    /// The messages of actors are traced, by the tracer or by a simulation.
+    pub(super) is_traced: bool,
     pub(super) driver: Option<Arc<dyn Driver>>,
     pub(crate) detect_deadlocks: bool,
+    /// Deadlocks are detected, or there is a tracer.
+    pub(super) lists_asks: bool,
     /// The runtime is never the current one.
     pub(crate) hidden: bool,
     /// The process that has the runtime's threads.
@@ -35,9 +43,11 @@ pub(crate) fn print_fault(unhandled: &UnhandledFault<'_>) {
         "" => " and was not joined",
         _ => "",
     };
+    print_line(format_args!("{unhandled}{end}"));
+}
+
+/// Prints a line of the crate to stderr.
+pub(crate) fn print_line(line: std::fmt::Arguments<'_>) {
     // Not `eprintln!`, which panics if stderr is closed.
-    let _ = std::io::Write::write_fmt(
-        &mut std::io::stderr(),
-        format_args!("greenroom: {unhandled}{end}\n"),
-    );
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("greenroom: {line}\n"));
 }

@@ -7,10 +7,16 @@ use std::task::Poll;
 use super::context;
 use super::handle::Runtime;
 use super::inner::Inner;
+use super::options::print_line;
 use crate::contain::drop_refused;
 use crate::task::{Task, cancelled, spawn as spawn_on};
+use crate::tracer::Lines;
 
 /// Runs `future` on a new runtime with the default options and then shuts the runtime down.
+///
+/// If the variable `GREENROOM_LOG` is the name of a [level](crate::trace::Level), the runtime is
+/// traced on stderr, by [`trace::Lines`](crate::trace::Lines). For another value there is a
+/// complaint on stderr, and no trace.
 ///
 /// Blocks the calling thread until the future has completed and the [shutdown](Runtime::shutdown),
 /// with its grace of 5 s, is over. The function may be called in a task, under the same conditions
@@ -27,7 +33,13 @@ use crate::task::{Task, cancelled, spawn as spawn_on};
 /// ```
 #[track_caller]
 pub fn run<F: Future>(future: F) -> F::Output {
-    let runtime = match Runtime::new() {
+    let mut builder = Runtime::builder();
+    match Lines::from_env() {
+        Ok(None) => {}
+        Ok(Some(lines)) => builder = builder.tracer(lines),
+        Err(error) => print_line(format_args!("GREENROOM_LOG: {error}, so nothing is traced")),
+    }
+    let runtime = match builder.build() {
         Ok(runtime) => runtime,
         Err(error) => panic!("the runtime could not be built: {error}"),
     };

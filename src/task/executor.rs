@@ -21,6 +21,7 @@ use super::runnable::Runnable;
 use crate::error::{Fault, UnhandledFault};
 use crate::info::TaskInfo;
 use crate::sync::Process;
+use crate::tracer::Tracer;
 
 /// An executor, as its tasks see it. Clones are cheap and mean the same executor; see EXECUTOR-1
 /// for bitwise copies.
@@ -99,6 +100,11 @@ pub trait ActorExecutor: Executor {
     /// Traces an event of a message of this cell.
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {
         let _ = (cell, event);
+    }
+
+    /// Returns the tracer of the user, if there is one.
+    fn tracer(&self) -> Option<&dyn Tracer> {
+        None
     }
 
     /// Observes that the runnable of a cell was dropped instead of run.

@@ -20,6 +20,7 @@ use crate::error::{Fault, FaultyPart};
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{COUNT_MAX, Process};
+use crate::tracer::{Subject, Tracer};
 
 /// The part of a cell that code without its types uses.
 #[repr(C)]
@@ -154,6 +155,9 @@ pub(crate) struct Look {
     pub(crate) has_handle: bool,
 }
 
+/// A function of a tracer.
+pub(crate) type WithTracer<'a> = &'a mut dyn FnMut(&dyn Tracer);
+
 /// The operations on a cell.
 ///
 /// # Safety
@@ -195,6 +199,10 @@ pub(crate) struct VTable {
     pub(crate) restarted: unsafe fn(NonNull<Header>, u64, Option<&Fault>),
     /// Traces an event of a message, if the executor traces. The caller holds a reference.
     pub(crate) trace: unsafe fn(NonNull<Header>, MessageEvent),
+    /// Returns what events of this cell are about. The caller holds a reference.
+    pub(crate) subject: unsafe fn(NonNull<Header>) -> Subject,
+    /// Calls the function with the user's tracer, if there is one. The caller holds a reference.
+    pub(crate) tracer: unsafe fn(NonNull<Header>, WithTracer<'_>),
     /// Returns a closure that carries out the deed later. The caller holds a reference, and has
     /// given up what the deed consumes.
     pub(crate) delivery: unsafe fn(NonNull<Header>, Deed) -> Delivery,

@@ -20,11 +20,18 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
 use super::run;
-use crate::error::AskDetail;
+use crate::error::{AskDetail, Refusal};
 
 /// The slot of a lost reply.
 pub(crate) trait Lost {
-    fn settle(self: Box<Self>, detail: AskDetail);
+    fn settle(self: Box<Self>, loss: Loss);
+}
+
+/// What the asker of a lost reply is told.
+pub(crate) enum Loss {
+    /// There is no reply, for this cause.
+    Cause(AskDetail),
+    Refused(Refusal),
 }
 
 /// A cause that replies on this thread are lost for.
@@ -32,7 +39,7 @@ struct Cause<'a> {
     /// The turn that was the innermost one when this began. Replies that a nested turn drops have
     /// another cause.
     turn: Option<NonNull<()>>,
-    detail: &'a dyn Fn() -> AskDetail,
+    loss: &'a dyn Fn() -> Loss,
 }
 
 /// A reply that was dropped while a turn unwinds.
@@ -53,6 +60,17 @@ crate::sync::thread_local! {
 #[cold]
 #[inline(never)]
 pub(crate) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -> R {
+    named_by(&|| Loss::Cause(detail()), f)
+}
+
+/// Calls `f`. Replies that it drops are refused.
+#[cold]
+#[inline(never)]
+pub(crate) fn refusing<R>(refusal: &Refusal, f: impl FnOnce() -> R) -> R {
+    named_by(&|| Loss::Refused(refusal.clone()), f)
+}
+
+fn named_by<R>(loss: &dyn Fn() -> Loss, f: impl FnOnce() -> R) -> R {
     /// Restores the outer cause, also if `f` panics.
     struct Outer(Option<NonNull<Cause<'static>>>);
     impl Drop for Outer {
@@ -62,7 +80,7 @@ pub(crate) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -
     }
     let cause = Cause {
         turn: run::innermost_turn(),
-        detail: &detail,
+        loss,
     };
     let pointer = NonNull::from(&cause).cast::<Cause<'static>>();
     let outer = CAUSE.try_with(|cause| cause.replace(Some(pointer)));
@@ -74,8 +92,8 @@ pub(crate) fn during<R>(detail: impl Fn() -> AskDetail, f: impl FnOnce() -> R) -
 
 /// Settles the slot of a lost reply, or keeps it until the panic that unwinds was caught.
 pub(crate) fn settle(lost: Box<dyn Lost + '_>) {
-    if let Some(detail) = named() {
-        return lost.settle(detail);
+    if let Some(loss) = named() {
+        return lost.settle(loss);
     }
     if !std::thread::panicking() {
         settle_caught();
@@ -86,19 +104,19 @@ pub(crate) fn settle(lost: Box<dyn Lost + '_>) {
         let _ = KEPT.try_with(|all| all.borrow_mut().extend(kept.take()));
         // It is left if the thread ends, without the list.
         if let Some(Kept { reply, .. }) = kept {
-            reply.settle(AskDetail::default());
+            reply.settle(Loss::Cause(AskDetail::default()));
         }
         return;
     }
-    lost.settle(AskDetail::default());
+    lost.settle(Loss::Cause(AskDetail::default()));
 }
 
 /// Returns the cause that was named for replies that the innermost turn loses now.
-fn named() -> Option<AskDetail> {
+fn named() -> Option<Loss> {
     let cause = CAUSE.try_with(Cell::get).ok().flatten()?;
     // SAFETY: (LOSS-2) `during` has not returned, so the cause and its closure live.
     let cause = unsafe { cause.as_ref() };
-    (cause.turn == run::innermost_turn()).then(|| (cause.detail)())
+    (cause.turn == run::innermost_turn()).then(|| (cause.loss)())
 }
 
 /// Settles the replies that this thread keeps, unless it unwinds: code inside of a turn has caught
@@ -114,7 +132,7 @@ pub(crate) fn settle_caught() {
 #[cold]
 fn settle_caught_now() {
     // The code that has caught the panic of this turn may have named it, and now blocks.
-    if let (Some(turn), Some(detail)) = (run::innermost_turn(), named()) {
+    if let (Some(turn), Some(Loss::Cause(detail))) = (run::innermost_turn(), named()) {
         settle_all(|kept| kept.turn == turn, detail);
     }
     settle_all(|_| true, AskDetail::default());
@@ -149,6 +167,6 @@ fn settle_all(chosen: impl Fn(&Kept) -> bool, detail: AskDetail) {
         all.extract_if(.., |kept| chosen(kept)).collect::<Vec<_>>()
     });
     for Kept { reply, .. } in kept.into_iter().flatten() {
-        reply.settle(detail.clone());
+        reply.settle(Loss::Cause(detail.clone()));
     }
 }

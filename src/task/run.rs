@@ -21,10 +21,12 @@ mod tests;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
+use super::header::Header;
 use super::runnable::cell_of;
 use crate::info::TaskInfo;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, mutant};
+use crate::tracer::{Subject, Tracer};
 
 /// The default number of messages in a turn. It is large enough to be worth a turn, and small
 /// enough that a burst of messages does not accumulate in one actor.
@@ -289,9 +291,38 @@ pub(crate) fn note_loss() -> Option<NonNull<()>> {
     Some(run.of)
 }
 
-/// Returns the actor that this thread runs, if any.
-pub(crate) fn actor() -> Option<TaskInfo> {
+/// Calls `f` with the cell of the actor that this thread runs, if it runs one.
+fn with_cell<R>(f: impl FnOnce(NonNull<Header>, &Header) -> R) -> Option<R> {
     let cell = cell_of(innermost()?.of)?;
     // SAFETY: (RUN-1) this is its turn.
-    Some(unsafe { (cell.as_ref().vtable.info)(cell) })
+    Some(f(cell, unsafe { cell.as_ref() }))
+}
+
+/// Returns the actor that this thread runs, if any.
+pub(crate) fn actor() -> Option<TaskInfo> {
+    // SAFETY: (RUN-1) this is its turn.
+    with_cell(|cell, header| unsafe { (header.vtable.info)(cell) })
+}
+
+/// Returns the number of the actor that this thread runs, or 0.
+pub(crate) fn actor_id() -> u64 {
+    with_cell(|_, header| header.id()).unwrap_or(0)
+}
+
+/// Returns what events of this thread are about.
+pub(crate) fn subject() -> Subject {
+    // SAFETY: (RUN-1) this is its turn.
+    with_cell(|cell, header| unsafe { (header.vtable.subject)(cell) }).unwrap_or_default()
+}
+
+/// Calls `f` with the tracer of the actor that this thread runs. Returns whether there is one.
+pub(crate) fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) -> bool {
+    let mut called = false;
+    let mut call = |tracer: &dyn Tracer| {
+        called = true;
+        f(tracer);
+    };
+    // SAFETY: (RUN-1) this is its turn.
+    with_cell(|cell, header| unsafe { (header.vtable.tracer)(cell, &mut call) });
+    called
 }

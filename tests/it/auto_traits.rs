@@ -8,9 +8,11 @@ use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
+use greenroom::machine::{Ended, Initial, Machine, Next};
 use greenroom::policy::{
     Policy, Polling, Prioritized, Runnable, Setup, Sharing, Simulated, Stealing, TaskInfo,
 };
+use greenroom::registry::{Broadcast, Group, JoinError, LookupError, Name, RegisterError, Wait};
 use greenroom::request::{Concurrently, First, FirstFault, Retry, Sequentially};
 use greenroom::sim::{Failure, Problem, Run, TestProbe};
 use greenroom::supervise::{Restartable, Restarting, Restarts};
@@ -210,6 +212,36 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
 }
 
 #[test]
+fn names_are_send_and_sync_and_a_wait_is_as_its_address() {
+    table! {
+        Send Sync Unpin: Name<Local>, Group<Local>, Broadcast;
+        Send Sync Unpin: Wait<Message>, LookupError, RegisterError, JoinError;
+    }
+}
+
+/// A machine with these types.
+struct Typed<A, S, V>(A, PhantomData<fn() -> (S, V)>);
+
+impl<A: Send, S: Send + Sync, V: Send> Machine for Typed<A, S, V> {
+    type State = S;
+    type Message = Message;
+    type Value = V;
+
+    async fn on(&mut self, _: &S, message: Message, _: &mut Context<Message>) -> Next<Self> {
+        Next::Ignore(message)
+    }
+}
+
+#[test]
+fn machines_are_sync_if_their_parts_are() {
+    table! {
+        Send Sync Unpin: Initial<Typed<u32, u32, Message>>, Ended<Typed<u32, u32, u32>>;
+        Send - Unpin: Initial<Typed<Message, u32, u32>>, Ended<Typed<Message, u32, u32>>;
+        Send - Unpin: Ended<Typed<u32, u32, Message>>, Next<Typed<u32, u32, u32>>;
+    }
+}
+
+#[test]
 fn simulation_results_are_send_if_their_values_are() {
     table! {
         Send Sync Unpin: Simulated, Failure, Problem, Run<u32>;
@@ -254,6 +286,7 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Runtime, KeepAlive, Pinned, Stage, Hosted<Torn>, Task<Torn>, FallibleTask<Torn>;
         Safe: Address<Torn>, WeakAddress<Torn>, Handle<Torn, Torn>, Join<Torn, Torn>;
         Safe: Context<Torn>, Recv<'static, Torn>, Reply<Torn>, SourceGuard;
+        Safe: Name<Torn>, Group<Torn>, Wait<Torn>, LookupError, RegisterError, JoinError;
         Safe: Permit<Torn>, Request<Torn>, Answer<Torn>, Child;
         Safe: SendFuture<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, Timeout<Sleep>, TimedOut;

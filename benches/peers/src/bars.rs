@@ -2,9 +2,10 @@
 
 use crate::cases::Case;
 use crate::figures::{
-    ACTORS, ASKS, AWAITED, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, KEPT, MEETINGS, MESSAGES,
-    MESSAGES_KEPT, MILLION, P50, P99, P999, PEAK, REQUEST, REQUEST_ALONE, RESIDENT, RESTARTS,
-    ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES, TASK, TREE, TRIPS_KEPT, WORST, YIELD,
+    ACTORS, ASKS, AWAITED, BESIDE_ASKS, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, JOB, JOB_OF_1,
+    KEPT, LOOKUP, LOOKUP_OF_ONE, MEETINGS, MESSAGES, MESSAGES_KEPT, MILLION, P50, P99, P999, PEAK,
+    REFUSAL, REQUEST, REQUEST_ALONE, RESIDENT, RESTARTS, ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES,
+    TASK, TREE, TRIPS_KEPT, WORST, YIELD,
 };
 
 /// The goal for a figure.
@@ -30,6 +31,8 @@ const EXECUTORS: &[&str] = &["tokio", "smol"];
 const ALL: &[&str] = &["tokio", "smol", "smolscale", "nexosim", "rayon"];
 /// The peers that call SQLite.
 const WITH_SQLITE: &[&str] = &["tokio-rusqlite", "async-sqlite"];
+/// The peers with pools of actors.
+const POOLS: &[&str] = &["ractor", "kameo"];
 /// The goals for many requests in flight.
 const IN_FLIGHT: Bar = Bar::All(&[Bar::Times(1.0, &["tokio"]), Bar::Times(2.0, &["kameo"])]);
 /// As good as another peer, within the difference between two runs.
@@ -49,6 +52,7 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::PingPong, ROUND_TRIPS) => times(3.0, &["tokio"]),
         (Case::Ask, ASKS) | (Case::Counting | Case::FanIn, MESSAGES) => times(2.0, ACTING),
         (Case::Answers, REQUEST | REQUEST_ALONE) => Some(IN_FLIGHT),
+        (Case::Lookup, LOOKUP | LOOKUP_OF_ONE) => times(2.0, &["ractor", "kameo"]),
         (Case::Ring, HOPS) => times(2.5, ACTING),
         (Case::RingTokens, HOPS) => times(1.3, &["tokio"]),
         (Case::Meetings, MEETINGS) => times(1.6, &["tokio"]),
@@ -57,6 +61,13 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::Bounded, MESSAGES) => times(1.5, ACTING),
         (Case::Restarts, RESTARTS) => times(1.5, &["kameo"]),
         (Case::Restartable, TRIPS_KEPT | MESSAGES_KEPT) => Some(Bar::AtLeast(AS)),
+        // ractor's factory and kameo's pool, see README.md.
+        (Case::Pool, JOB) => times(4.0, POOLS),
+        (Case::Pool, JOB_OF_1) => times(1.6, POOLS),
+        (Case::Pool, BESIDE_ASKS) => Some(Bar::AtLeast(0.4)),
+        (Case::PoolRefusing, REFUSAL) => times(4.0, POOLS),
+        // At most 1.1 times their time.
+        (Case::PoolPaced, P99) => times(0.91, POOLS),
         (Case::PacedLatency, P99) => Some(Bar::AtMost(100.0)),
         (Case::PacedLatency, CYCLE) => Some(Bar::AtMost(1.2)),
         (Case::MixedLatency, P50) => times(AS, &["tokio", "acto"]),

@@ -15,6 +15,8 @@ pub enum Case {
     Ask,
     /// An actor has many requests in flight and receives the answers as messages.
     Answers,
+    /// A task on each worker looks up actors by their names.
+    Lookup,
     /// One task sends numbers to one actor, then asks for the sum.
     Counting,
     /// Many actors send numbers to one.
@@ -33,6 +35,12 @@ pub enum Case {
     Restarts,
     /// `PingPong` and `Counting` with actors that would be restarted, beside actors that would not.
     Restartable,
+    /// Many clients ask a pool of actors, with an empty job and with one of 1 µs.
+    Pool,
+    /// Requests come to a pool in bursts that are too large for its queue.
+    PoolRefusing,
+    /// A foreign thread sends requests to a pool, paced by the clock.
+    PoolPaced,
     /// A client asks once a millisecond beside busy actors that send to themselves.
     PacedLatency,
     /// A client asks without a pause beside busy actors that send to themselves.
@@ -68,6 +76,7 @@ pub const CASES: &[Case] = &[
     Case::PingPong,
     Case::Ask,
     Case::Answers,
+    Case::Lookup,
     Case::Counting,
     Case::FanIn,
     Case::Ring,
@@ -77,6 +86,9 @@ pub const CASES: &[Case] = &[
     Case::Bounded,
     Case::Restarts,
     Case::Restartable,
+    Case::Pool,
+    Case::PoolRefusing,
+    Case::PoolPaced,
     Case::PacedLatency,
     Case::MixedLatency,
     Case::MixedControl,
@@ -101,6 +113,7 @@ impl Case {
             Self::PingPong => "ping_pong",
             Self::Ask => "ask",
             Self::Answers => "answers",
+            Self::Lookup => "lookup",
             Self::Counting => "counting",
             Self::FanIn => "fan_in",
             Self::Ring => "ring",
@@ -110,6 +123,9 @@ impl Case {
             Self::Bounded => "bounded",
             Self::Restarts => "restarts",
             Self::Restartable => "restartable",
+            Self::Pool => "pool",
+            Self::PoolRefusing => "pool_refusing",
+            Self::PoolPaced => "pool_paced",
             Self::PacedLatency => "paced_latency",
             Self::MixedLatency => "mixed_latency",
             Self::MixedControl => "mixed_latency_control",

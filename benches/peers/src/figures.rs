@@ -21,6 +21,8 @@ pub const ROUND_TRIPS: &str = "round trips/s";
 pub const ASKS: &str = "asks/s";
 pub const REQUEST: &str = "ns per request";
 pub const REQUEST_ALONE: &str = "ns per request, one worker";
+pub const LOOKUP: &str = "ns per lookup, 1000 names";
+pub const LOOKUP_OF_ONE: &str = "ns per lookup, one name";
 pub const MESSAGES: &str = "messages/s";
 pub const HOPS: &str = "hops/s";
 pub const P50: &str = "p50 µs";
@@ -36,6 +38,10 @@ pub const LONGEST_UNSEEN: &str = "longest ask in no gap µs";
 pub const UNSEEN_BY_BOTH: &str = "asks above 500 µs in no gap of a worker either";
 pub const CORES: &str = "cores busy";
 pub const RESTARTS: &str = "restarts/s";
+pub const JOB: &str = "ns per empty job";
+pub const JOB_OF_1: &str = "ns per job of 1 µs";
+pub const BESIDE_ASKS: &str = "empty jobs beside bare asks";
+pub const REFUSAL: &str = "ns per request, most refused";
 pub const TRIPS_KEPT: &str = "round trips beside plain actors";
 pub const MESSAGES_KEPT: &str = "messages beside plain actors";
 pub const MEETINGS: &str = "meetings/s";
@@ -55,7 +61,16 @@ pub const SPEED_UP: &str = "speed-up";
 /// Returns whether a larger value of this figure is better.
 pub fn more_is_better(what: &str) -> bool {
     what.ends_with("/s")
-        || [SPEED_UP, CORES, KEPT, TRIPS_KEPT, MESSAGES_KEPT, WORST].contains(&what)
+        || [
+            SPEED_UP,
+            CORES,
+            KEPT,
+            TRIPS_KEPT,
+            MESSAGES_KEPT,
+            BESIDE_ASKS,
+            WORST,
+        ]
+        .contains(&what)
 }
 
 /// Returns whether peers are compared in this figure. The number of long asks varies by chance, and

@@ -16,6 +16,9 @@ pub const QUESTIONS: u64 = 500_000;
 /// Requests of `answers` that are in flight at once, and how often that many are sent.
 pub const IN_FLIGHT: u64 = 10_000;
 pub const WAVES: u64 = 100;
+/// Actors with names of `lookup`, and how often each task looks one up.
+pub const NAMED: usize = 1000;
+pub const LOOKUPS: u64 = 5_000_000;
 /// Messages of `counting`, `fan_in` and `bounded`.
 pub const NUMBERS: u64 = 5_000_000;
 /// Actors that send them in `fan_in`.
@@ -28,6 +31,16 @@ pub const RESTARTS: u64 = 100_000;
 pub const LAPS: usize = 15;
 pub const LAP_ROUND_TRIPS: u64 = ROUND_TRIPS / 10;
 pub const LAP_NUMBERS: u64 = NUMBERS / 10;
+/// Actors of the pools, and their clients.
+pub const POOLED: usize = 8;
+pub const CLIENTS: u64 = 64;
+/// Requests of each client of `pool`, and the work of one of its jobs.
+pub const POOL_REQUESTS: u64 = 10_000;
+pub const POOL_WORK: Duration = Duration::from_micros(1);
+/// Requests of a burst of `pool_refusing`, the number of bursts, and the room in its queue.
+pub const BURST: u64 = 100;
+pub const BURSTS: u64 = 2000;
+pub const POOL_ROOM: usize = 2;
 /// Actors of `ring`.
 pub const RING: usize = 1000;
 /// Hops of its token, and of all tokens of `ring_tokens`.

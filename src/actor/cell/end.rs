@@ -64,8 +64,11 @@ where
         core.mailbox.refuse_line();
         let flags = core.mailbox.state.peek();
         let mut messages = core.mailbox.drain_seen(flags);
-        if flags.has(Flags::KEEPS) {
-            core.finish_undelivered(end, std::mem::replace(&mut messages, Batch::EMPTY));
+        if flags.has(Flags::KEEPS.or(Flags::TRACED)) {
+            if flags.has(Flags::KEEPS) {
+                core.finish_undelivered(end, std::mem::replace(&mut messages, Batch::EMPTY));
+            }
+            core.ended(&result, &messages);
         }
         // A message to a terminated actor is dropped later: its drop may wait for the end.
         if flags.termination().is_none() {

@@ -42,7 +42,7 @@ fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
         to: asked,
         question: None,
     };
-    let listing = listed.list(edge, false);
+    let listing = listed.list(edge, None, false);
     let (reply, answer) = with_slot(AskState::new(Some(listing)));
     (listed, reply, answer)
 }

@@ -13,16 +13,16 @@ use super::Source;
 use crate::contain::Panic;
 
 /// Sources with the keys that their owner gave them.
-pub(in crate::actor) struct SourceSet<M>(FuturesUnordered<NextItem<M>>);
+pub(in crate::actor) struct SourceSet<K, M>(FuturesUnordered<NextItem<K, M>>);
 
 /// The future of the next item of a source.
-struct NextItem<M> {
-    key: u64,
+struct NextItem<K, M> {
+    key: K,
     /// `None` after completion.
     source: Option<Source<M>>,
 }
 
-impl<M> SourceSet<M> {
+impl<K: Copy, M> SourceSet<K, M> {
     pub(in crate::actor) fn new() -> Self {
         SourceSet(FuturesUnordered::new())
     }
@@ -31,7 +31,7 @@ impl<M> SourceSet<M> {
         self.0.is_empty()
     }
 
-    pub(in crate::actor) fn push(&mut self, key: u64, source: Source<M>) {
+    pub(in crate::actor) fn push(&mut self, key: K, source: Source<M>) {
         let source = Some(source);
         self.0.push(NextItem { key, source });
     }
@@ -41,7 +41,7 @@ impl<M> SourceSet<M> {
     pub(in crate::actor) fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
-    ) -> Poll<Option<(u64, Result<M, Panic>)>> {
+    ) -> Poll<Option<(K, Result<M, Panic>)>> {
         loop {
             let Some((key, item, source)) = std::task::ready!(self.0.poll_next_unpin(cx)) else {
                 return Poll::Ready(None);
@@ -59,10 +59,10 @@ impl<M> SourceSet<M> {
 }
 
 // The source is behind a pointer wherever it must not move.
-impl<M> Unpin for NextItem<M> {}
+impl<K, M> Unpin for NextItem<K, M> {}
 
-impl<M> Future for NextItem<M> {
-    type Output = (u64, Option<Result<M, Panic>>, Source<M>);
+impl<K: Copy, M> Future for NextItem<K, M> {
+    type Output = (K, Option<Result<M, Panic>>, Source<M>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let source = self.source.as_mut().expect("polled until it is ready");

@@ -60,6 +60,20 @@ impl<T> TakeableEnd<T> {
         })
     }
 
+    /// Returns whether the other end is done, or the end was taken.
+    #[inline]
+    pub(crate) fn is_alone(&mut self) -> bool {
+        // Relaxed: no other thread has a reference.
+        let slot = NonNull::new(self.word.load(Ordering::Relaxed));
+        slot.is_none_or(|slot| {
+            let end = ManuallyDrop::new(OneshotEnd {
+                slot,
+                _value: PhantomData,
+            });
+            end.is_alone()
+        })
+    }
+
     /// Takes the end out of a shared reference, if it was not taken before.
     pub(crate) fn take(&self) -> Option<OneshotEnd<T>> {
         let slot = self.replace(|_| null_mut())?;

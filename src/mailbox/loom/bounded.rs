@@ -41,7 +41,7 @@ pub(super) fn begin(
     waker: &Waker,
 ) -> Option<PlaceInLine<Letter>> {
     let (mut letter, mut place) = (Some(letter), None);
-    match mailbox.poll_send(&mut letter, &mut place, &mut Context::from_waker(waker)) {
+    match mailbox.poll_send(&mut letter, &mut place, 0, &mut Context::from_waker(waker)) {
         Poll::Ready(Ok(wake)) => pass_on(wake),
         Poll::Ready(Err(_)) => panic!("the mailbox is open"),
         Poll::Pending => {}
@@ -54,7 +54,7 @@ fn send(mailbox: &Mailbox<Letter>, letter: Letter) -> bool {
     let (bell, waker) = Bell::new();
     let (mut letter, mut place) = (Some(letter), None);
     loop {
-        match mailbox.poll_send(&mut letter, &mut place, &mut Context::from_waker(&waker)) {
+        match mailbox.poll_send(&mut letter, &mut place, 0, &mut Context::from_waker(&waker)) {
             Poll::Ready(Ok(wake)) => {
                 pass_on(wake);
                 return true;
@@ -115,7 +115,7 @@ fn filled(waiting: &[&Waker]) -> (Rc<Mailbox<Letter>>, Rc<Post>, Vec<PlaceInLine
 pub(super) fn hears(mailbox: &Mailbox<Letter>, place: PlaceInLine<Letter>, bell: &Bell) -> bool {
     bell.0.park(None);
     let mut context = Context::from_waker(Waker::noop());
-    match mailbox.poll_send(&mut None, &mut Some(place), &mut context) {
+    match mailbox.poll_send(&mut None, &mut Some(place), 0, &mut context) {
         Poll::Ready(sent) => sent.is_ok(),
         Poll::Pending => panic!("woken for nothing"),
     }

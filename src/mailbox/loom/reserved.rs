@@ -28,7 +28,7 @@ fn model_03_messages_and_reserved_places_of_one_sender_stay_in_order() {
                 mailbox.reserve().expect("it is open");
                 pass_on(
                     mailbox
-                        .fill(post.letter(0, 0))
+                        .fill(post.letter(0, 0), None)
                         .ok()
                         .expect("the mailbox was not drained"),
                 );
@@ -57,7 +57,7 @@ fn model_08_a_closed_mailbox_ends_after_its_last_place_is_filled() {
             move || {
                 pass_on(
                     mailbox
-                        .fill(post.letter(0, 0))
+                        .fill(post.letter(0, 0), None)
                         .ok()
                         .expect("the mailbox was not drained"),
                 )

@@ -55,7 +55,7 @@ fn end(mailbox: &Mailbox<Letter>) {
 
 /// Uses a permit, as the actor layer does.
 fn send(mailbox: &Mailbox<Letter>, letter: Letter) {
-    match mailbox.fill(letter) {
+    match mailbox.fill(letter, None) {
         Ok(Wake::Nobody) => {}
         Ok(_) => panic!("no reader waits"),
         Err(letter) => {

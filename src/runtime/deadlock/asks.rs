@@ -2,7 +2,7 @@
 //!
 //! The list is kept only if deadlocks are detected. It knows which actor asks which, and how to end
 //! an ask, but neither the request nor the type of the reply. An ask that is listed leaves its
-//! waker in its [`Wait`], whose lock decides which came first: the reply, or the end by deadlock.
+//! waker in its [`AskWait`], whose lock decides which came first: the reply, or the end by deadlock.
 
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
@@ -34,16 +34,19 @@ type List = Mutex<Slab<Listed>>;
 #[derive(Clone)]
 pub(crate) struct Listed {
     edge: Edge,
-    wait: Arc<Wait>,
+    wait: Arc<AskWait>,
 }
 
 /// The state that the list and an ask share.
-struct Wait {
+struct AskWait {
     state: Lock<Waited>,
     /// The list that has this ask. It is weak because the list holds this state in turn.
     list: Weak<List>,
     key: usize,
-    activity: Arc<ActivityCount>,
+    /// `None` if the ask is on no list.
+    activity: Option<Arc<ActivityCount>>,
+    /// The actor that asks, if its messages are traced.
+    asker: Option<u64>,
     /// The process of the list.
     process: Process,
     /// The ask ends by itself, by a deadline that is a [`Kind::TimeOut`].
@@ -72,15 +75,17 @@ impl Asks {
         Asks::new(&Arc::new(ActivityCount::new()))
     }
 
-    pub(crate) fn list(&self, edge: Edge, is_timed: bool) -> Listing {
+    /// Adds an ask. `asker` is the actor that asks, if its messages are traced.
+    pub(crate) fn list(&self, edge: Edge, asker: Option<u64>, is_timed: bool) -> Listing {
         self.activity.ask_waits();
         let mut list = self.list.lock();
         let entry = list.vacant_entry();
-        let wait = Arc::new(Wait {
+        let wait = Arc::new(AskWait {
             state: Lock::new(Waited::Waiting(None)),
             list: Arc::downgrade(&self.list),
             key: entry.key(),
-            activity: self.activity.clone(),
+            activity: Some(self.activity.clone()),
+            asker,
             process: Process::current(),
             is_timed,
         });
@@ -151,7 +156,7 @@ impl Listed {
     }
 }
 
-impl Wait {
+impl AskWait {
     fn is_waiting(&self) -> bool {
         self.state.with(|state| matches!(state, Waited::Waiting(_)))
     }
@@ -167,10 +172,16 @@ impl Wait {
         });
         match ended {
             Waited::Waiting(waker) => {
-                self.activity.ask_is_over();
+                self.is_over();
                 Some(waker)
             }
             _ => None,
+        }
+    }
+
+    fn is_over(&self) {
+        if let Some(activity) = &self.activity {
+            activity.ask_is_over();
         }
     }
 
@@ -186,14 +197,32 @@ impl Wait {
             Waited::Ended(_) if mutant("ended_ask_is_answered") => Some(None),
             Waited::Ended(_) | Waited::Over => None,
         });
-        settled.inspect(|_| self.activity.ask_is_over())
+        settled.inspect(|_| self.is_over())
     }
 }
 
 /// The ask's handle of its place in the list; dropping it removes the ask.
-pub(crate) struct Listing(Arc<Wait>);
+pub(crate) struct Listing(Arc<AskWait>);
 
 impl Listing {
+    /// Creates the listing of an ask that is on no list, since no deadlock would end it.
+    pub(crate) fn alone(asker: u64) -> Self {
+        Listing(Arc::new(AskWait {
+            state: Lock::new(Waited::Waiting(None)),
+            list: Weak::new(),
+            key: usize::MAX,
+            activity: None,
+            asker: Some(asker),
+            process: Process::current(),
+            is_timed: false,
+        }))
+    }
+
+    /// Returns the actor that asks, if its messages are traced.
+    pub(crate) fn asker(&self) -> Option<u64> {
+        self.0.asker
+    }
+
     /// Returns whether the ask has no outcome yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.0.is_waiting()
@@ -224,7 +253,7 @@ impl Listing {
         })
     }
 
-    /// Settles the ask as [`Wait::settle`] does.
+    /// Settles the ask as [`AskWait::settle`] does.
     pub(crate) fn settle(&self) -> Option<Option<Waker>> {
         self.0.settle()
     }

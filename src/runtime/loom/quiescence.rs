@@ -141,7 +141,7 @@ fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
     let of = |id| TaskInfo::of_actor(id, None, 0);
     let (from, to) = (Who::Task(of(asker)), of(asked));
     let question = None;
-    inner.asks.list(Edge { from, to, question }, true)
+    inner.asks.list(Edge { from, to, question }, None, true)
 }
 
 /// Checks that a deadline that expires just now is in the table, or held by a worker that is

@@ -98,6 +98,15 @@ impl Inner {
         self.settle(still);
         let pinned: usize = staying.iter().map(|host| host.live().cells()).sum();
         let left = self.live.cells() + pinned;
+        self.trace_end();
+        self.set_report(alive, left, left_behind);
+    }
+
+    /// Ends the shutdown: removes all names, and sets the report as `ShutdownState` does.
+    pub(crate) fn set_report(&self, alive: usize, left: usize, left_behind: usize) {
+        if let Some(directory) = self.directory() {
+            directory.close();
+        }
         self.shutdown.set_report(alive, left, left_behind);
     }
 

@@ -128,7 +128,8 @@ impl Simulation {
         inner.shutdown.settle();
         self.drain(inner);
         let left = inner.cells();
-        inner.shutdown.set_report(closing.alive, left, 0);
+        inner.trace_end();
+        inner.set_report(closing.alive, left, 0);
         self.let_hosts_go(inner);
         self.state.lock().running = running;
     }

@@ -56,6 +56,10 @@ impl Engine for Simulation {
         Simulation::trace(self, actor, event);
     }
 
+    fn note(&self, text: &str) {
+        Simulation::note(self, text.to_owned());
+    }
+
     fn awaits_message(&self) {
         Simulation::awaits_message(self);
     }

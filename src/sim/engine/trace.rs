@@ -11,6 +11,7 @@ use std::fmt::{self, Write};
 use crate::instant::Instant;
 use crate::runtime::deadlock::Who;
 use crate::task::MessageInfo;
+use crate::tracer::short;
 
 /// How many events are kept for each step of the trace, on average.
 const EVENTS_A_STEP: usize = 16;
@@ -189,53 +190,6 @@ impl fmt::Display for TracedMessage {
         match &self.info.text {
             Some(text) => write!(f, "#{} {text}", self.number),
             None => write!(f, "#{} {}", self.number, short(self.info.name)),
-        }
-    }
-}
-
-/// Returns the name of a type without paths. Of a type that is local to a function or closure, only
-/// its own name is left.
-fn short(name: &str) -> String {
-    let mut short = String::new();
-    let mut rest = name;
-    while let Some(first) = rest.chars().next() {
-        let word = rest
-            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '{' | '}' | '#')))
-            .unwrap_or(rest.len());
-        let (head, tail) = rest.split_at(word.max(first.len_utf8()));
-        // The path continues.
-        rest = match tail.strip_prefix("::") {
-            Some(after) if word > 0 => after,
-            _ => {
-                short.push_str(head);
-                tail
-            }
-        };
-    }
-    short
-}
-
-#[cfg(all(test, not(greenroom_loom)))]
-mod tests {
-    use super::short;
-
-    #[test]
-    fn short_drops_all_paths_of_a_type_name() {
-        for (name, shown) in [
-            ("u32", "u32"),
-            ("bank::Account", "Account"),
-            ("bank::audit::{{closure}}::Message", "Message"),
-            (
-                "bank::audit::{{closure}}::{{closure}}#1::Message",
-                "Message",
-            ),
-            ("core::option::Option<a::b::C>", "Option<C>"),
-            ("(a::B, &[c::D; 3])", "(B, &[D; 3])"),
-            ("fn(a::B) -> c::D", "fn(B) -> D"),
-            ("dyn a::B<c::D> + e::F", "dyn B<D> + F"),
-            ("a::f::{{closure}}", "{{closure}}"),
-        ] {
-            assert_eq!(short(name), shown);
         }
     }
 }

@@ -8,14 +8,14 @@ use super::{code_of, is_test, root, sources, top_level};
 /// The modules of the crate, lowest layer first. `lib.rs` names them all and is above them.
 const LAYERS: [&[&str]; 8] = [
     &[
-        "sync", "blocks", "contain", "error", "info", "instant", "lock", "waiters",
+        "sync", "blocks", "contain", "error", "info", "instant", "lock", "tracer", "waiters",
     ],
     &["park", "task", "timers"],
-    &["scheduler"],
+    &["directory", "scheduler"],
     &["runtime"],
     &["pinned", "time", "signal", "mailbox"],
     &["actor", "request"],
-    &["supervise"],
+    &["machine", "registry", "spool", "supervise"],
     &["sim", "docs"],
 ];
 

@@ -2,10 +2,12 @@
 
 mod answers;
 mod meetings;
+mod pool;
 mod restarts;
 
 use std::time::Instant;
 
+use greenroom::registry::Name;
 use greenroom::{Address, Context, Handle, Reply, WeakAddress, spawn};
 
 use super::{adders_sum, places};
@@ -14,6 +16,7 @@ use crate::executors::greenroom::Greenroom;
 use crate::executors::{self, Executor, idle_after};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
+use crate::lookups::{lookups, names};
 use crate::mixed::mixed;
 use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
@@ -26,6 +29,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::PingPong => inside(ping_pong()),
         Case::Ask => inside(ask()),
         Case::Answers => answers::answers(),
+        Case::Lookup => inside(lookup()),
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
@@ -35,6 +39,9 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Bounded => inside(bounded()),
         Case::Restarts => inside(restarts::restarts()),
         Case::Restartable => inside(restarts::restartable()),
+        Case::Pool => inside(pool::pool()),
+        Case::PoolRefusing => inside(pool::refusing()),
+        Case::PoolPaced => pool::paced(),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),
@@ -45,6 +52,17 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
 
 fn inside(driver: impl Future<Output = Vec<Figure>> + Send + 'static) -> Vec<Figure> {
     executors::inside::<Greenroom, _>(driver)
+}
+
+async fn lookup() -> Vec<Figure> {
+    let names: Vec<_> = names().into_iter().map(Name::owned).collect();
+    let mut held = Vec::new();
+    for name in &names {
+        let actor = spawn!(|mut cx: Context<u64>| async move { cx.recv().await });
+        name.register(&actor).expect("the name is free");
+        held.push(actor);
+    }
+    lookups::<Greenroom, _>(names, |name| name.get().is_ok()).await
 }
 
 /// A message of 16 bytes, a typical size.

@@ -15,6 +15,7 @@ use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
+use crate::lookups::{lookups, names};
 use crate::mixed::mixed;
 use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
@@ -30,6 +31,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::PingPong => inside(ping_pong()),
         Case::Ask => inside(ask()),
         Case::Answers => answers::answers(),
+        Case::Lookup => inside(lookup()),
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
@@ -38,6 +40,8 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
         Case::Restarts => inside(restarts::restarts()),
+        Case::Pool => inside(pool::pool()),
+        Case::PoolPaced => pool::paced(),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
@@ -61,6 +65,7 @@ macro_rules! plain_actors {
 
 mod answers;
 mod meetings;
+mod pool;
 mod restarts;
 
 plain_actors!(Collector, Adder, Adding, Station, Echo, Teller, Busy);
@@ -207,6 +212,19 @@ async fn ring() -> Vec<Figure> {
 async fn ring_tokens() -> Vec<Figure> {
     let lap = circle(sizes::RING, sizes::TOKENS, sizes::HOPS).await;
     lap.hops_and_cores(sizes::HOPS)
+}
+
+async fn lookup() -> Vec<Figure> {
+    let mut held = Vec::new();
+    for name in names() {
+        let actor = spawn(Echo);
+        actor.register(name).expect("the name is free");
+        held.push(actor);
+    }
+    lookups::<Tokio, _>(names(), |name| {
+        matches!(ActorRef::<Echo>::lookup(name.as_str()), Ok(Some(_)))
+    })
+    .await
 }
 
 struct Echo;

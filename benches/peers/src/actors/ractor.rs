@@ -1,11 +1,12 @@
 //! ractor: actors spawned with `Actor::spawn`; `cast` sends, `call!` asks.
 
 mod meetings;
+mod pool;
 
 use std::ops::Range;
 use std::time::Instant;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, call};
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, call, registry};
 use tokio::sync::oneshot;
 
 use super::{Caller, Pending, Sum, adders_sum, places, shares};
@@ -14,6 +15,7 @@ use crate::executors::idle_after;
 use crate::executors::tokio::{Tokio, block_once, inside};
 use crate::figures::{self, Figure, check, paced, rate, sum_below};
 use crate::load::{Load, Turns};
+use crate::lookups::{lookups, names};
 use crate::mixed::mixed;
 use crate::process::{Lap, Memory, Peak, Stopwatch};
 use crate::sizes;
@@ -28,12 +30,16 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::IdleMemory => inside(idle_memory()),
         Case::PingPong => inside(ping_pong()),
         Case::Ask => inside(ask()),
+        Case::Lookup => inside(lookup()),
         Case::Counting => inside(counting()),
         Case::FanIn => inside(fan_in()),
         Case::Ring => inside(ring()),
         Case::RingTokens => inside(ring_tokens()),
         Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
+        Case::Pool => inside(pool::pool()),
+        Case::PoolRefusing => inside(pool::refusing()),
+        Case::PoolPaced => pool::paced(),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Idle => idle_after::<Tokio, _>(idle()),
@@ -248,6 +254,15 @@ async fn ask() -> Vec<Figure> {
     }
     check("answers", answers, sum_below(sizes::QUESTIONS));
     vec![rate(figures::ASKS, sizes::QUESTIONS, begin)]
+}
+
+async fn lookup() -> Vec<Figure> {
+    let mut held = Vec::new();
+    for name in names() {
+        let spawned = Actor::spawn(Some(name), Echo, ()).await;
+        held.push(spawned.expect("the name is free"));
+    }
+    lookups::<Tokio, _>(names(), |name| registry::where_is(name).is_some()).await
 }
 
 /// An actor that adds up all numbers.

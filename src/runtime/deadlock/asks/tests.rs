@@ -31,7 +31,7 @@ fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listi
     };
     let to = info(asked);
     let question = None;
-    asks.list(Edge { from, to, question }, is_timed)
+    asks.list(Edge { from, to, question }, None, is_timed)
 }
 
 /// Ends these asks, and returns the texts of their deadlocks.

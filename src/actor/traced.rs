@@ -1,0 +1,248 @@
+//! The events of an actor and its messages, for the tracer of the user.
+//!
+//! A message is traced by the tracer of its receiver's runtime, on the thread where the event
+//! happens. The sender is the actor that this thread runs, or 0. Nothing here runs for actors of a
+//! runtime without a tracer.
+
+use std::any::type_name;
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::context::Context;
+use super::core::{At, Core};
+use super::family::parent_of;
+use crate::contain::attempt;
+use crate::error::{Fault, FaultyPart};
+use crate::mailbox::Batch;
+use crate::task::{MessageEvent, run};
+use crate::tracer::{
+    self, EventKind, Level, MessageSource, Subject, called, forwarded_from, short,
+};
+
+/// Returns who sends on this thread, as the receiver sees it.
+pub(super) fn sender() -> u64 {
+    forwarded_from().unwrap_or_else(run::actor_id)
+}
+
+impl<M> Core<M> {
+    /// Returns the label of a message, if the actor has labels.
+    pub(super) fn label(&self, message: &M) -> Option<&'static str> {
+        let label = self.mailbox.label()?;
+        Some(attempt(|| label(message)).unwrap_or("(its label panicked)"))
+    }
+
+    /// Returns the name of a message in lines.
+    fn message_name(&self, message: &M) -> Cow<'static, str> {
+        self.label(message)
+            .map_or_else(|| short(type_name::<M>()), Cow::Borrowed)
+    }
+
+    /// Returns what events of this actor are about, given the names of the types of its future, and
+    /// of its function or value.
+    pub(super) fn subject_of(&self, future: &'static str, actor: &'static str) -> Subject {
+        let info = self.info();
+        let called = match info.name() {
+            Some(_) => Cow::default(),
+            None => called(future, actor),
+        };
+        Subject {
+            actor: Some(info),
+            called,
+            state: self.mailbox.state_name(),
+        }
+    }
+}
+
+impl<M> At<'_, M> {
+    /// Traces an event of this actor.
+    fn tell_tracer(self, kind: EventKind<'_>) {
+        self.with_tracer(|tracer| tracer::tell(tracer, || self.subject(), kind));
+    }
+
+    /// Calls `f` with the name of a message, if the tracer wants events of messages.
+    fn name_for_tracer(self, message: &M, f: impl FnOnce(&str)) {
+        let mut is_wanted = false;
+        self.with_tracer(|tracer| is_wanted = tracer::wants(tracer, Level::Object));
+        if is_wanted {
+            f(&self.message_name(message));
+        }
+    }
+
+    /// Traces that the actor was created, and notes the senders of its messages from now on, if
+    /// there is a tracer.
+    #[cold]
+    pub(super) fn created(self) {
+        let by = run::actor_id();
+        self.with_tracer(|_| self.mailbox.trace());
+        self.tell_tracer(EventKind::Created { by });
+    }
+
+    /// Traces the end of the actor, with the messages that are dropped later.
+    #[cold]
+    pub(super) fn ended<T>(self, result: &Result<T, Fault>, messages: &Batch<M>) {
+        if !self.mailbox.is_traced() {
+            return;
+        }
+        self.dropped(messages, false);
+        self.mailbox.end_trace();
+        match result {
+            Ok(_) => self.tell_tracer(EventKind::Returned {
+                value: &short(type_name::<T>()),
+                to: parent_of(self.header.id()),
+            }),
+            Err(fault) => self.tell_tracer(EventKind::Faulted { fault, part: "" }),
+        }
+        self.tell_tracer(EventKind::Destroyed);
+    }
+
+    /// Traces that the actor begins anew.
+    pub(super) fn begins_anew(self, incarnation: u64, fault: Option<&Fault>) {
+        if self.mailbox.is_traced() {
+            self.tell_tracer(EventKind::Restarted { incarnation, fault });
+        }
+    }
+
+    /// Traces the fault of a part of the actor.
+    pub(super) fn faulted(self, fault: &Fault, part: FaultyPart) {
+        let part = match part {
+            FaultyPart::Future => return,
+            FaultyPart::Source => "a source",
+            FaultyPart::OnUndelivered => "on_undelivered",
+        };
+        if self.mailbox.is_traced() {
+            self.tell_tracer(EventKind::Faulted { fault, part });
+        }
+    }
+
+    /// Traces that this thread sends the message, and returns the sender, if the receiver is
+    /// traced.
+    pub(super) fn sent(self, message: &M) -> Option<u64> {
+        if !self.mailbox.is_traced() {
+            return None;
+        }
+        self.name_for_tracer(message, |message| {
+            let to = self.header.id();
+            let kind = match forwarded_from() {
+                Some(from) => EventKind::Forwarded { message, to, from },
+                None => EventKind::Sent { message, to },
+            };
+            self.with_tracer(|tracer| tracer::tell(tracer, run::subject, kind));
+        });
+        Some(sender())
+    }
+
+    /// Traces that the actor receives a message of its mailbox.
+    #[inline]
+    pub(super) fn received(self, message: &M) {
+        if self.header.is_traced() {
+            self.trace(|| MessageEvent::Received);
+            if self.mailbox.is_traced() {
+                let from = MessageSource::Sender(self.mailbox.take_sender());
+                self.tell_received(message, from);
+            }
+        }
+    }
+
+    /// Traces that the actor receives a message of one of its sources.
+    pub(super) fn received_from(self, message: &M, from: MessageSource) {
+        if self.header.is_traced() {
+            self.trace(|| MessageEvent::FromSource(type_name::<M>()));
+            if self.mailbox.is_traced() {
+                self.tell_received(message, from);
+            }
+        }
+    }
+
+    fn tell_received(self, message: &M, from: MessageSource) {
+        self.name_for_tracer(message, |message| {
+            self.tell_tracer(EventKind::Received { message, from });
+        });
+    }
+
+    /// Traces that a timer with this message was started.
+    pub(super) fn timer(self, message: Option<&M>, after: Duration) {
+        if !self.mailbox.is_traced() {
+            return;
+        }
+        let name = message.map_or_else(|| short(type_name::<M>()), |it| self.message_name(it));
+        self.tell_tracer(EventKind::Timer {
+            message: &name,
+            after,
+            repeats: message.is_none(),
+        });
+    }
+
+    /// Traces that the actor will not handle these messages; as
+    /// [`take_senders`](crate::mailbox::Mailbox::take_senders).
+    pub(super) fn dropped(self, messages: &Batch<M>, taken: bool) {
+        if !self.mailbox.is_traced() || self.mailbox.is_trace_over() {
+            return;
+        }
+        let mut senders = self.mailbox.take_senders(messages, taken).into_iter();
+        messages.for_each(|message| self.dropped_one(message, senders.next()));
+    }
+
+    /// Traces that the actor will not handle this message.
+    pub(super) fn dropped_one(self, message: &M, from: Option<u64>) {
+        self.name_for_tracer(message, |message| {
+            self.tell_tracer(EventKind::Dropped { message, from });
+        });
+    }
+}
+
+impl<M> Context<M> {
+    /// Sets the state that a [trace](crate::trace) shows behind the name of this actor.
+    ///
+    /// Does nothing without a [tracer](crate::Builder::tracer).
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    ///
+    /// async fn door(mut cx: Context<bool>) {
+    ///     while let Some(opens) = cx.recv().await {
+    ///         cx.trace_state(if opens { "OPEN" } else { "SHUT" });
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let door = spawn!(door(_));
+    ///     door.tell(true).unwrap();
+    ///     door.join().await.unwrap();
+    /// });
+    /// ```
+    pub fn trace_state(&self, name: &'static str) {
+        self.held().mailbox.set_state_name(name);
+    }
+
+    /// Traces that this actor drops a message that it has received, because it has no use for it.
+    ///
+    /// Does nothing without a [tracer](crate::Builder::tracer).
+    ///
+    /// ```
+    /// use greenroom::{Context, spawn};
+    ///
+    /// async fn even(mut cx: Context<u32>) -> u32 {
+    ///     let mut sum = 0;
+    ///     while let Some(number) = cx.recv().await {
+    ///         if number % 2 == 0 {
+    ///             sum += number;
+    ///         } else {
+    ///             cx.trace_dropped(&number);
+    ///         }
+    ///     }
+    ///     sum
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let even = spawn!(even(_));
+    ///     (1..=4).for_each(|number| even.tell(number).unwrap());
+    ///     assert_eq!(even.join().await.unwrap(), 6);
+    /// });
+    /// ```
+    pub fn trace_dropped(&self, message: &M) {
+        let core = self.held().at();
+        if core.mailbox.is_traced() {
+            core.dropped_one(message, None);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What has names: for each name one value without its type, and for each group any number.
+//!
+//! A value whose task has ended counts as removed, though its removal may come a moment later. No
+//! value is dropped, and no waker is woken, under a lock.
+
+mod table;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::task::TaskInfo;
+use crate::waiters::Waiters;
+use table::{Table, Value};
+
+/// The names and groups of a runtime.
+pub(crate) struct Directory {
+    pub(crate) names: Table<NameEntry>,
+    pub(crate) groups: Table<GroupEntry>,
+}
+
+/// A value under a name or in a group.
+pub(crate) trait Listed: Any + Send + Sync {
+    fn id(&self) -> u64;
+    fn info(&self) -> TaskInfo;
+    /// Returns whether its task has ended, so that it has no name and is in no group.
+    fn has_ended(&self) -> bool;
+    /// Returns the name of the type of its messages.
+    fn message_type(&self) -> &'static str;
+}
+
+impl dyn Listed {
+    /// Returns the value if it has this type.
+    pub(crate) fn of<T: Listed>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+/// What is known of a name.
+#[derive(Default)]
+pub(crate) struct NameEntry {
+    pub(crate) holder: Option<Box<dyn Listed>>,
+    /// The tasks that wait until there is a holder.
+    pub(crate) waits: Option<Arc<Waiters>>,
+}
+
+/// A group.
+#[derive(Default)]
+pub(crate) struct GroupEntry {
+    pub(crate) members: Members,
+    /// The member whose turn was last.
+    pub(crate) last: u64,
+}
+
+/// The members of a group by their ids. Copied when it changes, so that the members can be used
+/// without the lock.
+pub(crate) type Members = Arc<BTreeMap<u64, Arc<dyn Listed>>>;
+
+impl Value for NameEntry {
+    fn is_empty(&self) -> bool {
+        self.holder.is_none() && self.waits.is_none()
+    }
+}
+
+impl Value for GroupEntry {
+    fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
+impl Directory {
+    pub(crate) fn new() -> Self {
+        Directory {
+            names: Table::new(),
+            groups: Table::new(),
+        }
+    }
+
+    /// Removes all names and groups, accepts no more, and wakes all that wait.
+    pub(crate) fn close(&self) {
+        for NameEntry { waits, .. } in self.names.close() {
+            if let Some(waits) = waits {
+                waits.wake_all();
+            }
+        }
+        self.groups.close().for_each(drop);
+    }
+}

@@ -1,0 +1,156 @@
+//! A hash table from names to values, behind several locks, so that threads rarely wait.
+//!
+//! No user code runs under a lock. A change may allocate there, which is rare beside lookups. A
+//! value that is empty after a change is removed, and the memory shrinks with the number of values.
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+
+use crate::lock::Lock;
+use crate::sync::CachePadded;
+
+/// The number of locks, a power of two: more than threads that look up names at one time.
+const SHARDS: usize = 16;
+
+/// The number of values for which a shard keeps memory when it shrinks.
+const KEPT: usize = 16;
+
+/// A value of a [`Table`].
+pub(crate) trait Value: Default {
+    /// Returns whether it says no more than a new value.
+    fn is_empty(&self) -> bool;
+}
+
+pub(crate) struct Table<V> {
+    /// Random, so that nothing outside the process can choose names of one hash.
+    seeds: [u64; 2],
+    shards: [CachePadded<Lock<Shard<V>>>; SHARDS],
+}
+
+/// Values with their names, which have one hash. There is nearly always one.
+type Named<V> = Vec<(Box<str>, V)>;
+
+struct Shard<V> {
+    /// The values by the hashes of their names.
+    values: HashMap<u64, Named<V>, BuildHasherDefault<Hashed>>,
+    is_closed: bool,
+}
+
+impl<V: Value> Table<V> {
+    pub(crate) fn new() -> Self {
+        let random = RandomState::new();
+        Table {
+            seeds: [random.hash_one(0), random.hash_one(1)],
+            shards: std::array::from_fn(|_| {
+                CachePadded(Lock::new(Shard {
+                    values: HashMap::default(),
+                    is_closed: false,
+                }))
+            }),
+        }
+    }
+
+    /// Calls `look` with the value of this name, if there is one. Returns `None` after the close.
+    #[inline]
+    pub(crate) fn look<R>(&self, name: &str, look: impl FnOnce(Option<&V>) -> R) -> Option<R> {
+        let hash = self.hash(name);
+        self.shard(hash).with(|shard| {
+            let mut named = shard.values.get(&hash).into_iter().flatten();
+            let value = named.find(|(other, _)| **other == *name);
+            (!shard.is_closed).then(|| look(value.map(|(_, value)| value)))
+        })
+    }
+
+    /// Calls `change` with the value of this name, which is created if it is missing. Returns
+    /// `None` after the close.
+    pub(crate) fn change<R>(&self, name: &str, change: impl FnOnce(&mut V) -> R) -> Option<R> {
+        let hash = self.hash(name);
+        self.shard(hash).with(|shard| {
+            if shard.is_closed {
+                return None;
+            }
+            let named = shard.values.entry(hash).or_default();
+            let at = named.iter().position(|(other, _)| **other == *name);
+            let at = at.unwrap_or_else(|| {
+                named.reserve_exact(1);
+                named.push((name.into(), V::default()));
+                named.len() - 1
+            });
+            let result = change(&mut named[at].1);
+            if named[at].1.is_empty() {
+                named.swap_remove(at);
+                if named.is_empty() {
+                    shard.values.remove(&hash);
+                    let len = shard.values.len();
+                    if shard.values.capacity() > KEPT.max(4 * len) {
+                        shard.values.shrink_to(KEPT.max(2 * len));
+                    }
+                }
+            }
+            Some(result)
+        })
+    }
+
+    /// Takes out all values, and accepts no more.
+    pub(crate) fn close(&self) -> impl Iterator<Item = V> {
+        self.shards.iter().flat_map(|shard| {
+            let values = shard.with(|shard| {
+                shard.is_closed = true;
+                std::mem::take(&mut shard.values)
+            });
+            values.into_values().flatten().map(|(_, value)| value)
+        })
+    }
+
+    fn shard(&self, hash: u64) -> &Lock<Shard<V>> {
+        // The map uses the lowest and the highest bits.
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    /// Hashes the name by folded multiplications, eight bytes at a time.
+    #[inline]
+    fn hash(&self, name: &str) -> u64 {
+        let fold = |hash: u64, word: u64| {
+            let product = u128::from(hash ^ word) * u128::from(self.seeds[1] | 1);
+            (product as u64) ^ (product >> 64) as u64
+        };
+        let bytes = name.as_bytes();
+        let hash = self.seeds[0] ^ bytes.len() as u64;
+        let word = |at: usize| {
+            let word = bytes[at..at + 8].try_into().expect("eight bytes");
+            u64::from_le_bytes(word)
+        };
+        match bytes.len().checked_sub(8) {
+            // The last word overlaps with the one before.
+            Some(last) => {
+                let words = (0..last).step_by(8).map(word);
+                fold(words.fold(hash, fold), word(last))
+            }
+            None => {
+                let short = |word, &byte| word << 8 | u64::from(byte);
+                fold(hash, bytes.iter().fold(0, short))
+            }
+        }
+    }
+}
+
+/// The hasher for keys that are hashes.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("a key is one number")
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,113 @@
+//! The size of a table, and names of one hash.
+
+use super::{KEPT, SHARDS, Shard, Table, Value};
+use crate::actor::{Context, actor};
+use crate::registry::{Group, Name};
+use crate::runtime::Runtime;
+
+impl Value for u32 {
+    fn is_empty(&self) -> bool {
+        *self == 0
+    }
+}
+
+impl<V> Table<V> {
+    /// Returns the number of hashes, and the number for which there is memory.
+    fn size(&self) -> (usize, usize) {
+        self.shards.iter().fold((0, 0), |(len, room), shard| {
+            shard.with(|Shard { values, .. }| (len + values.len(), room + values.capacity()))
+        })
+    }
+}
+
+#[test]
+fn names_of_one_hash_have_values_of_their_own() {
+    // Without seeds the order of the words does not count.
+    let table: Table<u32> = Table {
+        seeds: [0; 2],
+        ..Table::new()
+    };
+    let names = ["1111111122222222", "2222222211111111"];
+    assert_eq!(table.hash(names[0]), table.hash(names[1]));
+    let seen = |name| table.look(name, |value| value.copied()).unwrap();
+    table.change(names[0], |value| *value = 1);
+    assert_eq!(names.map(seen), [Some(1), None]);
+    table.change(names[1], |value| *value = 2);
+    assert_eq!((names.map(seen), table.size().0), ([Some(1), Some(2)], 1));
+    table.change(names[0], |value| *value = 0);
+    assert_eq!(names.map(seen), [None, Some(2)]);
+    table.change(names[1], |value| *value = 0);
+    assert_eq!((names.map(seen), table.size().0), ([None, None], 0));
+}
+
+#[test]
+fn a_closed_table_accepts_nothing() {
+    let table = Table::new();
+    table.change("a", |value| *value = 1);
+    assert_eq!(table.close().collect::<Vec<u32>>(), [1]);
+    assert_eq!(table.look("a", |value| value.copied()), None);
+    assert_eq!(table.change("a", |value| *value = 1), None);
+}
+
+/// Spawns actors with names and in groups of their own, and ends them.
+async fn churn(thread: usize, count: usize) {
+    let live = count / 10;
+    let mut actors = Vec::new();
+    for number in 0..count {
+        let text = format!("{thread} {number}");
+        let one = actor(async |mut cx: Context<()>| cx.recv().await).spawn();
+        Name::owned(&*text).register(&one).unwrap();
+        Group::owned(text).join(&one).unwrap();
+        actors.push(one);
+        if actors.len() == live {
+            for one in actors.drain(..) {
+                one.stop();
+                one.join().await.unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_names_that_came_and_went_leave_no_memory() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let threads = [0, 1].map(|thread| {
+        let runtime = runtime.clone();
+        std::thread::spawn(move || runtime.block_on(churn(thread, 5_000)))
+    });
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let directory = runtime.inner().directory_made();
+    // The removal comes a moment after the end.
+    let is_empty = || directory.names.size().0 + directory.groups.size().0 == 0;
+    while !is_empty() {
+        std::thread::yield_now();
+    }
+    let room = directory.names.size().1.max(directory.groups.size().1);
+    assert!(room <= SHARDS * 4 * KEPT, "memory for {room} names");
+}
+
+#[test]
+fn waits_that_were_dropped_leave_no_names() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async {
+        let waits = (0..100).map(|number| {
+            let name = Name::<()>::owned(number.to_string());
+            crate::spawn(name.wait())
+        });
+        let waits: Vec<_> = waits.collect();
+        let names = &runtime.inner().directory_made().names;
+        while names.size().0 < 100 {
+            crate::yield_now().await;
+        }
+        for wait in waits {
+            wait.cancel().await;
+        }
+        assert_eq!(names.size().0, 0);
+        for _ in 0..2 {
+            assert!(!Name::<()>::new("unknown").unregister());
+        }
+        assert_eq!(names.size().0, 0);
+    });
+}

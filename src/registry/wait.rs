@@ -1,0 +1,180 @@
+//! The future of `wait`: an address that will be registered.
+//!
+//! While it waits it is in a list of its name. The list is dropped with the last wait.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::error::LookupError;
+use super::name::Name;
+use crate::actor::Address;
+use crate::runtime::Inner;
+use crate::time::{Sleep, sleep};
+use crate::timers::Kind;
+use crate::waiters::{Ticket, Waiters};
+
+/// The future of [`Name::wait`].
+///
+/// # Cancel safety
+/// Cancel safe: dropping the future loses nothing.
+#[must_use = "futures do nothing unless polled"]
+pub struct Wait<M> {
+    name: Name<M>,
+    phase: Phase,
+    patience: Option<Duration>,
+    /// Armed by the first poll.
+    deadline: Option<Sleep>,
+}
+
+enum Phase {
+    New,
+    Waiting(Listed),
+    Over,
+}
+
+/// A place in the list of a name.
+struct Listed {
+    runtime: Arc<Inner>,
+    waits: Arc<Waiters>,
+    ticket: Ticket,
+}
+
+impl<M: Send + 'static> Name<M> {
+    /// Returns a future that waits until an open actor has this name, and returns its address.
+    ///
+    /// The future borrows nothing. It looks at the runtime that is current at its first poll,
+    /// unless one was set with [`on`](Name::on).
+    ///
+    /// # Errors
+    /// - [`LookupError::WrongType`] if the actor with the name receives messages of another type.
+    /// - [`LookupError::TimedOut`] if a [`timeout`](Wait::timeout) was set and has elapsed.
+    /// - [`LookupError::NoRuntime`] if no runtime is current at the first poll and none was set, or
+    ///   when it has shut down.
+    pub fn wait(&self) -> Wait<M> {
+        Wait {
+            name: self.clone(),
+            phase: Phase::New,
+            patience: None,
+            deadline: None,
+        }
+    }
+}
+
+impl<M> Wait<M> {
+    /// Limits the wait to `duration`, measured from the first poll.
+    ///
+    /// After that the wait ends with [`LookupError::TimedOut`]. A second call replaces the first. A
+    /// call after the first poll has no effect.
+    pub fn timeout(mut self, duration: Duration) -> Self {
+        self.patience = Some(duration);
+        self
+    }
+}
+
+impl<M: Send + 'static> Wait<M> {
+    /// Enters the list of the name.
+    fn begin(&mut self) -> Result<(), LookupError> {
+        let listed = self.name.with_runtime(|runtime| {
+            let fresh = Arc::new(Waiters::new());
+            let names = &runtime.directory_made().names;
+            let waits = names.change(self.name.as_str(), |entry| {
+                entry.waits.get_or_insert(fresh).clone()
+            })?;
+            Some(Listed {
+                runtime: runtime.clone(),
+                waits,
+                ticket: Ticket::default(),
+            })
+        });
+        let listed = listed.flatten().ok_or(LookupError::NoRuntime)?;
+        self.phase = Phase::Waiting(listed);
+        self.deadline = self.patience.map(sleep);
+        Ok(())
+    }
+
+    fn poll_list(&mut self, cx: &mut Context<'_>) -> Poll<Result<Address<M>, LookupError>> {
+        if let Phase::New = self.phase {
+            self.begin()?;
+        }
+        let Phase::Waiting(listed) = &mut self.phase else {
+            panic!("`wait` polled after it was ready")
+        };
+        let found = Cell::new(None);
+        let happened = || {
+            let now = match self.name.find(&listed.runtime) {
+                Some(Ok(None)) => return false,
+                Some(Ok(Some(address))) => Ok(address),
+                Some(Err(registered)) => Err(self.name.wrong_type(registered)),
+                None => Err(LookupError::NoRuntime),
+            };
+            found.set(Some(now));
+            true
+        };
+        let polled = listed.waits.poll(&mut listed.ticket, cx, happened);
+        polled.map(|()| found.take().expect("it was found"))
+    }
+}
+
+impl<M> Wait<M> {
+    /// Leaves the list of the name, and drops the list if it is empty.
+    fn leave(&mut self) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Over);
+        let Phase::Waiting(mut listed) = phase else {
+            return;
+        };
+        if !listed.runtime.is_here() {
+            return;
+        }
+        listed.waits.leave(&mut listed.ticket);
+        let names = &listed.runtime.directory_made().names;
+        let unused = names.change(self.name.as_str(), |entry| {
+            drop(listed.waits);
+            entry.waits.take_if(|waits| Arc::strong_count(waits) == 1)
+        });
+        drop(unused);
+    }
+}
+
+impl<M: Send + 'static> Future for Wait<M> {
+    type Output = Result<Address<M>, LookupError>;
+
+    /// Looks for the actor, or waits for its registration.
+    ///
+    /// # Panics
+    /// If it is polled again after completion, or as [`sleep`] if a
+    /// [`timeout`](Wait::timeout) was set.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let mut polled = this.poll_list(cx);
+        if polled.is_pending()
+            && let Some(deadline) = &mut this.deadline
+            && deadline.poll_as(Kind::Event, cx).is_ready()
+        {
+            polled = Poll::Ready(Err(LookupError::TimedOut {
+                name: this.name.text(),
+                after: this.patience.unwrap_or_default(),
+            }));
+        }
+        if polled.is_ready() {
+            this.leave();
+        }
+        polled
+    }
+}
+
+impl<M> Drop for Wait<M> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl<M> fmt::Debug for Wait<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Wait").field(&self.name).finish()
+    }
+}

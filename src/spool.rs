@@ -1,0 +1,49 @@
+//! Spools: pools of worker actors that share the requests of many clients.
+//!
+//! A [`Spool`] is the `ObjectSpool` of layer_cake. It gives each request to the worker that has been
+//! idle longest, and queues requests while all are busy. It refuses requests when it is overloaded
+//! or busy, and replaces workers that die. A worker is an actor of messages `(Q, Reply<R>)` and
+//! knows nothing of the spool. Workers never see each other.
+//!
+//! # Refusals
+//!
+//! A request that the spool refuses ends with [`AskError::Refused`](crate::AskError::Refused). The
+//! [kind](crate::RefusalKind) tells why:
+//!
+//! | kind | text | meaning for the client |
+//! |---|---|---|
+//! | `Overloaded` | `message rejected by spool (overloaded, 40 pending)` | The queue is full. Try again much later. |
+//! | `Busy` | `message rejected by spool (average response time 5.21)` | Answers take too long. Try again soon. |
+//! | `TimedOut` | `timed out (no answer within 25 s)` | The worker did not answer in 5 × responsiveness, or the [deadline](SpoolBuilder::deadline) passed. It may still do the work. |
+//! | `Unavailable` | `Service temporarily unavailable (no worker and no immediate prospects of one)` | A spool of [joined](Spool::join_worker) workers has none. |
+//! | `Aborted` | `aborted (user or software interrupt)` | The spool stops or has ended, or the worker has [left](Spool::leave). |
+//!
+//! A worker that dies with a request leaves it with
+//! [`AskError::NoReply`](crate::AskError::NoReply), at once, unless there are
+//! [retries](SpoolBuilder::retries).
+
+mod arrival;
+mod assignment;
+mod builder;
+mod clock;
+mod crew;
+mod dispatch;
+mod error;
+mod handle;
+mod limits;
+#[cfg(all(test, greenroom_loom))]
+mod loom;
+mod manager;
+mod outbox;
+mod places;
+mod pool;
+mod spans;
+mod status;
+mod verdict;
+mod worker;
+
+pub use builder::SpoolBuilder;
+pub use error::{SpoolError, SpoolProblem};
+pub use handle::Spool;
+pub use limits::Overflow;
+pub use status::{SpoolRefusals, SpoolStatus};

@@ -1,0 +1,134 @@
+//! Requests that arrive: one goes to an idle worker, waits in line, or is refused.
+
+use std::time::Duration;
+
+use super::crew::{Claim, Queued};
+use super::dispatch::Dispatch;
+use super::limits::{Limits, Overflow};
+use super::outbox::Outbox;
+use super::verdict::Verdict;
+use crate::actor::Reply;
+use crate::instant::Instant;
+
+impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
+    /// Takes a request that arrives: gives it to a worker, queues it, or refuses it.
+    ///
+    /// It has the hash of its key, and the actor that has sent it.
+    pub(super) fn arrive(
+        &mut self,
+        question: Q,
+        client: Reply<R>,
+        (hash, from): (u64, u64),
+        now: Instant,
+        outbox: &mut Outbox<Q, R>,
+    ) {
+        let claim = Claim {
+            client,
+            rank: self.next_number(),
+            arrived: now,
+            hash,
+            from,
+            tries: self.limits.retries,
+        };
+        let request = Queued { question, claim };
+        if let Some(stopped) = self.stopped {
+            return self.refuse(request, stopped.verdict(), outbox);
+        }
+        if !self.limits.is_compat
+            && let Some(average) = self.judge()
+        {
+            return self.refuse(request, Verdict::Busy(average), outbox);
+        }
+        let Some(crew) = self.crew_of(hash) else {
+            return self.refuse(request, Verdict::Unavailable, outbox);
+        };
+        if self.crews[crew].waiting.is_empty()
+            && !self.is_stray(hash)
+            && let Some(worker) = self.crews[crew].idle.pop_front()
+        {
+            if self.limits.is_compat
+                && let Some(average) = self.judge()
+            {
+                self.crews[crew].idle.push_front(worker);
+                return self.refuse(request, Verdict::Busy(average), outbox);
+            }
+            return self.give(worker, request, now, outbox);
+        }
+        if !self.has_prospects() {
+            return self.refuse(request, Verdict::Unavailable, outbox);
+        }
+        self.queue(crew, request, now, outbox);
+    }
+
+    /// Returns the average response time if a request is refused for it.
+    pub(super) fn judge(&mut self) -> Option<Duration> {
+        let Limits {
+            responsiveness,
+            busy_pass_rate,
+            ..
+        } = self.limits;
+        self.spans.judge(responsiveness, busy_pass_rate)
+    }
+
+    /// Puts a request in the line, if there is room.
+    fn queue(
+        &mut self,
+        crew: usize,
+        request: Queued<Q, R>,
+        now: Instant,
+        outbox: &mut Outbox<Q, R>,
+    ) {
+        if self.is_full() {
+            self.drop_stale(now, outbox);
+        }
+        if self.is_full() {
+            let pending = self.waiting;
+            let refused = match self.limits.overflow {
+                Overflow::Newest => request,
+                Overflow::Oldest => match self.take_oldest() {
+                    Some(oldest) => {
+                        self.line_up(crew, request, outbox);
+                        oldest
+                    }
+                    None => request,
+                },
+            };
+            return self.refuse(refused, Verdict::Overloaded(pending), outbox);
+        }
+        self.line_up(crew, request, outbox);
+    }
+
+    fn is_full(&self) -> bool {
+        let size = self.limits.size_of_queue;
+        size.is_some_and(|size| self.waiting >= size)
+    }
+
+    fn line_up(&mut self, crew: usize, request: Queued<Q, R>, outbox: &mut Outbox<Q, R>) {
+        if let Some(deadline) = self.limits.deadline_of(request.claim.arrived) {
+            self.set_alarm(deadline, outbox);
+        }
+        self.crews[crew].waiting.push_back(request);
+        self.waiting += 1;
+    }
+
+    /// Takes the oldest request of all lines.
+    fn take_oldest(&mut self) -> Option<Queued<Q, R>> {
+        let lines = self.crews.iter_mut().map(|crew| &mut crew.waiting);
+        let oldest = lines.filter(|line| !line.is_empty());
+        let oldest = oldest.min_by_key(|line| line.front().map(|request| request.claim.rank))?;
+        self.waiting -= 1;
+        oldest.pop_front()
+    }
+
+    /// Drops the requests at the heads of the lines that have expired or have no asker.
+    pub(super) fn drop_stale(&mut self, now: Instant, outbox: &mut Outbox<Q, R>) {
+        for crew in 0..self.crews.len() {
+            while self.crews[crew].waiting.front_mut().is_some_and(|request| {
+                let claim = &mut request.claim;
+                claim.client.is_abandoned() || self.limits.has_expired(claim.arrived, now)
+            }) {
+                self.take_first(crew, now, outbox);
+            }
+        }
+    }
+}

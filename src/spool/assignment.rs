@@ -1,0 +1,38 @@
+//! What a worker's reply leads to: the request that the worker has.
+//!
+//! A worker uses one assignment for all of its requests, one after another. A request that times
+//! out, or that comes back, invalidates it: a late answer then finds another number.
+
+use std::sync::Arc;
+
+use crate::actor::{Address, Relay, Reply};
+use crate::error::AskError;
+
+pub(super) struct Assignment<Q, R> {
+    pub(super) desk: Arc<dyn Desk<Q, R>>,
+    pub(super) worker: Address<(Q, Reply<R>)>,
+    /// The key of the worker.
+    pub(super) key: usize,
+    /// The number that the worker has while this is valid.
+    pub(super) number: u64,
+}
+
+/// The spool, as its assignments see it.
+pub(super) trait Desk<Q, R>: Send + Sync {
+    /// Takes the outcome of the request.
+    fn settle(&self, assignment: &Arc<Assignment<Q, R>>, outcome: Result<R, AskError>);
+
+    /// Returns whether the client of the request still waits. Without `waits`, returns true if
+    /// that cannot be known at once.
+    fn is_wanted(&self, assignment: &Assignment<Q, R>, waits: bool) -> bool;
+}
+
+impl<Q: Send + 'static, R: Send + 'static> Relay<R> for Assignment<Q, R> {
+    fn settle(self: Arc<Self>, outcome: Result<R, AskError>) {
+        self.desk.settle(&self, outcome);
+    }
+
+    fn is_wanted(&self, waits: bool) -> bool {
+        self.desk.is_wanted(self, waits)
+    }
+}

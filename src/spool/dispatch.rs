@@ -1,0 +1,423 @@
+//! Which worker has which request, and which requests wait.
+//!
+//! A request is judged once, when it arrives; once admitted it is not refused for load any more.
+//! [`places`](super::places) has the changes of the workers themselves.
+//!
+//! # Invariants
+//! - SPOOL-1: while requests wait, no worker of their crew is idle. With affinity, the first of them
+//!   may wait for another worker that has a request of the same hash.
+//! - SPOOL-2: each request is in one crew's line, or open at one worker, until it has its outcome.
+//! - SPOOL-3: a worker is idle if and only if it has its assignment, is fit, and has room.
+
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use slab::Slab;
+
+use super::assignment::{Assignment, Desk};
+use super::crew::{Claim, Crew, Queued};
+use super::limits::Limits;
+use super::outbox::{Errand, Outbox};
+use super::spans::Spans;
+use super::status::SpoolStatus;
+use super::verdict::{LastRefusal, Stopped, Verdict};
+use super::worker::{Open, Place, PoolWorker};
+use crate::actor::{Reply, WeakAddress};
+use crate::error::AskError;
+use crate::instant::Instant;
+use crate::sync::mutant;
+
+pub(super) struct Dispatch<Q, R> {
+    pub(super) limits: Limits,
+    /// The pool of this state.
+    own: Weak<dyn Desk<Q, R>>,
+    pub(super) workers: Slab<PoolWorker<Q, R>>,
+    pub(super) places: Vec<Place>,
+    /// One, or with affinity one for each place.
+    pub(super) crews: Vec<Crew<Q, R>>,
+    /// The hashes of open requests whose worker is not in the crew of that hash any more.
+    pub(super) strays: Vec<u64>,
+    pub(super) open: usize,
+    pub(super) waiting: usize,
+    pub(super) spans: Spans,
+    last_refusal: LastRefusal,
+    /// The counters of this are kept; the other fields are not.
+    pub(super) counts: SpoolStatus,
+    /// The last number of an assignment, or rank of a request.
+    last_number: u64,
+    /// When the manager looks at the spool again.
+    pub(super) alarm: Option<Instant>,
+    /// The waker of the manager.
+    pub(super) manager: Option<Waker>,
+    /// The workers that the manager does not watch yet.
+    pub(super) hired: Vec<usize>,
+    /// The workers whose mailbox had no room.
+    pub(super) full: Vec<usize>,
+    /// The workers that were killed with the spool.
+    pub(super) killed: Vec<WeakAddress<(Q, Reply<R>)>>,
+    /// What the manager is to carry out.
+    pub(super) late: Vec<Outbox<Q, R>>,
+    /// Why the spool stops, or has ended.
+    pub(super) stopped: Option<Stopped>,
+}
+
+impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
+    /// Creates the state of a spool with this many workers of its own, which are to be made.
+    pub(super) fn new(limits: Limits, objects: usize, own: Weak<dyn Desk<Q, R>>) -> Self {
+        let now = Instant::now();
+        let places = (0..objects).map(|_| Place::vacant(now)).collect();
+        let crews = if limits.has_affinity { objects } else { 1 };
+        Dispatch {
+            limits,
+            own,
+            workers: Slab::new(),
+            places,
+            crews: (0..crews).map(|_| Crew::new()).collect(),
+            strays: Vec::new(),
+            open: 0,
+            waiting: 0,
+            spans: Spans::default(),
+            last_refusal: LastRefusal::default(),
+            counts: SpoolStatus::default(),
+            last_number: 0,
+            alarm: None,
+            manager: None,
+            hired: Vec::new(),
+            full: Vec::new(),
+            killed: Vec::new(),
+            late: Vec::new(),
+            stopped: None,
+        }
+    }
+
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Returns the crew that serves a hash. With affinity there may be none.
+    pub(super) fn crew_of(&self, hash: u64) -> Option<usize> {
+        match self.crews.len() as u64 {
+            0 => None,
+            crews => Some((hash % crews) as usize),
+        }
+    }
+
+    pub(super) fn is_stray(&self, hash: u64) -> bool {
+        !self.strays.is_empty() && self.strays.contains(&hash)
+    }
+
+    /// Gives a request to a worker that has its assignment.
+    pub(super) fn give(
+        &mut self,
+        key: usize,
+        request: Queued<Q, R>,
+        now: Instant,
+        outbox: &mut Outbox<Q, R>,
+    ) {
+        let until = self.limits.worker_time().map(|time| now + time);
+        let worker = &mut self.workers[key];
+        let Queued { question, claim } = request;
+        let from = claim.from;
+        worker.open = Some(Open {
+            claim,
+            until,
+            spare: None,
+        });
+        let assignment = worker.assignment.take().expect("SPOOL-3: it is idle");
+        self.open += 1;
+        outbox.push(Errand::Send(assignment, question, from));
+        if let Some(until) = until {
+            self.set_alarm(until, outbox);
+        }
+    }
+
+    /// Gives waiting requests to idle workers of a crew.
+    pub(super) fn serve(&mut self, crew: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
+        loop {
+            let Crew { idle, waiting } = &self.crews[crew];
+            let (Some(&worker), Some(first)) = (idle.front(), waiting.front()) else {
+                return;
+            };
+            if self.is_stray(first.claim.hash) {
+                return;
+            }
+            let Some(request) = self.take_first(crew, now, outbox) else {
+                continue;
+            };
+            if self.limits.is_compat
+                && let Some(average) = self.judge()
+            {
+                self.refuse(request, Verdict::Busy(average), outbox);
+                continue;
+            }
+            self.crews[crew].idle.pop_front();
+            self.give(worker, request, now, outbox);
+        }
+    }
+
+    /// Takes the first request of a line. One that has expired, or has no asker, is settled instead.
+    pub(super) fn take_first(
+        &mut self,
+        crew: usize,
+        now: Instant,
+        outbox: &mut Outbox<Q, R>,
+    ) -> Option<Queued<Q, R>> {
+        let mut request = self.crews[crew].waiting.pop_front()?;
+        self.waiting -= 1;
+        if request.claim.client.is_abandoned() {
+            self.counts.unwanted += 1;
+            outbox.push(Errand::Forget(request.claim.client, request.question));
+        } else if self.limits.has_expired(request.claim.arrived, now) {
+            let limit = self.limits.deadline.unwrap_or_default();
+            self.refuse(request, Verdict::TimedOut(limit), outbox);
+        } else {
+            return Some(request);
+        }
+        None
+    }
+
+    /// Takes the outcome of a request. Returns the client that is to hear it.
+    pub(super) fn settle(
+        &mut self,
+        assignment: &Arc<Assignment<Q, R>>,
+        outcome: &Result<R, AskError>,
+        now: Instant,
+        outbox: &mut Outbox<Q, R>,
+    ) -> Option<Reply<R>> {
+        let (key, number) = (assignment.key, assignment.number);
+        let (open, was_stray) = self.take_open(key, number)?;
+        let hash = open.claim.hash;
+        let worker = &mut self.workers[key];
+        let client = match outcome {
+            Err(AskError::NoReply(detail)) if detail.is_end_of(worker.address.id()) => {
+                worker.is_gone = true;
+                self.forget_ended(key, outbox);
+                self.lose(open, now, outbox)
+            }
+            outcome => {
+                match outcome {
+                    Err(AskError::NoReply(_)) => self.counts.lost += 1,
+                    _ => self.counts.answered += 1,
+                }
+                worker.assignment = Some(assignment.clone());
+                self.spans.push(now - open.claim.arrived);
+                self.release(key, now, outbox);
+                outbox.discard(open.spare);
+                Some(open.claim.client)
+            }
+        };
+        if was_stray {
+            self.unblock(hash, now, outbox);
+        }
+        if self.stopped.is_some() {
+            self.alert(outbox);
+        }
+        client
+    }
+
+    /// Serves the crew of a hash that may have been a stray one.
+    pub(super) fn unblock(&mut self, hash: u64, now: Instant, outbox: &mut Outbox<Q, R>) {
+        if let Some(crew) = self.crew_of(hash) {
+            self.serve(crew, now, outbox);
+        }
+    }
+
+    /// Takes the request of a worker, if this assignment is valid. Also returns whether the request
+    /// was a stray one.
+    pub(super) fn take_open(&mut self, key: usize, number: u64) -> Option<(Open<Q, R>, bool)> {
+        let worker = self.workers.get_mut(key)?;
+        let is_valid = worker.number == number || mutant("a_late_answer_counts");
+        let open = worker.open.take_if(|_| is_valid)?;
+        self.open -= 1;
+        let stray = match self.strays.is_empty() {
+            true => None,
+            false => self.strays.iter().position(|hash| *hash == open.claim.hash),
+        };
+        if let Some(stray) = stray {
+            self.strays.swap_remove(stray);
+        }
+        Some((open, stray.is_some()))
+    }
+
+    /// Tries a request again whose worker has died. Returns its client if it is not tried again.
+    pub(super) fn lose(
+        &mut self,
+        open: Open<Q, R>,
+        now: Instant,
+        outbox: &mut Outbox<Q, R>,
+    ) -> Option<Reply<R>> {
+        let Open {
+            mut claim, spare, ..
+        } = open;
+        let is_tried_again = claim.tries > 0 && self.stopped.is_none();
+        let question = match spare {
+            Some(question) if is_tried_again => question,
+            spare => {
+                outbox.discard(spare);
+                self.counts.lost += 1;
+                return Some(claim.client);
+            }
+        };
+        claim.tries -= 1;
+        let request = Queued { question, claim };
+        self.put_back(request, now, outbox);
+        None
+    }
+
+    /// Puts a request back in its line, before those that came later.
+    fn put_back(&mut self, request: Queued<Q, R>, now: Instant, outbox: &mut Outbox<Q, R>) {
+        let Claim {
+            hash,
+            arrived,
+            rank,
+            ..
+        } = request.claim;
+        let Some(crew) = self.crew_of(hash) else {
+            return self.refuse(request, Verdict::Unavailable, outbox);
+        };
+        if let Some(deadline) = self.limits.deadline_of(arrived) {
+            self.set_alarm(deadline, outbox);
+        }
+        let line = &mut self.crews[crew].waiting;
+        let earlier = line.iter().take_while(|it| it.claim.rank < rank).count();
+        line.insert(earlier, request);
+        self.waiting += 1;
+        self.serve(crew, now, outbox);
+    }
+
+    /// Makes a worker idle that has its assignment, and lets it take the next request.
+    pub(super) fn release(&mut self, key: usize, now: Instant, outbox: &mut Outbox<Q, R>) {
+        let worker = &mut self.workers[key];
+        if worker.is_gone || worker.is_full {
+            return self.forget_ended(key, outbox);
+        }
+        match worker.crew {
+            Some(crew) => {
+                self.crews[crew].idle.push_back(key);
+                self.serve(crew, now, outbox);
+            }
+            None => {
+                worker.is_gone = true;
+                outbox.push(Errand::Stop(worker.address.clone()));
+            }
+        }
+    }
+
+    /// Takes back a request that a worker's mailbox did not accept.
+    #[cold]
+    pub(super) fn come_back(
+        &mut self,
+        assignment: &Arc<Assignment<Q, R>>,
+        question: Q,
+        is_closed: bool,
+        now: Instant,
+        outbox: &mut Outbox<Q, R>,
+    ) {
+        let key = assignment.key;
+        let Some((open, _)) = self.take_open(key, assignment.number) else {
+            // It was settled meanwhile: it has timed out, or the spool has ended.
+            return outbox.discard(Some(question));
+        };
+        self.assign(key);
+        let worker = &mut self.workers[key];
+        if is_closed {
+            worker.is_gone = true;
+        } else {
+            worker.is_full = true;
+            self.full.push(key);
+            self.alert(outbox);
+        }
+        outbox.discard(open.spare);
+        let claim = open.claim;
+        let request = Queued { question, claim };
+        self.forget_ended(key, outbox);
+        if let Some(stopped) = self.stopped {
+            return self.refuse(request, stopped.verdict(), outbox);
+        }
+        self.put_back(request, now, outbox);
+        self.refuse_without_prospects(outbox);
+    }
+
+    /// Gives a worker a new assignment. Replies to the old one have no effect.
+    pub(super) fn assign(&mut self, key: usize) {
+        let desk = self.own.upgrade().expect("it is in use");
+        let number = self.next_number();
+        let worker = &mut self.workers[key];
+        worker.number = number;
+        worker.assignment = Some(Arc::new(Assignment {
+            desk,
+            worker: worker.address.clone(),
+            key,
+            number,
+        }));
+    }
+
+    /// Keeps a copy of the question that a worker has. Returns what is to be dropped.
+    pub(super) fn keep(&mut self, assignment: &Assignment<Q, R>, spare: Option<Q>) -> Option<Q> {
+        match self.open_of(assignment) {
+            Some(open) => std::mem::replace(&mut open.spare, spare),
+            None => spare,
+        }
+    }
+
+    pub(super) fn is_wanted(&mut self, assignment: &Assignment<Q, R>) -> bool {
+        let open = self.open_of(assignment);
+        open.is_some_and(|open| !open.claim.client.is_abandoned())
+    }
+
+    /// Returns the request of a worker, if this assignment is valid.
+    fn open_of(&mut self, assignment: &Assignment<Q, R>) -> Option<&mut Open<Q, R>> {
+        let worker = self.workers.get_mut(assignment.key)?;
+        let open = worker.open.as_mut();
+        open.filter(|_| worker.number == assignment.number)
+    }
+
+    pub(super) fn refuse(
+        &mut self,
+        request: Queued<Q, R>,
+        verdict: Verdict,
+        outbox: &mut Outbox<Q, R>,
+    ) {
+        self.refuse_client(
+            request.claim.client,
+            verdict,
+            Some(request.question),
+            outbox,
+        );
+    }
+
+    pub(super) fn refuse_client(
+        &mut self,
+        client: Reply<R>,
+        verdict: Verdict,
+        question: Option<Q>,
+        outbox: &mut Outbox<Q, R>,
+    ) {
+        let refused = &mut self.counts.refused;
+        *match verdict {
+            Verdict::Overloaded(_) => &mut refused.overloaded,
+            Verdict::Busy(_) => &mut refused.busy,
+            Verdict::TimedOut(_) => &mut refused.timed_out,
+            Verdict::Unavailable => &mut refused.unavailable,
+            Verdict::Aborted | Verdict::Lost => &mut refused.aborted,
+        } += 1;
+        let refusal = self.last_refusal.of(verdict);
+        outbox.push(Errand::Refuse(client, refusal, question));
+    }
+
+    pub(super) fn status(&self) -> SpoolStatus {
+        SpoolStatus {
+            idle: self.crews.iter().map(|crew| crew.idle.len()).sum(),
+            busy: self.open,
+            waiting: self.waiting,
+            standing_down: self
+                .places
+                .iter()
+                .filter(|place| place.due.is_some())
+                .count(),
+            average: self.spans.average(),
+            ..self.counts
+        }
+    }
+}

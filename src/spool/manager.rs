@@ -1,0 +1,161 @@
+//! The actor behind a spool: it makes workers, watches them, and keeps the time.
+//!
+//! Requests and answers pass it by. It is alerted when something falls due earlier than it expects,
+//! so that a spool in regular work does not wake it.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use futures_core::Stream;
+use futures_util::stream::FuturesUnordered;
+
+use super::pool::Pool;
+use super::verdict::Stopped;
+use crate::actor::{Address, Context, Reply};
+use crate::contain::attempt;
+use crate::instant::Instant;
+use crate::time::{Sleep, sleep};
+
+pub(super) struct Manager<Q: Send + 'static, R: Send + 'static> {
+    pool: Arc<Pool<Q, R>>,
+    /// `None` if all workers join from outside.
+    factory: Option<Factory<Q, R>>,
+    /// The ends of the workers.
+    ends: FuturesUnordered<Event>,
+    /// The full mailboxes of workers that will have room.
+    rooms: FuturesUnordered<Event>,
+    sleep: Option<(Instant, Sleep)>,
+    is_stopping: bool,
+}
+
+/// Makes the worker with this number.
+pub(super) type Factory<Q, R> = Box<dyn FnMut(usize) -> Address<(Q, Reply<R>)> + Send>;
+
+/// Something that happens to the worker with this key and id.
+type Event = Pin<Box<dyn Future<Output = (usize, u64)> + Send>>;
+
+impl<Q: Send + 'static, R: Send + 'static> Manager<Q, R> {
+    pub(super) fn new(pool: Arc<Pool<Q, R>>, factory: Option<Factory<Q, R>>) -> Self {
+        Manager {
+            pool,
+            factory,
+            ends: FuturesUnordered::new(),
+            rooms: FuturesUnordered::new(),
+            sleep: None,
+            is_stopping: false,
+        }
+    }
+
+    /// Keeps the spool until its last worker has ended after a stop.
+    pub(super) async fn run(mut self, mut cx: Context<Infallible>) {
+        poll_fn(|task| self.poll(&mut cx, task)).await;
+    }
+
+    fn poll(&mut self, cx: &mut Context<Infallible>, task: &mut TaskContext<'_>) -> Poll<()> {
+        if !self.is_stopping && Pin::new(cx).poll_next(task).is_ready() {
+            self.is_stopping = true;
+            self.pool
+                .change(|it, outbox| it.stop(Stopped::Asked, outbox));
+        }
+        loop {
+            self.watch_workers(task);
+            while let Poll::Ready(Some(worker)) = Pin::new(&mut self.ends).poll_next(task) {
+                let now = Instant::now();
+                self.pool
+                    .change(|it, outbox| it.worker_ended(worker, now, outbox));
+            }
+            while let Poll::Ready(Some(worker)) = Pin::new(&mut self.rooms).poll_next(task) {
+                let now = Instant::now();
+                self.pool
+                    .change(|it, outbox| it.has_room(worker, now, outbox));
+            }
+            self.make_workers();
+            let now = Instant::now();
+            let (is_over, alarm) = self.pool.change(|it, outbox| {
+                it.sweep(now, outbox);
+                (it.is_over(), it.alarm)
+            });
+            if is_over {
+                return Poll::Ready(());
+            }
+            ready!(self.poll_alarm(alarm, task));
+        }
+    }
+
+    /// Takes up the workers that are new, or have no room, and leaves the waker.
+    fn watch_workers(&mut self, task: &TaskContext<'_>) {
+        let (hired, full, late) = self.pool.change(|it, _| {
+            it.manager = Some(task.waker().clone());
+            let (hired, full) = (std::mem::take(&mut it.hired), std::mem::take(&mut it.full));
+            let address = |key: usize| Some((key, it.workers.get(key)?.address.clone()));
+            let hired: Vec<_> = hired.into_iter().filter_map(address).collect();
+            let full: Vec<_> = full.into_iter().filter_map(address).collect();
+            (hired, full, std::mem::take(&mut it.late))
+        });
+        for mut late in late {
+            self.pool.carry_out(&mut late);
+        }
+        for (key, worker) in hired {
+            let (id, worker) = (worker.id(), worker.downgrade());
+            self.ends.push(Box::pin(async move {
+                worker.closed().await;
+                (key, id)
+            }));
+        }
+        for (key, worker) in full {
+            self.rooms.push(Box::pin(async move {
+                // A worker that is closed ends, so it needs no room.
+                let _ = worker.reserve().await;
+                (key, worker.id())
+            }));
+        }
+    }
+
+    /// Makes the workers that are due. A panic counts as the death of the worker.
+    pub(super) fn make_workers(&mut self) {
+        let Some(factory) = &mut self.factory else {
+            return;
+        };
+        let now = Instant::now();
+        while let Some(place) = self.pool.look(|it| it.next_due(now)) {
+            let made = attempt(|| factory(place));
+            let now = Instant::now();
+            self.pool.change(|it, outbox| match made {
+                Ok(worker) => it.install(place, worker, now, outbox),
+                Err(_) => it.was_not_made(place, now, outbox),
+            });
+        }
+    }
+
+    /// Waits until the alarm.
+    fn poll_alarm(&mut self, alarm: Option<Instant>, task: &mut TaskContext<'_>) -> Poll<()> {
+        let Some(alarm) = alarm else {
+            self.sleep = None;
+            return Poll::Pending;
+        };
+        if !matches!(&self.sleep, Some((until, _)) if *until == alarm) {
+            self.sleep = Some((alarm, sleep(alarm - Instant::now())));
+        }
+        if let Some((_, sleep)) = &mut self.sleep {
+            ready!(Pin::new(sleep).poll(task));
+        }
+        self.sleep = None;
+        Poll::Ready(())
+    }
+}
+
+/// Ends a spool that was killed or cancelled, or never began. After a stop nothing is left.
+impl<Q: Send + 'static, R: Send + 'static> Drop for Manager<Q, R> {
+    fn drop(&mut self) {
+        let late = self.pool.change(|it, outbox| {
+            it.end(outbox);
+            std::mem::take(&mut it.late)
+        });
+        for mut late in late {
+            self.pool.carry_out(&mut late);
+        }
+    }
+}

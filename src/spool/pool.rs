@@ -1,0 +1,186 @@
+//! What the handles of a spool, its manager and the replies of its workers share.
+//!
+//! The state is behind one lock. No user code runs under it: a change notes in an outbox what is to
+//! be done, and that is done afterwards.
+
+use std::cell::Cell;
+use std::sync::{Arc, Weak};
+
+use super::assignment::{Assignment, Desk};
+use super::dispatch::Dispatch;
+use super::limits::Limits;
+use super::outbox::{Errand, Outbox};
+use super::verdict::Stopped;
+use crate::actor::Reply;
+use crate::contain::{attempt, contain};
+use crate::error::{AskError, TellError};
+use crate::instant::Instant;
+use crate::sync::Mutex;
+use crate::task::run;
+use crate::tracer::forwarding;
+
+pub(super) struct Pool<Q, R> {
+    dispatch: Mutex<Dispatch<Q, R>>,
+    options: PoolOptions<Q>,
+}
+
+/// What does not change, and what is called without the lock.
+pub(super) struct PoolOptions<Q> {
+    /// Returns the hash of a question's key.
+    pub(super) affinity: Option<Affinity<Q>>,
+    /// Copies a question, if a request may be tried again.
+    pub(super) copy: Option<fn(&Q) -> Q>,
+    pub(super) is_traced: bool,
+}
+
+pub(super) type Affinity<Q> = Box<dyn Fn(&Q) -> u64 + Send + Sync>;
+
+/// The greatest depth of replies that are settled within each other.
+const DEPTH_MAX: u32 = 16;
+
+crate::sync::thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
+    /// Creates a pool with this many workers of its own, which are to be made.
+    pub(super) fn new(limits: Limits, objects: usize, options: PoolOptions<Q>) -> Arc<Self> {
+        Arc::new_cyclic(|own: &Weak<Self>| Pool {
+            dispatch: Mutex::new(Dispatch::new(limits, objects, own.clone())),
+            options,
+        })
+    }
+
+    /// Takes a request.
+    pub(super) fn submit(&self, question: Q, client: Reply<R>) {
+        let affinity = self.options.affinity.as_ref();
+        let hash = affinity.map_or(0, |hash| hash(&question));
+        let from = self.options.is_traced.then(run::actor_id).unwrap_or(0);
+        let now = Instant::now();
+        self.change(|it, outbox| it.arrive(question, client, (hash, from), now, outbox));
+    }
+
+    /// Changes the state, then does what the outbox has.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Dispatch<Q, R>, &mut Outbox<Q, R>) -> T,
+    ) -> T {
+        let (result, mut outbox) = self.change_only(change);
+        self.carry_out(&mut outbox);
+        result
+    }
+
+    /// Changes the state. The caller carries out the outbox.
+    fn change_only<T>(
+        &self,
+        change: impl FnOnce(&mut Dispatch<Q, R>, &mut Outbox<Q, R>) -> T,
+    ) -> (T, Outbox<Q, R>) {
+        let mut outbox = Outbox::new();
+        let result = change(&mut self.dispatch.lock(), &mut outbox);
+        (result, outbox)
+    }
+
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Dispatch<Q, R>) -> T) -> T {
+        look(&self.dispatch.lock())
+    }
+
+    /// Returns why the spool stops. It does stop.
+    pub(super) fn stopped(&self) -> Stopped {
+        let stopped = self.look(|dispatch| dispatch.stopped);
+        stopped.unwrap_or(Stopped::Asked)
+    }
+
+    /// Does all errands that follow from a reply.
+    ///
+    /// A worker that is told its next request may settle it at once, if its address is mapped or
+    /// that of another spool. So these calls nest. From a certain depth on the manager goes on.
+    #[inline]
+    fn follow(&self, mut outbox: Outbox<Q, R>) {
+        if outbox.is_empty() {
+            return self.carry_out(&mut outbox);
+        }
+        let depth = DEPTH.try_with(Cell::get).unwrap_or(0);
+        if depth >= DEPTH_MAX {
+            return self.change(|dispatch, alert| dispatch.leave_for_later(outbox, alert));
+        }
+        let _ = DEPTH.try_with(|it| it.set(depth + 1));
+        self.carry_out(&mut outbox);
+        let _ = DEPTH.try_with(|it| it.set(depth));
+    }
+
+    /// Does all errands in order. The lock is free.
+    #[inline]
+    pub(super) fn carry_out(&self, outbox: &mut Outbox<Q, R>) {
+        while let Some(errand) = outbox.next() {
+            match errand {
+                Errand::Send(assignment, question, from) => {
+                    self.send(&assignment, question, from, outbox);
+                }
+                other => other.carry_out(),
+            }
+        }
+        if let Some(waker) = outbox.alert.take() {
+            contain(|| waker.wake());
+        }
+    }
+
+    #[inline]
+    fn send(
+        &self,
+        assignment: &Arc<Assignment<Q, R>>,
+        question: Q,
+        from: u64,
+        outbox: &mut Outbox<Q, R>,
+    ) {
+        if let Some(copy) = self.options.copy {
+            let spare = attempt(|| copy(&question)).ok();
+            let (previous, _) = self.change_only(|it, _| it.keep(assignment, spare));
+            contain(|| drop(previous));
+        }
+        let reply = Reply::relayed(assignment.clone());
+        let tell = || assignment.worker.tell((question, reply));
+        // The worker may be another spool, whose affinity function panics. That loses the reply.
+        let told = attempt(|| match self.options.is_traced {
+            false => tell(),
+            true => forwarding(from, tell),
+        });
+        let (question, reply, is_closed) = match told {
+            Ok(Ok(())) | Err(_) => return,
+            Ok(Err(TellError::Closed((question, reply)))) => (question, reply, true),
+            Ok(Err(TellError::Full((question, reply)))) => (question, reply, false),
+        };
+        let now = Instant::now();
+        let mut dispatch = self.dispatch.lock();
+        dispatch.come_back(assignment, question, is_closed, now, outbox);
+        drop(dispatch);
+        // The assignment is not valid any more, so the reply has no effect.
+        drop(reply);
+    }
+}
+
+impl<Q: Send + 'static, R: Send + 'static> Desk<Q, R> for Pool<Q, R> {
+    fn settle(&self, assignment: &Arc<Assignment<Q, R>>, outcome: Result<R, AskError>) {
+        let now = Instant::now();
+        let (client, outbox) =
+            self.change_only(|it, outbox| it.settle(assignment, &outcome, now, outbox));
+        match client {
+            Some(client) => client.settle(outcome),
+            None => contain(|| drop(outcome)),
+        }
+        self.follow(outbox);
+    }
+
+    /// Returns whether the client of the request still waits.
+    ///
+    /// The client's reply may be that of another spool. So no pool waits for the lock of another
+    /// one, or for its own.
+    fn is_wanted(&self, assignment: &Assignment<Q, R>, waits: bool) -> bool {
+        match waits {
+            true => self.dispatch.lock().is_wanted(assignment),
+            false => {
+                let dispatch = self.dispatch.try_lock();
+                dispatch.is_none_or(|mut dispatch| dispatch.is_wanted(assignment))
+            }
+        }
+    }
+}

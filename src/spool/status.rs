@@ -1,0 +1,55 @@
+//! The state of a spool, as its status shows it.
+//!
+//! Each request that came is counted once, when it has its outcome.
+
+use std::time::Duration;
+
+/// The state of a [`Spool`](super::Spool), as [`Spool::status`](super::Spool::status) returns it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpoolStatus {
+    /// The number of workers without a request.
+    pub idle: usize,
+    /// The number of workers with a request.
+    pub busy: usize,
+    /// The number of requests in the queue.
+    pub waiting: usize,
+    /// The number of workers that have died and will be replaced.
+    pub standing_down: usize,
+    /// The average time until an answer, over the last 32 answers, with the time in the queue. It
+    /// is 0 before the first answer.
+    pub average: Duration,
+    /// How many requests workers have answered, also by a refusal.
+    pub answered: u64,
+    /// How many requests workers have lost: they died, or dropped the reply.
+    pub lost: u64,
+    /// How many requests were dropped unhandled, since their askers were gone.
+    pub unwanted: u64,
+    /// How many requests the spool itself has refused.
+    pub refused: SpoolRefusals,
+    /// How many workers have died. A panic of the function that makes workers counts, too.
+    pub deaths: u64,
+}
+
+/// The number of requests that a spool has refused, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpoolRefusals {
+    /// The queue was full.
+    pub overloaded: u64,
+    /// The average response time was too long.
+    pub busy: u64,
+    /// The worker gave no answer in time, or the deadline passed in the queue.
+    pub timed_out: u64,
+    /// No worker had joined.
+    pub unavailable: u64,
+    /// The spool stopped, or the worker left.
+    pub aborted: u64,
+}
+
+impl SpoolRefusals {
+    /// Returns the number of all refusals.
+    pub fn total(&self) -> u64 {
+        self.overloaded + self.busy + self.timed_out + self.unavailable + self.aborted
+    }
+}

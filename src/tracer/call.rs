@@ -1,0 +1,114 @@
+//! The trait of tracers, and how they are called.
+//!
+//! A panic of a tracer is contained. What a thread does while a tracer runs on it is not traced, so
+//! no tracer calls itself.
+
+use std::cell::Cell;
+
+use super::event::{Event, EventKind};
+use super::level::Level;
+use super::name::Subject;
+use crate::contain::contain;
+use crate::info::TaskInfo;
+
+/// Receives the trace of a runtime: what its actors do, and what happens to their messages.
+///
+/// A tracer is set with [`Builder::tracer`](crate::Builder::tracer). [`Lines`](super::Lines) is one that writes
+/// lines. Without a tracer, tracing has no cost.
+///
+/// The methods are called on the thread where the event happens, so the time that they take delays
+/// that thread. They may be called on several threads at once. A panic in a method is caught and
+/// dropped. What the thread does during such a call is not traced.
+///
+/// # Examples
+///
+/// A tracer that counts the messages that were dropped unread:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// use greenroom::trace::{Event, EventKind, Level, Tracer};
+/// use greenroom::{Context, Runtime, spawn};
+///
+/// #[derive(Clone, Default)]
+/// struct CountDropped(Arc<AtomicU32>);
+///
+/// impl Tracer for CountDropped {
+///     fn event(&self, event: &Event<'_>) {
+///         if let EventKind::Dropped { .. } = event.kind() {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+///
+///     fn enabled(&self, level: Level) -> bool {
+///         level >= Level::Object
+///     }
+/// }
+///
+/// async fn first(mut cx: Context<u32>) -> Option<u32> {
+///     for number in 1..=3 {
+///         cx.address().tell(number).unwrap();
+///     }
+///     cx.recv().await
+/// }
+///
+/// let dropped = CountDropped::default();
+/// let runtime = Runtime::builder().tracer(dropped.clone()).build()?;
+/// runtime.block_on(async {
+///     assert_eq!(spawn!(first(_)).join().await.unwrap(), Some(1));
+/// });
+/// assert_eq!(dropped.0.load(Ordering::Relaxed), 2);
+/// # Ok::<(), greenroom::BuildError>(())
+/// ```
+pub trait Tracer: Send + Sync + 'static {
+    /// Receives an event. It is called only with events whose level is
+    /// [`enabled`](Tracer::enabled).
+    fn event(&self, event: &Event<'_>);
+
+    /// Returns whether events of this level are of interest. Others are not made.
+    fn enabled(&self, level: Level) -> bool;
+
+    /// Observes that a poll of the actor begins on this thread.
+    fn enter(&self, actor: &TaskInfo) {
+        let _ = actor;
+    }
+
+    /// Observes that a poll of the actor has ended on this thread.
+    fn exit(&self, actor: &TaskInfo) {
+        let _ = actor;
+    }
+
+    /// Observes that the runtime has shut down, so that nothing stays in a buffer.
+    fn flush(&self) {}
+}
+
+crate::sync::thread_local! {
+    /// Whether a tracer runs on this thread.
+    static TRACING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `f` with the tracer, contained, unless a tracer runs on this thread already.
+pub(crate) fn call(tracer: &dyn Tracer, f: impl FnOnce(&dyn Tracer)) {
+    if TRACING.try_with(|tracing| tracing.replace(true)).ok() != Some(false) {
+        return;
+    }
+    contain(|| f(tracer));
+    let _ = TRACING.try_with(|tracing| tracing.set(false));
+}
+
+/// Returns whether the tracer wants events of this level, here and now.
+pub(crate) fn wants(tracer: &dyn Tracer, level: Level) -> bool {
+    let mut is_wanted = false;
+    call(tracer, |tracer| is_wanted = tracer.enabled(level));
+    is_wanted
+}
+
+/// Gives the tracer the event of this kind, if it wants it. `subject` returns what it is about.
+pub(crate) fn tell(tracer: &dyn Tracer, subject: impl FnOnce() -> Subject, kind: EventKind<'_>) {
+    call(tracer, |tracer| {
+        if tracer.enabled(kind.level()) {
+            tracer.event(&subject().event(kind));
+        }
+    });
+}

@@ -1,0 +1,125 @@
+//! The names of types and of actors, without paths.
+//!
+//! Of a type that is local to a function or closure, only its own name is left. An actor without a
+//! name is called after its function or type.
+
+use std::borrow::Cow;
+
+use super::event::{Event, EventKind};
+use crate::info::TaskInfo;
+
+/// What an event is about: an actor or, with id 0 and no name, code outside actors.
+#[derive(Default)]
+pub(crate) struct Subject {
+    /// `None` outside actors.
+    pub(crate) actor: Option<TaskInfo>,
+    /// The name for an actor without one.
+    pub(crate) called: Cow<'static, str>,
+    pub(crate) state: Option<&'static str>,
+}
+
+impl Subject {
+    pub(super) fn event<'a>(&'a self, kind: EventKind<'a>) -> Event<'a> {
+        let named = self.actor.as_ref().and_then(TaskInfo::name);
+        Event {
+            id: self.actor.as_ref().map_or(0, TaskInfo::id),
+            name: named.unwrap_or(&self.called),
+            state: self.state,
+            kind,
+        }
+    }
+}
+
+/// The suffix of the name of a closure, and of the future of an `async fn`.
+const CLOSURE: &str = "::{{closure}}";
+
+/// Returns a name for an actor, from the names of the types of its future and of its function or
+/// value.
+pub(crate) fn called(future: &'static str, actor: &'static str) -> Cow<'static, str> {
+    let mut name = future;
+    // The futures of this crate wrap those of the user. The one of an actor that is restarted has
+    // the types of the actor and of its future at the end, any other has not.
+    if name.starts_with("greenroom::") {
+        name = match types_in(future)[..] {
+            [.., actor, future] if future.contains("::") => return called(future, actor),
+            _ => actor,
+        };
+    }
+    let end = name.find('<').unwrap_or(name.len());
+    short(name[..end].trim_end_matches(CLOSURE))
+}
+
+/// Returns the names of the generic arguments in the name of a type.
+fn types_in(name: &str) -> Vec<&str> {
+    let (Some(open), Some(close)) = (name.find('<'), name.rfind('>')) else {
+        return Vec::new();
+    };
+    let (mut types, mut depth, mut before) = (Vec::new(), 0, ' ');
+    let inner = &name[open + 1..close];
+    let mut start = 0;
+    for (at, c) in inner.char_indices() {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            // Not of `->`.
+            '>' if before == '-' => {}
+            '>' | ')' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                types.push(inner[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    types.push(inner[start..].trim());
+    types
+}
+
+/// Returns the name of a type without paths. Of a type that is local to a function or closure, only
+/// its own name is left.
+pub(crate) fn short(name: &str) -> Cow<'_, str> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '{' | '}' | '#');
+    if name.chars().all(|c| is_word(c) || c == ':') {
+        return Cow::Borrowed(name.rsplit("::").next().unwrap_or(name));
+    }
+    let mut short = String::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let word = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+        let (head, tail) = rest.split_at(word.max(first.len_utf8()));
+        // The path continues.
+        rest = match tail.strip_prefix("::") {
+            Some(after) if word > 0 => after,
+            _ => {
+                short.push_str(head);
+                tail
+            }
+        };
+    }
+    Cow::Owned(short)
+}
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn short_drops_all_paths_of_a_type_name() {
+        for (name, shown) in [
+            ("u32", "u32"),
+            ("bank::Account", "Account"),
+            ("bank::audit::{{closure}}::Message", "Message"),
+            (
+                "bank::audit::{{closure}}::{{closure}}#1::Message",
+                "Message",
+            ),
+            ("core::option::Option<a::b::C>", "Option<C>"),
+            ("(a::B, &[c::D; 3])", "(B, &[D; 3])"),
+            ("fn(a::B) -> c::D", "fn(B) -> D"),
+            ("dyn a::B<c::D> + e::F", "dyn B<D> + F"),
+            ("a::f::{{closure}}", "{{closure}}"),
+        ] {
+            assert_eq!(short(name), shown);
+        }
+    }
+}

@@ -32,3 +32,4 @@ pub(crate) use receive::Received;
 pub(crate) use reserve::Refused;
 pub(crate) use send::wake_foreign;
 pub(crate) use state::{Flags, RunOutcome, Termination, Wake};
+pub(crate) use traced::SOURCE;

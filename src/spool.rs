@@ -5,6 +5,11 @@
 //! or busy, and replaces workers that die. A worker is an actor of messages `(Q, Reply<R>)` and
 //! knows nothing of the spool. Workers never see each other.
 //!
+//! # Which one
+//!
+//! A spool is for asynchronous work with state, such as connections, that many clients ask for. For one
+//! call that blocks, such as a read of a file, use [`unblock`](crate::unblock()).
+//!
 //! # Refusals
 //!
 //! A request that the spool refuses ends with [`AskError::Refused`](crate::AskError::Refused). The

@@ -289,6 +289,14 @@ impl<M> Address<M> {
         self.lead().view().info()
     }
 
+    /// Gives messages that the actor does not handle to `function`, if it has no function for them.
+    /// Does nothing for a mapped address.
+    pub(crate) fn keep_undelivered(&self, function: impl FnMut(M) + Send + 'static) {
+        if let Lead::Actor(core) = self.lead() {
+            core.mailbox.keep_undelivered(Box::new(function));
+        }
+    }
+
     /// Returns the actor's id, which is unique within this process.
     pub fn id(&self) -> u64 {
         self.lead().view().id()

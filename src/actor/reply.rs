@@ -7,7 +7,7 @@
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 
-use std::any::type_name;
+use std::any::{Any, type_name};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub(super) enum AskState<T> {
     /// Not answered yet; the asker may have left its waker.
     Open(Option<Waker>),
     Answered(T),
+    Refused(Refusal),
     /// Behind a pointer, so that the slot of a plain ask is dropped inline.
     Rare(Box<RareState<T>>),
     /// Not answered yet. There is no asker: the outcome goes to the relay.
@@ -40,7 +41,6 @@ pub(super) enum RareState<T> {
     /// Not answered yet, on a runtime that detects deadlocks. The listing holds the waker, and the
     /// end by deadlock if that came first.
     Listed(Listing),
-    Refused(Refusal),
     /// The reply was dropped without an answer.
     Lost(AskDetail),
     /// Settled with this outcome in a split turn of a simulation. It takes effect as that turn's
@@ -55,6 +55,9 @@ pub(crate) trait Relay<T>: Send + Sync {
 
     /// Returns whether an asker waits. If a lock is held elsewhere, waits for it, or returns true.
     fn is_wanted(&self, waits: bool) -> bool;
+
+    /// Returns this as a value of its own type.
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 impl<T> AskState<T> {
@@ -74,9 +77,7 @@ impl<T> AskState<T> {
     fn type_name(&self) -> Option<&'static str> {
         match self {
             AskState::Answered(_) => Some(type_name::<T>()),
-            AskState::Rare(rare) if matches!(**rare, RareState::Refused(_)) => {
-                Some(type_name::<Refusal>())
-            }
+            AskState::Refused(_) => Some(type_name::<Refusal>()),
             _ => None,
         }
     }
@@ -155,13 +156,22 @@ impl<T> Reply<T> {
         Reply::new(OneshotEnd::alone(AskState::Relayed(relay)))
     }
 
+    /// Returns where the outcome goes, if this is a reply that was relayed and not taken.
+    pub(crate) fn relay(&self) -> Option<Arc<dyn Relay<T>>> {
+        let relay = self.slot.look(|slot| match slot {
+            AskState::Relayed(relay) => Some(relay.clone()),
+            _ => None,
+        });
+        relay.flatten()
+    }
+
     /// Passes an outcome on.
     pub(crate) fn settle(self, outcome: Result<T, AskError>) {
         let slot = self.into_slot();
         match (outcome, slot) {
             (Ok(answer), Some(slot)) => settle(slot, AskState::Answered(answer)),
             (Err(AskError::Refused(why)), Some(slot)) => {
-                settle(slot, AskState::rare(RareState::Refused(why)));
+                settle(slot, AskState::Refused(why));
             }
             (Err(AskError::NoReply(detail)), Some(slot)) => {
                 settle(slot, AskState::rare(RareState::Lost(detail)));
@@ -201,7 +211,7 @@ impl<T> Reply<T> {
     /// ```
     pub fn refuse(self, why: Refusal) {
         if let Some(slot) = self.into_slot() {
-            settle(slot, AskState::rare(RareState::Refused(why)));
+            settle(slot, AskState::Refused(why));
         }
     }
 
@@ -361,6 +371,7 @@ fn settle_listed<T>(slot: &mut AskState<T>, outcome: AskState<T>) -> (AskState<T
 pub(super) fn hear<T>(settled: AskState<T>) -> Result<T, AskError> {
     let rare = match settled {
         AskState::Answered(answer) => return Ok(answer),
+        AskState::Refused(refusal) => return Err(AskError::Refused(refusal)),
         AskState::Rare(rare) => *rare,
         _ => return Err(AskError::NoReply(AskDetail::default())),
     };
@@ -370,7 +381,6 @@ pub(super) fn hear<T>(settled: AskState<T>) -> Result<T, AskError> {
             AskError::Deadlock,
         )),
         RareState::Lost(detail) => Err(AskError::NoReply(detail)),
-        RareState::Refused(refusal) => Err(AskError::Refused(refusal)),
         RareState::Deferred(outcome, number) => {
             let _ = context::simulated(|engine, runtime| {
                 engine.settle(runtime, Done::ToAnswer(number))
@@ -399,10 +409,10 @@ fn lose<T>(slot: Slot<T>) {
 impl<T> loss::Lost for Slot<T> {
     fn settle(self: Box<Self>, loss: Loss) {
         let outcome = match loss {
-            Loss::Cause(detail) => RareState::Lost(detail),
-            Loss::Refused(refusal) => RareState::Refused(refusal),
+            Loss::Cause(detail) => AskState::rare(RareState::Lost(detail)),
+            Loss::Refused(refusal) => AskState::Refused(refusal),
         };
-        settle(*self, AskState::rare(outcome));
+        settle(*self, outcome);
     }
 }
 

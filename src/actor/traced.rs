@@ -13,7 +13,7 @@ use super::core::{At, Core};
 use super::family::parent_of;
 use crate::contain::attempt;
 use crate::error::{Fault, FaultyPart};
-use crate::mailbox::Batch;
+use crate::mailbox::{Batch, SOURCE};
 use crate::task::{MessageEvent, run};
 use crate::tracer::{
     self, EventKind, Level, MessageSource, Subject, called, forwarded_from, short,
@@ -137,7 +137,10 @@ impl<M> At<'_, M> {
         if self.header.is_traced() {
             self.trace(|| MessageEvent::Received);
             if self.mailbox.is_traced() {
-                let from = MessageSource::Sender(self.mailbox.take_sender());
+                let from = match self.mailbox.take_sender() {
+                    SOURCE => MessageSource::Source,
+                    sender => MessageSource::Sender(sender),
+                };
                 self.tell_received(message, from);
             }
         }
@@ -148,6 +151,7 @@ impl<M> At<'_, M> {
         if self.header.is_traced() {
             self.trace(|| MessageEvent::FromSource(type_name::<M>()));
             if self.mailbox.is_traced() {
+                self.mailbox.set_last_sender(SOURCE);
                 self.tell_received(message, from);
             }
         }
@@ -179,7 +183,10 @@ impl<M> At<'_, M> {
             return;
         }
         let mut senders = self.mailbox.take_senders(messages, taken).into_iter();
-        messages.for_each(|message| self.dropped_one(message, senders.next()));
+        messages.for_each(|message| {
+            let from = senders.next().filter(|from| *from != SOURCE);
+            self.dropped_one(message, from);
+        });
     }
 
     /// Traces that the actor will not handle this message.
@@ -193,7 +200,7 @@ impl<M> At<'_, M> {
 impl<M> Context<M> {
     /// Sets the state that a [trace](crate::trace) shows behind the name of this actor.
     ///
-    /// Does nothing without a [tracer](crate::Builder::tracer).
+    /// An empty name stands for no state. Does nothing without a [tracer](crate::Builder::tracer).
     ///
     /// ```
     /// use greenroom::{Context, spawn};
@@ -214,7 +221,8 @@ impl<M> Context<M> {
         self.held().mailbox.set_state_name(name);
     }
 
-    /// Traces that this actor drops a message that it has received, because it has no use for it.
+    /// Traces that this actor drops the message that it has received last, because it has no use for
+    /// it.
     ///
     /// Does nothing without a [tracer](crate::Builder::tracer).
     ///
@@ -242,7 +250,8 @@ impl<M> Context<M> {
     pub fn trace_dropped(&self, message: &M) {
         let core = self.held().at();
         if core.mailbox.is_traced() {
-            core.dropped_one(message, None);
+            let from = core.mailbox.last_sender();
+            core.dropped_one(message, (from != SOURCE).then_some(from));
         }
     }
 }

@@ -12,12 +12,15 @@ use crate::actor::Context;
 use crate::error::{Refusal, RefusalKind};
 use crate::task::loss;
 
+/// A message that was received, and its sender for a trace.
+type Saved<A> = (<A as Machine>::Message, u64);
+
 pub(super) struct Intake<A: Machine> {
     pub(super) context: Context<A::Message>,
     /// The messages that wait for a change of the state, oldest first.
-    saved: VecDeque<A::Message>,
+    saved: VecDeque<Saved<A>>,
     /// The messages that come again before any other, oldest first.
-    due: VecDeque<A::Message>,
+    due: VecDeque<Saved<A>>,
     /// The maximum number of saved messages.
     limit: usize,
 }
@@ -42,7 +45,11 @@ impl<A: Machine> Intake<A> {
     pub(super) async fn next_due(&mut self) -> Option<A::Message> {
         let context = &mut self.context;
         match poll_fn(|cx| context.poll_turn(cx.waker())).await {
-            true => self.due.pop_front(),
+            true => {
+                let (message, from) = self.due.pop_front()?;
+                self.context.set_last_sender(from);
+                Some(message)
+            }
             false => None,
         }
     }
@@ -64,7 +71,8 @@ impl<A: Machine> Intake<A> {
     pub(super) fn save(&mut self, message: A::Message) {
         // A new message comes only when none is due, so one that is saved again has its place.
         if self.saved.len() < self.limit {
-            self.saved.push_back(message);
+            let from = self.context.last_sender();
+            self.saved.push_back((message, from));
         } else {
             self.refuse(message);
         }
@@ -89,10 +97,7 @@ impl<A: Machine> Intake<A> {
     /// Notes the state that the machine has now, for a trace.
     #[inline]
     pub(super) fn entered(&self, state: &A::State) {
-        match A::state_name(state) {
-            "" => {}
-            name => self.context.trace_state(name),
-        }
+        self.context.trace_state(A::state_name(state));
     }
 }
 

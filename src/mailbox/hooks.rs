@@ -50,6 +50,8 @@ pub(crate) struct Hooks<M> {
 pub(super) struct Traced {
     /// The senders of the messages that were accepted and are not received yet, oldest first.
     pub(super) senders: VecDeque<u64>,
+    /// The sender of the last message that was received.
+    pub(super) last: u64,
     /// The name of the actor's state.
     pub(super) state: Option<&'static str>,
     /// Whether the end of the actor was traced.
@@ -65,6 +67,17 @@ pub(super) struct Undelivered<M> {
     pub(super) is_over: bool,
     /// Whether a context may still give messages back.
     pub(super) has_context: bool,
+}
+
+impl<M> Undelivered<M> {
+    pub(super) fn new(function: OnUndelivered<M>) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Undelivered {
+            function: Some(function),
+            messages: VecDeque::new(),
+            is_over: false,
+            has_context: true,
+        }))
+    }
 }
 
 /// The loans of one context, but for the first one.
@@ -91,17 +104,12 @@ impl<M> Default for HookOptions<M> {
 
 impl<M> Hooks<M> {
     pub(crate) fn new(options: HookOptions<M>) -> Self {
-        let undelivered = options.on_undelivered.map(|function| Undelivered {
-            function: Some(function.into_inner()),
-            messages: VecDeque::new(),
-            is_over: false,
-            has_context: true,
-        });
+        let function = options.on_undelivered.map(Mutex::into_inner);
         Hooks {
             show: options.show,
             label: options.label,
             traced: Traced::default(),
-            undelivered: undelivered.map(|undelivered| Arc::new(Mutex::new(undelivered))),
+            undelivered: function.map(Undelivered::new),
             panic: None,
             bond: options.bond,
             loans: Loans::default(),

@@ -9,6 +9,9 @@ use super::hooks::{Hooks, Label};
 use super::queue::Batch;
 use super::state::Flags;
 
+/// Stands for a source of the actor, instead of a sender.
+pub(crate) const SOURCE: u64 = u64::MAX;
+
 impl<M> Mailbox<M> {
     /// Begins to note the senders. The mailbox was not shared yet.
     #[cold]
@@ -23,17 +26,36 @@ impl<M> Mailbox<M> {
 
     /// Takes the sender of the message that is received.
     pub(crate) fn take_sender(&self) -> u64 {
-        let sender = self.lock(|_, contents| contents.hooks()?.traced.senders.pop_front());
-        sender.unwrap_or(0)
+        self.lock_hooks(|_, hooks| {
+            let traced = &mut hooks.traced;
+            traced.last = traced.senders.pop_front().unwrap_or(0);
+            traced.last
+        })
     }
 
-    /// Notes that messages whose senders are not known any more are in front of all others.
-    #[cold]
-    pub(crate) fn forget_senders(&self, messages: usize) {
+    /// Sets the sender of the message that is handled now, if the mailbox is traced.
+    pub(crate) fn set_last_sender(&self, from: u64) {
         if self.is_traced() {
+            self.lock_hooks(|_, hooks| hooks.traced.last = from);
+        }
+    }
+
+    /// Returns the sender of the message that is handled now, or 0 if the mailbox is not traced.
+    pub(crate) fn last_sender(&self) -> u64 {
+        match self.is_traced() {
+            true => self.lock_hooks(|_, hooks| hooks.traced.last),
+            false => 0,
+        }
+    }
+
+    /// Notes the senders of messages that were put in front of all others, newest first.
+    #[cold]
+    pub(crate) fn put_senders_back(&self, senders: impl Iterator<Item = u64>) {
+        if self.is_traced() {
+            let mut back = Some(senders);
             self.lock_hooks(|_, hooks| {
-                let senders = &mut hooks.traced.senders;
-                (0..messages).for_each(|_| senders.push_front(0));
+                let senders = back.take().into_iter().flatten();
+                senders.for_each(|from| hooks.traced.senders.push_front(from));
             });
         }
     }
@@ -52,10 +74,10 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Sets the name of the actor's state, if the mailbox is traced.
+    /// Sets the name of the actor's state, which may be empty for none, if the mailbox is traced.
     pub(crate) fn set_state_name(&self, name: &'static str) {
         if self.is_traced() {
-            self.lock_hooks(|_, hooks| hooks.traced.state = Some(name));
+            self.lock_hooks(|_, hooks| hooks.traced.state = (!name.is_empty()).then_some(name));
         }
     }
 

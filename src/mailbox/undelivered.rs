@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::contents::Mailbox;
-use super::hooks::{HookOptions, Hooks, Undelivered};
+use super::hooks::{HookOptions, Hooks, OnUndelivered, Undelivered};
 use super::queue::Batch;
 use super::state::{Flags, Wake};
 use crate::contain::{Panic, attempt, contain};
@@ -102,6 +102,20 @@ impl<M> Mailbox<M> {
         let wake = self.give_up_place();
         self.pass_undelivered(&report);
         wake
+    }
+
+    /// Sets the function for messages that are not handled, if there is none and the mailbox is
+    /// open.
+    #[cold]
+    pub(crate) fn keep_undelivered(&self, function: OnUndelivered<M>) {
+        let mut undelivered = Some(Undelivered::new(function));
+        self.lock_hooks(|flags, hooks| {
+            // The close comes before the end, which reads this flag.
+            if !flags.has(Flags::CLOSED.or(Flags::KEEPS)) {
+                hooks.undelivered = undelivered.take();
+                flags.set(Flags::KEEPS);
+            }
+        });
     }
 
     /// Records that no context gives messages back any more.

@@ -171,7 +171,11 @@ impl<M: Send + 'static> Group<M> {
                 return Err(JoinError::Closed);
             }
             let mut others = entry.members.values().filter(|other| !other.has_ended());
-            if let Some(other) = others.find(|other| other.of::<Member<M>>().is_none()) {
+            // All that live have the same type.
+            if let Some(other) = others
+                .next()
+                .filter(|other| other.of::<Member<M>>().is_none())
+            {
                 return Err(JoinError::WrongType {
                     name: self.name.clone(),
                     registered: other.message_type(),

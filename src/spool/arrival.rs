@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::crew::{Claim, Queued};
 use super::dispatch::Dispatch;
-use super::limits::{Limits, Overflow};
+use super::limits::{Limits, Overflow, PURGE_MIN};
 use super::outbox::Outbox;
 use super::verdict::Verdict;
 use crate::actor::Reply;
@@ -80,6 +80,11 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
     ) {
         if self.is_full() {
             self.drop_stale(now, outbox);
+            self.came_in_vain += 1;
+        }
+        // Each request pays for a look at one other.
+        if self.came_in_vain > self.waiting || self.waiting >= self.purge_at {
+            self.purge(outbox);
         }
         if self.is_full() {
             let pending = self.waiting;
@@ -96,6 +101,24 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             return self.refuse(refused, Verdict::Overloaded(pending), outbox);
         }
         self.line_up(crew, request, outbox);
+    }
+
+    /// Drops the requests in the lines that have no asker any more.
+    #[cold]
+    fn purge(&mut self, outbox: &mut Outbox<Q, R>) {
+        for crew in 0..self.crews.len() {
+            for _ in 0..self.crews[crew].waiting.len() {
+                let Some(mut request) = self.crews[crew].waiting.pop_front() else {
+                    break;
+                };
+                match request.claim.client.is_abandoned() {
+                    false => self.crews[crew].waiting.push_back(request),
+                    true => self.forget(request, outbox),
+                }
+            }
+        }
+        self.came_in_vain = 0;
+        self.purge_at = PURGE_MIN.max(2 * self.waiting);
     }
 
     fn is_full(&self) -> bool {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::error::SpoolError;
 use super::handle::Spool;
 use super::limits::{Limits, Overflow, judge_objects};
-use super::manager::{Factory, Manager};
+use super::manager::{Factory, ObjectSpool};
 use super::pool::{Affinity, Pool, PoolOptions};
-use crate::actor::{Context, Handle, Reply, actor};
+use crate::actor::{ActorBuilder, Handle, Reply};
 use crate::error::{AskError, Refusal, SpawnProblem};
 use crate::runtime::{Runtime, context};
 use crate::time::RetryIntervals;
@@ -233,9 +233,9 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
             is_traced: context::runtime().is_some_and(|it| it.tracer().is_some()),
         };
         let pool = Pool::new(limits, objects, options);
-        let mut manager = Manager::new(pool.clone(), self.factory);
+        let mut manager = ObjectSpool::new(pool.clone(), self.factory);
         manager.make_workers();
-        let mut builder = actor(move |cx: Context<_>| manager.run(cx));
+        let mut builder = ActorBuilder::new(manager, ObjectSpool::run);
         if let Some(name) = self.name {
             builder = builder.name(name);
         }

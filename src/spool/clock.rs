@@ -58,7 +58,9 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
 
     /// Leaves `late` to the manager. After its end nothing follows from a reply.
     #[cold]
-    pub(super) fn leave_for_later(&mut self, late: Outbox<Q, R>, outbox: &mut Outbox<Q, R>) {
+    pub(super) fn leave_for_later(&mut self, mut late: Outbox<Q, R>, outbox: &mut Outbox<Q, R>) {
+        // The manager may have been alerted by what it is to do late.
+        outbox.alert = late.alert.take();
         self.late.push(late);
         self.alert(outbox);
     }

@@ -16,7 +16,7 @@ use slab::Slab;
 
 use super::assignment::{Assignment, Desk};
 use super::crew::{Claim, Crew, Queued};
-use super::limits::Limits;
+use super::limits::{Limits, PURGE_MIN};
 use super::outbox::{Errand, Outbox};
 use super::spans::Spans;
 use super::status::SpoolStatus;
@@ -39,6 +39,10 @@ pub(super) struct Dispatch<Q, R> {
     pub(super) strays: Vec<u64>,
     pub(super) open: usize,
     pub(super) waiting: usize,
+    /// How many requests have found the queue full since the lines were purged.
+    pub(super) came_in_vain: usize,
+    /// From how many waiting requests on the lines are purged.
+    pub(super) purge_at: usize,
     pub(super) spans: Spans,
     last_refusal: LastRefusal,
     /// The counters of this are kept; the other fields are not.
@@ -76,6 +80,8 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             strays: Vec::new(),
             open: 0,
             waiting: 0,
+            came_in_vain: 0,
+            purge_at: PURGE_MIN,
             spans: Spans::default(),
             last_refusal: LastRefusal::default(),
             counts: SpoolStatus::default(),
@@ -164,17 +170,24 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         outbox: &mut Outbox<Q, R>,
     ) -> Option<Queued<Q, R>> {
         let mut request = self.crews[crew].waiting.pop_front()?;
-        self.waiting -= 1;
         if request.claim.client.is_abandoned() {
-            self.counts.unwanted += 1;
-            outbox.push(Errand::Forget(request.claim.client, request.question));
-        } else if self.limits.has_expired(request.claim.arrived, now) {
+            self.forget(request, outbox);
+            return None;
+        }
+        self.waiting -= 1;
+        if self.limits.has_expired(request.claim.arrived, now) {
             let limit = self.limits.deadline.unwrap_or_default();
             self.refuse(request, Verdict::TimedOut(limit), outbox);
-        } else {
-            return Some(request);
+            return None;
         }
-        None
+        Some(request)
+    }
+
+    /// Drops a request that was taken out of its line and has no asker.
+    pub(super) fn forget(&mut self, request: Queued<Q, R>, outbox: &mut Outbox<Q, R>) {
+        self.waiting -= 1;
+        self.counts.unwanted += 1;
+        outbox.push(Errand::Forget(request.claim.client, request.question));
     }
 
     /// Takes the outcome of a request. Returns the client that is to hear it.

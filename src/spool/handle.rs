@@ -69,6 +69,9 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// As [`Address::ask`]. The spool's own refusals are
     /// [`AskError::Refused`](crate::AskError::Refused); [the module](super) lists them.
     ///
+    /// A worker that asks its own spool needs another idle worker. Deadlock detection does not see
+    /// the workers.
+    ///
     /// # Panics
     /// As [`Address::ask`].
     ///
@@ -174,7 +177,8 @@ impl<Q: Send + 'static, R: Send + 'static> Spool<Q, R> {
     /// Stops the spool.
     ///
     /// New requests and those that wait end with `Aborted`. The workers that the spool has made are
-    /// stopped: each first answers the request that it has.
+    /// stopped: each first answers the request that it has. A request whose reply a worker has passed
+    /// on ends with `Aborted` when that worker has ended.
     pub fn stop(&self) {
         self.address.stop();
     }

@@ -52,6 +52,9 @@ impl Limits {
     }
 }
 
+/// From how many requests on the lines are purged, also if the queue has no limit.
+pub(super) const PURGE_MIN: usize = 1024;
+
 /// The greatest number of workers of a spool.
 const OBJECTS_MAX: usize = 1 << 20;
 

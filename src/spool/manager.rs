@@ -19,7 +19,9 @@ use crate::contain::attempt;
 use crate::instant::Instant;
 use crate::time::{Sleep, sleep};
 
-pub(super) struct Manager<Q: Send + 'static, R: Send + 'static> {
+/// The actor. A trace calls a spool without a name after this type, which has its name from
+/// layer_cake.
+pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
     pool: Arc<Pool<Q, R>>,
     /// `None` if all workers join from outside.
     factory: Option<Factory<Q, R>>,
@@ -37,9 +39,9 @@ pub(super) type Factory<Q, R> = Box<dyn FnMut(usize) -> Address<(Q, Reply<R>)> +
 /// Something that happens to the worker with this key and id.
 type Event = Pin<Box<dyn Future<Output = (usize, u64)> + Send>>;
 
-impl<Q: Send + 'static, R: Send + 'static> Manager<Q, R> {
+impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
     pub(super) fn new(pool: Arc<Pool<Q, R>>, factory: Option<Factory<Q, R>>) -> Self {
-        Manager {
+        ObjectSpool {
             pool,
             factory,
             ends: FuturesUnordered::new(),
@@ -120,7 +122,11 @@ impl<Q: Send + 'static, R: Send + 'static> Manager<Q, R> {
             return;
         };
         let now = Instant::now();
-        while let Some(place) = self.pool.look(|it| it.next_due(now)) {
+        for place in self.pool.look(|it| it.due(now)) {
+            // The function that makes workers may have changed their number.
+            if !self.pool.look(|it| it.is_due(place, now)) {
+                continue;
+            }
             let made = attempt(|| factory(place));
             let now = Instant::now();
             self.pool.change(|it, outbox| match made {
@@ -148,7 +154,7 @@ impl<Q: Send + 'static, R: Send + 'static> Manager<Q, R> {
 }
 
 /// Ends a spool that was killed or cancelled, or never began. After a stop nothing is left.
-impl<Q: Send + 'static, R: Send + 'static> Drop for Manager<Q, R> {
+impl<Q: Send + 'static, R: Send + 'static> Drop for ObjectSpool<Q, R> {
     fn drop(&mut self) {
         let late = self.pool.change(|it, outbox| {
             it.end(outbox);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::assignment::Assignment;
+use super::assignment::{Assignment, recover};
 use super::worker::PoolWorker;
 use crate::actor::{Address, Reply};
 use crate::contain::contain;
@@ -22,6 +22,8 @@ pub(super) enum Errand<Q, R> {
     /// Gives the question of this actor to the worker.
     Send(Arc<Assignment<Q, R>>, Q, u64),
     Refuse(Reply<R>, Refusal, Option<Q>),
+    /// Lets the requests come back that the worker leaves in its mailbox.
+    Watch(Address<(Q, Reply<R>)>),
     Stop(Address<(Q, Reply<R>)>),
     Kill(Address<(Q, Reply<R>)>),
     /// Drops a request that has no asker.
@@ -75,6 +77,7 @@ impl<Q: Send + 'static, R: Send + 'static> Errand<Q, R> {
                 client.refuse(refusal);
                 contain(|| drop(question));
             }
+            Errand::Watch(worker) => worker.keep_undelivered(recover),
             Errand::Stop(worker) => worker.stop(),
             Errand::Kill(worker) => worker.kill(),
             Errand::Forget(client, question) => contain(|| drop((client, question))),

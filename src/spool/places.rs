@@ -17,10 +17,16 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         self.places.iter().filter(|place| place.is_own).count()
     }
 
-    /// Returns the number of a place whose worker is to be made now.
-    pub(super) fn next_due(&self, now: Instant) -> Option<usize> {
-        let is_due = |place: &Place| place.due.is_some_and(|due| due <= now);
-        self.places.iter().position(is_due)
+    /// Returns the numbers of the places whose workers are to be made now.
+    pub(super) fn due(&self, now: Instant) -> Vec<usize> {
+        let places = 0..self.places.len();
+        places.filter(|place| self.is_due(*place, now)).collect()
+    }
+
+    /// Returns whether the worker of this place is to be made now.
+    pub(super) fn is_due(&self, place: usize, now: Instant) -> bool {
+        let due = self.places.get(place).and_then(|place| place.due);
+        due.is_some_and(|due| due <= now)
     }
 
     /// Puts a worker that was made in its place, if that still waits for it.
@@ -71,6 +77,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         is_own: bool,
         outbox: &mut Outbox<Q, R>,
     ) -> usize {
+        outbox.push(Errand::Watch(address.clone()));
         let key = self.workers.insert(PoolWorker {
             address,
             assignment: None,
@@ -309,9 +316,10 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         }
         self.stopped = Some(why);
         self.refuse_waiting(why.verdict(), outbox);
-        for place in &mut self.places {
-            place.due = None;
-        }
+        // No worker gets another request, and none is replaced.
+        self.places.clear();
+        self.crews.iter_mut().for_each(|crew| crew.idle.clear());
+        self.workers.iter_mut().for_each(|(_, it)| it.crew = None);
         let own = self.workers.iter().filter(|(_, worker)| worker.is_own);
         for (_, worker) in own {
             outbox.push(Errand::Stop(worker.address.clone()));

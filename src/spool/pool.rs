@@ -170,6 +170,11 @@ impl<Q: Send + 'static, R: Send + 'static> Desk<Q, R> for Pool<Q, R> {
         self.follow(outbox);
     }
 
+    fn recover(&self, assignment: &Arc<Assignment<Q, R>>, question: Q) {
+        let now = Instant::now();
+        self.change(|it, outbox| it.come_back(assignment, question, true, now, outbox));
+    }
+
     /// Returns whether the client of the request still waits.
     ///
     /// The client's reply may be that of another spool. So no pool waits for the lock of another

@@ -14,7 +14,7 @@ pub struct SpoolStatus {
     pub busy: usize,
     /// The number of requests in the queue.
     pub waiting: usize,
-    /// The number of workers that have died and will be replaced.
+    /// The number of workers that are still to be made: after a death, or after a `resize`.
     pub standing_down: usize,
     /// The average time until an answer, over the last 32 answers, with the time in the queue. It
     /// is 0 before the first answer.

@@ -30,6 +30,9 @@ impl Subject {
     }
 }
 
+/// The type of a machine before its first message, up to the type of its value.
+const MACHINE: &str = "greenroom::machine::initial::Initial<";
+
 /// The suffix of the name of a closure, and of the future of an `async fn`.
 const CLOSURE: &str = "::{{closure}}";
 
@@ -44,8 +47,12 @@ pub(crate) fn called(future: &'static str, actor: &'static str) -> Cow<'static, 
             [.., actor, future] if future.contains("::") => return called(future, actor),
             _ => actor,
         };
+        // A machine is called after its value.
+        if let Some(value) = name.strip_prefix(MACHINE) {
+            name = value;
+        }
     }
-    let end = name.find('<').unwrap_or(name.len());
+    let end = name.find(['<', '>']).unwrap_or(name.len());
     short(name[..end].trim_end_matches(CLOSURE))
 }
 

@@ -11,6 +11,7 @@ mod load;
 mod model;
 mod order;
 mod replies;
+mod returns;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

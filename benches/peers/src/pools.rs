@@ -1,6 +1,6 @@
 //! The clients of the cases with pools of actors.
 //!
-//! A pool is a function that sends a number and returns it, or `None` if the request was refused.
+//! Each client has a handle of the pool.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,19 +12,21 @@ use crate::executors::Executor;
 use crate::figures::{self, Figure, check, nanoseconds};
 use crate::sizes::{BURST, BURSTS, CLIENTS, POOL_REQUESTS};
 
+/// A handle of a pool.
+pub trait Pool: Clone + Send + Sync + 'static {
+    /// Sends a number, and returns it, or `None` if the request was refused.
+    fn ask(&self, n: u64) -> impl Future<Output = Option<u64>> + Send;
+}
+
 /// Has many clients send requests, one after another each, and returns the time of a request.
-pub async fn clients<E: Executor, P, A>(what: &'static str, pool: P) -> Figure
-where
-    P: Fn(u64) -> A + Clone + Send + 'static,
-    A: Future<Output = Option<u64>> + Send,
-{
+pub async fn clients<E: Executor>(what: &'static str, pool: impl Pool) -> Figure {
     let begin = Instant::now();
     let clients = (0..CLIENTS).map(|client| {
         let pool = pool.clone();
         E::spawn(async move {
             for n in 0..POOL_REQUESTS {
                 let n = client + n;
-                check("pool", pool(n).await.expect("no request is refused"), n);
+                check("pool", pool.ask(n).await.expect("no request is refused"), n);
             }
         })
     });
@@ -42,16 +44,12 @@ const REFUSED: u64 = BURST * 88 / 100;
 
 /// Sends bursts of requests that are too large for the queue, and returns the time of a request.
 /// `workers` has a permit for each request that the workers may answer now.
-pub async fn bursts<P, A>(workers: &Semaphore, pool: P) -> Vec<Figure>
-where
-    P: Fn(u64) -> A,
-    A: Future<Output = Option<u64>>,
-{
+pub async fn bursts(workers: &Semaphore, pool: impl Pool) -> Vec<Figure> {
     let begin = Instant::now();
     for _ in 0..BURSTS {
         let refused = AtomicU64::new(0);
         let request = async |n| {
-            if let Some(answer) = pool(n).await {
+            if let Some(answer) = pool.ask(n).await {
                 return check("pool", answer, n);
             }
             if refused.fetch_add(1, Ordering::Relaxed) + 1 == REFUSED {

@@ -21,12 +21,24 @@ impl<M> Context<M> {
         Poll::Ready(true)
     }
 
-    /// Puts messages that were received back, in front of all others.
+    /// Returns the sender of the message that is handled now, for a trace.
+    #[inline]
+    pub(crate) fn last_sender(&self) -> u64 {
+        self.held().mailbox.last_sender()
+    }
+
+    /// Sets the sender of the message that is handled now, for a trace.
+    #[inline]
+    pub(crate) fn set_last_sender(&self, from: u64) {
+        self.held().mailbox.set_last_sender(from);
+    }
+
+    /// Puts messages that were received back, in front of all others, with their senders.
     #[cold]
-    pub(crate) fn put_back(&mut self, messages: impl IntoIterator<Item = M>) {
+    pub(crate) fn put_back(&mut self, messages: impl IntoIterator<Item = (M, u64)>) {
         let (core, reader) = self.parts();
-        let mut count = 0;
-        reader.put_front(messages.into_iter().inspect(|_| count += 1));
-        core.mailbox.forget_senders(count);
+        let (messages, senders): (Vec<M>, Vec<u64>) = messages.into_iter().unzip();
+        reader.put_front(messages);
+        core.mailbox.put_senders_back(senders.into_iter().rev());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use greenroom::registry::{Group, Name, RegisterError};
+use greenroom::registry::{Group, LookupError, Name, RegisterError};
 use greenroom::{Runtime, actor, spawn, yield_now};
 
 use super::idle;
@@ -118,5 +118,50 @@ fn a_group_under_load_counts_each_message() {
             }
             assert_eq!(sent, received.load(Ordering::Relaxed));
         });
+    });
+}
+
+#[test]
+fn ten_thousand_names_are_found_while_their_actors_are_replaced() {
+    const NAMES: usize = 10_000;
+    let name = |number: usize| Name::<()>::owned(format!("name {number}"));
+    on_workers(2, async move {
+        let mut actors: Vec<_> = (0..NAMES).map(|_| spawn!(idle::<()>(_))).collect();
+        for (number, actor) in actors.iter().enumerate() {
+            name(number).register(actor).unwrap();
+        }
+        let firsts: Arc<Vec<u64>> = Arc::new(actors.iter().map(|actor| actor.id()).collect());
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let firsts = firsts.clone();
+                greenroom::spawn(async move {
+                    for number in 0..NAMES {
+                        match name(number).get() {
+                            // Those with odd numbers are never replaced.
+                            Ok(found) if number % 2 == 1 => assert_eq!(found.id(), firsts[number]),
+                            Ok(_) => {}
+                            Err(error) => {
+                                assert!(matches!(error, LookupError::Unknown { .. }), "{error}");
+                                assert_eq!(number % 2, 0);
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        for number in (0..NAMES).step_by(2) {
+            let successor = spawn!(idle::<()>(_));
+            std::mem::replace(&mut actors[number], successor)
+                .join()
+                .await
+                .unwrap();
+            name(number).register(&actors[number]).unwrap();
+        }
+        for reader in readers {
+            reader.await;
+        }
+        for (number, actor) in actors.iter().enumerate() {
+            assert_eq!(name(number).get().unwrap(), **actor);
+        }
     });
 }

@@ -172,7 +172,10 @@ fn an_actor_says_which_received_messages_it_drops() {
         picky.tell(Xy).unwrap();
         picky.join().await.unwrap();
     });
-    assert_eq!(about(&lines, "picky")[2], "< <1>picky - Dropped Xy");
+    assert_eq!(
+        about(&lines, "picky")[2],
+        "< <1>picky - Dropped Xy from <0>"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use greenroom::machine::{Machine, Next, machine};
 use greenroom::spool::Spool;
+use greenroom::supervise::Restarts;
 use greenroom::{Context, RefusalKind, Reply, spawn};
 
 use super::{about, lines_of};
@@ -66,7 +67,7 @@ fn a_machine_shows_its_states_and_what_it_ignores() {
     let expected = [
         "+ <1>door - Created by <0>",
         "< <1>door[SHUT] - Received Kick from <0>",
-        "< <1>door[SHUT] - Dropped Kick",
+        "< <1>door[SHUT] - Dropped Kick from <0>",
         "< <1>door[SHUT] - Received Knock from <0>",
         "< <1>door[SHUT] - Received Open from <0>",
         "> <1>door[OPEN] - Returned Ended<Door>",
@@ -89,14 +90,104 @@ fn a_message_that_a_machine_cannot_save_is_dropped_and_refused() {
         assert_eq!(refusal.kind(), RefusalKind::Overloaded);
         door.join().await.unwrap();
     });
-    let dropped = "< <1>door[SHUT] - Dropped Knock".to_owned();
+    let dropped = "< <1>door[SHUT] - Dropped Knock from <0>".to_owned();
     assert!(lines.contains(&dropped), "{lines:?}");
+}
+
+/// A machine without names for its states, but for one.
+#[derive(Clone)]
+struct Lamp;
+
+#[derive(Clone)]
+enum Light {
+    Off,
+    Broken,
+}
+
+enum Touch {
+    Break,
+    Mend,
+    Switch,
+    Smash,
+}
+
+impl Machine for Lamp {
+    type State = Light;
+    type Message = Touch;
+    type Value = ();
+
+    async fn on(&mut self, light: &Light, touch: Touch, _cx: &mut Context<Touch>) -> Next<Self> {
+        match (light, touch) {
+            (_, Touch::Smash) => std::panic::resume_unwind(Box::new("smashed")),
+            (Light::Off, Touch::Break) => Next::To(Light::Broken),
+            (Light::Broken, Touch::Mend) => Next::To(Light::Off),
+            (Light::Broken, switch @ Touch::Switch) => Next::Save(switch),
+            (_, ignored) => Next::Ignore(ignored),
+        }
+    }
+
+    fn state_name(light: &Light) -> &'static str {
+        match light {
+            Light::Off => "",
+            Light::Broken => "BROKEN",
+        }
+    }
+}
+
+#[test]
+fn a_state_without_a_name_shows_none_and_saved_messages_keep_their_sender() {
+    let lines = lines_of(async {
+        let lamp = machine(Lamp, Light::Off)
+            .restart(Restarts::on_fault())
+            .spawn();
+        let to = lamp.address();
+        let client = spawn!(
+            async move |_cx: Context<()>| {
+                for touch in [Touch::Break, Touch::Switch, Touch::Smash] {
+                    to.tell(touch).unwrap();
+                }
+            },
+            name = "client"
+        );
+        client.join().await.unwrap();
+        lamp.tell(Touch::Mend).unwrap();
+        lamp.join().await.unwrap();
+    });
+    let lines = about(&lines, "Lamp");
+    let received: Vec<_> = lines
+        .iter()
+        .filter(|line| !line.contains("Restarted") && !line.contains("Returned"))
+        .collect();
+    let expected = [
+        "+ <1>Lamp - Created by <0>",
+        "< <1>Lamp - Received Touch from <2>",
+        "< <1>Lamp[BROKEN] - Received Touch from <2>",
+        "< <1>Lamp[BROKEN] - Received Touch from <2>",
+        // The saved one, after the restart.
+        "< <1>Lamp - Received Touch from <2>",
+        "< <1>Lamp - Dropped Touch from <2>",
+        "< <1>Lamp - Received Touch from <0>",
+        "< <1>Lamp - Dropped Touch from <0>",
+        "X <1>Lamp - Destroyed",
+    ];
+    assert_eq!(received, expected);
 }
 
 async fn worker(mut cx: Context<(u32, Reply<u32>)>) {
     while let Some((number, reply)) = cx.recv().await {
         reply.send(number);
     }
+}
+
+#[test]
+fn a_spool_without_a_name_is_called_as_in_layer_cake() {
+    let lines = lines_of(async {
+        let spool = Spool::builder(|_| spawn!(worker(_)))
+            .object_count(1)
+            .spawn();
+        drop(spool.unwrap());
+    });
+    assert!(!about(&lines, "ObjectSpool").is_empty(), "{lines:?}");
 }
 
 #[test]

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom::spool::Spool;
-use greenroom::{Context, Reply, spawn};
+use greenroom::{Address, Context, Reply, spawn};
 use tokio::sync::Semaphore;
 
 use crate::executors::Executor;
 use crate::executors::greenroom::Greenroom;
 use crate::figures::{self, Figure};
-use crate::pools::{bursts, clients, job};
+use crate::pools::{Pool, bursts, clients, job};
 use crate::sizes::{POOL_ROOM, POOL_WORK, POOLED};
 
 type Job = (u64, Reply<u64>);
@@ -35,23 +35,30 @@ fn spool(work: Duration) -> Spool<u64, u64> {
 }
 
 async fn work(what: &'static str, work: Duration) -> Figure {
-    let spool = spool(work);
-    let ask = move |n| {
-        let spool = spool.clone();
-        async move { spool.ask(n).await.ok() }
-    };
-    clients::<Greenroom, _, _>(what, ask).await
+    clients::<Greenroom>(what, spool(work)).await
+}
+
+impl Pool for Spool<u64, u64> {
+    async fn ask(&self, n: u64) -> Option<u64> {
+        Spool::ask(self, n).await.ok()
+    }
+}
+
+/// Actors without a pool.
+#[derive(Clone)]
+struct Bare(Vec<Address<Job>>);
+
+impl Pool for Bare {
+    async fn ask(&self, n: u64) -> Option<u64> {
+        let worker = &self.0[n as usize % POOLED];
+        worker.ask(|reply| (n, reply)).await.ok()
+    }
 }
 
 /// Has the same clients ask the same number of actors, each in turn.
 async fn bare() -> Figure {
     let workers = (0..POOLED).map(|_| spawn!(worker(_, Duration::ZERO)).address());
-    let workers: Vec<_> = workers.collect();
-    let ask = move |n| {
-        let worker = workers[n as usize % POOLED].clone();
-        async move { worker.ask(|reply| (n, reply)).await.ok() }
-    };
-    clients::<Greenroom, _, _>(figures::JOB, ask).await
+    clients::<Greenroom>(figures::JOB, Bare(workers.collect())).await
 }
 
 /// Runs the case `pool`.
@@ -73,11 +80,7 @@ pub async fn refusing() -> Vec<Figure> {
         .size_of_queue(POOL_ROOM)
         .spawn()
         .expect("a runtime is current");
-    bursts(&permits, |n| {
-        let answer = spool.ask(n);
-        async move { answer.await.ok() }
-    })
-    .await
+    bursts(&permits, spool).await
 }
 
 /// Runs the case `pool_paced`.

@@ -11,7 +11,7 @@ use super::{Question, spawn};
 use crate::executors::Executor;
 use crate::executors::tokio::Tokio;
 use crate::figures::{self, Figure};
-use crate::pools::{clients, job};
+use crate::pools::{Pool, clients, job};
 use crate::sizes::{POOL_WORK, POOLED};
 
 struct Worker {
@@ -32,13 +32,14 @@ fn start(work: Duration) -> ActorRef<ActorPool<Worker>> {
     spawn(ActorPool::new(POOLED, move || spawn(Worker { work })))
 }
 
+impl Pool for ActorRef<ActorPool<Worker>> {
+    async fn ask(&self, n: u64) -> Option<u64> {
+        ActorRef::ask(self, Dispatch(Question(n))).await.ok()
+    }
+}
+
 async fn work(what: &'static str, work: Duration) -> Figure {
-    let pool = start(work);
-    let ask = move |n| {
-        let pool = pool.clone();
-        async move { pool.ask(Dispatch(Question(n))).await.ok() }
-    };
-    clients::<Tokio, _, _>(what, ask).await
+    clients::<Tokio>(what, start(work)).await
 }
 
 /// Runs the case `pool`.

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::executors::Executor;
 use crate::executors::tokio::Tokio;
 use crate::figures::{self, Figure};
-use crate::pools::{bursts, clients, job};
+use crate::pools::{Pool, bursts, clients, job};
 use crate::sizes::{POOL_ROOM, POOL_WORK, POOLED};
 
 struct Request(u64, RpcReplyPort<u64>);
@@ -36,7 +36,7 @@ impl Answering {
     }
 }
 
-type Pool = FactoryRef<(), Request>;
+type Requests = FactoryRef<(), Request>;
 
 impl Worker for Answering {
     type Key = ();
@@ -44,14 +44,14 @@ impl Worker for Answering {
     type State = ();
     type Arguments = ();
 
-    async fn pre_start(&self, _: WorkerId, _: &Pool, (): ()) -> Result<(), ActorProcessingErr> {
+    async fn pre_start(&self, _: WorkerId, _: &Requests, (): ()) -> Result<(), ActorProcessingErr> {
         Ok(())
     }
 
     async fn handle(
         &self,
         _: WorkerId,
-        _: &Pool,
+        _: &Requests,
         Job { msg, .. }: Job<(), Request>,
         (): &mut (),
     ) -> Result<(), ActorProcessingErr> {
@@ -64,7 +64,7 @@ impl Worker for Answering {
     }
 }
 
-async fn start(worker: Answering, discard: DiscardSettings) -> Pool {
+async fn start(worker: Answering, discard: DiscardSettings) -> Requests {
     let factory = Factory::<
         (),
         Request,
@@ -84,18 +84,16 @@ async fn start(worker: Answering, discard: DiscardSettings) -> Pool {
     started.expect("the factory starts").0
 }
 
-async fn ask(pool: &Pool, n: u64) -> Option<u64> {
-    let called = pool.call_job((), |reply| Request(n, reply), None).await;
-    called.expect("the factory runs").success_or(()).ok()
+impl Pool for Requests {
+    async fn ask(&self, n: u64) -> Option<u64> {
+        let called = self.call_job((), |reply| Request(n, reply), None).await;
+        called.expect("the factory runs").success_or(()).ok()
+    }
 }
 
 async fn work(what: &'static str, work: Duration) -> Figure {
-    let pool = Arc::new(start(Answering::of(work), DiscardSettings::None).await);
-    let ask = move |n| {
-        let pool = pool.clone();
-        async move { ask(&pool, n).await }
-    };
-    clients::<Tokio, _, _>(what, ask).await
+    let pool = start(Answering::of(work), DiscardSettings::None).await;
+    clients::<Tokio>(what, pool).await
 }
 
 /// Runs the case `pool`.
@@ -118,7 +116,7 @@ pub async fn refusing() -> Vec<Figure> {
         permits: Some(permits.clone()),
     };
     let pool = start(worker, discard).await;
-    bursts(&permits, |n| ask(&pool, n)).await
+    bursts(&permits, pool).await
 }
 
 /// Runs the case `pool_paced`.
@@ -129,7 +127,7 @@ pub fn paced() -> Vec<Figure> {
     figures::inject(|answered| {
         let pool = pool.clone();
         runtime.0.spawn(async move {
-            ask(&pool, 0).await.expect("it answers");
+            pool.ask(0).await.expect("it answers");
             answered();
         });
     })

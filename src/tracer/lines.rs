@@ -175,7 +175,7 @@ impl Lines {
 
     /// Returns the number of lines that could not be written.
     ///
-    /// If a flush fails, these are all lines since the last one: a writer with a buffer may have lost
+    /// If a flush fails, all lines since the last flush count: a writer with a buffer may have lost
     /// each of them.
     pub fn dropped(&self) -> u64 {
         // Relaxed: a mere count.

@@ -208,7 +208,11 @@ fn a_turn_ends_after_some_writes_also_if_others_note_for_ever() {
             counted.fetch_add(1, Ordering::Relaxed);
         }
         match &asks {
-            Some(_) if over.load(Ordering::Relaxed) => asks = None,
+            Some(_) if over.load(Ordering::Relaxed) => {
+                asks = None;
+                // The runtime shuts down meanwhile.
+                (0..10_000).for_each(|_| std::thread::yield_now());
+            }
             Some(asks) => {
                 asks.send(()).unwrap();
                 noted.recv().unwrap();

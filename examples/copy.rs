@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The parts go to `TO.part`, which gets the name `TO` at the end. A run that is stopped, by Ctrl-C
-//! or by `--at-most=BYTES`, leaves that file, and the next run goes on there. Each step blocks, so
-//! it runs on a thread for blocking calls, and its result comes as a message. It prints lines like
-//! these:
+//! or by `--at-most=BYTES`, leaves that file, and the next run goes on there, if the last part
+//! still equals that of the original. Each step blocks, so it runs on a thread for blocking calls,
+//! and its result comes as a message. It prints lines like these:
 //!
 //! ```text
 //! 65536 of 200000 bytes are there
@@ -200,15 +200,30 @@ fn part_of(to: &Path) -> PathBuf {
 /// Opens both files behind the bytes that are there.
 fn open(from: &Path, to: &Path) -> io::Result<(Files, Progress)> {
     let mut from = File::open(from)?;
-    let mut to = OpenOptions::new().append(true).create(true).open(to)?;
+    if !from.metadata()?.is_file() {
+        return Err(io::Error::other("the original is not a regular file"));
+    }
+    let mut options = OpenOptions::new();
+    let mut to = options.read(true).append(true).create(true).open(to)?;
     let (there, total) = (to.seek(SeekFrom::End(0))?, from.seek(SeekFrom::End(0))?);
     if there > total {
         return Err(io::Error::other(
             "there are more bytes than in the original",
         ));
     }
-    from.seek(SeekFrom::Start(there))?;
+    if last_part(&mut from, there)? != last_part(&mut to, there)? {
+        return Err(io::Error::other("the original has changed"));
+    }
     Ok((Files { from, to }, Progress { there, total }))
+}
+
+/// Reads the last part before this position, which is the position then.
+fn last_part(file: &mut File, end: u64) -> io::Result<Vec<u8>> {
+    let begin = end.saturating_sub(PART);
+    file.seek(SeekFrom::Start(begin))?;
+    let mut part = Vec::new();
+    file.take(end - begin).read_to_end(&mut part)?;
+    Ok(part)
 }
 
 /// Copies at most this many bytes.
@@ -233,17 +248,21 @@ async fn copy(options: Options) -> Result<u64, Refusal> {
         .spawn();
     let (to, ending) = (copy.address(), copy.join());
     // The answer comes once the files are open.
-    if let Ok(Progress { there, total }) = to.ask(Event::Progress).await {
-        println!("{there} of {total} bytes are there");
-    }
-    let ended = match select(pin!(ctrl_c()), ending).await {
-        Either::Right((ended, _)) => ended,
-        Either::Left((Ok(()), ending)) => {
-            let _ = to.tell(Event::Stop);
-            ending.await
+    let told = to.clone();
+    let ending = async {
+        if let Ok(Progress { there, total }) = told.ask(Event::Progress).await {
+            println!("{there} of {total} bytes are there");
         }
-        Either::Left((Err(error), ending)) => {
-            eprintln!("Ctrl-C will not be noticed: {error}");
+        ending.await
+    };
+    // Ctrl-C is polled first, so from the beginning it no longer ends the process.
+    let ended = match select(pin!(ctrl_c()), pin!(ending)).await {
+        Either::Right((ended, _)) => ended,
+        Either::Left((stop, ending)) => {
+            match stop {
+                Ok(()) => drop(to.tell(Event::Stop)),
+                Err(error) => eprintln!("Ctrl-C will not be noticed: {error}"),
+            }
             ending.await
         }
     };

@@ -29,7 +29,9 @@ impl Inner {
         });
         let tracer = self.tracer().filter(|_| task.is_actor());
         if let Some(tracer) = tracer {
-            tracer::call(tracer, |tracer| tracer.enter(&task));
+            let subject = runnable.subject();
+            let name = task.name().unwrap_or(&subject.called);
+            tracer::call(tracer, |tracer| tracer.enter(&task, name));
         }
         contain(|| runnable.run());
         if let Some(tracer) = tracer {

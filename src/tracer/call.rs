@@ -69,9 +69,10 @@ pub trait Tracer: Send + Sync + 'static {
     /// Returns whether events of this level are of interest. Others are not made.
     fn enabled(&self, level: Level) -> bool;
 
-    /// Observes that a poll of the actor begins on this thread.
-    fn enter(&self, actor: &TaskInfo) {
-        let _ = actor;
+    /// Observes that a poll of the actor begins on this thread. `name` is that of its
+    /// [events](Event::name), also if it was spawned without one.
+    fn enter(&self, actor: &TaskInfo, name: &str) {
+        let _ = (actor, name);
     }
 
     /// Observes that a poll of the actor has ended on this thread.

@@ -2,14 +2,16 @@
 //!
 //! A thread makes its line on its own, and appends it to what is to be written. If no other thread
 //! writes then, it writes all of that. So lines are whole and in order, and one thread at most waits
-//! for a slow writer.
+//! for a slow writer. A thread writes a few times at most. If more lines have come by then, a thread
+//! that is started for them goes on, so no line is left behind.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::call::Tracer;
+use super::call::{Tracer, call};
 use super::date;
 use super::event::Event;
 use super::level::{Level, LevelError};
@@ -17,7 +19,7 @@ use crate::contain::attempt;
 use crate::info::TaskInfo;
 use crate::instant::since_1970;
 use crate::sync::global::{AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, Process};
+use crate::sync::{Condvar, Mutex, MutexGuard, Process};
 
 /// How many bytes of lines may gather in a turn before they are written.
 const GATHERED_MAX: usize = 32 << 10;
@@ -25,6 +27,11 @@ const GATHERED_MAX: usize = 32 << 10;
 const LINE_KEPT: usize = 4 << 10;
 /// How many bytes of lines may wait for a slow writer. Further lines are dropped.
 const WAITING_MAX: usize = 1 << 20;
+/// How long a flush waits for the successor, and how often.
+const FLUSH_WAIT: Duration = Duration::from_millis(100);
+const FLUSH_WAITS: usize = 50;
+/// How many times a thread writes what has come meanwhile, before another thread goes on.
+const WRITES_MAX: usize = 8;
 
 /// A [`Tracer`] that writes one line an event.
 ///
@@ -43,6 +50,9 @@ const WAITING_MAX: usize = 1 << 20;
 /// the turn ends, or when 32 KiB have gathered, and other lines at once. The writer is flushed when
 /// the runtime has shut down, so it may be a [`BufWriter`](io::BufWriter).
 ///
+/// To look for a turn that hangs or aborts the process, use [`stderr`](Lines::stderr): another
+/// writer does not get the lines of that turn.
+///
 /// Clones write to the same writer, and count together. In a child of `fork`, create other lines:
 /// a thread of the parent may have been writing these.
 ///
@@ -50,7 +60,8 @@ const WAITING_MAX: usize = 1 << 20;
 /// A line that cannot be written is dropped and [counted](Lines::dropped), for example because the
 /// disk is full or the pipe is closed. Later lines are tried again. A panic of the writer counts
 /// as a failure. A writer that blocks delays the one thread that writes. Meanwhile the lines of
-/// other threads wait, and are dropped and counted beyond 1 MiB.
+/// other threads wait, and are dropped and counted beyond 1 MiB. A thread that has written 8 times
+/// leaves what has come meanwhile to a thread `greenroom-trace`, which ends when nothing waits.
 ///
 /// # Examples
 ///
@@ -82,6 +93,8 @@ pub struct Lines {
 
 struct Shared {
     waiting: Mutex<Waiting>,
+    /// Notified when the successor ends.
+    succeeded: Condvar,
     dropped: AtomicU64,
 }
 
@@ -91,12 +104,26 @@ struct Waiting {
     out: Option<Out>,
     /// Whether that thread is to flush then.
     flush: bool,
+    successor: Successor,
+}
+
+/// The thread that goes on for others, which have written their share.
+enum Successor {
+    No,
+    /// It was started, and writes unless another thread does.
+    Yes,
+    /// It is to end after its current write, since a thread waits for that, which goes on.
+    Ends,
 }
 
 struct Out {
     writer: Box<dyn Write + Send>,
+    /// The lines that are being written. Empty, but for its memory, while no thread writes.
+    lines: Vec<u8>,
     /// Whether only a part of the last line was written.
     is_torn: bool,
+    /// The number of lines that the writer has taken since the last flush.
+    unflushed: u64,
 }
 
 impl Lines {
@@ -112,7 +139,9 @@ impl Lines {
     pub fn to(writer: impl Write + Send + 'static, level: Level) -> Lines {
         let out = Out {
             writer: Box::new(writer),
+            lines: Vec::new(),
             is_torn: false,
+            unflushed: 0,
         };
         Lines {
             level,
@@ -123,7 +152,9 @@ impl Lines {
                     lines: Vec::new(),
                     out: Some(out),
                     flush: false,
+                    successor: Successor::No,
                 }),
+                succeeded: Condvar::new(),
                 dropped: AtomicU64::new(0),
             }),
         }
@@ -147,6 +178,9 @@ impl Lines {
     }
 
     /// Returns the number of lines that could not be written.
+    ///
+    /// If a flush fails, all lines since the last flush count: a writer with a buffer may have lost
+    /// each of them.
     pub fn dropped(&self) -> u64 {
         // Relaxed: a mere count.
         self.shared.dropped.load(Ordering::Relaxed)
@@ -177,7 +211,7 @@ impl Tracer for Lines {
         date::append(&mut line, since_1970());
         // Writing to memory fails only if the text of a panic does.
         let _ = writeln!(line, "{event}");
-        self.shared.put(&line, self.is_in_turn());
+        self.put(&line, self.is_in_turn());
         line.clear();
         line.shrink_to(LINE_KEPT);
         let _ = LINE.try_with(|kept| kept.replace(line));
@@ -187,7 +221,7 @@ impl Tracer for Lines {
         level >= self.level
     }
 
-    fn enter(&self, _actor: &TaskInfo) {
+    fn enter(&self, _actor: &TaskInfo, _name: &str) {
         if self.gathers {
             let _ = TURN.try_with(|turn| turn.set(Arc::as_ptr(&self.shared).addr()));
         }
@@ -196,14 +230,22 @@ impl Tracer for Lines {
     fn exit(&self, _actor: &TaskInfo) {
         if self.gathers {
             let _ = TURN.try_with(|turn| turn.set(0));
-            self.shared.write(self.shared.waiting.lock());
+            self.write(self.shared.waiting.lock());
         }
     }
 
     fn flush(&self) {
         let mut waiting = self.shared.waiting.lock();
         waiting.flush = true;
-        self.shared.write(waiting);
+        // The process may end next, and with it a successor. A writer that blocks for good is left.
+        for _ in 0..FLUSH_WAITS {
+            if waiting.out.is_some() || matches!(waiting.successor, Successor::No) {
+                break;
+            }
+            waiting.successor = Successor::Ends;
+            waiting = self.shared.succeeded.wait(waiting, Some(FLUSH_WAIT));
+        }
+        self.write(waiting);
     }
 }
 
@@ -212,15 +254,13 @@ impl Lines {
     fn is_in_turn(&self) -> bool {
         TURN.try_with(Cell::get).ok() == Some(Arc::as_ptr(&self.shared).addr())
     }
-}
 
-impl Shared {
     /// Appends a line, and writes what waits unless the turn `gathers` lines.
     fn put(&self, line: &[u8], gathers: bool) {
-        let mut waiting = self.waiting.lock();
+        let mut waiting = self.shared.waiting.lock();
         if waiting.lines.len() + line.len() > WAITING_MAX {
             drop(waiting);
-            return self.count(line);
+            return self.shared.count(lines_in(line));
         }
         waiting.lines.extend_from_slice(line);
         if !gathers || waiting.lines.len() >= GATHERED_MAX {
@@ -233,35 +273,97 @@ impl Shared {
         let Some(mut out) = waiting.out.take() else {
             return;
         };
-        let mut written = Vec::new();
-        while waiting.flush || !waiting.lines.is_empty() {
-            std::mem::swap(&mut waiting.lines, &mut written);
-            let flush = std::mem::take(&mut waiting.flush);
-            drop(waiting);
-            let mut rest = &*written;
-            let all = attempt(|| out.write(&mut rest, flush));
-            if !matches!(all, Ok(Ok(()))) {
-                self.count(rest);
+        for _ in 0..WRITES_MAX {
+            if waiting.is_done() {
+                break;
             }
-            written.clear();
-            waiting = self.waiting.lock();
+            waiting = self.shared.write_once(&mut out, waiting);
         }
-        written.shrink_to(2 * GATHERED_MAX);
-        waiting.lines = written;
         waiting.out = Some(out);
+        if !waiting.is_done() && matches!(waiting.successor, Successor::No) {
+            waiting.successor = Successor::Yes;
+            drop(waiting);
+            self.hand_over();
+        }
     }
 
-    /// Counts the lines that were not written, or not completely.
-    fn count(&self, lines: &[u8]) {
-        let dropped = lines.iter().filter(|byte| **byte == b'\n').count();
+    /// Starts the successor, or is the successor if no thread can be started.
+    fn hand_over(&self) {
+        let lines = self.clone();
+        let thread = std::thread::Builder::new().name("greenroom-trace".into());
+        let started = thread.spawn(move || call(&lines, |_| lines.shared.succeed()));
+        if started.is_err() {
+            self.shared.succeed();
+        }
+    }
+}
+
+impl Shared {
+    /// Writes, as the successor, until nothing waits.
+    fn succeed(&self) {
+        let mut waiting = self.waiting.lock();
+        // A thread that has `out` leaves no lines without a successor.
+        if let Some(mut out) = waiting.out.take() {
+            while !waiting.is_done() && matches!(waiting.successor, Successor::Yes) {
+                waiting = self.write_once(&mut out, waiting);
+            }
+            waiting.out = Some(out);
+        }
+        waiting.successor = Successor::No;
+        drop(waiting);
+        self.succeeded.notify_all();
+    }
+
+    /// Writes what waits, once, without the lock.
+    fn write_once<'a>(
+        &'a self,
+        out: &mut Out,
+        mut waiting: MutexGuard<'a, Waiting>,
+    ) -> MutexGuard<'a, Waiting> {
+        std::mem::swap(&mut waiting.lines, &mut out.lines);
+        let flush = std::mem::take(&mut waiting.flush);
+        drop(waiting);
+        self.count(out.write(flush));
+        self.waiting.lock()
+    }
+
+    /// Counts lines that were dropped.
+    fn count(&self, dropped: u64) {
         // Relaxed: a mere count.
-        self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+        self.dropped.fetch_add(dropped, Ordering::Relaxed);
+    }
+}
+
+impl Waiting {
+    /// Returns whether there is nothing to write or to flush.
+    fn is_done(&self) -> bool {
+        self.lines.is_empty() && !self.flush
     }
 }
 
 impl Out {
+    /// Writes the lines, and returns the number of those that are lost.
+    fn write(&mut self, flush: bool) -> u64 {
+        let mut lines = std::mem::take(&mut self.lines);
+        let mut rest = &*lines;
+        // What an error or a panic has left is the rest.
+        let _ = attempt(|| self.write_lines(&mut rest));
+        let mut lost = lines_in(rest);
+        self.unflushed += lines_in(&lines) - lost;
+        if flush {
+            let unflushed = std::mem::take(&mut self.unflushed);
+            if !matches!(attempt(|| self.writer.flush()), Ok(Ok(()))) {
+                lost += unflushed;
+            }
+        }
+        lines.clear();
+        lines.shrink_to(2 * GATHERED_MAX);
+        self.lines = lines;
+        lost
+    }
+
     /// Writes the lines. On an error, `rest` begins with the line that was not written completely.
-    fn write(&mut self, rest: &mut &[u8], flush: bool) -> io::Result<()> {
+    fn write_lines(&mut self, rest: &mut &[u8]) -> io::Result<()> {
         if self.is_torn {
             self.writer.write_all(b"\n")?;
             self.is_torn = false;
@@ -280,8 +382,13 @@ impl Out {
             begun -= whole;
             self.is_torn = begun > 0;
         }
-        if flush { self.writer.flush() } else { Ok(()) }
+        Ok(())
     }
+}
+
+/// Returns the number of lines.
+fn lines_in(text: &[u8]) -> u64 {
+    text.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 impl fmt::Debug for Lines {

@@ -108,22 +108,26 @@ macro_rules! __trace_sample {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __trace_check {
-    ($condition:expr, $($rest:tt)*) => {{
+    ($condition:expr $(, $($rest:tt)*)?) => {{
         let holds: bool = $condition;
         if !holds {
             $crate::__trace_text!(
-                $crate::trace::NoteKind::Check, [] [] $($rest)*,
-                ::core::concat!("(", ::core::file!(), ":", ::core::line!(), ")")
+                $crate::trace::NoteKind::Check, [] [] $($($rest)*)?,
+                @ ::core::concat!("(", ::core::file!(), ":", ::core::line!(), ")")
             );
         }
         holds
     }};
 }
 
-/// Parses words and named values, and writes them: kind, words so far, values so far, the rest.
+/// Parses words and named values, and writes them: kind, words so far, values so far, the rest. A
+/// word after `@` is the last.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __trace_text {
+    ($kind:expr, [$($word:tt)*] [$($value:tt)*] $(,)? @ $last:expr) => {
+        $crate::__trace_text!($kind, [$($word)* ($last)] [$($value)*])
+    };
     ($kind:expr, [$($word:tt)*] [$($value:tt)*] $name:ident = $is:expr $(, $($rest:tt)*)?) => {
         $crate::__trace_text!($kind, [$($word)*] [$($value)* ($name $is)] $($($rest)*)?)
     };

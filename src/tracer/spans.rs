@@ -20,7 +20,7 @@ use crate::info::TaskInfo;
 /// Events have the target `greenroom`, the text of a line as their message, and these fields, as far
 /// as they apply: `id`, `actor` (the name), `state`, `sign`, `name` (of the message), `to` and
 /// `from`. A span `turn` has `id` and `actor`; what a handler itself reports to `tracing` is inside
-/// of it.
+/// of it. A turn is a poll of the actor, which may handle several messages, or a part of one.
 ///
 /// | level here | level of `tracing` |
 /// |---|---|
@@ -81,9 +81,9 @@ impl Tracer for Tracing {
         }
     }
 
-    fn enter(&self, actor: &TaskInfo) {
+    fn enter(&self, actor: &TaskInfo, name: &str) {
         let span = tracing::debug_span!(
-            target: "greenroom", "turn", id = actor.id(), actor = actor.name(),
+            target: "greenroom", "turn", id = actor.id(), actor = name,
         );
         TURNS.with_borrow_mut(|turns| turns.push(span.entered()));
     }

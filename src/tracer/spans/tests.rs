@@ -74,15 +74,16 @@ fn events_have_levels_and_fields_and_turns_are_spans() {
         let policy = Simulated::new(1).whole_turns();
         let runtime = Runtime::builder().policy(policy).tracer(Tracing).build();
         runtime.unwrap().block_on(async {
-            let receives = |mut cx: Context<u32>| async move {
+            async fn receives(mut cx: Context<u32>) {
                 cx.recv().await.unwrap();
                 cx.trace_state("READY");
                 note!(Level::Console, "noted");
                 note!(Level::Debug, "not shown");
                 note!(Level::Warning, "warned");
                 panic!("bomb");
-            };
-            let receives = actor(receives).name("receives").spawn();
+            }
+            // Its name is that of the function, in its span as in its events.
+            let receives = actor(receives).spawn();
             receives.tell(7).unwrap();
             receives.join().await.unwrap_err();
         });

@@ -1,10 +1,12 @@
 //! The example `copy`, run as its users run it.
 
 use std::ffi::OsStr;
-use std::fs::{read, write};
+use std::fs::{OpenOptions, read, write};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use crate::child::{example, finish};
+use crate::child::{example, finish, interrupt_child};
+use crate::support::{WATCH, within};
 
 fn run(arguments: &[&OsStr]) -> Output {
     let mut command = Command::new(example("copy"));
@@ -75,6 +77,59 @@ fn an_empty_file_is_copied_at_once() {
 }
 
 #[test]
+fn a_copy_does_not_go_on_if_the_original_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (from, to, mut content) = (path("from"), path("to"), content(200_000));
+    write(&from, &content).unwrap();
+    run(&[OsStr::new("--at-most=140000"), from.as_ref(), to.as_ref()]);
+    let there = read(path("to.part")).unwrap();
+    assert_eq!(there, content[..140_000]);
+    // The first and the last byte of the last part.
+    for changed in [140_000 - 65_536, 139_999] {
+        content[changed] ^= 1;
+        write(&from, &content).unwrap();
+        let output = run(&[from.as_ref(), to.as_ref()]);
+        let says = "copy: cannot copy (the original has changed)\n";
+        assert_eq!(text(output.stderr), says);
+        assert_eq!(output.status.code(), Some(71));
+        assert!(!to.exists());
+        assert_eq!(read(path("to.part")).unwrap(), there);
+        content[changed] ^= 1;
+    }
+    write(&from, &content).unwrap();
+    assert!(run(&[from.as_ref(), to.as_ref()]).status.success());
+    assert_eq!(read(&to).unwrap(), content);
+}
+
+#[test]
+fn a_stop_while_the_files_are_opened_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    // A pipe, whose opening waits for a writer.
+    let made = Command::new("mkfifo").arg(&from).status().unwrap();
+    assert!(made.success());
+    let mut command = Command::new(example("copy"));
+    command.arg("--debug-level=debug").args([&from, &to]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let trace = BufReader::new(child.stderr.take().unwrap());
+    let (status, last) = within(WATCH, move || {
+        let mut lines = trace.lines().map(Result::unwrap);
+        let mut until = |part| lines.find(|line| line.contains(part)).unwrap();
+        until("copy[Opening] - Received Progress");
+        interrupt_child(&child);
+        until("copy[Opening] - Received Stop");
+        OpenOptions::new().write(true).open(from).unwrap();
+        let status = child.wait().unwrap();
+        (status, lines.last().unwrap())
+    });
+    assert_eq!(status.code(), Some(71));
+    let says = "copy: cannot copy (the original is not a regular file)";
+    assert_eq!(last, says);
+    assert!(!folder.path().join("to.part").exists());
+}
+
+#[test]
 fn faults_exit_with_71_and_bad_arguments_with_2() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -93,6 +148,16 @@ fn faults_exit_with_71_and_bad_arguments_with_2() {
             &[from.as_ref(), to.as_ref()],
             71,
             "copy: cannot copy (there are more bytes than in the original)\n",
+        ),
+        (
+            &[os("/dev/zero"), path("zeros").as_ref()],
+            71,
+            "copy: cannot copy (the original is not a regular file)\n",
+        ),
+        (
+            &[folder.path().as_ref(), path("folders").as_ref()],
+            71,
+            "copy: cannot copy (the original is not a regular file)\n",
         ),
         (&[from.as_ref()], 2, usage),
         (&[], 2, usage),
@@ -116,4 +181,5 @@ fn faults_exit_with_71_and_bad_arguments_with_2() {
         assert_eq!(output.status.code(), Some(status), "{printed}");
         assert!(output.stdout.is_empty());
     }
+    assert!(!path("zeros.part").exists() && !path("folders.part").exists());
 }

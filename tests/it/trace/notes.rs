@@ -38,13 +38,22 @@ fn samples_and_failed_checks_have_signs_of_their_own() {
     let line = line!() + 2;
     let lines = lines_of(async {
         assert!(!check!(1 + 1 == 3, "sum", n = 2));
+        assert!(!check!(1 + 1 == 3, "sum", n = 2,));
+        assert!(!check!(1 + 1 == 3, "sum",));
+        assert!(!check!(1 + 1 == 3));
+        assert!(!check!(1 + 1 == 3,));
         assert!(check!(1 + 1 == 2, "sum"));
+        assert!(check!(1 + 1 == 2));
         sample!("load", busy = 3, waiting = 14);
     });
     assert_eq!(
         lines,
         [
             format!("= <0> - sum ({}:{line}) (n=2)", file!()),
+            format!("= <0> - sum ({}:{}) (n=2)", file!(), line + 1),
+            format!("= <0> - sum ({}:{})", file!(), line + 2),
+            format!("= <0> - ({}:{})", file!(), line + 3),
+            format!("= <0> - ({}:{})", file!(), line + 4),
             "& <0> - load (busy=3,waiting=14)".to_owned(),
         ]
     );

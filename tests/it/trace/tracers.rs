@@ -22,12 +22,12 @@ impl Tracer for Keeps {
         level >= Level::Object
     }
 
-    fn enter(&self, actor: &TaskInfo) {
-        self.0.lock().unwrap().push(format!("enter {actor}"));
+    fn enter(&self, _actor: &TaskInfo, name: &str) {
+        self.0.lock().unwrap().push(format!("enter {name}"));
     }
 
     fn exit(&self, actor: &TaskInfo) {
-        self.0.lock().unwrap().push(format!("exit {actor}"));
+        self.0.lock().unwrap().push(format!("exit {}", actor.id()));
     }
 }
 
@@ -81,8 +81,10 @@ fn an_event_has_its_parts_and_the_text_of_a_line() {
 fn each_poll_of_an_actor_is_between_enter_and_exit() {
     let keeps = Keeps::default();
     traced_by(keeps.clone()).block_on(async {
-        let noting = |_cx: Context<u32>| async { note!(Level::Console, "inside") };
-        actor(noting).name("noting").spawn().join().await.unwrap();
+        async fn noting(_cx: Context<u32>) {
+            note!(Level::Console, "inside");
+        }
+        actor(noting).spawn().join().await.unwrap();
         greenroom::spawn(async {}).await;
     });
     let kept = keeps.0.lock().unwrap();
@@ -90,7 +92,7 @@ fn each_poll_of_an_actor_is_between_enter_and_exit() {
     assert!(kept[from + 1].ends_with("noting - inside"));
     assert!(kept[from + 2].ends_with("noting - Returned ()"));
     assert!(kept[from + 3].ends_with("noting - Destroyed"));
-    assert_eq!(kept[from + 4], "exit noting");
+    assert!(kept[from + 4].starts_with("exit "));
     let turns = kept.iter().filter(|text| text.starts_with("enter"));
     assert_eq!(turns.count(), 1, "a plain task has no turn here");
 }
@@ -130,7 +132,7 @@ fn a_tracer_that_panics_stops_no_actor() {
             assert!(level != Level::Console, "bomb");
             true
         }
-        fn enter(&self, _actor: &TaskInfo) {
+        fn enter(&self, _actor: &TaskInfo, _name: &str) {
             panic!("bomb");
         }
         fn exit(&self, _actor: &TaskInfo) {

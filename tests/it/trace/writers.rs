@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 
 use greenroom::trace::{Level, Lines, note};
 use greenroom::{Context, Runtime, actor, spawn};
@@ -67,10 +68,42 @@ fn lines_of_a_writer_that_panics_are_counted() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_drops_lines() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
-    let full = Lines::to(full.unwrap(), Level::Console);
-    note_all(&full, 10);
-    assert_eq!(full.dropped(), 10);
+    let full = || {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        full.unwrap()
+    };
+    let at_once = Lines::to(full(), Level::Console);
+    note_all(&at_once, 10);
+    assert_eq!(at_once.dropped(), 10);
+    // Those in the buffer are lost as well as those for which it has no room.
+    for notes in [10, 1000] {
+        let buffered = Lines::to(BufWriter::new(full()), Level::Console);
+        note_all(&buffered, notes);
+        assert_eq!(buffered.dropped(), notes as u64);
+    }
+}
+
+#[test]
+fn a_flush_that_fails_counts_the_lines_since_the_last_one_once() {
+    struct FailsOnce(Memory, u32);
+    impl Write for FailsOnce {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            self.1 += 1;
+            match self.1 {
+                2 => Err(io::ErrorKind::StorageFull.into()),
+                _ => Ok(()),
+            }
+        }
+    }
+    let lines = Lines::to(FailsOnce(Memory::default(), 0), Level::Console);
+    // The end of each runtime flushes.
+    for (notes, dropped) in [(3, 0), (4, 4), (5, 4)] {
+        note_all(&lines, notes);
+        assert_eq!(lines.dropped(), dropped);
+    }
 }
 
 #[test]
@@ -158,6 +191,65 @@ fn a_writer_that_blocks_delays_one_thread_and_the_others_drop_what_is_too_much()
     let kept = written.text().lines().count() as u64;
     assert_eq!(kept + lines.dropped(), 2001);
     assert!((900..1100).contains(&kept), "{kept}");
+}
+
+#[test]
+fn a_turn_ends_after_some_writes_also_if_others_note_for_ever() {
+    let (asks, asked) = mpsc::channel::<()>();
+    let (notes, noted) = mpsc::channel::<()>();
+    let worker = Arc::new(Mutex::new(None));
+    let (writes, is_over) = (Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
+    let (on, counted, over) = (worker.clone(), writes.clone(), is_over.clone());
+    let (mut asks, written) = (Some(asks), Memory::default());
+    let mut copy = written.clone();
+    // Each write makes another thread note a line, and waits for that.
+    let lines = lines_to(move |bytes| {
+        if *on.lock().unwrap() == Some(std::thread::current().id()) {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        match &asks {
+            Some(_) if over.load(Ordering::Relaxed) => {
+                asks = None;
+                // The runtime shuts down meanwhile.
+                (0..10_000).for_each(|_| std::thread::yield_now());
+            }
+            Some(asks) => {
+                asks.send(()).unwrap();
+                noted.recv().unwrap();
+            }
+            None => {}
+        }
+        copy.write(bytes)
+    });
+    let others = within(WATCH, move || {
+        let runtime = Runtime::builder().workers(1).tracer(lines).build();
+        let runtime = runtime.unwrap();
+        let current = runtime.clone();
+        let noting = std::thread::spawn(move || {
+            current.block_on(async {
+                asked.iter().fold(0, |count, ()| {
+                    note!(Level::Console, "more");
+                    notes.send(()).unwrap();
+                    count + 1
+                })
+            })
+        });
+        runtime.block_on(async {
+            let begins = move |_cx: Context<()>| async move {
+                *worker.lock().unwrap() = Some(std::thread::current().id());
+                note!(Level::Console, "begins");
+            };
+            actor(begins).spawn().join().await.unwrap();
+            // The turn has ended: its worker runs another task.
+            greenroom::spawn(async {}).await;
+        });
+        is_over.store(true, Ordering::Relaxed);
+        noting.join().unwrap()
+    });
+    assert_eq!(writes.load(Ordering::Relaxed), 8);
+    assert!(others >= 8, "{others}");
+    // The end of the runtime has waited for the thread that wrote the rest.
+    assert_eq!(written.text().lines().count(), others + 1);
 }
 
 #[test]

@@ -23,15 +23,18 @@ pub(super) struct Intake<A: Machine> {
     due: VecDeque<Saved<A>>,
     /// The maximum number of saved messages.
     limit: usize,
+    is_traced: bool,
 }
 
 impl<A: Machine> Intake<A> {
     pub(super) fn new(context: Context<A::Message>, limit: usize) -> Self {
+        let is_traced = context.is_traced();
         Intake {
             context,
             saved: VecDeque::new(),
             due: VecDeque::new(),
             limit,
+            is_traced,
         }
     }
 
@@ -58,6 +61,9 @@ impl<A: Machine> Intake<A> {
     #[inline]
     pub(super) fn changed(&mut self, state: &A::State) {
         self.entered(state);
+        if self.saved.is_empty() {
+            return;
+        }
         if self.due.is_empty() {
             mem::swap(&mut self.saved, &mut self.due);
         } else {
@@ -97,7 +103,9 @@ impl<A: Machine> Intake<A> {
     /// Notes the state that the machine has now, for a trace.
     #[inline]
     pub(super) fn entered(&self, state: &A::State) {
-        self.context.trace_state(A::state_name(state));
+        if self.is_traced {
+            self.context.trace_state(A::state_name(state));
+        }
     }
 }
 

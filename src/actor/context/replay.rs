@@ -21,6 +21,11 @@ impl<M> Context<M> {
         Poll::Ready(true)
     }
 
+    /// Returns whether a tracer traces the actor.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.held().mailbox.is_traced()
+    }
+
     /// Returns the sender of the message that is handled now, for a trace.
     #[inline]
     pub(crate) fn last_sender(&self) -> u64 {

@@ -312,7 +312,10 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             }
             None => {
                 worker.is_gone = true;
-                outbox.push(Errand::Stop(worker.address.clone()));
+                // A worker that has joined is not the spool's to stop.
+                if worker.is_own {
+                    outbox.push(Errand::Stop(worker.address.clone()));
+                }
             }
         }
     }

@@ -35,7 +35,8 @@ pub(super) struct PoolOptions<Q> {
 
 pub(super) type Affinity<Q> = Box<dyn Fn(&Q) -> u64 + Send + Sync>;
 
-/// The greatest depth of replies that are settled within each other.
+/// The greatest depth of replies that are settled within each other. Regular workers make a depth of
+/// one, and a stack has room for far more than this.
 const DEPTH_MAX: u32 = 16;
 
 crate::sync::thread_local! {

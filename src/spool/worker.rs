@@ -16,7 +16,7 @@ pub(super) struct PoolWorker<Q, R> {
     /// The number of its valid assignment.
     pub(super) number: u64,
     pub(super) open: Option<Open<Q, R>>,
-    /// `None` if it takes no more requests: it was retired.
+    /// `None` if it takes no more requests: it was retired, or the spool stops.
     pub(super) crew: Option<usize>,
     /// Whether the spool has made it.
     pub(super) is_own: bool,

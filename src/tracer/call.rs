@@ -13,8 +13,8 @@ use crate::info::TaskInfo;
 
 /// Receives the trace of a runtime: what its actors do, and what happens to their messages.
 ///
-/// A tracer is set with [`Builder::tracer`](crate::Builder::tracer). [`Lines`](super::Lines) is one that writes
-/// lines. Without a tracer, tracing has no cost.
+/// A tracer is set with [`Builder::tracer`](crate::Builder::tracer). [`Lines`](super::Lines) is one
+/// that writes lines. Without a tracer, tracing has no cost.
 ///
 /// The methods are called on the thread where the event happens, so the time that they take delays
 /// that thread. They may be called on several threads at once. A panic in a method is caught and

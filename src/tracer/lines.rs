@@ -27,7 +27,8 @@ const GATHERED_MAX: usize = 32 << 10;
 const LINE_KEPT: usize = 4 << 10;
 /// How many bytes of lines may wait for a slow writer. Further lines are dropped.
 const WAITING_MAX: usize = 1 << 20;
-/// How long a flush waits for the successor, and how often.
+/// How long a flush waits for the successor, and how often: 5 s in all, as long as the default grace
+/// of a shutdown.
 const FLUSH_WAIT: Duration = Duration::from_millis(100);
 const FLUSH_WAITS: usize = 50;
 /// How many times a thread writes what has come meanwhile, before another thread goes on.

@@ -175,7 +175,7 @@ fn post(spool: &Spool<Job, usize>, job: Job) -> greenroom::Answer<usize> {
     answer
 }
 
-/// Waits until the spool says this of itself. Only for what needs no timer.
+/// Waits until the status of the spool is so. A change that needs a timer is not noticed.
 async fn wait_for<Q: Send + 'static>(spool: &Spool<Q, usize>, is_so: impl Fn(SpoolStatus) -> bool) {
     while !is_so(spool.status()) {
         yield_now().await;

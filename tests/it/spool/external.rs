@@ -157,16 +157,18 @@ fn a_spool_that_stops_adds_no_worker() {
 }
 
 #[test]
-fn a_stop_waits_for_the_requests_of_joined_workers() {
+fn a_stop_waits_for_the_requests_of_joined_workers_and_leaves_them_alone() {
     everywhere(|| async {
         let spool = external();
         let worker = work(1);
         spool.join_worker(worker.address());
         let held = hold(&spool).await;
+        let waits = post(&spool, Job::Say);
         spool.stop();
-        wait_for(&spool, |_| spool.address().is_closed()).await;
+        is_refused(waits.await, RefusalKind::Aborted);
         assert_eq!(held.free().await, Ok(1));
         assert_eq!(spool.join().await.unwrap_err().kind(), RefusalKind::Aborted);
+        assert_eq!(worker.ask(|reply| (Job::Say, reply)).await, Ok(1));
     });
 }
 

@@ -1,4 +1,4 @@
-//! Workers that end between two requests, and requests that nobody wants any more.
+//! Workers that end between two requests, and requests whose askers are gone.
 
 use super::*;
 

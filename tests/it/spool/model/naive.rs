@@ -68,7 +68,7 @@ impl Options {
 struct Naive<'a> {
     options: &'a Options,
     now: Time,
-    /// The numbers of idle workers, the one that has been idle longest first.
+    /// The numbers of idle workers. The first has been idle longest.
     idle: Vec<usize>,
     /// The requests that wait.
     waiting: Vec<usize>,

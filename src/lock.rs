@@ -21,20 +21,20 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{UnsafeCell, mutant, relax};
 
 /// A value behind a spin lock.
-pub(crate) struct Lock<T> {
+pub(crate) struct SpinLock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: (LOCK-1) at most one thread at a time accesses the value, so sharing the lock only sends
 // the value.
-unsafe impl<T: Send> Send for Lock<T> {}
+unsafe impl<T: Send> Send for SpinLock<T> {}
 // SAFETY: (LOCK-1) a shared lock grants exclusive access only.
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
-impl<T> Lock<T> {
+impl<T> SpinLock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Lock {
+        SpinLock {
             held: AtomicBool::new(false),
             value: UnsafeCell::new(value),
         }

@@ -17,7 +17,7 @@ use super::address::Address;
 use super::answer::Answer;
 use crate::contain::{Panic, attempt, contain};
 use crate::error::AskError;
-use crate::lock::Lock;
+use crate::lock::SpinLock;
 use crate::sync::Mutex;
 use crate::task::TaskInfo;
 
@@ -44,7 +44,7 @@ pub(super) struct Flight<T, F> {
     key: u32,
     answered: Arc<Mutex<Answered>>,
     /// `None` once the request was answered or given up. Used by the actor alone.
-    parts: Lock<Option<FlightParts<T, F>>>,
+    parts: SpinLock<Option<FlightParts<T, F>>>,
 }
 
 /// The answer, the actor that was asked, and the function that makes a message of the answer.
@@ -90,7 +90,7 @@ impl<M> InFlight<M> {
         let flight = Arc::new(Flight {
             key: u32::try_from(place.key()).expect("fewer than 2^32 requests"),
             answered: self.answered.clone(),
-            parts: Lock::new(None),
+            parts: SpinLock::new(None),
         });
         place.insert(flight.clone());
         answer.register(Waker::from(flight.clone()));

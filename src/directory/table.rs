@@ -9,7 +9,7 @@ mod tests;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use crate::lock::Lock;
+use crate::lock::SpinLock;
 use crate::sync::CachePadded;
 
 /// The number of locks, a power of two: more than threads that look up names at one time.
@@ -27,7 +27,7 @@ pub(crate) trait Value: Default {
 pub(crate) struct Table<V> {
     /// Random, so that nothing outside the process can choose names of one hash.
     seeds: [u64; 2],
-    shards: [CachePadded<Lock<Shard<V>>>; SHARDS],
+    shards: [CachePadded<SpinLock<Shard<V>>>; SHARDS],
 }
 
 /// Values with their names, which have one hash. There is nearly always one.
@@ -45,7 +45,7 @@ impl<V: Value> Table<V> {
         Table {
             seeds: [random.hash_one(0), random.hash_one(1)],
             shards: std::array::from_fn(|_| {
-                CachePadded(Lock::new(Shard {
+                CachePadded(SpinLock::new(Shard {
                     values: HashMap::default(),
                     is_closed: false,
                 }))
@@ -105,7 +105,7 @@ impl<V: Value> Table<V> {
         })
     }
 
-    fn shard(&self, hash: u64) -> &Lock<Shard<V>> {
+    fn shard(&self, hash: u64) -> &SpinLock<Shard<V>> {
         // The map uses the lowest and the highest bits.
         &self.shards[(hash >> 32) as usize % SHARDS]
     }

@@ -23,13 +23,13 @@ use super::executor::Executor;
 use super::key::TaskKey;
 use super::runnable::{RunVTable, Runnable};
 use crate::contain::{Panic, attempt, contain};
-use crate::lock::Lock;
+use crate::lock::SpinLock;
 use crate::sync::mutant;
 
 #[repr(C)]
 struct JobCell<H, F, R> {
     vtable: &'static RunVTable,
-    state: Lock<JobState<F, R>>,
+    state: SpinLock<JobState<F, R>>,
     /// The executor, if it is to observe the end.
     watcher: Option<H>,
 }
@@ -149,7 +149,7 @@ where
     pub(crate) fn new(executor: &H, is_watching: bool, job: F, waker: Waker) -> Self {
         let cell = Arc::new(JobCell {
             vtable: JobCell::<H, F, R>::VTABLE,
-            state: Lock::new(JobState::Waits(job, waker)),
+            state: SpinLock::new(JobState::Waits(job, waker)),
             watcher: is_watching.then(|| executor.clone()),
         });
         let raw = Arc::into_raw(cell.clone()).cast_mut().cast();

@@ -16,7 +16,7 @@ use super::edge::Edge;
 use super::walk;
 use crate::contain::contain;
 use crate::error::Deadlock;
-use crate::lock::Lock;
+use crate::lock::SpinLock;
 use crate::scheduler::ActivityCount;
 use crate::sync::{Mutex, Process, mutant};
 use crate::timers::Kind;
@@ -39,7 +39,7 @@ pub(crate) struct Listed {
 
 /// The state that the list and an ask share.
 struct AskWait {
-    state: Lock<Waited>,
+    state: SpinLock<Waited>,
     /// The list that has this ask. It is weak because the list holds this state in turn.
     list: Weak<List>,
     key: usize,
@@ -81,7 +81,7 @@ impl Asks {
         let mut list = self.list.lock();
         let entry = list.vacant_entry();
         let wait = Arc::new(AskWait {
-            state: Lock::new(Waited::Waiting(None)),
+            state: SpinLock::new(Waited::Waiting(None)),
             list: Arc::downgrade(&self.list),
             key: entry.key(),
             activity: Some(self.activity.clone()),
@@ -208,7 +208,7 @@ impl Listing {
     /// Creates the listing of an ask that is on no list, since no deadlock would end it.
     pub(crate) fn alone(asker: u64) -> Self {
         Listing(Arc::new(AskWait {
-            state: Lock::new(Waited::Waiting(None)),
+            state: SpinLock::new(Waited::Waiting(None)),
             list: Weak::new(),
             key: usize::MAX,
             activity: None,

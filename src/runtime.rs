@@ -41,7 +41,7 @@ mod worker_thread;
 pub use blocking::unblock;
 pub use builder::Builder;
 pub use driver::Driver;
-pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn};
+pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn, WaitSource};
 pub use handle::Runtime;
 pub(crate) use host::{HostContext, HostPhase, HostThread, key_of};
 pub(crate) use inner::Inner;

@@ -6,7 +6,7 @@
 //! first. The default methods are right for threads.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::deadlock::{Edge, Who};
 use super::host::HostThread;
 use super::inner::Inner;
 use crate::error::UnhandledFault;
-use crate::instant::Instant;
+use crate::instant::{Instant, RealTime};
 use crate::task::{Delivery, MessageEvent, MessageInfo, Runnable, TaskInfo};
 
 /// Where a task runs.
@@ -32,6 +32,12 @@ pub(crate) trait BlockingCall {
 
     /// Drops the future.
     fn discard(&mut self);
+}
+
+/// A structure in which tasks wait for each other.
+pub(crate) trait WaitSource: Send + Sync {
+    /// Returns a line for each wait.
+    fn lines(&self) -> Vec<String>;
 }
 
 /// Runs the tasks, actors and jobs of a runtime.
@@ -68,6 +74,12 @@ pub(crate) trait Engine: Any + Send + Sync {
     /// Returns the number of tasks, actors and jobs that are ready.
     fn len(&self) -> usize {
         0
+    }
+
+    /// Returns the time that its tasks see, on whichever thread this is called.
+    fn now(&self) -> Instant {
+        let _system = RealTime::enter();
+        Instant::now()
     }
 
     /// Returns when a timer with this deadline fires.
@@ -135,6 +147,11 @@ pub(crate) trait Engine: Any + Send + Sync {
     /// Returns whether the run has failed.
     fn has_failed(&self) -> bool {
         false
+    }
+
+    /// Keeps a source of waits, which are named when a run hangs.
+    fn reports_waits(&self, source: Weak<dyn WaitSource>) {
+        let _ = source;
     }
 
     /// Returns the edge of an ask of the running task or actor `from` to the actor `asked`.

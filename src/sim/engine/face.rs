@@ -1,13 +1,13 @@
 //! `Engine` for a simulation: the interface to its runtime.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::simulation::Simulation;
 use crate::error::UnhandledFault;
 use crate::instant::Instant;
 use crate::runtime::deadlock::{Edge, Who};
-use crate::runtime::{BlockingCall, Deferred, Done, Engine, Inner, RunsOn};
+use crate::runtime::{BlockingCall, Deferred, Done, Engine, Inner, RunsOn, WaitSource};
 use crate::task::{MessageEvent, Runnable, TaskInfo};
 
 impl Engine for Simulation {
@@ -32,6 +32,10 @@ impl Engine for Simulation {
 
     fn len(&self) -> usize {
         Simulation::len(self)
+    }
+
+    fn now(&self) -> Instant {
+        self.state.lock().now
     }
 
     fn fires_at(&self, deadline: Instant) -> Instant {
@@ -82,6 +86,10 @@ impl Engine for Simulation {
 
     fn has_failed(&self) -> bool {
         Simulation::has_failed(self)
+    }
+
+    fn reports_waits(&self, source: Weak<dyn WaitSource>) {
+        self.state.lock().wait_sources.push(source);
     }
 
     fn random(&self) -> Option<u64> {

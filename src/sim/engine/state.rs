@@ -5,6 +5,7 @@
 //! and actors were spawned.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Weak;
 use std::time::Duration;
 
 use super::effect::Pending;
@@ -18,7 +19,7 @@ use super::script::{Origin, Reading, TurnScript};
 use super::trace::{Trace, What};
 use crate::instant::{self, Instant};
 use crate::runtime::deadlock::Who;
-use crate::runtime::{RunsOn, key_of};
+use crate::runtime::{RunsOn, WaitSource, key_of};
 use crate::task::{Runnable, TaskInfo};
 
 /// The virtual time of a step: about as long as a short turn takes on a real machine. So a task
@@ -43,6 +44,8 @@ pub(super) struct State {
     pub(super) lanes: HashMap<u64, Lane>,
     /// The number of sends that wait for room, in all lanes.
     pub(super) sends_waiting: usize,
+    /// What else tasks wait for, such as locks.
+    pub(super) wait_sources: Vec<Weak<dyn WaitSource>>,
     /// The number of tasks ever spawned.
     pub(super) tasks_born: u64,
     /// The number of messages ever sent.
@@ -156,6 +159,7 @@ impl State {
             actors: HashMap::new(),
             lanes: HashMap::new(),
             sends_waiting: 0,
+            wait_sources: Vec::new(),
             tasks_born: 0,
             messages_born: 0,
             frames_born: 0,

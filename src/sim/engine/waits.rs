@@ -4,6 +4,8 @@
 //! Asks and sends are tracked elsewhere. The holder of a reply is known when the failed run is
 //! dropped, because the reply is dropped then.
 
+use std::sync::Weak;
+
 use super::entry::{Runner, identity};
 use super::problem::Lines;
 use super::simulation::Simulation;
@@ -60,6 +62,9 @@ impl Simulation {
     /// Returns a line for each wait.
     pub(super) fn lines(&self, inner: &Inner) -> Lines {
         let asks = inner.asks.waiting();
+        let sources = self.state.lock().wait_sources.clone();
+        let sources = sources.iter().filter_map(Weak::upgrade);
+        let others: Vec<String> = sources.flat_map(|source| source.lines()).collect();
         let state = self.state.lock();
         let mut lines = Lines::default();
         for ask in &asks {
@@ -71,6 +76,7 @@ impl Simulation {
             }
             lines.lines.push(line);
         }
+        lines.lines.extend(others);
         for Edge { from, to, .. } in state.waiting_sends() {
             let line = format!("{from} waits for room in the mailbox of {to}, which does not read");
             lines.lines.push(line);

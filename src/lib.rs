@@ -69,6 +69,7 @@
 //!
 //! - [`policy`]: the scheduling policies, and the trait for custom ones.
 //! - [`sim`]: runs a program under many schedules, in virtual time, for tests.
+//! - [`looper`]: serial queues with priorities, and locks that are granted before a task runs.
 //! - [`machine`]: state machines that save messages which come too early.
 //! - [`registry`]: names for actors and for groups of actors.
 //! - [`request`]: several requests at once, one after another, or one until it succeeds.
@@ -134,6 +135,8 @@ mod mailbox;
 mod actor;
 
 pub mod request;
+
+pub mod looper;
 
 pub mod machine;
 

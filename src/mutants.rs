@@ -298,6 +298,34 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_58_a_late_answer",
         "nothing has answered the second request",
     ),
+    (
+        "a_writer_is_granted_a_lock_that_is_held",
+        "model_59",
+        "a task is not alone",
+    ),
+    (
+        "a_cancelled_request_frees_nothing",
+        "model_60_a_cancelled",
+        DEADLOCK,
+    ),
+    (
+        "a_cancelled_task_keeps_its_locks",
+        "model_60_a_cancel_against",
+        DEADLOCK,
+    ),
+    (
+        "the_world_waits_for_no_task",
+        "model_61",
+        "a task is not alone",
+    ),
+    ("halted_loopers_stay", "model_61", DEADLOCK),
+    ("a_lane_waits_after_its_look", "model_62", DEADLOCK),
+    (
+        "a_value_is_taken_when_the_world_may_stop",
+        "model_63",
+        "the value is given back",
+    ),
+    ("a_lane_waits_without_a_look_at_posts", "model_64", DEADLOCK),
 ];
 
 #[test]

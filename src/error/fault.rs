@@ -83,9 +83,10 @@ impl End {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UnhandledFault<'a> {
-    /// The name of the actor; `None` if it has no name, or for a plain task.
+    /// The name of the actor; `None` if it has no name, or for a plain task. For a task of a
+    /// [looper](crate::looper) it is the name of the looper.
     pub name: Option<&'a str>,
-    /// The [`id`](crate::Address::id) of the actor; `None` for a plain task.
+    /// The [`id`](crate::Address::id) of the actor; `None` for a task.
     pub id: Option<u64>,
     /// The fault.
     pub fault: &'a Fault,
@@ -124,7 +125,8 @@ impl fmt::Display for UnhandledFault<'_> {
         match (self.id, self.name) {
             (Some(id), Some(name)) => write!(f, "actor {name:?} ({id}) {}", self.fault),
             (Some(id), None) => write!(f, "actor {id} {}", self.fault),
-            (None, _) => write!(f, "task {}", self.fault),
+            (None, Some(name)) => write!(f, "a task of {name} {}", self.fault),
+            (None, None) => write!(f, "task {}", self.fault),
         }
     }
 }

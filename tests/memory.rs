@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use greenroom::looper::{Controller, Looper};
 use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
 use greenroom::{Context, Handle, Reply, Runtime, actor, spawn};
@@ -506,4 +507,86 @@ fn a_restartable_actor_takes_at_most_64_bytes_more_and_its_clone() {
         bytes_to_restart::<40>(&runtime),
     ];
     assert!(more.iter().all(|&more| more <= 64), "{more:?} bytes more");
+}
+
+/// Returns the live bytes of each of these, without what little is allocated or freed beside them.
+fn bytes_of_things<T>(make: impl Fn() -> T) -> (isize, Vec<T>) {
+    const THINGS: usize = 10_000;
+    let mut all = Vec::with_capacity(THINGS);
+    let before = live();
+    all.extend((0..THINGS).map(|_| make()));
+    let things = THINGS.cast_signed();
+    ((live() - before + things / 2).div_euclid(things), all)
+}
+
+#[test]
+fn an_unlocked_lock_takes_at_most_128_bytes_whatever_the_number_of_priorities() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let controllers = [0, u8::MAX].map(|highest| {
+        let builder = Controller::builder().on(&runtime).priorities(highest);
+        let controller = builder.build().unwrap();
+        // The first task starts a lane.
+        let posted = controller.looper().post(|| ()).unwrap();
+        runtime.block_on(posted).unwrap();
+        (controller, highest)
+    });
+    runtime.block_on(runtime.quiescent());
+    let bytes = controllers.each_ref().map(|(controller, highest)| {
+        let fresh = (
+            bytes_of_things(|| controller.lock()).0,
+            bytes_of_things(|| controller.guarded(1_u64)).0,
+        );
+        // A lock that was waited for keeps nothing of that.
+        let (holder, waiter) = (controller.looper(), controller.looper());
+        let used = bytes_of_things(|| {
+            let lock = controller.lock();
+            assert_eq!(holder.attempt(lock.exclusive()), Ok(true));
+            let waits = waiter.priority(*highest).with(lock.exclusive());
+            let waits = waits.post(|()| ()).unwrap();
+            holder.unlock(&lock).unwrap();
+            runtime.block_on(waits).unwrap();
+            lock
+        });
+        (fresh, used.0)
+    });
+    let [((one, value), used), ((more, other_value), other_used)] = bytes;
+    assert_eq!((one, value, used), (more, other_value, other_used));
+    // The value is in an allocation of its own.
+    assert!(one.max(used) <= 128, "{bytes:?} bytes");
+}
+
+#[test]
+fn an_idle_looper_takes_at_most_200_bytes() {
+    let _alone = alone();
+    let runtime = one_worker();
+    let controller = Controller::builder().on(&runtime).build().unwrap();
+    let run = |looper: &Looper, count: usize| {
+        let lock = controller.lock();
+        let tasks: Vec<_> = (0..count)
+            .map(|_| looper.with(lock.exclusive()).post(|()| ()).unwrap())
+            .collect();
+        for task in tasks {
+            runtime.block_on(task).unwrap();
+        }
+    };
+    // The first one starts a lane.
+    run(&controller.looper(), 10);
+    // The table of the loopers has room for as many as there were.
+    let (fresh, loopers) = bytes_of_things(|| controller.looper());
+    drop(loopers);
+    let (again, loopers) = bytes_of_things(|| controller.looper());
+    drop(loopers);
+    let (used, loopers) = bytes_of_things(|| {
+        let looper = controller.looper();
+        run(&looper, 10);
+        looper
+    });
+    drop(loopers);
+    let table = fresh - again;
+    assert!(again + table <= 200, "{fresh} bytes");
+    assert!(
+        used + table <= 200,
+        "{used} bytes, and {table} in the table"
+    );
 }

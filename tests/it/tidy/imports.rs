@@ -15,7 +15,7 @@ const LAYERS: [&[&str]; 8] = [
     &["runtime"],
     &["pinned", "time", "signal", "mailbox"],
     &["actor", "request"],
-    &["machine", "registry", "spool", "supervise"],
+    &["looper", "machine", "registry", "spool", "supervise"],
     &["sim", "docs"],
 ];
 

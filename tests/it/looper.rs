@@ -1,0 +1,145 @@
+//! Loopers: in which order tasks run, who gets a lock, when the world stops, and how all of it ends.
+
+mod deadlocks;
+mod drops;
+mod ends;
+mod guards;
+mod locks;
+mod order;
+mod patience;
+mod places;
+mod shutdown;
+mod world;
+mod wrong;
+
+use std::time::Duration;
+
+use greenroom::looper::{
+    self, Claim, Controller, Guarded, Lock, LockError, Looper, PostProblem, Posted, TaskError,
+};
+use greenroom::policy::Simulated;
+use greenroom::{Runtime, yield_now};
+
+use crate::support::{Gate, Log, WATCH, keep_bombs_quiet, within};
+
+/// The number of simulations of each scenario.
+const SEEDS: u64 = 20;
+
+/// Runs a scenario in many simulations, then on two workers.
+fn everywhere<Fut>(scenario: impl Fn() -> Fut + Send + 'static)
+where
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    within(WATCH, move || {
+        simulated_here(&scenario);
+        for _ in 0..3 {
+            on_two_workers(scenario());
+        }
+    });
+}
+
+/// Runs a scenario in many simulations, whose time is virtual.
+fn simulated<Fut: Future<Output = ()> + 'static>(scenario: impl Fn() -> Fut + Send + 'static) {
+    within(WATCH, move || simulated_here(&scenario));
+}
+
+fn simulated_here<Fut: Future<Output = ()>>(scenario: &impl Fn() -> Fut) {
+    for seed in 0..SEEDS {
+        let _named = crate::support::matrix::Named(format!("seed {seed}"));
+        let policy = Simulated::new(seed).timer_jitter(Duration::ZERO);
+        let runtime = Runtime::builder().policy(policy);
+        let runtime = runtime.on_fault(|_| {}).build().unwrap();
+        runtime.block_on(scenario());
+    }
+}
+
+/// Runs a scenario on two workers, under the watchdog.
+fn on_threads<F: Future<Output = ()> + Send + 'static>(scenario: F) {
+    within(WATCH, move || on_two_workers(scenario));
+}
+
+fn on_two_workers<F: Future<Output = ()>>(scenario: F) {
+    keep_bombs_quiet();
+    let runtime = Runtime::builder().workers(2).on_fault(|_| {});
+    runtime.build().unwrap().block_on(scenario);
+}
+
+/// Starts a controller that runs as many tasks at the same time, with priorities up to 3.
+fn controller(concurrency: usize) -> Controller {
+    let builder = Controller::builder().concurrency(concurrency);
+    builder.priorities(3).build().unwrap()
+}
+
+/// An async task that has begun and waits until it is told to end.
+struct Held {
+    until: Gate,
+    posted: Posted<()>,
+}
+
+impl Held {
+    /// Lets the task end, and waits until it has.
+    async fn end(self) {
+        self.until.open();
+        self.posted.await.unwrap();
+    }
+}
+
+/// Lets a task of the looper begin, which takes no lane while it waits.
+async fn hold(looper: &Looper) -> Held {
+    let (begun, until) = (Gate::default(), Gate::default());
+    let (begins, ends) = (begun.clone(), until.clone());
+    let posted = looper.spawn(async move {
+        begins.open();
+        ends.wait().await;
+    });
+    let posted = posted.unwrap();
+    begun.wait().await;
+    Held { until, posted }
+}
+
+/// As [`hold`], with the value for itself.
+async fn hold_with<T: Send + Sync>(looper: &Looper, guarded: &Guarded<T>) -> Held {
+    let (begun, until) = (Gate::default(), Gate::default());
+    let (begins, ends) = (begun.clone(), until.clone());
+    let posted = looper.with(guarded.exclusive()).spawn(|own| async move {
+        begins.open();
+        ends.wait().await;
+        drop(own);
+    });
+    let posted = posted.unwrap();
+    begun.wait().await;
+    Held { until, posted }
+}
+
+/// Posts a task that adds the number to the log.
+fn note(looper: &Looper, log: &Log<u32>, number: u32) -> Posted<()> {
+    let log = log.clone();
+    looper.post(move || log.add(number)).unwrap()
+}
+
+/// Waits until the condition holds. A change that needs a timer is not noticed.
+async fn wait_for(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        yield_now().await;
+    }
+}
+
+/// Returns the text of the deadlock with which a task was refused.
+#[track_caller]
+fn deadlock<R>(outcome: Result<R, TaskError>) -> String {
+    match outcome {
+        Err(TaskError::Deadlock(deadlock)) => deadlock.to_string(),
+        Err(other) => panic!("no deadlock: {other:?}"),
+        Ok(_) => panic!("no deadlock: it has a result"),
+    }
+}
+
+/// Returns the error of a lock with which a task was refused.
+#[track_caller]
+fn lock_error<R>(outcome: Result<R, TaskError>) -> LockError {
+    match outcome {
+        Err(TaskError::Lock(error)) => error,
+        Err(other) => panic!("no error of a lock: {other:?}"),
+        Ok(_) => panic!("no error: it has a result"),
+    }
+}

@@ -21,8 +21,11 @@ mod bad_input;
 mod bad_input_calls;
 #[cfg(target_os = "linux")]
 mod bad_input_threads;
+#[cfg(target_os = "linux")]
+mod bank;
 mod bounded_send;
 mod bugs_lifetimes;
+mod bugs_looper;
 mod bugs_mailbox;
 mod bugs_panics;
 mod bugs_runtime;
@@ -43,6 +46,9 @@ mod heap;
 mod hosted;
 #[cfg(target_os = "linux")]
 mod ledger;
+mod looper;
+mod looper_model;
+mod looper_soak;
 mod machine;
 mod mailbox_messages;
 mod mailbox_order;

@@ -2,9 +2,10 @@
 
 use crate::cases::Case;
 use crate::figures::{
-    ACTORS, ASKS, AWAITED, BESIDE_ASKS, CALL_OF_MANY, CALL_OF_ONE, CYCLE, HOPS, JOB, JOB_OF_1,
-    KEPT, LOOKUP, LOOKUP_OF_ONE, MEETINGS, MESSAGES, MESSAGES_KEPT, MILLION, P50, P99, P999, PEAK,
-    REFUSAL, REQUEST, REQUEST_ALONE, RESIDENT, RESTARTS, ROUND_TRIPS, ROUSED, SPEED_UP, SWITCHES,
+    ACTORS, ASKS, AWAITED, BESIDE_ASKS, BESIDE_FEW, BESIDE_ONE, CALL_OF_MANY, CALL_OF_ONE, CYCLE,
+    EXCLUSIVE_BESIDE_ONE, HOPS, JOB, JOB_OF_1, KEPT, LOOKUP, LOOKUP_OF_ONE, LOOPED, MEETINGS,
+    MESSAGES, MESSAGES_KEPT, MILLION, OF_BOUND, P50, P99, P999, PEAK, REFUSAL, REQUEST,
+    REQUEST_ALONE, RESIDENT, RESTARTS, ROUND_TRIPS, ROUSED, SHARED_BESIDE_ONE, SPEED_UP, SWITCHES,
     TASK, TREE, TRIPS_KEPT, WORST, YIELD,
 };
 
@@ -35,6 +36,8 @@ const WITH_SQLITE: &[&str] = &["tokio-rusqlite", "async-sqlite"];
 const POOLS: &[&str] = &["ractor", "kameo"];
 /// The goals for many requests in flight.
 const IN_FLIGHT: Bar = Bar::All(&[Bar::Times(1.0, &["tokio"]), Bar::Times(2.0, &["kameo"])]);
+/// The goals for loopers. Spawned tasks do not keep the order of a looper, the others do.
+const LOOPERS: Bar = Bar::All(&[Bar::Times(1.5, &["tokio"]), Bar::Ahead(&["tokio-mpsc"])]);
 /// As good as another peer, within the difference between two runs.
 const AS: f64 = 0.95;
 /// Within a tenth of another peer.
@@ -68,6 +71,12 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::PoolRefusing, REFUSAL) => times(4.0, POOLS),
         // At most 1.1 times their time.
         (Case::PoolPaced, P99) => times(0.91, POOLS),
+        (Case::Looper(_), LOOPED) => Some(LOOPERS),
+        (Case::LooperPriorities, BESIDE_ONE | SHARED_BESIDE_ONE | EXCLUSIVE_BESIDE_ONE) => {
+            Some(Bar::AtLeast(NEAR))
+        }
+        (Case::LooperLanes, BESIDE_FEW) => Some(Bar::AtMost(1.5)),
+        (Case::LooperWorld, OF_BOUND) => Some(Bar::AtMost(1.0)),
         (Case::PacedLatency, P99) => Some(Bar::AtMost(100.0)),
         (Case::PacedLatency, CYCLE) => Some(Bar::AtMost(1.2)),
         (Case::MixedLatency, P50) => times(AS, &["tokio", "acto"]),

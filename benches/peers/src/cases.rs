@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::loopers::Jobs;
+
 /// A program that a peer may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
@@ -41,6 +43,14 @@ pub enum Case {
     PoolRefusing,
     /// A foreign thread sends requests to a pool, paced by the clock.
     PoolPaced,
+    /// Tasks post these jobs to many loopers, and await the results.
+    Looper(Jobs),
+    /// `Looper` at many priorities, beside one.
+    LooperPriorities,
+    /// `Looper` with many lanes, beside two.
+    LooperLanes,
+    /// A foreign thread stops the world beside busy loopers.
+    LooperWorld,
     /// A client asks once a millisecond beside busy actors that send to themselves.
     PacedLatency,
     /// A client asks without a pause beside busy actors that send to themselves.
@@ -89,6 +99,12 @@ pub const CASES: &[Case] = &[
     Case::Pool,
     Case::PoolRefusing,
     Case::PoolPaced,
+    Case::Looper(Jobs::Free),
+    Case::Looper(Jobs::MostlyShared),
+    Case::Looper(Jobs::Exclusive),
+    Case::LooperPriorities,
+    Case::LooperLanes,
+    Case::LooperWorld,
     Case::PacedLatency,
     Case::MixedLatency,
     Case::MixedControl,
@@ -126,6 +142,12 @@ impl Case {
             Self::Pool => "pool",
             Self::PoolRefusing => "pool_refusing",
             Self::PoolPaced => "pool_paced",
+            Self::Looper(Jobs::Free) => "looper",
+            Self::Looper(Jobs::MostlyShared) => "looper_shared",
+            Self::Looper(Jobs::Exclusive) => "looper_exclusive",
+            Self::LooperPriorities => "looper_priorities",
+            Self::LooperLanes => "looper_lanes",
+            Self::LooperWorld => "looper_world",
             Self::PacedLatency => "paced_latency",
             Self::MixedLatency => "mixed_latency",
             Self::MixedControl => "mixed_latency_control",

@@ -42,6 +42,13 @@ pub const JOB: &str = "ns per empty job";
 pub const JOB_OF_1: &str = "ns per job of 1 µs";
 pub const BESIDE_ASKS: &str = "empty jobs beside bare asks";
 pub const REFUSAL: &str = "ns per request, most refused";
+pub const LOOPED: &str = "ns per job";
+pub const BESIDE_ONE: &str = "jobs beside one priority";
+pub const SHARED_BESIDE_ONE: &str = "jobs beside one priority, 90 % shared";
+pub const EXCLUSIVE_BESIDE_ONE: &str = "jobs beside one priority, all exclusive";
+pub const BESIDE_FEW: &str = "time beside two lanes";
+pub const WAKE: &str = "one wake µs";
+pub const OF_BOUND: &str = "p99 of its bound";
 pub const TRIPS_KEPT: &str = "round trips beside plain actors";
 pub const MESSAGES_KEPT: &str = "messages beside plain actors";
 pub const MEETINGS: &str = "meetings/s";
@@ -68,6 +75,9 @@ pub fn more_is_better(what: &str) -> bool {
             TRIPS_KEPT,
             MESSAGES_KEPT,
             BESIDE_ASKS,
+            BESIDE_ONE,
+            SHARED_BESIDE_ONE,
+            EXCLUSIVE_BESIDE_ONE,
             WORST,
         ]
         .contains(&what)

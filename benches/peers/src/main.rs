@@ -11,6 +11,7 @@ mod executors;
 mod figures;
 mod load;
 mod lookups;
+mod loopers;
 mod mixed;
 mod pools;
 mod process;

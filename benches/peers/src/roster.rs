@@ -76,6 +76,10 @@ pub const PEERS: &[Peer] = &[
         run: executors::rayon::run,
     },
     Peer {
+        name: "tokio-mpsc",
+        run: actors::tokio::loopers::run,
+    },
+    Peer {
         name: "tokio-rusqlite",
         run: sqlite::run::<tokio_rusqlite::Connection>,
     },

@@ -27,7 +27,8 @@ pub const TELLERS: u64 = 100;
 pub const ROOM: usize = 100;
 /// Panics of `restarts`.
 pub const RESTARTS: u64 = 100_000;
-/// How often `restartable` measures each kind of actors, and its round trips and messages each time.
+/// How often cases such as `restartable` measure each of two kinds, and the round trips and
+/// messages of `restartable` each time.
 pub const LAPS: usize = 15;
 pub const LAP_ROUND_TRIPS: u64 = ROUND_TRIPS / 10;
 pub const LAP_NUMBERS: u64 = NUMBERS / 10;
@@ -41,6 +42,22 @@ pub const POOL_WORK: Duration = Duration::from_micros(1);
 pub const BURST: u64 = 100;
 pub const BURSTS: u64 = 2000;
 pub const POOL_ROOM: usize = 2;
+/// Loopers, their locks, and the tasks that post jobs to them.
+pub const LOOPERS: usize = 1000;
+pub const LOOPER_LOCKS: usize = 100;
+pub const LOOPER_TASKS: usize = 4;
+/// Jobs of each looper in a round, and the number of rounds.
+pub const LOOPER_QUEUE: u64 = 4;
+pub const LOOPER_ROUNDS: u64 = 250;
+/// Rounds each time of the cases that compare two kinds of loopers, which do so [`LAPS`] times.
+pub const LOOPER_LAP_ROUNDS: u64 = LOOPER_ROUNDS / 10;
+/// Priorities of `looper_priorities`, and lanes of `looper_lanes`.
+pub const PRIORITIES: u8 = 64;
+pub const LANES: usize = 16;
+/// Busy loopers of `looper_world`, the work of each of their tasks, and how often the world stops.
+pub const BUSY_LOOPERS: usize = 100;
+pub const BUSY_LOOPERS_FOR: Duration = Duration::from_micros(10);
+pub const WORLDS: usize = 5000;
 /// Actors of `ring`.
 pub const RING: usize = 1000;
 /// Hops of its token, and of all tokens of `ring_tokens`.

@@ -1,6 +1,7 @@
 //! The actors on greenroom.
 
 mod answers;
+mod loopers;
 mod meetings;
 mod pool;
 mod restarts;
@@ -42,6 +43,10 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Pool => inside(pool::pool()),
         Case::PoolRefusing => inside(pool::refusing()),
         Case::PoolPaced => pool::paced(),
+        Case::Looper(jobs) => inside(loopers::loopers(jobs)),
+        Case::LooperPriorities => inside(loopers::priorities()),
+        Case::LooperLanes => inside(loopers::lanes()),
+        Case::LooperWorld => loopers::world(),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),

@@ -1,6 +1,7 @@
 //! Actors by hand: a tokio task with an unbounded channel, and a oneshot for a reply.
 
 mod answers;
+pub mod loopers;
 mod meetings;
 
 use std::time::Instant;
@@ -33,6 +34,7 @@ pub fn run(case: Case) -> Option<Vec<Figure>> {
         Case::Meetings => inside(meetings::meetings()),
         Case::Fib => inside(fib()),
         Case::Bounded => inside(bounded()),
+        Case::Looper(jobs) => inside(loopers::spawned(jobs)),
         Case::PacedLatency => inside(paced_latency()),
         Case::MixedLatency | Case::MixedControl => inside(mixed_latency(case)),
         Case::Injected => injected(),

@@ -12,6 +12,7 @@ mod shutdown;
 mod world;
 mod wrong;
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use greenroom::looper::{
@@ -49,7 +50,7 @@ fn simulated_here<Fut: Future<Output = ()>>(scenario: &impl Fn() -> Fut) {
         let policy = Simulated::new(seed).timer_jitter(Duration::ZERO);
         let runtime = Runtime::builder().policy(policy);
         let runtime = runtime.on_fault(|_| {}).build().unwrap();
-        runtime.block_on(scenario());
+        block_on(&runtime, Box::pin(scenario()));
     }
 }
 
@@ -58,10 +59,16 @@ fn on_threads<F: Future<Output = ()> + Send + 'static>(scenario: F) {
     within(WATCH, move || on_two_workers(scenario));
 }
 
+/// Runs a scenario whose type is erased: most of what it takes to compile a test would be spent on
+/// this call.
+fn block_on(runtime: &Runtime, scenario: Pin<Box<dyn Future<Output = ()> + '_>>) {
+    runtime.block_on(scenario);
+}
+
 fn on_two_workers<F: Future<Output = ()>>(scenario: F) {
     keep_bombs_quiet();
     let runtime = Runtime::builder().workers(2).on_fault(|_| {});
-    runtime.build().unwrap().block_on(scenario);
+    block_on(&runtime.build().unwrap(), Box::pin(scenario));
 }
 
 /// Starts a controller that runs as many tasks at the same time, with priorities up to 3.

@@ -13,6 +13,7 @@ mod order;
 mod replies;
 mod returns;
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -53,14 +54,20 @@ fn simulated_here<Fut: Future<Output = ()>>(scenario: &impl Fn() -> Fut) {
         let policy = Simulated::new(seed).timer_jitter(Duration::ZERO);
         let runtime = Runtime::builder().policy(policy);
         let runtime = runtime.on_fault(|_| {}).build().unwrap();
-        runtime.block_on(scenario());
+        block_on(&runtime, Box::pin(scenario()));
     }
+}
+
+/// Runs a scenario whose type is erased: most of what it takes to compile a test would be spent on
+/// this call.
+fn block_on(runtime: &Runtime, scenario: Pin<Box<dyn Future<Output = ()> + '_>>) {
+    runtime.block_on(scenario);
 }
 
 fn on_two_workers<F: Future<Output = ()>>(scenario: F) {
     keep_bombs_quiet();
     let runtime = Runtime::builder().workers(2).on_fault(|_| {});
-    runtime.build().unwrap().block_on(scenario);
+    block_on(&runtime.build().unwrap(), Box::pin(scenario));
 }
 
 /// What a request makes its worker do.

@@ -5,6 +5,7 @@
 //! on first use, and sleeps while no deadline is due. Timers never fire early. How late they fire
 //! depends on when a worker is free to check them.
 
+mod alarm;
 mod interval;
 mod retry_intervals;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+pub(crate) use alarm::Alarm;
 pub use interval::{Interval, MissedTicks, interval};
 pub use retry_intervals::{IntervalsError, RetryIntervals, RetryIntervalsBuilder};
 

@@ -3,7 +3,7 @@
 //! Regular work does not wake it.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -15,18 +15,18 @@ use super::lane::Lane;
 use super::monitor::Monitor;
 use crate::actor::{Address, Context};
 use crate::instant::Instant;
-use crate::time::{Sleep, sleep};
+use crate::time::Alarm;
 
 pub(super) struct Steward {
     monitor: Arc<Monitor>,
-    sleep: Option<(Instant, Sleep)>,
+    alarm: Alarm,
 }
 
 impl Steward {
     pub(super) fn new(monitor: Arc<Monitor>) -> Self {
         Steward {
             monitor,
-            sleep: None,
+            alarm: Alarm::default(),
         }
     }
 
@@ -61,24 +61,8 @@ impl Steward {
                 Lane::start(&self.monitor, number);
                 continue;
             }
-            ready!(self.poll_alarm(alarm, task));
+            ready!(self.alarm.poll(alarm, task));
         }
-    }
-
-    /// Waits until the alarm.
-    fn poll_alarm(&mut self, alarm: Option<Instant>, task: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(alarm) = alarm else {
-            self.sleep = None;
-            return Poll::Pending;
-        };
-        if !matches!(&self.sleep, Some((until, _)) if *until == alarm) {
-            self.sleep = Some((alarm, sleep(alarm - Instant::now())));
-        }
-        if let Some((_, sleep)) = &mut self.sleep {
-            ready!(Pin::new(sleep).poll(task));
-        }
-        self.sleep = None;
-        Poll::Ready(())
     }
 }
 

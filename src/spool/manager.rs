@@ -17,7 +17,7 @@ use super::verdict::Stopped;
 use crate::actor::{Address, Context, Reply};
 use crate::contain::attempt;
 use crate::instant::Instant;
-use crate::time::{Sleep, sleep};
+use crate::time::Alarm;
 
 /// The actor. A trace calls a spool without a name after this type, which has its name from
 /// layer_cake.
@@ -29,7 +29,7 @@ pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
     ends: FuturesUnordered<Event>,
     /// The full mailboxes of workers that will have room.
     rooms: FuturesUnordered<Event>,
-    sleep: Option<(Instant, Sleep)>,
+    alarm: Alarm,
     is_stopping: bool,
 }
 
@@ -46,7 +46,7 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
             factory,
             ends: FuturesUnordered::new(),
             rooms: FuturesUnordered::new(),
-            sleep: None,
+            alarm: Alarm::default(),
             is_stopping: false,
         }
     }
@@ -83,7 +83,7 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
             if is_over {
                 return Poll::Ready(());
             }
-            ready!(self.poll_alarm(alarm, task));
+            ready!(self.alarm.poll(alarm, task));
         }
     }
 
@@ -134,22 +134,6 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
                 Err(_) => it.was_not_made(place, now, outbox),
             });
         }
-    }
-
-    /// Waits until the alarm.
-    fn poll_alarm(&mut self, alarm: Option<Instant>, task: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(alarm) = alarm else {
-            self.sleep = None;
-            return Poll::Pending;
-        };
-        if !matches!(&self.sleep, Some((until, _)) if *until == alarm) {
-            self.sleep = Some((alarm, sleep(alarm - Instant::now())));
-        }
-        if let Some((_, sleep)) = &mut self.sleep {
-            ready!(Pin::new(sleep).poll(task));
-        }
-        self.sleep = None;
-        Poll::Ready(())
     }
 }
 

@@ -12,7 +12,6 @@ mod shutdown;
 mod world;
 mod wrong;
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use greenroom::looper::{
@@ -21,55 +20,8 @@ use greenroom::looper::{
 use greenroom::policy::Simulated;
 use greenroom::{Runtime, yield_now};
 
-use crate::support::{Gate, Log, WATCH, keep_bombs_quiet, within};
-
-/// The number of simulations of each scenario.
-const SEEDS: u64 = 20;
-
-/// Runs a scenario in many simulations, then on two workers.
-fn everywhere<Fut>(scenario: impl Fn() -> Fut + Send + 'static)
-where
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    within(WATCH, move || {
-        simulated_here(&scenario);
-        for _ in 0..3 {
-            on_two_workers(scenario());
-        }
-    });
-}
-
-/// Runs a scenario in many simulations, whose time is virtual.
-fn simulated<Fut: Future<Output = ()> + 'static>(scenario: impl Fn() -> Fut + Send + 'static) {
-    within(WATCH, move || simulated_here(&scenario));
-}
-
-fn simulated_here<Fut: Future<Output = ()>>(scenario: &impl Fn() -> Fut) {
-    for seed in 0..SEEDS {
-        let _named = crate::support::matrix::Named(format!("seed {seed}"));
-        let policy = Simulated::new(seed).timer_jitter(Duration::ZERO);
-        let runtime = Runtime::builder().policy(policy);
-        let runtime = runtime.on_fault(|_| {}).build().unwrap();
-        block_on(&runtime, Box::pin(scenario()));
-    }
-}
-
-/// Runs a scenario on two workers, under the watchdog.
-fn on_threads<F: Future<Output = ()> + Send + 'static>(scenario: F) {
-    within(WATCH, move || on_two_workers(scenario));
-}
-
-/// Runs a scenario whose type is erased: most of what it takes to compile a test would be spent on
-/// this call.
-fn block_on(runtime: &Runtime, scenario: Pin<Box<dyn Future<Output = ()> + '_>>) {
-    runtime.block_on(scenario);
-}
-
-fn on_two_workers<F: Future<Output = ()>>(scenario: F) {
-    keep_bombs_quiet();
-    let runtime = Runtime::builder().workers(2).on_fault(|_| {});
-    block_on(&runtime.build().unwrap(), Box::pin(scenario));
-}
+use crate::support::scenarios::{SEEDS, everywhere, on_threads, simulated};
+use crate::support::{Gate, Log, WATCH, within};
 
 /// Starts a controller that runs as many tasks at the same time, with priorities up to 3.
 fn controller(concurrency: usize) -> Controller {

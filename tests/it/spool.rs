@@ -13,7 +13,6 @@ mod order;
 mod replies;
 mod returns;
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,50 +24,8 @@ use greenroom::{
     yield_now,
 };
 
+use crate::support::scenarios::{SEEDS, everywhere, on_two_workers, simulated};
 use crate::support::{Gate, Log, WATCH, keep_bombs_quiet, within};
-
-/// The number of simulations of each scenario.
-const SEEDS: u64 = 20;
-
-/// Runs a scenario in many simulations, then on two workers.
-fn everywhere<Fut>(scenario: impl Fn() -> Fut + Send + 'static)
-where
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    within(WATCH, move || {
-        simulated_here(&scenario);
-        for _ in 0..3 {
-            on_two_workers(scenario());
-        }
-    });
-}
-
-/// Runs a scenario in many simulations, whose time is virtual.
-fn simulated<Fut: Future<Output = ()> + 'static>(scenario: impl Fn() -> Fut + Send + 'static) {
-    within(WATCH, move || simulated_here(&scenario));
-}
-
-fn simulated_here<Fut: Future<Output = ()>>(scenario: &impl Fn() -> Fut) {
-    for seed in 0..SEEDS {
-        let _named = crate::support::matrix::Named(format!("seed {seed}"));
-        let policy = Simulated::new(seed).timer_jitter(Duration::ZERO);
-        let runtime = Runtime::builder().policy(policy);
-        let runtime = runtime.on_fault(|_| {}).build().unwrap();
-        block_on(&runtime, Box::pin(scenario()));
-    }
-}
-
-/// Runs a scenario whose type is erased: most of what it takes to compile a test would be spent on
-/// this call.
-fn block_on(runtime: &Runtime, scenario: Pin<Box<dyn Future<Output = ()> + '_>>) {
-    runtime.block_on(scenario);
-}
-
-fn on_two_workers<F: Future<Output = ()>>(scenario: F) {
-    keep_bombs_quiet();
-    let runtime = Runtime::builder().workers(2).on_fault(|_| {});
-    block_on(&runtime.build().unwrap(), Box::pin(scenario));
-}
 
 /// What a request makes its worker do.
 #[derive(Clone)]

@@ -3,10 +3,13 @@
 //! No helper here sleeps for a fixed time. A test that must wait for an event waits at a [`Gate`].
 //! A test that might hang runs under [`within`], which turns a hang into a failure.
 
+mod draws;
 mod home;
 pub mod matrix;
+pub mod scenarios;
 pub mod simulated;
 
+pub use draws::Draws;
 pub use home::Home;
 pub(crate) use home::{in_every_home, on_threads};
 pub use matrix::Homes;

@@ -150,7 +150,7 @@ fn a_closed_lock_serves_its_waiters_and_then_gives_its_value_back() {
         assert_eq!(error.to_string(), "late did not get value: closed");
         let error = value.close().await.unwrap_err();
         assert_eq!(error.to_string(), "the caller did not get value: closed");
-        // The one who keeps it may use it on.
+        // Its keeper may use it on.
         let held = keeps.with(value.held_exclusive()).post(add(3)).unwrap();
         held.await.unwrap();
         keeps.unlock(&value).unwrap();

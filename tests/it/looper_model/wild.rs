@@ -16,6 +16,7 @@ mod task;
 use std::ops::Range;
 use std::pin::pin;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use greenroom::looper::{self, Controller, LooperStats};
 use greenroom::policy::Simulated;

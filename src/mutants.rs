@@ -326,6 +326,16 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "the value is given back",
     ),
     ("a_lane_waits_without_a_look_at_posts", "model_64", DEADLOCK),
+    (
+        "a_thread_that_was_woken_late_ends",
+        "model_65_a_thread",
+        DEADLOCK,
+    ),
+    (
+        "a_thread_with_a_job_brings_no_other",
+        "model_65_jobs",
+        DEADLOCK,
+    ),
 ];
 
 #[test]

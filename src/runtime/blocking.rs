@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::blocking_pool::{BlockingPool, NoThread, Turns};
+use super::blocking_pool::{BlockingLimits, BlockingPool, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
 use super::engine::RunsOn;
 use super::inner::Inner;
@@ -26,10 +26,14 @@ use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 /// outside any runtime, of the process's pool. The caller's current runtime is also the current one
 /// in the job. Awaiting the task resumes a panic of the job.
 ///
-/// A pool has at most 512 threads. While all of them are busy, further jobs wait in a queue, first
-/// in first out. A job that blocks until another job has run can therefore deadlock: if every
-/// thread runs a job that waits for a queued job, none of them ever finishes. A task that awaits a
-/// job occupies no thread of the pool.
+/// A pool has at most 512 threads, or as many as
+/// [`blocking_threads`](crate::Builder::blocking_threads) says. While all of them are busy, further
+/// jobs wait in a queue, first in first out. A job that blocks until another job has run can
+/// therefore deadlock: if every thread runs a job that waits for a queued job, none of them ever
+/// finishes. A task that awaits a job occupies no thread of the pool.
+///
+/// A thread without a job ends after 10 s, or after
+/// [`blocking_idle`](crate::Builder::blocking_idle). The last one stays.
 ///
 /// If no thread can be started and the pool has none, the job runs on the calling thread.
 ///
@@ -79,18 +83,20 @@ pub(super) fn lend(runtime: &Arc<Inner>, index: usize) -> Result<bool, NoThread>
 pub(super) fn come(runtime: &Arc<Inner>) {
     runtime.dec_activity_apart();
     runtime.blocking.come();
-    serve(runtime);
+    serve(runtime, false);
 }
 
-/// Runs the jobs of a runtime's pool on the calling thread until the pool is closed.
-pub(super) fn serve(runtime: &Arc<Inner>) {
+/// Runs the jobs of a runtime's pool on the calling thread until the pool is closed or has no work
+/// for it. `comes`: the thread was started for jobs.
+pub(super) fn serve(runtime: &Arc<Inner>, comes: bool) {
     let context = ThreadContext::new(runtime, Role::Blocking);
     let _entered = context.enter();
-    runtime.blocking.serve(&Serves {
+    let serves = Serves {
         runtime: Some(runtime),
         threads: &runtime.threads,
         process: Process::current(),
-    });
+    };
+    runtime.blocking.serve(&serves, comes);
 }
 
 /// A thread of a pool, as the pool sees it.
@@ -117,6 +123,10 @@ impl Turns for Serves<'_> {
         self.process.end_copy();
     }
 
+    fn start(&self) -> io::Result<()> {
+        BlockingExecutor::of(self.runtime.cloned()).start(None)
+    }
+
     fn leave(&self) {
         self.threads.leave();
     }
@@ -132,17 +142,18 @@ impl OfProcess {
     fn get() -> &'static OfProcess {
         static POOL: PerProcess<OfProcess> = PerProcess::new();
         POOL.get_or_init(|| OfProcess {
-            pool: BlockingPool::new("greenroom".into()),
+            pool: BlockingPool::new("greenroom".into(), BlockingLimits::default()),
             threads: ThreadSet::new(),
         })
     }
 
     fn serve(&'static self) {
-        self.pool.serve(&Serves {
+        let serves = Serves {
             runtime: None,
             threads: &self.threads,
             process: Process::current(),
-        });
+        };
+        self.pool.serve(&serves, true);
     }
 }
 
@@ -177,7 +188,7 @@ impl BlockingExecutor {
         let (runtime, (pool, threads)) = (self.runtime.clone(), self.pool());
         let body = move || match (runtime, worker) {
             (Some(runtime), Some(index)) => work(&runtime, index),
-            (Some(runtime), None) => serve(&runtime),
+            (Some(runtime), None) => serve(&runtime, true),
             (None, _) => OfProcess::get().serve(),
         };
         threads.start(pool.thread_name(), body)

@@ -1,21 +1,62 @@
 //! The pool of threads for blocking calls: its queue of jobs and its threads.
 //!
-//! A thread is started only when a job finds no idle thread. It then stays in the pool, and parks
-//! until there is another job; it never wakes on a timeout. A thread of the pool may also take over
-//! the place of a worker whose thread waits in `block_on`. The former worker joins the pool when
-//! its turn ends.
+//! At most one thread at a time is on its way to the jobs: it was woken, or is being started, and
+//! has not looked for a job yet. A thread that takes a job and sees more brings the next one. So a
+//! burst of short jobs brings few threads, and jobs that wait for each other all get one.
+//!
+//! The thread that has waited least goes first. Each is woken for itself: for jobs, or with the place
+//! of a worker whose thread waits in `block_on`. The former worker joins the pool when its turn ends.
+//! A thread that has waited for long ends, except for the one that has waited longest.
+//!
+//! # Invariants
+//! - POOL-1: a thread in `idle` is woken by the thread that has taken it from there, and by no other
+//!   one. So a thread whose time is over ends only if it is still in `idle`.
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::contain::drop_refused;
+use crate::error::BuildError;
 use crate::instant::Instant;
+use crate::lock::SpinLock;
+use crate::park::Parker;
 use crate::sync::{Condvar, Mutex, MutexGuard, mutant};
 use crate::task::Runnable;
 
-/// The largest number of threads of one pool: far more than disks can serve at once, far fewer than
-/// a process may have. Further jobs wait.
-const THREADS_MAX: usize = 512;
+/// How many threads a pool may have, and how long they wait for jobs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockingLimits {
+    /// The largest number of threads. Further jobs wait.
+    pub(crate) threads: usize,
+    /// How long a thread waits for a job before it ends. One waits without end.
+    pub(crate) idle: Duration,
+}
+
+impl BlockingLimits {
+    /// Returns an error if the limits are impossible.
+    pub(super) fn judge(&self) -> Result<(), BuildError> {
+        if self.threads > 0 {
+            return Ok(());
+        }
+        Err(BuildError::Impossible {
+            option: "blocking_threads",
+            reason: "is 0, but must be at least 1".into(),
+        })
+    }
+}
+
+impl Default for BlockingLimits {
+    /// Returns limits of 512 threads, far more than disks can serve at once and far fewer than a
+    /// process may have, and of 10 s.
+    fn default() -> Self {
+        BlockingLimits {
+            threads: 512,
+            idle: Duration::from_secs(10),
+        }
+    }
+}
 
 /// The work of a thread of a pool.
 pub(super) trait Turns {
@@ -24,15 +65,17 @@ pub(super) trait Turns {
 
     fn run(&self, job: Runnable);
 
+    /// Starts one more thread of the pool.
+    fn start(&self) -> io::Result<()>;
+
     /// Notes that the thread runs nothing any more.
     fn leave(&self);
 }
 
 pub(crate) struct BlockingPool {
     thread_name: String,
+    limits: BlockingLimits,
     state: Mutex<Jobs>,
-    /// Signalled when there is a job or a place, or the pool is closed.
-    changed: Condvar,
     /// Signalled when a thread has ended.
     ended: Condvar,
 }
@@ -40,24 +83,54 @@ pub(crate) struct BlockingPool {
 #[derive(Default)]
 struct Jobs {
     jobs: VecDeque<Runnable>,
-    /// The places of workers whose threads wait in `block_on`. Each is covered by an idle thread.
-    places: Vec<usize>,
     /// The number of threads: without those that are workers, with those that were.
     threads: usize,
     /// How many of `threads` have given away a worker's place and have not joined the pool yet.
     displaced: usize,
-    /// The number of waiting threads, including those that were notified and have not taken a job
-    /// yet.
-    idle: usize,
+    /// The threads that wait and were not woken. The last one has waited least.
+    idle: Vec<Arc<Idle>>,
+    /// A thread was woken or is being started for jobs, and has not looked for one yet.
+    is_coming: bool,
     over: bool,
 }
 
+/// A thread of the pool, as it waits.
+struct Idle {
+    parker: Parker,
+    /// The place with which it was woken.
+    place: SpinLock<Option<usize>>,
+}
+
+impl Idle {
+    /// Wakes a thread that was taken from the idle ones.
+    fn wake(&self, place: Option<usize>) {
+        self.place.with(|own| *own = place);
+        self.parker.unpark();
+    }
+}
+
+/// The thread that is to be brought to the jobs.
+enum Bring {
+    Nothing,
+    Wake(Arc<Idle>),
+    /// It is counted already.
+    Start,
+}
+
+/// What a thread does after it has waited.
+enum Woken {
+    Place(usize),
+    Jobs,
+    /// It ends.
+    Late,
+}
+
 impl BlockingPool {
-    pub(crate) fn new(thread_name: String) -> Self {
+    pub(crate) fn new(thread_name: String, limits: BlockingLimits) -> Self {
         BlockingPool {
             thread_name,
+            limits,
             state: Mutex::new(Jobs::default()),
-            changed: Condvar::new(),
             ended: Condvar::new(),
         }
     }
@@ -80,17 +153,27 @@ impl BlockingPool {
             return VecDeque::new();
         }
         state.jobs.push_back(job);
-        if state.idle >= state.wanted() {
-            drop(state);
-            self.changed.notify_one();
-            return VecDeque::new();
-        }
-        if state.own() >= THREADS_MAX {
-            return VecDeque::new();
-        }
-        match self.grow(state, 0, start) {
+        match self.bring(state, start) {
             Ok(()) => VecDeque::new(),
             Err(NoThread { jobs, .. }) => jobs,
+        }
+    }
+
+    /// Brings one more thread to the jobs if there are jobs and no thread is on its way.
+    fn bring(
+        &self,
+        mut state: MutexGuard<'_, Jobs>,
+        start: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), NoThread> {
+        let bring = state.bring(self.limits.threads);
+        drop(state);
+        match bring {
+            Bring::Nothing => Ok(()),
+            Bring::Wake(thread) => {
+                thread.wake(None);
+                Ok(())
+            }
+            Bring::Start => start().map_err(|error| self.start_failed(error, 0)),
         }
     }
 
@@ -98,7 +181,7 @@ impl BlockingPool {
     /// as a thread of the pool from then on. Returns false if no thread continues, because the pool
     /// is closed.
     ///
-    /// [`THREADS_MAX`] does not apply here: waiting for a free thread could deadlock.
+    /// The largest number of threads does not apply here: waiting for a free one could deadlock.
     pub(super) fn lend(
         &self,
         index: usize,
@@ -108,33 +191,25 @@ impl BlockingPool {
         if state.over {
             return Ok(false);
         }
-        if state.idle > state.wanted() {
-            state.displaced += 1;
-            state.places.push(index);
+        state.displaced += 1;
+        if let Some(thread) = state.idle.pop() {
             drop(state);
-            self.changed.notify_one();
+            thread.wake(Some(index));
             return Ok(true);
         }
-        self.grow(state, 1, start)?;
+        state.threads += 1;
+        drop(state);
+        start().map_err(|error| self.start_failed(error, 1))?;
         Ok(true)
     }
 
-    /// Starts one more thread, for a job or to replace one that is `displaced`.
-    fn grow(
-        &self,
-        mut state: MutexGuard<'_, Jobs>,
-        displaced: usize,
-        start: impl FnOnce() -> io::Result<()>,
-    ) -> Result<(), NoThread> {
-        state.threads += 1;
-        state.displaced += displaced;
-        drop(state);
-        let Err(error) = start() else {
-            return Ok(());
-        };
+    /// Notes that a thread did not start: for jobs, or to replace one that is `displaced`.
+    #[cold]
+    fn start_failed(&self, error: io::Error, displaced: usize) -> NoThread {
         let mut state = self.state.lock();
         state.threads -= 1;
         state.displaced -= displaced;
+        state.is_coming &= displaced > 0;
         self.ended.notify_all();
         // If threads remain, they run the jobs. If several starts fail at once, the last caller
         // that fails takes all jobs.
@@ -143,42 +218,96 @@ impl BlockingPool {
         } else {
             VecDeque::new()
         };
-        Err(NoThread { error, jobs })
+        NoThread { error, jobs }
     }
 
-    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed. It also
-    /// ends when the thread has become a worker of a runtime that is over, since it then no longer
-    /// belongs to the pool.
-    pub(super) fn serve(&self, turns: &impl Turns) {
+    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or after a
+    /// long wait. It also ends when the thread has become a worker of a runtime that is over, since
+    /// it then no longer belongs to the pool. `comes`: the thread was started for jobs.
+    pub(super) fn serve(&self, turns: &impl Turns, mut comes: bool) {
+        let own = Arc::new(Idle {
+            parker: Parker::new(),
+            place: SpinLock::new(None),
+        });
         let mut state = self.state.lock();
         loop {
-            if state.over && mutant("a_place_is_lost_when_the_pool_is_over") {
-                break;
+            if std::mem::take(&mut comes) {
+                state.is_coming = false;
             }
-            // (PLACE-2) Before any job, and also when the pool is closed.
-            if let Some(index) = state.places.pop() {
-                drop(state);
-                if !turns.hold_place(index) {
-                    return;
+            if let Some(job) = state.jobs.pop_front() {
+                if mutant("a_thread_with_a_job_brings_no_other") {
+                    drop(state);
+                } else {
+                    // If none starts, this thread runs the other jobs later.
+                    drop(self.bring(state, || turns.start()));
                 }
-                state = self.state.lock();
-                state.displaced -= 1;
-            } else if let Some(job) = state.jobs.pop_front() {
-                drop(state);
                 turns.run(job);
                 state = self.state.lock();
-            } else if state.over || state.own() > THREADS_MAX {
+                continue;
+            }
+            if state.over || state.own() > self.limits.threads {
                 break;
-            } else {
-                state.idle += 1;
-                state = self.changed.wait(state, None);
-                state.idle -= 1;
+            }
+            let woken;
+            (state, woken) = self.wait(state, &own);
+            match woken {
+                Woken::Late => break,
+                Woken::Jobs => comes = true,
+                Woken::Place(_)
+                    if state.over && mutant("a_place_is_lost_when_the_pool_is_over") =>
+                {
+                    break;
+                }
+                // (PLACE-2) Before any job, and also when the pool is closed.
+                Woken::Place(index) => {
+                    drop(state);
+                    if !turns.hold_place(index) {
+                        return;
+                    }
+                    state = self.state.lock();
+                    state.displaced -= 1;
+                }
             }
         }
         turns.leave();
         state.threads -= 1;
         drop(state);
         self.ended.notify_all();
+    }
+
+    /// Waits until the thread is woken, or its time is over.
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, Jobs>,
+        own: &Arc<Idle>,
+    ) -> (MutexGuard<'a, Jobs>, Woken) {
+        if state.jobs.capacity() > JOBS_KEPT {
+            state.jobs = VecDeque::new();
+        }
+        // The one that has waited longest stays.
+        let time = (!state.idle.is_empty()).then_some(self.limits.idle);
+        state.idle.push(own.clone());
+        drop(state);
+        let mut was_woken = own.parker.park_eagerly(time);
+        if !was_woken {
+            let mut state = self.state.lock();
+            let at = state.idle.iter().position(|idle| Arc::ptr_eq(idle, own));
+            if let Some(at) = at {
+                state.idle.remove(at);
+                return (state, Woken::Late);
+            }
+            if mutant("a_thread_that_was_woken_late_ends") {
+                return (state, Woken::Late);
+            }
+            drop(state);
+        }
+        // (POOL-1) It was taken from the idle ones, so it is woken.
+        while !was_woken {
+            was_woken = own.parker.park(None);
+        }
+        let woken = own.place.with(Option::take);
+        let woken = woken.map_or(Woken::Jobs, Woken::Place);
+        (self.state.lock(), woken)
     }
 
     /// Counts a thread that was a worker as one that takes jobs from now on.
@@ -192,8 +321,9 @@ impl BlockingPool {
         let mut state = self.state.lock();
         state.over = true;
         let jobs = std::mem::take(&mut state.jobs);
+        let idle = std::mem::take(&mut state.idle);
         drop(state);
-        self.changed.notify_all();
+        idle.iter().for_each(|thread| thread.wake(None));
         drop(jobs);
         let mut state = self.state.lock();
         while state.threads > 0 {
@@ -214,9 +344,20 @@ impl BlockingPool {
 
     #[cfg(all(test, greenroom_loom))]
     pub(crate) fn idle(&self) -> usize {
-        self.state.lock().idle
+        self.state.lock().idle.len()
+    }
+
+    /// Ends the wait of all idle threads that wait for a time.
+    #[cfg(all(test, greenroom_loom))]
+    pub(crate) fn let_time_pass(&self) {
+        let idle = self.state.lock().idle.clone();
+        let time = self.limits.idle;
+        idle.iter().for_each(|it| it.parker.let_time_pass(1, time));
     }
 }
+
+/// The largest room in the queue that is kept while it is empty.
+const JOBS_KEPT: usize = 256;
 
 impl Jobs {
     /// Returns the number of threads that take jobs.
@@ -224,11 +365,25 @@ impl Jobs {
         self.threads - self.displaced
     }
 
-    /// Returns the number of idle threads that are, or will be, notified.
-    fn wanted(&self) -> usize {
-        self.jobs.len() + self.places.len()
+    fn bring(&mut self, threads_max: usize) -> Bring {
+        if self.is_coming || self.jobs.is_empty() {
+            return Bring::Nothing;
+        }
+        if let Some(thread) = self.idle.pop() {
+            self.is_coming = true;
+            return Bring::Wake(thread);
+        }
+        if self.own() >= threads_max {
+            return Bring::Nothing;
+        }
+        self.is_coming = true;
+        self.threads += 1;
+        Bring::Start
     }
 }
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
 
 /// No thread could be started.
 pub(crate) struct NoThread {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::blocking_pool::BlockingLimits;
 use super::context;
 use super::driver::Driver;
 use super::engine::Engine;
@@ -47,6 +48,7 @@ pub struct Builder {
     batch: Option<usize>,
     priorities: u8,
     thread_name: String,
+    blocking: BlockingLimits,
     grace: Duration,
     on_fault: OnFault,
     policy: Box<dyn Choice>,
@@ -63,6 +65,7 @@ impl Builder {
             batch: None,
             priorities: PRIORITIES,
             thread_name: "greenroom".into(),
+            blocking: BlockingLimits::default(),
             grace: GRACE,
             on_fault: Arc::new(print_fault),
             policy: Box::new(Stealing::default()),
@@ -156,6 +159,24 @@ impl Builder {
     /// NUL. Linux shows the first 15 bytes of a name.
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.thread_name = name.into();
+        self
+    }
+
+    /// Sets the largest number of threads for [`unblock`](crate::unblock()), at least 1. The default
+    /// is 512.
+    ///
+    /// While all of them are busy, further jobs wait.
+    pub fn blocking_threads(mut self, threads: usize) -> Self {
+        self.blocking.threads = threads;
+        self
+    }
+
+    /// Sets how long a thread for [`unblock`](crate::unblock()) waits for a job before it ends. The
+    /// default is 10 s.
+    ///
+    /// One of them stays, and never wakes without a job.
+    pub fn blocking_idle(mut self, idle: Duration) -> Self {
+        self.blocking.idle = idle;
         self
     }
 
@@ -336,6 +357,7 @@ impl Builder {
             let reason = format!("contains a NUL at byte {at}, which thread names do not allow");
             return Err(impossible("thread_name", reason));
         }
+        self.blocking.judge()?;
         let engine = self.policy.elsewhere().map(|engine| {
             let engine = engine.downcast::<Box<dyn Engine>>();
             *engine.expect("a policy that runs elsewhere returns an engine")
@@ -343,6 +365,7 @@ impl Builder {
         let Builder {
             priorities,
             thread_name,
+            blocking,
             grace,
             on_fault,
             policy,
@@ -368,6 +391,7 @@ impl Builder {
             is_batch_chosen,
             priorities,
             thread_name,
+            blocking,
             grace,
             on_fault,
             hidden: false,
@@ -406,6 +430,8 @@ impl std::fmt::Debug for Builder {
             .field("batch", &self.batch)
             .field("priorities", &self.priorities)
             .field("thread_name", &self.thread_name)
+            .field("blocking_threads", &self.blocking.threads)
+            .field("blocking_idle", &self.blocking.idle)
             .field("grace", &self.grace)
             .field("detect_deadlocks", &self.detect_deadlocks)
             .finish_non_exhaustive()

@@ -61,7 +61,7 @@ impl Inner {
     ) -> Self {
         let workers = options.workers;
         Inner {
-            blocking: BlockingPool::new(options.thread_name.clone()),
+            blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
             options,
             asks: Asks::new(&scheduler.activity),
             scheduler,

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "cells and their runnables are made by hand")]
 
 mod actors;
+mod blocking;
 mod deadlines;
 mod driven;
 mod ending;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use ::loom::thread::{JoinHandle, spawn, yield_now};
 
+use super::blocking_pool::BlockingLimits;
 use super::driver::Driver;
 use super::inner::Inner;
 use super::options::Options;
@@ -69,6 +71,7 @@ fn runtime_driven(
         is_batch_chosen: true,
         priorities: 0,
         thread_name: String::new(),
+        blocking: BlockingLimits::default(),
         grace: Duration::ZERO,
         detect_deadlocks: false,
         lists_asks: false,

@@ -250,3 +250,69 @@ fn a_call_that_waits_for_a_cancelled_task_returns_at_the_shutdown() {
         assert!(drive(job));
     });
 }
+
+#[test]
+fn at_most_blocking_threads_calls_run_at_the_same_time() {
+    within(WATCH, || {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .blocking_threads(1)
+            .build()
+            .unwrap();
+        let (begun, go) = (Gate::default(), Gate::default());
+        let (here, waits) = (begun.clone(), go.clone());
+        let made = Arc::new(AtomicUsize::new(0));
+        let own = made.clone();
+        let calls = inside(&runtime, || {
+            let first = unblock(move || {
+                here.open();
+                waits.pass();
+            });
+            (first, unblock(move || own.fetch_add(1, Ordering::SeqCst)))
+        });
+        begun.pass();
+        assert_eq!(made.load(Ordering::SeqCst), 0);
+        go.open();
+        runtime.block_on(calls.0);
+        assert_eq!(runtime.block_on(calls.1), 0);
+    });
+}
+
+#[test]
+fn a_pool_without_threads_is_refused() {
+    let refused = Runtime::builder().blocking_threads(0).build().unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "blocking_threads is 0, but must be at least 1"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn idle_threads_of_a_pool_end_except_for_one() {
+    use std::time::Duration;
+
+    use crate::child::{alone, threads_named};
+    alone("unblock::idle_threads_of_a_pool_end_except_for_one", || {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .thread_name("idle")
+            .blocking_idle(Duration::from_millis(1))
+            .build()
+            .unwrap();
+        for _ in 0..3 {
+            let meeting = Arc::new(Barrier::new(20));
+            runtime.block_on(async {
+                let meets = |_| {
+                    let meeting = meeting.clone();
+                    unblock(move || meeting.wait().is_leader())
+                };
+                futures::future::join_all((0..20).map(meets)).await;
+            });
+            until(|| threads_named("idle-blocking") == 1);
+        }
+        // The one that is left serves.
+        assert_eq!(runtime.block_on(async { unblock(|| 42).await }), 42);
+        assert_eq!(threads_named("idle-blocking"), 1);
+    });
+}

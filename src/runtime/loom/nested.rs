@@ -17,7 +17,7 @@ fn with_a_spare_thread() -> (Arc<Inner>, Vec<JoinHandle<()>>) {
     inner.shutdown.expect_workers(1);
     inner.blocking.expect_thread();
     let own = inner.clone();
-    let spare = spawn(move || serve(&own));
+    let spare = spawn(move || serve(&own, false));
     while inner.blocking.idle() == 0 {
         yield_now();
     }

@@ -1,0 +1,94 @@
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::{BlockingLimits, BlockingPool, Turns};
+use crate::error::UnhandledFault;
+use crate::sync::{Mutex, Process};
+use crate::task::{Executor, LiveIndex, Runnable, spawn};
+
+/// Takes the runnables of tasks.
+#[derive(Clone)]
+struct Taken(Arc<Mutex<Vec<Runnable>>>);
+
+impl Executor for Taken {
+    fn process(&self) -> Process {
+        Process::current()
+    }
+
+    fn schedule(&self, runnable: Runnable, _again: bool) {
+        self.0.lock().push(runnable);
+    }
+
+    fn report(&self, _unhandled: &UnhandledFault<'_>) {}
+
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
+        None
+    }
+
+    fn untrack(&self, _live_index: LiveIndex) {}
+}
+
+fn job() -> Runnable {
+    let taken = Taken(Arc::new(Mutex::new(Vec::new())));
+    spawn(taken.clone(), async {}).detach();
+    let job = taken.0.lock().pop();
+    job.expect("the task is scheduled")
+}
+
+/// Counts what is started, and starts nothing.
+struct Counts<'a> {
+    pool: &'a BlockingPool,
+    started: Cell<usize>,
+    run: Cell<usize>,
+}
+
+impl Turns for Counts<'_> {
+    fn hold_place(&self, _index: usize) -> bool {
+        true
+    }
+
+    fn run(&self, job: Runnable) {
+        job.run();
+        self.run.set(self.run.get() + 1);
+        if self.run.get() == 10 {
+            // The threads that were counted never end.
+            self.pool.close(Some(crate::instant::Instant::now()));
+        }
+    }
+
+    fn start(&self) -> io::Result<()> {
+        self.started.set(self.started.get() + 1);
+        Ok(())
+    }
+
+    fn leave(&self) {}
+}
+
+#[test]
+fn a_burst_starts_one_thread_and_that_thread_the_next() {
+    let pool = BlockingPool::new(String::new(), BlockingLimits::default());
+    let turns = Counts {
+        pool: &pool,
+        started: Cell::new(0),
+        run: Cell::new(0),
+    };
+    for _ in 0..10 {
+        assert!(pool.push(job(), || turns.start()).is_empty());
+    }
+    assert_eq!(turns.started.get(), 1);
+    // The second thread never looks for a job, so no third one is started.
+    pool.serve(&turns, true);
+    assert_eq!((turns.run.get(), turns.started.get()), (10, 2));
+}
+
+#[test]
+fn a_thread_that_does_not_start_leaves_the_jobs_to_its_caller_or_to_other_threads() {
+    let pool = BlockingPool::new(String::new(), BlockingLimits::default());
+    let fails = || Err(io::ErrorKind::OutOfMemory.into());
+    assert_eq!(pool.push(job(), fails).len(), 1);
+    assert!(pool.push(job(), || Ok(())).is_empty());
+    // The first thread is on its way, so nothing else is tried.
+    assert!(pool.push(job(), fails).is_empty());
+}

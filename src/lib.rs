@@ -140,6 +140,8 @@ pub mod looper;
 
 pub mod machine;
 
+pub mod market;
+
 pub mod registry;
 
 pub mod spool;

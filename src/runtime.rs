@@ -39,6 +39,7 @@ mod waiting;
 mod worker_thread;
 
 pub use blocking::unblock;
+pub(crate) use blocking::{blocking_threads, borrow_thread, is_lent};
 pub use builder::Builder;
 pub use driver::Driver;
 pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn, WaitSource};
@@ -47,6 +48,7 @@ pub(crate) use host::{HostContext, HostPhase, HostThread, key_of};
 pub(crate) use inner::Inner;
 pub(crate) use listing::list_ask;
 pub(crate) use live_cells::LiveCells;
+pub(crate) use nested::may_wait;
 pub use observer::Observer;
 pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;

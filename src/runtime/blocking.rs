@@ -3,6 +3,7 @@
 //! Each runtime has a pool. Jobs that are started outside any runtime run in the pool of the
 //! process.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
@@ -63,6 +64,40 @@ where
         runtime.check_process();
     }
     spawn(BlockingExecutor::of(runtime), async move { job() })
+}
+
+/// Runs a call on a thread of the pool of a runtime, or of the process, as [`unblock`] does.
+///
+/// If no thread could be started, the call runs on this thread, where [`is_lent`] returns false. If
+/// the pool is closed, the call is dropped.
+pub(crate) fn borrow_thread(runtime: Option<&Arc<Inner>>, call: impl FnOnce() + Send + 'static) {
+    let executor = BlockingExecutor::of(runtime.cloned());
+    spawn(executor, async move { call() }).detach();
+}
+
+/// Returns the largest number of threads of the pool of a runtime, or of the process.
+pub(crate) fn blocking_threads(runtime: Option<&Arc<Inner>>) -> usize {
+    runtime
+        .map_or(BlockingLimits::default(), |it| it.options().blocking)
+        .threads
+}
+
+crate::sync::thread_local! {
+    /// This thread runs a job because no thread of the pool could be started.
+    static IS_SUBSTITUTE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether the job that runs here has a thread of a pool. Otherwise it runs on the thread
+/// that has started it.
+pub(crate) fn is_lent() -> bool {
+    !IS_SUBSTITUTE.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Runs a job on the calling thread, because no thread of the pool could be started.
+fn substitute(runtime: Option<&Arc<Inner>>, job: Runnable) {
+    let before = IS_SUBSTITUTE.try_with(|it| it.replace(true));
+    run(runtime, job);
+    let _ = IS_SUBSTITUTE.try_with(|it| it.set(before.unwrap_or(false)));
 }
 
 /// Runs a job, and then releases the count that the job holds as activity of the runtime.
@@ -213,7 +248,7 @@ impl Executor for BlockingExecutor {
         runtime.inspect(|runtime| runtime.inc_activity());
         let (pool, _) = self.pool();
         for job in pool.push(runnable, || self.start(None)) {
-            run(runtime, job);
+            substitute(runtime, job);
         }
     }
 

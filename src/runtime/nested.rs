@@ -49,6 +49,20 @@ pub(super) fn make_way() -> Result<Option<Arc<dyn Clock>>, String> {
     made.unwrap_or(Ok(None))
 }
 
+/// Returns whether this thread may wait: whether it is neither a stage nor a pinned thread with other
+/// tasks, and no driver calls it.
+pub(crate) fn may_wait() -> bool {
+    let must_not = |context: &ThreadContext<'_>| match context.role.get() {
+        Role::Pinned(local) => !local.is_detached(),
+        role => matches!(role, Role::Reacting),
+    };
+    let is_pinned = context::outward(|contexts| {
+        let mut here = contexts.filter(|context| context.runtime.is_here());
+        here.any(must_not)
+    });
+    !is_pinned && context::stage().is_none()
+}
+
 /// Makes another thread continue in the worker's place. This thread joins the pool for blocking
 /// calls when its turn ends.
 fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Result<(), String> {

@@ -15,7 +15,14 @@ const LAYERS: [&[&str]; 8] = [
     &["runtime"],
     &["pinned", "time", "signal", "mailbox"],
     &["actor", "request"],
-    &["looper", "machine", "registry", "spool", "supervise"],
+    &[
+        "looper",
+        "machine",
+        "market",
+        "registry",
+        "spool",
+        "supervise",
+    ],
     &["sim", "docs"],
 ];
 

@@ -1,0 +1,46 @@
+//! A market of jobs that may block: a full board makes producers wait, and a key excludes.
+//!
+//! [`unblock`](crate::unblock()) takes any number of calls, in the order of their arrival. A
+//! [`Market`] has a board of limited size, priorities, and keys: two jobs of one key never run at
+//! the same time. It is the Seppuku Job Market of the document, whose names are these here:
+//!
+//! | document | here |
+//! |---|---|
+//! | `Add_Job` | [`Market::offer`], [`Market::try_offer`], [`Market::offer_blocking`] |
+//! | `Get_Job`, `Done_Job` | what a worker does before and after each job |
+//! | `Operating` | [`Market::status`] |
+//! | `Stop` | [`Market::stop`], [`Market::drain`], [`Market::stopped`] |
+//! | a player | a key: [`Job::key`] |
+//! | `Max_Workers`, `Max_Jobs` | [`Builder::max_workers`], [`Builder::max_jobs`] |
+//! | `Max_Idle_W` | unused in the document; [`Builder::idle`] says how long a worker waits |
+//!
+//! The workers are calls on the threads of the blocking pool. A worker comes when a job may run and
+//! no other worker is on its way, and gives its thread back when there is no job.
+//!
+//! # When to use what
+//! - a call that blocks: [`unblock`](crate::unblock());
+//! - many of them, of which only some may run or wait at a time, or whose order matters: a market;
+//! - an actor whose messages block: [`Detached`](crate::Detached);
+//! - a value that must not leave its thread: [`Pinned`](crate::Pinned).
+
+mod board;
+mod builder;
+mod cell;
+mod core;
+mod error;
+mod handle;
+mod job;
+mod job_handle;
+mod offer;
+mod retry;
+mod status;
+mod worker;
+
+pub use board::KeyPolicy;
+pub use builder::Builder;
+pub use error::{JobError, OfferError, TryOfferError};
+pub use handle::Market;
+pub use job::Job;
+pub use job_handle::JobHandle;
+pub use status::Status;
+pub use worker::is_cancelled;

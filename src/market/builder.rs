@@ -1,0 +1,156 @@
+//! The options of a market.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_core::Stream;
+
+use super::board::KeyPolicy;
+use super::core::{Core, Limits, Phase};
+use super::handle::Market;
+use crate::actor::{ActorBuilder, Address, Context};
+use crate::error::BuildError;
+use crate::runtime::{Runtime, blocking_threads};
+
+/// The options of a [`Market`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder<K> {
+    runtime: Option<Runtime>,
+    max_workers: Option<usize>,
+    max_jobs: usize,
+    per_key: KeyPolicy,
+    idle: Duration,
+    keys: PhantomData<fn() -> K>,
+}
+
+/// The default number of workers, as in the document.
+const WORKERS: usize = 64;
+
+impl<K> Builder<K> {
+    pub(super) fn new() -> Self {
+        Builder {
+            runtime: None,
+            max_workers: None,
+            max_jobs: WORKERS * WORKERS,
+            per_key: KeyPolicy::One,
+            idle: Duration::ZERO,
+            keys: PhantomData,
+        }
+    }
+
+    /// Sets the runtime whose blocking threads run the jobs, by default the current one.
+    ///
+    /// Without any, the jobs run on the threads that [`unblock`](crate::unblock()) uses outside a
+    /// runtime.
+    pub fn on(mut self, runtime: &Runtime) -> Self {
+        self.runtime = Some(runtime.clone());
+        self
+    }
+
+    /// Sets how many jobs may run at the same time, at least 1 and at most
+    /// [`blocking_threads`](crate::Builder::blocking_threads). The default is 64, or less if there
+    /// are fewer threads.
+    pub fn max_workers(mut self, workers: usize) -> Self {
+        self.max_workers = Some(workers);
+        self
+    }
+
+    /// Sets how many jobs may wait on the board, at least 1. The default is 4096.
+    pub fn max_jobs(mut self, jobs: usize) -> Self {
+        self.max_jobs = jobs;
+        self
+    }
+
+    /// Sets how many jobs of one key may be in the market. The default is [`KeyPolicy::One`].
+    pub fn per_key(mut self, policy: KeyPolicy) -> Self {
+        self.per_key = policy;
+        self
+    }
+
+    /// Sets how long a worker without a job waits for one before it gives its thread back. The
+    /// default is zero.
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = time;
+        self
+    }
+}
+
+impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
+    /// Builds the market. It has no worker until a job is offered.
+    ///
+    /// # Errors
+    /// [`BuildError::Impossible`] if an option is out of range, or if the runtime is over.
+    pub fn build(self) -> Result<Market<K>, BuildError> {
+        let impossible = |option, reason| BuildError::Impossible { option, reason };
+        let runtime = self.runtime.or_else(Runtime::try_current);
+        let inner = runtime.as_ref().map(|runtime| runtime.inner().clone());
+        let threads = blocking_threads(inner.as_ref());
+        let workers = self.max_workers.unwrap_or(WORKERS.min(threads));
+        if !(1..=threads).contains(&workers) {
+            let reason = format!("is {workers}, but must be from 1 to {threads}");
+            return Err(impossible("max_workers", reason));
+        }
+        if self.max_jobs == 0 {
+            let reason = "is 0, but must be at least 1".into();
+            return Err(impossible("max_jobs", reason));
+        }
+        let limits = Limits {
+            workers,
+            jobs: self.max_jobs,
+            idle: self.idle,
+            policy: self.per_key,
+        };
+        let core = Core::new(limits, inner);
+        if let Some(runtime) = &runtime {
+            let stops = Stops(core.clone());
+            let stops = ActorBuilder::new(stops, Stops::run).name("market");
+            let spawned = stops.on(runtime).try_spawn();
+            let spawned =
+                spawned.map_err(|error| impossible("runtime", error.problem().to_string()))?;
+            spawned.detach();
+        }
+        Ok(Market::new(core))
+    }
+}
+
+/// The actor that stops a market when its runtime shuts down.
+struct Stops<K: Send + 'static>(Arc<Core<K>>);
+
+impl<K: Send + 'static> Stops<K> {
+    async fn run(self, mut cx: Context<Infallible>) {
+        // Without an address the mailbox would be closed.
+        let _open: Address<Infallible> = cx.address();
+        poll_fn(|task| {
+            let is_over = self.0.poll_end(task.waker());
+            match is_over || Pin::new(&mut cx).poll_next(task).is_ready() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+impl<K: Send + 'static> Drop for Stops<K> {
+    fn drop(&mut self) {
+        self.0.close(Phase::Stopped);
+    }
+}
+
+impl<K> fmt::Debug for Builder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("max_workers", &self.max_workers)
+            .field("max_jobs", &self.max_jobs)
+            .field("per_key", &self.per_key)
+            .field("idle", &self.idle)
+            .finish_non_exhaustive()
+    }
+}

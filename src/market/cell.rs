@@ -1,0 +1,165 @@
+//! An accepted job: its work, and then its outcome.
+//!
+//! The work is taken once: by the worker that runs it, or to be dropped with an error. The outcome
+//! is there only when the work has been dropped.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::error::JobError;
+use crate::contain::{Panic, attempt, contain};
+use crate::lock::SpinLock;
+
+pub(super) struct JobCell<F, T>(SpinLock<State<F, T>>);
+
+struct State<F, T> {
+    stage: Stage<F, T>,
+    /// The waker of the task that awaits the outcome.
+    waker: Option<Waker>,
+    /// The outcome may be seen.
+    is_shown: bool,
+    /// The outcome is not awaited any more.
+    is_abandoned: bool,
+}
+
+enum Stage<F, T> {
+    New(F),
+    /// The work was taken.
+    Begun,
+    Over(Result<T, JobError>),
+    Gone,
+}
+
+/// A job as the market has it.
+pub(super) trait Work: Send + Sync {
+    /// Runs the work.
+    fn run(&self);
+
+    /// Makes the outcome seen. Returns its panic if it is not awaited.
+    fn show(&self) -> Option<Panic>;
+
+    /// Drops the work, with this outcome.
+    fn refuse(&self, error: JobError);
+}
+
+/// A job as its handle has it.
+pub(super) trait Outcome<T>: Send + Sync {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, JobError>>;
+
+    fn is_over(&self) -> bool;
+
+    /// Gives up the outcome. Returns a panic that was there.
+    fn abandon(&self) -> Option<Panic>;
+}
+
+impl<F, T> JobCell<F, T> {
+    pub(super) fn new(work: F) -> Arc<Self> {
+        Arc::new(JobCell(SpinLock::new(State {
+            stage: Stage::New(work),
+            waker: None,
+            is_shown: false,
+            is_abandoned: false,
+        })))
+    }
+
+    /// Takes the work, unless it was taken.
+    pub(super) fn recover(&self) -> Option<F> {
+        self.0.with(
+            |state| match std::mem::replace(&mut state.stage, Stage::Begun) {
+                Stage::New(work) => Some(work),
+                other => {
+                    state.stage = other;
+                    None
+                }
+            },
+        )
+    }
+
+    fn end(&self, outcome: Result<T, JobError>) {
+        // The previous stage is `Begun`.
+        self.0.with(|state| state.stage = Stage::Over(outcome));
+    }
+}
+
+impl<F, T> State<F, T> {
+    /// Takes the outcome, if it may be seen.
+    fn take(&mut self) -> Option<Result<T, JobError>> {
+        if !self.is_shown {
+            return None;
+        }
+        match std::mem::replace(&mut self.stage, Stage::Gone) {
+            Stage::Over(outcome) => Some(outcome),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+}
+
+/// Drops an outcome that is not awaited, except for a panic.
+fn panic_of<T>(outcome: Option<Result<T, JobError>>) -> Option<Panic> {
+    match outcome {
+        Some(Err(JobError::Panicked(panic))) => Some(panic),
+        outcome => {
+            contain(|| drop(outcome));
+            None
+        }
+    }
+}
+
+impl<F: FnOnce() -> T + Send, T: Send> Work for JobCell<F, T> {
+    fn run(&self) {
+        if let Some(work) = self.recover() {
+            self.end(attempt(work).map_err(JobError::Panicked));
+        }
+    }
+
+    fn show(&self) -> Option<Panic> {
+        let (waker, unwanted) = self.0.with(|state| {
+            state.is_shown = true;
+            let unwanted = state.is_abandoned.then(|| state.take()).flatten();
+            (state.waker.take(), unwanted)
+        });
+        if let Some(waker) = waker {
+            contain(|| waker.wake());
+        }
+        panic_of(unwanted)
+    }
+
+    fn refuse(&self, error: JobError) {
+        if let Some(work) = self.recover() {
+            contain(|| drop(work));
+            self.end(Err(error));
+            self.show();
+        }
+    }
+}
+
+impl<F: Send, T: Send> Outcome<T> for JobCell<F, T> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<T, JobError>> {
+        if let Some(outcome) = self.0.with(State::take) {
+            return Poll::Ready(outcome);
+        }
+        let mut waker = Some(cx.waker().clone());
+        let outcome = self.0.with(|state| {
+            std::mem::swap(&mut state.waker, &mut waker);
+            state.take()
+        });
+        contain(|| drop(waker));
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.with(|state| state.is_shown)
+    }
+
+    fn abandon(&self) -> Option<Panic> {
+        let (outcome, waker) = self.0.with(|state| {
+            state.is_abandoned = true;
+            (state.take(), state.waker.take())
+        });
+        contain(|| drop(waker));
+        panic_of(outcome)
+    }
+}

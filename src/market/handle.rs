@@ -1,0 +1,209 @@
+//! Markets, as programs hold them.
+//!
+//! The last handle stops its market.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::builder::Builder;
+use super::core::{Core, Phase};
+use super::error::{OfferError, TryOfferError};
+use super::job::Job;
+use super::job_handle::JobHandle;
+use super::offer::Offered;
+use super::status::Status;
+use super::worker;
+use crate::contain::contain;
+use crate::park;
+use crate::runtime::{Runtime, may_wait};
+
+/// A board of jobs and the workers that take them: the Seppuku Job Market of the document.
+///
+/// A clone is the same market. The jobs run on the threads of [`unblock`](crate::unblock()), so they
+/// may block. Two jobs of one key, of type `K`, never run at the same time.
+///
+/// Dropping the last clone stops the market, and waits until the jobs that run have ended. On a
+/// worker of a runtime it gives the worker's place away first, as
+/// [`block_on`](crate::Runtime::block_on) does. It does not wait in a job of the market, on a pinned
+/// thread or on a [`Stage`](crate::Stage): use [`stop`](Market::stop) and
+/// [`stopped`](Market::stopped) there.
+///
+/// ```
+/// use greenroom::market::{Job, Market};
+///
+/// greenroom::run(async {
+///     let market = Market::<&str>::builder().max_workers(4).build().unwrap();
+///     let job = Job::new(|| 6 * 7).key("sums").priority(1);
+///     let job = market.offer(job).await.unwrap();
+///     assert_eq!(job.await.unwrap(), 42);
+///     market.drain().await;
+/// });
+/// ```
+pub struct Market<K: Send + 'static = ()>(Arc<Held<K>>);
+
+/// Is dropped with the last handle.
+struct Held<K: Send + 'static>(Arc<Core<K>>);
+
+impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
+    /// Creates the options of a market.
+    pub fn builder() -> Builder<K> {
+        Builder::new()
+    }
+
+    /// Offers a job: the `Add_Job` of the document. Waits for room while the board is full.
+    ///
+    /// Producers are served in the order in which they began to wait. The key is judged when there
+    /// is room.
+    ///
+    /// # Errors
+    /// [`OfferError`] returns the job and says why it was not accepted.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, its place in the line and the job are lost.
+    pub fn offer<T, F>(
+        &self,
+        job: Job<K, F>,
+    ) -> impl Future<Output = Result<JobHandle<T>, OfferError<Job<K, F>>>> + Send + use<T, F, K>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let core = self.0.0.clone();
+        async move {
+            let mut offered = Offered::new(&core, job);
+            let added = poll_fn(|cx| offered.poll(cx)).await;
+            added.map_err(without_full)
+        }
+    }
+
+    /// Offers a job if there is room now, and no other producer waits.
+    ///
+    /// # Errors
+    /// [`TryOfferError`] returns the job and says why it was not accepted.
+    pub fn try_offer<T, F>(&self, job: Job<K, F>) -> Result<JobHandle<T>, TryOfferError<Job<K, F>>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        Offered::new(&self.0.0, job).now()
+    }
+
+    /// Offers a job, and blocks the thread while the board is full.
+    ///
+    /// # Errors
+    /// [`OfferError`] returns the job and says why it was not accepted.
+    ///
+    /// # Panics
+    /// On a thread on which [`block_on`](crate::Runtime::block_on) panics.
+    pub fn offer_blocking<T, F>(
+        &self,
+        job: Job<K, F>,
+    ) -> Result<JobHandle<T>, OfferError<Job<K, F>>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        wait_for(&self.0.0, self.offer(job))
+    }
+
+    /// Stops the market: the `Stop` of the document. It cannot be undone.
+    ///
+    /// Jobs that wait end with [`Discarded`](super::JobError::Discarded), and producers that wait
+    /// get their jobs back. Jobs that run go on to their end.
+    pub fn stop(&self) {
+        self.0.0.close(Phase::Stopped);
+    }
+
+    /// Accepts no more jobs, and waits until those that were accepted have ended.
+    ///
+    /// # Cancel safety
+    /// The market goes on draining when the future is dropped.
+    pub fn drain(&self) -> impl Future<Output = ()> + Send + use<K> {
+        let core = self.0.0.clone();
+        async move {
+            core.close(Phase::Draining);
+            end_of(&core).await;
+        }
+    }
+
+    /// Waits until the market was stopped or drained, and its last job has ended.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<K> {
+        let core = self.0.0.clone();
+        async move { end_of(&core).await }
+    }
+
+    /// Returns the state of the market: the `Operating` of the document. It changes nothing.
+    pub fn status(&self) -> Status {
+        self.0.0.status()
+    }
+}
+
+impl<K: Send + 'static> Market<K> {
+    pub(super) fn new(core: Arc<Core<K>>) -> Self {
+        Market(Arc::new(Held(core)))
+    }
+}
+
+async fn end_of<K: Send + 'static>(core: &Arc<Core<K>>) {
+    poll_fn(|cx| match core.poll_end(cx.waker()) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+}
+
+/// Waits for a future on this thread.
+#[track_caller]
+fn wait_for<K, F: Future>(core: &Arc<Core<K>>, future: F) -> F::Output {
+    if let Some(runtime) = core.runtime.as_ref().filter(|runtime| runtime.is_here()) {
+        return Runtime::not_counting(runtime.clone()).block_on(future);
+    }
+    let parker = park::own();
+    let waker = Waker::from(parker.clone());
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => drop(parker.park(None)),
+        }
+    }
+}
+
+fn without_full<J>(error: TryOfferError<J>) -> OfferError<J> {
+    match error {
+        TryOfferError::KeyBusy(job) => OfferError::KeyBusy(job),
+        // A job that waits for room is not refused for want of it.
+        TryOfferError::Stopping(job) | TryOfferError::Full(job) => OfferError::Stopping(job),
+    }
+}
+
+impl<K: Send + 'static> Drop for Held<K> {
+    fn drop(&mut self) {
+        let core = &self.0;
+        core.close(Phase::Stopped);
+        if !core.is_still() && !worker::is_inside(core) && may_wait() {
+            // Without a spare thread the worker's place cannot be given away.
+            contain(|| wait_for(core, end_of(core)));
+        }
+    }
+}
+
+impl<K: Send + 'static> Clone for Market<K> {
+    fn clone(&self) -> Self {
+        Market(self.0.clone())
+    }
+}
+
+impl<K: Send + 'static> fmt::Debug for Market<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Market")
+            .field("status", &self.0.0.status())
+            .finish_non_exhaustive()
+    }
+}

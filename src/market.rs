@@ -23,6 +23,7 @@
 //! - an actor whose messages block: [`Detached`](crate::Detached);
 //! - a value that must not leave its thread: [`Pinned`](crate::Pinned).
 
+mod again;
 mod board;
 mod builder;
 mod cell;
@@ -33,6 +34,7 @@ mod job;
 mod job_handle;
 mod offer;
 mod retry;
+mod serving;
 mod status;
 mod worker;
 

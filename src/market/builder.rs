@@ -15,6 +15,7 @@ use futures_core::Stream;
 use super::board::KeyPolicy;
 use super::core::{Core, Limits, Phase};
 use super::handle::Market;
+use super::serving;
 use crate::actor::{ActorBuilder, Address, Context};
 use crate::error::BuildError;
 use crate::runtime::{Runtime, blocking_threads};
@@ -33,8 +34,15 @@ pub struct Builder<K> {
 /// The default number of workers, as in the document.
 const WORKERS: usize = 64;
 
+impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
+    /// Creates the options of a market.
+    pub fn builder() -> Builder<K> {
+        Builder::new()
+    }
+}
+
 impl<K> Builder<K> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Builder {
             runtime: None,
             max_workers: None,
@@ -107,7 +115,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
             idle: self.idle,
             policy: self.per_key,
         };
-        let core = Core::new(limits, inner);
+        let core = Core::new(limits, inner, serving::start);
         if let Some(runtime) = &runtime {
             let stops = Stops(core.clone());
             let stops = ActorBuilder::new(stops, Stops::run).name("market");

@@ -14,9 +14,9 @@ use super::board::{Board, KeyPolicy, Keyed, Served, Ticket};
 use super::cell::Work;
 use super::error::JobError;
 use super::job_handle::Hub;
-use super::retry::{self, Retry};
+use super::retry::Retry;
 use super::status::Status;
-use super::worker::{self, Worker};
+use super::worker::Worker;
 use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
@@ -28,6 +28,8 @@ pub(super) struct Core<K> {
     pub(super) limits: Limits,
     /// `None` if the workers have threads of the process's pool.
     pub(super) runtime: Option<Arc<Inner>>,
+    /// Gets a thread for a worker that was created.
+    employ: fn(&Arc<Core<K>>),
     /// Its hashes are the same for the whole life of the market.
     pub(super) hasher: RandomState,
     state: Mutex<State<K>>,
@@ -104,10 +106,15 @@ pub(super) struct Begun {
 }
 
 impl<K: Send + 'static> Core<K> {
-    pub(super) fn new(limits: Limits, runtime: Option<Arc<Inner>>) -> Arc<Self> {
+    pub(super) fn new(
+        limits: Limits,
+        runtime: Option<Arc<Inner>>,
+        employ: fn(&Arc<Self>),
+    ) -> Arc<Self> {
         Arc::new(Core {
             limits,
             runtime,
+            employ,
             hasher: RandomState::new(),
             state: Mutex::new(State {
                 board: Board::new(limits.policy),
@@ -152,25 +159,27 @@ impl<K: Send + 'static> Core<K> {
             self.report(panic);
         }
         if after.has_created {
-            worker::start(self);
+            (self.employ)(self);
         }
         after.carry_out();
         result
     }
 
-    /// Notes that the system started no thread for a worker. The job stays on the board.
+    /// Notes that the system started no thread for a worker. The job stays on the board. Returns
+    /// after which time the workers are to be judged again.
     #[cold]
-    pub(super) fn start_failed(self: &Arc<Self>) {
+    pub(super) fn start_failed(&self) -> Option<Duration> {
         let mut state = self.state.lock();
         state.alive -= 1;
         state.created -= 1;
         state.is_coming = false;
         state.failed_starts += 1;
-        let delay = state.retry.arm();
-        drop(state);
-        if let Some(delay) = delay {
-            retry::after(self, delay);
-        }
+        state.retry.arm()
+    }
+
+    /// Returns the address by which workers know the market.
+    pub(super) fn address(self: &Arc<Self>) -> usize {
+        Arc::as_ptr(self).cast::<()>() as usize
     }
 
     /// Stops the market when a worker was not let run, since its pool is closed.

@@ -8,7 +8,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::builder::Builder;
 use super::core::{Core, Phase};
 use super::error::{OfferError, TryOfferError};
 use super::job::Job;
@@ -48,11 +47,6 @@ pub struct Market<K: Send + 'static = ()>(Arc<Held<K>>);
 struct Held<K: Send + 'static>(Arc<Core<K>>);
 
 impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
-    /// Creates the options of a market.
-    pub fn builder() -> Builder<K> {
-        Builder::new()
-    }
-
     /// Offers a job: the `Add_Job` of the document. Waits for room while the board is full.
     ///
     /// Producers are served in the order in which they began to wait. The key is judged when there
@@ -187,7 +181,7 @@ impl<K: Send + 'static> Drop for Held<K> {
     fn drop(&mut self) {
         let core = &self.0;
         core.close(Phase::Stopped);
-        if !core.is_still() && !worker::is_inside(core) && may_wait() {
+        if !core.is_still() && !worker::is_inside(core.address()) && may_wait() {
             // Without a spare thread the worker's place cannot be given away.
             contain(|| wait_for(core, end_of(core)));
         }

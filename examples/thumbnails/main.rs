@@ -1,0 +1,252 @@
+//! This example makes small images of those in a folder: `thumbnails [OPTIONS] FROM TO`.
+//!
+//! ```text
+//! thumbnails --size=64 --workers=4 photos small
+//! ```
+//!
+//! It takes the binary PPM files (`P6`) of `FROM` and its sub-folders, and writes each to the same
+//! path in `TO`, at most 128 pixels (`--size`) wide and high. Jobs of a market do that, of which at
+//! most 8 (`--workers`) run at a time. The key of a job is its folder: each job adds a line to the
+//! `index.txt` of its folder, and no two jobs of a folder run at the same time. Small files go
+//! first. While the board is full, the walk through the folders waits.
+//!
+//! A bar on stderr shows the progress. Files that are no such images are named and skipped. After
+//! Ctrl-C the accepted jobs are finished. The exit status is 0, 1 if files were skipped, 2 with
+//! wrong arguments, and 130 after Ctrl-C.
+
+mod image;
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+
+use futures::future::{Either, select};
+use greenroom::ctrl_c;
+use greenroom::market::{Job, JobHandle, KeyPolicy, Market};
+use indicatif::{ProgressBar, ProgressStyle};
+use lexopt::ValueExt;
+
+use image::Image;
+
+struct Options {
+    size: usize,
+    workers: usize,
+    from: PathBuf,
+    to: PathBuf,
+}
+
+/// The result of a job: the reason why the file was skipped.
+type Made = Result<(), String>;
+
+/// The folders that were not read yet, and the files of those that were.
+struct Walk {
+    root: PathBuf,
+    folders: Vec<PathBuf>,
+    files: VecDeque<PathBuf>,
+}
+
+/// Counts what was done, and shows it.
+struct Progress {
+    bar: ProgressBar,
+    made: u64,
+    skipped: u64,
+}
+
+fn main() -> ExitCode {
+    let options = match parse(lexopt::Parser::from_env()) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("thumbnails: {error}\nusage: thumbnails [--size=N] [--workers=N] FROM TO");
+            return ExitCode::from(2);
+        }
+    };
+    let (progress, is_interrupted) = greenroom::run(make_all(options));
+    progress.bar.finish_and_clear();
+    println!("{} made, {} skipped", progress.made, progress.skipped);
+    match (is_interrupted, progress.skipped) {
+        (true, _) => ExitCode::from(130),
+        (false, 0) => ExitCode::SUCCESS,
+        (false, _) => ExitCode::FAILURE,
+    }
+}
+
+fn parse(mut arguments: lexopt::Parser) -> Result<Options, lexopt::Error> {
+    use lexopt::prelude::{Long, Value};
+    let (mut size, mut workers, mut folders) = (128, 8, Vec::<OsString>::new());
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Long("size") => size = arguments.value()?.parse_with(positive)?,
+            Long("workers") => workers = arguments.value()?.parse_with(positive)?,
+            Value(folder) if folders.len() < 2 => folders.push(folder),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let [from, to] = <[OsString; 2]>::try_from(folders).map_err(|_| "two folders are needed")?;
+    Ok(Options {
+        size,
+        workers,
+        from: from.into(),
+        to: to.into(),
+    })
+}
+
+fn positive(text: &str) -> Result<usize, &'static str> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (1..=512).contains(number));
+    number.ok_or("it is not a number from 1 to 512")
+}
+
+/// Makes all images. Returns what was done, and whether Ctrl-C was pressed.
+async fn make_all(options: Options) -> (Progress, bool) {
+    let style = ProgressStyle::with_template("{bar:40} {pos} of {len} {msg}");
+    let bar = ProgressBar::new(0).with_style(style.expect("the template is valid"));
+    let mut progress = Progress {
+        bar,
+        made: 0,
+        skipped: 0,
+    };
+    let market = Market::<PathBuf>::builder()
+        .max_workers(options.workers)
+        .max_jobs(64)
+        .per_key(KeyPolicy::Queue(64))
+        .build()
+        .expect("the options are in range");
+    let mut jobs = VecDeque::new();
+    let is_interrupted = {
+        let offers = pin!(offer_all(&market, &options, &mut jobs, &mut progress));
+        match select(offers, pin!(ctrl_c())).await {
+            Either::Left(((), _)) => false,
+            Either::Right((Ok(_), _)) => true,
+            // Without the signal the run cannot be interrupted like this.
+            Either::Right((Err(_), offers)) => {
+                offers.await;
+                false
+            }
+        }
+    };
+    // Nothing more is accepted, and what was accepted is made.
+    market.drain().await;
+    for (path, job) in jobs {
+        progress.count(&path, job.await);
+    }
+    (progress, is_interrupted)
+}
+
+/// Offers a job for each file.
+async fn offer_all(
+    market: &Market<PathBuf>,
+    options: &Options,
+    jobs: &mut VecDeque<(PathBuf, JobHandle<Made>)>,
+    progress: &mut Progress,
+) {
+    let mut walk = Walk {
+        root: options.from.clone(),
+        folders: vec![PathBuf::new()],
+        files: VecDeque::new(),
+    };
+    loop {
+        // A folder may be large, and its disk slow.
+        let read = greenroom::unblock(move || {
+            let path = walk.next();
+            (walk, path)
+        });
+        let (back, path) = read.await;
+        walk = back;
+        let path = match path {
+            Some(Ok(path)) => path,
+            Some(Err((path, error))) => {
+                progress.skip(&path, &error);
+                continue;
+            }
+            None => return,
+        };
+        progress.bar.inc_length(1);
+        while jobs.front().is_some_and(|(_, job)| job.is_finished()) {
+            let (path, job) = jobs.pop_front().expect("it has a first one");
+            progress.count(&path, job.await);
+        }
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let (from, to) = (options.from.join(&path), options.to.join(&path));
+        let kilobytes = fs::metadata(&from).map_or(0, |data| data.len() >> 10);
+        let priority = u32::MAX - u32::try_from(kilobytes).unwrap_or(u32::MAX);
+        let size = options.size;
+        let job = Job::new(move || make(&from, &to, size).map_err(|error| error.to_string()));
+        let offered = market.offer(job.key(folder).priority(priority)).await;
+        jobs.push_back((
+            path,
+            offered.expect("the market is open, and its board is the limit"),
+        ));
+    }
+}
+
+/// Makes one small image, and notes it in the index of its folder.
+fn make(from: &Path, to: &Path, size: usize) -> io::Result<()> {
+    let small = Image::read(&mut io::BufReader::new(File::open(from)?))?.shrunk(size);
+    let folder = to.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = io::BufWriter::new(File::create(to)?);
+    small.write(&mut file)?;
+    file.flush()?;
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    let index = folder.join("index.txt");
+    let mut index = OpenOptions::new().create(true).append(true).open(index)?;
+    // Two writes: the key keeps the lines of other jobs out.
+    write!(index, "{name}")?;
+    writeln!(index, " {} x {}", small.width, small.height)
+}
+
+impl Walk {
+    /// Returns the next file, as a path from the root.
+    fn next(&mut self) -> Option<Result<PathBuf, (PathBuf, io::Error)>> {
+        loop {
+            if let Some(file) = self.files.pop_front() {
+                return Some(Ok(file));
+            }
+            let folder = self.folders.pop()?;
+            if let Err(error) = self.read(&folder) {
+                return Some(Err((folder, error)));
+            }
+        }
+    }
+
+    fn read(&mut self, folder: &Path) -> io::Result<()> {
+        let entries = fs::read_dir(self.root.join(folder))?;
+        let mut entries = entries.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let path = folder.join(entry.file_name());
+            match entry.file_type()? {
+                kind if kind.is_dir() => self.folders.push(path),
+                kind if kind.is_file() => self.files.push_back(path),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Progress {
+    fn count(&mut self, path: &Path, made: Result<Made, greenroom::market::JobError>) {
+        match made {
+            Ok(Ok(())) => {
+                self.made += 1;
+                self.bar.inc(1);
+            }
+            Ok(Err(why)) => self.skip(path, &why),
+            Err(error) => self.skip(path, &error),
+        }
+    }
+
+    fn skip(&mut self, path: &Path, why: &dyn std::fmt::Display) {
+        self.skipped += 1;
+        self.bar.inc(1);
+        let path = path.display();
+        self.bar.suspend(|| eprintln!("{path}: skipped: {why}"));
+    }
+}

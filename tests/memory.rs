@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use greenroom::looper::{Controller, Looper};
+use greenroom::market::{Job, Market};
 use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
 use greenroom::{Context, Handle, Reply, Runtime, actor, spawn};
@@ -589,4 +590,38 @@ fn an_idle_looper_takes_at_most_200_bytes() {
         used + table <= 200,
         "{used} bytes, and {table} in the table"
     );
+}
+
+#[test]
+fn a_job_that_waits_in_a_market_takes_at_most_200_bytes_beside_its_closure() {
+    const JOBS: u64 = 1_000_000;
+    let _alone = alone();
+    let runtime = one_worker();
+    for is_keyed in [false, true] {
+        let builder = Market::<u64>::builder().on(&runtime).max_workers(1);
+        let market = builder.max_jobs(JOBS as usize).build().unwrap();
+        let (open, opened) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = std::sync::mpsc::channel::<()>();
+        let gate = Job::new(move || {
+            begin.send(()).unwrap();
+            opened.recv()
+        });
+        drop(market.try_offer(gate).unwrap());
+        begun.recv().unwrap();
+        let before = live();
+        for number in 0..JOBS {
+            let job = Job::new(move || number);
+            let job = if is_keyed { job.key(number) } else { job };
+            drop(market.try_offer(job).unwrap());
+        }
+        let each = (live() - before) / JOBS.cast_signed() as isize;
+        assert_eq!(market.status().waiting, JOBS as usize);
+        let closure = size_of::<u64>() as isize;
+        assert!(
+            each <= 200 + closure,
+            "{each} bytes for each, keys: {is_keyed}"
+        );
+        open.send(()).unwrap();
+        runtime.block_on(market.drain());
+    }
 }

@@ -161,7 +161,8 @@ async fn offer_all(
         let path = match path {
             Some(Ok(path)) => path,
             Some(Err((path, error))) => {
-                progress.skip(&path, &error);
+                progress.bar.inc_length(1);
+                progress.skip(&options.from.join(path), &error);
                 continue;
             }
             None => return,

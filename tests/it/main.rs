@@ -95,6 +95,7 @@ mod supervision;
 mod support;
 mod task_wakers;
 mod thread_locals;
+mod thumbnails;
 mod tidy;
 mod time;
 mod time_interval;

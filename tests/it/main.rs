@@ -53,6 +53,7 @@ mod machine;
 mod mailbox_messages;
 mod mailbox_order;
 mod mailbox_recv;
+mod market;
 mod nested_block_on;
 mod nested_shutdown;
 mod net;

@@ -1,0 +1,284 @@
+//! Ends: a stop, a drain, the last handle, a shutdown, and a panic.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::*;
+use crate::support::{drive, keep_bombs_quiet, until};
+
+#[test]
+fn a_stop_discards_what_waits_and_lets_run_what_runs() {
+    everywhere(|| async {
+        let builder = Market::<u32>::builder().max_workers(1).max_jobs(2);
+        let market = builder.build().unwrap();
+        let (gate, runs) = blocked(&market, Some(1)).await;
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                market
+                    .try_offer(Job::new(|| panic!("it was discarded")))
+                    .unwrap()
+            })
+            .collect();
+        let mut producer = Box::pin(market.offer(Job::new(|| 7).key(7).priority(3)));
+        assert!(poll_once(&mut producer).is_pending());
+        market.stop();
+        market.stop();
+        let status = market.status();
+        assert!(!status.is_operating && !status.is_full);
+        assert_eq!(
+            (status.waiting, status.discarded, status.running),
+            (0, 2, 1)
+        );
+        for job in waiting {
+            assert!(matches!(job.await, Err::<(), _>(JobError::Discarded)));
+        }
+        // Producers get their jobs back, those that wait and later ones.
+        let Err(OfferError::Stopping(job)) = producer.await else {
+            panic!("the market was stopped")
+        };
+        let Err(TryOfferError::Stopping(job)) = market.try_offer(job) else {
+            panic!("the market was stopped")
+        };
+        let other = self::market(1);
+        assert_eq!(other.try_offer(job).unwrap().await.unwrap(), 7);
+        gate.open();
+        runs.await.unwrap();
+        market.stopped().await;
+        let status = market.status();
+        assert_eq!((status.running, status.created), (0, status.died));
+    });
+}
+
+#[test]
+fn a_drained_market_runs_what_it_accepted_and_accepts_no_more() {
+    everywhere(|| async {
+        let market = market(2);
+        let (gate, runs) = blocked(&market, None).await;
+        let jobs: Vec<_> = (0..9)
+            .map(|n| market.try_offer(Job::new(move || n)).unwrap())
+            .collect();
+        let mut drain = Box::pin(market.drain());
+        assert!(poll_once(&mut drain).is_pending());
+        assert!(market.status().is_operating, "until its last job has ended");
+        let refused = market.try_offer(Job::new(|| ()));
+        assert!(matches!(refused, Err(TryOfferError::Stopping(_))));
+        gate.open();
+        drain.await;
+        assert!(!market.status().is_operating);
+        assert!(runs.is_finished());
+        for (n, job) in jobs.into_iter().enumerate() {
+            assert_eq!(job.await.unwrap(), n);
+        }
+        // One that has no job ends at once.
+        self::market(1).drain().await;
+    });
+}
+
+#[test]
+fn a_job_may_stop_its_market() {
+    everywhere(|| async {
+        let market = market(1);
+        let (gate, runs) = blocked(&market, None).await;
+        let own = market.clone();
+        let stops = market.try_offer(Job::new(move || own.stop())).unwrap();
+        let after = market.try_offer(Job::new(|| ())).unwrap();
+        gate.open();
+        runs.await.unwrap();
+        stops.await.unwrap();
+        assert!(matches!(after.await, Err(JobError::Discarded)));
+        market.stopped().await;
+    });
+}
+
+/// Builds a market of a runtime with one job that waits at a gate, and one behind it.
+fn busy(runtime: &Runtime) -> (Market<u32>, Gate, JobHandle<()>, JobHandle<()>) {
+    let market = Market::builder()
+        .on(runtime)
+        .max_workers(1)
+        .build()
+        .unwrap();
+    let (gate, runs) = drive(blocked(&market, None));
+    let behind = market.try_offer(Job::new(|| ())).unwrap();
+    (market, gate, runs, behind)
+}
+
+#[test]
+fn the_last_handle_waits_for_the_jobs_that_run() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let (market, gate, runs, behind) = busy(&runtime);
+        let clone = market.clone();
+        drop(market);
+        assert!(clone.status().is_operating);
+        let drops = std::thread::spawn(move || drop(clone));
+        assert!(matches!(drive(behind), Err(JobError::Discarded)));
+        assert!(!drops.is_finished() && !runs.is_finished());
+        gate.open();
+        drops.join().unwrap();
+        assert!(runs.is_finished());
+    });
+}
+
+#[test]
+fn the_last_handle_gives_the_place_of_a_worker_away_while_it_waits() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let (market, gate, runs, behind) = busy(&runtime);
+        let drops = runtime.spawn(async move { drop(market) });
+        assert!(matches!(drive(behind), Err(JobError::Discarded)));
+        // The only worker runs other tasks meanwhile.
+        drive(runtime.spawn(async {}));
+        assert!(!drops.is_finished());
+        gate.open();
+        drive(drops);
+        assert!(runs.is_finished());
+    });
+}
+
+#[test]
+fn the_last_handle_does_not_wait_on_a_pinned_thread_or_in_a_job() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let (market, gate, runs, behind) = busy(&runtime);
+        let pinned = runtime.spawn_pinned("pinned").unwrap();
+        drive(pinned.spawn(move || async move { drop(market) }));
+        assert!(matches!(drive(behind), Err(JobError::Discarded)));
+        assert!(!runs.is_finished());
+        gate.open();
+        drive(runs).unwrap();
+        // In a job of its own.
+        let market = Market::<u32>::builder().on(&runtime).build().unwrap();
+        let last = Arc::new(Mutex::new(Some(market.clone())));
+        let (own, gate) = (last.clone(), Gate::default());
+        let waits = gate.clone();
+        let drops = market.try_offer(Job::new(move || {
+            waits.pass();
+            drop(own.lock().unwrap().take());
+        }));
+        drop(market);
+        gate.open();
+        drive(drops.unwrap()).unwrap();
+    });
+}
+
+#[test]
+fn a_shutdown_stops_the_markets_and_gives_running_jobs_the_grace() {
+    within(WATCH, || {
+        let builder = Runtime::builder().workers(1).grace(Duration::from_secs(30));
+        let runtime = builder.build().unwrap();
+        let (market, gate, runs, behind) = busy(&runtime);
+        let own = runtime.clone();
+        let shutdown = std::thread::spawn(move || drive(own.shutdown()));
+        assert!(matches!(drive(behind), Err(JobError::Discarded)));
+        assert!(!market.status().is_operating);
+        gate.open();
+        shutdown.join().unwrap();
+        drive(runs).unwrap();
+        let refused = market.try_offer(Job::new(|| ()));
+        assert!(matches!(refused, Err(TryOfferError::Stopping(_))));
+        drive(market.stopped());
+    });
+}
+
+#[test]
+fn a_panic_belongs_to_its_job_and_frees_worker_and_key() {
+    everywhere(|| async {
+        keep_bombs_quiet();
+        let market = market(1);
+        let bomb = market
+            .try_offer(Job::new(|| panic!("bomb in a job")).key(1))
+            .unwrap();
+        match bomb.await {
+            Err::<(), _>(JobError::Panicked(panic)) => {
+                assert_eq!(panic.text(), Some("bomb in a job"));
+            }
+            other => panic!("{other:?}"),
+        }
+        let next = market.try_offer(Job::new(|| 5).key(1)).unwrap();
+        assert_eq!(next.await.unwrap(), 5);
+    });
+}
+
+#[test]
+fn a_panic_that_is_not_awaited_reaches_on_fault() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let heard = Log::default();
+        let hears = heard.clone();
+        let builder = Runtime::builder().workers(1);
+        let builder = builder.on_fault(move |fault| hears.add(fault.to_string()));
+        let runtime = builder.build().unwrap();
+        let market = Market::<u32>::builder().on(&runtime).build().unwrap();
+        drop(market.try_offer(Job::new(|| panic!("bomb 1"))).unwrap());
+        until(|| heard.len() == 1);
+        // Or when the handle is dropped later.
+        let kept = market.try_offer(Job::new(|| panic!("bomb 2"))).unwrap();
+        until(|| kept.is_finished());
+        drop::<JobHandle<()>>(kept);
+        let heard = heard.take();
+        assert!(
+            heard[0].contains("a job of a market") && heard[0].contains("bomb 1"),
+            "{heard:?}"
+        );
+        assert!(heard[1].contains("bomb 2"), "{heard:?}");
+    });
+}
+
+#[test]
+fn the_status_changes_nothing_and_tells_of_waits() {
+    simulated(|| async {
+        let market = market(1);
+        let (gate, runs) = blocked(&market, None).await;
+        let waits = market.try_offer(Job::new(|| ())).unwrap();
+        greenroom::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(market.status(), market.status());
+        gate.open();
+        runs.await.unwrap();
+        waits.await.unwrap();
+        assert_eq!(market.status().longest_wait.as_secs(), 5);
+    });
+}
+
+#[test]
+fn each_job_has_one_end_while_markets_are_stopped_under_load() {
+    on_threads(async {
+        for round in 0..50_u64 {
+            let builder = Market::<u32>::builder().max_workers(3).max_jobs(20);
+            let market = builder.per_key(KeyPolicy::Queue(5)).build().unwrap();
+            let ran = Arc::new(std::sync::atomic::AtomicU64::new(0));
+            let producer = |number: u32| {
+                let (market, ran) = (market.clone(), ran.clone());
+                greenroom::spawn(async move {
+                    let (mut done, mut discarded, mut refused) = (0, 0, 0);
+                    for n in 0..200_u32 {
+                        let ran = ran.clone();
+                        let job = Job::new(move || {
+                            ran.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        });
+                        match market.offer(job.key(n % 5).priority(number)).await {
+                            Ok(job) => match job.await {
+                                Ok(()) => done += 1,
+                                Err(_) => discarded += 1,
+                            },
+                            Err(_) => refused += 1,
+                        }
+                    }
+                    (done, discarded, refused)
+                })
+            };
+            let producers: Vec<_> = (0..4).map(producer).collect();
+            until(|| ran.load(std::sync::atomic::Ordering::SeqCst) > round);
+            market.stop();
+            let (mut done, mut discarded) = (0, 0);
+            for producer in producers {
+                let (own, lost, refused) = producer.await;
+                assert_eq!(own + lost + refused, 200);
+                done += own;
+                discarded += lost;
+            }
+            market.stopped().await;
+            assert_eq!(done, ran.load(std::sync::atomic::Ordering::SeqCst));
+            assert_eq!(discarded, market.status().discarded);
+        }
+    });
+}

@@ -1,0 +1,144 @@
+//! Workers: when one more comes, how long it stays, and what happens if there is no thread.
+
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use super::*;
+use crate::child::{ThreadLimit, alone};
+use crate::support::until;
+
+#[test]
+fn a_second_worker_comes_for_a_job_that_waits_beside_one_that_runs() {
+    everywhere(|| async {
+        let market = market(2);
+        let (gate, runs) = blocked(&market, None).await;
+        // In the document it would wait.
+        assert_eq!(
+            market.offer(Job::new(|| 1)).await.unwrap().await.unwrap(),
+            1
+        );
+        assert_eq!(market.status().created, 2);
+        gate.open();
+        runs.await.unwrap();
+    });
+}
+
+#[test]
+fn workers_are_never_more_than_the_limit_and_jobs_that_wait_for_each_other_all_get_one() {
+    on_threads(async {
+        let market = market(5);
+        for _ in 0..20 {
+            let meeting = Arc::new(Barrier::new(5));
+            let meet = |_| {
+                let meeting = meeting.clone();
+                market
+                    .try_offer(Job::new(move || meeting.wait().is_leader()))
+                    .unwrap()
+            };
+            for job in (0..5).map(meet).collect::<Vec<_>>() {
+                job.await.unwrap();
+            }
+        }
+        let (gates, blocked): (Vec<_>, Vec<_>) = {
+            let mut all = Vec::new();
+            for _ in 0..5 {
+                all.push(blocked(&market, None).await);
+            }
+            all.into_iter().unzip()
+        };
+        let sixth = market.try_offer(Job::new(|| ())).unwrap();
+        let status = market.status();
+        assert_eq!((status.running, status.waiting), (5, 1));
+        gates.iter().for_each(Gate::open);
+        for job in blocked {
+            job.await.unwrap();
+        }
+        sixth.await.unwrap();
+    });
+}
+
+#[test]
+fn no_worker_comes_for_jobs_whose_key_is_served() {
+    on_threads(async {
+        let builder = Market::<u32>::builder().max_workers(9);
+        let market = builder.per_key(KeyPolicy::Queue(100)).build().unwrap();
+        let (gate, runs) = blocked(&market, Some(1)).await;
+        let jobs: Vec<_> = (0..50)
+            .map(|n| market.try_offer(Job::new(move || n).key(1)).unwrap())
+            .collect();
+        let status = market.status();
+        assert_eq!((status.created, status.waiting), (1, 50));
+        gate.open();
+        runs.await.unwrap();
+        for job in jobs {
+            job.await.unwrap();
+        }
+        assert_eq!(market.status().created, 1, "the worker was used again");
+    });
+}
+
+#[test]
+fn a_worker_without_a_job_dies_at_once_or_lingers() {
+    on_threads(async {
+        let dies = market(3);
+        dies.offer(Job::new(|| ())).await.unwrap().await.unwrap();
+        until(|| dies.status().died == 1);
+        assert_eq!(dies.status().idle, 0);
+        let lingers = Market::<u32>::builder()
+            .max_workers(3)
+            .idle(WATCH)
+            .build()
+            .unwrap();
+        for _ in 0..100 {
+            lingers.offer(Job::new(|| ())).await.unwrap().await.unwrap();
+            until(|| lingers.status().idle == 1);
+        }
+        let status = lingers.status();
+        assert_eq!((status.created, status.died), (1, 0));
+        // A stop ends it.
+        lingers.stop();
+        lingers.stopped().await;
+        assert_eq!((lingers.status().died, lingers.status().idle), (1, 0));
+        let brief = Market::<u32>::builder()
+            .idle(Duration::from_millis(1))
+            .build()
+            .unwrap();
+        brief.offer(Job::new(|| ())).await.unwrap().await.unwrap();
+        until(|| brief.status().died == 1);
+    });
+}
+
+#[test]
+fn a_job_waits_on_the_board_while_the_system_starts_no_thread() {
+    const NAME: &str =
+        "market::workers::a_job_waits_on_the_board_while_the_system_starts_no_thread";
+    alone(NAME, || {
+        let Some(limit) = ThreadLimit::new(NAME) else {
+            return;
+        };
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let market = Market::<u32>::builder().on(&runtime).build().unwrap();
+        limit.forbid();
+        let here = std::thread::current().id();
+        let job = Job::new(move || assert_ne!(std::thread::current().id(), here));
+        let job = market.try_offer(job).unwrap();
+        until(|| market.status().failed_starts >= 3);
+        let status = market.status();
+        assert_eq!((status.waiting, status.running, status.created), (1, 0, 0));
+        assert!(!job.is_finished());
+        limit.allow();
+        // The market tries again by itself.
+        runtime.block_on(job).unwrap();
+        assert_eq!(market.status().created, 1);
+    });
+}
+
+#[test]
+fn a_market_outside_any_runtime_has_threads_of_the_process() {
+    within(WATCH, || {
+        let market = Market::<u32>::builder().build().unwrap();
+        let job = market.offer_blocking(Job::new(|| 42)).unwrap();
+        assert_eq!(crate::support::drive(job).unwrap(), 42);
+        crate::support::drive(market.drain());
+    });
+}

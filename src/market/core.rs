@@ -378,9 +378,9 @@ impl<K: Send + 'static> Hub for Core<K> {
             is_source: false,
             is_on_undelivered: false,
         };
-        match &self.runtime {
+        contain(|| match &self.runtime {
             Some(runtime) => runtime.report(&unhandled),
             None => print_fault(&unhandled),
-        }
+        });
     }
 }

@@ -206,7 +206,10 @@ fn a_panic_that_is_not_awaited_reaches_on_fault() {
         let heard = Log::default();
         let hears = heard.clone();
         let builder = Runtime::builder().workers(1);
-        let builder = builder.on_fault(move |fault| hears.add(fault.to_string()));
+        let builder = builder.on_fault(move |fault| {
+            hears.add(fault.to_string());
+            panic!("bomb in on_fault");
+        });
         let runtime = builder.build().unwrap();
         let market = Market::<u32>::builder().on(&runtime).build().unwrap();
         drop(market.try_offer(Job::new(|| panic!("bomb 1"))).unwrap());
@@ -221,6 +224,8 @@ fn a_panic_that_is_not_awaited_reaches_on_fault() {
             "{heard:?}"
         );
         assert!(heard[1].contains("bomb 2"), "{heard:?}");
+        // The panics of `on_fault` have taken no worker away.
+        drive(market.drain());
     });
 }
 

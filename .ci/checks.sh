@@ -423,6 +423,21 @@ example_code_search() {
     [ "$status" = 1 ]
 }
 
+# Shrinks an image, and names a file that is none.
+example_thumbnails() {
+    local scratch status=0
+    scratch=$(mktemp -d)
+    # shellcheck disable=SC2064 # expanded now
+    trap "rm -rf '$scratch'" EXIT
+    mkdir "$scratch/in"
+    { printf 'P6\n300 200\n255\n'; head -c 180000 /dev/zero; } >"$scratch/in/black.ppm"
+    cp Cargo.toml "$scratch/in"
+    timeout 60 "$1" --size=30 "$scratch/in" "$scratch/out" || status=$?
+    echo "status $status where a file is no image"
+    [ "$status" = 1 ]
+    grep -qx 'black.ppm 30 x 20' "$scratch/out/index.txt"
+}
+
 # Draws a run over the crate's sources, and checks that the picture is complete.
 example_timeline() {
     timeout 60 "$1" src target/timeline.svg 2

@@ -28,10 +28,14 @@ mod board;
 mod builder;
 mod cell;
 mod core;
+mod end;
 mod error;
 mod handle;
 mod job;
 mod job_handle;
+mod keys;
+#[cfg(all(test, greenroom_loom))]
+mod loom;
 mod offer;
 mod retry;
 mod serving;

@@ -336,6 +336,42 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_65_jobs",
         DEADLOCK,
     ),
+    (
+        "a_worker_that_has_come_is_still_expected",
+        "model_66_a_job_that_is_offered_to_a_leaving",
+        DEADLOCK,
+    ),
+    (
+        "a_late_worker_stays_idle",
+        "model_66_a_job_that_is_offered_to_an_idle",
+        DEADLOCK,
+    ),
+    (
+        "a_stop_forgets_the_line",
+        "model_67_producers_at_a_full_board_get",
+        DEADLOCK,
+    ),
+    (
+        "room_is_not_passed_to_the_line",
+        "model_67_producers_at_a_full_board_go",
+        DEADLOCK,
+    ),
+    (
+        "a_key_is_freed_before_its_job_runs",
+        "model_68",
+        "two jobs of a key run",
+    ),
+    ("a_failed_start_is_not_tried_again", "model_69", DEADLOCK),
+    (
+        "a_market_ends_before_its_workers",
+        "model_70_a_market",
+        "a market has ended with a worker",
+    ),
+    (
+        "a_task_awaits_without_a_second_look",
+        "model_71_an",
+        DEADLOCK,
+    ),
 ];
 
 #[test]

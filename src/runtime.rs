@@ -39,7 +39,7 @@ mod waiting;
 mod worker_thread;
 
 pub use blocking::unblock;
-pub(crate) use blocking::{blocking_threads, borrow_thread, is_lent};
+pub(crate) use blocking::{Brought, blocking_threads, borrow_thread, bring_thread, is_lent};
 pub use builder::Builder;
 pub use driver::Driver;
 pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn, WaitSource};
@@ -54,6 +54,6 @@ pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;
 pub use run::{run, spawn, yield_now};
 pub use shutdown_report::ShutdownReport;
-pub use stats::{ActorStats, Stats};
+pub use stats::{ActorStatus, Stats};
 pub(crate) use tracing::trace_answer;
 pub use tracing::{is_noted, write_note};

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use greenroom::looper::{Controller, Looper};
-use greenroom::market::{Job, Market};
+use greenroom::market::{Job, JobError, Market};
 use greenroom::spool::Spool;
 use greenroom::supervise::Restarts;
 use greenroom::{Context, Handle, Reply, Runtime, actor, spawn};
@@ -54,7 +54,8 @@ fn live() -> isize {
     LIVE.load(Ordering::SeqCst)
 }
 
-/// Lets one test run at a time, and ends the process if that test hangs.
+/// Lets one test run at a time, after the threads of the one before it have ended, and ends the
+/// process if that test hangs.
 fn alone() -> (MutexGuard<'static, ()>, mpsc::Sender<()>) {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +66,20 @@ fn alone() -> (MutexGuard<'static, ()>, mpsc::Sender<()>) {
             std::process::exit(1);
         }
     });
+    while threads("greenroom") + threads("soak") > 0 {
+        std::thread::yield_now();
+    }
     (turn, over)
+}
+
+/// Returns the number of threads of this process whose names begin like this.
+fn threads(name: &str) -> usize {
+    // Where there is no such folder, none is found.
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let names = threads
+        .flatten()
+        .map(|thread| std::fs::read_to_string(thread.path().join("comm")));
+    names.flatten().filter(|it| it.starts_with(name)).count()
 }
 
 fn one_worker() -> Runtime {
@@ -624,4 +638,104 @@ fn a_job_that_waits_in_a_market_takes_at_most_200_bytes_beside_its_closure() {
         open.send(()).unwrap();
         runtime.block_on(market.drain());
     }
+}
+
+/// Waits until a runtime named `soak` has one thread for blocking calls.
+fn until_one_blocking_thread_is_left() {
+    while threads("soak-blocking") > 1 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_burst_of_blocking_calls_leaves_one_thread_and_at_most_64_kib() {
+    const CALLS: usize = 100_000;
+    let _alone = alone();
+    let runtime = Runtime::builder().workers(1).thread_name("soak");
+    let runtime = runtime.blocking_idle(Duration::from_millis(1));
+    let runtime = runtime.build().unwrap();
+    let burst = |calls: usize| {
+        let (open, opened) = std::sync::mpsc::channel::<()>();
+        runtime.block_on(async {
+            let waits = greenroom::unblock(move || opened.recv().is_err());
+            let calls: Vec<_> = (0..calls).map(|n| greenroom::unblock(move || n)).collect();
+            drop(open);
+            assert!(waits.await, "the gate is opened by its drop");
+            for (n, call) in calls.into_iter().enumerate() {
+                assert_eq!(call.await, n);
+            }
+        });
+        until_one_blocking_thread_is_left();
+    };
+    burst(100);
+    let before = live();
+    burst(CALLS);
+    let kept = live() - before;
+    assert!(kept <= 64 * 1024, "{kept} bytes were not freed");
+}
+
+#[test]
+fn a_hundred_thousand_workers_of_markets_leave_neither_memory_nor_threads() {
+    const WORKERS: u64 = 100_000;
+    const PRODUCERS: u64 = 4;
+    let _alone = alone();
+    std::panic::set_hook(Box::new(|_| {}));
+    let runtime = Runtime::builder().workers(1).on_fault(|_| {});
+    let runtime = runtime.blocking_idle(Duration::from_millis(1));
+    let runtime = runtime.thread_name("soak").build().unwrap();
+    let soak = |workers: u64| {
+        let market = Market::<u64>::builder().on(&runtime).max_workers(3);
+        let market = market.max_jobs(2).build().unwrap();
+        let market = &market;
+        let produce = |producer: u64| {
+            let [
+                mut offered,
+                mut refused,
+                mut done,
+                mut panicked,
+                mut cancelled,
+            ] = [0; 5];
+            while market.status().created < workers {
+                offered += 1;
+                let job = Job::new(move || assert!(offered % 100 != 1, "one of a hundred"));
+                // Two producers share a key.
+                let Ok(job) = market.offer_blocking(job.key(producer % 3)) else {
+                    refused += 1;
+                    continue;
+                };
+                if offered % 10 == 0 {
+                    job.cancel();
+                }
+                match smol::block_on(job) {
+                    Ok(()) => done += 1,
+                    Err(JobError::Panicked(_)) => panicked += 1,
+                    Err(error) => {
+                        assert!(matches!(error, JobError::Cancelled));
+                        cancelled += 1;
+                    }
+                }
+            }
+            assert_eq!(offered, refused + done + panicked + cancelled);
+            panicked
+        };
+        let panicked: u64 = std::thread::scope(|scope| {
+            let producers = (0..PRODUCERS).map(|producer| scope.spawn(move || produce(producer)));
+            let producers: Vec<_> = producers.collect();
+            let ends = producers.into_iter().map(|it| it.join().unwrap());
+            ends.sum()
+        });
+        runtime.block_on(market.drain());
+        let status = market.status();
+        assert_eq!((status.waiting, status.running), (0, 0));
+        assert_eq!(status.created, status.died);
+        panicked
+    };
+    soak(WORKERS / 100);
+    until_one_blocking_thread_is_left();
+    let before = live();
+    let panicked = soak(WORKERS);
+    assert!(panicked > WORKERS / 500, "{panicked} jobs have panicked");
+    until_one_blocking_thread_is_left();
+    let kept = live() - before;
+    assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
 }

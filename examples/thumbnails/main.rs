@@ -11,7 +11,7 @@
 //! first. While the board is full, the walk through the folders waits.
 //!
 //! A bar on stderr shows the progress. Files that are no such images are named and skipped. After
-//! Ctrl-C the accepted jobs are finished. The exit status is 0, 1 if files were skipped, 2 with
+//! Ctrl-C the accepted jobs are finished, and after another one only those that run. The exit status is 0, 1 if files were skipped, 2 with
 //! wrong arguments, and 130 after Ctrl-C.
 
 mod image;
@@ -24,9 +24,10 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 
-use futures::future::{Either, select};
+use futures::future::{BoxFuture, Either, FutureExt, select};
+use futures::stream::{self, FuturesUnordered, StreamExt};
 use greenroom::ctrl_c;
-use greenroom::market::{Job, JobHandle, KeyPolicy, Market};
+use greenroom::market::{Job, JobError, KeyPolicy, Market};
 use indicatif::{ProgressBar, ProgressStyle};
 use lexopt::ValueExt;
 
@@ -41,6 +42,9 @@ struct Options {
 
 /// The result of a job: the reason why the file was skipped.
 type Made = Result<(), String>;
+
+/// The accepted jobs, with their files.
+type Jobs = FuturesUnordered<BoxFuture<'static, (PathBuf, Result<Made, JobError>)>>;
 
 /// The folders that were not read yet, and the files of those that were.
 struct Walk {
@@ -117,32 +121,35 @@ async fn make_all(options: Options) -> (Progress, bool) {
         .per_key(KeyPolicy::Queue(64))
         .build()
         .expect("the options are in range");
-    let mut jobs = VecDeque::new();
-    let is_interrupted = {
+    let mut jobs = Jobs::new();
+    let mut interrupts = pin!(stream::repeat_with(interrupt).buffered(1));
+    let mut is_interrupted = {
         let offers = pin!(offer_all(&market, &options, &mut jobs, &mut progress));
-        match select(offers, pin!(ctrl_c())).await {
-            Either::Left(((), _)) => false,
-            Either::Right((Ok(_), _)) => true,
-            // Without the signal the run cannot be interrupted like this.
-            Either::Right((Err(_), offers)) => {
-                offers.await;
-                false
-            }
-        }
+        matches!(select(offers, interrupts.next()).await, Either::Right(_))
     };
-    // Nothing more is accepted, and what was accepted is made.
-    market.drain().await;
-    for (path, job) in jobs {
-        progress.count(&path, job.await);
+    // Nothing more is offered, and what was accepted is made.
+    loop {
+        match select(jobs.next(), interrupts.next()).await {
+            Either::Left((Some((path, made)), _)) => progress.count(&path, made),
+            Either::Left((None, _)) => return (progress, is_interrupted),
+            Either::Right(_) if is_interrupted => market.stop(),
+            Either::Right(_) => is_interrupted = true,
+        }
     }
-    (progress, is_interrupted)
+}
+
+/// Waits for Ctrl-C, if the system tells of it.
+async fn interrupt() {
+    if ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
 }
 
 /// Offers a job for each file.
 async fn offer_all(
     market: &Market<PathBuf>,
     options: &Options,
-    jobs: &mut VecDeque<(PathBuf, JobHandle<Made>)>,
+    jobs: &mut Jobs,
     progress: &mut Progress,
 ) {
     let mut walk = Walk {
@@ -153,13 +160,13 @@ async fn offer_all(
     loop {
         // A folder may be large, and its disk slow.
         let read = greenroom::unblock(move || {
-            let path = walk.next();
-            (walk, path)
+            let file = walk.next();
+            (walk, file)
         });
-        let (back, path) = read.await;
+        let (back, file) = read.await;
         walk = back;
-        let path = match path {
-            Some(Ok(path)) => path,
+        let (path, kilobytes) = match file {
+            Some(Ok(file)) => file,
             Some(Err((path, error))) => {
                 progress.bar.inc_length(1);
                 progress.skip(&options.from.join(path), &error);
@@ -168,21 +175,17 @@ async fn offer_all(
             None => return,
         };
         progress.bar.inc_length(1);
-        while jobs.front().is_some_and(|(_, job)| job.is_finished()) {
-            let (path, job) = jobs.pop_front().expect("it has a first one");
-            progress.count(&path, job.await);
+        while let Some(Some((path, made))) = jobs.next().now_or_never() {
+            progress.count(&path, made);
         }
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let (from, to) = (options.from.join(&path), options.to.join(&path));
-        let kilobytes = fs::metadata(&from).map_or(0, |data| data.len() >> 10);
         let priority = u32::MAX - u32::try_from(kilobytes).unwrap_or(u32::MAX);
         let size = options.size;
         let job = Job::new(move || make(&from, &to, size).map_err(|error| error.to_string()));
         let offered = market.offer(job.key(folder).priority(priority)).await;
-        jobs.push_back((
-            path,
-            offered.expect("the market is open, and its board is the limit"),
-        ));
+        let job = offered.expect("the market is open, and its board is the limit");
+        jobs.push(async move { (path, job.await) }.boxed());
     }
 }
 
@@ -203,11 +206,12 @@ fn make(from: &Path, to: &Path, size: usize) -> io::Result<()> {
 }
 
 impl Walk {
-    /// Returns the next file, as a path from the root.
-    fn next(&mut self) -> Option<Result<PathBuf, (PathBuf, io::Error)>> {
+    /// Returns the next file, as a path from the root, and its kilobytes.
+    fn next(&mut self) -> Option<Result<(PathBuf, u64), (PathBuf, io::Error)>> {
         loop {
             if let Some(file) = self.files.pop_front() {
-                return Some(Ok(file));
+                let data = fs::metadata(self.root.join(&file));
+                return Some(Ok((file, data.map_or(0, |data| data.len() >> 10))));
             }
             let folder = self.folders.pop()?;
             if let Err(error) = self.read(&folder) {
@@ -233,7 +237,7 @@ impl Walk {
 }
 
 impl Progress {
-    fn count(&mut self, path: &Path, made: Result<Made, greenroom::market::JobError>) {
+    fn count(&mut self, path: &Path, made: Result<Made, JobError>) {
         match made {
             Ok(Ok(())) => {
                 self.made += 1;

@@ -10,14 +10,10 @@
 #[cfg(all(test, not(greenroom_loom)))]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem::replace;
-use std::num::NonZeroU32;
 
-use slab::Slab;
-
-/// The number of keys for which memory is kept when the last one is forgotten.
-const KEPT: usize = 64;
+use super::keys::{Keyed, Keys, Slot};
 
 /// How many jobs of one key a market accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,39 +22,6 @@ pub enum KeyPolicy {
     One,
     /// So many jobs of a key wait beside the one that runs or would run next.
     Queue(usize),
-}
-
-/// A key with its hash, made where user code may run.
-pub(super) struct Keyed<K> {
-    hash: u64,
-    key: K,
-}
-
-impl<K> Keyed<K> {
-    /// Keys that are equal must come with equal hashes.
-    pub(super) fn new(hash: u64, key: K) -> Self {
-        Keyed { hash, key }
-    }
-
-    pub(super) fn into_inner(self) -> K {
-        self.key
-    }
-}
-
-/// The place of a known key in the slab, plus 1, so that `None` takes no memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Slot(NonZeroU32);
-
-impl Slot {
-    fn new(index: usize) -> Self {
-        let number = index.checked_add(1).and_then(|it| u32::try_from(it).ok());
-        let number = number.and_then(NonZeroU32::new);
-        Slot(number.expect("memory ends before 2^32 keys"))
-    }
-
-    fn index(self) -> usize {
-        self.0.get() as usize - 1
-    }
 }
 
 /// Names a job that waits, or has waited. Tickets are sorted as the jobs are taken.
@@ -99,23 +62,8 @@ impl Ticket {
     }
 }
 
-/// A slot below its hash, of which the upper half comes first. Halves make it 12 bytes small.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Hashed {
-    halves: [u32; 2],
-    slot: Slot,
-}
-
-impl Hashed {
-    fn new(hash: u64, slot: Slot) -> Self {
-        let halves = [(hash >> 32) as u32, hash as u32];
-        Hashed { halves, slot }
-    }
-}
-
-/// A known key.
-struct Known<K> {
-    keyed: Keyed<K>,
+/// What is known of a key.
+struct Known {
     /// The number of its jobs in `behind`.
     behind: usize,
     turn: Turn,
@@ -125,7 +73,7 @@ struct Known<K> {
 enum Turn {
     /// The first one, which is in `ready`. The fields are those of its ticket.
     Ready { below: u32, number: u64 },
-    /// The one that is served, which is not on the board any more.
+    /// A job that is served, and is not on the board any more.
     Served,
 }
 
@@ -153,13 +101,11 @@ pub(super) struct Taken<J> {
 
 pub(super) struct Board<K, J> {
     policy: KeyPolicy,
-    keys: Slab<Known<K>>,
-    /// The slots of all known keys.
-    hashes: BTreeSet<Hashed>,
+    keys: Keys<K, Known>,
     ready: BTreeMap<Ticket, J>,
     behind: BTreeMap<Behind, J>,
-    /// The number of jobs that were ever added.
-    added: u64,
+    /// How many numbers were given.
+    numbers: u64,
 }
 
 /// Where a job joins the board. A seat that is dropped has changed nothing.
@@ -175,19 +121,12 @@ impl<K: Eq, J> Board<K, J> {
     ///
     /// This compares keys of equal hashes, and so may panic.
     pub(super) fn seat<'a>(&'a mut self, key: &'a mut Option<Keyed<K>>) -> Seat<'a, K, J> {
-        let found = key.as_ref().and_then(|key| self.find(key));
+        let found = key.as_ref().and_then(|key| self.keys.find(key));
         Seat {
             board: self,
             key,
             found,
         }
-    }
-
-    fn find(&self, keyed: &Keyed<K>) -> Option<Slot> {
-        let [first, last] = [NonZeroU32::MIN, NonZeroU32::MAX].map(Slot);
-        let equal = Hashed::new(keyed.hash, first)..=Hashed::new(keyed.hash, last);
-        let mut slots = self.hashes.range(equal).map(|hashed| hashed.slot);
-        slots.find(|slot| self.keys[slot.index()].keyed.key == keyed.key)
     }
 }
 
@@ -197,16 +136,17 @@ impl<K, J> Seat<'_, K, J> {
         let Some(slot) = self.found else { return true };
         match self.board.policy {
             KeyPolicy::One => false,
-            KeyPolicy::Queue(most) => self.board.keys[slot.index()].behind < most,
+            KeyPolicy::Queue(most) => self.board.keys[slot].behind < most,
         }
     }
 
-    /// Adds a job, admitted or not. It takes the key, unless the key is known.
-    pub(super) fn add(self, priority: u32, job: J) -> Ticket {
+    /// Adds a job, admitted or not. It takes the key, unless the key is known. The number is one
+    /// that the board has given, for this job alone.
+    pub(super) fn add(self, number: u64, priority: u32, job: J) -> Ticket {
         let Seat { board, key, found } = self;
         let mut ticket = Ticket {
             below: u32::MAX - priority,
-            number: board.added,
+            number,
             slot: found,
         };
         match found {
@@ -216,7 +156,6 @@ impl<K, J> Seat<'_, K, J> {
                 board.ready.insert(ticket, job);
             }
         }
-        board.added += 1;
         ticket
     }
 }
@@ -225,12 +164,17 @@ impl<K, J> Board<K, J> {
     pub(super) fn new(policy: KeyPolicy) -> Self {
         Board {
             policy,
-            keys: Slab::new(),
-            hashes: BTreeSet::new(),
+            keys: Keys::new(),
             ready: BTreeMap::new(),
             behind: BTreeMap::new(),
-            added: 0,
+            numbers: 0,
         }
+    }
+
+    /// Gives a job its number, by which jobs of equal priority are taken.
+    pub(super) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
     }
 
     /// Returns the number of jobs that wait.
@@ -247,7 +191,7 @@ impl<K, J> Board<K, J> {
     pub(super) fn take(&mut self) -> Option<Taken<J>> {
         let (ticket, job) = self.ready.pop_first()?;
         let served = ticket.slot.map(|slot| {
-            self.keys[slot.index()].turn = Turn::Served;
+            self.keys[slot].turn = Turn::Served;
             Served(slot)
         });
         Some(Taken {
@@ -270,7 +214,7 @@ impl<K, J> Board<K, J> {
         }
         let behind = ticket.behind()?;
         let job = self.behind.remove(&behind)?;
-        self.keys[behind.slot.index()].behind -= 1;
+        self.keys[behind.slot].behind -= 1;
         Some((job, None))
     }
 
@@ -281,13 +225,13 @@ impl<K, J> Board<K, J> {
         let mut jobs = Vec::with_capacity(self.len());
         // The keys of these jobs must still be known.
         for (behind, job) in std::mem::take(&mut self.behind) {
-            self.keys[behind.slot.index()].behind = 0;
+            self.keys[behind.slot].behind = 0;
             jobs.push(job);
         }
         let others = jobs.len();
         let mut keys = Vec::new();
         for (ticket, job) in std::mem::take(&mut self.ready) {
-            keys.extend(ticket.slot.map(|slot| self.forget(slot)));
+            keys.extend(ticket.slot.map(|slot| self.keys.remove(slot)));
             jobs.push(job);
         }
         jobs.rotate_left(others);
@@ -296,7 +240,7 @@ impl<K, J> Board<K, J> {
 
     /// Adds a job of a known key.
     fn join(&mut self, slot: Slot, ticket: Ticket, job: J) {
-        let known = &mut self.keys[slot.index()];
+        let known = &mut self.keys[slot];
         known.behind += 1;
         let (mut place, mut job) = (ticket, job);
         if let Turn::Ready { below, number } = known.turn {
@@ -320,22 +264,15 @@ impl<K, J> Board<K, J> {
 
     /// Makes a key known, whose first job has this ticket but for the slot.
     fn learn(&mut self, keyed: Keyed<K>, ticket: Ticket) -> Slot {
-        let entry = self.keys.vacant_entry();
-        let slot = Slot::new(entry.key());
-        self.hashes.insert(Hashed::new(keyed.hash, slot));
-        entry.insert(Known {
-            keyed,
-            behind: 0,
-            turn: Turn::of(ticket),
-        });
-        slot
+        let turn = Turn::of(ticket);
+        self.keys.insert(keyed, Known { behind: 0, turn })
     }
 
     /// Puts the next job of a key to the front, or forgets the key if there is none.
     fn follow(&mut self, slot: Slot) -> Option<Keyed<K>> {
-        let known = &mut self.keys[slot.index()];
+        let known = &mut self.keys[slot];
         if known.behind == 0 {
-            return Some(self.forget(slot));
+            return Some(self.keys.remove(slot));
         }
         let first = Behind {
             slot,
@@ -349,14 +286,5 @@ impl<K, J> Board<K, J> {
         known.turn = Turn::of(next.ticket());
         self.ready.insert(next.ticket(), job);
         None
-    }
-
-    fn forget(&mut self, slot: Slot) -> Keyed<K> {
-        let keyed = self.keys.remove(slot.index()).keyed;
-        self.hashes.remove(&Hashed::new(keyed.hash, slot));
-        if self.keys.is_empty() && self.keys.capacity() > KEPT {
-            self.keys = Slab::new();
-        }
-        keyed
     }
 }

@@ -14,6 +14,7 @@ use futures_core::Stream;
 
 use super::board::KeyPolicy;
 use super::core::{Core, Limits, Phase};
+use super::end::EndOf;
 use super::handle::Market;
 use super::serving;
 use crate::actor::{ActorBuilder, Address, Context};
@@ -84,6 +85,10 @@ impl<K> Builder<K> {
 
     /// Sets how long a worker without a job waits for one before it gives its thread back. The
     /// default is zero.
+    ///
+    /// A worker that waits keeps its thread from [`unblock`](crate::unblock()) and from other
+    /// markets, which matters if all [`blocking_threads`](crate::Builder::blocking_threads) are
+    /// taken.
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = time;
         self
@@ -120,8 +125,9 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
             let stops = Stops(core.clone());
             let stops = ActorBuilder::new(stops, Stops::run).name("market");
             let spawned = stops.on(runtime).try_spawn();
-            let spawned =
-                spawned.map_err(|error| impossible("runtime", error.problem().to_string()))?;
+            let spawned = spawned.map_err(|error| {
+                impossible("runtime", format!("is of no use: {}", error.problem()))
+            })?;
             spawned.detach();
         }
         Ok(Market::new(core))
@@ -135,8 +141,9 @@ impl<K: Send + 'static> Stops<K> {
     async fn run(self, mut cx: Context<Infallible>) {
         // Without an address the mailbox would be closed.
         let _open: Address<Infallible> = cx.address();
+        let mut end = EndOf::new(&self.0);
         poll_fn(|task| {
-            let is_over = self.0.poll_end(task.waker());
+            let is_over = Pin::new(&mut end).poll(task).is_ready();
             match is_over || Pin::new(&mut cx).poll_next(task).is_ready() {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
@@ -148,7 +155,9 @@ impl<K: Send + 'static> Stops<K> {
 
 impl<K: Send + 'static> Drop for Stops<K> {
     fn drop(&mut self) {
-        self.0.close(Phase::Stopped);
+        if self.0.is_here() {
+            self.0.close(Phase::Stopped);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use super::error::JobError;
 use crate::contain::{Panic, attempt, contain};
 use crate::lock::SpinLock;
+use crate::sync::mutant;
 
 pub(super) struct JobCell<F, T>(SpinLock<State<F, T>>);
 
@@ -35,11 +36,22 @@ pub(super) trait Work: Send + Sync {
     /// Runs the work.
     fn run(&self);
 
-    /// Makes the outcome seen. Returns its panic if it is not awaited.
-    fn show(&self) -> Option<Panic>;
+    /// Makes the outcome seen. Calls no user code.
+    fn show(&self) -> Shown;
+
+    /// Drops an outcome that is not awaited, except for a panic.
+    fn discard(&self) -> Option<Panic>;
 
     /// Drops the work, with this outcome.
     fn refuse(&self, error: JobError);
+}
+
+/// What follows when an outcome was shown.
+pub(super) struct Shown {
+    /// The task that awaits it.
+    pub(super) waker: Option<Waker>,
+    /// It is not awaited, and has yet to be discarded.
+    pub(super) is_unwanted: bool,
 }
 
 /// A job as its handle has it.
@@ -115,23 +127,27 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for JobCell<F, T> {
         }
     }
 
-    fn show(&self) -> Option<Panic> {
-        let (waker, unwanted) = self.0.with(|state| {
+    fn show(&self) -> Shown {
+        self.0.with(|state| {
             state.is_shown = true;
-            let unwanted = state.is_abandoned.then(|| state.take()).flatten();
-            (state.waker.take(), unwanted)
-        });
-        if let Some(waker) = waker {
-            contain(|| waker.wake());
-        }
-        panic_of(unwanted)
+            Shown {
+                waker: state.waker.take(),
+                is_unwanted: state.is_abandoned,
+            }
+        })
+    }
+
+    fn discard(&self) -> Option<Panic> {
+        panic_of(self.0.with(State::take))
     }
 
     fn refuse(&self, error: JobError) {
         if let Some(work) = self.recover() {
             contain(|| drop(work));
             self.end(Err(error));
-            self.show();
+            if let Some(waker) = self.show().waker {
+                contain(|| waker.wake());
+            }
         }
     }
 }
@@ -144,7 +160,10 @@ impl<F: Send, T: Send> Outcome<T> for JobCell<F, T> {
         let mut waker = Some(cx.waker().clone());
         let outcome = self.0.with(|state| {
             std::mem::swap(&mut state.waker, &mut waker);
-            state.take()
+            match mutant("a_task_awaits_without_a_second_look") {
+                true => None,
+                false => state.take(),
+            }
         });
         contain(|| drop(waker));
         outcome.map_or(Poll::Pending, Poll::Ready)

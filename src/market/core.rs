@@ -10,10 +10,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::board::{Board, KeyPolicy, Keyed, Served, Ticket};
-use super::cell::Work;
+use slab::Slab;
+
+use super::board::{Board, KeyPolicy, Served, Ticket};
+use super::cell::{Shown, Work};
 use super::error::JobError;
 use super::job_handle::Hub;
+use super::keys::Keyed;
 use super::retry::Retry;
 use super::status::Status;
 use super::worker::Worker;
@@ -21,18 +24,29 @@ use crate::contain::{Panic, contain};
 use crate::error::{Fault, UnhandledFault};
 use crate::instant::Instant;
 use crate::runtime::{Inner, print_fault};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Process, mutant};
 use crate::task::Executor;
 
 pub(super) struct Core<K> {
     pub(super) limits: Limits,
     /// `None` if the workers have threads of the process's pool.
     pub(super) runtime: Option<Arc<Inner>>,
-    /// Gets a thread for a worker that was created.
-    employ: fn(&Arc<Core<K>>),
+    /// Gets a thread for the worker that is on its way.
+    employ: fn(&Arc<Core<K>>, Employ),
+    /// The process that has the threads.
+    process: Process,
     /// Its hashes are the same for the whole life of the market.
     pub(super) hasher: RandomState,
     state: Mutex<State<K>>,
+}
+
+/// Which worker needs a thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Employ {
+    /// One that was created just now.
+    New,
+    /// One for which no thread was started when it was asked for.
+    Again,
 }
 
 #[derive(Clone, Copy)]
@@ -61,17 +75,20 @@ pub(super) enum Phase {
 
 pub(super) struct State<K> {
     pub(super) board: Board<K, Waiting>,
-    /// The producers that wait for room, in the order of their arrival. One that was woken has no
-    /// waker here.
-    pub(super) line: BTreeMap<u64, Option<Waker>>,
-    arrivals: u64,
+    /// The producers that wait for room, by the numbers of their jobs.
+    pub(super) line: BTreeMap<u64, Waker>,
+    /// The producers that have left the line and have not used the room that they were given.
+    pub(super) given: usize,
     pub(super) phase: Phase,
     /// The workers: those that come, are idle, or run a job.
     alive: usize,
     /// A worker was woken or created, and has not asked for a job yet.
     pub(super) is_coming: bool,
-    /// The workers that wait and were not woken.
-    pub(super) idle: Vec<Arc<Worker>>,
+    /// The system has started no thread for the worker that is on its way.
+    is_stuck: bool,
+    /// The workers that wait and were not woken, in the order in which they began to wait.
+    pub(super) idle: BTreeMap<u64, Arc<Worker>>,
+    waits: u64,
     /// The workers that run a job.
     pub(super) running: BTreeMap<Ticket, Arc<Worker>>,
     created: u64,
@@ -81,7 +98,7 @@ pub(super) struct State<K> {
     longest_wait: Duration,
     pub(super) retry: Retry,
     /// The tasks that wait for the end.
-    enders: Vec<Waker>,
+    pub(super) enders: Slab<Waker>,
 }
 
 /// What follows from a change, and is done when the lock is free.
@@ -93,9 +110,9 @@ pub(super) struct Aftermath<K> {
     pub(super) woken: Vec<Arc<Worker>>,
     /// Wakers that are to be dropped.
     pub(super) stale: Vec<Waker>,
-    /// A job that has ended.
-    pub(super) ended: Option<Arc<dyn Work>>,
-    has_created: bool,
+    /// A job whose outcome is not awaited.
+    unwanted: Option<Arc<dyn Work>>,
+    employ: Option<Employ>,
 }
 
 /// A job that a worker has taken.
@@ -109,21 +126,24 @@ impl<K: Send + 'static> Core<K> {
     pub(super) fn new(
         limits: Limits,
         runtime: Option<Arc<Inner>>,
-        employ: fn(&Arc<Self>),
+        employ: fn(&Arc<Self>, Employ),
     ) -> Arc<Self> {
         Arc::new(Core {
             limits,
             runtime,
             employ,
+            process: Process::current(),
             hasher: RandomState::new(),
             state: Mutex::new(State {
                 board: Board::new(limits.policy),
                 line: BTreeMap::new(),
-                arrivals: 0,
+                given: 0,
                 phase: Phase::Open,
                 alive: 0,
                 is_coming: false,
-                idle: Vec::new(),
+                is_stuck: false,
+                idle: BTreeMap::new(),
+                waits: 0,
                 running: BTreeMap::new(),
                 created: 0,
                 died: 0,
@@ -131,35 +151,39 @@ impl<K: Send + 'static> Core<K> {
                 failed_starts: 0,
                 longest_wait: Duration::ZERO,
                 retry: Retry::default(),
-                enders: Vec::new(),
+                enders: Slab::new(),
             }),
         })
     }
 
     /// Changes the state, then does what follows.
+    ///
+    /// # Panics
+    /// In a child of `fork`, before the lock is taken.
+    #[track_caller]
     pub(super) fn change<R>(
         self: &Arc<Self>,
         change: impl FnOnce(&mut State<K>, &mut Aftermath<K>) -> R,
     ) -> R {
+        self.process.check();
         let mut after = Aftermath {
             wakers: Vec::new(),
             keys: Vec::new(),
             refused: Vec::new(),
             woken: Vec::new(),
             stale: Vec::new(),
-            ended: None,
-            has_created: false,
+            unwanted: None,
+            employ: None,
         };
         let mut state = self.state.lock();
         let result = change(&mut state, &mut after);
         state.settle(&self.limits, &mut after);
         drop(state);
-        // Before those are woken who wait for the end of the market.
-        if let Some(panic) = after.ended.take().and_then(|job| job.show()) {
+        if let Some(panic) = after.unwanted.take().and_then(|job| job.discard()) {
             self.report(panic);
         }
-        if after.has_created {
-            (self.employ)(self);
+        if let Some(employ) = after.employ {
+            (self.employ)(self, employ);
         }
         after.carry_out();
         result
@@ -172,9 +196,25 @@ impl<K: Send + 'static> Core<K> {
         let mut state = self.state.lock();
         state.alive -= 1;
         state.created -= 1;
-        state.is_coming = false;
+        (state.is_coming, state.is_stuck) = (false, false);
         state.failed_starts += 1;
         state.retry.arm()
+    }
+
+    /// Notes that the system started no thread for the worker that is on its way, which waits for
+    /// another thread. Returns after which time it is to be tried again.
+    #[cold]
+    pub(super) fn start_delayed(&self) -> Option<Duration> {
+        let mut state = self.state.lock();
+        // Another thread may have taken the worker.
+        state.is_stuck = state.is_coming;
+        state.failed_starts += 1;
+        state.retry.arm()
+    }
+
+    /// Returns whether this is the process that has the threads.
+    pub(super) fn is_here(&self) -> bool {
+        self.process.is_current()
     }
 
     /// Returns the address by which workers know the market.
@@ -186,7 +226,7 @@ impl<K: Send + 'static> Core<K> {
     pub(super) fn lost_worker(self: &Arc<Self>) {
         self.close(Phase::Stopped);
         self.change(|state, _| {
-            state.is_coming = false;
+            state.arrive();
             state.leave();
         });
     }
@@ -200,31 +240,26 @@ impl<K: Send + 'static> Core<K> {
             state.phase = phase;
             // The producers get their jobs back.
             let line = std::mem::take(&mut state.line);
-            after.wakers.extend(line.into_values().flatten());
+            state.given += line.len();
+            if !mutant("a_stop_forgets_the_line") {
+                after.wakers.extend(line.into_values());
+            }
             if phase == Phase::Stopped {
                 let (jobs, keys) = state.board.clear();
                 state.discarded += jobs.len() as u64;
                 let discarded = jobs.into_iter().map(|job| (job, JobError::Discarded));
                 after.refused.extend(discarded);
                 after.keys.extend(keys);
-                after.woken.append(&mut state.idle);
+                after
+                    .woken
+                    .extend(std::mem::take(&mut state.idle).into_values());
             }
         });
     }
 
-    /// Returns whether the market has ended. Otherwise the waker is woken then.
-    pub(super) fn poll_end(self: &Arc<Self>, waker: &Waker) -> bool {
-        let mut waker = Some(waker.clone());
-        self.change(|state, _| {
-            let is_there = |new: &Waker| state.enders.iter().any(|it| it.will_wake(new));
-            if !state.is_over() && !waker.as_ref().is_some_and(is_there) {
-                state.enders.extend(waker.take());
-            }
-            state.is_over()
-        })
-    }
-
+    #[track_caller]
     pub(super) fn status(&self) -> Status {
+        self.process.check();
         let state = self.state.lock();
         Status {
             waiting: state.board.len(),
@@ -235,7 +270,7 @@ impl<K: Send + 'static> Core<K> {
             discarded: state.discarded,
             failed_starts: state.failed_starts,
             longest_wait: state.longest_wait,
-            is_full: state.board.len() >= self.limits.jobs,
+            is_full: !state.line.is_empty() || !state.has_room(&self.limits),
             is_operating: state.phase < Phase::Stopped,
         }
     }
@@ -247,16 +282,18 @@ impl<K: Send + 'static> Core<K> {
 }
 
 impl<K> State<K> {
-    /// Joins the line of producers. Returns the place.
-    pub(super) fn arrive(&mut self) -> u64 {
-        self.arrivals += 1;
-        self.arrivals
+    /// Returns whether there is room that no producer was given.
+    pub(super) fn has_room(&self, limits: &Limits) -> bool {
+        self.board.len() + self.given < limits.jobs
     }
 
     /// Begins the next job, for this worker.
     pub(super) fn begin(&mut self, worker: &Arc<Worker>) -> Option<Begun> {
-        let taken = self.board.take()?;
-        worker.begins();
+        let mut taken = self.board.take()?;
+        if mutant("a_key_is_freed_before_its_job_runs") {
+            drop(self.board.done(taken.served.take()));
+        }
+        worker.renew();
         let waited = Instant::now().duration_since(taken.job.since);
         self.longest_wait = self.longest_wait.max(waited);
         self.running.insert(taken.ticket, worker.clone());
@@ -267,22 +304,42 @@ impl<K> State<K> {
         })
     }
 
-    /// Notes that a job has run, and frees its key.
-    pub(super) fn end(&mut self, job: Begun, after: &mut Aftermath<K>) {
-        self.running.remove(&job.ticket);
+    /// Notes that a job has run, and frees its key. Returns whether its outcome is yet to be
+    /// discarded.
+    pub(super) fn end(&mut self, job: Begun, after: &mut Aftermath<K>) -> bool {
+        if let Some(worker) = self.running.remove(&job.ticket) {
+            worker.renew();
+        }
         after.keys.extend(self.board.done(job.served));
-        after.ended = Some(job.work);
+        let Shown { waker, is_unwanted } = job.work.show();
+        after.wakers.extend(waker);
+        after.unwanted = is_unwanted.then_some(job.work);
+        is_unwanted
     }
 
-    /// Returns whether a worker without a job may wait for one.
-    pub(super) fn may_linger(&self) -> bool {
-        self.phase < Phase::Stopped
+    /// Notes that the worker that was on its way has come.
+    pub(super) fn arrive(&mut self) {
+        self.is_coming = mutant("a_worker_that_has_come_is_still_expected");
+        self.is_stuck = false;
+    }
+
+    /// Makes a worker without a job wait for one. Returns the number of this wait, or nothing if no
+    /// job will come.
+    pub(super) fn linger(&mut self, worker: &Arc<Worker>) -> Option<u64> {
+        if self.phase == Phase::Stopped {
+            return None;
+        }
+        self.waits += 1;
+        self.idle.insert(self.waits, worker.clone());
+        Some(self.waits)
     }
 
     /// Removes a worker from the idle ones. Returns whether it was one.
-    pub(super) fn is_late(&mut self, worker: &Arc<Worker>) -> bool {
-        let at = self.idle.iter().position(|it| Arc::ptr_eq(it, worker));
-        at.map(|at| self.idle.remove(at)).is_some()
+    pub(super) fn is_late(&mut self, wait: u64) -> bool {
+        match mutant("a_late_worker_stays_idle") {
+            true => self.idle.contains_key(&wait),
+            false => self.idle.remove(&wait).is_some(),
+        }
     }
 
     /// Notes that a worker gives its thread back.
@@ -291,8 +348,9 @@ impl<K> State<K> {
         self.died += 1;
     }
 
-    fn is_over(&self) -> bool {
-        self.phase == Phase::Stopped && self.alive == 0
+    pub(super) fn is_over(&self) -> bool {
+        let is_still = self.alive == 0 || mutant("a_market_ends_before_its_workers");
+        self.phase == Phase::Stopped && is_still
     }
 
     /// Judges what a change has led to: producers, workers and the end.
@@ -300,26 +358,35 @@ impl<K> State<K> {
         let is_drained = self.board.len() == 0 && self.running.is_empty();
         if self.phase == Phase::Draining && is_drained {
             self.phase = Phase::Stopped;
-            after.woken.append(&mut self.idle);
+            after
+                .woken
+                .extend(std::mem::take(&mut self.idle).into_values());
         }
-        if self.board.len() < limits.jobs
-            && let Some(mut first) = self.line.first_entry()
+        while self.has_room(limits)
+            && !mutant("room_is_not_passed_to_the_line")
+            && let Some((_, producer)) = self.line.pop_first()
         {
-            after.wakers.extend(first.get_mut().take());
+            self.given += 1;
+            after.wakers.push(producer);
         }
         if !self.is_coming && self.board.runnable() > 0 {
-            if let Some(idle) = self.idle.pop() {
+            if let Some((_, idle)) = self.idle.pop_last() {
                 self.is_coming = true;
                 after.woken.push(idle);
             } else if self.alive < limits.workers {
                 self.is_coming = true;
                 self.alive += 1;
                 self.created += 1;
-                after.has_created = true;
+                after.employ = Some(Employ::New);
             }
         }
+        if self.is_coming && std::mem::take(&mut self.is_stuck) {
+            after.employ = Some(Employ::Again);
+        }
         if self.is_over() {
-            after.wakers.append(&mut self.enders);
+            after
+                .wakers
+                .extend(std::mem::take(&mut self.enders).into_iter().map(|it| it.1));
         }
     }
 }
@@ -355,6 +422,10 @@ impl<K> Aftermath<K> {
 }
 
 impl<K: Send + 'static> Hub for Core<K> {
+    fn is_here(&self) -> bool {
+        self.is_here()
+    }
+
     fn cancel(self: Arc<Self>, ticket: Ticket) -> bool {
         self.change(|state, after| {
             if let Some((job, key)) = state.board.remove(ticket) {
@@ -372,7 +443,7 @@ impl<K: Send + 'static> Hub for Core<K> {
     fn report(&self, panic: Panic) {
         let fault = Fault::Panicked(panic);
         let unhandled = UnhandledFault {
-            name: Some("a job of a market"),
+            name: Some("a market"),
             id: None,
             fault: &fault,
             is_source: false,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::core::{Core, Phase};
+use super::end::EndOf;
 use super::error::{OfferError, TryOfferError};
 use super::job::Job;
 use super::job_handle::JobHandle;
@@ -26,9 +27,11 @@ use crate::runtime::{Runtime, may_wait};
 ///
 /// Dropping the last clone stops the market, and waits until the jobs that run have ended. On a
 /// worker of a runtime it gives the worker's place away first, as
-/// [`block_on`](crate::Runtime::block_on) does. It does not wait in a job of the market, on a pinned
-/// thread or on a [`Stage`](crate::Stage): use [`stop`](Market::stop) and
-/// [`stopped`](Market::stopped) there.
+/// [`block_on`](crate::Runtime::block_on) does. It does not wait on a worker of the market, on a
+/// pinned thread, on a [`Stage`](crate::Stage) or when a runtime that is over drops the task that has
+/// it: use [`stop`](Market::stop) and [`stopped`](Market::stopped) there.
+///
+/// In a child of `fork` all methods panic, and a drop does nothing.
 ///
 /// ```
 /// use greenroom::market::{Job, Market};
@@ -54,6 +57,9 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     ///
     /// # Errors
     /// [`OfferError`] returns the job and says why it was not accepted.
+    ///
+    /// A future that was polled keeps its place in the line until it is dropped. No other
+    /// producer overtakes it, even if it is not polled any more.
     ///
     /// # Cancel safety
     /// If the future is dropped, its place in the line and the job are lost.
@@ -119,7 +125,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
         let core = self.0.0.clone();
         async move {
             core.close(Phase::Draining);
-            end_of(&core).await;
+            EndOf::new(&core).await;
         }
     }
 
@@ -129,7 +135,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     /// Cancel safe.
     pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<K> {
         let core = self.0.0.clone();
-        async move { end_of(&core).await }
+        async move { EndOf::new(&core).await }
     }
 
     /// Returns the state of the market: the `Operating` of the document. It changes nothing.
@@ -144,19 +150,14 @@ impl<K: Send + 'static> Market<K> {
     }
 }
 
-async fn end_of<K: Send + 'static>(core: &Arc<Core<K>>) {
-    poll_fn(|cx| match core.poll_end(cx.waker()) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    })
-    .await;
-}
-
 /// Waits for a future on this thread.
 #[track_caller]
-fn wait_for<K, F: Future>(core: &Arc<Core<K>>, future: F) -> F::Output {
-    if let Some(runtime) = core.runtime.as_ref().filter(|runtime| runtime.is_here()) {
-        return Runtime::not_counting(runtime.clone()).block_on(future);
+pub(super) fn wait_for<K, F: Future>(core: &Arc<Core<K>>, future: F) -> F::Output {
+    let here = || Runtime::try_current().map(|runtime| runtime.inner().clone());
+    // A simulation cannot wait for threads that are not of it.
+    let other = || here().filter(|runtime| !runtime.is_simulated());
+    if let Some(runtime) = core.runtime.clone().or_else(other) {
+        return Runtime::not_counting(runtime).block_on(future);
     }
     let parker = park::own();
     let waker = Waker::from(parker.clone());
@@ -180,10 +181,16 @@ fn without_full<J>(error: TryOfferError<J>) -> OfferError<J> {
 impl<K: Send + 'static> Drop for Held<K> {
     fn drop(&mut self) {
         let core = &self.0;
+        if !core.is_here() {
+            return;
+        }
         core.close(Phase::Stopped);
-        if !core.is_still() && !worker::is_inside(core.address()) && may_wait() {
+        let current = Runtime::try_current();
+        let is_over = current.is_some_and(|runtime| runtime.inner().is_over());
+        let may_wait = !is_over && !worker::is_inside(core.address()) && may_wait();
+        if may_wait && !core.is_still() {
             // Without a spare thread the worker's place cannot be given away.
-            contain(|| wait_for(core, end_of(core)));
+            contain(|| wait_for(core, EndOf::new(core)));
         }
     }
 }
@@ -196,8 +203,10 @@ impl<K: Send + 'static> Clone for Market<K> {
 
 impl<K: Send + 'static> fmt::Debug for Market<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let core = &self.0.0;
+        let status = core.is_here().then(|| core.status());
         f.debug_struct("Market")
-            .field("status", &self.0.0.status())
+            .field("status", &status)
             .finish_non_exhaustive()
     }
 }

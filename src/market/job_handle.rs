@@ -10,11 +10,15 @@ use super::board::Ticket;
 use super::cell::Outcome;
 use super::error::JobError;
 use crate::contain::Panic;
+use crate::sync::LEFT_BEHIND;
 
 /// A market as the handles of its jobs know it.
 pub(super) trait Hub: Send + Sync {
     /// Takes a job off the board. Returns whether it had not begun; otherwise tells the job.
     fn cancel(self: Arc<Self>, ticket: Ticket) -> bool;
+
+    /// Returns whether this is the process that has the market's threads.
+    fn is_here(&self) -> bool;
 
     /// Reports a panic that is not awaited.
     fn report(&self, panic: Panic);
@@ -29,7 +33,7 @@ pub(super) trait Hub: Send + Sync {
 /// [`JobError`] says why there is no result.
 ///
 /// # Panics
-/// When it is polled after it has returned the result.
+/// When it is polled after it has returned the result, and in a child of `fork`.
 ///
 /// # Cancel safety
 /// Cancel safe: the result stays here until it is returned.
@@ -73,6 +77,7 @@ impl<T> Future for JobHandle<T> {
             !self.is_over,
             "a result was polled after it had been returned"
         );
+        assert!(self.hub.is_here(), "{LEFT_BEHIND}");
         let polled = self.job.poll(cx);
         self.is_over = polled.is_ready();
         polled
@@ -83,6 +88,10 @@ impl<T> Unpin for JobHandle<T> {}
 
 impl<T> Drop for JobHandle<T> {
     fn drop(&mut self) {
+        // In a child of `fork` a lock may stay locked.
+        if !self.hub.is_here() {
+            return;
+        }
         if let Some(panic) = self.job.abandon() {
             self.hub.report(panic);
         }

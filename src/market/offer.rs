@@ -1,18 +1,19 @@
 //! A job on its way to the board, and the producer's place in the line.
 //!
-//! Only the first producer in the line may add its job, so the others wait for it. A place that is
-//! dropped lets the next producer go first.
+//! While producers wait, all others wait behind them. Room is given to the first in the line, who
+//! then leaves it. Room that is given and not used goes to the next one.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
-use super::board::{Keyed, Ticket};
+use super::board::Ticket;
 use super::cell::{JobCell, Work};
-use super::core::{Aftermath, Core, Phase, State, Waiting};
+use super::core::{Core, Phase, State, Waiting};
 use super::error::TryOfferError;
 use super::job::Job;
 use super::job_handle::JobHandle;
+use super::keys::Keyed;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
@@ -20,8 +21,10 @@ pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
     key: Option<Keyed<K>>,
     priority: u32,
     cell: Arc<JobCell<F, T>>,
-    /// The place in the line.
-    place: Option<u64>,
+    /// The number of the job. It keeps its number while it waits for room.
+    number: Option<u64>,
+    /// The producer waits for room, or was given some.
+    is_in_line: bool,
 }
 
 /// An accepted job, or one that was not.
@@ -48,7 +51,8 @@ where
             priority: job.priority,
             cell: JobCell::new(job.work),
             core: core.clone(),
-            place: None,
+            number: None,
+            is_in_line: false,
         }
     }
 
@@ -67,15 +71,15 @@ where
         let core = self.core.clone();
         let added = core.change(|state, after| {
             let added = self.add(state);
-            if !matches!(added, Err(Refused::Full)) {
-                self.leave(state, after);
-                return Some(added);
+            if matches!(added, Err(Refused::Full)) {
+                let number = self.number(state);
+                self.is_in_line = true;
+                let own = waker.take().expect("it was just made");
+                after.stale.extend(state.line.insert(number, own));
+                return None;
             }
-            let place = *self.place.get_or_insert_with(|| state.arrive());
-            after
-                .stale
-                .extend(state.line.insert(place, waker.take()).flatten());
-            None
+            after.stale.extend(waker.take());
+            Some(added)
         });
         match added {
             None => Poll::Pending,
@@ -86,18 +90,29 @@ where
 
     fn add(&mut self, state: &mut State<K>) -> Result<Ticket, Refused> {
         if state.phase > Phase::Open {
+            self.leave(state);
             return Err(Refused::Stopping);
         }
-        let first = state.line.first_key_value().map(|(place, _)| *place);
-        if state.board.len() >= self.core.limits.jobs || first.is_some() && first != self.place {
+        // A producer that waited may add its job when it was given room, any other one if there is
+        // more.
+        let number = self.number(state);
+        let has_room = match self.is_in_line {
+            true => !state.line.contains_key(&number),
+            false => state.line.is_empty() && state.has_room(&self.core.limits),
+        };
+        if !has_room {
             return Err(Refused::Full);
         }
         let seat = state.board.seat(&mut self.key);
-        if !seat.is_admitted() {
-            return Err(Refused::KeyBusy);
-        }
-        let work: Arc<dyn Work> = self.cell.clone();
-        Ok(seat.add(self.priority, Waiting::new(work)))
+        let added = match seat.is_admitted() {
+            true => {
+                let work: Arc<dyn Work> = self.cell.clone();
+                Ok(seat.add(number, self.priority, Waiting::new(work)))
+            }
+            false => Err(Refused::KeyBusy),
+        };
+        self.leave(state);
+        added
     }
 
     fn handle(&self, ticket: Ticket) -> JobHandle<T> {
@@ -120,19 +135,28 @@ where
 }
 
 impl<K: Eq + Send + 'static, F, T> Offered<K, F, T> {
-    /// Leaves the line.
-    fn leave(&mut self, state: &mut State<K>, after: &mut Aftermath<K>) {
-        if let Some(place) = self.place.take() {
-            after.stale.extend(state.line.remove(&place).flatten());
+    /// Returns the number of the job. It has one from its first try on.
+    fn number(&mut self, state: &mut State<K>) -> u64 {
+        *self.number.get_or_insert_with(|| state.board.number())
+    }
+
+    /// Leaves the line, or uses the room that was given. Returns the waker that was in the line.
+    fn leave(&mut self, state: &mut State<K>) -> Option<Waker> {
+        if !std::mem::take(&mut self.is_in_line) {
+            return None;
         }
+        let number = self.number(state);
+        let waker = state.line.remove(&number);
+        state.given -= usize::from(waker.is_none());
+        waker
     }
 }
 
 impl<K: Eq + Send + 'static, F, T> Drop for Offered<K, F, T> {
     fn drop(&mut self) {
-        if self.place.is_some() {
+        if self.is_in_line && self.core.is_here() {
             let core = self.core.clone();
-            core.change(|state, after| self.leave(state, after));
+            core.change(|state, after| after.stale.extend(self.leave(state)));
         }
     }
 }

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::sync::mutant;
+
 /// How long a market waits before it tries again: after each failure twice as long.
 #[derive(Default)]
 pub(super) struct Retry {
@@ -18,7 +20,8 @@ impl Retry {
 
     /// Returns the time until the next try, or `None` if one is due already.
     pub(super) fn arm(&mut self) -> Option<Duration> {
-        if std::mem::replace(&mut self.is_armed, true) {
+        let was_armed = std::mem::replace(&mut self.is_armed, true);
+        if was_armed || mutant("a_failed_start_is_not_tried_again") {
             return None;
         }
         let next = self.last.map_or(Self::FIRST, |last| last * 2);

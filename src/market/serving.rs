@@ -5,14 +5,25 @@
 use std::sync::Arc;
 
 use super::again;
-use super::core::{Begun, Core};
+use super::core::{Begun, Core, Employ};
 use super::worker::Worker;
-use crate::runtime::{borrow_thread, is_lent};
+use crate::runtime::{Brought, borrow_thread, bring_thread, is_lent};
 
-/// Gets a thread for a worker that was created.
-pub(super) fn start<K: Send + 'static>(core: &Arc<Core<K>>) {
-    let coming = Coming(Some(core.clone()));
-    borrow_thread(core.runtime.as_ref(), move || coming.arrive());
+/// Gets a thread for the worker that is on its way.
+pub(super) fn start<K: Send + 'static>(core: &Arc<Core<K>>, employ: Employ) {
+    let runtime = core.runtime.as_ref();
+    let brought = match employ {
+        Employ::New => {
+            let coming = Coming(Some(core.clone()));
+            borrow_thread(runtime, move || coming.arrive())
+        }
+        Employ::Again => bring_thread(runtime),
+    };
+    if brought == Brought::Later
+        && let Some(delay) = core.start_delayed()
+    {
+        again::after(core, delay);
+    }
 }
 
 /// A worker that was created and has not begun.
@@ -43,49 +54,55 @@ impl<K: Send + 'static> Drop for Coming<K> {
 /// What a worker does next.
 enum Next {
     Run(Begun),
-    Linger,
+    /// Its number.
+    Linger(u64),
+    /// Code of the user runs before it leaves.
+    AskAgain,
     End,
 }
 
-fn serve<K: Send + 'static>(core: &Arc<Core<K>>) {
+pub(super) fn serve<K: Send + 'static>(core: &Arc<Core<K>>) {
     let own = Worker::new(core.address());
+    own.inside(|| serve_as(core, &own));
+}
+
+fn serve_as<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) {
     let is_simulated = core.runtime.as_ref().is_some_and(|it| it.is_simulated());
     let may_ever_linger = !is_simulated && !core.limits.idle.is_zero();
     let (mut comes, mut may_linger, mut done) = (true, may_ever_linger, None);
     loop {
         let next = core.change(|state, after| {
             if std::mem::take(&mut comes) {
-                state.is_coming = false;
+                state.arrive();
                 state.retry.has_succeeded();
             }
-            if let Some(job) = done.take() {
-                state.end(job, after);
+            let is_unwanted = done.take().is_some_and(|job| state.end(job, after));
+            if let Some(job) = state.begin(own) {
+                return Next::Run(job);
             }
-            match state.begin(&own) {
-                Some(job) => Next::Run(job),
-                None if may_linger && state.may_linger() => {
-                    state.idle.push(own.clone());
-                    Next::Linger
-                }
-                None => {
-                    state.leave();
-                    Next::End
-                }
+            if is_unwanted {
+                return Next::AskAgain;
             }
+            if let Some(wait) = may_linger.then(|| state.linger(own)).flatten() {
+                return Next::Linger(wait);
+            }
+            state.leave();
+            Next::End
         });
         match next {
             Next::Run(job) => {
-                own.run(&*job.work);
+                job.work.run();
                 if is_simulated {
                     return go_on(core, job);
                 }
                 may_linger = may_ever_linger;
                 done = Some(job);
             }
-            Next::Linger => {
-                comes = linger(core, &own);
+            Next::Linger(wait) => {
+                comes = linger(core, own, wait);
                 may_linger = comes;
             }
+            Next::AskAgain => {}
             Next::End => return,
         }
     }
@@ -97,15 +114,15 @@ fn go_on<K: Send + 'static>(core: &Arc<Core<K>>, job: Begun) {
         state.end(job, after);
         state.is_coming = true;
     });
-    start(core);
+    start(core, Employ::New);
 }
 
 /// Waits until the worker is woken or its time is over. Returns whether it was woken.
-fn linger<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) -> bool {
+fn linger<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>, wait: u64) -> bool {
     if own.wait(Some(core.limits.idle)) {
         return true;
     }
-    if core.change(|state, _| state.is_late(own)) {
+    if core.change(|state, _| state.is_late(wait)) {
         return false;
     }
     // It was taken from the idle ones, so it is woken.

@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cell::Work;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,10 +32,10 @@ impl Worker {
         self.parker.park_eagerly(time)
     }
 
-    /// Runs a job on the calling thread.
-    pub(super) fn run(self: &Arc<Self>, job: &dyn Work) {
+    /// Runs what the worker does on the calling thread.
+    pub(super) fn inside(self: &Arc<Self>, serve: impl FnOnce()) {
         let outer = CURRENT.try_with(|current| current.replace(Some(self.clone())));
-        job.run();
+        serve();
         let outer = outer.ok().flatten();
         drop(CURRENT.try_with(|current| current.replace(outer)));
     }
@@ -46,8 +45,14 @@ impl Worker {
         self.parker.unpark();
     }
 
-    /// Notes that it begins another job.
-    pub(super) fn begins(&self) {
+    /// Lets the time pass for which it waits. No other time passes in a model.
+    #[cfg(all(test, greenroom_loom))]
+    pub(super) fn let_time_pass(&self, longest: Duration) {
+        self.parker.let_time_pass(1, longest);
+    }
+
+    /// Forgets that a job was cancelled.
+    pub(super) fn renew(&self) {
         // Relaxed: only the flag matters.
         self.is_cancelled.store(false, Ordering::Relaxed);
     }
@@ -60,7 +65,7 @@ impl Worker {
 }
 
 crate::sync::thread_local! {
-    /// The worker whose job runs on this thread.
+    /// The worker that has this thread.
     static CURRENT: RefCell<Option<Arc<Worker>>> = const { RefCell::new(None) };
 }
 

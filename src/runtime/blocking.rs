@@ -66,13 +66,43 @@ where
     spawn(BlockingExecutor::of(runtime), async move { job() })
 }
 
+/// Whether a thread is on its way to a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brought {
+    Now,
+    /// The system has started none, so the call waits until another one has ended.
+    Later,
+}
+
 /// Runs a call on a thread of the pool of a runtime, or of the process, as [`unblock`] does.
 ///
-/// If no thread could be started, the call runs on this thread, where [`is_lent`] returns false. If
-/// the pool is closed, the call is dropped.
-pub(crate) fn borrow_thread(runtime: Option<&Arc<Inner>>, call: impl FnOnce() + Send + 'static) {
+/// If the pool has no thread and none could be started, the call runs on this thread, where
+/// [`is_lent`] returns false. If the pool is closed, the call is dropped.
+pub(crate) fn borrow_thread(
+    runtime: Option<&Arc<Inner>>,
+    call: impl FnOnce() + Send + 'static,
+) -> Brought {
     let executor = BlockingExecutor::of(runtime.cloned());
+    let _ = IS_LATE.try_with(|it| it.set(false));
     spawn(executor, async move { call() }).detach();
+    brought()
+}
+
+/// Tries again to start a thread for the calls that wait.
+pub(crate) fn bring_thread(runtime: Option<&Arc<Inner>>) -> Brought {
+    let executor = BlockingExecutor::of(runtime.cloned());
+    let _ = IS_LATE.try_with(|it| it.set(false));
+    let (pool, _) = executor.pool();
+    executor.settle(pool.bring_more(|| executor.start(None)));
+    brought()
+}
+
+/// Returns whether the last call of this thread has found a thread.
+fn brought() -> Brought {
+    match IS_LATE.try_with(Cell::take) {
+        Ok(true) => Brought::Later,
+        _ => Brought::Now,
+    }
 }
 
 /// Returns the largest number of threads of the pool of a runtime, or of the process.
@@ -85,6 +115,11 @@ pub(crate) fn blocking_threads(runtime: Option<&Arc<Inner>>) -> usize {
 crate::sync::thread_local! {
     /// This thread runs a job because no thread of the pool could be started.
     static IS_SUBSTITUTE: Cell<bool> = const { Cell::new(false) };
+}
+
+crate::sync::thread_local! {
+    /// The last call of this thread waits, because no more threads could be started.
+    static IS_LATE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Returns whether the job that runs here has a thread of a pool. Otherwise it runs on the thread
@@ -218,6 +253,17 @@ impl BlockingExecutor {
         }
     }
 
+    /// Runs the jobs for which there is no thread.
+    fn settle(&self, brought: Result<(), NoThread>) {
+        let Err(NoThread { jobs, .. }) = brought else {
+            return;
+        };
+        let _ = IS_LATE.try_with(|it| it.set(jobs.is_empty()));
+        for job in jobs {
+            substitute(self.runtime.as_ref(), job);
+        }
+    }
+
     /// Starts a thread, which begins as the worker with index `worker` if there is one.
     fn start(&self, worker: Option<usize>) -> io::Result<()> {
         let (runtime, (pool, threads)) = (self.runtime.clone(), self.pool());
@@ -247,9 +293,7 @@ impl Executor for BlockingExecutor {
         let Err(runnable) = taken else { return };
         runtime.inspect(|runtime| runtime.inc_activity());
         let (pool, _) = self.pool();
-        for job in pool.push(runnable, || self.start(None)) {
-            substitute(runtime, job);
-        }
+        self.settle(pool.push(runnable, || self.start(None)));
     }
 
     fn report(&self, unhandled: &UnhandledFault<'_>) {

@@ -6,7 +6,7 @@
 //!
 //! The thread that has waited least goes first. Each is woken for itself: for jobs, or with the place
 //! of a worker whose thread waits in `block_on`. The former worker joins the pool when its turn ends.
-//! A thread that has waited for long ends, except for the one that has waited longest.
+//! A thread that has waited for long ends, unless it has waited longest of all.
 //!
 //! # Invariants
 //! - POOL-1: a thread in `idle` is woken by the thread that has taken it from there, and by no other
@@ -140,23 +140,35 @@ impl BlockingPool {
         format!("{}-blocking", self.thread_name)
     }
 
-    /// Queues a job. Returns the jobs that the caller must run, because the pool has no thread.
+    /// Queues a job.
+    ///
+    /// # Errors
+    /// [`NoThread`] with the jobs that the caller must run if the pool has no thread. Otherwise the
+    /// job stays in the queue.
     pub(super) fn push(
         &self,
         job: Runnable,
         start: impl FnOnce() -> io::Result<()>,
-    ) -> VecDeque<Runnable> {
+    ) -> Result<(), NoThread> {
         let mut state = self.state.lock();
         if state.over {
             drop(state);
             drop_refused(job);
-            return VecDeque::new();
+            return Ok(());
         }
         state.jobs.push_back(job);
-        match self.bring(state, start) {
-            Ok(()) => VecDeque::new(),
-            Err(NoThread { jobs, .. }) => jobs,
-        }
+        self.bring(state, start)
+    }
+
+    /// Tries again to bring one more thread to the jobs.
+    ///
+    /// # Errors
+    /// As [`push`](BlockingPool::push).
+    pub(super) fn bring_more(
+        &self,
+        start: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), NoThread> {
+        self.bring(self.state.lock(), start)
     }
 
     /// Brings one more thread to the jobs if there are jobs and no thread is on its way.
@@ -284,7 +296,7 @@ impl BlockingPool {
         if state.jobs.capacity() > JOBS_KEPT {
             state.jobs = VecDeque::new();
         }
-        // The one that has waited longest stays.
+        // The thread that has waited longest stays.
         let time = (!state.idle.is_empty()).then_some(self.limits.idle);
         state.idle.push(own.clone());
         drop(state);

@@ -16,6 +16,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::task::Spawn;
+use greenroom::market::{Job, Market};
 use greenroom::time::{sleep, timeout};
 use greenroom::{
     Context, Detached, HostFault, Pinned, Reply, Runtime, SpawnProblem, TryHostError, actor, spawn,
@@ -572,6 +573,37 @@ fn other_threads_active_at_the_fork_do_not_block_the_child() {
             }
             over.store(true, Ordering::SeqCst);
             loads.into_iter().for_each(|load| load.join().unwrap());
+        },
+    );
+}
+
+#[test]
+fn a_market_of_the_parent_refuses_and_is_dropped_without_a_wait() {
+    alone(
+        "fork::a_market_of_the_parent_refuses_and_is_dropped_without_a_wait",
+        || {
+            let runtime = Runtime::builder().workers(1).build().unwrap();
+            let of_runtime = Market::<u32>::builder().on(&runtime).build().unwrap();
+            let of_process = Market::<u32>::builder().build().unwrap();
+            for market in [of_runtime, of_process] {
+                let gate = Gate::default();
+                let waits = gate.clone();
+                let job = market.try_offer(Job::new(move || waits.pass())).unwrap();
+                let mut stopped = Box::pin(market.stopped());
+                let mut held = Some((job, market));
+                in_a_child(|| {
+                    let (job, market) = held.take().unwrap();
+                    refused(|| market.try_offer(Job::new(|| ())));
+                    refused(|| market.offer_blocking(Job::new(|| ())));
+                    refused(|| market.stop());
+                    refused(|| market.status());
+                    refused(|| poll_once(&mut stopped));
+                    refused(|| job.cancel());
+                    assert!(format!("{market:?}").starts_with("Market"));
+                    drop((job, market));
+                });
+                gate.open();
+            }
         },
     );
 }

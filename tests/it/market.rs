@@ -3,6 +3,7 @@
 mod accepting;
 mod choosing;
 mod ends;
+mod model;
 mod record;
 mod users;
 mod workers;

@@ -135,15 +135,21 @@ fn wrong_arguments_are_named() {
     }
 }
 
-#[test]
-fn an_interrupted_run_finishes_the_images_that_were_accepted() {
-    let folder = folder(&[("a/0.ppm", image(300, 300))]);
+/// Returns a folder with an image under this many names.
+fn equal_images(count: usize, image: Vec<u8>) -> tempfile::TempDir {
+    let folder = folder(&[("a/0.ppm", image)]);
     let first = folder.path().join("in/a/0.ppm");
-    // Far more than are made before the signal.
-    for number in 1..2000 {
+    for number in 1..count {
         let link = folder.path().join(format!("in/a/{number}.ppm"));
         hard_link(&first, link).unwrap();
     }
+    folder
+}
+
+#[test]
+fn an_interrupted_run_finishes_the_images_that_were_accepted() {
+    // Far more than are made before the signal.
+    let folder = equal_images(2000, image(300, 300));
     let child = command(&["--workers=1"], folder.path()).spawn().unwrap();
     let index = folder.path().join("out/a/index.txt");
     until(|| index.exists());
@@ -162,4 +168,21 @@ fn an_interrupted_run_finishes_the_images_that_were_accepted() {
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .collect();
     assert_eq!(lengths, vec![whole; made]);
+}
+
+#[test]
+fn a_run_is_interrupted_when_all_files_were_offered() {
+    // All of them have room on the board.
+    let folder = equal_images(60, image(1000, 1000));
+    let child = command(&["--workers=1"], folder.path()).spawn().unwrap();
+    let index = folder.path().join("out/a/index.txt");
+    until(|| index.exists());
+    // The second one discards what waits, unless the system takes both for one.
+    interrupt_child(&child);
+    interrupt_child(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let made = read_to_string(index).unwrap().lines().count();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with(&format!("{made} made, ")), "{said}");
 }

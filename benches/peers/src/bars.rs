@@ -2,11 +2,11 @@
 
 use crate::cases::Case;
 use crate::figures::{
-    ACTORS, ASKS, AWAITED, BESIDE_ASKS, BESIDE_FEW, BESIDE_ONE, CALL_OF_MANY, CALL_OF_ONE, CYCLE,
-    EXCLUSIVE_BESIDE_ONE, HOPS, JOB, JOB_OF_1, KEPT, LOOKUP, LOOKUP_OF_ONE, LOOPED, MEETINGS,
-    MESSAGES, MESSAGES_KEPT, MILLION, OF_BOUND, P50, P99, P999, PEAK, REFUSAL, REQUEST,
-    REQUEST_ALONE, RESIDENT, RESTARTS, ROUND_TRIPS, ROUSED, SHARED_BESIDE_ONE, SPEED_UP, SWITCHES,
-    TASK, TREE, TRIPS_KEPT, WORST, YIELD,
+    ACTORS, ALL_SLEPT, ASKS, AWAITED, BESIDE_ASKS, BESIDE_FEW, BESIDE_ONE, CALL, CALL_OF_MANY,
+    CALL_OF_ONE, CALL_OF_WINDOW, CYCLE, EXCLUSIVE_BESIDE_ONE, HOPS, JOB, JOB_OF_1, KEPT, LOOKUP,
+    LOOKUP_OF_ONE, LOOPED, MEETINGS, MESSAGES, MESSAGES_KEPT, MILLION, OF_BOUND, P50, P99, P999,
+    PEAK, REFUSAL, REQUEST, REQUEST_ALONE, RESIDENT, RESTARTS, ROUND_TRIPS, ROUSED,
+    SHARED_BESIDE_ONE, SPEED_UP, SWITCHES, TASK, THREADS_AFTER, TREE, TRIPS_KEPT, WORST, YIELD,
 };
 
 /// The goal for a figure.
@@ -91,6 +91,10 @@ pub fn bar(case: Case, figure: &str) -> Option<Bar> {
         (Case::TaskSpawn, AWAITED | MILLION)
         | (Case::TaskRecursive, TREE)
         | (Case::TaskBytes, TASK) => Some(Bar::Ahead(EXECUTORS)),
+        (Case::Unblock, CALL) => times(AS, EXECUTORS),
+        (Case::UnblockWindows, CALL_OF_WINDOW) => times(5.0, EXECUTORS),
+        (Case::UnblockWindows, THREADS_AFTER) => Some(Bar::AtMost(16.0)),
+        (Case::UnblockSleeping, ALL_SLEPT) => Some(Bar::Ahead(EXECUTORS)),
         (Case::OutsideWake, P50) | (Case::Steal, SPEED_UP) => times(NEAR, ALL),
         (Case::Unequal, SPEED_UP) => times(CLOSE, ALL),
         (Case::OutsideWake, ROUSED) => Some(Bar::AtMost(1.0)),

@@ -69,6 +69,12 @@ pub enum Case {
     TaskRecursive,
     /// Memory of plain tasks that wait.
     TaskBytes,
+    /// A task makes blocking calls, one after another.
+    Unblock,
+    /// A task makes many empty blocking calls at once.
+    UnblockWindows,
+    /// `UnblockWindows` with calls that sleep.
+    UnblockSleeping,
     /// A foreign thread wakes a task while all workers sleep.
     OutsideWake,
     /// Many plain tasks, spawned on one of two workers.
@@ -114,6 +120,9 @@ pub const CASES: &[Case] = &[
     Case::TaskSpawn,
     Case::TaskRecursive,
     Case::TaskBytes,
+    Case::Unblock,
+    Case::UnblockWindows,
+    Case::UnblockSleeping,
     Case::OutsideWake,
     Case::Steal,
     Case::Unequal,
@@ -157,6 +166,9 @@ impl Case {
             Self::TaskSpawn => "task_spawn",
             Self::TaskRecursive => "task_recursive",
             Self::TaskBytes => "task_bytes",
+            Self::Unblock => "unblock",
+            Self::UnblockWindows => "unblock_windows",
+            Self::UnblockSleeping => "unblock_sleeping",
             Self::OutsideWake => "outside_wake",
             Self::Steal => "steal",
             Self::Unequal => "unequal",

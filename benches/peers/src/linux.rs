@@ -30,6 +30,12 @@ fn bytes(name: &str) -> f64 {
     kilobytes as f64 * 1024.0
 }
 
+/// Returns the number of threads of this process.
+pub fn threads() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    field(&status, "Threads")
+}
+
 /// Returns the processor time so far of all threads that live now.
 pub fn processor_time() -> Duration {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();

@@ -5,6 +5,7 @@
 
 mod actors;
 mod bars;
+mod blocking;
 mod cases;
 mod chart;
 mod executors;

@@ -11,7 +11,7 @@ use crate::cases::Case;
 use crate::executors::greenroom::Greenroom;
 use crate::executors::{self, async_executor::AsyncExecutor, smolscale::Smolscale, tokio::Tokio};
 use crate::figures::Figure;
-use crate::{sqlite, tasks};
+use crate::{blocking, sqlite, tasks};
 
 /// A way to write the programs.
 #[derive(Debug)]
@@ -32,16 +32,23 @@ pub const PEERS: &[Peer] = &[
         name: OURS,
         run: |case| {
             let ran = actors::greenroom::run(case).or_else(|| tasks::run::<Greenroom>(case));
+            let ran = ran.or_else(|| blocking::run::<Greenroom>(case));
             ran.or_else(|| sqlite::run::<(Hosted<Connection>, Pinned)>(case))
         },
     },
     Peer {
         name: "tokio",
-        run: |case| actors::tokio::run(case).or_else(|| tasks::run::<Tokio>(case)),
+        run: |case| {
+            let ran = actors::tokio::run(case).or_else(|| tasks::run::<Tokio>(case));
+            ran.or_else(|| blocking::run::<Tokio>(case))
+        },
     },
     Peer {
         name: "smol",
-        run: |case| actors::smol::run(case).or_else(|| tasks::run::<AsyncExecutor>(case)),
+        run: |case| {
+            let ran = actors::smol::run(case).or_else(|| tasks::run::<AsyncExecutor>(case));
+            ran.or_else(|| blocking::run::<AsyncExecutor>(case))
+        },
     },
     Peer {
         name: "actix",

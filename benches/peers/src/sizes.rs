@@ -99,6 +99,13 @@ pub const WATCH: Duration = Duration::from_secs(5);
 pub const YIELDS: u64 = 1_000_000;
 /// Tasks of each of the two halves of `task_spawn`.
 pub const TASKS: u64 = 1_000_000;
+/// Calls of `unblock`; windows of `unblock_windows`, and the calls of each; calls of
+/// `unblock_sleeping`, and how long each sleeps.
+pub const BLOCKING_CALLS: u64 = 100_000;
+pub const WINDOWS: u64 = 100;
+pub const WINDOW: u64 = 1000;
+pub const SLEEPING: u64 = 10_000;
+pub const SLEEPING_FOR: Duration = Duration::from_micros(100);
 /// Depth of the tree of `task_recursive`, and how many tasks that makes.
 pub const DEPTH: u32 = 18;
 pub const TREE: u64 = (1 << (DEPTH + 1)) - 1;

@@ -5,7 +5,7 @@ mod histories;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{Board, KEPT, KeyPolicy, Keyed, Served, Slot, Taken, Ticket, Turn};
+use super::{Board, KeyPolicy, Keyed, Served, Taken, Ticket, Turn};
 
 thread_local! {
     static IS_LOCKED: Cell<bool> = const { Cell::new(false) };
@@ -55,13 +55,14 @@ type Users = Board<User, User>;
 
 /// What a test sees of a key that goes back to it.
 fn name(key: Option<Keyed<User>>) -> Option<u64> {
-    key.map(|keyed| keyed.key.0)
+    key.map(|keyed| keyed.into_inner().0)
 }
 
 /// Adds a job whose key is its own hash. Returns its ticket, and whether the key came back.
 fn add(board: &mut Users, key: Option<u64>, priority: u32, job: u64) -> (Ticket, bool) {
     let mut key = key.map(|key| Keyed::new(key, User(key)));
-    let ticket = locked(|| board.seat(&mut key).add(priority, User(job)));
+    let number = board.number();
+    let ticket = locked(|| board.seat(&mut key).add(number, priority, User(job)));
     assert_sound(board);
     (ticket, key.is_some())
 }
@@ -106,11 +107,9 @@ fn assert_sound(board: &Users) {
     if board.len() > 1_000 {
         return;
     }
-    assert_eq!(board.keys.len(), board.hashes.len());
     let mut behind = 0;
     let mut first = 0;
-    for (index, known) in &board.keys {
-        let slot = Slot::new(index);
+    for (slot, known) in board.keys.walk() {
         let own = board.behind.keys().filter(|it| it.slot == slot);
         let own: Vec<_> = own.map(|it| it.ticket()).collect();
         assert_eq!(known.behind, own.len());
@@ -242,7 +241,7 @@ fn a_key_stays_with_the_board_while_a_job_of_it_waits_or_is_served() {
     let (fourth, came_back) = add(&mut board, Some(7), 1, 3);
     assert!(!came_back);
     assert_eq!(remove(&mut board, fourth), Some((3, Some(7))));
-    assert!(board.hashes.is_empty());
+    assert!(board.keys.walk().is_empty());
 }
 
 #[test]
@@ -282,7 +281,8 @@ fn keys_with_equal_hashes_are_different() {
         for number in [7, 8, 9] {
             let mut key = Some(Keyed::new(hash, User(number)));
             assert!(board.seat(&mut key).is_admitted());
-            board.seat(&mut key).add(1, User(number));
+            let place = board.number();
+            board.seat(&mut key).add(place, 1, User(number));
             assert!(key.is_none());
             let mut key = Some(Keyed::new(hash, User(number)));
             assert!(!board.seat(&mut key).is_admitted());
@@ -298,13 +298,14 @@ fn a_panic_of_eq_changes_nothing() {
     let mut board: Users = Board::new(KeyPolicy::Queue(9));
     for number in 0..3 {
         let mut key = Some(Keyed::new(0, User(number)));
-        board.seat(&mut key).add(1, User(number));
+        let place = board.number();
+        board.seat(&mut key).add(place, 1, User(number));
     }
     for at in 1..=3 {
         let mut key = Some(Keyed::new(0, User(2)));
         PANICS_AT.set(at);
         let added = catch_unwind(AssertUnwindSafe(|| {
-            locked(|| board.seat(&mut key).add(9, User(9)))
+            locked(|| board.seat(&mut key).add(9, 9, User(9)))
         }));
         assert!(added.is_err());
         assert_eq!(name(key), Some(2));
@@ -352,21 +353,10 @@ fn ten_thousand_jobs_of_a_key_cost_one_comparison_each() {
     assert_eq!(COMPARISONS.get(), 9_999);
 }
 
-#[test]
-fn a_board_without_keys_keeps_little_memory() {
-    let mut board = Board::new(KeyPolicy::One);
-    for key in 0..2_000 {
-        add(&mut board, Some(key), 1, key);
-    }
-    assert_eq!(drain(&mut board).len(), 2_000);
-    assert!(board.keys.capacity() <= KEPT);
-}
-
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn a_key_of_64_bits_takes_40_bytes_and_each_place_12_or_16() {
+fn a_key_is_known_by_24_bytes_and_each_place_takes_16() {
     use std::mem::size_of;
-    assert_eq!(size_of::<super::Known<u64>>(), 40);
-    assert_eq!(size_of::<super::Hashed>(), 12);
+    assert_eq!(size_of::<super::Known>(), 24);
     assert_eq!((size_of::<Ticket>(), size_of::<super::Behind>()), (16, 16));
 }

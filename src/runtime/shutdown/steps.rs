@@ -104,9 +104,8 @@ impl Inner {
 
     /// Ends the shutdown: removes all names, and sets the report as `ShutdownState` does.
     pub(crate) fn set_report(&self, alive: usize, left: usize, left_behind: usize) {
-        if let Some(directory) = self.directory() {
-            directory.close();
-        }
+        // Also if there never were any names: one that comes from now on must find a closed table.
+        self.directory_made().close();
         self.shutdown.set_report(alive, left, left_behind);
     }
 

@@ -162,6 +162,158 @@ fn the_last_handle_does_not_wait_on_a_pinned_thread_or_in_a_job() {
 }
 
 #[test]
+fn a_worker_that_drops_the_last_handle_does_not_wait_for_itself() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let last = Arc::new(Mutex::new(None::<Market<u32>>));
+        let drops = last.clone();
+        let builder = Runtime::builder().workers(1);
+        let builder = builder.on_fault(move |_| drop(drops.lock().unwrap().take()));
+        let runtime = builder.build().unwrap();
+        // As a result that is not awaited while the worker lingers, the same with another job
+        // behind, and in `on_fault`.
+        for way in 0..3 {
+            let idle = Duration::from_secs(if way == 1 { 0 } else { 1000 });
+            let builder = Market::<u32>::builder().on(&runtime).max_workers(1);
+            let market = builder.idle(idle).build().unwrap();
+            let stopped = market.stopped();
+            let (gate, own) = (Gate::default(), market.clone());
+            let waits = gate.clone();
+            drop(market.try_offer(Job::new(move || {
+                waits.pass();
+                assert!(way < 2, "bomb");
+                own
+            })));
+            if way == 1 {
+                drop(market.try_offer(Job::new(|| ())));
+            }
+            *last.lock().unwrap() = (way == 2).then_some(market);
+            gate.open();
+            drive(stopped);
+        }
+    });
+}
+
+/// A value whose drop waits at a gate.
+struct Slow(Gate, Gate);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.0.open();
+        self.1.pass();
+    }
+}
+
+#[test]
+fn a_market_ends_after_a_result_that_is_not_awaited_was_dropped() {
+    within(WATCH, || {
+        let market = Market::<u32>::builder().build().unwrap();
+        let (begun, gate, is_alone) = (Gate::default(), Gate::default(), Gate::default());
+        let result = Slow(begun.clone(), gate.clone());
+        let passes = is_alone.clone();
+        drop(market.try_offer(Job::new(move || {
+            passes.pass();
+            result
+        })));
+        is_alone.open();
+        drive(begun.wait());
+        market.stop();
+        let mut stopped = Box::pin(market.stopped());
+        assert!(poll_once(&mut stopped).is_pending());
+        gate.open();
+        drive(stopped);
+    });
+}
+
+#[test]
+fn a_drained_market_has_shown_all_results() {
+    on_threads(async {
+        for _ in 0..3_000 {
+            let market = market(2);
+            let jobs = [(); 2].map(|()| market.try_offer(Job::new(|| ())).unwrap());
+            market.drain().await;
+            assert!(jobs.iter().all(JobHandle::is_finished));
+        }
+    });
+}
+
+#[test]
+fn the_last_handle_of_a_market_without_a_runtime_gives_the_place_of_a_worker_away() {
+    within(WATCH, || {
+        let market = market(1);
+        let (gate, runs) = drive(blocked_outside(&market));
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let begun = Gate::default();
+        let begins = begun.clone();
+        let drops = runtime.spawn(async move {
+            begins.open();
+            drop(market);
+        });
+        drive(begun.wait());
+        drive(runtime.spawn(async {}));
+        assert!(!drops.is_finished());
+        gate.open();
+        drive(drops);
+        drive(runs).unwrap();
+    });
+}
+
+/// As [`blocked`], on the threads of the process.
+async fn blocked_outside(market: &Market<u32>) -> (Gate, JobHandle<()>) {
+    let (begun, gate) = (Gate::default(), Gate::default());
+    let (tells, waits) = (begun.clone(), gate.clone());
+    let job = market.try_offer(Job::new(move || {
+        tells.open();
+        waits.pass();
+    }));
+    begun.wait().await;
+    (gate, job.unwrap())
+}
+
+#[test]
+fn a_shutdown_that_drops_the_last_handle_does_not_wait_for_the_job() {
+    within(WATCH, || {
+        let builder = Runtime::builder().workers(1).grace(Duration::ZERO);
+        let runtime = builder.build().unwrap();
+        let market = Market::<u32>::builder().on(&runtime).build().unwrap();
+        let (gate, runs) = drive(blocked_outside(&market));
+        runtime
+            .spawn(async move {
+                let _market = market;
+                std::future::pending::<()>().await
+            })
+            .detach();
+        drive(runtime.shutdown());
+        assert!(!runs.is_finished());
+        gate.open();
+        drive(runs).unwrap();
+    });
+}
+
+#[test]
+fn a_wait_for_the_end_that_is_dropped_leaves_nothing() {
+    struct Unwoken;
+    impl std::task::Wake for Unwoken {
+        fn wake(self: Arc<Self>) {}
+    }
+    within(WATCH, || {
+        let market = market(1);
+        let unwoken = Arc::new(Unwoken);
+        let waker = unwoken.clone().into();
+        for _ in 0..3 {
+            let mut stopped = Box::pin(market.stopped());
+            let mut cx = std::task::Context::from_waker(&waker);
+            for _ in 0..2 {
+                assert!(stopped.as_mut().poll(&mut cx).is_pending());
+                assert_eq!(Arc::strong_count(&unwoken), 3);
+            }
+            drop(stopped);
+            assert_eq!(Arc::strong_count(&unwoken), 2);
+        }
+    });
+}
+
+#[test]
 fn a_shutdown_stops_the_markets_and_gives_running_jobs_the_grace() {
     within(WATCH, || {
         let builder = Runtime::builder().workers(1).grace(Duration::from_secs(30));
@@ -220,7 +372,7 @@ fn a_panic_that_is_not_awaited_reaches_on_fault() {
         drop::<JobHandle<()>>(kept);
         let heard = heard.take();
         assert!(
-            heard[0].contains("a job of a market") && heard[0].contains("bomb 1"),
+            heard[0].contains("a task of a market") && heard[0].contains("bomb 1"),
             "{heard:?}"
         );
         assert!(heard[1].contains("bomb 2"), "{heard:?}");

@@ -126,10 +126,49 @@ fn a_job_waits_on_the_board_while_the_system_starts_no_thread() {
         let status = market.status();
         assert_eq!((status.waiting, status.running, status.created), (1, 0, 0));
         assert!(!job.is_finished());
+        // The runtime is not quiescent meanwhile.
+        let mut quiescent = Box::pin(runtime.quiescent());
+        assert!(poll_once(&mut quiescent).is_pending());
+        until(|| market.status().failed_starts >= 5);
+        assert!(poll_once(&mut quiescent).is_pending());
         limit.allow();
         // The market tries again by itself.
         runtime.block_on(job).unwrap();
         assert_eq!(market.status().created, 1);
+        crate::support::drive(quiescent);
+    });
+}
+
+#[test]
+fn a_thread_that_does_not_start_beside_a_busy_one_is_tried_again() {
+    const NAME: &str =
+        "market::workers::a_thread_that_does_not_start_beside_a_busy_one_is_tried_again";
+    alone(NAME, || {
+        let Some(limit) = ThreadLimit::new(NAME) else {
+            return;
+        };
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let market = Market::<u32>::builder().on(&runtime).build().unwrap();
+        let (begun, gate) = (Gate::default(), Gate::default());
+        let (tells, waits) = (begun.clone(), gate.clone());
+        let first = market.try_offer(Job::new(move || {
+            tells.open();
+            waits.pass();
+        }));
+        crate::support::drive(begun.wait());
+        limit.forbid();
+        // The first job ends after the second one.
+        let second = market.try_offer(Job::new(move || gate.open())).unwrap();
+        until(|| market.status().failed_starts >= 3);
+        assert_eq!((market.status().waiting, market.status().running), (1, 1));
+        let third = market.try_offer(Job::new(|| ())).unwrap();
+        until(|| market.status().failed_starts >= 5);
+        limit.allow();
+        runtime.block_on(async {
+            second.await.unwrap();
+            first.unwrap().await.unwrap();
+            third.await.unwrap();
+        });
     });
 }
 

@@ -154,3 +154,13 @@ fn a_wait_elsewhere_ends_with_the_runtime() {
         assert_eq!(waits.join().unwrap(), Err(LookupError::NoRuntime));
     });
 }
+
+#[test]
+fn a_wait_that_begins_after_the_shutdown_ends_at_once() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let wait = STORE.on(&runtime).wait();
+        drop(runtime);
+        assert_eq!(outside(wait), Err(LookupError::NoRuntime));
+    });
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 /// Draws numbers from a seed.
+#[derive(Clone)]
 pub struct Draws(u64);
 
 impl Draws {

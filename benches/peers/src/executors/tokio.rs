@@ -25,6 +25,11 @@ impl<T> Future for Task<T> {
 }
 
 impl Tokio {
+    /// Returns a task that never panics.
+    pub fn task<T>(joined: JoinHandle<T>) -> Task<T> {
+        Task(joined)
+    }
+
     /// Starts this number of workers.
     pub fn of(workers: usize) -> Self {
         let runtime = Builder::new_multi_thread()

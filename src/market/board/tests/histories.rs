@@ -103,7 +103,8 @@ impl History {
         }
         let priority = [0, 1, 2, u32::MAX][self.random.usize(0..4)];
         let job = self.tickets.len() as u64;
-        let ticket = locked(|| self.board.seat(&mut keyed).add(priority, User(job)));
+        let number = self.board.number();
+        let ticket = locked(|| self.board.seat(&mut keyed).add(number, priority, User(job)));
         assert_eq!(name(keyed), key.filter(|_| is_known));
         assert!(self.tickets.iter().all(|it| it.number != ticket.number));
         self.tickets.push(ticket);
@@ -172,7 +173,7 @@ impl History {
         jobs.sort_unstable();
         let expected: Vec<_> = self.waiting.iter().map(|it| it.job).collect();
         assert_eq!(jobs, expected);
-        let mut keys: Vec<_> = keys.into_iter().map(|keyed| keyed.key.0).collect();
+        let mut keys: Vec<_> = keys.into_iter().map(|keyed| keyed.into_inner().0).collect();
         keys.sort_unstable();
         let waiting = std::mem::take(&mut self.waiting);
         let expected = waiting.into_iter().filter_map(|it| self.last(it.key));
@@ -209,7 +210,7 @@ impl History {
             self.take();
             self.done();
         }
-        assert!(self.board.keys.is_empty() && self.board.hashes.is_empty());
+        assert!(self.board.keys.walk().is_empty());
     }
 }
 

@@ -1,0 +1,271 @@
+//! Models 66 to 71, of markets whose workers are threads of the model.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use ::loom::thread::{JoinHandle, spawn, yield_now};
+use ::loom::{explore, model::Builder};
+
+use super::board::KeyPolicy;
+use super::cell::{JobCell, Outcome, Work};
+use super::core::{Core, Employ, Limits, Phase};
+use super::end::EndOf;
+use super::error::{JobError, TryOfferError};
+use super::handle::wait_for;
+use super::job::Job;
+use super::job_handle::JobHandle;
+use super::offer::Offered;
+use super::serving::serve;
+use crate::park;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+const ONE: Limits = Limits {
+    workers: 1,
+    jobs: 4,
+    idle: Duration::ZERO,
+    policy: KeyPolicy::Queue(1),
+};
+
+/// Starts a thread for a worker.
+fn hire(core: &Arc<Core<u8>>, _employ: Employ) {
+    let core = core.clone();
+    spawn(move || serve(&core));
+}
+
+/// Starts no thread for a worker, which stays on its way.
+fn promise(_core: &Arc<Core<u8>>, _employ: Employ) {}
+
+fn market(limits: Limits, employ: fn(&Arc<Core<u8>>, Employ)) -> Arc<Core<u8>> {
+    Core::new(limits, None, employ)
+}
+
+fn offer<F, T>(core: &Arc<Core<u8>>, job: Job<u8, F>) -> JobHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let Ok(handle) = Offered::new(core, job).now() else {
+        panic!("a job was refused");
+    };
+    handle
+}
+
+/// Waits until a market that was stopped has ended.
+fn wait_for_end(core: &Arc<Core<u8>>) {
+    core.close(Phase::Stopped);
+    wait_for(core, EndOf::new(core));
+    assert!(core.is_still(), "a market has ended with a worker");
+}
+
+/// Checks that a job runs although the last worker leaves, which is the only one allowed.
+#[test]
+fn model_66_a_job_that_is_offered_to_a_leaving_worker_runs() {
+    ::loom::model(|| {
+        let core = market(ONE, hire);
+        let first = offer(&core, Job::new(|| 1));
+        let second = offer(&core, Job::new(|| 2));
+        assert!(matches!(wait_for(&core, first), Ok(1)));
+        assert!(matches!(wait_for(&core, second), Ok(2)));
+        wait_for_end(&core);
+    });
+}
+
+/// Checks that a job runs although the time of the idle worker ends that is woken for it.
+#[test]
+fn model_66_a_job_that_is_offered_to_an_idle_worker_runs() {
+    let mut model = Builder::new();
+    model.expect_explicit_explore = true;
+    model.check(|| {
+        let idle = Duration::from_secs(1);
+        let core = market(Limits { idle, ..ONE }, hire);
+        let first = offer(&core, Job::new(|| 1));
+        assert!(matches!(wait_for(&core, first), Ok(1)));
+        while core.status().idle == 0 {
+            yield_now();
+        }
+        let worker = core.change(|state, _| state.idle.values().next().cloned());
+        let worker = worker.expect("a worker is idle");
+        explore();
+        let passes = spawn(move || worker.let_time_pass(idle));
+        let second = offer(&core, Job::new(|| 2));
+        assert!(matches!(wait_for(&core, second), Ok(2)));
+        passes.join().unwrap();
+        wait_for_end(&core);
+    });
+}
+
+/// Waits for room, then for the job. Returns whether the job ran, or came back unchanged.
+fn produce(core: &Arc<Core<u8>>, key: u8) -> bool {
+    let mut offered = Offered::new(core, Job::new(|| 2).key(key));
+    match wait_for(core, poll_fn(|cx| offered.poll(cx))) {
+        Ok(job) => matches!(wait_for(core, job), Ok(2)),
+        Err(TryOfferError::Stopping(job)) => (job.work)() == 2 && job.key == Some(key),
+        Err(_) => panic!("the job waits for room and for nothing else"),
+    }
+}
+
+fn producer(core: &Arc<Core<u8>>, key: u8) -> JoinHandle<bool> {
+    let core = core.clone();
+    spawn(move || produce(&core, key))
+}
+
+/// Checks that a stop gives their jobs back to producers that begin to wait for room.
+#[test]
+fn model_67_producers_at_a_full_board_get_their_jobs_back_at_a_stop() {
+    ::loom::model(|| {
+        let core = market(Limits { jobs: 1, ..ONE }, promise);
+        let waiting = offer(&core, Job::new(|| 1));
+        let producers = [1, 2].map(|key| producer(&core, key));
+        core.close(Phase::Stopped);
+        for producer in producers {
+            assert!(producer.join().unwrap(), "a job was not given back");
+        }
+        assert!(matches!(wait_for(&core, waiting), Err(JobError::Discarded)));
+        core.lost_worker();
+        wait_for_end(&core);
+    });
+}
+
+/// Checks that all producers at a full board have their turn.
+#[test]
+fn model_67_producers_at_a_full_board_go_one_after_another() {
+    ::loom::model(|| {
+        let core = market(Limits { jobs: 1, ..ONE }, hire);
+        let first = offer(&core, Job::new(|| 1));
+        let other = producer(&core, 1);
+        assert!(produce(&core, 2), "a job was not run");
+        assert!(other.join().unwrap(), "a job was not run");
+        assert!(matches!(wait_for(&core, first), Ok(1)));
+        wait_for_end(&core);
+    });
+}
+
+/// Checks that two jobs of a key never run at the same time, and that both run.
+#[test]
+fn model_68_jobs_of_a_key_exclude_each_other() {
+    ::loom::model(|| {
+        let core = market(Limits { workers: 2, ..ONE }, hire);
+        let running = Arc::new(AtomicUsize::new(0));
+        let jobs = [(); 2].map(|()| {
+            let running = running.clone();
+            let job = Job::new(move || {
+                // Relaxed: the count says only what happens at the same time.
+                let others = running.fetch_add(1, Ordering::Relaxed);
+                assert_eq!(others, 0, "two jobs of a key run");
+                running.fetch_sub(1, Ordering::Relaxed);
+            });
+            offer(&core, job.key(7))
+        });
+        for job in jobs {
+            wait_for(&core, job).expect("two jobs of a key run");
+        }
+        wait_for_end(&core);
+    });
+}
+
+/// Fails to start a thread once. The time until the next try passes at some moment.
+fn hire_late(core: &Arc<Core<u8>>, employ: Employ) {
+    if core.status().failed_starts > 0 {
+        return hire(core, employ);
+    }
+    if core.start_failed().is_some() {
+        let core = core.clone();
+        spawn(move || core.change(|state, _| state.retry.fire()));
+    }
+}
+
+/// Checks that a job runs after no thread was started for it, while another one is offered.
+#[test]
+fn model_69_a_job_runs_after_a_failed_start() {
+    ::loom::model(|| {
+        let core = market(ONE, hire_late);
+        let own = core.clone();
+        let other = spawn(move || wait_for(&own, offer(&own, Job::new(|| 1))));
+        let second = offer(&core, Job::new(|| 2));
+        assert!(matches!(wait_for(&core, second), Ok(2)));
+        assert!(matches!(other.join().unwrap(), Ok(1)));
+        wait_for_end(&core);
+    });
+}
+
+/// Checks that a stopped market ends after the job that runs, and creates no worker.
+#[test]
+fn model_70_a_market_ends_after_its_last_worker() {
+    ::loom::model(|| {
+        let core = market(ONE, hire);
+        let (begun, ended) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let (begins, ends) = (begun.clone(), ended.clone());
+        // Relaxed: the end of the market orders the counts.
+        let job = offer(
+            &core,
+            Job::new(move || {
+                begins.fetch_add(1, Ordering::Relaxed);
+                ends.fetch_add(1, Ordering::Relaxed);
+            }),
+        );
+        wait_for_end(&core);
+        let counts = [begun, ended].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counts[0], counts[1], "a job runs after the end");
+        assert_eq!(wait_for(&core, job).is_ok(), counts[0] == 1);
+        assert_eq!(core.status().created, 1);
+        assert_eq!(core.status().died, 1);
+    });
+}
+
+/// Checks that a worker that is lost stops the market, while a job is offered.
+#[test]
+fn model_70_a_lost_worker_is_not_replaced() {
+    fn lose(core: &Arc<Core<u8>>, _employ: Employ) {
+        let core = core.clone();
+        spawn(move || core.lost_worker());
+    }
+    ::loom::model(|| {
+        let core = market(ONE, lose);
+        let first = offer(&core, Job::new(|| 1));
+        let second = Offered::new(&core, Job::new(|| 2)).now();
+        assert!(matches!(wait_for(&core, first), Err(JobError::Discarded)));
+        match second {
+            Ok(second) => assert!(matches!(wait_for(&core, second), Err(JobError::Discarded))),
+            Err(refused) => assert!(matches!(refused, TryOfferError::Stopping(_))),
+        }
+        wait_for(&core, EndOf::new(&core));
+        assert_eq!(core.status().created, 1, "a lost worker is replaced");
+    });
+}
+
+/// Checks that a job that is cancelled as it begins has one end, and that its task sees it.
+#[test]
+fn model_71_a_job_that_is_cancelled_as_it_begins_has_one_end() {
+    ::loom::model(|| {
+        let core = market(ONE, hire);
+        let job = offer(&core, Job::new(|| 1));
+        let was_waiting = job.cancel();
+        match wait_for(&core, job) {
+            Ok(1) => assert!(!was_waiting, "a cancelled job runs"),
+            Err(JobError::Cancelled) => assert!(was_waiting),
+            _ => panic!("a job has another end"),
+        }
+        wait_for_end(&core);
+    });
+}
+
+/// Checks that the outcome of a job reaches the task that begins to await it.
+#[test]
+fn model_71_an_outcome_reaches_its_task() {
+    ::loom::model(|| {
+        let cell = JobCell::new(|| 1);
+        let own = cell.clone();
+        let worker = spawn(move || {
+            own.run();
+            own.show().waker.inspect(Waker::wake_by_ref);
+        });
+        let parker = park::own();
+        let waker = Waker::from(parker.clone());
+        while cell.poll(&Context::from_waker(&waker)).is_pending() {
+            parker.park(None);
+        }
+        worker.join().unwrap();
+    });
+}

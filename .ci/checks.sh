@@ -2,7 +2,7 @@
 # The checks of .ci/run, one function each: `bash .ci/checks.sh NAME` runs one of them.
 set -eu -o pipefail
 
-readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml
+readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml HTTP=http/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -14,6 +14,8 @@ format() {
     cargo fmt --check
     cargo fmt --check --manifest-path "$PEERS"
     cargo fmt --check --manifest-path "$SDL"
+    cargo fmt --check --manifest-path "$HTTP"
+    cargo fmt --check --manifest-path http/bench/Cargo.toml
 }
 
 clippy() {
@@ -28,6 +30,13 @@ clippy_peers() {
 clippy_sdl() {
     cargo clippy --locked --all-targets --manifest-path "$SDL" --target-dir target/sdl \
         -- -D warnings
+}
+
+clippy_http() {
+    cargo clippy --locked --all-targets --manifest-path "$HTTP" --target-dir target/http \
+        -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --manifest-path "$HTTP" \
+        --target-dir target/http
 }
 
 # The library with its models. No other target has code for them.
@@ -125,7 +134,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|http)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -450,6 +459,11 @@ sdl() {
     cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
     timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
         target/sdl/release/life --bench
+}
+
+# The package greenroom-http, over real sockets.
+http() {
+    cargo test --locked --manifest-path "$HTTP" --target-dir target/http
 }
 
 miri() {

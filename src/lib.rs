@@ -200,7 +200,7 @@ pub use error::{
 pub use pinned::{Hosted, Pinned, Stage};
 pub use request::{concurrently, retry, sequentially};
 pub use runtime::{
-    ActorStats, Builder, Driver, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn,
+    ActorStatus, Builder, Driver, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn,
     unblock, yield_now,
 };
 pub use scheduler::WorkerStats;

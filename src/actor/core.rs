@@ -92,6 +92,7 @@ impl<M> Core<M> {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),
             has_handle: flags.has(Flags::JOINABLE),
+            incarnation: self.mailbox.incarnations(),
         }
     }
 

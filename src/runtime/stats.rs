@@ -1,5 +1,7 @@
 //! The statistics of a runtime: what its workers have done, and what is queued.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::engine::Done;
@@ -33,7 +35,7 @@ pub struct Stats {
     pub tasks: usize,
     /// The live actors of this runtime, including those on pinned threads and detached ones, in no
     /// particular order.
-    pub actors: Vec<ActorStats>,
+    pub actors: Vec<ActorStatus>,
 }
 
 impl Stats {
@@ -57,15 +59,15 @@ impl Stats {
     /// Many of these are in regular use through their addresses. If the number only grows, look for
     /// actors that keep their own address: such an actor never ends for want of senders.
     pub fn dormant_without_handle(&self) -> usize {
-        let left_alone = |actor: &&ActorStats| actor.is_dormant && !actor.has_handle;
+        let left_alone = |actor: &&ActorStatus| actor.is_dormant && !actor.has_handle;
         self.actors.iter().filter(left_alone).count()
     }
 }
 
-/// Statistics of a live actor.
+/// The state of a live actor at some moment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct ActorStats {
+pub struct ActorStatus {
     /// The number, name and priority of the actor.
     pub task: TaskInfo,
     /// The number of messages that wait in the mailbox.
@@ -79,6 +81,8 @@ pub struct ActorStats {
     /// Whether the actor's [`Handle`](crate::Handle), or the [`Join`](crate::Join) made from it,
     /// still exists.
     pub has_handle: bool,
+    /// The number of incarnations of the actor that have ended: 0 before its first restart.
+    pub incarnation: u64,
     /// The total duration of the actor's completed turns. `None` if the runtime has no
     /// [`observer`](crate::Builder::observer), because turns are not measured then.
     pub busy: Option<Duration>,
@@ -123,6 +127,38 @@ impl Runtime {
         self.inner.check_process();
         self.inner.stats()
     }
+
+    /// Returns the states of the busiest live actors, at most `limit`, the busiest first.
+    ///
+    /// Those are the actors with the longest turns in all if the runtime has an
+    /// [`observer`](crate::Builder::observer), then those with the most messages in their mailboxes,
+    /// then the oldest.
+    ///
+    /// # Blocking
+    /// As [`stats`](Runtime::stats), with memory for `limit` states.
+    ///
+    /// # Panics
+    /// In a child of a `fork`, if the runtime belongs to the parent.
+    ///
+    /// ```
+    /// use greenroom::{Context, Runtime, spawn};
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let sinks = ["a", "b", "c"].map(|name| {
+    ///     let sink = |mut cx: Context<u32>| async move { while cx.recv().await.is_some() {} };
+    ///     spawn!(sink, name = name, on = &runtime)
+    /// });
+    /// runtime.run_until_quiescent();
+    /// let names: Vec<_> = runtime.actors(2).into_iter().map(|it| it.task.to_string()).collect();
+    /// assert_eq!(names, ["a", "b"]);
+    /// # drop(sinks);
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    #[track_caller]
+    pub fn actors(&self, limit: usize) -> Vec<ActorStatus> {
+        self.inner.check_process();
+        self.inner.busiest(limit)
+    }
 }
 
 impl Inner {
@@ -134,18 +170,7 @@ impl Inner {
         let counters = self.scheduler.counters.iter().zip(&own);
         let workers = counters.map(|(counters, &queued)| counters.stats(queued));
         let mut actors = Vec::new();
-        let mut describe = |task: TaskInfo, look: Look| {
-            let busy = || self.busy.of(task.id()).unwrap_or_default();
-            actors.push(ActorStats {
-                busy: self.has_observer().then(busy),
-                mailbox: look.mailbox,
-                is_dormant: look.is_dormant,
-                has_handle: look.has_handle,
-                task,
-            });
-        };
-        self.live.describe_cells(&mut describe);
-        self.hosts.describe_cells(&mut describe);
+        self.describe_actors(|status| actors.push(status));
         Stats {
             workers: workers.collect(),
             queued: injector + own.iter().sum::<usize>() + elsewhere,
@@ -153,5 +178,33 @@ impl Inner {
             tasks: self.live.tasks() + self.hosts.tasks(),
             actors,
         }
+    }
+
+    fn busiest(&self, limit: usize) -> Vec<ActorStatus> {
+        let mut busiest = BTreeMap::new();
+        self.describe_actors(|status| {
+            let rank = (status.busy, status.mailbox, Reverse(status.task.id()));
+            busiest.insert(Reverse(rank), status);
+            if busiest.len() > limit {
+                busiest.pop_last();
+            }
+        });
+        busiest.into_values().collect()
+    }
+
+    fn describe_actors(&self, mut each: impl FnMut(ActorStatus)) {
+        let mut describe = |task: TaskInfo, look: Look| {
+            let busy = || self.busy.of(task.id()).unwrap_or_default();
+            each(ActorStatus {
+                busy: self.has_observer().then(busy),
+                mailbox: look.mailbox,
+                is_dormant: look.is_dormant,
+                has_handle: look.has_handle,
+                incarnation: look.incarnation,
+                task,
+            });
+        };
+        self.live.describe_cells(&mut describe);
+        self.hosts.describe_cells(&mut describe);
     }
 }

@@ -153,6 +153,8 @@ pub(crate) struct Look {
     pub(crate) is_dormant: bool,
     /// The result may still be requested.
     pub(crate) has_handle: bool,
+    /// The number of incarnations that have ended.
+    pub(crate) incarnation: u64,
 }
 
 /// A function of a tracer.

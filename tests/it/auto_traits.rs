@@ -21,7 +21,7 @@ use greenroom::time::{
     TimedOut, Timeout, sleep, timeout,
 };
 use greenroom::{
-    ActorBuilder, ActorStats, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
+    ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
     BuildError, Builder, Child, Context, Current, Deadlock, Detached, End, FallibleTask, Fault,
     Handle, HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Recv, Refusal, RefusalKind,
     Reply, Request, Runtime, SendError, SendFuture, ShutdownReport, SourceGuard, SpawnError,
@@ -132,7 +132,7 @@ fn policies_and_stats_are_send_and_sync_and_runnables_are_send() {
     table! {
         Send Sync Unpin: Stealing, Polling, Sharing, Prioritized, TaskInfo, Setup;
         Send - Unpin: Runnable, <Stealing as Policy>::Worker;
-        Send Sync Unpin: KeepAlive, Stats, WorkerStats, ActorStats;
+        Send Sync Unpin: KeepAlive, Stats, WorkerStats, ActorStatus;
     }
 }
 
@@ -290,7 +290,7 @@ fn library_types_are_unwind_safe_whatever_messages_they_carry() {
         Safe: Permit<Torn>, Request<Torn>, Answer<Torn>, Child;
         Safe: SendFuture<'static, Torn>, Ask<'static, Torn, Torn, Torn>, Split<Torn, Torn, Torn>;
         Safe: Sleep, Interval, Instant, MissedTicks, Timeout<Sleep>, TimedOut;
-        Safe: ShutdownReport, Stats, WorkerStats, ActorStats, TaskInfo, Runnable, Current, Detached;
+        Safe: ShutdownReport, Stats, WorkerStats, ActorStatus, TaskInfo, Runnable, Current, Detached;
         Safe: AskError, AskDetail, AskCause, End, AdoptError<Torn, Torn>, Deadlock, Fault, Panic, HostFault, SpawnProblem, Refusal, RefusalKind;
         Safe: RetryIntervals, RetryIntervalsBuilder, IntervalsError, First<u32>;
         Safe: Concurrently<(Ready<u32>, Ready<u32>)>, Retried<Ready<Outcome>>;

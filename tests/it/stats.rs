@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use greenroom::policy::{Duties, Policy, Polling, Prioritized, Runnable, Sharing, Stealing};
-use greenroom::{ActorStats, Builder, Context, Observer, Reply, Runtime, Stats, actor};
+use greenroom::{ActorStatus, Builder, Context, Observer, Reply, Runtime, Stats, actor};
 
 use crate::support::{
     Gate, Home, MANY_HAND_OVERS, WATCH, drive, hand_over, in_every_home, until, within,
@@ -70,7 +70,7 @@ fn hold(runtime: &Runtime) -> Gate {
     held
 }
 
-fn only_actor(runtime: &Runtime) -> ActorStats {
+fn only_actor(runtime: &Runtime) -> ActorStatus {
     let mut actors = runtime.stats().actors;
     assert_eq!(actors.len(), 1, "{actors:?}");
     actors.remove(0)
@@ -304,4 +304,42 @@ fn the_busy_time_of_an_actor_is_known_only_with_an_observer() {
     Home::watch(Home::pinned, unseen);
     Home::watch(move || Home::built(1, observed()), seen);
     Home::watch(move || Home::pinned_built(observed()), seen);
+}
+
+/// Counts its messages, and panics at a zero.
+async fn restartable(mut cx: Context<u32>) {
+    while let Some(number) = cx.recv().await {
+        assert!(number > 0, "bomb");
+    }
+}
+
+#[test]
+fn the_busiest_actors_are_listed_first_and_their_incarnations_are_counted() {
+    crate::support::keep_bombs_quiet();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let restarts = greenroom::supervise::Restarts::on_fault;
+    let spawn = |name: &str| {
+        let actor = actor(restartable).restart(restarts());
+        actor.name(name).on(&runtime).spawn()
+    };
+    let actors = ["a", "b", "c"].map(spawn);
+    runtime.run_until_quiescent();
+    actors[2].tell(0).unwrap();
+    runtime.run_until_quiescent();
+    let held = hold(&runtime);
+    for _ in 0..3 {
+        actors[1].tell(1).unwrap();
+    }
+    let listed = |limit| {
+        let actors = runtime.actors(limit).into_iter();
+        let parts = actors.map(|it| (it.task.to_string(), it.mailbox, it.incarnation));
+        parts.collect::<Vec<_>>()
+    };
+    let all = [("b", 3, 0), ("a", 0, 0), ("c", 0, 1)];
+    let all = all.map(|(name, mailbox, incarnation)| (name.to_owned(), mailbox, incarnation));
+    assert_eq!(listed(9), all);
+    assert_eq!(listed(2), all[..2]);
+    assert!(listed(0).is_empty());
+    held.open();
+    runtime.run_until_quiescent();
 }

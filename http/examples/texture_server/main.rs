@@ -1,0 +1,167 @@
+//! This example serves tables of random numbers:
+//! `texture_server --variant 1..4 [--port N] [--workers N] [--debug-level=LEVEL]`.
+//!
+//! ```text
+//!                      1 ──> server: answers one request after the other
+//!  /Xy?x=2&y=2 ──────> 2 ──> server ──> an actor for each request
+//!  with the right      3 ──> server ──> a worker, to which each request is forwarded
+//!  to answer           4 ──> spool ───> the worker that has been idle longest
+//! ```
+//!
+//! The right to answer goes along with a request, so the table goes straight from the actor that
+//! makes it to the client. The variants differ only in which actors are behind the address of `Xy`.
+//!
+//! It listens at 127.0.0.1, at port 5050 or at that of `--port`. With port 0 the system chooses one.
+//! `--workers` sets the number of workers of variant 4, which is 8 by default. It answers:
+//!
+//! ```console
+//! $ curl 'http://127.0.0.1:5050/Xy?x=2&y=2'
+//! [[0.7612548315750599,0.23818407873566672],[0.3034216434184227,0.06614148124376695]]
+//! $ curl -d x=1 -d y=2 http://127.0.0.1:5050/Xy
+//! [[0.9153021465331127],[0.5407311228934155]]
+//! $ curl --json '{"x": 2}' http://127.0.0.1:5050/Xy
+//! [[0.3709542150324801,0.8206013275634391]]
+//! $ curl -H 'Accept: application/vnd.layer_cake+json' http://127.0.0.1:5050/Xy
+//! {"value":["vector<vector<float8>>",[[0.7121297344671714]],[]]}
+//! $ curl 'http://127.0.0.1:5050/Xy?x=1000000&y=2'
+//! {"kind":"Faulted","condition":"table too large","explanation":"1000000 x 2 ..",..}
+//! ```
+//!
+//! Ctrl-C stops it: requests that are open are answered first, unless Ctrl-C comes again. With
+//! `--debug-level=LEVEL` it traces the actors to stderr. A fault, also Ctrl-C, is printed as
+//! "texture_server: condition (explanation)", and the exit status is 71. With wrong arguments it
+//! is 2.
+
+mod variants;
+
+use std::pin::pin;
+use std::process::ExitCode;
+
+use futures_lite::future::{or, poll_once};
+use greenroom::trace::{Level, Lines};
+use greenroom::{Refusal, RefusalKind, Runtime, ctrl_c};
+use greenroom_http::{Report, Server};
+
+use variants::{Variant, Xy};
+
+const PORT: u16 = 5050;
+const WORKERS: usize = 8;
+
+/// The exit status of a fault that has none of its own.
+const FAULT: u8 = 71;
+
+const USAGE: &str =
+    "usage: texture_server --variant 1..4 [--port N] [--workers N] [--debug-level=LEVEL]";
+
+struct Options {
+    variant: Variant,
+    port: u16,
+    workers: usize,
+    debug_level: Option<Level>,
+}
+
+async fn listen(options: &Options) -> Result<Server, Refusal> {
+    let address = variants::start(options.variant, options.workers)?;
+    let server = Server::bind(format!("127.0.0.1:{}", options.port))
+        .on("Xy", &address, |xy: Xy, reply| (xy, reply))
+        .listen()
+        .await;
+    server.map_err(|error| {
+        let condition = format!("cannot listen at {:?}", error.address());
+        Refusal::new(condition, error.problem().to_string())
+    })
+}
+
+/// Stops the server. Returns `None` if Ctrl-C comes before the open requests are answered.
+async fn stop(server: &Server) -> Option<Report> {
+    let mut again = pin!(ctrl_c());
+    // From this poll on, another Ctrl-C is noticed.
+    let _ = poll_once(&mut again).await;
+    println!("stopping; Ctrl-C again cuts what is open");
+    let stopped = async { Some(server.stop().await) };
+    let cut = async {
+        match again.await {
+            Ok(()) => None,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    or(stopped, cut).await
+}
+
+/// Serves until Ctrl-C comes, which ends it as a fault.
+async fn serve(options: &Options, runtime: &Runtime) -> Refusal {
+    let mut interrupt = pin!(ctrl_c());
+    // From this poll on, Ctrl-C no longer ends the process.
+    let mut noticed = poll_once(&mut interrupt).await;
+    let server = match listen(options).await {
+        Ok(server) => server,
+        Err(fault) => return fault,
+    };
+    println!("listening at {}", server.local_addr());
+    if noticed.is_none() {
+        noticed = Some(interrupt.await);
+    }
+    if let Some(Err(error)) = noticed {
+        eprintln!("Ctrl-C will not be noticed: {error}");
+        std::future::pending::<()>().await;
+    }
+    if let Some(Report { finished, cut, .. }) = stop(&server).await {
+        println!("{finished} connections finished, {cut} were cut");
+        runtime.shutdown().await;
+    }
+    Refusal::of(RefusalKind::Aborted, "user or software interrupt")
+}
+
+/// Runs the server. When the runtime is dropped, it cuts what is left.
+fn run(options: &Options) -> Refusal {
+    let mut builder = Runtime::builder().driver(greenroom_http::driver());
+    if let Some(level) = options.debug_level {
+        builder = builder.tracer(Lines::stderr(level));
+    }
+    match builder.build() {
+        Ok(runtime) => runtime.block_on(serve(options, &runtime)),
+        Err(error) => Refusal::new("no runtime", error.to_string()),
+    }
+}
+
+fn parse() -> Result<Options, lexopt::Error> {
+    use lexopt::prelude::*;
+    let mut parser = lexopt::Parser::from_env();
+    let (mut variant, mut port, mut workers, mut debug_level) = (None, PORT, None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("variant") => variant = Some(parser.value()?.parse()?),
+            Long("port") => port = parser.value()?.parse()?,
+            Long("workers") => workers = Some(parser.value()?.parse()?),
+            Long("debug-level") => debug_level = Some(parser.value()?.parse()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let variant = variant.ok_or("--variant is missing")?;
+    if workers.is_some() && variant != Variant::Spool {
+        return Err("only variant 4 has --workers".into());
+    }
+    if workers == Some(0) {
+        return Err("--workers=0 is less than 1".into());
+    }
+    Ok(Options {
+        variant,
+        port,
+        workers: workers.unwrap_or(WORKERS),
+        debug_level,
+    })
+}
+
+fn main() -> ExitCode {
+    let options = match parse() {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("texture_server: {error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let fault = run(&options);
+    eprintln!("texture_server: {fault}");
+    let status = fault.status().and_then(|status| u8::try_from(status).ok());
+    ExitCode::from(status.unwrap_or(FAULT))
+}

@@ -1,0 +1,9 @@
+//! The client: actors elsewhere, as addresses.
+
+mod builder;
+mod connection;
+mod exchange;
+mod io;
+mod pool;
+
+pub use builder::{Client, ClientBuilder, ConnectError};

@@ -1,0 +1,159 @@
+//! The actor of a connection: it carries one exchange after another.
+//!
+//! A request is sent again only if no byte of it was written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_net::TcpStream;
+use greenroom::time::{RetryIntervals, timeout};
+use greenroom::{Context, Refusal, RefusalKind, Reply, Task};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::{Method, Request};
+
+use super::exchange::Exchange;
+use super::io::Io;
+use crate::values::answer::Answers;
+
+/// The largest answer, in bytes.
+const LARGEST: usize = 16 * 1024 * 1024;
+
+/// The server, and how it is called.
+pub(super) struct Target {
+    pub(super) address: String,
+    pub(super) retry: RetryIntervals,
+    pub(super) form: Answers,
+    /// The time that a request may take, from its first byte to the last one of the answer.
+    pub(super) time: Duration,
+}
+
+/// An exchange, and the news that it is over.
+pub(super) struct Job {
+    pub(super) exchange: Box<dyn Exchange>,
+    pub(super) done: Reply<()>,
+}
+
+/// An open connection. Its task ends with it.
+struct Link {
+    sender: SendRequest<Full<Bytes>>,
+    _task: Task<()>,
+}
+
+pub(super) async fn serve(mut cx: Context<Job>, target: Arc<Target>) {
+    let mut link = None;
+    while let Some(Job { exchange, done }) = cx.recv().await {
+        if exchange.is_wanted() {
+            target.carry(&mut link, exchange).await;
+        }
+        done.send(());
+    }
+}
+
+/// What a request came to.
+enum Outcome {
+    Answer(u16, Bytes),
+    /// Nothing of it was sent.
+    Unsent,
+    Refused(Refusal),
+}
+
+impl Target {
+    async fn carry(&self, link: &mut Option<Link>, exchange: Box<dyn Exchange>) {
+        let body = match exchange.body(self.form) {
+            Ok(body) => Bytes::from(body),
+            Err(why) => return exchange.refuse(why),
+        };
+        // A connection that was open may have ended meanwhile. A new one is tried once.
+        loop {
+            let was_open = link.is_some();
+            let own = match link.take() {
+                Some(open) => Ok(open),
+                None => self.connect().await,
+            };
+            let mut own = match own {
+                Ok(own) => own,
+                Err(why) => return exchange.refuse(why),
+            };
+            let request = self.request(exchange.path(), body.clone());
+            let sent = timeout(self.time, own.send(request)).await;
+            match sent {
+                Ok(Outcome::Answer(status, body)) => {
+                    *link = Some(own);
+                    return exchange.answer(status, &body);
+                }
+                Ok(Outcome::Unsent) if was_open => {}
+                Ok(Outcome::Unsent) => {
+                    let why = format!("{:?} closed the connection", self.address);
+                    return exchange.refuse(Refusal::of(RefusalKind::NotConnected, why));
+                }
+                Ok(Outcome::Refused(why)) => return exchange.refuse(why),
+                Err(_) => {
+                    let why = format!("no answer of {:?} came in time", self.address);
+                    return exchange.refuse(Refusal::of(RefusalKind::TimedOut, why));
+                }
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Link, Refusal> {
+        let refused = |why: String| {
+            let why = format!("cannot connect to {:?} ({why})", self.address);
+            Refusal::of(RefusalKind::NotConnected, why)
+        };
+        let connects = greenroom::retry(&self.retry, || TcpStream::connect(&self.address));
+        let stream = connects.await.map_err(|error| refused(error.to_string()))?;
+        let _ = stream.set_nodelay(true);
+        let shaken = handshake(Io(stream)).await;
+        let (sender, connection) = shaken.map_err(|error| refused(error.to_string()))?;
+        let task = greenroom::spawn(async move {
+            // The sender sees its errors.
+            let _ = connection.await;
+        });
+        Ok(Link {
+            sender,
+            _task: task,
+        })
+    }
+
+    fn request(&self, path: String, body: Bytes) -> Request<Full<Bytes>> {
+        let accept = match self.form {
+            Answers::Plain => "application/json",
+            Answers::Envelope => "application/vnd.layer_cake+json, application/json",
+        };
+        let request = Request::builder().method(Method::POST).uri(path);
+        let request = request.header(HOST, &self.address).header(ACCEPT, accept);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        request
+            .body(Full::new(body))
+            .expect("each part was checked")
+    }
+}
+
+impl Link {
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> Outcome {
+        if self.sender.ready().await.is_err() {
+            return Outcome::Unsent;
+        }
+        let response = match self.sender.try_send_request(request).await {
+            Ok(response) => response,
+            Err(mut error) => match error.take_message() {
+                Some(_) => return Outcome::Unsent,
+                None => return lost(error.error()),
+            },
+        };
+        let status = response.status().as_u16();
+        match Limited::new(response.into_body(), LARGEST).collect().await {
+            Ok(body) => Outcome::Answer(status, body.to_bytes()),
+            Err(error) => lost(&*error),
+        }
+    }
+}
+
+/// Says that a request may have arrived.
+fn lost(why: &dyn std::fmt::Display) -> Outcome {
+    let why = format!("the connection ended before the answer ({why})");
+    Outcome::Refused(Refusal::of(RefusalKind::Unavailable, why))
+}

@@ -1,0 +1,68 @@
+//! Actors over HTTP: a typed message arrives at an address, and its answer goes back.
+//!
+//! A [`Server`] turns requests into messages for actors of greenroom, and their answers into
+//! responses. `GET /Xy?x=1&y=2` and `POST /Xy` both become the type that is registered as `Xy`. The
+//! model is the HTTP server of layer_cake.
+//!
+//! # Requests
+//! - The last segment of the path names the type, whatever is before it.
+//! - The fields are in the query, in a form (`application/x-www-form-urlencoded`) or in JSON
+//!   (`application/json`), which may be within `{"value": ..}`. Those that are left out have the
+//!   defaults that serde knows. A key that the type does not have is an error.
+//! - In a query or a form, numbers, bools, lists and maps are JSON. Strings, enums, dates and what
+//!   else serde reads from a string have no quotes.
+//! - A request that is no value of its type is answered with 400, and its actor never sees it.
+//!
+//! # Answers
+//! - The answer is JSON, plain or in an [envelope](Answers::Envelope).
+//! - A [`Refusal`](greenroom::Refusal) is answered with its error code, if that is a status from 200
+//!   to 599. Otherwise the status is 503 if the actor has ended or its load is heavy, 504 after a
+//!   timeout, and 500 in all other cases.
+//! - The answers of a connection are sent in the order of the requests.
+//! - When a client is gone, its [`Reply`](greenroom::Reply) is not wanted any more.
+//!
+//! # Clients
+//! A [`Client`] gives addresses of actors elsewhere. Their messages are requests of another server.
+//!
+//! # Pages
+//! Two pages tell how a server and its runtime fare, if they are [mounted](ServerBuilder::mount):
+//! [`metrics`] for Prometheus, and [`actors_page`] for people.
+//!
+//! # Closed by default
+//! A server listens at loopback addresses, unless it is [exposed](ServerBuilder::expose). It answers
+//! those who call it by an [allowed name](ServerBuilder::hosts), and it knows no types but those that
+//! are registered. Everything that a client sends has a [limit](Limits). Requests whose end can be
+//! understood in two ways are refused.
+
+mod client;
+mod counts;
+mod driver;
+mod error;
+mod event;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod limits;
+mod message;
+mod server;
+mod values;
+mod view;
+mod wire;
+
+pub use client::{Client, ClientBuilder, ConnectError};
+pub use driver::driver;
+pub use error::{ListenError, ListenProblem};
+pub use event::{CloseReason, HttpEvent};
+pub use limits::Limits;
+pub use message::{Body, HttpRequest, HttpResponse};
+/// The crate of the [collectors](Mount::collector).
+pub use prometheus_client;
+pub use server::{Report, Server, ServerBuilder};
+pub use values::PortableType;
+pub use values::answer::Answers;
+pub use view::{Mount, actors_page, metrics};
+
+/// Compiles and runs the program of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

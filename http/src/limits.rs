@@ -1,0 +1,127 @@
+//! What a client may ask of a server.
+
+use std::time::Duration;
+
+use crate::values::JsonLimits;
+use crate::wire::{HeadLimits, Times};
+
+/// What clients may send and how long they may take, with the answer to those that exceed it.
+///
+/// ```
+/// use greenroom_http::Limits;
+///
+/// let limits = Limits { body: 1 << 20, ..Limits::default() };
+/// assert_eq!(limits.connections, 1024);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request's URI: 8000. More are answered with 414.
+    pub uri: usize,
+    /// Bytes of the value of a header field: 8192. More are answered with 431.
+    pub header_value: usize,
+    /// Bytes of a request's head: 16384. More are answered with 431.
+    pub head: usize,
+    /// Header fields of a request: 64. More are answered with 431.
+    pub headers: usize,
+    /// Bytes of a request's body: 262144. More are answered with 413.
+    pub body: usize,
+    /// Lists and objects of JSON that are within each other: 64. More are answered with 400.
+    pub depth: usize,
+    /// Elements of a list of JSON: 10 000. More are answered with 400.
+    pub list: usize,
+    /// Connections that are open: 1024. Another one is answered with 503 and closed.
+    pub connections: usize,
+    /// Requests for which actors work: 256. Another one is answered with 503.
+    pub in_flight: usize,
+    /// Requests of a connection, which is closed after the last one: 1000.
+    pub requests_a_connection: u64,
+    /// The time for a head, the first one from the begin of the connection on: 5 s. A part of a head
+    /// is answered with 408, nothing with a close.
+    pub head_time: Duration,
+    /// The time for a body: 30 s. A longer one is answered with 408.
+    pub body_time: Duration,
+    /// Bytes of a body a second, after a start of 5 s: 1024. Fewer are answered with 408.
+    pub body_rate: u64,
+    /// The time that an actor has to answer: 30 s. Then 504 is the answer.
+    pub answer_time: Duration,
+    /// The time between two requests of a connection, which is closed then: 15 s.
+    pub idle_time: Duration,
+    /// The time in which a client takes no byte of an answer: 10 s. Then the connection is cut.
+    pub write_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            uri: 8000,
+            header_value: 8 * 1024,
+            head: 16 * 1024,
+            headers: 64,
+            body: 256 * 1024,
+            depth: 64,
+            list: 10_000,
+            connections: 1024,
+            in_flight: 256,
+            requests_a_connection: 1000,
+            head_time: Duration::from_secs(5),
+            body_time: Duration::from_secs(30),
+            body_rate: 1024,
+            answer_time: Duration::from_secs(30),
+            idle_time: Duration::from_secs(15),
+            write_time: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    /// Returns the name of a limit that lets no request through.
+    pub(crate) fn zero(&self) -> Option<&'static str> {
+        let numbers = [
+            ("uri", self.uri as u64),
+            ("header_value", self.header_value as u64),
+            ("head", self.head as u64),
+            ("headers", self.headers as u64),
+            ("depth", self.depth as u64),
+            ("list", self.list as u64),
+            ("connections", self.connections as u64),
+            ("in_flight", self.in_flight as u64),
+            ("requests_a_connection", self.requests_a_connection),
+        ];
+        let times = [
+            ("head_time", self.head_time),
+            ("body_time", self.body_time),
+            ("answer_time", self.answer_time),
+            ("idle_time", self.idle_time),
+            ("write_time", self.write_time),
+        ];
+        let number = numbers
+            .iter()
+            .find(|(_, number)| *number == 0)
+            .map(|it| it.0);
+        number.or_else(|| times.iter().find(|(_, time)| time.is_zero()).map(|it| it.0))
+    }
+
+    pub(crate) fn of_head(&self) -> HeadLimits {
+        HeadLimits {
+            head: self.head,
+            uri: self.uri,
+            header_value: self.header_value,
+            headers: self.headers,
+        }
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        Times {
+            head: self.head_time,
+            idle: self.idle_time,
+            write: self.write_time,
+        }
+    }
+
+    pub(crate) fn of_json(&self) -> JsonLimits {
+        JsonLimits {
+            depth: self.depth,
+            list: self.list,
+        }
+    }
+}

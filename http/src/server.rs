@@ -1,0 +1,15 @@
+//! The server: listening, connections, and which actor answers what.
+
+mod body;
+mod builder;
+mod connection;
+mod hosts;
+mod listener;
+mod route;
+mod service;
+mod site;
+mod socket;
+mod status;
+
+pub use builder::{Server, ServerBuilder};
+pub use listener::Report;

@@ -1,0 +1,339 @@
+//! The options of a server, and the server.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use async_net::TcpListener;
+use greenroom::{Address, Reply, actor, unblock};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::hosts::Hosts;
+use super::listener::{Listener, Order, Report};
+use super::route::{Registered, Route, ToActor, Typed, Unknown};
+use super::site::Site;
+use crate::counts::Counts;
+use crate::error::{ListenError, ListenProblem};
+use crate::event::HttpEvent;
+use crate::limits::Limits;
+use crate::message::{HttpRequest, HttpResponse};
+use crate::values::answer::Answers;
+use crate::view::Mount;
+
+/// A server, which listens until it is stopped or dropped.
+///
+/// Dropping it does as [`stop`](Server::stop) does, without waiting.
+///
+/// ```
+/// use greenroom::{Context, Reply, spawn};
+/// use greenroom_http::Server;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct Sum {
+///     a: u32,
+///     #[serde(default)]
+///     b: u32,
+/// }
+///
+/// async fn adder(mut cx: Context<(Sum, Reply<u32>)>) {
+///     while let Some((sum, reply)) = cx.recv().await {
+///         reply.send(sum.a + sum.b);
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let adder = spawn!(adder(_));
+///     let server = Server::bind("127.0.0.1:0")
+///         .on("Sum", &adder.address(), |sum: Sum, reply| (sum, reply))
+///         .listen()
+///         .await?;
+///     println!("curl 'http://{}/Sum?a=1&b=2'", server.local_addr());
+///     server.stop().await;
+///     Ok::<(), greenroom_http::ListenError>(())
+/// })
+/// .unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    address: Address<Order>,
+    local: SocketAddr,
+}
+
+/// The options of a [`Server`].
+///
+/// Without [`listen`](ServerBuilder::listen) nothing happens.
+#[must_use = "a builder does nothing until `listen`"]
+pub struct ServerBuilder {
+    address: String,
+    types: Vec<Entry>,
+    unknown: Option<Arc<dyn Unknown>>,
+    events: Option<Address<HttpEvent>>,
+    form: Answers,
+    limits: Limits,
+    hosts: Hosts,
+    grace: Duration,
+    is_exposed: bool,
+    pages: HashMap<&'static str, Mount>,
+    /// What is wrong with the options, if something is.
+    problem: Option<String>,
+}
+
+/// A type that is being registered.
+struct Entry {
+    name: String,
+    route: Box<dyn Route>,
+    is_post_only: bool,
+}
+
+/// The time that open requests have after a stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Begins a server for an address such as `127.0.0.1:5050`. Port 0 lets the system choose one.
+    pub fn bind(address: impl ToString) -> ServerBuilder {
+        ServerBuilder {
+            address: address.to_string(),
+            types: Vec::new(),
+            unknown: None,
+            events: None,
+            form: Answers::default(),
+            limits: Limits::default(),
+            hosts: Hosts::default(),
+            grace: GRACE,
+            is_exposed: false,
+            pages: HashMap::new(),
+            problem: None,
+        }
+    }
+
+    /// Returns the address at which the server listens, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Accepts no more connections. Those that are open go on.
+    pub fn stop_listening(&self) {
+        // One that has ended does not listen.
+        let _ = self.address.tell(Order::StopListening);
+    }
+
+    /// Stops the server: accepts nothing more, and waits until the open requests are answered.
+    ///
+    /// Each connection is closed after the answer to its request. Those that are left when the
+    /// [grace](ServerBuilder::grace) is over are cut. A server that has ended reports nothing.
+    ///
+    /// # Cancel safety
+    /// The server goes on stopping when the future is dropped.
+    pub async fn stop(&self) -> Report {
+        let asked = self.address.ask(|reply| Order::Stop(Some(reply)));
+        asked.await.unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.address.tell(Order::Stop(None));
+    }
+}
+
+impl ServerBuilder {
+    /// Registers a type of requests under a name, which is the last segment of their path.
+    ///
+    /// `GET /Xy?x=1` and `POST /Xy` become a `Q`. The closure makes a message of it, with the
+    /// right to answer, for the actor at `address`. The answer goes back as JSON. The name must
+    /// not be empty, and must differ from the other names.
+    pub fn on<Q, R, M>(
+        mut self,
+        name: &str,
+        address: &Address<M>,
+        make: impl Fn(Q, Reply<R>) -> M + Send + Sync + 'static,
+    ) -> Self
+    where
+        Q: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        M: Send + 'static,
+    {
+        if name.is_empty() || name.contains('/') {
+            self.wrong(format!("{name:?} is no name of a type"));
+        }
+        if self.types.iter().any(|entry| entry.name == name) {
+            self.wrong(format!("the type {name:?} is registered twice"));
+        }
+        self.types.push(Entry {
+            name: name.to_owned(),
+            route: Box::new(Typed::new(name, address, make)),
+            is_post_only: false,
+        });
+        self
+    }
+
+    /// Lets the type of the last [`on`](ServerBuilder::on) be posted only. `GET` is answered with
+    /// 405.
+    pub fn post_only(mut self) -> Self {
+        match self.types.last_mut() {
+            Some(entry) => entry.is_post_only = true,
+            None => self.wrong("`post_only` comes before any `on`".to_owned()),
+        }
+        self
+    }
+
+    /// Sets the name that the answers of the last [`on`](ServerBuilder::on) have in an
+    /// [envelope](Answers::Envelope).
+    pub fn named(mut self, name: &str) -> Self {
+        match self.types.last_mut() {
+            Some(entry) => entry.route.set_answer_name(name),
+            None => self.wrong("`named` comes before any `on`".to_owned()),
+        }
+        self
+    }
+
+    /// Sets the actor for requests of all other names. Without it they are answered with 404.
+    pub fn unknown<M: Send + 'static>(
+        mut self,
+        address: &Address<M>,
+        make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
+    ) -> Self {
+        let address = address.clone();
+        self.unknown = Some(Arc::new(ToActor { address, make }));
+        self
+    }
+
+    /// Sets the address that is told what happens to the server and its connections.
+    pub fn events(mut self, address: &Address<HttpEvent>) -> Self {
+        self.events = Some(address.clone());
+        self
+    }
+
+    /// Sets the form of answers. A client that accepts `application/vnd.layer_cake+json` gets an
+    /// envelope in any case.
+    pub fn answers(mut self, form: Answers) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Adds names by which clients may call the server in `Host` and `Origin`.
+    ///
+    /// `localhost`, the addresses of the loopback and the address at which a connection has come
+    /// are always allowed. Other names are answered with 403, so that no page of another site can
+    /// use the browser of a user to call the server.
+    pub fn hosts<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        for name in names {
+            self.hosts.allow(name.as_ref());
+        }
+        self
+    }
+
+    /// Sets how long requests that are open at a stop may take: 10 s by default.
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
+    /// Lets the server listen at addresses that other machines reach.
+    ///
+    /// It knows no encryption and no users: put it behind a proxy that does.
+    pub fn expose(mut self) -> Self {
+        self.is_exposed = true;
+        self
+    }
+
+    /// Adds a page at its own path: [`metrics`](crate::metrics) or
+    /// [`actors_page`](crate::actors_page). Without it, the path is that of a type.
+    pub fn mount(mut self, page: Mount) -> Self {
+        self.pages.insert(page.path(), page);
+        self
+    }
+
+    fn wrong(&mut self, problem: String) {
+        self.problem.get_or_insert(problem);
+    }
+
+    /// Listens on the current runtime.
+    ///
+    /// # Errors
+    /// [`ListenError`] says why the server does not listen. Outside a runtime it does not.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, nothing listens.
+    pub async fn listen(self) -> Result<Server, ListenError> {
+        let (address, events) = (self.address.clone(), self.events.clone());
+        let listening = self.open().await;
+        let listening = listening.map_err(|problem| ListenError::new(&address, problem));
+        let event = match &listening {
+            Ok(server) => HttpEvent::Listening { addr: server.local },
+            Err(error) => HttpEvent::NotListening(error.clone()),
+        };
+        if let Some(events) = events {
+            // The program may have stopped to listen.
+            let _ = events.tell(event);
+        }
+        listening
+    }
+
+    async fn open(self) -> Result<Server, ListenProblem> {
+        if let Some(problem) = self.problem {
+            return Err(ListenProblem::Option(problem));
+        }
+        if let Some(limit) = self.limits.zero() {
+            return Err(ListenProblem::Option(format!("the limit {limit} is 0")));
+        }
+        let addresses = resolve(self.address).await?;
+        let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+        if !self.is_exposed && !addresses.iter().all(is_local) {
+            return Err(ListenProblem::NotLoopback);
+        }
+        let listener = TcpListener::bind(&addresses[..]).await?;
+        let local = listener.local_addr()?;
+        let types = self.types.into_iter().map(|entry| {
+            let registered = Registered {
+                route: Arc::from(entry.route),
+                is_post_only: entry.is_post_only,
+            };
+            (entry.name, registered)
+        });
+        let site = Site {
+            types: types.collect::<HashMap<_, _>>(),
+            unknown: self.unknown,
+            form: self.form,
+            hosts: self.hosts,
+            limits: self.limits,
+            in_flight: AtomicUsize::new(0),
+            counts: Counts::default(),
+            pages: self.pages,
+        };
+        let own = Listener {
+            site: Arc::new(site),
+            events: self.events,
+            grace: self.grace,
+        };
+        let running = actor(move |cx| own.run(cx, listener));
+        let spawned = running.name("http listener").try_spawn();
+        let handle = spawned.map_err(|error| ListenProblem::Option(error.problem().to_string()))?;
+        let address = handle.address();
+        handle.detach();
+        Ok(Server { address, local })
+    }
+}
+
+/// Returns the addresses of a name, which may take long.
+async fn resolve(address: String) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = address.parse() {
+        return Ok(vec![address]);
+    }
+    let found = unblock(move || address.to_socket_addrs().map(Vec::from_iter)).await?;
+    match found.is_empty() {
+        true => Err(io::Error::other("the name has no address")),
+        false => Ok(found),
+    }
+}

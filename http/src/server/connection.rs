@@ -1,0 +1,95 @@
+//! The actor of a connection.
+//!
+//! When it is stopped, it answers the request that is open and closes the connection.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::task::Poll;
+use std::time::Duration;
+
+use async_net::TcpStream;
+use futures_lite::{AsyncReadExt, Stream};
+use greenroom::time::timeout;
+use greenroom::{Address, Context};
+use hyper::server::conn::http1;
+
+use super::service::Requests;
+use super::site::Site;
+use super::socket::Socket;
+use crate::event::CloseReason;
+use crate::wire::{Framing, Shared, Wire};
+
+/// How long, and for how many reads, the rest of a refused request is read, so that the client sees
+/// the answer before a reset.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_READS: usize = 64;
+
+pub(super) async fn serve(
+    mut cx: Context<Infallible>,
+    mut stream: TcpStream,
+    site: Arc<Site>,
+) -> CloseReason {
+    // Without an address the context would be closed.
+    let _open: Address<Infallible> = cx.address();
+    let shared = Arc::new(Shared::new(site.limits.times()));
+    let requests = Requests {
+        shared: shared.clone(),
+        local: stream.local_addr().ok(),
+        count: AtomicU64::new(0),
+        site: site.clone(),
+    };
+    // Without it, an answer may wait for the acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    let framing = Framing::new(site.limits.of_head());
+    let wire = Wire::new(Socket::new(stream.clone()), framing, shared.clone());
+    let mut builder = http1::Builder::new();
+    builder.header_read_timeout(None);
+    if site.limits.headers > 100 {
+        builder.max_headers(site.limits.headers);
+    }
+    let mut is_stopped = false;
+    let ended = {
+        let mut connection = pin!(builder.serve_connection(wire, requests));
+        poll_fn(|task| {
+            if !is_stopped && let Poll::Ready(None) = Pin::new(&mut cx).poll_next(task) {
+                is_stopped = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            loop {
+                let polled = connection.as_mut().poll(task);
+                if polled.is_ready() || !shared.poll_late(task) {
+                    return polled;
+                }
+            }
+        })
+        .await
+    };
+    if let Some(limit) = shared.limit() {
+        site.counts.limit(limit);
+    }
+    if shared.has_ended() {
+        linger(&mut stream).await;
+    }
+    match (ended, shared.last_refused()) {
+        (_, Some(status)) => CloseReason::Refused(status),
+        (Err(error), _) => CloseReason::Failed(error.to_string()),
+        (Ok(()), _) if is_stopped => CloseReason::Stopped,
+        (Ok(()), _) => CloseReason::Done,
+    }
+}
+
+/// Reads and drops what still comes.
+async fn linger(stream: &mut TcpStream) {
+    let mut bytes = [0; 1024];
+    let reads = async {
+        for _ in 0..LINGER_READS {
+            if !matches!(stream.read(&mut bytes).await, Ok(1..)) {
+                break;
+            }
+        }
+    };
+    let _ = timeout(LINGER, reads).await;
+}

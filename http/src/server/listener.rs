@@ -1,0 +1,232 @@
+//! The actor that listens: it accepts connections, each an actor that it adopts.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_net::{TcpListener, TcpStream};
+use futures_lite::AsyncWriteExt;
+use futures_lite::future::or;
+use greenroom::time::{Sleep, sleep, timeout};
+use greenroom::{Address, Context, Fault, Reply, actor};
+
+use super::connection::serve;
+use super::site::Site;
+use crate::event::{CloseReason, HttpEvent};
+
+/// What became of the connections of a server that was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// The connections that were open at the stop and have ended within the grace.
+    pub finished: usize,
+    /// The connections that were cut when the grace was over.
+    pub cut: usize,
+}
+
+pub(super) enum Order {
+    /// A connection has ended.
+    Ended(u64, Result<CloseReason, Fault>),
+    StopListening,
+    Stop(Option<Reply<Report>>),
+}
+
+pub(super) struct Listener {
+    pub(super) site: Arc<Site>,
+    pub(super) events: Option<Address<HttpEvent>>,
+    pub(super) grace: Duration,
+}
+
+/// A connection that is refused for want of room gets this.
+const NO_ROOM: &[u8] = b"HTTP/1.1 503 Server Error\r\nConnection: close\r\nRetry-After: 1\r\n\
+    Content-Length: 0\r\n\r\n";
+
+/// How long nothing is accepted when the system has no descriptor left: other work may free some.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it may take to tell a client that there is no room.
+const REFUSAL: Duration = Duration::from_secs(1);
+
+/// What happens to a listener.
+enum Next {
+    Order(Option<Order>),
+    Came(io::Result<(TcpStream, SocketAddr)>),
+    /// The pause or the grace is over.
+    Time,
+}
+
+/// How far a listener is.
+struct State {
+    listener: Option<TcpListener>,
+    /// The number of the last connection.
+    last: u64,
+    open: HashMap<u64, Address<Infallible>>,
+    /// Nothing is accepted for so long, since the system has no room for it.
+    pause: Option<Sleep>,
+    /// It was stopped.
+    stopping: Option<Stopping>,
+}
+
+struct Stopping {
+    grace: Option<Sleep>,
+    report: Report,
+    replies: Vec<Reply<Report>>,
+}
+
+impl Listener {
+    pub(super) async fn run(self, mut cx: Context<Order>, listener: TcpListener) {
+        let mut state = State {
+            listener: Some(listener),
+            last: 0,
+            open: HashMap::new(),
+            pause: None,
+            stopping: None,
+        };
+        loop {
+            match state.next(&mut cx).await {
+                Next::Order(Some(order)) => self.obey(&mut cx, &mut state, order),
+                Next::Order(None) => break,
+                Next::Came(Ok((stream, peer))) => {
+                    state.pause = None;
+                    self.accept(&mut cx, &mut state, stream, peer);
+                }
+                Next::Came(Err(error)) => {
+                    // A connection that is gone already is no reason to wait.
+                    if error.kind() != io::ErrorKind::ConnectionAborted {
+                        state.pause = Some(sleep(PAUSE));
+                    }
+                }
+                Next::Time => state.time_is_over(),
+            }
+            if state.stopping.is_some() && state.open.is_empty() {
+                break;
+            }
+        }
+        state.report();
+    }
+
+    fn accept(
+        &self,
+        cx: &mut Context<Order>,
+        state: &mut State,
+        stream: TcpStream,
+        peer: SocketAddr,
+    ) {
+        if state.open.len() >= self.site.limits.connections {
+            self.site.counts.limit("connections");
+            greenroom::spawn(refuse(stream)).detach();
+            return;
+        }
+        state.last += 1;
+        self.site.counts.connection();
+        let id = state.last;
+        self.tell(HttpEvent::Accepted { id, peer });
+        let site = self.site.clone();
+        let connection = actor(move |cx| serve(cx, stream, site)).name("http connection");
+        let connection = connection.spawn();
+        state.open.insert(id, connection.address());
+        cx.adopt(connection, move |ended| Order::Ended(id, ended));
+    }
+
+    fn obey(&self, cx: &mut Context<Order>, state: &mut State, order: Order) {
+        match order {
+            Order::Ended(id, ended) => {
+                state.open.remove(&id);
+                let why = ended.unwrap_or_else(|fault| match fault {
+                    Fault::Killed | Fault::Cancelled => CloseReason::Cut,
+                    other => CloseReason::Failed(fault_text(&other)),
+                });
+                if let Some(stopping) = &mut state.stopping {
+                    match why {
+                        CloseReason::Cut => stopping.report.cut += 1,
+                        _ => stopping.report.finished += 1,
+                    }
+                }
+                self.tell(HttpEvent::Closed { id, why });
+            }
+            Order::StopListening => state.listener = None,
+            Order::Stop(reply) => {
+                state.listener = None;
+                let stopping = state.stopping.get_or_insert_with(|| {
+                    cx.stop_children();
+                    Stopping {
+                        grace: Some(sleep(self.grace)),
+                        report: Report::default(),
+                        replies: Vec::new(),
+                    }
+                });
+                stopping.replies.extend(reply);
+            }
+        }
+    }
+
+    fn tell(&self, event: HttpEvent) {
+        if let Some(events) = &self.events {
+            // The program may have stopped to listen.
+            let _ = events.tell(event);
+        }
+    }
+}
+
+/// Returns a text that tells nothing of what panicked.
+fn fault_text(fault: &Fault) -> String {
+    match fault {
+        Fault::Panicked(_) => "panicked".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl State {
+    /// Waits for the next event.
+    async fn next(&mut self, cx: &mut Context<Order>) -> Next {
+        let (listener, is_paused) = (&self.listener, self.pause.is_some());
+        let comes = async {
+            match listener {
+                Some(listener) if !is_paused => Next::Came(listener.accept().await),
+                _ => pending().await,
+            }
+        };
+        let grace = self.stopping.as_mut().and_then(|it| it.grace.as_mut());
+        let time = async {
+            match grace.or(self.pause.as_mut()) {
+                Some(sleep) => sleep.await,
+                None => pending().await,
+            }
+            Next::Time
+        };
+        let order = async { Next::Order(cx.recv().await) };
+        or(order, or(time, comes)).await
+    }
+
+    fn time_is_over(&mut self) {
+        let grace = self.stopping.as_mut().and_then(|it| it.grace.take());
+        if grace.is_none() {
+            self.pause = None;
+            return;
+        }
+        self.open.values().for_each(Address::kill);
+    }
+
+    fn report(self) {
+        let Some(stopping) = self.stopping else {
+            return;
+        };
+        for reply in stopping.replies {
+            reply.send(stopping.report);
+        }
+    }
+}
+
+/// Tells a client that there is no room for its connection.
+async fn refuse(mut stream: TcpStream) {
+    let says = async {
+        let _ = stream.write_all(NO_ROOM).await;
+        let _ = stream.close().await;
+    };
+    let _ = timeout(REFUSAL, pin!(says)).await;
+}

@@ -1,0 +1,51 @@
+//! An answer as JSON: plain, or in the envelope of layer_cake.
+
+use serde::Serialize;
+
+/// Which form answers have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Answers {
+    /// The answer itself as JSON.
+    #[default]
+    Plain,
+    /// `{"value":["type",answer,[]]}`, as in layer_cake. The type's name is that of
+    /// [`named`](crate::ServerBuilder::named), or it is derived from the type.
+    Envelope,
+}
+
+/// Returns a value as JSON.
+pub(crate) fn to_json<T: Serialize>(
+    form: Answers,
+    name: &str,
+    value: &T,
+) -> serde_json::Result<Vec<u8>> {
+    match form {
+        Answers::Plain => serde_json::to_vec(value),
+        Answers::Envelope => serde_json::to_vec(&Envelope {
+            value: (name, value, [(); 0]),
+        }),
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    /// The type's name, the value, and the pointers in it.
+    value: (&'a str, &'a T, [(); 0]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answers, to_json};
+
+    #[test]
+    fn an_envelope_has_name_value_and_pointers() {
+        let table = vec![vec![0.5, 1.0], vec![]];
+        let json = to_json(Answers::Envelope, "vector<vector<float8>>", &table).unwrap();
+        let text = r#"{"value":["vector<vector<float8>>",[[0.5,1.0],[]],[]]}"#;
+        assert_eq!(String::from_utf8(json).unwrap(), text);
+        assert_eq!(
+            to_json(Answers::Plain, "", &table).unwrap(),
+            b"[[0.5,1.0],[]]"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! The limits of JSON, checked before it is read.
+
+use super::problem::Problem;
+
+/// How deep and how long JSON may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JsonLimits {
+    pub(crate) depth: usize,
+    /// The number of elements of one list, or members of one object.
+    pub(crate) list: usize,
+}
+
+impl JsonLimits {
+    /// Checks bytes that may be JSON. Says nothing about whether they are.
+    pub(crate) fn check(self, json: &[u8]) -> Result<(), Problem> {
+        // The commas seen so far in each open list.
+        let mut open: Vec<usize> = Vec::new();
+        let (mut is_string, mut is_escaped) = (false, false);
+        for byte in json {
+            if is_string {
+                is_string = is_escaped || *byte != b'"';
+                is_escaped = !is_escaped && *byte == b'\\';
+                continue;
+            }
+            match byte {
+                b'"' => is_string = true,
+                b'[' | b'{' if open.len() >= self.depth => {
+                    let depth = self.depth;
+                    return Err(Problem::of_limit(
+                        "depth",
+                        format!("JSON is deeper than {depth}"),
+                    ));
+                }
+                b'[' | b'{' => open.push(0),
+                b']' | b'}' => drop(open.pop()),
+                b',' => {
+                    let Some(commas) = open.last_mut() else {
+                        continue;
+                    };
+                    *commas += 1;
+                    if *commas >= self.list {
+                        let list = self.list;
+                        return Err(Problem::of_limit(
+                            "list",
+                            format!("a list is longer than {list}"),
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::JsonLimits;
+
+    fn is_ok(json: &str) -> bool {
+        JsonLimits { depth: 3, list: 4 }
+            .check(json.as_bytes())
+            .is_ok()
+    }
+
+    #[test]
+    fn depth_and_length_are_limited_outside_of_strings() {
+        assert!(is_ok("[[[]], [{}], {}, 4]"));
+        assert!(!is_ok("[[[[]]]]"));
+        assert!(!is_ok("[1,2,3,4,5]"));
+        assert!(is_ok(r#"["[[[[[[,,,,,,", "\"[[[[,,,,,", "\\"]"#));
+        assert!(!is_ok(r#"["\\", [[[1]]]]"#));
+        assert!(is_ok("]]]],,,,"));
+    }
+}

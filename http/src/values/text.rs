@@ -1,0 +1,227 @@
+//! One field of a query or a form: numbers, lists and maps as JSON, strings without quotes.
+
+use serde::de::{Deserialize, Deserializer, Error, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::Value;
+
+use super::problem::Problem;
+
+/// The text of a field, as a value of the type that the field has.
+pub(super) struct Text<'a>(pub(super) &'a str);
+
+/// Calls a method of the deserializer of JSON.
+macro_rules! as_json {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+            json(self.0, |json| json.$method(visitor))
+        }
+    )*};
+}
+
+fn json<'a, R>(
+    text: &'a str,
+    read: impl FnOnce(
+        &mut serde_json::Deserializer<serde_json::de::StrRead<'a>>,
+    ) -> serde_json::Result<R>,
+) -> Result<R, Problem> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = read(&mut json).map_err(Problem::custom)?;
+    json.end().map_err(Problem::custom)?;
+    Ok(value)
+}
+
+impl<'de> Deserializer<'de> for Text<'de> {
+    type Error = Problem;
+
+    as_json! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+        deserialize_u128 deserialize_f32 deserialize_f64 deserialize_seq deserialize_map
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        match serde_json::from_str(self.0) {
+            Ok(Value::String(_)) | Err(_) => visitor.visit_borrowed_str(self.0),
+            Ok(value) => value.deserialize_any(visitor).map_err(Problem::custom),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _len: usize,
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _len: usize,
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        json(self.0, |json| {
+            json.deserialize_struct(name, fields, visitor)
+        })
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        match self.0.starts_with(['{', '"']) {
+            true => json(self.0, |json| {
+                json.deserialize_enum(name, variants, visitor)
+            }),
+            false => {
+                let text: serde::de::value::StrDeserializer<'_, Problem> =
+                    self.0.into_deserializer();
+                text.deserialize_enum(name, variants, visitor)
+            }
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_borrowed_bytes(self.0.as_bytes())
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_borrowed_bytes(self.0.as_bytes())
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        <()>::deserialize(as_null(self.0)?)?;
+        visitor.visit_unit()
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        self.deserialize_unit(visitor)
+    }
+
+    forward_to_deserialize_any! { ignored_any }
+}
+
+/// Returns the only value of a unit, if the text is `null`.
+fn as_null(text: &str) -> Result<serde::de::value::UnitDeserializer<Problem>, Problem> {
+    match text {
+        "null" => Ok(().into_deserializer()),
+        _ => Err(Problem::new("expected null")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::IpAddr;
+
+    use serde::Deserialize;
+    use serde::de::DeserializeOwned;
+
+    use super::Text;
+
+    fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+        T::deserialize(Text(text)).map_err(|problem| problem.to_string())
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Color {
+        Red,
+        Mixed(u8, u8),
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Meters(f64);
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(untagged)]
+    enum Either {
+        Number(u32),
+        Word(String),
+    }
+
+    #[test]
+    fn numbers_bools_lists_and_maps_are_json() {
+        assert_eq!(read("-7"), Ok(-7_i64));
+        assert_eq!(
+            read("340282366920938463463374607431768211455"),
+            Ok(u128::MAX)
+        );
+        assert_eq!(read("2.5e3"), Ok(2500.0));
+        assert_eq!(read("true"), Ok(true));
+        assert_eq!(read("[1,2]"), Ok(vec![1, 2]));
+        assert_eq!(read("[1,\"a\"]"), Ok((1, "a".to_owned())));
+        assert_eq!(read("{\"a\":1}"), Ok(BTreeMap::from([("a".to_owned(), 1)])));
+        assert_eq!(read("7"), Ok(Meters(7.0)));
+        assert_eq!(read("7"), Ok(Some(7)));
+        assert_eq!(read("null"), Ok(()));
+    }
+
+    #[test]
+    fn strings_enums_and_what_is_read_from_strings_have_no_quotes() {
+        assert_eq!(read("\"quoted\""), Ok("\"quoted\"".to_owned()));
+        assert_eq!(read("17"), Ok("17".to_owned()));
+        assert_eq!(read("x"), Ok('x'));
+        assert_eq!(read("red"), Ok(Color::Red));
+        assert_eq!(read("{\"mixed\":[1,2]}"), Ok(Color::Mixed(1, 2)));
+        assert_eq!(
+            read("127.0.0.1"),
+            Ok("127.0.0.1".parse::<IpAddr>().unwrap())
+        );
+        assert_eq!(read("5"), Ok(Either::Number(5)));
+        assert_eq!(read("five"), Ok(Either::Word("five".to_owned())));
+    }
+
+    #[test]
+    fn a_text_of_another_type_is_refused() {
+        for wrong in ["", "1 2", "256", "-1", "1.5", "\"1\"", "0x1", "NaN"] {
+            assert!(read::<u8>(wrong).is_err(), "{wrong}");
+        }
+        assert!(read::<Color>("blue").unwrap_err().contains("blue"));
+        assert!(read::<bool>("1").is_err());
+        assert!(read::<()>("").is_err());
+    }
+}

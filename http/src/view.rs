@@ -1,0 +1,11 @@
+//! Pages that tell how a server and its runtime fare.
+//!
+//! A page looks at the current runtime when it is asked for. Nothing is measured before.
+
+mod actors;
+mod metrics;
+mod mount;
+
+pub use actors::actors_page;
+pub use metrics::metrics;
+pub use mount::Mount;

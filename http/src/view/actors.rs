@@ -1,0 +1,189 @@
+//! `/actors`: the workers and the busiest actors, for people.
+//!
+//! The page needs nothing from elsewhere and has no script. Each text in it is escaped.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use greenroom::{ActorStatus, Runtime, Stats};
+
+use super::mount::Mount;
+use crate::message::HttpResponse;
+
+/// The number of actors that are shown at most.
+const SHOWN: usize = 1000;
+/// The number of moments in the chart, and the time between two pages of a reader.
+const MOMENTS: usize = 150;
+const REFRESH: u64 = 2;
+
+/// Returns the page `/actors`: the workers, the busiest actors, and a chart of the last minutes.
+///
+/// It shows at most 1000 actors, those with the longest turns or the most waiting messages first. It
+/// refreshes itself every 2 s. The chart has the moments at which the page was asked for.
+///
+/// ```
+/// use greenroom_http::{Server, actors_page};
+///
+/// let server = Server::bind("127.0.0.1:0").mount(actors_page());
+/// # drop(server);
+/// ```
+pub fn actors_page() -> Mount {
+    let chart = Mutex::new(Chart::default());
+    Mount::new("/actors", move |_, _| {
+        let Some(runtime) = Runtime::try_current() else {
+            return HttpResponse::new(503, "there is no runtime");
+        };
+        let (stats, actors) = (runtime.stats(), runtime.actors(SHOWN));
+        let mut chart = chart.lock().unwrap_or_else(PoisonError::into_inner);
+        chart.add(Instant::now(), stats.total().runs);
+        respond(page(&stats, &actors, &chart))
+    })
+}
+
+/// Answers with a page that a browser shows as it is, and that asks for nothing else.
+fn respond(page: String) -> HttpResponse {
+    HttpResponse::new(200, page)
+        .header("content-type", "text/html; charset=utf-8")
+        .header("cache-control", "no-store")
+        .header("referrer-policy", "no-referrer")
+        .header("refresh", &REFRESH.to_string())
+        .header(
+            "content-security-policy",
+            "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        )
+}
+
+/// Turns a second, between the moments at which they were counted.
+#[derive(Default)]
+struct Chart {
+    last: Option<(Instant, u64)>,
+    rates: VecDeque<f64>,
+}
+
+impl Chart {
+    fn add(&mut self, now: Instant, turns: u64) {
+        if let Some((then, before)) = self.last {
+            let time = now.saturating_duration_since(then);
+            // Two readers at the same time are no moments of their own.
+            if time < Duration::from_millis(500) {
+                return;
+            }
+            let rate = turns.saturating_sub(before) as f64 / time.as_secs_f64();
+            self.rates.push_back(rate);
+        }
+        self.last = Some((now, turns));
+        while self.rates.len() > MOMENTS {
+            self.rates.pop_front();
+        }
+    }
+
+    /// Draws the chart, 600 by 80 pixels.
+    fn draw(&self, page: &mut String) {
+        let most = self.rates.iter().copied().fold(1.0, f64::max);
+        let first = MOMENTS - self.rates.len();
+        let points = self.rates.iter().enumerate().map(|(index, rate)| {
+            let x = 600.0 * (first + index) as f64 / (MOMENTS - 1) as f64;
+            format!("{x:.0},{:.0}", 79.0 - 78.0 * rate / most)
+        });
+        let points: Vec<_> = points.collect();
+        let _ = write!(
+            page,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"600\" height=\"80\" role=\"img\">\
+             <title>turns a second</title>\
+             <rect width=\"600\" height=\"80\" fill=\"#f4f4f4\"/>\
+             <polyline points=\"{}\" fill=\"none\" stroke=\"#06c\"/></svg>\
+             <p>Turns a second, at most {most:.0}.</p>",
+            points.join(" ")
+        );
+    }
+}
+
+fn page(stats: &Stats, actors: &[ActorStatus], chart: &Chart) -> String {
+    let mut page = String::from(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <title>Actors</title></head><body><h1>Actors</h1>",
+    );
+    chart.draw(&mut page);
+    table(
+        &mut page,
+        "Workers",
+        &["worker", "turns", "steals", "parks", "queued"],
+        {
+            stats.workers.iter().enumerate().map(|(index, worker)| {
+                let numbers = [
+                    worker.runs,
+                    worker.steals,
+                    worker.parks,
+                    worker.queued as u64,
+                ];
+                let numbers = numbers.map(|number| number.to_string());
+                std::iter::once(index.to_string()).chain(numbers).collect()
+            })
+        },
+    );
+    let _ = write!(
+        page,
+        "<p>{} actors, of which {} are shown; {} tasks; {} tasks and actors are ready.</p>",
+        stats.actors.len(),
+        actors.len(),
+        stats.tasks,
+        stats.queued
+    );
+    let heads = ["id", "name", "state", "mailbox", "incarnation", "busy"];
+    table(&mut page, "Busiest actors", &heads, actors.iter().map(row));
+    page.push_str("</body></html>\n");
+    page
+}
+
+fn row(actor: &ActorStatus) -> Vec<String> {
+    let state = if actor.is_dormant { "dormant" } else { "ready" };
+    let busy = actor
+        .busy
+        .map_or("not counted".to_owned(), |busy| format!("{busy:.1?}"));
+    vec![
+        actor.task.id().to_string(),
+        actor.task.name().unwrap_or_default().to_owned(),
+        state.to_owned(),
+        actor.mailbox.to_string(),
+        actor.incarnation.to_string(),
+        busy,
+    ]
+}
+
+fn table(page: &mut String, title: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    let _ = write!(
+        page,
+        "<h2>{title}</h2><table border=\"1\" cellpadding=\"4\"><tr>"
+    );
+    for head in heads {
+        let _ = write!(page, "<th>{head}</th>");
+    }
+    page.push_str("</tr>");
+    for row in rows {
+        page.push_str("<tr>");
+        for cell in row {
+            page.push_str("<td>");
+            escape(page, &cell);
+            page.push_str("</td>");
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</table>");
+}
+
+fn escape(page: &mut String, text: &str) {
+    for sign in text.chars() {
+        match sign {
+            '&' => page.push_str("&amp;"),
+            '<' => page.push_str("&lt;"),
+            '>' => page.push_str("&gt;"),
+            '"' => page.push_str("&quot;"),
+            '\'' => page.push_str("&#39;"),
+            // A control character may hide what follows it.
+            sign if sign.is_control() => page.push('\u{FFFD}'),
+            sign => page.push(sign),
+        }
+    }
+}

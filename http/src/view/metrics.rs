@@ -1,0 +1,255 @@
+//! `/metrics`: numbers for Prometheus, as OpenMetrics text.
+//!
+//! The names do not change between versions. All begin with `greenroom_`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use greenroom::Runtime;
+use greenroom::spool::SpoolStatus;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use super::mount::{Added, Mount};
+use crate::counts::Numbers;
+use crate::message::HttpResponse;
+
+/// Returns the page `/metrics`, with numbers for Prometheus.
+///
+/// | name | type | labels |
+/// |---|---|---|
+/// | `greenroom_turns_total`, `greenroom_steals_total`, `greenroom_parks_total` | counter | `worker` |
+/// | `greenroom_local_queue` | gauge | `worker` |
+/// | `greenroom_injector`, `greenroom_tasks`, `greenroom_actors`, `greenroom_waiting_messages` | gauge | |
+/// | `greenroom_http_requests_total` | counter | `type`, `status` |
+/// | `greenroom_http_limits_total` | counter | `limit` |
+/// | `greenroom_http_connections_total` | counter | |
+/// | `greenroom_spool_idle`, `greenroom_spool_busy`, `greenroom_spool_waiting` | gauge | `spool` |
+/// | `greenroom_spool_average_seconds` | gauge | `spool` |
+/// | `greenroom_spool_answered_total`, `greenroom_spool_lost_total`, `greenroom_spool_deaths_total` | counter | `spool` |
+/// | `greenroom_spool_refused_total` | counter | `spool`, `kind` |
+///
+/// ```
+/// use greenroom_http::{Server, metrics};
+///
+/// let server = Server::bind("127.0.0.1:0").mount(metrics());
+/// # drop(server);
+/// ```
+pub fn metrics() -> Mount {
+    Mount::new("/metrics", page)
+}
+
+fn page(added: &Added, numbers: Numbers) -> HttpResponse {
+    let mut registry = Registry::default();
+    let spools = added.spools.iter();
+    registry.register_collector(Box::new(Now {
+        runtime: Runtime::try_current(),
+        numbers,
+        spools: spools
+            .map(|(name, status)| (name.clone(), status()))
+            .collect(),
+    }));
+    for collector in &added.collectors {
+        registry.register_collector(Box::new(Shared(collector.clone())));
+    }
+    let mut page = String::new();
+    if text::encode(&mut page, &registry).is_err() {
+        return HttpResponse::new(500, "a collector failed");
+    }
+    let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    HttpResponse::new(200, page).header("content-type", media)
+}
+
+/// A collector of the program, which stays for the next page.
+#[derive(Debug)]
+struct Shared(Arc<dyn Collector>);
+
+impl Collector for Shared {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.encode(encoder)
+    }
+}
+
+/// The numbers at the moment of a request.
+#[derive(Debug)]
+struct Now {
+    runtime: Option<Runtime>,
+    numbers: Numbers,
+    spools: Vec<(String, SpoolStatus)>,
+}
+
+/// A number, with the values of its labels.
+type Row<N> = (Vec<String>, N);
+
+/// Encodes a counter or a gauge with these labels.
+fn family(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    kind: MetricType,
+    labels: &[&str],
+    rows: impl IntoIterator<Item = Row<f64>>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for (values, number) in rows {
+        let labels: Vec<_> = labels.iter().copied().zip(values).collect();
+        let encode = |row: &mut prometheus_client::encoding::MetricEncoder<'_>| match kind {
+            MetricType::Counter => row.encode_counter::<[(&str, &str); 0], f64, f64>(&number, None),
+            _ => row.encode_gauge(&number),
+        };
+        match labels.is_empty() {
+            true => encode(&mut family)?,
+            false => encode(&mut family.encode_family(&labels)?)?,
+        }
+    }
+    Ok(())
+}
+
+impl Now {
+    fn of_runtime(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        use MetricType::{Counter, Gauge};
+        let Some(stats) = self.runtime.as_ref().map(Runtime::stats) else {
+            return Ok(());
+        };
+        let of_worker = |number: fn(&greenroom::WorkerStats) -> f64| {
+            let workers = stats.workers.iter().enumerate();
+            workers.map(move |(index, worker)| (vec![index.to_string()], number(worker)))
+        };
+        type Read = fn(&greenroom::WorkerStats) -> f64;
+        let numbers: [(&str, &str, MetricType, Read); 4] = [
+            ("turns", "Turns that a worker has begun", Counter, |it| {
+                it.runs as f64
+            }),
+            (
+                "steals",
+                "Times that a worker took tasks from another one",
+                Counter,
+                |it| it.steals as f64,
+            ),
+            ("parks", "Times that a worker parked", Counter, |it| {
+                it.parks as f64
+            }),
+            (
+                "local_queue",
+                "Tasks in the queue of a worker",
+                Gauge,
+                |it| it.queued as f64,
+            ),
+        ];
+        for (name, help, kind, number) in numbers {
+            let name = format!("greenroom_{name}");
+            family(encoder, (&name, help), kind, &["worker"], of_worker(number))?;
+        }
+        let messages: usize = stats.actors.iter().map(|actor| actor.mailbox).sum();
+        for (name, help, number) in [
+            (
+                "greenroom_injector",
+                "Tasks from outside that wait for a worker",
+                stats.injector,
+            ),
+            ("greenroom_tasks", "Live plain tasks", stats.tasks),
+            ("greenroom_actors", "Live actors", stats.actors.len()),
+            (
+                "greenroom_waiting_messages",
+                "Messages in mailboxes",
+                messages,
+            ),
+        ] {
+            family(
+                encoder,
+                (name, help),
+                Gauge,
+                &[],
+                [(Vec::new(), number as f64)],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn of_server(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        use MetricType::Counter;
+        let of_type = |(name, statuses): (&String, &std::collections::BTreeMap<u16, u64>)| {
+            let row = |(status, count): (&u16, &u64)| {
+                (vec![name.clone(), status.to_string()], *count as f64)
+            };
+            statuses.iter().map(row).collect::<Vec<_>>()
+        };
+        let requests = ("greenroom_http_requests", "Requests by type and status");
+        let rows = self.numbers.requests.iter().flat_map(of_type);
+        family(encoder, requests, Counter, &["type", "status"], rows)?;
+        let limits = ("greenroom_http_limits", "How often a limit was hit");
+        let rows = self.numbers.limits.iter();
+        let rows = rows.map(|(limit, count)| (vec![(*limit).to_owned()], *count as f64));
+        family(encoder, limits, Counter, &["limit"], rows)?;
+        let accepted = (
+            "greenroom_http_connections",
+            "Connections that were accepted",
+        );
+        let number = self.numbers.connections as f64;
+        family(encoder, accepted, Counter, &[], [(Vec::new(), number)])
+    }
+
+    fn of_spools(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        use MetricType::{Counter, Gauge};
+        let of_spool = |number: fn(&SpoolStatus) -> f64| {
+            let spools = self.spools.iter();
+            spools.map(move |(name, status)| (vec![name.clone()], number(status)))
+        };
+        type Read = fn(&SpoolStatus) -> f64;
+        let numbers: [(&str, &str, MetricType, Read); 7] = [
+            ("idle", "Workers without a request", Gauge, |it| {
+                it.idle as f64
+            }),
+            ("busy", "Workers with a request", Gauge, |it| it.busy as f64),
+            ("waiting", "Requests in the queue", Gauge, |it| {
+                it.waiting as f64
+            }),
+            (
+                "average_seconds",
+                "Average time until an answer",
+                Gauge,
+                |it| it.average.as_secs_f64(),
+            ),
+            ("answered", "Requests that were answered", Counter, |it| {
+                it.answered as f64
+            }),
+            ("lost", "Requests that a worker has lost", Counter, |it| {
+                it.lost as f64
+            }),
+            ("deaths", "Workers that have died", Counter, |it| {
+                it.deaths as f64
+            }),
+        ];
+        for (name, help, kind, number) in numbers {
+            let name = format!("greenroom_spool_{name}");
+            family(encoder, (&name, help), kind, &["spool"], of_spool(number))?;
+        }
+        let refused = self.spools.iter().flat_map(|(name, status)| {
+            let kinds = [
+                ("overloaded", status.refused.overloaded),
+                ("busy", status.refused.busy),
+                ("timed_out", status.refused.timed_out),
+                ("unavailable", status.refused.unavailable),
+                ("aborted", status.refused.aborted),
+            ];
+            kinds.map(|(kind, count)| (vec![name.clone(), kind.to_owned()], count as f64))
+        });
+        let named = (
+            "greenroom_spool_refused",
+            "Requests that a spool has refused",
+        );
+        family(encoder, named, Counter, &["spool", "kind"], refused)
+    }
+}
+
+impl Collector for Now {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.of_runtime(&mut encoder)?;
+        self.of_server(&mut encoder)?;
+        if self.spools.is_empty() {
+            return Ok(());
+        }
+        self.of_spools(&mut encoder)
+    }
+}

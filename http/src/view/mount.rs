@@ -1,0 +1,81 @@
+//! A page of a server, at a path of its own.
+
+use std::fmt;
+use std::sync::Arc;
+
+use greenroom::spool::{Spool, SpoolStatus};
+use greenroom::unblock;
+use prometheus_client::collector::Collector;
+
+use crate::counts::Numbers;
+use crate::message::HttpResponse;
+
+/// A page for [`ServerBuilder::mount`](crate::ServerBuilder::mount), which
+/// [`metrics`](crate::metrics) or [`actors_page`](crate::actors_page) makes.
+#[derive(Clone)]
+#[must_use = "a page does nothing until it is mounted"]
+pub struct Mount {
+    path: &'static str,
+    respond: Arc<Respond>,
+    added: Added,
+}
+
+/// What a program adds to a page.
+#[derive(Default, Clone)]
+pub(super) struct Added {
+    pub(super) spools: Vec<(String, Arc<Status>)>,
+    pub(super) collectors: Vec<Arc<dyn Collector>>,
+}
+
+pub(super) type Status = dyn Fn() -> SpoolStatus + Send + Sync;
+
+type Respond = dyn Fn(&Added, Numbers) -> HttpResponse + Send + Sync;
+
+impl Mount {
+    pub(super) fn new(
+        path: &'static str,
+        respond: impl Fn(&Added, Numbers) -> HttpResponse + Send + Sync + 'static,
+    ) -> Self {
+        Mount {
+            path,
+            respond: Arc::new(respond),
+            added: Added::default(),
+        }
+    }
+
+    /// Adds the numbers of a spool to the [metrics](crate::metrics), under this name.
+    ///
+    /// The page holds a handle of the spool, as a clone does.
+    pub fn spool<Q, R>(mut self, name: &str, spool: &Spool<Q, R>) -> Self
+    where
+        Q: Send + 'static,
+        R: Send + 'static,
+    {
+        let spool = spool.clone();
+        let status = Arc::new(move || spool.status());
+        self.added.spools.push((name.to_owned(), status));
+        self
+    }
+
+    /// Adds numbers of the program to the [metrics](crate::metrics).
+    pub fn collector(mut self, collector: impl Collector) -> Self {
+        self.added.collectors.push(Arc::new(collector));
+        self
+    }
+
+    pub(crate) fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// Makes the page, on a thread that may take long.
+    pub(crate) async fn respond(&self, numbers: Numbers) -> HttpResponse {
+        let own = self.clone();
+        unblock(move || (own.respond)(&own.added, numbers)).await
+    }
+}
+
+impl fmt::Debug for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mount").field(&self.path).finish()
+    }
+}

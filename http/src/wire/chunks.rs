@@ -1,0 +1,169 @@
+//! The end of a chunked body, found byte by byte.
+
+use super::head::{Refused, bad};
+
+/// The bytes that the lines between chunks, and those after the last one, may have in all.
+const LINES: usize = 16 * 1024;
+/// The digits of the largest size, which is less than 2^31.
+const DIGITS: usize = 8;
+
+/// How much of a chunked body was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chunks {
+    place: Place,
+    /// The bytes of lines since the last chunk.
+    lines: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the line before a chunk: its size so far, and the digits.
+    Size(u64, usize),
+    /// After the size: an extension, which is ignored.
+    Extension(u64),
+    /// After the CR of that line.
+    SizeEnd(u64),
+    Data(u64),
+    /// At the CR, then at the LF, that follow the data.
+    DataEnd,
+    DataEndLf,
+    /// In a line after the last chunk: whether it is empty so far.
+    Trailer(bool),
+    TrailerLf(bool),
+    Over,
+}
+
+impl Chunks {
+    pub(super) fn new() -> Self {
+        Chunks {
+            place: Place::Size(0, 0),
+            lines: 0,
+        }
+    }
+
+    pub(super) fn is_over(self) -> bool {
+        self.place == Place::Over
+    }
+
+    /// Reads bytes up to the end of the body. Returns how many of them belong to it.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
+        let mut read = 0;
+        while read < bytes.len() && !self.is_over() {
+            if let Place::Data(left) = self.place {
+                let rest = bytes.len() - read;
+                let now = left.min(rest as u64);
+                read += now as usize;
+                self.lines = 0;
+                self.place = match left - now {
+                    0 => Place::DataEnd,
+                    left => Place::Data(left),
+                };
+                continue;
+            }
+            self.lines += 1;
+            if self.lines > LINES {
+                return Err(bad("the lines between chunks are too long"));
+            }
+            self.place = self.step(bytes[read])?;
+            read += 1;
+        }
+        Ok(read)
+    }
+
+    fn step(&self, byte: u8) -> Result<Place, Refused> {
+        let malformed = Err(bad("malformed chunk"));
+        Ok(match (self.place, byte) {
+            (Place::Size(size, digits), byte) if byte.is_ascii_hexdigit() => {
+                let digit = (byte as char).to_digit(16).unwrap_or_default();
+                let size = size * 16 + u64::from(digit);
+                if digits == DIGITS || size > i32::MAX as u64 {
+                    return Err(bad("a chunk is too large"));
+                }
+                Place::Size(size, digits + 1)
+            }
+            (Place::Size(_, 0), _) => return malformed,
+            (Place::Size(size, _), b'\r') | (Place::Extension(size), b'\r') => Place::SizeEnd(size),
+            (Place::Size(size, _), b';') => Place::Extension(size),
+            (Place::Extension(size), b'\t' | b' '..=b'~') => Place::Extension(size),
+            (Place::SizeEnd(0), b'\n') => Place::Trailer(true),
+            (Place::SizeEnd(size), b'\n') => Place::Data(size),
+            (Place::DataEnd, b'\r') => Place::DataEndLf,
+            (Place::DataEndLf, b'\n') => Place::Size(0, 0),
+            (Place::Trailer(is_empty), b'\r') => Place::TrailerLf(is_empty),
+            (Place::Trailer(_), b'\t' | b' '..=b'~' | 0x80..) => Place::Trailer(false),
+            (Place::TrailerLf(true), b'\n') => Place::Over,
+            (Place::TrailerLf(false), b'\n') => Place::Trailer(true),
+            _ => return malformed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Chunks;
+
+    /// Reads a body in pieces of each size. Returns how many bytes belong to it.
+    fn read(text: &str) -> Result<Option<usize>, &'static str> {
+        let read = |step| {
+            let (mut chunks, mut read) = (Chunks::new(), 0);
+            for piece in text.as_bytes().chunks(step) {
+                let now = chunks.read(piece).map_err(|refused| refused.why)?;
+                read += now;
+                if now < piece.len() {
+                    break;
+                }
+            }
+            Ok(chunks.is_over().then_some(read))
+        };
+        let whole = read(text.len());
+        for step in 1..text.len() {
+            assert_eq!(read(step), whole, "in pieces of {step}");
+        }
+        whole
+    }
+
+    #[test]
+    fn a_body_ends_with_the_empty_line_after_its_last_chunk() {
+        for body in [
+            "0\r\n\r\n",
+            "3\r\nabc\r\n0\r\n\r\n",
+            "00A;name=\"x y\"\r\n0123456789\r\n1\r\n\r\r\n0\r\nA: b\r\n\r\n",
+        ] {
+            assert_eq!(read(body), Ok(Some(body.len())), "{body:?}");
+            assert_eq!(read(&format!("{body}GET /")), Ok(Some(body.len())));
+            assert_eq!(read(&body[..body.len() - 1]), Ok(None));
+        }
+    }
+
+    #[test]
+    fn malformed_and_huge_chunks_are_refused() {
+        for body in [
+            "\r\n",
+            "g\r\n",
+            "-1\r\n",
+            "+1\r\na\r\n",
+            " 1\r\na\r\n",
+            "1 \r\na\r\n",
+            "1\na",
+            "1\r\nab\r\n",
+            "1\r\na\n0\r\n\r\n",
+            "0x1\r\na",
+            "1;\n",
+            "0\r\n\n",
+            "0\r\nA: b\n\r\n",
+            "1;\0\r\n",
+        ] {
+            assert_eq!(read(body), Err("malformed chunk"), "{body:?}");
+        }
+        for body in ["80000000\r\n", "000000001\r\n", "fffffffff\r\n"] {
+            assert_eq!(read(body), Err("a chunk is too large"), "{body:?}");
+        }
+        let long = format!("1;{}", "x".repeat(super::LINES));
+        assert_eq!(Chunks::new().read(long.as_bytes()).unwrap_err().status, 400);
+        let trailers = format!("0\r\n{}", "a: b\r\n".repeat(super::LINES / 6 + 1));
+        assert_eq!(
+            Chunks::new().read(trailers.as_bytes()).unwrap_err().status,
+            400
+        );
+    }
+}

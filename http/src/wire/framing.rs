@@ -1,0 +1,278 @@
+//! Where requests begin and end in the bytes of a connection.
+//!
+//! Bytes pass only as a whole head that was checked, or as a part of a body. So the end of each
+//! request is where hyper sees it too.
+
+use super::chunks::Chunks;
+use super::head::{self, Body, Refused, bad};
+
+/// The limits of a head, in bytes and in numbers of fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeadLimits {
+    pub(crate) head: usize,
+    pub(crate) uri: usize,
+    pub(crate) header_value: usize,
+    pub(crate) headers: usize,
+}
+
+pub(crate) struct Framing {
+    limits: HeadLimits,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a head, of which so many bytes need not be looked at again.
+    Head(usize),
+    Sized(u64),
+    Chunked(Chunks),
+}
+
+impl Framing {
+    pub(crate) fn new(limits: HeadLimits) -> Self {
+        Framing {
+            limits,
+            place: Place::Head(0),
+        }
+    }
+
+    /// Returns whether the next byte belongs to a head, or begins one.
+    pub(crate) fn is_in_head(&self) -> bool {
+        matches!(self.place, Place::Head(_))
+    }
+
+    /// Returns how many of the next bytes may pass. None may while a head is not complete: then it
+    /// must be called again with the same bytes and more.
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
+        let passed = match &mut self.place {
+            Place::Head(seen) => {
+                let Some(end) = find_end(bytes, seen, &self.limits)? else {
+                    return Ok(0);
+                };
+                self.place = match head::check(&bytes[..end], &self.limits)? {
+                    Body::Sized(0) => Place::Head(0),
+                    Body::Sized(length) => Place::Sized(length),
+                    Body::Chunked => Place::Chunked(Chunks::new()),
+                };
+                return Ok(end);
+            }
+            Place::Sized(left) => {
+                let now = (*left).min(bytes.len() as u64);
+                *left -= now;
+                now as usize
+            }
+            Place::Chunked(chunks) => chunks.read(bytes)?,
+        };
+        let is_over = match self.place {
+            Place::Sized(left) => left == 0,
+            Place::Chunked(chunks) => chunks.is_over(),
+            Place::Head(_) => false,
+        };
+        if is_over {
+            self.place = Place::Head(0);
+        }
+        Ok(passed)
+    }
+}
+
+/// Returns the number of bytes of the head, if all of them are there. All line ends are CRLF.
+fn find_end(bytes: &[u8], seen: &mut usize, limits: &HeadLimits) -> Result<Option<usize>, Refused> {
+    let end = bytes.len().min(limits.head);
+    // No other byte below it matters, and few heads have one.
+    let is_special = |byte: &u8| *byte <= b'\r';
+    while let Some(skipped) = bytes[*seen..end].iter().position(is_special) {
+        let at = *seen + skipped;
+        let next = bytes[..end].get(at + 1);
+        match (bytes[at], next) {
+            (b'\r', Some(b'\n')) => {}
+            (b'\r', None) => {
+                *seen = at;
+                break;
+            }
+            (b'\r' | b'\n' | 0, _) => return Err(bad("malformed line end in the head")),
+            _ => {
+                *seen = at + 1;
+                continue;
+            }
+        }
+        if at == 0 {
+            return Err(bad("malformed request line"));
+        }
+        *seen = at + 2;
+        if bytes[..at].ends_with(b"\r\n") {
+            return Ok(Some(*seen));
+        }
+    }
+    if bytes.len() < limits.head {
+        return Ok(None);
+    }
+    // Where the line ends in which the limit was reached tells what is too long.
+    let is_first_line = !bytes[..end].contains(&b'\n');
+    Err(match is_first_line {
+        true => Refused {
+            status: 414,
+            why: "the URI is too long",
+            limit: Some("uri"),
+        },
+        false => Refused {
+            status: 431,
+            why: "the head is too long",
+            limit: Some("head"),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Framing, HeadLimits};
+
+    const LIMITS: HeadLimits = HeadLimits {
+        head: 512,
+        uri: 100,
+        header_value: 64,
+        headers: 8,
+    };
+
+    /// Reads bytes that come in pieces of this size. Returns the lengths that passed at once, with
+    /// bodies in one piece, or the status and the reason of a refusal.
+    fn read(bytes: &[u8], step: usize) -> Result<Vec<usize>, (u16, &'static str)> {
+        let mut framing = Framing::new(LIMITS);
+        let (mut buffer, mut passed, mut was_body) = (Vec::new(), Vec::new(), false);
+        for piece in bytes.chunks(step) {
+            buffer.extend_from_slice(piece);
+            loop {
+                let is_body = !framing.is_in_head();
+                let now = framing.pass(&buffer).map_err(|it| (it.status, it.why))?;
+                if now == 0 {
+                    break;
+                }
+                buffer.drain(..now);
+                match passed.last_mut() {
+                    Some(last) if is_body && was_body => *last += now,
+                    _ => passed.push(now),
+                }
+                was_body = is_body;
+            }
+        }
+        Ok(passed)
+    }
+
+    fn both(bytes: &[u8]) -> Result<Vec<usize>, (u16, &'static str)> {
+        let whole = read(bytes, bytes.len());
+        assert_eq!(read(bytes, 1), whole);
+        whole
+    }
+
+    #[test]
+    fn requests_pass_one_after_another() {
+        let get = b"GET /Xy?x=1 HTTP/1.1\r\nHost: a\r\n\r\n";
+        let post = b"POST /Xy HTTP/1.1\r\nHost: a\r\ncontent-length: 3\r\n\r\n";
+        let chunked = b"POST /Xy HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n";
+        let body = b"3\r\nabc\r\n0\r\n\r\n";
+        let old = b"GET / HTTP/1.0\r\n\r\n";
+        let all = [get, &post[..], b"abc", chunked, body, old, get].concat();
+        let lengths = [
+            get.len(),
+            post.len(),
+            3,
+            chunked.len(),
+            body.len(),
+            old.len(),
+            get.len(),
+        ];
+        assert_eq!(both(&all), Ok(lengths.to_vec()));
+    }
+
+    #[test]
+    fn malformed_heads_are_refused() {
+        let of_line = |line: &str| format!("{line}\r\nHost: a\r\n\r\n");
+        let of_field = |field: &str| format!("POST / HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n");
+        let lines = [
+            "GET /",
+            "GET  / HTTP/1.1",
+            "GET / HTTP/1.1 ",
+            " GET / HTTP/1.1",
+            "GET /a b HTTP/1.1",
+            "GET /\u{e9} HTTP/1.1",
+            "GET / http/1.1",
+            "GET / HTTP/1.1.1",
+            "GET\t/ HTTP/1.1",
+            "G(T / HTTP/1.1",
+            "/ HTTP/1.1",
+            "GET example.org:80 HTTP/1.1",
+            "GET /\u{7f} HTTP/1.1",
+            "GET / HTTP/11",
+        ];
+        let fields = [
+            "Transfer-Encoding : chunked",
+            " folded",
+            "A: b\r\n c",
+            "A",
+            ": b",
+            "A b: c",
+            "A: \u{1}",
+            "Host: b",
+            "Content-Length: -1",
+            "Content-Length: +1",
+            "Content-Length: 1, 1",
+            "Content-Length: 0x1",
+            "Content-Length:",
+            "Content-Length: 99999999999999999999",
+            "Content-Length: 1\r\nContent-Length: 1",
+            "Transfer-Encoding: gzip, chunked",
+            "Transfer-Encoding: identity",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            "Content-Length: 1\r\nTransfer-Encoding: chunked",
+            "A: \u{7f}",
+        ];
+        let lines = lines.iter().map(|line| of_line(line));
+        let fields = fields.iter().map(|field| of_field(field));
+        let others = [
+            "GET / HTTP/1.1\nHost: a\n\n",
+            "GET / HTTP/1.1\r\nHost: a\n\r\n",
+            "GET / HTTP/1.1\rHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "\u{16}\u{3}\u{1}\r\n\r\n",
+        ];
+        for head in lines.chain(fields).chain(others.map(str::to_owned)) {
+            let refused = both(head.as_bytes()).unwrap_err();
+            assert_eq!(refused.0, 400, "{head:?}");
+        }
+        assert_eq!(
+            both(of_line("PRI * HTTP/2.0").as_bytes()).unwrap_err().0,
+            505
+        );
+    }
+
+    #[test]
+    fn each_limit_of_a_head_has_its_status() {
+        let status = |head: String| match both(head.as_bytes()) {
+            Ok(_) => 200,
+            Err((status, _)) => status,
+        };
+        let uri = |length: usize| {
+            status(format!(
+                "GET /{} HTTP/1.1\r\nHost: a\r\n\r\n",
+                "x".repeat(length)
+            ))
+        };
+        assert_eq!((uri(99), uri(100), uri(600)), (200, 414, 414));
+        let value = |length: usize| {
+            status(format!(
+                "GET / HTTP/1.1\r\nHost: a\r\nA: {}\r\n\r\n",
+                "x".repeat(length)
+            ))
+        };
+        assert_eq!((value(64), value(65), value(600)), (200, 431, 431));
+        let fields = |count: usize| {
+            status(format!(
+                "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n",
+                "A: b\r\n".repeat(count)
+            ))
+        };
+        assert_eq!((fields(7), fields(8), fields(200)), (200, 431, 431));
+    }
+}

@@ -1,0 +1,189 @@
+//! The head of a request, checked by its bytes.
+//!
+//! A head that is passed on has one request line and fields that no two readers understand in
+//! different ways: one `Host`, and at most one length of the body.
+
+use super::framing::HeadLimits;
+
+/// Why a connection is not read further.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) why: &'static str,
+    /// The limit that was hit, by its name in `Limits`.
+    pub(crate) limit: Option<&'static str>,
+}
+
+pub(super) const fn bad(why: &'static str) -> Refused {
+    Refused {
+        status: 400,
+        why,
+        limit: None,
+    }
+}
+
+/// What follows a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    /// So many bytes.
+    Sized(u64),
+    Chunked,
+}
+
+/// Checks a head, from its first byte to the empty line.
+pub(super) fn check(head: &[u8], limits: &HeadLimits) -> Result<Body, Refused> {
+    let mut lines = Lines(head);
+    let is_old = request_line(lines.next().unwrap_or_default(), limits)?;
+    let mut fields = Fields::default();
+    let mut count = 0;
+    for line in lines.take_while(|line| !line.is_empty()) {
+        count += 1;
+        if count > limits.headers {
+            return Err(Refused {
+                status: 431,
+                why: "too many header fields",
+                limit: Some("headers"),
+            });
+        }
+        fields.read(line, limits)?;
+    }
+    fields.body(is_old)
+}
+
+/// The lines of a text whose line ends are all CRLF.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = self.0.iter().position(|byte| *byte == b'\r')?;
+        let line = &self.0[..end];
+        self.0 = self.0.get(end + 2..)?;
+        Some(line)
+    }
+}
+
+/// Checks the request line. Returns whether it is of HTTP/1.0.
+fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(bad("malformed request line"));
+    };
+    if target.len() > limits.uri {
+        return Err(Refused {
+            status: 414,
+            why: "the URI is too long",
+            limit: Some("uri"),
+        });
+    }
+    let is_target = target
+        .first()
+        .is_some_and(|it| matches!(it, b'/' | b'*' | b'h' | b'H'));
+    if !is_token(method) || !is_target || !target.iter().all(u8::is_ascii_graphic) {
+        return Err(bad("malformed request line"));
+    }
+    match version {
+        b"HTTP/1.1" => Ok(false),
+        b"HTTP/1.0" => Ok(true),
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            Err(Refused {
+                status: 505,
+                why: "the version is not supported",
+                limit: None,
+            })
+        }
+        _ => Err(bad("malformed request line")),
+    }
+}
+
+/// The fields on which the framing depends.
+#[derive(Default)]
+struct Fields {
+    hosts: usize,
+    length: Option<u64>,
+    is_chunked: bool,
+}
+
+impl Fields {
+    fn read(&mut self, line: &[u8], limits: &HeadLimits) -> Result<(), Refused> {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            return Err(bad("malformed header field"));
+        };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        // A line that continues the field before it begins with a space, which is in no name.
+        if !is_token(name) {
+            return Err(bad("malformed header field"));
+        }
+        if value.len() > limits.header_value {
+            return Err(Refused {
+                status: 431,
+                why: "a header value is too long",
+                limit: Some("header_value"),
+            });
+        }
+        let is_text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7F);
+        if !value.iter().all(is_text) {
+            return Err(bad("malformed header field"));
+        }
+        if name.eq_ignore_ascii_case(b"host") {
+            self.hosts += 1;
+        } else if name.eq_ignore_ascii_case(b"content-length") {
+            let length = length(value).ok_or(bad("malformed Content-Length"))?;
+            if self.length.replace(length).is_some() {
+                return Err(bad("more than one Content-Length"));
+            }
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(bad("unsupported Transfer-Encoding"));
+            }
+            self.is_chunked = true;
+        }
+        Ok(())
+    }
+
+    fn body(&self, is_old: bool) -> Result<Body, Refused> {
+        if self.hosts > 1 || self.hosts == 0 && !is_old {
+            return Err(bad("there must be one Host"));
+        }
+        match (self.is_chunked, self.length) {
+            (true, Some(_)) => Err(bad("Content-Length beside Transfer-Encoding")),
+            (true, None) if is_old => Err(bad("unsupported Transfer-Encoding")),
+            (true, None) => Ok(Body::Chunked),
+            (false, length) => Ok(Body::Sized(length.unwrap_or(0))),
+        }
+    }
+}
+
+/// Reads a length: digits alone, less than 2^63.
+fn length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let length: i64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    u64::try_from(length).ok()
+}
+
+/// Whether a byte may be in a name.
+const IN_TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut signs: &[u8] = b"!#$%&'*+-.^_`|~";
+    while let [sign, rest @ ..] = signs {
+        table[*sign as usize] = true;
+        signs = rest;
+    }
+    table
+};
+
+fn is_token(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| IN_TOKEN[usize::from(*byte)])
+}

@@ -1,0 +1,194 @@
+//! Answers: plain, in envelopes, refusals, and their order.
+
+use greenroom_http::{Answers, HttpEvent};
+
+use crate::support::{plain, served, until};
+
+#[test]
+fn an_answer_is_json_with_its_length_its_date_and_its_server() {
+    let response = plain().get("/Xy");
+    assert_eq!((response.status, &*response.reason), (200, "OK"));
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    assert_eq!(response.header("content-length"), Some("7"));
+    assert_eq!(response.header("server"), Some("greenroom"));
+    assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+    assert!(response.header("date").unwrap().ends_with(" GMT"));
+}
+
+#[test]
+fn an_envelope_has_the_name_of_the_type() {
+    let table = "{\"value\":[\"vector<vector<float8>>\",[[0.5]],[]]}";
+    let of_server = served(|builder, actor| {
+        let address = actor.address();
+        let builder = builder.on("Named", &address, crate::support::Message::Xy);
+        builder.named("test_api.Table").answers(Answers::Envelope)
+    });
+    assert_eq!(of_server.get("/Xy").body, table);
+    let named = "{\"value\":[\"test_api.Table\",[[0.5]],[]]}";
+    assert_eq!(of_server.get("/Named").body, named);
+    let plain = plain();
+    let mut client = plain.client();
+    client.send(
+        "GET /Xy HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, \
+         application/vnd.layer_cake+json;q=0.9\r\n\r\n",
+    );
+    assert_eq!(client.response().body, table);
+    assert_eq!(client.get("/Xy").body, "[[0.5]]");
+}
+
+#[test]
+fn refusals_have_their_statuses() {
+    let served = plain();
+    let response = |how: &str| served.get(&format!("/Act?how={how}"));
+    assert_eq!(response("answer").body, "42");
+    for (how, status, reason, after) in [
+        ("busy", 503, "Server Error", Some("1")),
+        ("timed", 504, "Server Error", None),
+        ("teapot", 418, "Client Error", None),
+        ("odd", 500, "Server Error", None),
+        ("else", 500, "Server Error", None),
+        ("drop", 500, "Server Error", None),
+    ] {
+        let response = response(how);
+        assert_eq!(
+            (response.status, &*response.reason),
+            (status, reason),
+            "{how}"
+        );
+        assert_eq!(response.header("retry-after"), after, "{how}");
+    }
+    let teapot = "{\"kind\":\"Faulted\",\"condition\":\"short\",\"explanation\":\"and stout\",\"error_code\":418,\
+                  \"exit_status\":3}";
+    assert_eq!(response("teapot").body, teapot);
+}
+
+#[test]
+fn a_panic_is_answered_without_its_text_and_a_closed_actor_with_503() {
+    let served = plain();
+    let mut client = served.client();
+    let panicked = client.get("/Act?how=panic");
+    assert_eq!(panicked.status, 500);
+    assert!(!panicked.body.contains("secret"), "{}", panicked.body);
+    until("the actor ends", || served.actor.is_closed());
+    let closed = client.get("/Act?how=answer");
+    assert_eq!(
+        (closed.status, closed.header("retry-after")),
+        (503, Some("1"))
+    );
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    let served = plain();
+    let mut client = served.client();
+    let get = |uri: &str| format!("GET {uri} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let many = (1..=50).map(|x| get(&format!("/Xy?x={x}")));
+    client.send(many.collect::<String>());
+    for x in 1..=50 {
+        assert_eq!(
+            client.response().body,
+            format!("[[{}]]", vec!["0.5"; x].join(","))
+        );
+    }
+    // The first of two is answered late.
+    client.send(get("/Act?how=keep") + &get("/Xy"));
+    served.kept().send(7);
+    assert_eq!(
+        (client.response().body, client.response().body),
+        ("7".into(), "[[0.5]]".into())
+    );
+}
+
+#[test]
+fn a_reply_is_not_wanted_when_the_client_is_gone() {
+    let served = plain();
+    let mut client = served.client();
+    client.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let reply = served.kept();
+    assert!(reply.is_wanted());
+    drop(client);
+    until("the client is gone", || !reply.is_wanted());
+    assert_eq!(served.get("/Xy").status, 200);
+}
+
+#[test]
+fn an_old_client_is_answered_and_the_connection_closed() {
+    let served = plain();
+    let mut client = served.client();
+    client.send("GET /Xy HTTP/1.0\r\n\r\n");
+    assert_eq!(client.response().body, "[[0.5]]");
+    assert!(client.is_closed());
+}
+
+#[test]
+fn curl_is_answered() {
+    let served = plain();
+    let url = format!("http://{}/Xy?x=2&y=2", served.server.local_addr());
+    let curl = std::process::Command::new("curl")
+        .args(["-sS", &url])
+        .output();
+    let Ok(curl) = curl else {
+        eprintln!("curl is not installed");
+        return;
+    };
+    assert_eq!(
+        String::from_utf8_lossy(&curl.stdout),
+        "[[0.5,0.5],[0.5,0.5]]"
+    );
+}
+
+/// A writer that the test can read.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_trace_has_a_line_for_each_request() {
+    use greenroom::trace::{Level, Lines};
+    let log = Log::default();
+    let lines = Lines::to(log.clone(), Level::Trace);
+    let served = crate::support::served_on(
+        greenroom::Runtime::builder().workers(1).tracer(lines),
+        |builder, _| builder,
+    );
+    assert_eq!(served.get("/Xy?x=2").status, 200);
+    assert_eq!(served.get("/Else?a=%0a").status, 404);
+    let text = || String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    until("both lines are written", || text().contains("status=404"));
+    let text = text();
+    let has = |line: &str| text.lines().any(|it| it.ends_with(line));
+    assert!(has("GET /Xy?x=2 (status=200)"), "{text}");
+    assert!(has("GET /Else?a=%0a (status=404)"), "{text}");
+}
+
+#[test]
+fn events_tell_of_connections() {
+    let (tells, told) = std::sync::mpsc::channel();
+    let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
+    let hears = greenroom::actor(move |mut cx: greenroom::Context<HttpEvent>| async move {
+        while let Some(event) = cx.recv().await {
+            tells.send(event).unwrap();
+        }
+    });
+    let hears = hears.on(&runtime).spawn();
+    let served = served(|builder, _| builder.events(&hears.address()));
+    let addr = served.server.local_addr();
+    assert_eq!(told.recv().unwrap(), HttpEvent::Listening { addr });
+    let mut client = served.client();
+    client.get("/Xy");
+    let peer = client.0.local_addr().unwrap();
+    assert_eq!(told.recv().unwrap(), HttpEvent::Accepted { id: 1, peer });
+    drop(client);
+    let why = greenroom_http::CloseReason::Done;
+    assert_eq!(told.recv().unwrap(), HttpEvent::Closed { id: 1, why });
+}

@@ -1,0 +1,248 @@
+//! Clients: answers, refusals and faults of the other side, and what is never sent twice.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use greenroom::time::RetryIntervals;
+use greenroom::{Address, AskError, Refusal, RefusalKind, Reply, Runtime};
+use greenroom_http::{Answers, Client, ClientBuilder};
+
+use crate::support::{Act, Served, Xy, plain, served, until};
+
+type Table = Vec<Vec<f64>>;
+
+fn runtime() -> Runtime {
+    let runtime = Runtime::builder().workers(2);
+    runtime.driver(greenroom_http::driver()).build().unwrap()
+}
+
+fn open(runtime: &Runtime, builder: ClientBuilder) -> Client {
+    runtime.block_on(async { builder.open().unwrap() })
+}
+
+fn client(served: &Served) -> (Runtime, Client) {
+    let runtime = runtime();
+    let client = open(&runtime, Client::connect(served.server.local_addr()));
+    (runtime, client)
+}
+
+fn act(far: &Address<(Act, Reply<u32>)>, how: &str) -> Result<u32, AskError> {
+    let how = how.to_owned();
+    greenroom::run(far.ask(|reply| (Act { how }, reply)).into_future())
+}
+
+fn refused(outcome: Result<u32, AskError>) -> Refusal {
+    match outcome {
+        Err(AskError::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_actor_elsewhere_has_an_address() {
+    for form in [Answers::Plain, Answers::Envelope] {
+        let served = served(|builder, _| builder.answers(form));
+        for is_enveloped in [false, true] {
+            let runtime = runtime();
+            let builder = Client::connect(served.server.local_addr());
+            let client = open(&runtime, builder.envelope(is_enveloped));
+            let far = client.address::<Xy, Table>("Xy");
+            let tables = (1..20).map(|x| far.request(move |reply| (Xy { x, y: 2 }, reply)));
+            let tables: Vec<_> = tables.collect();
+            for (x, table) in (1..20).zip(tables) {
+                let table = runtime.block_on(table.into_future()).unwrap();
+                assert_eq!(table, vec![vec![0.5; x]; 2]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_status_comes_back_as_the_refusal_that_it_was() {
+    let served = plain();
+    let (_runtime, client) = client(&served);
+    let far = client.address::<Act, u32>("Act");
+    assert_eq!(act(&far, "answer"), Ok(42));
+    let teapot = Refusal::new("short", "and stout").code(418).exit_status(3);
+    assert_eq!(refused(act(&far, "teapot")), teapot);
+    let busy = Refusal::of(RefusalKind::Busy, "come again");
+    assert_eq!(refused(act(&far, "busy")), busy);
+    assert_eq!(refused(act(&far, "drop")).condition(), "no reply");
+    let unknown = client.address::<Act, u32>("Else");
+    assert_eq!(refused(act(&unknown, "answer")).error_code(), Some(404));
+    let other = client.address::<Act, String>("Act");
+    let outcome = other.ask(|reply| {
+        (
+            Act {
+                how: "answer".to_owned(),
+            },
+            reply,
+        )
+    });
+    let Err(AskError::Refused(refusal)) = greenroom::run(outcome.into_future()) else {
+        panic!("an answer of another type was accepted");
+    };
+    assert_eq!(refusal.condition(), "malformed answer");
+}
+
+#[test]
+fn a_client_connects_again_after_its_server_has_ended() {
+    let first = plain();
+    let address = first.server.local_addr();
+    let (_runtime, client) = client(&first);
+    let far = client.address::<Act, u32>("Act");
+    assert_eq!(act(&far, "answer"), Ok(42));
+    drop(first);
+    until("the port is free", || TcpListener::bind(address).is_ok());
+    let gone = refused(act(&far, "answer"));
+    assert!(matches!(
+        gone.kind(),
+        RefusalKind::NotConnected | RefusalKind::Unavailable
+    ));
+    let listener = TcpListener::bind(address).unwrap();
+    let serves = std::thread::spawn(move || answer_one(&listener.accept().unwrap().0));
+    assert_eq!(act(&far, "answer"), Ok(7));
+    serves.join().unwrap();
+}
+
+/// Reads a request, and answers it with 7.
+fn answer_one(mut stream: &TcpStream) {
+    read_request(stream);
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7";
+    stream.write_all(answer.as_bytes()).unwrap();
+}
+
+fn read_request(mut stream: &TcpStream) -> String {
+    let mut request = Vec::new();
+    while !request.ends_with(b"}") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        request.push(byte[0]);
+    }
+    String::from_utf8(request).unwrap()
+}
+
+fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+#[test]
+fn without_a_connection_nothing_was_sent() {
+    let (listener, address) = listener();
+    drop(listener);
+    let runtime = runtime();
+    let once = RetryIntervals::builder().first_steps([Duration::from_millis(1)]);
+    let builder = Client::connect(address).retry(once.build().unwrap());
+    let far = open(&runtime, builder).address::<Act, u32>("Act");
+    let refusal = refused(act(&far, "answer"));
+    assert_eq!(refusal.kind(), RefusalKind::NotConnected);
+    assert!(
+        refusal
+            .explanation()
+            .starts_with(&format!("cannot connect to \"{address}\""))
+    );
+}
+
+#[test]
+fn a_request_that_may_have_arrived_is_not_sent_again() {
+    let (listener, address) = listener();
+    let (tells, told) = mpsc::channel();
+    let serves = std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            tells.send(read_request(&stream)).unwrap();
+            // It is closed without an answer.
+        }
+    });
+    let runtime = runtime();
+    let far = open(&runtime, Client::connect(address)).address::<Act, u32>("Act");
+    for how in ["first", "second"] {
+        assert_eq!(refused(act(&far, how)).kind(), RefusalKind::Unavailable);
+        let request = told.recv().unwrap();
+        assert!(request.starts_with("POST /Act HTTP/1.1\r\n"), "{request}");
+        assert!(
+            request.ends_with(&format!("{{\"how\":\"{how}\"}}")),
+            "{request}"
+        );
+    }
+    assert!(told.try_recv().is_err(), "a request was sent twice");
+    drop(serves);
+}
+
+#[test]
+fn an_answer_that_does_not_come_in_time_is_not_waited_for() {
+    let (listener, address) = listener();
+    let runtime = runtime();
+    let builder = Client::connect(address).timeout(Duration::from_millis(20));
+    let far = open(&runtime, builder).address::<Act, u32>("Act");
+    assert_eq!(refused(act(&far, "late")).kind(), RefusalKind::TimedOut);
+    drop(listener);
+}
+
+#[test]
+fn the_queue_of_a_client_has_an_end() {
+    let served = plain();
+    let runtime = runtime();
+    let builder = Client::connect(served.server.local_addr()).connections(1);
+    let far = open(&runtime, builder).address::<Act, u32>("Act");
+    let tell = || {
+        let (reply, answer) = greenroom::reply::<u32>();
+        let how = "keep".to_owned();
+        far.tell((Act { how }, reply)).unwrap();
+        answer
+    };
+    // One is under way, and 256 wait.
+    let first = tell();
+    let reply = served.kept();
+    let waiting: Vec<_> = (0..256).map(|_| tell()).collect();
+    let refusal = refused(runtime.block_on(tell()));
+    assert_eq!(refusal.kind(), RefusalKind::Overloaded);
+    // Those that are not awaited any more are not sent.
+    let last = waiting.into_iter().next_back().unwrap();
+    reply.send(1);
+    assert_eq!(runtime.block_on(first), Ok(1));
+    served.kept().send(2);
+    assert_eq!(runtime.block_on(last), Ok(2));
+    assert_eq!(served.messages(), 2);
+}
+
+#[test]
+fn a_client_may_be_a_worker_of_a_spool() {
+    let served = plain();
+    let (runtime, client) = client(&served);
+    runtime.block_on(async {
+        let spool = greenroom::spool::Spool::<Xy, Table>::external()
+            .spawn()
+            .unwrap();
+        let far = client.address::<Xy, Table>("Xy");
+        spool.join_worker(far);
+        assert_eq!(spool.ask(Xy { x: 1, y: 1 }).await, Ok(vec![vec![0.5]]));
+    });
+}
+
+#[test]
+fn impossible_options_are_errors() {
+    let runtime = runtime();
+    runtime.block_on(async {
+        for address in ["", "localhost", "127.0.0.1", "http://a:1", "a@b:1", "a:x"] {
+            let error = Client::connect(address).open().unwrap_err();
+            let text = format!("cannot connect to {address:?} (it is no host with a port)");
+            assert_eq!(error.to_string(), text);
+        }
+        let error = Client::connect("localhost:1")
+            .connections(0)
+            .open()
+            .unwrap_err();
+        assert!(error.to_string().contains("is 0, not from 1 to 1024"));
+        let builder = Client::connect("localhost:1").connections(usize::MAX);
+        assert!(builder.open().is_err());
+    });
+    assert!(
+        Client::connect("localhost:1").open().is_err(),
+        "there is no runtime"
+    );
+}

@@ -1,0 +1,138 @@
+//! Ends: what listens where, stops, grace and drops.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use greenroom::Runtime;
+use greenroom_http::{ListenError, ListenProblem, Server};
+
+use crate::support::{Message, plain, served, until};
+
+fn listen(builder: greenroom_http::ServerBuilder) -> Result<Server, ListenError> {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(builder.listen())
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let served = plain();
+    let address = served.server.local_addr();
+    let error = listen(Server::bind(address)).unwrap_err();
+    let text = format!("cannot listen at \"{address}\" ([Errno 98] Address already in use)");
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn only_an_exposed_server_listens_where_other_machines_reach_it() {
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let error = listen(Server::bind(address)).unwrap_err();
+        assert_eq!(error.problem(), &ListenProblem::NotLoopback);
+        assert_eq!(error.address(), address);
+    }
+    for address in ["127.0.0.1:0", "localhost:0"] {
+        listen(Server::bind(address)).unwrap();
+    }
+    listen(Server::bind("0.0.0.0:0").expose()).unwrap();
+}
+
+#[test]
+fn options_without_a_type_and_impossible_names_are_errors() {
+    let served = plain();
+    let address = served.actor.address();
+    let bind = || Server::bind("127.0.0.1:0");
+    for (builder, why) in [
+        (bind().post_only(), "`post_only` comes before any `on`"),
+        (bind().named("a"), "`named` comes before any `on`"),
+        (
+            bind().on("", &address, Message::Xy),
+            "\"\" is no name of a type",
+        ),
+        (
+            bind().on("a/b", &address, Message::Xy),
+            "\"a/b\" is no name of a type",
+        ),
+        (
+            bind()
+                .on("a", &address, Message::Xy)
+                .on("a", &address, Message::Act),
+            "the type \"a\" is registered twice",
+        ),
+    ] {
+        let error = listen(builder).unwrap_err();
+        assert_eq!(error.problem(), &ListenProblem::Option(why.to_owned()));
+    }
+    assert!(listen(Server::bind("nonsense")).is_err());
+    let outside = futures_lite::future::block_on(bind().listen());
+    assert!(outside.is_err(), "there is no runtime");
+}
+
+#[test]
+fn a_stop_answers_what_is_open_and_closes() {
+    let served = plain();
+    let (mut idle, mut open) = (served.client(), served.client());
+    assert_eq!(idle.get("/Xy").status, 200);
+    open.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let reply = served.kept();
+    let address = served.server.local_addr();
+    let server = served.server;
+    let stopped = served.runtime.spawn(async move { server.stop().await });
+    assert!(idle.is_closed());
+    until("nothing listens", || TcpStream::connect(address).is_err());
+    reply.send(5);
+    let response = open.response();
+    assert_eq!(
+        (&*response.body, response.header("connection")),
+        ("5", Some("close"))
+    );
+    assert!(open.is_closed());
+    let report = served.runtime.block_on(stopped);
+    assert_eq!((report.finished, report.cut), (2, 0));
+}
+
+#[test]
+fn connections_are_cut_when_the_grace_is_over() {
+    let served = served(|builder, _| builder.grace(Duration::from_millis(10)));
+    let mut open = served.client();
+    open.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let _reply = served.kept();
+    let server = served.server;
+    let report = served.runtime.block_on(served.runtime.spawn(async move {
+        let report = server.stop().await;
+        assert_eq!(server.stop().await, Default::default());
+        report
+    }));
+    assert_eq!((report.finished, report.cut), (0, 1));
+    assert!(open.is_closed());
+}
+
+#[test]
+fn a_server_that_is_dropped_stops() {
+    let served = plain();
+    let address = served.server.local_addr();
+    let mut client = served.client();
+    assert_eq!(client.get("/Xy").status, 200);
+    drop(served.server);
+    assert!(client.is_closed());
+    until("nothing listens", || TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_server_that_listens_no_more_serves_its_connections() {
+    let served = plain();
+    let address = served.server.local_addr();
+    let mut client = served.client();
+    assert_eq!(client.get("/Xy").status, 200);
+    served.server.stop_listening();
+    until("nothing listens", || TcpStream::connect(address).is_err());
+    assert_eq!(client.get("/Xy").status, 200);
+}
+
+#[test]
+fn a_shutdown_of_the_runtime_ends_the_server() {
+    let served = plain();
+    let mut client = served.client();
+    assert_eq!(client.get("/Xy").status, 200);
+    let report = greenroom::run(served.runtime.shutdown());
+    assert_eq!(report.left_behind, 0);
+    assert!(client.is_closed());
+}

@@ -1,0 +1,12 @@
+//! Servers over real sockets, with clients that send bytes as they like.
+
+mod answers;
+mod client;
+mod ends;
+mod faults;
+mod framing;
+mod limits;
+mod requests;
+mod support;
+mod texture_server;
+mod view;

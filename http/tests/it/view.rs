@@ -1,0 +1,174 @@
+//! Pages: metrics and actors, and that they are closed unless they are mounted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use greenroom::Context;
+use greenroom::spool::Spool;
+use greenroom_http::prometheus_client::collector::Collector;
+use greenroom_http::prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use greenroom_http::prometheus_client::metrics::counter::ConstCounter;
+use greenroom_http::{Limits, actors_page, metrics};
+
+use crate::support::{plain, served, until};
+
+#[test]
+fn pages_are_off_unless_they_are_mounted() {
+    let served = plain();
+    for page in ["/metrics", "/actors"] {
+        assert_eq!(served.get(page).status, 404);
+    }
+}
+
+/// Returns the number of a line of metrics.
+fn number(page: &str, line: &str) -> Option<f64> {
+    let mut lines = page.lines();
+    let rest = lines.find_map(|it| it.strip_prefix(line)?.strip_prefix(' '))?;
+    Some(rest.parse().unwrap())
+}
+
+#[test]
+fn metrics_count_requests_limits_workers_and_spools() {
+    let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
+    let spool = runtime.block_on(async {
+        let worker = |mut cx: Context<(u32, greenroom::Reply<u32>)>| async move {
+            while let Some((number, reply)) = cx.recv().await {
+                reply.send(number);
+            }
+        };
+        let spool = Spool::builder(move |_| greenroom::actor(worker).spawn())
+            .object_count(3)
+            .spawn()
+            .unwrap();
+        assert_eq!(spool.ask(7).await, Ok(7));
+        spool
+    });
+    let page = metrics().spool("own \"spool\"", &spool);
+    let limits = Limits {
+        uri: 50,
+        ..Limits::default()
+    };
+    let served = served(|builder, _| builder.mount(page).limits(limits));
+    let mut client = served.client();
+    for (uri, times) in [("/Xy", 3), ("/Xy?zz=1", 2), ("/nothing", 1)] {
+        for _ in 0..times {
+            client.get(uri);
+        }
+    }
+    assert_eq!(served.get(&format!("/{}", "x".repeat(60))).status, 414);
+    let response = client.get("/metrics");
+    let media = response.header("content-type").unwrap();
+    assert!(media.starts_with("application/openmetrics-text"), "{media}");
+    let page = response.body;
+    let is = |line: &str, expected: f64| assert_eq!(number(&page, line), Some(expected), "{page}");
+    is(
+        "greenroom_http_requests_total{type=\"Xy\",status=\"200\"}",
+        3.0,
+    );
+    is(
+        "greenroom_http_requests_total{type=\"Xy\",status=\"400\"}",
+        2.0,
+    );
+    is(
+        "greenroom_http_requests_total{type=\"\",status=\"404\"}",
+        1.0,
+    );
+    is(
+        "greenroom_http_requests_total{type=\"\",status=\"414\"}",
+        1.0,
+    );
+    is("greenroom_http_limits_total{limit=\"uri\"}", 1.0);
+    is("greenroom_http_connections_total", 2.0);
+    is(
+        "greenroom_spool_answered_total{spool=\"own \\\"spool\\\"\"}",
+        1.0,
+    );
+    is("greenroom_spool_idle{spool=\"own \\\"spool\\\"\"}", 3.0);
+    assert!(number(&page, "greenroom_turns_total{worker=\"1\"}").is_some());
+    assert!(number(&page, "greenroom_actors").unwrap() >= 3.0);
+    assert!(page.ends_with("# EOF\n"));
+    assert_eq!(
+        number(
+            &client.get("/metrics").body,
+            "greenroom_http_connections_total"
+        ),
+        Some(2.0)
+    );
+}
+
+/// Counts how often it was asked.
+#[derive(Debug, Default)]
+struct Asked(AtomicU64);
+
+impl Collector for Asked {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let asked = ConstCounter::new(self.0.fetch_add(1, Ordering::Relaxed) + 1);
+        let kind = asked.metric_type();
+        let encoder = encoder.encode_descriptor("asked", "How often", None, kind)?;
+        asked.encode(encoder)
+    }
+}
+
+#[test]
+fn a_program_may_add_numbers_of_its_own() {
+    let served = served(|builder, _| builder.mount(metrics().collector(Asked::default())));
+    for times in 1..3 {
+        let page = served.get("/metrics").body;
+        assert_eq!(number(&page, "asked_total"), Some(times.into()), "{page}");
+    }
+}
+
+#[test]
+fn each_limit_that_is_hit_is_counted() {
+    let short = Duration::from_millis(50);
+    let limits = Limits {
+        head_time: short,
+        in_flight: 1,
+        ..Limits::default()
+    };
+    let served = served(|builder, _| builder.mount(metrics()).limits(limits));
+    assert!(served.client().is_closed());
+    until("it is counted", || {
+        let page = served.get("/metrics").body;
+        number(&page, "greenroom_http_limits_total{limit=\"head_time\"}").is_some()
+    });
+}
+
+#[test]
+fn the_page_of_actors_shows_names_as_texts() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let evil =
+        greenroom::actor(|mut cx: Context<u32>| async move { while cx.recv().await.is_some() {} });
+    let evil = evil
+        .name("<script>alert('&\"')</script>")
+        .on(&served.runtime)
+        .spawn();
+    let response = served.get("/actors");
+    assert_eq!(response.status, 200);
+    assert!(!response.body.contains("<script>"), "{}", response.body);
+    let text = "<td>&lt;script&gt;alert(&#39;&amp;&quot;&#39;)&lt;/script&gt;</td>";
+    assert!(response.body.contains(text), "{}", response.body);
+    assert!(response.body.contains("<td>http connection</td>"));
+    let policy = response.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert_eq!(response.header("refresh"), Some("2"));
+    drop(evil);
+}
+
+#[test]
+fn at_most_a_thousand_actors_are_shown() {
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let spawn = |_| {
+        let idle =
+            greenroom::actor(
+                |mut cx: Context<u32>| async move { while cx.recv().await.is_some() {} },
+            );
+        idle.name("idle").on(&served.runtime).spawn()
+    };
+    let actors: Vec<_> = (0..1500).map(spawn).collect();
+    let body = served.get("/actors").body;
+    assert!(body.contains("of which 1000 are shown"), "{body:.500}");
+    // The workers have rows, too, and each table a head.
+    assert_eq!(body.matches("<tr>").count(), 1000 + 2 + 2);
+    drop(actors);
+}

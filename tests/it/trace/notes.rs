@@ -68,6 +68,7 @@ fn a_note_outside_actors_goes_to_the_current_runtime() {
         greenroom::spawn(async { note!(Level::Console, "in a task") }).await;
     });
     note!(Level::Console, "without a runtime");
+    drop(runtime);
     assert_eq!(memory.lines(), ["^ <0> - here", "^ <0> - in a task"]);
 }
 
@@ -81,6 +82,7 @@ fn an_actor_notes_to_its_own_runtime() {
         let noting = actor(noting).name("noting").on(&inner).spawn();
         noting.join().await.unwrap();
     });
+    drop(inner);
     assert!(outer_lines.text().is_empty());
     assert_eq!(inner_lines.lines(), ["^ <1>noting - from inside"]);
 }

@@ -64,8 +64,8 @@ impl Message<Get> for Cache {
                 return cx.reply(Err(Failure::Busy));
             }
             let pool = self.pool.clone();
-            let value = async move { pool.ask(Dispatch(Compute(key))).await };
-            cx.pipe_with(value, move |value| {
+            cx.pipe(async move {
+                let value = pool.ask(Dispatch(Compute(key))).await;
                 Computed(key, value.map_err(|_| Failure::Crashed))
             });
         }

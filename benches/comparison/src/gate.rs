@@ -1,6 +1,7 @@
 //! A gate at which the actors of a program wait, so that its clients find them busy.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -65,4 +66,9 @@ impl Gate {
     fn lock(&self) -> MutexGuard<'_, Parts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Polls a future once, for example a request, so that it is sent.
+pub async fn is_pending<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> bool {
+    poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await
 }

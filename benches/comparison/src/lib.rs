@@ -3,6 +3,7 @@
 //! It does not count as lines of a program, and knows none of the systems.
 
 pub mod chat;
+pub mod facts;
 pub mod gate;
 pub mod pool;
 #[cfg(feature = "service")]

@@ -1,10 +1,8 @@
 //! The work of a pool, and its clients.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::pin::pin;
 
-use crate::gate::Gate;
+use crate::gate::{Gate, is_pending};
 
 /// How many workers compute at the same time.
 pub const WORKERS: usize = 4;
@@ -74,9 +72,4 @@ pub async fn use_pool<F: Future<Output = Result<u64, Failure>>>(
 /// Asks for a value that is in the cache, of a pool that has ended.
 pub async fn use_ended(get: impl Future<Output = Result<u64, Failure>>) {
     println!("after the end: {:?}", pin!(get).await);
-}
-
-/// Polls a request, so that it is sent.
-async fn is_pending<F: Future>(request: &mut Pin<Box<F>>) -> bool {
-    poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx).is_pending())).await
 }

@@ -84,24 +84,18 @@ async fn connection(mut cx: Context<Event>, mut stream: TcpStream, hub: Address<
     let events = lines.map(Event::Line).chain(stream::once(Event::Left));
     let _lines = cx.attach(events).background(); // which end with the last address
     while let Some(event) = cx.recv().await {
-        let sent = match event {
-            Event::Line(line) => {
-                hub.send(Message::Say(room.clone(), name.clone(), line))
-                    .await
-            }
-            Event::Show(line) => {
-                if stream
-                    .write_all(format!("{line}\n").as_bytes())
-                    .await
-                    .is_err()
-                {
-                    break;
-                }
-                Ok(())
-            }
-            Event::Left => break,
+        let is_done = match event {
+            Event::Line(line) => hub
+                .send(Message::Say(room.clone(), name.clone(), line))
+                .await
+                .is_ok(),
+            Event::Show(line) => stream
+                .write_all(format!("{line}\n").as_bytes())
+                .await
+                .is_ok(),
+            Event::Left => false,
         };
-        if sent.is_err() {
+        if !is_done {
             break;
         }
     }

@@ -206,12 +206,14 @@ impl<K: Send + 'static> Core<K> {
         state.retry.arm()
     }
 
-    /// Notes that the system started no thread for the worker that is on its way, which waits for
-    /// another thread. Returns after which time it is to be tried again.
+    /// Notes that the system started no thread for the worker that is on its way, if there is one.
+    /// Returns after which time it is to be tried again.
     #[cold]
     pub(super) fn start_delayed(&self) -> Option<Duration> {
         let mut state = self.state.lock();
-        // Another thread may have taken the worker.
+        if state.absent == 0 {
+            return None;
+        }
         state.is_stuck = state.is_coming;
         state.failed_starts += 1;
         state.retry.arm()

@@ -8,22 +8,25 @@ use std::sync::Arc;
 use super::again;
 use super::core::{Begun, Core, Employ, Phase};
 use super::worker::Worker;
-use crate::runtime::{Brought, borrow_thread, bring_thread, is_lent};
+use crate::runtime::{Borrower, borrow_thread, bring_thread, is_lent};
 
 /// Gets a thread for the worker that is on its way.
 pub(super) fn start<K: Send + 'static>(core: &Arc<Core<K>>, employ: Employ) {
     let runtime = core.runtime.as_ref();
-    let brought = match employ {
+    match employ {
         Employ::New => {
             let coming = Coming(Some(core.clone()));
             borrow_thread(runtime, move || coming.arrive())
         }
         Employ::Again => bring_thread(runtime),
-    };
-    if brought == Brought::Later
-        && let Some(delay) = core.start_delayed()
-    {
-        again::after(core, delay);
+    }
+}
+
+impl<K: Send + 'static> Borrower for Core<K> {
+    fn is_kept_waiting(self: Arc<Self>) {
+        if let Some(delay) = self.start_delayed() {
+            again::after(&self, delay);
+        }
     }
 }
 

@@ -4,13 +4,13 @@
 //! has not looked for a job yet. A thread that takes a job and sees more brings the next one. So a
 //! burst of short jobs brings few threads, and jobs that wait for each other all get one.
 //!
-//! The thread that has waited least goes first. Each is woken for itself: for jobs, or with the place
-//! of a worker whose thread waits in `block_on`. The former worker joins the pool when its turn ends.
-//! A thread that has waited for long ends, unless it has waited longest of all.
+//! The thread that has waited least goes first. Each is woken for itself: for jobs, or with the
+//! place of a worker whose thread waits in `block_on`. The former worker joins the pool when its
+//! turn ends. A thread that has waited for long ends, unless it has waited longest of all.
 //!
 //! # Invariants
-//! - POOL-1: a thread in `idle` is woken by the thread that has taken it from there, and by no other
-//!   one. So a thread whose time is over ends only if it is still in `idle`.
+//! - POOL-1: a thread in `idle` is woken by the thread that has taken it from there, and by no
+//!   other one. So a thread whose time is over ends only if it is still in `idle`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -266,9 +266,9 @@ impl BlockingPool {
         NoThread { error, jobs }
     }
 
-    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or after a
-    /// long wait. It also ends when the thread has become a worker of a runtime that is over, since
-    /// it then no longer belongs to the pool. `comes`: the thread was started for jobs.
+    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or after
+    /// a long wait. It also ends when the thread has become a worker of a runtime that is over,
+    /// since it then no longer belongs to the pool. `comes`: the thread was started for jobs.
     pub(super) fn serve(&self, turns: &impl Turns, mut comes: bool) {
         let own = Arc::new(Idle {
             parker: Parker::new(),

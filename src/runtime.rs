@@ -39,7 +39,10 @@ mod waiting;
 mod worker_thread;
 
 pub use blocking::unblock;
-pub(crate) use blocking::{Brought, blocking_threads, borrow_thread, bring_thread, is_lent};
+pub(crate) use blocking::{
+    blocking_threads, borrow_thread, bring_thread, forget_borrower, is_lent, register_borrower,
+};
+pub(crate) use blocking_pool::Borrower;
 pub use builder::Builder;
 pub use driver::Driver;
 pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn, WaitSource};

@@ -8,7 +8,6 @@ mod listener;
 mod route;
 mod service;
 mod site;
-mod socket;
 mod status;
 
 pub use builder::{Server, ServerBuilder};

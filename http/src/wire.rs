@@ -9,4 +9,4 @@ mod head;
 mod stream;
 
 pub(crate) use framing::{Framing, HeadLimits};
-pub(crate) use stream::{Readable, Shared, Times, Wire};
+pub(crate) use stream::{Shared, Times, Wire};

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_lite::{AsyncRead, AsyncWrite};
 use greenroom::time::{Sleep, sleep};
 use hyper::rt::ReadBufCursor;
 
 use super::framing::Framing;
 use super::head::Refused;
+use crate::reactor::Socket;
 
 /// The head that stands for one that was refused.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nHost: refused\r\n\r\n";
@@ -136,14 +136,8 @@ impl Shared {
     }
 }
 
-/// A stream that knows whether something can be read.
-pub(crate) trait Readable: AsyncRead + Unpin {
-    /// Waits until a read may have a result.
-    fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-}
-
-pub(crate) struct Wire<S> {
-    stream: S,
+pub(crate) struct Wire {
+    socket: Arc<Socket>,
     framing: Framing,
     write_time: Duration,
     shared: Arc<Shared>,
@@ -158,12 +152,12 @@ pub(crate) struct Wire<S> {
     writing: Option<Sleep>,
 }
 
-impl<S> Wire<S> {
+impl Wire {
     /// Takes over a connection that has just begun.
-    pub(crate) fn new(stream: S, framing: Framing, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(socket: Arc<Socket>, framing: Framing, shared: Arc<Shared>) -> Self {
         let write_time = shared.known().times.write;
         Wire {
-            stream,
+            socket,
             framing,
             write_time,
             shared,
@@ -249,19 +243,19 @@ impl<S> Wire<S> {
     }
 }
 
-impl<S: Readable> Wire<S> {
+impl Wire {
     /// Reads some bytes into the buffer. Returns how many.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         // hyper mostly asks when nothing has come. Then no room is cleared.
-        ready!(self.stream.poll_readable(cx))?;
+        ready!(self.socket.poll_readable(cx));
         let mut bytes = [0; 4096];
-        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut bytes))?;
+        let read = ready!(self.socket.poll_read(cx, &mut bytes))?;
         self.buffer.extend_from_slice(&bytes[..read]);
         Poll::Ready(Ok(read))
     }
 }
 
-impl<S: Readable> hyper::rt::Read for Wire<S> {
+impl hyper::rt::Read for Wire {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -296,14 +290,14 @@ impl<S: Readable> hyper::rt::Read for Wire<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Wire<S> {
+impl Wire {
     /// Writes, unless the client has taken no byte for too long.
-    fn poll_progress<R>(
+    fn poll_progress(
         &mut self,
         cx: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<R>>,
-    ) -> Poll<io::Result<R>> {
-        if let Poll::Ready(written) = write(Pin::new(&mut self.stream), cx) {
+        write: impl FnOnce(&Socket, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = write(&self.socket, cx) {
             self.writing = None;
             return Poll::Ready(written);
         }
@@ -315,13 +309,13 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> hyper::rt::Write for Wire<S> {
+impl hyper::rt::Write for Wire {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_progress(cx, |stream, cx| stream.poll_write(cx, bytes))
+        self.poll_progress(cx, |socket, cx| socket.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -329,18 +323,18 @@ impl<S: AsyncWrite + Unpin> hyper::rt::Write for Wire<S> {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_progress(cx, |stream, cx| stream.poll_write_vectored(cx, parts))
+        self.poll_progress(cx, |socket, cx| socket.poll_write_vectored(cx, parts))
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_progress(cx, |stream, cx| stream.poll_flush(cx))
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_progress(cx, |stream, cx| stream.poll_close(cx))
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.socket.end_writing())
     }
 }

@@ -1,5 +1,6 @@
 //! The server: listening, connections, and which actor answers what.
 
+mod answering;
 mod body;
 mod builder;
 mod connection;

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Waker};
 use std::thread;
@@ -34,6 +35,8 @@ pub(crate) struct Reactor {
     pub(super) deadlines: Deadlines,
     pub(super) seat: Seat,
     pub(super) watch: Watch,
+    /// The workers that are driven.
+    driven: AtomicUsize,
     kick: mio::Waker,
 }
 
@@ -59,6 +62,7 @@ impl Reactor {
             deadlines: Deadlines::default(),
             seat: Seat::new(poll),
             watch: Watch::new(thread.thread().clone()),
+            driven: AtomicUsize::new(0),
             kick,
         }))
     }
@@ -71,6 +75,7 @@ impl Reactor {
     /// Runs a worker on the calling thread until it completes. While it is pending, the thread waits
     /// for events if no other one does.
     pub(crate) fn drive(&'static self, mut worker: Pin<&mut dyn Future<Output = ()>>) {
+        let _driven = Driven::new(self);
         let place = Arc::new(Place::new(self));
         let waker = Waker::from(place.clone());
         let mut looked = Instant::now();
@@ -85,7 +90,7 @@ impl Reactor {
                 looked = Instant::now();
             } else if looked.elapsed() >= RUN {
                 if let Some(taken) = self.seat.take() {
-                    self.gather(taken, |taken| taken.wait(Some(Duration::ZERO)));
+                    self.look(taken);
                 }
                 looked = Instant::now();
             }
@@ -108,6 +113,17 @@ impl Reactor {
                 }
             }
         }
+    }
+
+    /// Returns whether there are workers that wait for events when they have nothing to do.
+    pub(super) fn drives(&self) -> bool {
+        // Relaxed: only the number counts.
+        self.driven.load(Ordering::Relaxed) > 0
+    }
+
+    /// Looks for events without waiting.
+    pub(super) fn look(&self, taken: Taken<'_>) {
+        self.gather(taken, |taken| taken.wait(Some(Duration::ZERO)));
     }
 
     /// Waits for events on a thread that is no worker.
@@ -139,5 +155,23 @@ impl Reactor {
     pub(super) fn kick(&self) {
         // Without it, the sitter waits for the next event or deadline: nothing better can be done.
         let _ = self.kick.wake();
+    }
+}
+
+/// A worker that is driven, until it ends or panics.
+struct Driven(&'static Reactor);
+
+impl Driven {
+    fn new(reactor: &'static Reactor) -> Self {
+        // Relaxed: only the number counts.
+        reactor.driven.fetch_add(1, Ordering::Relaxed);
+        Driven(reactor)
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        // Relaxed: only the number counts.
+        self.0.driven.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -59,11 +59,6 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Waits until a read may have a result.
-    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.source.read.poll_ready(cx)
-    }
-
     pub(crate) fn poll_read(
         &self,
         cx: &mut Context<'_>,

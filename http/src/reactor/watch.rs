@@ -1,8 +1,8 @@
 //! The thread that sees to it that the seat is not free for long.
 //!
 //! A worker that has work leaves the seat, and mostly comes back soon. To wake another thread each
-//! time would cost more than a request. So this thread looks every millisecond whether the seat was
-//! taken meanwhile. While the seat is taken, it rests.
+//! time would cost more than a request. So this thread checks every few milliseconds whether the seat
+//! was taken meanwhile. While the seat is taken, it rests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::core::Reactor;
 
 /// The time after which a seat that was free all the time is taken.
-const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -48,6 +48,20 @@ impl Watch {
     }
 }
 
+/// Attends to sockets to which no thread attends.
+fn attend(reactor: &Reactor) {
+    // A worker that waits is the better sitter.
+    while !reactor.seat.call_idle()
+        && let Some(taken) = reactor.seat.take()
+    {
+        if reactor.drives() {
+            // All workers are busy, and the first one that is not takes the seat.
+            return reactor.look(taken);
+        }
+        reactor.wait_for_events(taken);
+    }
+}
+
 /// Keeps watch as long as the process runs.
 pub(super) fn keep(reactor: &'static Reactor) {
     loop {
@@ -56,12 +70,7 @@ pub(super) fn keep(reactor: &'static Reactor) {
         if !reactor.seat.is_free() {
             reactor.watch.rest(reactor);
         } else if reactor.seat.taken() == before {
-            // A worker that waits is the better sitter.
-            while !reactor.seat.call_idle()
-                && let Some(taken) = reactor.seat.take()
-            {
-                reactor.wait_for_events(taken);
-            }
+            attend(reactor);
         }
     }
 }

@@ -198,7 +198,10 @@ impl ServerBuilder {
         make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
     ) -> Self {
         let address = address.clone();
-        self.unknown = Some(Arc::new(ToActor { address, make }));
+        self.unknown = Some(Arc::new(ToActor {
+            address,
+            make: Arc::new(make),
+        }));
         self
     }
 
@@ -296,6 +299,7 @@ impl ServerBuilder {
         let local = listener.local_addr()?;
         let types = self.types.into_iter().map(|entry| {
             let registered = Registered {
+                name: entry.name.as_str().into(),
                 route: Arc::from(entry.route),
                 is_post_only: entry.is_post_only,
             };

@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -35,12 +34,8 @@ pub(super) async fn serve(
     let _open: Address<Infallible> = cx.address();
     let socket = Arc::new(socket);
     let shared = Arc::new(Shared::new(site.limits.times()));
-    let requests = Requests {
-        shared: shared.clone(),
-        local: socket.local_addr().ok(),
-        count: AtomicU64::new(0),
-        site: site.clone(),
-    };
+    let local = socket.local_addr().ok();
+    let requests = Requests::new(site.clone(), shared.clone(), local);
     // Without it, an answer may wait for the acknowledgement of the one before.
     let _ = socket.set_nodelay();
     let framing = Framing::new(site.limits.of_head());

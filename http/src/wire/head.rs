@@ -4,6 +4,7 @@
 //! different ways: one `Host`, and at most one length of the body.
 
 use super::framing::HeadLimits;
+use super::scan::{all, find};
 
 /// Why a connection is not read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl<'a> Iterator for Lines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let end = self.0.iter().position(|byte| *byte == b'\r')?;
+        let end = find(self.0, |byte| byte == b'\r')?;
         let line = &self.0[..end];
         self.0 = self.0.get(end + 2..)?;
         Some(line)
@@ -82,7 +83,7 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
     let is_target = target
         .first()
         .is_some_and(|it| matches!(it, b'/' | b'*' | b'h' | b'H'));
-    if !is_token(method) || !is_target || !target.iter().all(u8::is_ascii_graphic) {
+    if !is_token(method) || !is_target || !all(target, |byte| byte.is_ascii_graphic()) {
         return Err(bad("malformed request line"));
     }
     match version {
@@ -126,8 +127,8 @@ impl Fields {
                 limit: Some("header_value"),
             });
         }
-        let is_text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7F);
-        if !value.iter().all(is_text) {
+        let is_text = |byte| byte == b'\t' || (byte >= b' ' && byte != 0x7F);
+        if !all(value, is_text) {
             return Err(bad("malformed header field"));
         }
         if name.eq_ignore_ascii_case(b"host") {

@@ -16,6 +16,8 @@ mod seat;
 mod socket;
 mod source;
 mod sources;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub(crate) use acceptor::Acceptor;

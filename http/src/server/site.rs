@@ -84,7 +84,8 @@ impl Site {
                 _place: None,
             });
         }
-        let segment = path.rfind('/').map_or(path, |slash| &path[slash + 1..]);
+        let slash = path.bytes().rposition(|byte| byte == b'/');
+        let segment = slash.map_or(path, |slash| &path[slash + 1..]);
         let name = match decode_part(segment) {
             Ok(name) if name.is_empty() => Err(Problem::new("no type name")),
             other => other,

@@ -4,7 +4,7 @@
 //! different ways: one `Host`, and at most one length of the body.
 
 use super::framing::HeadLimits;
-use super::scan::{all, find};
+use super::scan::{find, is_text};
 
 /// Why a connection is not read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl<'a> Iterator for Lines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let end = find(self.0, |byte| byte == b'\r')?;
+        let end = find(self.0, b'\r')?;
         let line = &self.0[..end];
         self.0 = self.0.get(end + 2..)?;
         Some(line)
@@ -83,7 +83,7 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
     let is_target = target
         .first()
         .is_some_and(|it| matches!(it, b'/' | b'*' | b'h' | b'H'));
-    if !is_token(method) || !is_target || !all(target, |byte| byte.is_ascii_graphic()) {
+    if !is_token(method) || !is_target || !target.iter().all(u8::is_ascii_graphic) {
         return Err(bad("malformed request line"));
     }
     match version {
@@ -112,7 +112,7 @@ struct Fields {
 
 impl Fields {
     fn read(&mut self, line: &[u8], limits: &HeadLimits) -> Result<(), Refused> {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+        let Some(colon) = find(line, b':') else {
             return Err(bad("malformed header field"));
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -127,8 +127,7 @@ impl Fields {
                 limit: Some("header_value"),
             });
         }
-        let is_text = |byte| byte == b'\t' || (byte >= b' ' && byte != 0x7F);
-        if !all(value, is_text) {
+        if !is_text(value) {
             return Err(bad("malformed header field"));
         }
         if name.eq_ignore_ascii_case(b"host") {

@@ -55,8 +55,8 @@ enum Waits {
     Client(Option<Instant>),
     /// For a request to be complete, or for an answer that takes what it takes.
     Server,
-    /// For an actor, so long.
-    Actor(Instant),
+    /// For an actor: since when.
+    Actor(Option<Instant>),
     /// The actor has not answered in time.
     LateActor,
 }
@@ -118,10 +118,7 @@ impl Shared {
 
     /// Notes that an actor begins to work on the request.
     pub(crate) fn ask(&self) {
-        let until = Instant::now().checked_add(self.times.answer);
-        if let Some(until) = until {
-            self.known().waits = Waits::Actor(until);
-        }
+        self.known().waits = Waits::Actor(None);
     }
 
     /// Returns whether the actor has not answered in time.
@@ -192,7 +189,7 @@ impl Shared {
         let known = &mut *self.known();
         let now = Instant::now();
         let until = match (&mut known.waits, known.awaited) {
-            (Waits::Actor(until), _) => Some(*until),
+            (Waits::Actor(since), _) => since.get_or_insert(now).checked_add(self.times.answer),
             (Waits::Client(since), Some(awaited)) if !known.is_late => {
                 let time = match awaited {
                     Awaited::First | Awaited::Rest => self.times.head,

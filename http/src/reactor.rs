@@ -4,7 +4,7 @@
 //! and the change is noted with the socket. So waiting for a socket is no call of the system.
 //!
 //! One thread at a time waits for the system: the sitter. It is a worker with nothing else to do
-//! if there is one, and otherwise the thread of the [watch](watch::Watch).
+//! if there is one, and otherwise the thread that keeps [watch](watch::Watch).
 
 mod acceptor;
 mod core;

@@ -17,7 +17,7 @@ use super::deadlines::{Deadline, Deadlines};
 use super::place::Place;
 use super::seat::{Seat, Taken};
 use super::sources::Sources;
-use super::watch::{self, Watch};
+use super::watch::{TICK, Watch};
 
 /// How long a busy worker runs before it looks for events.
 const RUN: Duration = Duration::from_micros(200);
@@ -32,12 +32,13 @@ static REACTOR: OnceLock<Reactor> = OnceLock::new();
 pub(crate) struct Reactor {
     pub(super) registry: Registry,
     pub(super) sources: Sources,
-    pub(super) deadlines: Deadlines,
-    pub(super) seat: Seat,
-    pub(super) watch: Watch,
+    deadlines: Deadlines,
+    seat: Seat,
+    watch: Watch,
     /// The workers that are driven.
     driven: AtomicUsize,
-    kick: mio::Waker,
+    /// Ends the wait of the sitter.
+    kick: Arc<mio::Waker>,
 }
 
 impl Reactor {
@@ -53,13 +54,13 @@ impl Reactor {
         }
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
-        let kick = mio::Waker::new(&registry, KICK)?;
+        let kick = Arc::new(mio::Waker::new(&registry, KICK)?);
         let thread = thread::Builder::new().name("greenroom-http".to_owned());
-        let thread = thread.spawn(|| watch::keep(REACTOR.wait()))?;
+        let thread = thread.spawn(|| REACTOR.wait().keep_watch())?;
         Ok(REACTOR.get_or_init(|| Reactor {
             registry,
             sources: Sources::default(),
-            deadlines: Deadlines::default(),
+            deadlines: Deadlines::new(kick.clone()),
             seat: Seat::new(poll),
             watch: Watch::new(thread.thread().clone()),
             driven: AtomicUsize::new(0),
@@ -69,14 +70,14 @@ impl Reactor {
 
     /// Returns a future that completes at an instant, or up to a millisecond later.
     pub(crate) fn sleep_until(&'static self, at: Instant) -> Deadline {
-        Deadline::new(at, self)
+        Deadline::new(at, &self.deadlines)
     }
 
     /// Runs a worker on the calling thread until it completes. While it is pending, the thread waits
     /// for events if no other one does.
     pub(crate) fn drive(&'static self, mut worker: Pin<&mut dyn Future<Output = ()>>) {
         let _driven = Driven::new(self);
-        let place = Arc::new(Place::new(self));
+        let place = Arc::new(Place::new(self.kick.clone()));
         let waker = Waker::from(place.clone());
         let mut looked = Instant::now();
         loop {
@@ -115,20 +116,9 @@ impl Reactor {
         }
     }
 
-    /// Returns whether there are workers that wait for events when they have nothing to do.
-    pub(super) fn drives(&self) -> bool {
-        // Relaxed: only the number counts.
-        self.driven.load(Ordering::Relaxed) > 0
-    }
-
     /// Looks for events without waiting.
-    pub(super) fn look(&self, taken: Taken<'_>) {
+    fn look(&self, taken: Taken<'_>) {
         self.gather(taken, |taken| taken.wait(Some(Duration::ZERO)));
-    }
-
-    /// Waits for events on a thread that is no worker.
-    pub(super) fn wait_for_events(&self, taken: Taken<'_>) {
-        self.gather(taken, |taken| taken.wait(self.deadlines.begin_wait()));
     }
 
     /// Wakes what waits for the events that come, and for the deadlines that are over.
@@ -151,10 +141,32 @@ impl Reactor {
         }
     }
 
-    /// Ends the wait of the sitter.
-    pub(super) fn kick(&self) {
-        // Without it, the sitter waits for the next event or deadline: nothing better can be done.
-        let _ = self.kick.wake();
+    /// Keeps watch as long as the process runs.
+    fn keep_watch(&self) {
+        loop {
+            let before = self.seat.taken();
+            thread::sleep(TICK);
+            if !self.seat.is_free() {
+                self.watch.rest(&self.seat);
+            } else if self.seat.taken() == before {
+                self.attend();
+            }
+        }
+    }
+
+    /// Attends to sockets to which no thread attends.
+    fn attend(&self) {
+        // A worker that waits is the better sitter.
+        while !self.seat.call_idle()
+            && let Some(taken) = self.seat.take()
+        {
+            // Relaxed: only the number counts.
+            if self.driven.load(Ordering::Relaxed) > 0 {
+                // All workers are busy, and the first one that is not takes the seat.
+                return self.look(taken);
+            }
+            self.gather(taken, |taken| taken.wait(self.deadlines.begin_wait()));
+        }
     }
 }
 

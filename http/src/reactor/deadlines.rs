@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::core::Reactor;
-
-#[derive(Debug, Default)]
-pub(super) struct Deadlines(Mutex<Set>);
+#[derive(Debug)]
+pub(super) struct Deadlines {
+    set: Mutex<Set>,
+    /// Ends the wait of the sitter.
+    kick: Arc<mio::Waker>,
+}
 
 #[derive(Debug, Default)]
 struct Set {
@@ -22,6 +24,13 @@ struct Set {
 }
 
 impl Deadlines {
+    pub(super) fn new(kick: Arc<mio::Waker>) -> Self {
+        Deadlines {
+            set: Mutex::default(),
+            kick,
+        }
+    }
+
     /// Returns how long the sitter may wait from now on.
     pub(super) fn begin_wait(&self) -> Option<Duration> {
         let mut set = self.set();
@@ -44,7 +53,7 @@ impl Deadlines {
     }
 
     fn set(&self) -> MutexGuard<'_, Set> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,15 +62,15 @@ pub(crate) struct Deadline {
     at: Instant,
     /// The number under which a waker waits, since the first poll.
     number: Option<u64>,
-    reactor: &'static Reactor,
+    all: &'static Deadlines,
 }
 
 impl Deadline {
-    pub(super) fn new(at: Instant, reactor: &'static Reactor) -> Self {
+    pub(super) fn new(at: Instant, all: &'static Deadlines) -> Self {
         Deadline {
             at,
             number: None,
-            reactor,
+            all,
         }
     }
 }
@@ -73,7 +82,7 @@ impl Future for Deadline {
         if self.at <= Instant::now() {
             return Poll::Ready(());
         }
-        let mut set = self.reactor.deadlines.set();
+        let mut set = self.all.set();
         let number = match self.number {
             Some(number) => number,
             None => {
@@ -88,7 +97,8 @@ impl Future for Deadline {
         drop(before);
         self.number = Some(number);
         if wakes {
-            self.reactor.kick();
+            // Without it, this deadline is late. Nothing better can be done.
+            let _ = self.all.kick.wake();
         }
         Poll::Pending
     }
@@ -97,12 +107,7 @@ impl Future for Deadline {
 impl Drop for Deadline {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let waker = self
-                .reactor
-                .deadlines
-                .set()
-                .waiting
-                .remove(&(self.at, number));
+            let waker = self.all.set().waiting.remove(&(self.at, number));
             drop(waker);
         }
     }

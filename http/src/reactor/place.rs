@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Wake;
 use std::thread::{self, Thread};
 
-use super::core::Reactor;
-
 /// The place of a worker. As a waker, it lets the worker run again.
 #[derive(Debug)]
 pub(super) struct Place {
     state: AtomicU8,
     thread: Thread,
-    reactor: &'static Reactor,
+    /// Ends the wait of the sitter.
+    kick: Arc<mio::Waker>,
 }
 
 const RUNS: u8 = 0;
@@ -25,11 +24,11 @@ const PARKED: u8 = 3;
 
 impl Place {
     /// Creates the place of the calling thread, which must run.
-    pub(super) fn new(reactor: &'static Reactor) -> Self {
+    pub(super) fn new(kick: Arc<mio::Waker>) -> Self {
         Place {
             state: AtomicU8::new(WOKEN),
             thread: thread::current(),
-            reactor,
+            kick,
         }
     }
 
@@ -77,7 +76,8 @@ impl Wake for Place {
     fn wake_by_ref(self: &Arc<Self>) {
         // Release pairs with the Acquire of `run`. Each wake is one, so that the last one counts.
         match self.state.swap(WOKEN, Ordering::Release) {
-            SITS => self.reactor.kick(),
+            // Without the kick, it waits for the next event. Nothing better can be done.
+            SITS => drop(self.kick.wake()),
             PARKED => self.thread.unpark(),
             _ => {}
         }

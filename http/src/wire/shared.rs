@@ -221,7 +221,7 @@ impl Shared {
 }
 
 impl Timer {
-    /// Returns a timer that fires at the instant or earlier, which may be the one that there is.
+    /// Returns a timer that fires at `until` or earlier: `own` if it does.
     fn until(until: Instant, now: Instant, own: Option<Timer>, cx: &mut Context<'_>) -> Timer {
         let is_set = |timer: &Timer| {
             now < timer.fires && timer.fires <= until && timer.wakes.will_wake(cx.waker())

@@ -95,10 +95,7 @@ impl Site {
             Err(problem) => return self.counted("", unrecovered(head, &problem)),
         };
         match self.types.get(&*name) {
-            Some(of) => match self.ask(of, head, &body, shared) {
-                Ok(asked) => Begun::Asked(asked),
-                Err(response) => self.counted(&of.name, response),
-            },
+            Some(of) => self.ask(of, head, &body, shared),
             None => match &self.unknown {
                 Some(unknown) => self.ask_unknown(&**unknown, head, body),
                 None => self.counted("", of_text(404, format!("unknown type {}", shown(&name)))),
@@ -152,7 +149,8 @@ impl Site {
         head: &Parts,
         body: &[u8],
         shared: &Arc<Shared>,
-    ) -> Result<Asked, Response<Bytes>> {
+    ) -> Begun {
+        let refused = |response| self.counted(&of.name, response);
         let allowed = match of.is_post_only {
             true => "POST, OPTIONS",
             false => "GET, HEAD, POST, OPTIONS",
@@ -160,15 +158,16 @@ impl Site {
         let input = match head.method {
             Method::POST => posted(head, body),
             Method::GET | Method::HEAD if !of.is_post_only => Ok(query(head)),
-            Method::OPTIONS => return Err(allowing(StatusCode::NO_CONTENT, allowed)),
-            _ => return Err(allowing(StatusCode::METHOD_NOT_ALLOWED, allowed)),
+            Method::OPTIONS => return refused(allowing(StatusCode::NO_CONTENT, allowed)),
+            _ => return refused(allowing(StatusCode::METHOD_NOT_ALLOWED, allowed)),
         };
         let form = match accepts_envelope(&head.headers) {
             true => Answers::Envelope,
             false => self.form,
         };
-        let place = self.place();
-        let place = place.ok_or_else(|| overloaded(self.limits.in_flight, form))?;
+        let Some(place) = self.place() else {
+            return refused(overloaded(self.limits.in_flight, form));
+        };
         let terms = Terms {
             form,
             json: self.limits.of_json(),
@@ -176,21 +175,21 @@ impl Site {
         };
         let asked = input.map_err(Unasked::Malformed);
         let asked = asked.and_then(|input| of.route.clone().ask(input, &terms));
-        let answered = asked.map_err(|unasked| match unasked {
-            Unasked::Panicked => of_text(500, "the request cannot be decoded"),
-            Unasked::Malformed(problem) => {
+        match asked {
+            Ok(answered) => Begun::Asked(Asked {
+                answered,
+                by: form,
+                of: Of::Type(of.name.clone()),
+                _place: Some(place),
+            }),
+            Err(Unasked::Panicked) => refused(of_text(500, "the request cannot be decoded")),
+            Err(Unasked::Malformed(problem)) => {
                 if let Some(limit) = problem.limit() {
                     self.counts.limit(limit);
                 }
-                unrecovered(head, &problem)
+                refused(unrecovered(head, &problem))
             }
-        })?;
-        Ok(Asked {
-            answered,
-            by: form,
-            of: Of::Type(of.name.clone()),
-            _place: Some(place),
-        })
+        }
     }
 
     fn ask_unknown(self: &Arc<Self>, unknown: &dyn Unknown, head: &Parts, body: Bytes) -> Begun {

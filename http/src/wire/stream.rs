@@ -42,7 +42,8 @@ pub(crate) struct Wire {
     /// Nothing more is read.
     is_refused: bool,
     has_ended: bool,
-    writing: Option<Sleep>,
+    /// Boxed, since few connections ever wait for a write.
+    writing: Option<Box<Sleep>>,
 }
 
 impl Wire {
@@ -228,7 +229,7 @@ impl Wire {
             return Poll::Ready(written);
         }
         let time = self.shared.times().write;
-        let late = self.writing.get_or_insert_with(|| sleep(time));
+        let late = self.writing.get_or_insert_with(|| Box::new(sleep(time)));
         ready!(Pin::new(late).poll(cx));
         self.shared.note_limit("write_time");
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))

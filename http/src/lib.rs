@@ -44,6 +44,7 @@ mod event;
 pub mod fuzzing;
 mod limits;
 mod message;
+mod reactor;
 mod server;
 mod values;
 mod view;

@@ -115,6 +115,7 @@ impl Limits {
             head: self.head_time,
             idle: self.idle_time,
             write: self.write_time,
+            answer: self.answer_time,
         }
     }
 

@@ -6,7 +6,10 @@
 mod chunks;
 mod framing;
 mod head;
+mod scan;
+mod shared;
 mod stream;
 
 pub(crate) use framing::{Framing, HeadLimits};
-pub(crate) use stream::{Readable, Shared, Times, Wire};
+pub(crate) use shared::{Shared, Times};
+pub(crate) use stream::Wire;

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_net::TcpStream;
 use greenroom::time::{RetryIntervals, timeout};
 use greenroom::{Context, Refusal, RefusalKind, Reply, Task};
 use http_body_util::{BodyExt, Full, Limited};
@@ -16,6 +15,7 @@ use hyper::{Method, Request};
 
 use super::exchange::Exchange;
 use super::io::Io;
+use crate::reactor::Socket;
 use crate::values::answer::Answers;
 
 /// The largest answer, in bytes.
@@ -103,10 +103,10 @@ impl Target {
             let why = format!("cannot connect to {:?} ({why})", self.address);
             Refusal::of(RefusalKind::NotConnected, why)
         };
-        let connects = greenroom::retry(&self.retry, || TcpStream::connect(&self.address));
-        let stream = connects.await.map_err(|error| refused(error.to_string()))?;
-        let _ = stream.set_nodelay(true);
-        let shaken = handshake(Io(stream)).await;
+        let connects = greenroom::retry(&self.retry, || Socket::connect(&self.address));
+        let socket = connects.await.map_err(|error| refused(error.to_string()))?;
+        let _ = socket.set_nodelay();
+        let shaken = handshake(Io(socket)).await;
         let (sender, connection) = shaken.map_err(|error| refused(error.to_string()))?;
         let task = greenroom::spawn(async move {
             // The sender sees its errors.

@@ -5,6 +5,7 @@
 
 use super::chunks::Chunks;
 use super::head::{self, Body, Refused, bad};
+use super::scan::find_below;
 
 /// The limits of a head, in bytes and in numbers of fields.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +80,8 @@ impl Framing {
 fn find_end(bytes: &[u8], seen: &mut usize, limits: &HeadLimits) -> Result<Option<usize>, Refused> {
     let end = bytes.len().min(limits.head);
     // No other byte below it matters, and few heads have one.
-    let is_special = |byte: &u8| *byte <= b'\r';
-    while let Some(skipped) = bytes[*seen..end].iter().position(is_special) {
+    const SPECIAL: u8 = b'\r' + 1;
+    while let Some(skipped) = find_below(&bytes[*seen..end], SPECIAL) {
         let at = *seen + skipped;
         let next = bytes[..end].get(at + 1);
         match (bytes[at], next) {

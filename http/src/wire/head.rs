@@ -4,6 +4,7 @@
 //! different ways: one `Host`, and at most one length of the body.
 
 use super::framing::HeadLimits;
+use super::scan::{find, is_text};
 
 /// Why a connection is not read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl<'a> Iterator for Lines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let end = self.0.iter().position(|byte| *byte == b'\r')?;
+        let end = find(self.0, b'\r')?;
         let line = &self.0[..end];
         self.0 = self.0.get(end + 2..)?;
         Some(line)
@@ -111,7 +112,7 @@ struct Fields {
 
 impl Fields {
     fn read(&mut self, line: &[u8], limits: &HeadLimits) -> Result<(), Refused> {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+        let Some(colon) = find(line, b':') else {
             return Err(bad("malformed header field"));
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -126,8 +127,7 @@ impl Fields {
                 limit: Some("header_value"),
             });
         }
-        let is_text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7F);
-        if !value.iter().all(is_text) {
+        if !is_text(value) {
             return Err(bad("malformed header field"));
         }
         if name.eq_ignore_ascii_case(b"host") {

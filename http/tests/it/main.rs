@@ -2,6 +2,7 @@
 
 mod answers;
 mod client;
+mod driver;
 mod ends;
 mod faults;
 mod framing;

@@ -1,7 +1,7 @@
 //! Bytes of a connection, between the socket and hyper.
 //!
-//! hyper sees only heads and bodies whose framing is strict: [`Framing`](framing::Framing) looks at
-//! each byte first. [`Wire`] also keeps the times within which a head must come and an answer go.
+//! hyper sees only heads and bodies whose framing is strict: [`Framing`] looks at each byte
+//! first. [`Wire`] also keeps the times within which a head must come and an answer go.
 
 mod chunks;
 mod framing;

@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
-use std::thread;
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use futures_lite::future::{block_on, poll_once, zip};
 
@@ -194,4 +196,74 @@ fn no_wake_of_a_worker_is_lost() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
+}
+
+/// Returns a thread that drives a worker, which runs `turn` until it is ready.
+fn driven(mut turn: impl FnMut(&mut Context<'_>) -> Poll<()> + Send + 'static) -> JoinHandle<()> {
+    let reactor = Reactor::get().unwrap();
+    thread::spawn(move || {
+        let worker = pin!(poll_fn(|cx| turn(cx)));
+        reactor.drive(worker as Pin<&mut dyn Future<Output = ()>>);
+    })
+}
+
+/// Nothing else wakes a thread that could sit: the watch calls the idle worker, or looks itself.
+#[test]
+fn a_socket_is_attended_to_while_the_worker_that_sat_has_a_long_turn() {
+    let _alone = alone();
+    for has_idle in [false, true] {
+        let (near, mut far) = pair();
+        let (begins, has_begun) = channel();
+        let (goes_on, ends) = channel();
+        // The first byte brings the worker into the seat, and the second one begins a long turn.
+        let busy = driven(move |cx| {
+            let mut bytes = [0];
+            while let Poll::Ready(read) = near.poll_read(cx, &mut bytes) {
+                assert_eq!(read.unwrap(), 1);
+                begins.send(()).unwrap();
+                if bytes[0] == 2 {
+                    ends.recv().unwrap();
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        });
+        far.write_all(&[1]).unwrap();
+        has_begun.recv().unwrap();
+        let (waits, stop) = channel();
+        let idle = has_idle.then(|| {
+            let mut waits = Some(waits);
+            let is_over = Arc::new(AtomicUsize::new(0));
+            let own = is_over.clone();
+            let thread = driven(move |cx| {
+                let first = waits.take().map(|waits| waits.send(cx.waker().clone()));
+                first.transpose().unwrap();
+                match own.load(Ordering::SeqCst) {
+                    0 => Poll::Pending,
+                    _ => Poll::Ready(()),
+                }
+            });
+            (thread, stop.recv().unwrap(), is_over)
+        });
+        let (other, mut far_other) = pair();
+        far.write_all(&[2]).unwrap();
+        has_begun.recv().unwrap();
+        let (came, comes) = channel();
+        let reader = thread::spawn(move || {
+            came.send(block_on(read(&other, &mut [0])).unwrap())
+                .unwrap();
+        });
+        far_other.write_all(&[3]).unwrap();
+        let read = comes.recv_timeout(Duration::from_secs(60));
+        assert_eq!(read, Ok(1), "with an idle worker: {has_idle}");
+        goes_on.send(()).unwrap();
+        for thread in [busy, reader] {
+            thread.join().unwrap();
+        }
+        if let Some((thread, waker, is_over)) = idle {
+            is_over.store(1, Ordering::SeqCst);
+            waker.wake();
+            thread.join().unwrap();
+        }
+    }
 }

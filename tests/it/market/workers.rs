@@ -186,7 +186,7 @@ fn a_thread_that_another_call_of_the_pool_could_not_start_is_tried_again() {
             let market = Market::<u32>::builder().on(&runtime).build().unwrap();
             let gate = Gate::default();
             let (waits, opens) = (gate.clone(), gate);
-            let call = runtime.block_on(async { greenroom::unblock(move || waits.pass()) });
+            let [call] = runtime.block_on(async { [greenroom::unblock(move || waits.pass())] });
             limit.forbid();
             let job = market.try_offer(Job::new(move || opens.open())).unwrap();
             until(|| market.status().failed_starts > 0);

@@ -40,7 +40,8 @@ impl Hosts {
         let name = without_port(authority);
         let address: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
         if let Some(address) = address
-            && (address.is_loopback() || local.is_some_and(|local| local.ip() == address))
+            && (address.is_loopback()
+                || local.is_some_and(|it| it.ip().to_canonical() == address.to_canonical()))
         {
             return true;
         }
@@ -79,6 +80,23 @@ mod tests {
         hosts
             .refusal(&headers, None, "10.0.0.7:80".parse().ok())
             .is_some()
+    }
+
+    #[test]
+    fn an_address_may_be_named_in_the_form_of_either_version() {
+        let hosts = Hosts::default();
+        let mut headers = HeaderMap::new();
+        for (host, is_refused) in [
+            ("10.0.0.7", false),
+            ("[::ffff:10.0.0.7]", false),
+            ("10.0.0.8", true),
+        ] {
+            headers.insert(HOST, HeaderValue::from_static(host));
+            for local in ["[::ffff:10.0.0.7]:80", "10.0.0.7:80"] {
+                let refusal = hosts.refusal(&headers, None, local.parse().ok());
+                assert_eq!(refusal.is_some(), is_refused, "{host} at {local}");
+            }
+        }
     }
 
     #[test]

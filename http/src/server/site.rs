@@ -25,6 +25,9 @@ use crate::view::Mount;
 /// The media type of answers in an envelope, whatever the server's own choice is.
 const ENVELOPE: &str = "application/vnd.layer_cake+json";
 
+/// The methods that a type has, unless it is posted only.
+const METHODS: &str = "GET, HEAD, POST, OPTIONS";
+
 pub(super) struct Site {
     pub(super) types: HashMap<String, Registered>,
     pub(super) unknown: Option<Arc<dyn Unknown>>,
@@ -66,7 +69,16 @@ impl Site {
         // The body is read in any case, since the next request comes behind it.
         let body = match body::read(body, &self.limits).await {
             Ok(body) => body,
-            Err(Unread { status, why, limit }) => return self.refuse(status, why, limit),
+            Err(Unread { status, why, limit }) => {
+                let answer = self.refuse(status, why, limit);
+                return match status {
+                    400 => Answer {
+                        response: unrecovered(&head, &Problem::new(why)),
+                        ..answer
+                    },
+                    _ => answer,
+                };
+            }
         };
         if let Some(why) = refusal {
             self.counts.request("", 403);
@@ -81,8 +93,12 @@ impl Site {
         if let Some(limit) = limit {
             self.counts.limit(limit);
         }
+        let text = match status {
+            400 => format!("cannot recover request ({why})"),
+            _ => why.to_owned(),
+        };
         Answer {
-            response: of_text(status, why),
+            response: of_text(status, text),
             goes_on: false,
         }
     }
@@ -91,7 +107,13 @@ impl Site {
         let path = head.uri.path();
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
         if let Some(page) = self.pages.get(path).filter(|_| is_read) {
-            return page.respond(self.counts.now()).await.complete();
+            let response = page.respond(self.counts.now()).await.complete();
+            self.counts.request("", response.status().as_u16());
+            return response;
+        }
+        if path == "*" {
+            self.counts.request("", 204);
+            return allowing(StatusCode::NO_CONTENT, METHODS);
         }
         let segment = path.rsplit('/').next().unwrap_or_default();
         let name = match decode_part(segment) {
@@ -123,7 +145,7 @@ impl Site {
     async fn answer_typed(&self, of: &Registered, head: &Parts, body: Bytes) -> Response<Bytes> {
         let allowed = match of.is_post_only {
             true => "POST, OPTIONS",
-            false => "GET, HEAD, POST, OPTIONS",
+            false => METHODS,
         };
         let input = match head.method {
             Method::POST => posted(head, body),

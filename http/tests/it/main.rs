@@ -2,6 +2,8 @@
 
 mod answers;
 mod client;
+#[cfg(target_os = "linux")]
+mod crowds;
 mod ends;
 mod faults;
 mod framing;

@@ -67,7 +67,10 @@ impl Answering {
     /// Refuses the request. No other one can be found behind it.
     pub(super) fn refuse(&mut self, status: u16, why: &str, limit: Option<&'static str>) {
         self.goes_on = false;
-        self.state = State::Answered(Some(self.site.refuse(status, why, limit)));
+        // A head that was refused is not here: another one stands for it.
+        let head = matches!(self.state, State::Reads { .. }).then_some(&self.head);
+        let response = self.site.refuse(head, status, why, limit);
+        self.state = State::Answered(Some(response));
     }
 
     /// Begins to answer the request, whose body is there, unless it is refused.

@@ -287,8 +287,8 @@ impl ServerBuilder {
         if let Some(problem) = self.problem {
             return Err(ListenProblem::Option(problem));
         }
-        if let Some(limit) = self.limits.zero() {
-            return Err(ListenProblem::Option(format!("the limit {limit} is 0")));
+        if let Some(problem) = self.limits.problem() {
+            return Err(ListenProblem::Option(problem));
         }
         let addresses = resolve(&self.address).await?;
         let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();

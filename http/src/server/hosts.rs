@@ -50,7 +50,8 @@ impl Hosts {
         let name = without_port(authority);
         let address: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
         if let Some(address) = address
-            && (address.is_loopback() || local.is_some_and(|local| local.ip() == address))
+            && (address.is_loopback()
+                || local.is_some_and(|it| it.ip().to_canonical() == address.to_canonical()))
         {
             return true;
         }
@@ -95,6 +96,23 @@ mod tests {
         let refusal = hosts.refusal(&head, local, &known);
         assert_eq!(hosts.refusal(&head, local, &known), refusal, "again");
         refusal.is_some()
+    }
+
+    #[test]
+    fn an_address_may_be_named_in_the_form_of_either_version() {
+        let hosts = Hosts::default();
+        let mut head = Request::new(()).into_parts().0;
+        for (host, is_refused) in [
+            ("10.0.0.7", false),
+            ("[::ffff:10.0.0.7]", false),
+            ("10.0.0.8", true),
+        ] {
+            head.headers.insert(HOST, HeaderValue::from_static(host));
+            for local in ["[::ffff:10.0.0.7]:80", "10.0.0.7:80"] {
+                let refusal = hosts.refusal(&head, local.parse().ok(), &RefCell::default());
+                assert_eq!(refusal.is_some(), is_refused, "{host} at {local}");
+            }
+        }
     }
 
     #[test]

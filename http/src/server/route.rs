@@ -131,13 +131,7 @@ fn decode<Q: DeserializeOwned>(
     limits: JsonLimits,
 ) -> Result<Q, Problem> {
     match input {
-        Input::Fields(text) => {
-            let fields = fields(text)?;
-            for (_, value) in &fields {
-                limits.check(value.as_bytes())?;
-            }
-            from_fields(name, &fields)
-        }
+        Input::Fields(text) => from_fields(name, limits, &fields(text)?),
         Input::Json(body) => from_json(name, limits, body),
     }
 }

@@ -24,6 +24,9 @@ use crate::wire::Shared;
 /// The media type of answers in an envelope, whatever the server's own choice is.
 const ENVELOPE: &str = "application/vnd.layer_cake+json";
 
+/// The methods that a type has, unless it is posted only.
+const METHODS: &str = "GET, HEAD, POST, OPTIONS";
+
 pub(super) struct Site {
     pub(super) types: HashMap<String, Registered>,
     pub(super) unknown: Option<Arc<dyn Unknown>>,
@@ -53,8 +56,8 @@ pub(super) struct Asked {
 
 /// What answers a request.
 enum Of {
-    Page,
-    Unknown,
+    /// A page, or a request of an unknown name.
+    Other,
     /// The type of this name.
     Type(Arc<str>),
 }
@@ -80,9 +83,12 @@ impl Site {
             return Begun::Asked(Asked {
                 answered: Box::pin(async move { Ok(page.respond(numbers).await.complete()) }),
                 by: self.form,
-                of: Of::Page,
+                of: Of::Other,
                 _place: None,
             });
+        }
+        if path == "*" {
+            return self.counted("", allowing(StatusCode::NO_CONTENT, METHODS));
         }
         let slash = path.bytes().rposition(|byte| byte == b'/');
         let segment = slash.map_or(path, |slash| &path[slash + 1..]);
@@ -117,16 +123,16 @@ impl Site {
         });
         let status = response.status().as_u16();
         match &asked.of {
-            Of::Page => {}
-            Of::Unknown => self.counts.request("", status),
+            Of::Other => self.counts.request("", status),
             Of::Type(name) => self.counts.request(name, status),
         }
         response
     }
 
-    /// Refuses a request behind which no other one can be found.
+    /// Refuses a request behind which no other one can be found. Its head may be unknown.
     pub(super) fn refuse(
         &self,
+        head: Option<&Parts>,
         status: u16,
         why: &str,
         limit: Option<&'static str>,
@@ -135,7 +141,11 @@ impl Site {
         if let Some(limit) = limit {
             self.counts.limit(limit);
         }
-        of_text(status, why)
+        match (status, head) {
+            (400, Some(head)) => unrecovered(head, &Problem::new(why)),
+            (400, None) => of_text(400, format!("cannot recover request ({why})")),
+            _ => of_text(status, why),
+        }
     }
 
     fn counted(&self, name: &str, response: Response<Bytes>) -> Begun {
@@ -153,7 +163,7 @@ impl Site {
         let refused = |response| self.counted(&of.name, response);
         let allowed = match of.is_post_only {
             true => "POST, OPTIONS",
-            false => "GET, HEAD, POST, OPTIONS",
+            false => METHODS,
         };
         let input = match head.method {
             Method::POST => posted(head, body),
@@ -205,7 +215,7 @@ impl Site {
         Begun::Asked(Asked {
             answered: unknown.ask(request, self.limits.answer_time),
             by: self.form,
-            of: Of::Unknown,
+            of: Of::Other,
             _place: Some(place),
         })
     }

@@ -171,8 +171,23 @@ mod tests {
         let chunked = b"POST /Xy HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n";
         let body = b"3\r\nabc\r\n0\r\n\r\n";
         let old = b"GET / HTTP/1.0\r\n\r\n";
-        let all = [get, &post[..], b"abc", chunked, body, old, get].concat();
+        let any = b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n";
+        let whole = b"GET HTTP://a:1/Xy HTTP/1.1\r\nHost: a:1\r\n\r\n";
+        let all = [
+            &any[..],
+            whole,
+            get,
+            &post[..],
+            b"abc",
+            chunked,
+            body,
+            old,
+            get,
+        ]
+        .concat();
         let lengths = [
+            any.len(),
+            whole.len(),
             get.len(),
             post.len(),
             3,
@@ -202,6 +217,17 @@ mod tests {
             "/ HTTP/1.1",
             "GET example.org:80 HTTP/1.1",
             "GET /\u{7f} HTTP/1.1",
+            "GET * HTTP/1.1",
+            "OPTIONS ** HTTP/1.1",
+            "GET host HTTP/1.1",
+            "GET host:80 HTTP/1.1",
+            "CONNECT example.org:80 HTTP/1.1",
+            "GET http:// HTTP/1.1",
+            "GET http:/Xy HTTP/1.1",
+            "GET /Xy#part HTTP/1.1",
+            "GET /Xy?x=\"1\" HTTP/1.1",
+            "GET /<Xy> HTTP/1.1",
+            "GET /`Xy HTTP/1.1",
             "GET / HTTP/11",
         ];
         let fields = [

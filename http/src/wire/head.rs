@@ -3,6 +3,8 @@
 //! A head that is passed on has one request line and fields that no two readers understand in
 //! different ways: one `Host`, and at most one length of the body.
 
+use hyper::Uri;
+
 use super::framing::HeadLimits;
 use super::scan::{find, is_text};
 
@@ -80,11 +82,11 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
             limit: Some("uri"),
         });
     }
-    let is_target = target
-        .first()
-        .is_some_and(|it| matches!(it, b'/' | b'*' | b'h' | b'H'));
-    if !is_token(method) || !is_target || !target.iter().all(u8::is_ascii_graphic) {
+    if !is_token(method) || !is_target(method, target) {
         return Err(bad("malformed request line"));
+    }
+    if target.iter().any(|byte| b"\"<>`#".contains(byte)) {
+        return Err(bad("a sign of the URI must be written as %XX"));
     }
     match version {
         b"HTTP/1.1" => Ok(false),
@@ -100,6 +102,18 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
         }
         _ => Err(bad("malformed request line")),
     }
+}
+
+/// Whether a request of this method may have this target, apart from signs that must be escaped.
+fn is_target(method: &[u8], target: &[u8]) -> bool {
+    let is_known = match target {
+        [b'/', ..] => true,
+        // PRI is of the preface of HTTP/2, which is refused by its version.
+        b"*" => matches!(method, b"OPTIONS" | b"PRI"),
+        // To a proxy. hyper takes its parts apart, so it must be able to.
+        _ => Uri::try_from(target).is_ok_and(|uri| uri.scheme().is_some()),
+    };
+    is_known && target.iter().all(u8::is_ascii_graphic)
 }
 
 /// The fields on which the framing depends.

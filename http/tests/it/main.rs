@@ -2,6 +2,8 @@
 
 mod answers;
 mod client;
+#[cfg(target_os = "linux")]
+mod crowds;
 mod driver;
 mod ends;
 mod faults;

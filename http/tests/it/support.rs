@@ -271,6 +271,13 @@ impl Served {
     }
 }
 
+/// Returns the number of a line of metrics.
+pub fn number(page: &str, line: &str) -> Option<f64> {
+    let mut lines = page.lines();
+    let rest = lines.find_map(|it| it.strip_prefix(line)?.strip_prefix(' '))?;
+    Some(rest.parse().unwrap())
+}
+
 /// Waits until something is so, at most a minute.
 pub fn until(what: impl Debug, mut is_so: impl FnMut() -> bool) {
     for _ in 0..60_000 {

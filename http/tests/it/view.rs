@@ -1,7 +1,6 @@
 //! Pages: metrics and actors, and that they are closed unless they are mounted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use greenroom::Context;
 use greenroom::spool::Spool;
@@ -10,7 +9,7 @@ use greenroom_http::prometheus_client::encoding::{DescriptorEncoder, EncodeMetri
 use greenroom_http::prometheus_client::metrics::counter::ConstCounter;
 use greenroom_http::{Limits, actors_page, metrics};
 
-use crate::support::{plain, served, until};
+use crate::support::{number, plain, served};
 
 #[test]
 fn pages_are_off_unless_they_are_mounted() {
@@ -18,13 +17,6 @@ fn pages_are_off_unless_they_are_mounted() {
     for page in ["/metrics", "/actors"] {
         assert_eq!(served.get(page).status, 404);
     }
-}
-
-/// Returns the number of a line of metrics.
-fn number(page: &str, line: &str) -> Option<f64> {
-    let mut lines = page.lines();
-    let rest = lines.find_map(|it| it.strip_prefix(line)?.strip_prefix(' '))?;
-    Some(rest.parse().unwrap())
 }
 
 #[test]
@@ -116,22 +108,6 @@ fn a_program_may_add_numbers_of_its_own() {
         let page = served.get("/metrics").body;
         assert_eq!(number(&page, "asked_total"), Some(times.into()), "{page}");
     }
-}
-
-#[test]
-fn each_limit_that_is_hit_is_counted() {
-    let short = Duration::from_millis(50);
-    let limits = Limits {
-        head_time: short,
-        in_flight: 1,
-        ..Limits::default()
-    };
-    let served = served(|builder, _| builder.mount(metrics()).limits(limits));
-    assert!(served.client().is_closed());
-    until("it is counted", || {
-        let page = served.get("/metrics").body;
-        number(&page, "greenroom_http_limits_total{limit=\"head_time\"}").is_some()
-    });
 }
 
 #[test]

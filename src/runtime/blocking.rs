@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::around::Starting;
 use super::blocking_pool::{BlockingLimits, BlockingPool, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
 use super::engine::RunsOn;
@@ -272,7 +273,13 @@ impl BlockingExecutor {
             (Some(runtime), None) => serve(&runtime, true),
             (None, _) => OfProcess::get().serve(),
         };
-        threads.start(pool.thread_name(), body)
+        let around = self
+            .runtime
+            .as_ref()
+            .and_then(|it| it.options.around.clone());
+        threads
+            .start(pool.thread_name(), around, body)
+            .and_then(Starting::wait)
     }
 }
 

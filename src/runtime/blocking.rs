@@ -54,6 +54,7 @@ use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 ///     assert!(read.await.unwrap().contains("greenroom"));
 /// });
 /// ```
+#[doc(alias = "spawn_blocking")]
 #[track_caller]
 pub fn unblock<T, F>(job: F) -> Task<T>
 where

@@ -16,7 +16,7 @@ impl Builder {
     /// Threads that the runtime did not start are not included. A thread that calls
     /// [`block_on`](Runtime::block_on) or has a [`Stage`](crate::Stage) enters by itself. The
     /// threads of the process are not included either: those of `unblock` and of timers outside any
-    /// runtime, and that of [`ctrl_c`](crate::ctrl_c()). A [simulated](crate::policy::Simulated)
+    /// runtime, and those of [signals](crate::ctrl_c()). A [simulated](crate::policy::Simulated)
     /// runtime starts no threads, so it never calls the function.
     ///
     /// # If it does not call `run`

@@ -121,27 +121,27 @@ impl<M> Context<M> {
     /// counted together with the other contexts that are polled there.
     ///
     /// # Cancel safety
-    /// Cancel safe: if the future is dropped before it completes, no message was taken. A `select!` of
-    /// `futures` or tokio loses none:
+    /// Cancel safe: if the future is dropped before it completes, no message was taken. A `select!`
+    /// of `futures` or tokio loses none:
     ///
     /// ```
     /// use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc, select};
     /// use greenroom::{Context, spawn};
-    /// async fn add(mut cx: Context<u64>, mut numbers: mpsc::Receiver<u64>, mut total: u64) -> u64 {
+    /// async fn add(mut cx: Context<u64>, mut more: mpsc::Receiver<u64>, mut sum: u64) -> u64 {
     ///     loop {
-    ///         total += select! {
+    ///         sum += select! {
     ///             message = cx.recv().fuse() => match message {
     ///                 Some(number) => number,
-    ///                 None => return total,
+    ///                 None => return sum,
     ///             },
-    ///             number = numbers.select_next_some() => number,
+    ///             number = more.select_next_some() => number,
     ///         };
     ///     }
     /// }
     ///
     /// greenroom::run(async {
-    ///     let (mut other, numbers) = mpsc::channel(0);
-    ///     let total = spawn!(add(_, numbers, 0), capacity = 1);
+    ///     let (mut other, more) = mpsc::channel(0);
+    ///     let total = spawn!(add(_, more, 0), capacity = 1);
     ///     for number in 1..=1000 {
     ///         other.send(number).await.unwrap();
     ///         total.send(number).await.unwrap();

@@ -1,7 +1,8 @@
 //! An ask and a tell in the ways in which greenroom and tokio share a program.
 //!
 //! Each round measures every way once, one after the other, so that a disturbance hits all of them.
-//! The figures are medians of the rounds: nanoseconds of an ask in a loop, and of one of many tells
+//! Each measurement has runtimes of its own, since one that served a way before is another one. The
+//! figures are medians of the rounds: nanoseconds of an ask in a loop, and of one of many tells
 //! until all are handled. A ratio is the median of the ratios within the rounds. On a busy machine
 //! the ways that wake threads are slower than on an idle one.
 
@@ -48,28 +49,91 @@ async fn tells(actor: Address<Word>, count: u32) -> f64 {
     begun.elapsed().as_nanos() as f64 / f64::from(count)
 }
 
-/// Where the caller runs.
-enum Caller<'a> {
-    Greenroom(&'a Runtime),
-    Tokio(&'a Tokio),
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Greenroom,
+    /// A runtime of greenroom whose threads have entered tokio.
+    Entered,
+    Tokio,
 }
 
-impl Caller<'_> {
-    /// Runs the future in a task.
-    fn run(&self, future: impl Future<Output = f64> + Send + 'static) -> f64 {
-        match self {
-            Caller::Greenroom(runtime) => runtime.block_on(runtime.spawn(future)),
-            Caller::Tokio(tokio) => tokio.block_on(tokio.spawn(future)).unwrap(),
+struct Way {
+    name: &'static str,
+    caller: Place,
+    actor: Place,
+    /// The number of asks of a measurement.
+    asks: u32,
+}
+
+const WAYS: [Way; 5] = [
+    Way {
+        name: "both on greenroom",
+        caller: Place::Greenroom,
+        actor: Place::Greenroom,
+        asks: 20_000,
+    },
+    Way {
+        name: "both on greenroom, which has entered tokio",
+        caller: Place::Entered,
+        actor: Place::Entered,
+        asks: 20_000,
+    },
+    Way {
+        name: "both on tokio",
+        caller: Place::Tokio,
+        actor: Place::Tokio,
+        asks: 20_000,
+    },
+    Way {
+        name: "caller on tokio, actor on greenroom",
+        caller: Place::Tokio,
+        actor: Place::Greenroom,
+        asks: 1_000,
+    },
+    Way {
+        name: "caller on greenroom, actor on tokio",
+        caller: Place::Greenroom,
+        actor: Place::Tokio,
+        asks: 1_000,
+    },
+];
+
+impl Way {
+    /// Measures this way with new runtimes.
+    fn measure<F>(&self, call: impl Fn(Address<Word>) -> F) -> f64
+    where
+        F: Future<Output = f64> + Send + 'static,
+    {
+        let mut tokio = Builder::new_multi_thread();
+        let tokio = tokio.worker_threads(WORKERS).enable_all().build().unwrap();
+        let mut runtime = Runtime::builder().workers(WORKERS);
+        if [self.caller, self.actor].contains(&Place::Entered) {
+            let handle = tokio.handle().clone();
+            runtime = runtime.around_threads(move |run| {
+                let _guard = handle.enter();
+                run()
+            });
+        }
+        let runtime = runtime.build().unwrap();
+        let actor = match self.actor {
+            Place::Tokio => spawn!(sum(_), on = tokio.handle()),
+            Place::Greenroom | Place::Entered => spawn!(sum(_), on = &runtime),
+        };
+        // Before the measurement, both have run on their threads.
+        self.run(&runtime, &tokio, asks(actor.address(), 100));
+        self.run(&runtime, &tokio, call(actor.address()))
+    }
+
+    /// Runs the future in a task of the caller's runtime.
+    fn run<F>(&self, runtime: &Runtime, tokio: &Tokio, future: F) -> f64
+    where
+        F: Future<Output = f64> + Send + 'static,
+    {
+        match self.caller {
+            Place::Tokio => tokio.block_on(tokio.spawn(future)).unwrap(),
+            Place::Greenroom | Place::Entered => runtime.block_on(runtime.spawn(future)),
         }
     }
-}
-
-/// A way, and how many asks make a measurement.
-struct Way<'a> {
-    name: &'static str,
-    caller: Caller<'a>,
-    actor: Address<Word>,
-    asks: u32,
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -77,15 +141,15 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn print(what: &str, ways: &[Way<'_>], measure: impl Fn(&Way<'_>) -> f64) {
-    let mut figures = vec![Vec::new(); ways.len()];
+fn print(what: &str, measure: impl Fn(&Way) -> f64) {
+    let mut figures = vec![Vec::new(); WAYS.len()];
     for _ in 0..ROUNDS {
-        for (way, figures) in ways.iter().zip(&mut figures) {
+        for (way, figures) in WAYS.iter().zip(&mut figures) {
             figures.push(measure(way));
         }
     }
     println!("\n{what:44}       ns    ratio");
-    for (way, own) in ways.iter().zip(&figures) {
+    for (way, own) in WAYS.iter().zip(&figures) {
         let ratios = own.iter().zip(&figures[0]).map(|(own, first)| own / first);
         let ratio = median(ratios.collect());
         println!("{:44} {:8.0} {ratio:8.2}", way.name, median(own.clone()));
@@ -93,67 +157,8 @@ fn print(what: &str, ways: &[Way<'_>], measure: impl Fn(&Way<'_>) -> f64) {
 }
 
 fn main() {
-    let tokio = Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .enable_all()
-        .build()
-        .unwrap();
-    let plain = Runtime::builder().workers(WORKERS).build().unwrap();
-    let handle = tokio.handle().clone();
-    let entered = Runtime::builder()
-        .workers(WORKERS)
-        .around_threads(move |run| {
-            let _guard = handle.enter();
-            run()
-        })
-        .build()
-        .unwrap();
-    let on_plain = spawn!(sum(_), on = &plain);
-    let on_entered = spawn!(sum(_), on = &entered);
-    let on_tokio = spawn!(sum(_), on = tokio.handle());
-    let way = |name, caller, actor, asks| Way {
-        name,
-        caller,
-        actor,
-        asks,
-    };
-    let (short, long) = (1_000, 20_000);
-    let ways = [
-        way(
-            "both on greenroom",
-            Caller::Greenroom(&plain),
-            on_plain.address(),
-            long,
-        ),
-        way(
-            "both on greenroom, which has entered tokio",
-            Caller::Greenroom(&entered),
-            on_entered.address(),
-            long,
-        ),
-        way(
-            "both on tokio",
-            Caller::Tokio(&tokio),
-            on_tokio.address(),
-            long,
-        ),
-        way(
-            "caller on tokio, actor on greenroom",
-            Caller::Tokio(&tokio),
-            on_entered.address(),
-            short,
-        ),
-        way(
-            "caller on greenroom, actor on tokio",
-            Caller::Greenroom(&entered),
-            on_tokio.address(),
-            short,
-        ),
-    ];
-    print("ask and answer", &ways, |way| {
-        way.caller.run(asks(way.actor.clone(), way.asks))
+    print("ask and answer", |way| {
+        way.measure(|actor| asks(actor, way.asks))
     });
-    print("tell", &ways, |way| {
-        way.caller.run(tells(way.actor.clone(), 50_000))
-    });
+    print("tell", |way| way.measure(|actor| tells(actor, 50_000)));
 }

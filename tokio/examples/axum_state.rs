@@ -76,7 +76,7 @@ async fn shop(mut cx: Context<Shop>) {
             }
             Shop::Stock(item, reply) => reply.send(stock.get(&item).copied()),
             Shop::Count(reply) => counting.push(reply),
-            Shop::Spill(_) => panic!("tea on the floor"),
+            Shop::Spill(_unanswered) => panic!("tea on the floor"),
         }
     }
 }
@@ -112,12 +112,11 @@ impl IntoResponse for Failure {
 
 type Answer<T> = Result<T, Failure>;
 
-/// Asks the shop, which has a tenth of a second for its answer, also if it is full.
+/// How long a client waits for the shop, also if it is full.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 async fn ask<T>(shop: &Address<Shop>, question: impl FnOnce(Reply<T>) -> Shop) -> Answer<T> {
-    Ok(shop
-        .ask(question)
-        .timeout(Duration::from_millis(100))
-        .await?)
+    Ok(shop.ask(question).timeout(PATIENCE).await?)
 }
 
 async fn add(
@@ -148,7 +147,8 @@ async fn stock(State(shop): State<Address<Shop>>, Path(item): Path<String>) -> A
 }
 
 async fn count(State(shop): State<Address<Shop>>) -> Answer<String> {
-    Ok(ask(&shop, Shop::Count).await?.to_string())
+    let counted = shop.ask(Shop::Count).timeout(Duration::from_millis(100));
+    Ok(counted.await?.to_string())
 }
 
 async fn spill(State(shop): State<Address<Shop>>) -> Answer<&'static str> {
@@ -190,6 +190,8 @@ const REQUESTS: [(&str, &str, u16); 11] = [
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // One line for the panic.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let shop = spawn!(
         shop(_),
         name = "shop",

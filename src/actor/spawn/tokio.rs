@@ -71,7 +71,7 @@ impl TaskExecutor {
         runnable
     }
 
-    /// (TOKIO-1) Gives up a keep.
+    /// Gives up a keep (TOKIO-1).
     fn let_go(&self) {
         // AcqRel: accesses under the other keep happen before the end of the task.
         if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 {

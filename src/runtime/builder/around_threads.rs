@@ -6,7 +6,8 @@ use crate::runtime::around::Around;
 impl Builder {
     /// Sets a function around the whole life of each thread that the runtime starts: its workers,
     /// pinned threads, threads of [`unblock`](crate::unblock()), threads of
-    /// [`Detached`](crate::Detached) actors, and the thread of a shutdown. By default there is none.
+    /// [`Detached`](crate::Detached) actors, and the thread of a shutdown. By default there is
+    /// none.
     ///
     /// The function is called on the new thread, and calls its argument, which returns when the
     /// thread ends. Guards and thread-locals that it sets hold for all that runs there. With the
@@ -20,8 +21,8 @@ impl Builder {
     /// runtime starts no threads, so it never calls the function.
     ///
     /// # If it does not call `run`
-    /// If the function returns or panics before it calls its argument, the thread counts as one that
-    /// the system did not start:
+    /// If the function returns or panics before it calls its argument, the thread counts as one
+    /// that the system did not start:
     ///
     /// - [`build`](Builder::build) and [`spawn_pinned`](Runtime::spawn_pinned) return an error that
     ///   says so.
@@ -36,8 +37,8 @@ impl Builder {
     /// hook, and the thread ends.
     ///
     /// # Blocking
-    /// Whatever starts a thread waits until the function calls `run` there. So the function must not
-    /// wait for a task of the runtime before that call.
+    /// Whatever starts a thread waits until the function calls `run` there. So the function must
+    /// not wait for a task of the runtime before that call.
     ///
     /// # Examples
     /// ```

@@ -3,6 +3,7 @@
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml HTTP=http/Cargo.toml
+readonly TOKIO=tokio/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -16,6 +17,7 @@ format() {
     cargo fmt --check --manifest-path "$SDL"
     cargo fmt --check --manifest-path "$HTTP"
     cargo fmt --check --manifest-path http/bench/Cargo.toml
+    cargo fmt --check --manifest-path "$TOKIO"
 }
 
 clippy() {
@@ -37,6 +39,11 @@ clippy_http() {
         -- -D warnings
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --manifest-path "$HTTP" \
         --target-dir target/http
+}
+
+clippy_tokio() {
+    cargo clippy --locked --all-targets --manifest-path "$TOKIO" --target-dir target/tokio \
+        -- -D warnings
 }
 
 # The library with its models. No other target has code for them.
@@ -115,6 +122,8 @@ features() {
     cargo clippy --locked --lib --tests --all-features -- -D warnings
     cargo test --locked --all-features --lib spans
     cargo test --locked --all-features --doc tracer
+    cargo test --locked --all-features --doc tokio
+    cargo test --locked --all-features --test it on_tokio::
 }
 
 # The number of crates in a default build, greenroom included.
@@ -134,7 +143,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|http)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|http|tokio)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -459,6 +468,13 @@ sdl() {
     cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
     timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
         target/sdl/release/life --bench
+}
+
+# The package beside tokio, over real sockets and with a real database, and its example.
+tokio() {
+    cargo test --locked --manifest-path "$TOKIO" --target-dir target/tokio
+    timeout 60 cargo run --locked --manifest-path "$TOKIO" --target-dir target/tokio \
+        --example axum_state
 }
 
 # The package greenroom-http, over real sockets.

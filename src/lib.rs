@@ -83,7 +83,7 @@
 //!
 //! A function that returns a `Result` panics only where its docs say so: in user code that it calls,
 //! and in a child of `fork`. [`spawn!`] and [`spawn()`] panic if no runtime
-//! is current, an option is out of range or the system starts no thread;
+//! is current, an option is out of range or a thread does not start;
 //! [`ActorBuilder::try_spawn`] returns an error instead. Each operation has an error type of its own.
 //! [`TellError`], [`SendError`] and [`SpawnError`] return the value that was not accepted.
 //!
@@ -98,7 +98,7 @@
 //!
 //! | what | where | elsewhere |
 //! |---|---|---|
-//! | [`ctrl_c`] | Unix | returns an error |
+//! | [`ctrl_c()`], [`terminate()`] | Unix; on Windows without tests | return an error |
 //! | the rules for a child of `fork`, see [`Runtime`] | Unix | no `fork` exists |
 //! | `membarrier`, which makes wake-ups cheaper | Linux | each wake-up has a fence |
 //!
@@ -106,6 +106,7 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
+//! | `tokio` | off | a `tokio::runtime::Handle` is a place for actors, `on = &handle`: see [beside tokio](docs::with_tokio) |
 //! | `tracing` | off | `trace::Tracing`: events and spans for the subscribers of the crate `tracing` |
 
 mod blocks;
@@ -204,7 +205,7 @@ pub use runtime::{
     unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
-pub use signal::ctrl_c;
+pub use signal::{ctrl_c, terminate};
 pub use task::{FallibleTask, Task};
 
 /// Compiles and runs the programs of the README.

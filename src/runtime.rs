@@ -3,6 +3,7 @@
 //! A runtime owns a scheduler, whose workers run its tasks. It knows its pinned threads and its
 //! simulation only through small traits, and does not know actors at all.
 
+mod around;
 mod block_on;
 mod blocking;
 mod blocking_pool;
@@ -38,6 +39,7 @@ mod tracing;
 mod waiting;
 mod worker_thread;
 
+pub(crate) use around::Starting;
 pub use blocking::unblock;
 pub(crate) use blocking::{
     blocking_threads, borrow_thread, bring_thread, forget_borrower, is_lent, register_borrower,

@@ -23,7 +23,7 @@ pub(crate) use alarm::Alarm;
 pub use interval::{Interval, MissedTicks, interval};
 pub use retry_intervals::{IntervalsError, RetryIntervals, RetryIntervalsBuilder};
 
-pub use crate::instant::Instant;
+pub use crate::instant::{Instant, InstantError};
 use crate::park::Parker;
 use crate::runtime::context;
 use crate::sync::PerProcess;

@@ -5,6 +5,8 @@
 )]
 
 mod target;
+#[cfg(feature = "tokio")]
+mod tokio;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -234,6 +236,9 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// A place is a [`Runtime`](crate::Runtime), a [`Pinned`](crate::Pinned) thread, a
     /// [`Stage`](crate::Stage), or a dedicated thread ([`Detached`]). On all but a runtime the actor's
     /// future need not be `Send`.
+    ///
+    /// With the feature `tokio`, a `tokio::runtime::Handle` is a place, too. See
+    /// [beside tokio](crate::docs::with_tokio).
     pub fn on<Target>(self, target: Target) -> ActorBuilder<M, A, Fut, Target> {
         ActorBuilder {
             actor: self.actor,
@@ -294,7 +299,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// # Panics
     /// - If no runtime is current and none was set with [`on`](ActorBuilder::on).
     /// - If an option is out of range.
-    /// - If the operating system does not start the thread of a [`Detached`] actor.
+    /// - If the thread of a [`Detached`] actor does not start.
     /// - In a child of `fork`, if the runtime belongs to the parent process.
     #[track_caller]
     pub fn spawn(self) -> Handle<M, Fut::Output>
@@ -329,7 +334,7 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// - No runtime is current, and none was set with [`on`](ActorBuilder::on).
     /// - The runtime or pinned thread is shutting down or has ended.
     /// - An option is out of range.
-    /// - The operating system does not start the thread of a [`Detached`] actor.
+    /// - The thread of a [`Detached`] actor does not start.
     /// - The runtime belongs to the parent process of a `fork`.
     pub fn try_spawn(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
     where

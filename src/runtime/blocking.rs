@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::around::Starting;
 use super::blocking_pool::{BlockingLimits, BlockingPool, Borrower, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
 use super::engine::RunsOn;
@@ -53,6 +54,7 @@ use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 ///     assert!(read.await.unwrap().contains("greenroom"));
 /// });
 /// ```
+#[doc(alias = "spawn_blocking")]
 #[track_caller]
 pub fn unblock<T, F>(job: F) -> Task<T>
 where
@@ -261,7 +263,13 @@ impl BlockingExecutor {
             (Some(runtime), None) => serve(&runtime, true),
             (None, _) => OfProcess::get().serve(),
         };
-        threads.start(pool.thread_name(), body)
+        let around = self
+            .runtime
+            .as_ref()
+            .and_then(|it| it.options.around.clone());
+        threads
+            .start(pool.thread_name(), around, body)
+            .and_then(Starting::wait)
     }
 }
 

@@ -1,8 +1,11 @@
 //! The options of a runtime: units, defaults, limits and their reasons.
 
+mod around_threads;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::around::{Around, Starting};
 use super::blocking_pool::BlockingLimits;
 use super::context;
 use super::driver::Driver;
@@ -48,6 +51,7 @@ pub struct Builder {
     batch: Option<usize>,
     priorities: u8,
     thread_name: String,
+    around: Option<Around>,
     blocking: BlockingLimits,
     grace: Duration,
     on_fault: OnFault,
@@ -65,6 +69,7 @@ impl Builder {
             batch: None,
             priorities: PRIORITIES,
             thread_name: "greenroom".into(),
+            around: None,
             blocking: BlockingLimits::default(),
             grace: GRACE,
             on_fault: Arc::new(print_fault),
@@ -292,8 +297,9 @@ impl Builder {
     /// # Errors
     /// - [`BuildError::Impossible`] if an option has an invalid value. The text names the option,
     ///   its value and the limit.
-    /// - [`BuildError::Thread`] if the system did not start a thread. The threads that had been
-    ///   started are ended again.
+    /// - [`BuildError::Thread`] if a thread did not start: the system refused it, or the function
+    ///   of [`around_threads`](Builder::around_threads) did not call `run`. The threads that had
+    ///   been started are ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         let inner = Arc::new(self.judge()?);
         let runtime = Runtime::counting(inner.clone());
@@ -306,8 +312,8 @@ impl Builder {
         for index in 0..threads {
             let own = inner.clone();
             let name = format!("{}-{index}", inner.options().thread_name);
-            let thread = inner.threads.start(name, move || work(&own, index));
-            if let Err(source) = thread {
+            let thread = inner.start_thread(name, move || work(&own, index));
+            if let Err(source) = thread.and_then(Starting::wait) {
                 let (workers, started) = (inner.options().workers, index);
                 inner.shutdown.expect_workers(started);
                 drop(runtime);
@@ -365,6 +371,7 @@ impl Builder {
         let Builder {
             priorities,
             thread_name,
+            around,
             blocking,
             grace,
             on_fault,
@@ -391,6 +398,7 @@ impl Builder {
             is_batch_chosen,
             priorities,
             thread_name,
+            around,
             blocking,
             grace,
             on_fault,

@@ -3,9 +3,11 @@
 //! Tasks hold the runtime and its queues hold tasks. The shutdown breaks this cycle: it drops every
 //! task that is left.
 
+use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
+use super::around::Starting;
 use super::blocking_pool::BlockingPool;
 use super::deadlock::Asks;
 use super::declared::DeclaredEnds;
@@ -129,6 +131,15 @@ impl Inner {
     /// Returns the names and groups, which are made if there never were any.
     pub(crate) fn directory_made(&self) -> &Directory {
         self.directory.get_or_init(|| Box::new(Directory::new()))
+    }
+
+    /// Starts a thread of this runtime, which its shutdown joins.
+    pub(crate) fn start_thread(
+        &self,
+        name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Starting> {
+        self.threads.start(name, self.options.around.clone(), body)
     }
 
     pub(crate) fn options(&self) -> &Options {

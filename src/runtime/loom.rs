@@ -78,6 +78,7 @@ fn runtime_driven(
         hidden: false,
         process: Process::current(),
         on_fault: Arc::new(|_| {}),
+        around: None,
         observer: None,
         tracer: None,
         is_watched: false,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::around::Around;
 use super::blocking_pool::BlockingLimits;
 use super::driver::Driver;
 use super::observer::Observer;
@@ -20,6 +21,7 @@ pub(crate) struct Options {
     pub(crate) is_batch_chosen: bool,
     pub(crate) priorities: u8,
     pub(crate) thread_name: String,
+    pub(super) around: Option<Around>,
     pub(crate) blocking: BlockingLimits,
     pub(crate) grace: Duration,
     pub(crate) on_fault: OnFault,

@@ -17,8 +17,8 @@ use greenroom::request::{Concurrently, First, FirstFault, Retry, Sequentially};
 use greenroom::sim::{Failure, Problem, Run, TestProbe};
 use greenroom::supervise::{Restartable, Restarting, Restarts};
 use greenroom::time::{
-    Instant, Interval, IntervalsError, MissedTicks, RetryIntervals, RetryIntervalsBuilder, Sleep,
-    TimedOut, Timeout, sleep, timeout,
+    Instant, InstantError, Interval, IntervalsError, MissedTicks, RetryIntervals,
+    RetryIntervalsBuilder, Sleep, TimedOut, Timeout, sleep, timeout,
 };
 use greenroom::{
     ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
@@ -206,7 +206,7 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
         Send Sync Unpin: Task<Message>, FallibleTask<Message>;
         Send Sync Unpin: Task<PhantomPinned>, Reply<PhantomPinned>;
         - Sync Unpin: Task<Local>, FallibleTask<Local>;
-        Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant;
+        Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant, InstantError;
         - - Unpin: Timeout<Local>;
     }
 }

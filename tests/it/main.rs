@@ -15,6 +15,7 @@ mod actor_turns;
 mod actor_values;
 mod actor_values_panics;
 mod address_map;
+mod around_threads;
 mod ask;
 mod auto_traits;
 mod bad_input;
@@ -57,6 +58,8 @@ mod market;
 mod nested_block_on;
 mod nested_shutdown;
 mod net;
+#[cfg(feature = "tokio")]
+mod on_tokio;
 mod origins;
 mod panics_unwind;
 mod pinned_threads;

@@ -47,8 +47,8 @@ pub struct Detached;
 /// A place where actors with the future `Fut` can run.
 ///
 /// This trait is implemented for the places that [`on`](crate::ActorBuilder::on) accepts. A runtime
-/// requires that the future is `Send`, since any of its workers may poll it. A pinned or dedicated
-/// thread does not.
+/// requires that the future is `Send`, since any of its workers may poll it. So does a tokio runtime
+/// (feature `tokio`). A pinned or dedicated thread does not.
 #[diagnostic::on_unimplemented(
     message = "an actor with this future cannot run on `{Self}`",
     note = "the workers of a runtime need a future that is `Send`",
@@ -57,7 +57,7 @@ pub struct Detached;
 )]
 pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
 
-mod sealed {
+pub(super) mod sealed {
     use crate::error::SpawnProblem;
 
     /// Seals `SpawnTarget`. The types here are public in name only.

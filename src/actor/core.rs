@@ -91,7 +91,9 @@ impl<M> Core<M> {
         Look {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),
+            is_receiving: flags.has(Flags::RECEIVING.or(Flags::FOREIGN)),
             has_handle: flags.has(Flags::JOINABLE),
+            addresses: self.mailbox.addresses(),
             incarnation: self.mailbox.incarnations(),
         }
     }

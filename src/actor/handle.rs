@@ -17,6 +17,8 @@ use super::address::Address;
 use super::core::{Core, Held};
 use crate::error::Fault;
 use crate::mailbox::Flags;
+use crate::runtime::deadlock::{WaitListing, WaitsFor};
+use crate::runtime::list_wait;
 use crate::sync::Mutex;
 use crate::waiters::Ticket;
 
@@ -50,6 +52,7 @@ impl<M, T> Handle<M, T> {
                 // SAFETY: the reference that comes with the right to join.
                 core: Some(unsafe { Held::from_raw(core) }),
                 ticket: Ticket::default(),
+                listing: None,
                 _result: PhantomData,
             },
         }
@@ -171,6 +174,8 @@ pub struct Join<M, T> {
     /// `None` after completion.
     core: Option<Held<M>>,
     ticket: Ticket,
+    /// Its wait, if its runtime detects deadlocks.
+    listing: Option<WaitListing>,
     /// Makes this `Send` and `Sync` as a lock around the result is.
     _result: PhantomData<Mutex<T>>,
 }
@@ -195,8 +200,13 @@ impl<M, T> Future for Join<M, T> {
         if !ended() {
             core.at().process().check();
             core.awaits_end();
-            ready!(core.mailbox.ended_made().poll(&mut this.ticket, cx, ended));
+            let polled = core.mailbox.ended_made().poll(&mut this.ticket, cx, ended);
+            if polled.is_pending() && this.listing.is_none() {
+                this.listing = list_wait(WaitsFor::End, || core.info());
+            }
+            ready!(polled);
         }
+        this.listing = None;
         core.observe();
         // SAFETY: (CELL-3) the actor has ended; this holds the one right to its result, of this
         // type.

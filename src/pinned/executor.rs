@@ -3,6 +3,7 @@
 //! A thread that pushes the first runnable into an empty inbox notifies the pinned thread, unless
 //! it is that thread itself.
 
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -69,6 +70,10 @@ impl Executor for Arc<PinnedThread> {
     fn untrack(&self, live_index: LiveIndex) {
         self.process().end_copy();
         self.live.untrack(live_index);
+    }
+
+    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
+        self.runtime().note_place(task, place);
     }
 
     fn report(&self, unhandled: &UnhandledFault<'_>) {

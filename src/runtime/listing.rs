@@ -1,8 +1,8 @@
-//! How an ask is added to the list of its runtime.
+//! How an ask, or another wait of an actor, is added to the list of its runtime.
 
 use super::context::{self, Role, ThreadContext};
-use super::deadlock::{Listing, Who};
-use crate::task::TaskInfo;
+use super::deadlock::{Edge, Listing, WaitListing, WaitsFor, Who};
+use crate::task::{TaskInfo, run};
 
 /// Adds an ask that begins on this thread to the list of the current runtime, if that keeps one, or
 /// notes the actor that asks, if that is traced.
@@ -50,4 +50,26 @@ fn list_at(
     };
     let edge = context.runtime.engine().edge(from, asked);
     Some(context.runtime.asks.list(edge, traced, is_timed))
+}
+
+/// Lists a wait of the actor that this thread runs for another one, if the current runtime detects
+/// deadlocks. Called for waits that are pending, so it is on no hot path.
+pub(crate) fn list_wait(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<WaitListing> {
+    context::with(|context| {
+        let runtime = context
+            .filter(|it| it.runtime.options.detect_deadlocks)?
+            .runtime;
+        let (actor, waker) = run::actor().zip(run::actor_waker())?;
+        if !runtime.is_here() {
+            return None;
+        }
+        let edge = runtime.engine().edge(Who::Task(actor), to());
+        let question = None;
+        let edge = Edge {
+            for_what,
+            question,
+            ..edge
+        };
+        Some(runtime.waits.list(edge, waker))
+    })
 }

@@ -9,6 +9,7 @@
 //!   keeps the executor alive: the calling thread, if only threads that own it run its tasks, or
 //!   else a clone.
 
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Waker;
 
@@ -45,6 +46,11 @@ pub trait Executor: Clone + Send + Sync + 'static {
 
     /// Reports a fault that no join or await has observed.
     fn report(&self, unhandled: &UnhandledFault<'_>);
+
+    /// Notes where a new task or actor was spawned, before it is scheduled.
+    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
+        let _ = (task, place);
+    }
 
     /// Observes the end of the plain task or job that this thread runs or drops. A task's future is
     /// not dropped yet.

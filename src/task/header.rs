@@ -151,10 +151,26 @@ pub(crate) struct Look {
     pub(crate) mailbox: usize,
     /// The cell neither runs nor is scheduled.
     pub(crate) is_dormant: bool,
+    /// It waits for a message, perhaps among other things.
+    pub(crate) is_receiving: bool,
     /// The result may still be requested.
     pub(crate) has_handle: bool,
+    /// The number of addresses.
+    pub(crate) addresses: usize,
     /// The number of incarnations that have ended.
     pub(crate) incarnation: u64,
+}
+
+/// Returns a snapshot of the cell that this waker wakes, or `None` if it wakes something else.
+pub(crate) fn look_at(waker: &Waker) -> Option<Look> {
+    if !std::ptr::eq(waker.vtable(), &WAKER) {
+        return None;
+    }
+    // SAFETY: (HEADER-1) the waker's reference.
+    unsafe {
+        let header = header_of(waker.data());
+        Some((header.as_ref().vtable.look)(header))
+    }
 }
 
 /// A function of a tracer.

@@ -104,4 +104,5 @@ mod timeline;
 mod trace;
 mod unblock;
 mod undelivered;
+mod warnings;
 mod watching;

@@ -88,6 +88,7 @@ mod stage;
 mod stage_ends;
 #[cfg(target_os = "linux")]
 mod stage_eventfd;
+mod stage_local;
 mod stage_panics;
 mod stage_wakes;
 mod stats;

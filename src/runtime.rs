@@ -52,7 +52,7 @@ pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn, WaitSource
 pub use handle::Runtime;
 pub(crate) use host::{HostContext, HostPhase, HostThread, key_of};
 pub(crate) use inner::Inner;
-pub(crate) use listing::{list_ask, list_wait};
+pub(crate) use listing::{list_ask, list_join, list_wait, unlist_join};
 pub(crate) use live_cells::LiveCells;
 pub(crate) use nested::may_wait;
 pub use observer::Observer;

@@ -83,11 +83,13 @@ where
         // SAFETY: the cell was created just now and is not shared.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
-    let identity = || cell.core.info();
-    cell.executor.spawned(identity, Location::caller());
-    if cell.core.header.is_traced() {
-        // SAFETY: (CELL-2) the references of the caller.
-        unsafe { At::<M>::new(raw.cast()) }.created();
+    if cell.core.header.is_marked() {
+        cell.executor
+            .spawned(|| cell.core.info(), Location::caller());
+        if cell.core.header.is_traced() {
+            // SAFETY: (CELL-2) the references of the caller.
+            unsafe { At::<M>::new(raw.cast()) }.created();
+        }
     }
     // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
@@ -130,7 +132,7 @@ where
         options: ActorOptions<M>,
         lifecycle: Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
-        let core = Core::new(Self::VTABLE, executor.is_traced(), options);
+        let core = Core::new(Self::VTABLE, executor.marks(), options);
         let cell = blocks::room::<Self>();
         let place = cell.as_ptr();
         // SAFETY: memory for a cell; every field is written.

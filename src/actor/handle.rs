@@ -11,14 +11,13 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use super::address::Address;
 use super::core::{Core, Held};
 use crate::error::Fault;
 use crate::mailbox::Flags;
-use crate::runtime::deadlock::{WaitListing, WaitsFor};
-use crate::runtime::list_wait;
+use crate::runtime::{list_join, unlist_join};
 use crate::sync::Mutex;
 use crate::waiters::Ticket;
 
@@ -52,7 +51,6 @@ impl<M, T> Handle<M, T> {
                 // SAFETY: the reference that comes with the right to join.
                 core: Some(unsafe { Held::from_raw(core) }),
                 ticket: Ticket::default(),
-                listing: None,
                 _result: PhantomData,
             },
         }
@@ -174,8 +172,6 @@ pub struct Join<M, T> {
     /// `None` after completion.
     core: Option<Held<M>>,
     ticket: Ticket,
-    /// Its wait, if its runtime detects deadlocks.
-    listing: Option<WaitListing>,
     /// Makes this `Send` and `Sync` as a lock around the result is.
     _result: PhantomData<Mutex<T>>,
 }
@@ -201,12 +197,12 @@ impl<M, T> Future for Join<M, T> {
             core.at().process().check();
             core.awaits_end();
             let polled = core.mailbox.ended_made().poll(&mut this.ticket, cx, ended);
-            if polled.is_pending() && this.listing.is_none() {
-                this.listing = list_wait(WaitsFor::End, || core.info());
+            if polled.is_pending() {
+                list_join(|| core.info());
+                return Poll::Pending;
             }
-            ready!(polled);
         }
-        this.listing = None;
+        unlist_join(core.header.id());
         core.observe();
         // SAFETY: (CELL-3) the actor has ended; this holds the one right to its result, of this
         // type.
@@ -229,6 +225,7 @@ impl<M, T> Drop for Join<M, T> {
             && let Some(ended) = core.mailbox.ended()
         {
             ended.leave(&mut self.ticket);
+            unlist_join(core.header.id());
         }
         if core.mailbox.state.unjoin() {
             // SAFETY: (CELL-3) the actor has ended; this held the one right to its result.

@@ -131,8 +131,8 @@ impl ActorExecutor for Arc<PinnedThread> {
         self.runtime().is_watching()
     }
 
-    fn is_traced(&self) -> bool {
-        self.runtime().is_traced()
+    fn marks(&self) -> u8 {
+        self.runtime().marks()
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {

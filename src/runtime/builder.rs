@@ -393,10 +393,8 @@ impl Builder {
             tracer,
             driver,
             detect_deadlocks,
-            on_warning,
             ..
         } = self;
-        let long_turns = self.long_turns.filter(|_| engine.is_none());
         if driver.is_some() && engine.is_some() {
             let reason = "was set, but a simulated runtime has no workers".into();
             return Err(impossible("driver", reason));
@@ -416,13 +414,13 @@ impl Builder {
             blocking,
             grace,
             on_fault,
-            on_warning,
-            long_turns,
+            on_warning: self.on_warning,
+            long_turns: self.long_turns.filter(|_| engine.is_none()),
             hidden: false,
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || engine.is_some(),
             lists_asks: detect_deadlocks || engine.is_some() || tracer.is_some(),
-            is_watched: observer.is_some() || tracer.is_some() || long_turns.is_some(),
+            is_watched: observer.is_some() || tracer.is_some() || self.long_turns.is_some(),
             is_traced: engine.is_some() || tracer.is_some(),
             observer,
             tracer,

@@ -13,6 +13,6 @@ pub(super) use asks::end;
 pub(crate) use asks::{Asks, Listing};
 pub(super) use asks::{Listed, deadlocked};
 pub(crate) use edge::{Edge, WaitsFor, Who};
-pub(crate) use waits::{ActorWaits, WaitListing};
+pub(crate) use waits::{ActorWaits, WaitListing, detect_waits, detects_waits};
 pub(super) use waits::{ListedWait, WaitCycle, cycles};
 pub(crate) use walk::name_all;

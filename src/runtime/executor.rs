@@ -120,8 +120,8 @@ impl ActorExecutor for Arc<Inner> {
         self.has_runs_observed()
     }
 
-    fn is_traced(&self) -> bool {
-        self.options.is_traced
+    fn marks(&self) -> u8 {
+        self.marks
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {

@@ -7,7 +7,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use super::blocking_pool::BlockingPool;
-use super::deadlock::{ActorWaits, Asks};
+use super::deadlock::{ActorWaits, Asks, detect_waits};
 use super::declared::DeclaredEnds;
 use super::engine::{Engine, Threads};
 use super::host::HostThreads;
@@ -23,6 +23,7 @@ use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{OnceLock, Process};
+use crate::task::Label;
 use crate::timers::Timers;
 
 /// Aligned so that no field shares a cache line with the reference count of the `Arc`. Every spawn
@@ -42,6 +43,8 @@ pub struct Inner {
     pub(super) places: Option<Arc<Places>>,
     pub(super) long_turns: Option<Arc<LongTurns>>,
     pub(super) warnings: WarningReceiver,
+    /// The marks of the runtime's cells.
+    pub(super) marks: u8,
     pub(super) blocking: BlockingPool,
     /// The runtime's own threads, which the shutdown joins.
     pub(crate) threads: Arc<ThreadSet>,
@@ -72,11 +75,16 @@ impl Inner {
         let warnings = WarningReceiver::new(&options, engine.is_some());
         let limit = options.long_turns;
         let knows_places = limit.is_some() || engine.is_some() && cfg!(debug_assertions);
+        let traced = u8::from(options.is_traced) * Label::TRACED;
+        if options.detect_deadlocks {
+            detect_waits();
+        }
         let places = knows_places.then(|| Arc::new(Places::new()));
         let long_turns = limit.zip(places.as_ref());
         Inner {
             long_turns: long_turns
                 .map(|(limit, places)| LongTurns::new(limit, workers, places, warnings.clone())),
+            marks: traced | u8::from(knows_places) * Label::PLACED,
             places,
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),

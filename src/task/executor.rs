@@ -14,6 +14,8 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::header::Header;
+#[cfg(doc)]
+use super::header::Label;
 use super::key::TaskKey;
 use super::live_index::LiveIndex;
 use super::message_event::MessageEvent;
@@ -98,9 +100,9 @@ pub trait ActorExecutor: Executor {
         false
     }
 
-    /// Returns whether the executor traces the messages of its cells.
-    fn is_traced(&self) -> bool {
-        false
+    /// Returns the marks of new cells: [`Label::TRACED`], [`Label::PLACED`].
+    fn marks(&self) -> u8 {
+        0
     }
 
     /// Traces an event of a message of this cell.

@@ -12,8 +12,24 @@ use super::walk;
 use crate::contain::contain;
 use crate::error::Deadlock;
 use crate::scheduler::ActivityCount;
+use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{Mutex, Process};
 use crate::task::look_at;
+
+/// Whether a runtime of this process detects deadlocks, as a number. Until then no wait is listed.
+static DETECTS: AtomicU64 = AtomicU64::new(0);
+
+/// Lists waits from now on, in the runtimes that detect deadlocks.
+pub(crate) fn detect_waits() {
+    // Relaxed: what begins in such a runtime comes after this. It publishes nothing.
+    DETECTS.store(1, Ordering::Relaxed);
+}
+
+#[inline]
+pub(crate) fn detects_waits() -> bool {
+    // Relaxed: as above.
+    DETECTS.load(Ordering::Relaxed) != 0
+}
 
 /// The waits of the actors of a runtime.
 pub(crate) struct ActorWaits {

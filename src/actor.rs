@@ -55,7 +55,7 @@ pub use restart::{Restartable, Restarting, Restarts};
 pub use sending::SendFuture;
 pub use source::SourceGuard;
 pub use sources::{AdoptError, Returned, Returns, WatchGuard};
-pub use spawn::{ActorBuilder, Current, Detached, SpawnTarget, actor};
+pub use spawn::{ActorBuilder, Current, Detached, SpawnFrom, SpawnTarget, actor};
 pub use split::Split;
 pub use values::{Actor, actor_from, into_actor};
 pub use weak_address::WeakAddress;

@@ -192,7 +192,7 @@ pub use actor::into_actor;
 pub use actor::{
     Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Child, Context, Current, Detached,
     Handle, Join, Permit, Recv, Reply, Request, Returned, Returns, SendFuture, SourceGuard,
-    SpawnTarget, Split, WatchGuard, WeakAddress, actor, actor_from, reply,
+    SpawnFrom, SpawnTarget, Split, WatchGuard, WeakAddress, actor, actor_from, reply,
 };
 pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, HostFault, Panic, Refusal,
@@ -201,8 +201,8 @@ pub use error::{
 pub use pinned::{Hosted, Pinned, Stage};
 pub use request::{concurrently, retry, sequentially};
 pub use runtime::{
-    ActorStatus, Builder, Driver, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn,
-    unblock, yield_now,
+    ActorStatus, Builder, Driver, KeepAlive, LongTurn, Observer, Runtime, ShutdownReport, Stats,
+    Warning, run, spawn, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
 pub use signal::{ctrl_c, terminate};

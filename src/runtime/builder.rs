@@ -1,6 +1,7 @@
 //! The options of a runtime: units, defaults, limits and their reasons.
 
 mod around_threads;
+mod warnings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::engine::Engine;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
-use super::options::{OnFault, Options, print_fault};
+use super::options::{OnFault, OnWarning, Options, print_fault};
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
 use crate::scheduler::policy::{Policy, Stealing};
@@ -60,6 +61,8 @@ pub struct Builder {
     tracer: Option<Arc<dyn Tracer>>,
     driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
+    long_turns: Option<Duration>,
+    on_warning: Option<OnWarning>,
 }
 
 impl Builder {
@@ -78,6 +81,8 @@ impl Builder {
             tracer: None,
             driver: None,
             detect_deadlocks: false,
+            long_turns: warnings::LONG_TURN,
+            on_warning: None,
         }
     }
 
@@ -211,8 +216,9 @@ impl Builder {
     }
 
     /// Sets whether an [`ask`](crate::Address::ask) that can never be answered ends with
-    /// [`AskError::Deadlock`](crate::AskError::Deadlock). The default is `false`; a
-    /// [simulated](crate::policy::Simulated) runtime always detects deadlocks.
+    /// [`AskError::Deadlock`](crate::AskError::Deadlock), and whether other waits that never end are
+    /// reported. The default is `false`; a [simulated](crate::policy::Simulated) runtime always
+    /// detects deadlocks.
     ///
     /// Deadlocks are detected when the runtime is [quiescent](Runtime::quiescent): nothing can run
     /// on its workers or pinned threads, no timer is armed, no blocking call is in progress, and no
@@ -222,6 +228,19 @@ impl Builder {
     /// The runtime does not see what happens outside it. An actor looks deadlocked if it waits for
     /// I/O, for another runtime, or for a foreign thread or executor. So does one that waits for a
     /// timer or blocking call outside any runtime. Hold a `KeepAlive` during such a wait.
+    ///
+    /// # Other waits
+    ///
+    /// An actor may also wait for room in a mailbox ([`send`](crate::Address::send),
+    /// [`reserve`](crate::Address::reserve)) or for an end ([`join`](crate::Handle::join),
+    /// [`closed`](crate::Address::closed), [`ended`](crate::Address::ended)). An error names such
+    /// waits as well: `a → b (for its end) → a`. A cycle without an ask has no error, so its waits
+    /// go on, and it is reported once as [`Warning::Deadlock`](crate::Warning::Deadlock). An actor
+    /// that receives messages meanwhile is in no cycle, and neither is a plain task.
+    ///
+    /// When a wait for quiescence ends, the dormant actors whose handle was dropped are reported as
+    /// [`Warning::LeftAlone`](crate::Warning::LeftAlone), each once. That needs the places of
+    /// spawns, so it is done in debug builds, and where [`long_turns`](Builder::long_turns) is set.
     ///
     /// # Timeouts
     ///
@@ -246,7 +265,7 @@ impl Builder {
     /// Each ask that waits is recorded, with asker and actor, in a list that all threads of the
     /// runtime share. This takes about 200 ns, where an ask takes 240 ns without it. While only
     /// timeouts are armed, each time the runtime becomes idle costs about 250 ns for each waiting
-    /// ask.
+    /// ask. Other waits of actors are recorded and looked at in the same way.
     ///
     /// # Examples
     ///
@@ -402,11 +421,13 @@ impl Builder {
             blocking,
             grace,
             on_fault,
+            on_warning: self.on_warning,
+            long_turns: self.long_turns.filter(|_| engine.is_none()),
             hidden: false,
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || engine.is_some(),
             lists_asks: detect_deadlocks || engine.is_some() || tracer.is_some(),
-            is_watched: observer.is_some() || tracer.is_some(),
+            is_watched: observer.is_some() || tracer.is_some() || self.long_turns.is_some(),
             is_traced: engine.is_some() || tracer.is_some(),
             observer,
             tracer,
@@ -442,6 +463,7 @@ impl std::fmt::Debug for Builder {
             .field("blocking_idle", &self.blocking.idle)
             .field("grace", &self.grace)
             .field("detect_deadlocks", &self.detect_deadlocks)
+            .field("long_turns", &self.long_turns)
             .finish_non_exhaustive()
     }
 }

@@ -91,6 +91,7 @@ mod stage;
 mod stage_ends;
 #[cfg(target_os = "linux")]
 mod stage_eventfd;
+mod stage_local;
 mod stage_panics;
 mod stage_wakes;
 mod stats;
@@ -107,4 +108,5 @@ mod timeline;
 mod trace;
 mod unblock;
 mod undelivered;
+mod warnings;
 mod watching;

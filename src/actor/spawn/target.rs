@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::contain::{contain, drop_refused};
 use crate::error::SpawnProblem;
 use crate::pinned::{Pinned, PinnedThread, Stage};
 use crate::runtime::{Inner, Runtime, context};
@@ -56,6 +57,34 @@ pub struct Detached;
             `on = greenroom::Detached`"
 )]
 pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
+
+/// A place where an actor that was made on this thread can be spawned.
+///
+/// `A` is the function, closure or value, with its arguments. It must be `Send`, unless the place is
+/// the [`Stage`] of this thread, which it never leaves.
+pub trait SpawnFrom<A>: sealed::ExecutorSource {
+    /// Drops an actor that a shutdown has refused.
+    #[doc(hidden)]
+    fn drop_refused(actor: A);
+}
+
+macro_rules! spawn_from_send {
+    ($($place:ty),*) => {$(
+        impl<A: Send + 'static> SpawnFrom<A> for $place {
+            fn drop_refused(actor: A) {
+                drop_refused(actor);
+            }
+        }
+    )*};
+}
+
+spawn_from_send!(Current, &Runtime, &Pinned, Detached);
+
+impl<A> SpawnFrom<A> for &Stage {
+    fn drop_refused(actor: A) {
+        contain(|| drop(actor));
+    }
+}
 
 pub(super) mod sealed {
     use crate::error::SpawnProblem;

@@ -30,6 +30,8 @@ mod bugs_mailbox;
 mod bugs_panics;
 mod bugs_runtime;
 #[cfg(target_os = "linux")]
+mod chat;
+#[cfg(target_os = "linux")]
 mod child;
 mod children;
 #[cfg(target_os = "linux")]

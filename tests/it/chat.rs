@@ -141,7 +141,7 @@ fn missed_in(line: &str) -> Option<u64> {
 /// Checks that the lines of each speaker are in order, and none is there twice.
 fn assert_in_order(heard: &[String]) {
     let mut last: HashMap<&str, u64> = HashMap::new();
-    for line in heard.iter().filter(|line| !line.starts_with('*')) {
+    for line in heard.iter().filter(|line| line.starts_with('c')) {
         let (speaker, number) = line.split_once(": ").unwrap();
         let number = number.parse().unwrap();
         assert!(last.insert(speaker, number) < Some(number), "{line}");
@@ -167,28 +167,41 @@ fn five_hundred_clients_and_one_that_never_reads_account_for_all_lines() {
         assert_eq!(flood.quit(), (0, 0));
         for_deaf += 1; // "flood left"
 
-        let name = |index| format!("c{index}");
-        let enter = |index| server.enter(&name(index), 1 + usize::try_from(index).unwrap());
-        let mut clients: Vec<_> = (0..CLIENTS).map(enter).collect();
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+        for (index, client) in clients.iter_mut().enumerate() {
+            client.says(&format!("c{index}"));
+        }
+        // The number of clients that come after each one.
+        let mut later: Vec<u64> = Vec::new();
+        for client in &mut clients {
+            let line = client.line();
+            let others = line.strip_prefix("* welcome to lobby, others here: ");
+            later.push(CLIENTS - others.unwrap().parse::<u64>().unwrap());
+        }
         for number in 0..EACH {
-            clients
-                .iter_mut()
-                .for_each(|client| client.says(&number.to_string()));
+            for client in &mut clients {
+                client.says(&number.to_string());
+            }
         }
         let (mut all_heard, mut all_missed) = (0, 0);
-        for (index, client) in (0..).zip(&mut clients) {
-            let came = CLIENTS - 1 - index;
-            let (heard, missed) = client.account(came + (CLIENTS - 1) * EACH);
+        for (client, later) in clients.iter_mut().zip(later) {
+            let (heard, missed) = client.account(later + (CLIENTS - 1) * EACH);
             assert_in_order(&heard);
             all_heard += heard.len() as u64;
             all_missed += missed;
         }
-        for (left, client) in (0..).zip(clients) {
-            let (heard, missed) = client.quit();
-            assert_eq!(heard + missed, left);
-            all_heard += heard;
-            all_missed += missed;
-        }
+        clients.iter_mut().for_each(|client| client.says("/quit"));
+        let rests: Vec<_> = clients.into_iter().map(Client::rest).collect();
+        let (heard, missed) = rests
+            .iter()
+            .fold((0, 0), |sum, rest| (sum.0 + rest.0, sum.1 + rest.1));
+        assert_eq!(
+            heard + missed,
+            CLIENTS * (CLIENTS - 1) / 2,
+            "those that left before"
+        );
+        all_heard += heard;
+        all_missed += missed;
         // All others were served while the outbox of this one was full. Now it reads.
         for_deaf += CLIENTS * (1 + EACH + 1);
         let (heard, missed) = deaf.account(for_deaf);

@@ -39,6 +39,8 @@ mod ctrl_c;
 mod deadlock;
 mod detached;
 mod driver;
+#[cfg(target_os = "linux")]
+mod examples;
 mod figures;
 mod flood;
 #[cfg(target_os = "linux")]

@@ -91,7 +91,7 @@ async fn cache(mut cx: Context<ToCache>, origin: Address<Fetch>) {
     }
 }
 
-/// Counts its fetches. The first fetch of page 13 fails, and those from page 100 on take for ever.
+/// Counts its fetches. The first fetch of page 13 fails, and those from page 100 on have no end.
 async fn origin(mut cx: Context<Fetch>) -> HashMap<u32, usize> {
     let mut fetches = HashMap::new();
     let mut never = Vec::new();

@@ -52,7 +52,7 @@ async fn store(mut cx: Context<String>) -> Vec<String> {
     lines // a real one closes its file here
 }
 
-/// Takes one order, and waits for ever.
+/// Takes one order, and never ends.
 async fn audit(mut cx: Context<u32>) {
     cx.recv().await;
     std::future::pending().await

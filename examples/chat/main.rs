@@ -1,5 +1,5 @@
-//! This example shows a chat server over TCP, in which a slow reader holds up nobody:
-//! `chat [--patience=SECONDS] [--listen=ADDRESS]`.
+//! This example shows a chat server over TCP, in which a slow reader does not hold up the
+//! others: `chat [--patience=SECONDS] [--listen=ADDRESS]`.
 //!
 //! ```text
 //!  hall ── finds ──> room <── says, leaves ── connection <── types ── socket
@@ -10,7 +10,7 @@
 //! With `--listen=127.0.0.1:5555` it serves until Ctrl-C; `nc 127.0.0.1 5555` is a client. The first
 //! line is a name, `/join ROOM` goes to another room, `/quit` ends. Lines for which a client has no
 //! room are dropped, and it is told how many. A client that takes nothing for ten seconds
-//! (`--patience`) is disconnected. Ctrl-C ends in order: nobody else comes in, each client is sent
+//! (`--patience`) is disconnected. Ctrl-C ends in order: no other client comes in, each client is sent
 //! what its room had passed on, and all that was not sent is counted.
 //!
 //! Without `--listen` it plays both sides. Then it prints lines like these:

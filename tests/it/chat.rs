@@ -2,13 +2,13 @@
 //!
 //! No test waits for a time: each one reads lines until those that must come have come.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use crate::child::{alone, example, finish, interrupt_child};
+use crate::child::{example, finish, interrupt_child};
 use crate::support::{WATCH, within};
 
 /// More than a number of seconds that a test takes.
@@ -138,23 +138,18 @@ fn missed_in(line: &str) -> Option<u64> {
     Some(number.parse().unwrap())
 }
 
-/// Checks that the lines of each speaker are in order, and none is there twice.
-fn assert_in_order(heard: &[String]) {
-    let mut last: HashMap<&str, u64> = HashMap::new();
-    for line in heard.iter().filter(|line| line.starts_with('c')) {
-        let (speaker, number) = line.split_once(": ").unwrap();
-        let number = number.parse().unwrap();
-        assert!(last.insert(speaker, number) < Some(number), "{line}");
-    }
+/// Checks that no line was heard twice.
+fn assert_each_once(heard: &[String]) {
+    let long = "x".repeat(LENGTH);
+    let heard = heard.iter().filter(|line| !line.ends_with(&long));
+    let mut seen = HashSet::new();
+    assert!(heard.into_iter().all(|line| seen.insert(line)));
 }
 
 #[test]
 fn five_hundred_clients_and_one_that_never_reads_account_for_all_lines() {
-    const TEST: &str = "chat::five_hundred_clients_and_one_that_never_reads_account_for_all_lines";
     const CLIENTS: u64 = 500;
-    const EACH: u64 = 2;
-    // In a process of its own, which has no other files open.
-    alone(TEST, || {
+    within(10 * WATCH, || {
         let mut server = Server::start(&[PATIENT]);
         let mut deaf = server.enter("deaf", 0);
         let mut flood = server.enter("flood", 1);
@@ -178,15 +173,11 @@ fn five_hundred_clients_and_one_that_never_reads_account_for_all_lines() {
             let others = line.strip_prefix("* welcome to lobby, others here: ");
             later.push(CLIENTS - others.unwrap().parse::<u64>().unwrap());
         }
-        for number in 0..EACH {
-            for client in &mut clients {
-                client.says(&number.to_string());
-            }
-        }
+        clients.iter_mut().for_each(|client| client.says("hello"));
         let (mut all_heard, mut all_missed) = (0, 0);
         for (client, later) in clients.iter_mut().zip(later) {
-            let (heard, missed) = client.account(later + (CLIENTS - 1) * EACH);
-            assert_in_order(&heard);
+            let (heard, missed) = client.account(later + CLIENTS - 1);
+            assert_each_once(&heard);
             all_heard += heard.len() as u64;
             all_missed += missed;
         }
@@ -203,10 +194,10 @@ fn five_hundred_clients_and_one_that_never_reads_account_for_all_lines() {
         all_heard += heard;
         all_missed += missed;
         // All others were served while the outbox of this one was full. Now it reads.
-        for_deaf += CLIENTS * (1 + EACH + 1);
+        for_deaf += 3 * CLIENTS; // they came, said hello, and left
         let (heard, missed) = deaf.account(for_deaf);
         assert!(missed > 0);
-        assert_in_order(
+        assert_each_once(
             &heard
                 .iter()
                 .filter(|line| !line.ends_with('x'))

@@ -8,11 +8,23 @@ use crate::child::{example, finish};
 fn prints_what_its_head_says(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.rs"));
     let source = std::fs::read_to_string(path).unwrap();
-    let head: Vec<_> = source.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    let head: Vec<_> = source
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .collect();
     let is_fence = |line: &&str| line.trim() == "```";
-    let end = head.iter().rposition(is_fence).expect("it shows what it prints");
-    let start = head[..end].iter().rposition(|line| line.trim() == "```text").unwrap();
-    let said: String = head[start + 1..end].iter().map(|line| format!("{}\n", &line[1..])).collect();
+    let end = head
+        .iter()
+        .rposition(is_fence)
+        .expect("it shows what it prints");
+    let start = head[..end]
+        .iter()
+        .rposition(|line| line.trim() == "```text")
+        .unwrap();
+    let said: String = head[start + 1..end]
+        .iter()
+        .map(|line| format!("{}\n", &line[1..]))
+        .collect();
 
     let mut command = Command::new(example(name));
     let output = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()));

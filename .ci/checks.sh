@@ -2,8 +2,8 @@
 # The checks of .ci/run, one function each: `bash .ci/checks.sh NAME` runs one of them.
 set -eu -o pipefail
 
-readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml HTTP=http/Cargo.toml
-readonly TOKIO=tokio/Cargo.toml
+readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml
+readonly HTTP=http/Cargo.toml TOKIO=tokio/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -15,6 +15,7 @@ format() {
     cargo fmt --check
     cargo fmt --check --manifest-path "$PEERS"
     cargo fmt --check --manifest-path "$SDL"
+    cargo fmt --check --manifest-path "$WINIT"
     cargo fmt --check --manifest-path "$HTTP"
     cargo fmt --check --manifest-path http/bench/Cargo.toml
     cargo fmt --check --manifest-path "$TOKIO"
@@ -31,6 +32,11 @@ clippy_peers() {
 
 clippy_sdl() {
     cargo clippy --locked --all-targets --manifest-path "$SDL" --target-dir target/sdl \
+        -- -D warnings
+}
+
+clippy_winit() {
+    cargo clippy --locked --all-targets --manifest-path "$WINIT" --target-dir target/winit \
         -- -D warnings
 }
 
@@ -143,7 +149,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|http|tokio)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|examples/winit|http|tokio)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -468,6 +474,12 @@ sdl() {
     cargo test --locked --release --manifest-path "$SDL" --target-dir target/sdl
     timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' \
         target/sdl/release/life --bench
+}
+
+# The example with a loop of winit, on its own screens.
+winit() {
+    cargo test --locked --release --manifest-path "$WINIT" --target-dir target/winit
+    timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' target/winit/release/lamp
 }
 
 # The package beside tokio, over real sockets and with a real database, and its example.

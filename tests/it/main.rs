@@ -31,6 +31,8 @@ mod bugs_mailbox;
 mod bugs_panics;
 mod bugs_runtime;
 #[cfg(target_os = "linux")]
+mod chat;
+#[cfg(target_os = "linux")]
 mod child;
 mod children;
 #[cfg(target_os = "linux")]
@@ -38,6 +40,8 @@ mod ctrl_c;
 mod deadlock;
 mod detached;
 mod driver;
+#[cfg(target_os = "linux")]
+mod examples;
 mod figures;
 mod flood;
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Handle;
 
-use super::target::SpawnTarget;
+use super::target::{SpawnFrom, SpawnTarget};
 use super::target::sealed::ExecutorSource;
 use crate::contain::contain;
 use crate::error::{SpawnProblem, UnhandledFault};
@@ -26,6 +26,12 @@ use crate::sync::{Mutex, yield_now};
 use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
 
 impl<Fut: Send> SpawnTarget<Fut> for &Handle {}
+
+impl<A: Send + 'static> SpawnFrom<A> for &Handle {
+    fn drop_refused(actor: A) {
+        drop_refused(actor);
+    }
+}
 
 impl ExecutorSource for &Handle {
     type Executor = Arc<TaskExecutor>;

@@ -186,13 +186,13 @@ pub mod trace {
 #[cfg(any(doc, doctest))]
 pub mod docs;
 
-#[doc(hidden)]
-pub use actor::into_actor;
 pub use actor::{
     Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Child, Context, Current, Detached,
     Handle, Join, Permit, Recv, Reply, Request, Returned, Returns, SendFuture, SourceGuard,
-    SpawnTarget, Split, WatchGuard, WeakAddress, actor, actor_from, reply,
+    SpawnTarget, Split, Unsent, WatchGuard, WeakAddress, actor, actor_from, reply,
 };
+#[doc(hidden)]
+pub use actor::{into_actor, mistakes as handler_mistakes};
 pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, HostFault, Panic, Refusal,
     RefusalKind, SendError, SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,

@@ -38,10 +38,13 @@ mod deadlock;
 mod detached;
 mod driver;
 mod figures;
+#[cfg(target_os = "linux")]
+mod five_messages;
 mod flood;
 #[cfg(target_os = "linux")]
 mod fork;
 mod futures_spawn;
+mod handlers;
 mod heap;
 mod hosted;
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml HTTP=http/Cargo.toml
+readonly MISTAKES=tests/mistakes/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -16,6 +17,7 @@ format() {
     cargo fmt --check --manifest-path "$SDL"
     cargo fmt --check --manifest-path "$HTTP"
     cargo fmt --check --manifest-path http/bench/Cargo.toml
+    cargo fmt --check --manifest-path "$MISTAKES"
 }
 
 clippy() {
@@ -117,6 +119,19 @@ features() {
     cargo test --locked --all-features --doc tracer
 }
 
+# What the compiler says of likely mistakes. Each compiler says it in other words.
+mistakes() {
+    local here output
+    here=$(rustc --version)
+    output=$(CARGO_NET_OFFLINE=true cargo test --locked --manifest-path "$MISTAKES" \
+        --target-dir target/mistakes -- --nocapture 2>&1) || { echo "$output"; return 1; }
+    echo "$output"
+    if grep -q '^SKIPPED' <<<"$output"; then
+        echo "the errors are those of another compiler than $here"
+        return 77
+    fi
+}
+
 # The number of crates in a default build, greenroom included.
 crates() {
     local count
@@ -134,7 +149,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|http)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|http|tests/mistakes)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi

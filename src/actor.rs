@@ -15,6 +15,7 @@ mod family;
 mod front;
 mod handle;
 mod handlers_macro;
+mod handlers_steps;
 mod id;
 mod in_flight;
 mod incarnation;

@@ -30,10 +30,11 @@
 //!
 //! An actor is an async task. Its [`Context`] owns the reading side of a mailbox; an [`Address`]
 //! sends to it and is cheap to clone. A [`Handle`] is an address that can also be joined.
+//! [`handlers!`] turns the methods of a type into messages, with a method of an address for each.
 //!
 //! # Where to read on
 //!
-//! - [The guide](docs::guide): asking, back-pressure, sources, ending, children, panics, pinned
+//! - [The guide](docs::guide): asking, several messages, back-pressure, sources, ending, children, panics, pinned
 //!   threads, foreign loops, tests, policies.
 //! - [With tokio in the same program](docs::with_tokio), [coming from tokio](docs::from_tokio),
 //!   [coming from actix, kameo or ractor](docs::from_actors).

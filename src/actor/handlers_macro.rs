@@ -1,10 +1,144 @@
 //! `handlers!`: an actor's messages, its dispatch and a typed address from one list of methods.
 //!
 //! The methods become methods of the actor as they stand. The message type is the enum that would be
-//! written by hand, and dispatch is one `match`. A step of `__handlers!` reads one method, and the
-//! last step emits everything.
+//! written by hand, and dispatch is one `match`. `handlers_steps.rs` makes them.
 
-/// Declares the messages of an actor.
+/// Declares an actor's messages, its dispatch and a typed address as one list of methods.
+///
+/// ```
+/// use greenroom::{Context, spawn};
+/// use std::time::Duration;
+///
+/// #[derive(Default)]
+/// pub struct Counter {
+///     total: u64,
+///     name: String,
+/// }
+///
+/// #[derive(Debug, PartialEq)]
+/// pub struct TooLong;
+///
+/// greenroom::handlers! {
+///     /// Counts things.
+///     pub impl Counter as CounterAddress, CounterMessage {
+///         /// Adds `n` to the total.
+///         pub async fn add(&mut self, n: u64) {
+///             self.total += n;
+///         }
+///
+///         /// Returns the total.
+///         pub async fn total(&mut self) -> u64 {
+///             self.total
+///         }
+///
+///         /// Renames the counter, and counts that a little later.
+///         pub async fn rename(
+///             &mut self,
+///             name: String,
+///             cx: &mut Context<CounterMessage>,
+///         ) -> Result<(), TooLong> {
+///             if name.len() > 20 {
+///                 return Err(TooLong);
+///             }
+///             self.name = name;
+///             cx.send_after(Duration::from_millis(1), CounterMessage::add(1)).detach();
+///             Ok(())
+///         }
+///
+///         async fn started(&mut self, _cx: &mut Context<CounterMessage>) {
+///             self.name = "nameless".into();
+///         }
+///     }
+/// }
+///
+/// greenroom::run(async {
+///     let counter: CounterAddress = spawn!(Counter::default(), capacity = 10).into();
+///     counter.add(3).tell().unwrap();
+///     counter.add(4).send().await.unwrap();
+///     assert_eq!(counter.total().await, Ok(7));
+///     assert_eq!(counter.rename("x".repeat(30)).await, Ok(Err(TooLong)));
+///     assert_eq!(counter.total().timeout(Duration::from_secs(60)).await, Ok(7));
+/// });
+/// ```
+///
+/// The first name after `as` is that of the address, the second one that of the messages. From the
+/// methods the macro makes
+///
+/// | what | example |
+/// |---|---|
+/// | methods of the actor, as they stand | `self.add(1).await` in another handler, or in a test |
+/// | an enum: its variants have the names of the handlers, and their parameters as fields | `CounterMessage::add(3)` |
+/// | a last field for the reply, if the handler has a result | `CounterMessage::total(reply)` |
+/// | [`Actor`](crate::Actor) for the type, so that it is spawned like any other value | `spawn!(Counter::default())` |
+/// | an address with a method for each handler | `counter.add(3)` |
+///
+/// A method of the address sends nothing by itself:
+///
+/// | the handler has | its method returns | to use as |
+/// |---|---|---|
+/// | no result | [`Unsent`](crate::Unsent) | `.tell()?` or `.send().await?` |
+/// | a result, also `-> ()` | [`Ask`](crate::Ask) | `.await?`, `.timeout(..).await?`, or [`.request()`](crate::Ask::request) for [`on_answer`](crate::Context::on_answer) and other tasks |
+///
+/// An asker of a handler that returns a `Result` gets a `Result` in a `Result`. The outer one tells
+/// whether there was an answer.
+///
+/// # Handlers
+///
+/// A handler takes `&mut self` or `&self`, and parameters of the form `name: Type`. It may be an
+/// `async fn` or a plain `fn`. The next message is handled after it returns, so a handler that waits
+/// holds up its actor. A last parameter whose type begins with `&mut` is the context, and not a part
+/// of the message. The [hooks](crate::Actor) `started`, `panicked` and `stopped` may stand among the
+/// handlers, and are written as in the trait.
+///
+/// - The visibility of a handler is that of both methods. The variants are as visible as the enum.
+/// - Its comments are on the methods and on the variant. `#[cfg]` and `#[allow]` hold for all of
+///   them, `#[must_use]` and `#[deprecated]` for the method of the address, `#[expect]` and
+///   `#[inline]` for that of the actor. Other attributes are refused.
+/// - Comments before `impl` are those of the address. `#[cfg]` and `#[allow]` hold for everything,
+///   `#[derive]` for the messages.
+/// - The types of parameters and results are written out, since `Self` would be the address or the
+///   messages. Neither a handler nor the declaration has type parameters: `impl Stack<u32> as ..` is
+///   possible, `impl<T> Stack<T> as ..` is not.
+/// - Above about 60 handlers, a crate needs a higher `#![recursion_limit]`.
+///
+/// # The address
+///
+/// It is a cheap clone, and dereferences to its [`Address`](crate::Address) of the messages. It
+/// compares and prints as one. So `counter.stop()` stops the actor, unless a handler is called `stop`.
+/// It converts from an `Address`, such as [`Name::get`](crate::registry::Name::get) or
+/// [`Supervisor::start`](crate::supervise::Supervisor::start) return, and to one.
+///
+/// It also converts from a [`Handle`](crate::Handle). That gives up the actor's result, as
+/// [`detach`](crate::Handle::detach) does: a panic goes to [`on_fault`](crate::Builder::on_fault).
+/// To join the actor, keep the handle and convert its address:
+///
+/// ```
+/// # use greenroom::spawn;
+/// # #[derive(Default)]
+/// # struct Counter(u64);
+/// # greenroom::handlers! {
+/// #     impl Counter as CounterAddress, CounterMessage {
+/// #         fn add(&mut self, n: u64) {
+/// #             self.0 += n;
+/// #         }
+/// #     }
+/// # }
+/// # greenroom::run(async {
+/// let handle = spawn!(Counter::default());
+/// let counter = CounterAddress::from(handle.address());
+/// counter.add(3).tell().unwrap();
+/// drop(counter); // so that the actor ends
+/// assert_eq!(handle.join().await.unwrap().0, 3);
+/// # });
+/// ```
+///
+/// # The messages
+///
+/// The enum is a plain type, so everything that takes messages takes it: timers,
+/// [`map`](crate::Address::map), [`Name`](crate::registry::Name), restarts. A variant is a function of
+/// its fields: `address.map(CounterMessage::add)` is an `Address<u64>`.
+///
+/// A message takes the memory and the instructions of an enum and a `match` that are written by hand.
 #[macro_export]
 macro_rules! handlers {
     (
@@ -22,383 +156,4 @@ macro_rules! handlers {
              the actor, names for an address and for an enum of messages, and methods"
         );
     };
-}
-
-/// The steps of `handlers!`.
-///
-/// `@read` takes a method off the list, `@split` its context off its parameters. Both pass on what
-/// was read before: declaration, name of the context in `handle`, handlers, hooks.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __handlers {
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {}) => {
-        $crate::__handlers! { @emit $declared $cx $handlers $hooks }
-    };
-
-    // Hooks of the trait `Actor`.
-    (@read $declared:tt $cx:ident $handlers:tt [$($hooks:tt)*] {
-        $(#[$attribute:meta])* $vis:vis async fn started $parameters:tt { $($body:tt)* }
-        $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @read $declared $cx $handlers [
-            $($hooks)* $(#[$attribute])* $vis async fn started $parameters { $($body)* }
-        ] { $($rest)* } }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt [$($hooks:tt)*] {
-        $(#[$attribute:meta])* $vis:vis async fn stopped $parameters:tt { $($body:tt)* }
-        $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @read $declared $cx $handlers [
-            $($hooks)* $(#[$attribute])* $vis async fn stopped $parameters { $($body)* }
-        ] { $($rest)* } }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt [$($hooks:tt)*] {
-        $(#[$attribute:meta])* $vis:vis fn panicked $parameters:tt -> $goes_on:ty { $($body:tt)* }
-        $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @read $declared $cx $handlers [
-            $($hooks)* $(#[$attribute])* $vis fn panicked $parameters -> $goes_on { $($body)* }
-        ] { $($rest)* } }
-    };
-
-    // Handlers: async or not, with a mutable or a shared receiver.
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis async fn $name:tt
-        (&mut $self:ident $(, $($parameters:tt)*)?) $(-> $result:ty)? { $($body:tt)* }
-        $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [async] [.await] [&mut $self] $name }
-            [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
-        }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis async fn $name:tt
-        (& $self:ident $(, $($parameters:tt)*)?) $(-> $result:ty)? { $($body:tt)* }
-        $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [async] [.await] [& $self] $name }
-            [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
-        }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis fn $name:tt
-        (&mut $self:ident $(, $($parameters:tt)*)?) $(-> $result:ty)? { $($body:tt)* }
-        $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [] [] [&mut $self] $name }
-            [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
-        }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis fn $name:tt
-        (& $self:ident $(, $($parameters:tt)*)?) $(-> $result:ty)? { $($body:tt)* }
-        $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @split $declared $cx $handlers $hooks { $($rest)* }
-            { [$(#[$($attribute)*])*] [$vis] [] [] [& $self] $name }
-            [$(reply: $result)?] { $($body)* } [] [$($($parameters)*)?]
-        }
-    };
-
-    // A context is a last parameter whose type begins with `&mut`. Four parameters a step.
-    (@split $declared:tt $cx:ident [$($handlers:tt)*] $hooks:tt $rest:tt
-        { $($method:tt)* } $reply:tt $body:tt [$($split:tt)*]
-        [$context:ident: &mut $type:ty $(,)?]) => {
-        $crate::__handlers! { @read $declared $cx [
-            $($handlers)* { $($method)* [$($split)*] [$cx: $context: $type] $reply $body }
-        ] $hooks $rest }
-    };
-    (@split $declared:tt $cx:ident [$($handlers:tt)*] $hooks:tt $rest:tt
-        { $($method:tt)* } $reply:tt $body:tt [$($split:tt)*]
-        [$a:ident: $ta:ty, $context:ident: &mut $type:ty $(,)?]) => {
-        $crate::__handlers! { @read $declared $cx [
-            $($handlers)* { $($method)* [$($split)* $a: $ta,] [$cx: $context: $type] $reply $body }
-        ] $hooks $rest }
-    };
-    (@split $declared:tt $cx:ident [$($handlers:tt)*] $hooks:tt $rest:tt
-        { $($method:tt)* } $reply:tt $body:tt [$($split:tt)*]
-        [$a:ident: $ta:ty, $b:ident: $tb:ty, $context:ident: &mut $type:ty $(,)?]) => {
-        $crate::__handlers! { @read $declared $cx [
-            $($handlers)* {
-                $($method)* [$($split)* $a: $ta, $b: $tb,] [$cx: $context: $type] $reply $body
-            }
-        ] $hooks $rest }
-    };
-    (@split $declared:tt $cx:ident $handlers:tt $hooks:tt $rest:tt
-        $method:tt $reply:tt $body:tt [$($split:tt)*]
-        [$a:ident: $ta:ty, $b:ident: $tb:ty, $c:ident: $tc:ty, $($parameters:tt)+]) => {
-        $crate::__handlers! { @split $declared $cx $handlers $hooks $rest
-            $method $reply $body [$($split)* $a: $ta, $b: $tb, $c: $tc,] [$($parameters)+]
-        }
-    };
-    (@split $declared:tt $cx:ident [$($handlers:tt)*] $hooks:tt $rest:tt
-        { $($method:tt)* } $reply:tt $body:tt [$($split:tt)*]
-        [$($name:ident: $type:ty),* $(,)?]) => {
-        $crate::__handlers! { @read $declared $cx [
-            $($handlers)* { $($method)* [$($split)* $($name: $type,)*] [] $reply $body }
-        ] $hooks $rest }
-    };
-
-    // Mistakes. Each is reported, and the rest is read.
-    (@split $declared:tt $cx:ident $handlers:tt $hooks:tt $rest:tt
-        { $attributes:tt $vis:tt $async:tt $await:tt $self:tt $name:tt }
-        $reply:tt $body:tt $split:tt $parameters:tt) => {
-        $crate::__handlers! { @mistake parameter $name }
-        $crate::__handlers! { @read $declared $cx $handlers $hooks $rest }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis async fn $name:tt $parameters:tt $(-> $result:ty)?
-        { $($body:tt)* } $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @mistake receiver $name }
-        $crate::__handlers! { @read $declared $cx $handlers $hooks { $($rest)* } }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis fn $name:tt $parameters:tt $(-> $result:ty)?
-        { $($body:tt)* } $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @mistake receiver $name }
-        $crate::__handlers! { @read $declared $cx $handlers $hooks { $($rest)* } }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis async fn $name:tt < $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @mistake generics $name }
-        $crate::__handlers! { @skip $declared $cx $handlers $hooks { $($rest)* } }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt {
-        $(#[$($attribute:tt)*])* $vis:vis fn $name:tt < $($rest:tt)*
-    }) => {
-        $crate::__handlers! { @mistake generics $name }
-        $crate::__handlers! { @skip $declared $cx $handlers $hooks { $($rest)* } }
-    };
-    (@read $declared:tt $cx:ident $handlers:tt $hooks:tt { $($unexpected:tt)* }) => {
-        ::core::compile_error!(
-            "`handlers!` takes methods with a body; what it found instead is in the other error"
-        );
-        $crate::__handlers_are_methods_with_a_body! { $($unexpected)* }
-    };
-    (@skip $declared:tt $cx:ident $handlers:tt $hooks:tt { { $($body:tt)* } $($rest:tt)* }) => {
-        $crate::__handlers! { @read $declared $cx $handlers $hooks { $($rest)* } }
-    };
-    (@skip $declared:tt $cx:ident $handlers:tt $hooks:tt { $skipped:tt $($rest:tt)* }) => {
-        $crate::__handlers! { @skip $declared $cx $handlers $hooks { $($rest)* } }
-    };
-    (@mistake $mistake:ident $name:tt) => {
-        const _: fn() = {
-            #[allow(non_camel_case_types, reason = "a handler is called so")]
-            type $name = ();
-            $crate::handler_mistakes::$mistake::<$name>
-        };
-    };
-
-    (@emit {
-        [$(#[
-            $(doc = $doc:literal)?
-            $(doc($($docs:tt)*))?
-            $(cfg($($cfg:tt)*))?
-            $(allow($($allow:tt)*))?
-            $(derive($($derive:tt)*))?
-        ])*]
-        [$vis:vis] [$actor:ty] $address:ident $message:ident
-    } $cx:ident [$({
-        [$(#[
-            $(doc = $fn_doc:literal)?
-            $(doc($($fn_docs:tt)*))?
-            $(cfg($($fn_cfg:tt)*))?
-            $(allow($($fn_allow:tt)*))?
-            $(expect($($fn_expect:tt)*))?
-            $(must_use $(= $fn_must_use:literal)?)?
-            $(deprecated $(= $fn_deprecated:literal)? $(($($fn_deprecated_since:tt)*))?)?
-            $(inline $(($($fn_inline:tt)*))?)?
-        ])*]
-        [$fn_vis:vis] [$($async:ident)?] [$($await:tt)*] [$($self:tt)*] $name:tt
-        [$($parameter:ident: $type:ty,)*] [$($cx_passed:ident: $context:ident: $context_type:ty)?]
-        [$($reply:ident: $result:ty)?] $body:tt
-    })*] [$($hooks:tt)*]) => {
-        $($(#[cfg($($cfg)*)])? $(#[allow($($allow)*)])? $(#[derive($($derive)*)])?)*
-        #[doc = ::core::concat!(
-            "The messages of [`", ::core::stringify!($actor), "`], one for each handler.\n\nThe \
-             fields are the parameters of the handler, then the reply if it has a result."
-        )]
-        #[allow(non_camel_case_types, reason = "a message is called as its handler")]
-        $vis enum $message {$(
-            $(
-                $(#[doc = $fn_doc])? $(#[doc($($fn_docs)*)])? $(#[cfg($($fn_cfg)*)])?
-                $(#[allow($($fn_allow)*)])?
-            )*
-            #[doc = ::core::concat!(
-                "\n\nHandled by `", ::core::stringify!($name($($parameter: $type),*) $(-> $result)?),
-                "`."
-            )]
-            $name($($type,)* $($crate::Reply<$result>,)?),
-        )*}
-
-        $(
-            $(#[doc = $doc])? $(#[doc($($docs)*)])? $(#[cfg($($cfg)*)])?
-            $(#[allow($($allow)*)])?
-        )*
-        #[doc = ::core::concat!(
-            "\n\nAn address of [`", ::core::stringify!($actor), "`], with a method for each message."
-        )]
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-        #[allow(dead_code, reason = "a program may use only the messages")]
-        $vis struct $address($crate::Address<$message>);
-
-        $($(#[cfg($($cfg)*)])? $(#[allow($($allow)*)])?)*
-        impl $address {$(
-            $crate::__handlers! { @method
-                [$(
-                    $(#[doc = $fn_doc])? $(#[doc($($fn_docs)*)])? $(#[cfg($($fn_cfg)*)])?
-                    $(#[allow($($fn_allow)*)])? $(#[must_use $(= $fn_must_use)?])?
-                    $(#[deprecated $(= $fn_deprecated)? $(($($fn_deprecated_since)*))?])?
-                )*]
-                [$fn_vis] $message $name [$($parameter: $type,)*] [$($result)?]
-            }
-        )*}
-
-        $($(#[cfg($($cfg)*)])?)*
-        $crate::__handlers! { @address $address $message }
-
-        $($(#[cfg($($cfg)*)])? $(#[allow($($allow)*)])?)*
-        impl $actor {$(
-            $(
-                $(#[doc = $fn_doc])? $(#[doc($($fn_docs)*)])? $(#[cfg($($fn_cfg)*)])?
-                $(#[allow($($fn_allow)*)])? $(#[expect($($fn_expect)*)])?
-                $(#[inline $(($($fn_inline)*))?])?
-            )*
-            $fn_vis $($async)? fn $name(
-                $($self)*, $($parameter: $type,)* $($context: &mut $context_type,)?
-            ) $(-> $result)? $body
-        )*}
-
-        $($(#[cfg($($cfg)*)])? $(#[allow($($allow)*)])?)*
-        impl $crate::Actor for $actor {
-            type Message = $message;
-
-            async fn handle(&mut self, message: $message, $cx: &mut $crate::Context<$message>) {
-                let _ = &$cx;
-                match message {$(
-                    $($(#[cfg($($fn_cfg)*)])?)*
-                    $message::$name($($parameter,)* $($reply,)?) => {
-                        $($reply.send)? (self.$name($($parameter,)* $($cx_passed,)?)$($await)*)
-                    }
-                )*}
-            }
-
-            $($hooks)*
-        }
-
-        // Mistakes that are reported above are reported again, on the lines that have them.
-        $($(#[cfg($($cfg)*)])?)*
-        const _: () = {
-            #[allow(dead_code, unused_variables, reason = "it is only compiled")]
-            fn check($($($(#[cfg($($fn_cfg)*)])?)* $name: ()),*) {
-                $($($(#[cfg($($fn_cfg)*)])?)* {
-                    $($crate::handler_mistakes::sendable::<$type>();)*
-                })*
-            }
-        };
-
-        $($crate::__handlers! { @name $name $name })*
-    };
-    // An attribute is unknown: one before `impl`, or that of a handler, which is left out.
-    (@emit $declared:tt $cx:ident [$({ [] $($method:tt)* })*] $hooks:tt) => {
-        ::core::compile_error!(
-            "before `impl`, `handlers!` knows comments, `doc`, `cfg`, `allow` and, for the messages, \
-             `derive`"
-        );
-    };
-    (@emit $declared:tt $cx:ident [$({
-        $attributes:tt $vis:tt $async:tt $await:tt $self:tt $name:tt $($method:tt)*
-    })*] $hooks:tt) => {
-        $($crate::__handlers! { @known $attributes $name })*
-        $crate::__handlers! { @emit $declared $cx [$({
-            [] $vis $async $await $self $name $($method)*
-        })*] $hooks }
-    };
-    (@known [$(#[
-        $(doc = $doc:literal)? $(doc($($docs:tt)*))? $(cfg($($cfg:tt)*))? $(allow($($allow:tt)*))?
-        $(expect($($expect:tt)*))? $(must_use $(= $must_use:literal)?)?
-        $(deprecated $(= $deprecated:literal)? $(($($since:tt)*))?)? $(inline $(($($inline:tt)*))?)?
-    ])*] $name:tt) => {};
-    (@known $attributes:tt $name:tt) => {
-        $crate::__handlers! { @mistake attribute $name }
-    };
-
-    // A method of the address.
-    (@method [$($attribute:tt)*] [$vis:vis] $message:ident $name:tt
-        [$($parameter:ident: $type:ty,)*] []) => {
-        $($attribute)*
-        #[allow(dead_code, reason = "a program may use only the message")]
-        $vis fn $name(&self, $($parameter: $type),*) -> $crate::Unsent<'_, $message> {
-            $crate::Unsent::new(&self.0, $message::$name($($parameter),*))
-        }
-    };
-    (@method [$($attribute:tt)*] [$vis:vis] $message:ident $name:tt
-        [$($parameter:ident: $type:ty,)*] [$result:ty]) => {
-        $($attribute)*
-        #[allow(dead_code, reason = "a program may use only the message")]
-        $vis fn $name(&self, $($parameter: $type),*) -> $crate::Ask<
-            '_,
-            $message,
-            $result,
-            impl ::core::ops::FnOnce($crate::Reply<$result>) -> $message
-                + ::core::marker::Send + 'static,
-        > {
-            self.0.ask(move |reply| $message::$name($($parameter,)* reply))
-        }
-    };
-
-    // What an address is besides its methods.
-    (@address $address:ident $message:ident) => {
-        impl ::core::ops::Deref for $address {
-            type Target = $crate::Address<$message>;
-
-            fn deref(&self) -> &Self::Target {
-                &self.0
-            }
-        }
-
-        impl ::core::convert::From<$crate::Address<$message>> for $address {
-            fn from(address: $crate::Address<$message>) -> Self {
-                $address(address)
-            }
-        }
-
-        impl ::core::convert::From<$address> for $crate::Address<$message> {
-            fn from(address: $address) -> Self {
-                address.0
-            }
-        }
-
-        /// Keeps the address of a new actor, and gives up its result, as `Handle::detach` does.
-        impl<T> ::core::convert::From<$crate::Handle<$message, T>> for $address {
-            fn from(handle: $crate::Handle<$message, T>) -> Self {
-                $address(handle.address())
-            }
-        }
-    };
-
-    // Names that hooks have here, or in other crates.
-    (@name started $name:tt) => { $crate::__handlers! { @mistake signature $name } };
-    (@name stopped $name:tt) => { $crate::__handlers! { @mistake signature $name } };
-    (@name panicked $name:tt) => { $crate::__handlers! { @mistake signature $name } };
-    (@name handle $name:tt) => { $crate::__handlers! { @mistake hook $name } };
-    (@name on_start $name:tt) => { $crate::__handlers! { @mistake hook $name } };
-    (@name on_stop $name:tt) => { $crate::__handlers! { @mistake hook $name } };
-    (@name on_panic $name:tt) => { $crate::__handlers! { @mistake hook $name } };
-    (@name pre_start $name:tt) => { $crate::__handlers! { @mistake hook $name } };
-    (@name post_stop $name:tt) => { $crate::__handlers! { @mistake hook $name } };
-    (@name $other:ident $name:tt) => {};
-}
-
-/// Fails at the first token that is no method. The name is a part of the error.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __handlers_are_methods_with_a_body {
-    () => {};
 }

@@ -43,6 +43,7 @@ greenroom::handlers! {
         }
 
         #[inline]
+        #[must_use]
         pub(crate) fn total(&self) -> u64 {
             self.total
         }

@@ -123,8 +123,10 @@ features() {
 mistakes() {
     local here output
     here=$(rustc --version)
-    output=$(CARGO_NET_OFFLINE=true cargo test --locked --manifest-path "$MISTAKES" \
-        --target-dir target/mistakes -- --nocapture 2>&1) || { echo "$output"; return 1; }
+    # The programs are built without the network, in the directory of the test.
+    export CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=$PWD/target/mistakes
+    output=$(cargo test --locked --manifest-path "$MISTAKES" -- --nocapture 2>&1) \
+        || { echo "$output"; return 1; }
     echo "$output"
     if grep -q '^SKIPPED' <<<"$output"; then
         echo "the errors are those of another compiler than $here"

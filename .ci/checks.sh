@@ -3,7 +3,7 @@
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml
-readonly HTTP=http/Cargo.toml TOKIO=tokio/Cargo.toml
+readonly HTTP=http/Cargo.toml TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -19,6 +19,7 @@ format() {
     cargo fmt --check --manifest-path "$HTTP"
     cargo fmt --check --manifest-path http/bench/Cargo.toml
     cargo fmt --check --manifest-path "$TOKIO"
+    cargo fmt --check --manifest-path "$MISTAKES"
 }
 
 clippy() {
@@ -132,6 +133,21 @@ features() {
     cargo test --locked --all-features --test it on_tokio::
 }
 
+# What the compiler says of likely mistakes. Each compiler says it in other words.
+mistakes() {
+    local here output
+    here=$(rustc --version)
+    # The programs are built without the network, in the directory of the test.
+    export CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=$PWD/target/mistakes
+    output=$(cargo test --locked --manifest-path "$MISTAKES" -- --nocapture 2>&1) \
+        || { echo "$output"; return 1; }
+    echo "$output"
+    if grep -q '^SKIPPED' <<<"$output"; then
+        echo "the errors are those of another compiler than $here"
+        return 77
+    fi
+}
+
 # The number of crates in a default build, greenroom included.
 crates() {
     local count
@@ -149,7 +165,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/peers|examples/sdl|examples/winit|http|tokio)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/peers|examples/(sdl|winit)|http|tokio|tests/mistakes)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi

@@ -30,10 +30,11 @@
 //!
 //! An actor is an async task. Its [`Context`] owns the reading side of a mailbox; an [`Address`]
 //! sends to it and is cheap to clone. A [`Handle`] is an address that can also be joined.
+//! [`handlers!`] turns the methods of a type into messages, with a method of an address for each.
 //!
 //! # Where to read on
 //!
-//! - [The guide](docs::guide): asking, back-pressure, sources, ending, children, panics, pinned
+//! - [The guide](docs::guide): asking, several messages, back-pressure, sources, ending, children, panics, pinned
 //!   threads, foreign loops, tests, policies.
 //! - [With tokio in the same program](docs::with_tokio), [coming from tokio](docs::from_tokio),
 //!   [coming from actix, kameo or ractor](docs::from_actors).
@@ -187,13 +188,13 @@ pub mod trace {
 #[cfg(any(doc, doctest))]
 pub mod docs;
 
-#[doc(hidden)]
-pub use actor::into_actor;
 pub use actor::{
     Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Child, Context, Current, Detached,
     Handle, Join, Permit, Recv, Reply, Request, Returned, Returns, SendFuture, SourceGuard,
-    SpawnFrom, SpawnTarget, Split, WatchGuard, WeakAddress, actor, actor_from, reply,
+    SpawnFrom, SpawnTarget, Split, Unsent, WatchGuard, WeakAddress, actor, actor_from, reply,
 };
+#[doc(hidden)]
+pub use actor::{into_actor, mistakes as handler_mistakes};
 pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, HostFault, Panic, Refusal,
     RefusalKind, SendError, SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,

@@ -325,7 +325,7 @@ impl<M> fmt::Debug for Context<M> {
 }
 
 /// The future of [`Context::recv`].
-#[must_use = "futures do nothing unless polled"]
+#[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
 pub struct Recv<'a, M> {
     context: &'a mut Context<M>,
 }

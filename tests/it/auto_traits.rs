@@ -25,8 +25,8 @@ use greenroom::{
     BuildError, Builder, Child, Context, Current, Deadlock, Detached, End, FallibleTask, Fault,
     Handle, HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Recv, Refusal, RefusalKind,
     Reply, Request, Runtime, SendError, SendFuture, ShutdownReport, SourceGuard, SpawnError,
-    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, WatchGuard,
-    WeakAddress, WorkerStats, actor,
+    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, Unsent,
+    WatchGuard, WeakAddress, WorkerStats, actor,
 };
 
 use crate::support::{WATCH, drive, within};
@@ -171,8 +171,8 @@ fn a_call_that_lends_a_context_is_send_if_its_future_is() {
 #[test]
 fn send_and_ask_futures_are_send_if_their_messages_are() {
     table! {
-        Send Sync Unpin: SendFuture<'static, u32>;
-        Send - Unpin: SendFuture<'static, Message>;
+        Send Sync Unpin: SendFuture<'static, u32>, Unsent<'static, u32>;
+        Send - Unpin: SendFuture<'static, Message>, Unsent<'static, Message>;
         Send Sync Unpin: Permit<Message>, Answer<Message>;
         - - Unpin: Permit<Local>, Answer<Local>;
         Send - Unpin: Request<Message>, Request<Local>;

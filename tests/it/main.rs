@@ -43,10 +43,13 @@ mod driver;
 #[cfg(target_os = "linux")]
 mod examples;
 mod figures;
+#[cfg(target_os = "linux")]
+mod five_messages;
 mod flood;
 #[cfg(target_os = "linux")]
 mod fork;
 mod futures_spawn;
+mod handlers;
 mod heap;
 mod hosted;
 #[cfg(target_os = "linux")]

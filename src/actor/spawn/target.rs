@@ -184,8 +184,9 @@ fn judge(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
     Ok(())
 }
 
-impl<Fut: Send> SpawnTarget<Fut> for Current {}
-impl<Fut: Send> SpawnTarget<Fut> for &Runtime {}
+// The compiler shows these lines to users whose futures are not `Send`.
+impl<Fut: Send> SpawnTarget<Fut> for Current {} // not `Send`: `on = &pinned` or `on = Detached`
+impl<Fut: Send> SpawnTarget<Fut> for &Runtime {} // not `Send`: `on = &pinned` or `on = Detached`
 impl<Fut> SpawnTarget<Fut> for &Pinned {}
 impl<Fut> SpawnTarget<Fut> for &Stage {}
 impl<Fut> SpawnTarget<Fut> for Detached {}

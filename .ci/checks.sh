@@ -2,8 +2,9 @@
 # The checks of .ci/run, one function each: `bash .ci/checks.sh NAME` runs one of them.
 set -eu -o pipefail
 
-readonly PEERS=benches/peers/Cargo.toml SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml
-readonly HTTP=http/Cargo.toml TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
+readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml
+readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml HTTP=http/Cargo.toml
+readonly TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -14,6 +15,7 @@ export CFLAGS=-O0
 format() {
     cargo fmt --check
     cargo fmt --check --manifest-path "$PEERS"
+    cargo fmt --check --manifest-path "$COMPARISON"
     cargo fmt --check --manifest-path "$SDL"
     cargo fmt --check --manifest-path "$WINIT"
     cargo fmt --check --manifest-path "$HTTP"
@@ -29,6 +31,11 @@ clippy() {
 clippy_peers() {
     cargo clippy --locked --all-targets --manifest-path "$PEERS" --target-dir target/peers \
         -- -D warnings
+}
+
+clippy_comparison() {
+    cargo clippy --locked --all-targets --all-features --manifest-path "$COMPARISON" \
+        --target-dir target/comparison -- -D warnings
 }
 
 clippy_sdl() {
@@ -165,7 +172,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/peers|examples/(sdl|winit)|http|tokio|tests/mistakes)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/(comparison|peers)|examples/(sdl|winit)|http|tokio|tests/mistakes)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -412,6 +419,11 @@ figures() {
     done
     echo "$words: $figures"
     [ -n "$figures" ]
+}
+
+# Runs the programs of docs/comparison.md to their end, and compares the page with them.
+comparison() {
+    CARGO_TARGET_DIR=$PWD/target/comparison benches/comparison/run --check
 }
 
 # Runs every example to its end. Those with arguments have their own function.

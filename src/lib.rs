@@ -37,8 +37,11 @@
 //! - [The guide](docs::guide): asking, several messages, back-pressure, sources, ending, children, panics, pinned
 //!   threads, foreign loops, tests, policies.
 //! - [With tokio in the same program](docs::with_tokio), [coming from tokio](docs::from_tokio),
-//!   [coming from actix, kameo or ractor](docs::from_actors).
+//!   [coming from actix, kameo or ractor](docs::from_actors),
+//!   [the same programs in each of them][comparison].
 //! - [Guarantees](docs::guarantees), [limits](docs::limits), [performance](docs::performance).
+//!
+//! [comparison]: https://github.com/greenroom-rs/greenroom/blob/main/docs/comparison.md
 //!
 //! # Sending
 //!

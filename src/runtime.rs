@@ -44,8 +44,8 @@ mod warning;
 mod warning_receiver;
 mod worker_thread;
 
-pub(crate) use around::Starting;
 pub use actor_status::ActorStatus;
+pub(crate) use around::Starting;
 pub use blocking::unblock;
 pub(crate) use blocking::{
     blocking_threads, borrow_thread, bring_thread, forget_borrower, is_lent, register_borrower,

@@ -16,9 +16,9 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Handle;
 
-use super::target::{SpawnFrom, SpawnTarget};
 use super::target::sealed::ExecutorSource;
-use crate::contain::contain;
+use super::target::{SpawnFrom, SpawnTarget};
+use crate::contain::{contain, drop_refused};
 use crate::error::{SpawnProblem, UnhandledFault};
 use crate::runtime::{LiveCells, context, print_fault};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

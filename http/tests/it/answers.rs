@@ -163,7 +163,7 @@ fn curl_is_answered() {
     }
 }
 
-/// What document 2 shows of the answer to `curl -s 'http://127.0.0.1:5050/Xy?x=2&y=2'`.
+/// The answer that layer_cake's document on multithreading shows for `curl -s 'http://127.0.0.1:5050/Xy?x=2&y=2'`.
 const SHOWN: &str = r#"{
     "value": [
         "vector<vector<float8>>",

@@ -522,6 +522,51 @@ http() {
     cargo test --locked --manifest-path "$HTTP" --target-dir target/http
 }
 
+# The crowds of bad clients in full: 10 000 connections in turn, and 1000 at once.
+http_all() {
+    ulimit -n "$(ulimit -Hn)"
+    cargo build --locked --manifest-path "$HTTP" --target-dir target/http --examples
+    GREENROOM_MATRIX=all cargo test --locked --manifest-path "$HTTP" --target-dir target/http \
+        --test it crowds
+}
+
+# The page of actors in Chromium.
+http_browser() {
+    if ! command -v chromium; then
+        echo 'chromium is not installed'
+        return 77
+    fi
+    GREENROOM_BROWSER=chromium cargo test --locked --manifest-path "$HTTP" \
+        --target-dir target/http --test it browser
+}
+
+# The comparison with servers on tokio is only built.
+http_bench() {
+    cargo clippy --locked --all-targets --manifest-path http/bench/Cargo.toml \
+        --target-dir target/http -- -D warnings
+}
+
+# Builds the fuzzers without cargo-fuzz, and lets each run for a while. What they have found before
+# is read by the package's own tests.
+http_fuzz() {
+    local host name
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    export RUSTFLAGS='--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions'
+    for name in level=4 inline-8bit-counters pc-table trace-compares; do
+        RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-$name"
+    done
+    cargo build --locked --release --manifest-path http/fuzz/Cargo.toml --target "$host" \
+        --target-dir target/http_fuzz
+    for name in query envelope framing; do
+        rm -rf "target/http_fuzz/$name"
+        mkdir "target/http_fuzz/$name"
+        # What is new goes into the first folder.
+        "target/http_fuzz/$host/release/$name" -runs=200000 -timeout=20 \
+            -artifact_prefix="target/http_fuzz/$name-" \
+            "target/http_fuzz/$name" "http/fuzz/corpus/$name"
+    done
+}
+
 miri() {
     local toolchain
     for toolchain in stable nightly; do

@@ -82,10 +82,14 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
             limit: Some("uri"),
         });
     }
-    if !is_token(method) || !is_target(method, target) {
+    let worst = target
+        .iter()
+        .map(|byte| IN_TARGET[usize::from(*byte)])
+        .max();
+    if !is_token(method) || worst > Some(ESCAPED) || !is_target(method, target) {
         return Err(bad("malformed request line"));
     }
-    if target.iter().any(|byte| b"\"<>`#".contains(byte)) {
+    if worst == Some(ESCAPED) {
         return Err(bad("a sign of the URI must be written as %XX"));
     }
     match version {
@@ -104,16 +108,29 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
     }
 }
 
-/// Whether a request of this method may have this target, apart from signs that must be escaped.
+/// A byte that a target has only as `%XX`.
+const ESCAPED: u8 = 1;
+
+/// What a byte is in a target: itself, one that must be escaped, or one that cannot be there.
+const IN_TARGET: [u8; 256] = {
+    let mut table = [ESCAPED + 1; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        table[byte as usize] = matches!(byte, b'"' | b'<' | b'>' | b'`' | b'#') as u8 * ESCAPED;
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a request of this method may have a target of this form.
 fn is_target(method: &[u8], target: &[u8]) -> bool {
-    let is_known = match target {
+    match target {
         [b'/', ..] => true,
         // PRI is of the preface of HTTP/2, which is refused by its version.
         b"*" => matches!(method, b"OPTIONS" | b"PRI"),
         // To a proxy. hyper takes its parts apart, so it must be able to.
         _ => Uri::try_from(target).is_ok_and(|uri| uri.scheme().is_some()),
-    };
-    is_known && target.iter().all(u8::is_ascii_graphic)
+    }
 }
 
 /// The fields on which the framing depends.

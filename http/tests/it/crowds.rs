@@ -28,7 +28,7 @@ fn descriptors(server: &Process) -> usize {
 }
 
 fn things(server: &Process, address: SocketAddr) -> Things {
-    // The connection that asks is a thing, too: the same one each time.
+    // The connection that asks counts, too: the same one each time.
     let mut client = Client::new(address);
     let page = client.get("/metrics").body;
     let is = |name| number(&page, name).unwrap();
@@ -70,7 +70,7 @@ fn leaves_nothing(crowd: impl Fn(SocketAddr)) {
 
 const DEEP: usize = 100_000;
 
-/// What a bad client sends, by its number.
+/// Returns the bytes of the bad client of this number.
 fn nonsense(number: usize) -> Vec<u8> {
     let post = |length: usize, body: &str| {
         format!(

@@ -257,14 +257,13 @@ fn each_limit_of_a_request_has_its_status_and_its_counter() {
     hits("list", Some(400), limits.clone(), raw(query));
     hits("requests_a_connection", Some(200), limits, |served| {
         let mut client = served.client();
-        (client.get("/Xy"), client.get("/Xy"));
-        let last = client.get("/Xy");
+        let [_, _, last] = [(); 3].map(|()| client.get("/Xy"));
         (last.header("connection") == Some("close")).then_some(last.status)
     });
 }
 
 #[test]
-fn each_limit_of_a_number_or_a_time_has_its_status_and_its_counter() {
+fn each_limit_of_a_server_has_its_status_and_its_counter() {
     let default = Limits::default;
     hits(
         "connections",
@@ -292,6 +291,11 @@ fn each_limit_of_a_number_or_a_time_has_its_status_and_its_counter() {
         assert_eq!(first.response().status, 200);
         Some(status)
     });
+}
+
+#[test]
+fn each_limit_of_a_time_has_its_status_and_its_counter() {
+    let default = Limits::default;
     let head_time = Limits {
         head_time: SHORT,
         ..default()

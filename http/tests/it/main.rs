@@ -1,6 +1,7 @@
 //! Servers over real sockets, with clients that send bytes as they like.
 
 mod answers;
+mod browser;
 mod client;
 #[cfg(target_os = "linux")]
 mod crowds;

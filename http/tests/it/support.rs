@@ -94,8 +94,10 @@ fn act_on(act: &Act, reply: Reply<u32>, seen: &Seen) {
         "busy" => Refusal::of(RefusalKind::Busy, "come again"),
         "timed" => Refusal::of(RefusalKind::TimedOut, "late"),
         "teapot" => Refusal::new("short", "and stout").code(418).exit_status(3),
-        "odd" => Refusal::new("odd", "").code(100),
-        other => Refusal::new("unknown", other),
+        code => match code.parse() {
+            Ok(code) => Refusal::new("odd", "").code(code),
+            Err(_) => Refusal::new("unknown", code),
+        },
     };
     reply.refuse(refusal);
 }

@@ -52,6 +52,8 @@ struct Client {
     hall: Address<Find>,
     room: String,
     seat: Option<Seat>,
+    /// Nothing more is written, only counted.
+    is_lost: bool,
     tally: Tally,
 }
 
@@ -78,11 +80,11 @@ pub async fn connection(
         hall,
         room: String::from("lobby"),
         seat: None,
+        is_lost: false,
         tally,
     };
     if client.tell("what is your name?").await.is_ok() {
-        // A lost client has no more to be told, but its room counts what it misses.
-        let _ = client.serve(&mut cx).await;
+        let _ = client.serve(&mut cx).await; // if it is lost, its room still counts
     }
     if client.leave(&mut cx).await.is_ok() && client.tell("bye").await.is_ok() {
         client.close().await;
@@ -123,8 +125,11 @@ impl Client {
                     _ => match &self.seat {
                         None => self.enter(cx, text).await?,
                         // Waits while the room has too much to do.
-                        Some(seat) => {
-                            let _ = seat.room.send(ToRoom::Say(seat.id, text)).await;
+                        Some(Seat { room, id }) => {
+                            if room.send(ToRoom::Say(*id, text)).await.is_err() {
+                                self.seat = None;
+                                self.tell("the room has failed; what is your name?").await?;
+                            }
                         }
                     },
                 },
@@ -220,6 +225,9 @@ impl Client {
     /// Writes bytes. Returns how many the socket took.
     async fn send(&mut self, bytes: &[u8]) -> (usize, Result<(), Lost>) {
         let mut written = 0;
+        if self.is_lost {
+            return (written, Err(Lost));
+        }
         let all = async {
             while written < bytes.len() {
                 match self.socket.write(&bytes[written..]).await {
@@ -230,6 +238,7 @@ impl Client {
             Ok(())
         };
         let result = timeout(self.patience, all).await.unwrap_or(Err(Lost));
+        self.is_lost = result.is_err();
         (written, result)
     }
 }

@@ -28,7 +28,11 @@ impl Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (print, printed) = mpsc::channel();
-        std::thread::spawn(move || lines.flatten().try_for_each(|line| print.send(line)));
+        std::thread::spawn(move || {
+            lines
+                .map_while(Result::ok)
+                .try_for_each(|line| print.send(line))
+        });
         let address = printed.recv().unwrap();
         let address = address.strip_prefix("listening on ").unwrap().to_owned();
         Server {

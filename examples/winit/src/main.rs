@@ -56,7 +56,9 @@ struct Open {
 
 impl App {
     fn open(&self, event_loop: &ActiveEventLoop) -> Result<Open, Box<dyn Error>> {
-        let attributes = Window::default_attributes().with_title("lamp").with_inner_size(SIZE);
+        let attributes = Window::default_attributes()
+            .with_title("lamp")
+            .with_inner_size(SIZE);
         let window = Arc::new(event_loop.create_window(attributes)?);
         let lamp = spawn!(lamp(_, window), on = &self.stage);
         let switch = spawn!(switch(_, lamp.address(), self.stays), on = &self.runtime);
@@ -71,7 +73,8 @@ impl App {
 
 impl ApplicationHandler<Wake> for App {
     fn new_events(&mut self, _: &ActiveEventLoop, cause: StartCause) {
-        self.turns.begin(matches!(cause, StartCause::ResumeTimeReached { .. }));
+        self.turns
+            .begin(matches!(cause, StartCause::ResumeTimeReached { .. }));
     }
 
     fn resumed(&mut self, event_loop: &ActiveEventLoop) {
@@ -100,7 +103,12 @@ impl ApplicationHandler<Wake> for App {
             WindowEvent::RedrawRequested => drop(open.lamp.tell(ToLamp::Paint)),
             WindowEvent::MouseInput { state, .. }
             | WindowEvent::KeyboardInput {
-                event: KeyEvent { state, repeat: false, .. },
+                event:
+                    KeyEvent {
+                        state,
+                        repeat: false,
+                        ..
+                    },
                 ..
             } if state == ElementState::Pressed => drop(open.presses.tell(Press)),
             _ => {}

@@ -78,8 +78,15 @@ fn lamp_that_stays_obeys_mouse_and_close() {
 #[test]
 fn program_without_a_screen_says_so() {
     let mut lamp = Command::new(env!("CARGO_BIN_EXE_lamp"));
-    let output = lamp.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap();
+    let output = lamp
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.starts_with("lamp: ") && error.lines().count() == 1, "{error:?}");
+    assert!(
+        error.starts_with("lamp: ") && error.lines().count() == 1,
+        "{error:?}"
+    );
 }

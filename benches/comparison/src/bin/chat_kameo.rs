@@ -30,7 +30,7 @@ impl Actor for Hub {
     type Args = Self;
     type Error = Infallible;
 
-    async fn on_start(hub: Self, _hub: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(hub: Self, _: ActorRef<Self>) -> Result<Self, Infallible> {
         Ok(hub)
     }
 

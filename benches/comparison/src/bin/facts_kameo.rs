@@ -20,7 +20,7 @@ impl Actor for Divider {
     type Args = Self;
     type Error = Infallible;
 
-    async fn on_start(divider: Self, _divider: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(divider: Self, _: ActorRef<Self>) -> Result<Self, Infallible> {
         Ok(divider)
     }
 

@@ -16,7 +16,7 @@ impl Actor for Worker {
     type Args = Self;
     type Error = Infallible;
 
-    async fn on_start(worker: Self, _worker: ActorRef<Self>) -> Result<Self, Infallible> {
+    async fn on_start(worker: Self, _: ActorRef<Self>) -> Result<Self, Infallible> {
         Ok(worker)
     }
 

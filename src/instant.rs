@@ -156,8 +156,8 @@ pub(crate) mod clock {
         NOW.get()
     }
 
-    pub(super) fn epoch() -> std::time::Instant {
-        std::time::Instant::now()
+    pub(super) fn epoch() -> super::SystemInstant {
+        super::SystemInstant::now()
     }
 
     #[cfg(test)]

@@ -263,8 +263,11 @@ fn timers_and_timeouts_work_without_a_runtime_of_greenroom() {
 fn a_shutdown_of_tokio_cancels_its_actors_and_tells_those_who_wait() {
     within(WATCH, || {
         let tokio = tokio(1);
+        let received = Gate::default();
+        let opens = received.clone();
         let holds = |mut cx: Context<Reply<()>>| async move {
             let _held = cx.recv().await;
+            opens.open();
             std::future::pending::<()>().await
         };
         let undelivered = Arc::new(Mutex::new(0));
@@ -278,7 +281,7 @@ fn a_shutdown_of_tokio_cancels_its_actors_and_tells_those_who_wait() {
         let mut again = Box::pin(holds.ask(|reply| reply));
         assert!(poll_once(&mut asked).is_pending());
         assert!(poll_once(&mut again).is_pending());
-        until(|| holds.len() == 1);
+        received.pass();
         let (begun, gone) = (Gate::default(), Gate::default());
         let endless = spawn!(endless(_, begun.clone(), gone.clone()), on = tokio.handle());
         begun.pass();

@@ -105,7 +105,7 @@ greenroom::handlers! {
             panic!("as it was told")
         }
 
-        /// Has a type that does not exist.
+        /// Names a type that does not exist.
         #[cfg(any())]
         fn missing(&mut self, missing: Missing) -> Missing {
             missing

@@ -122,7 +122,7 @@ const IN_TARGET: [u8; 256] = {
     table
 };
 
-/// Whether a request of this method may have a target of this form.
+/// Returns whether a request of this method may have a target of this form.
 fn is_target(method: &[u8], target: &[u8]) -> bool {
     match target {
         [b'/', ..] => true,

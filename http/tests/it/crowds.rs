@@ -44,26 +44,27 @@ fn memory(server: &Process) -> usize {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Memory that may differ between two equal crowds: what the allocator has not given back.
-const SLACK_KIB: usize = 32 * 1024;
-
-/// Lets a crowd come twice. After the second time the server must have what it had after the first.
-fn leaves_nothing(crowd: impl Fn(SocketAddr)) {
+/// Lets a crowd of so many connections come again and again. Each time the server must have what it
+/// had before, and its memory must stop to grow: 2 KiB a connection would be a leak.
+fn leaves_nothing(connections: usize, crowd: impl Fn(SocketAddr)) {
     let (server, address) = serve("4");
     crowd(address);
     let mut before = things(&server, address);
     until("the first crowd has gone", || {
-        let last = std::mem::replace(&mut before, things(&server, address));
-        // Nine workers and the listener, and the connection that asks.
-        last == before && before.0 <= 12.0
+        before = things(&server, address);
+        // Eight workers, their spool, the listener, and the connection that asks.
+        before.0 == 11.0
     });
-    let memory_before = memory(&server);
-    crowd(address);
-    until("the second crowd has gone", || {
-        things(&server, address) == before
-    });
-    let grown = memory(&server).saturating_sub(memory_before);
-    assert!(grown <= SLACK_KIB, "{grown} KiB more");
+    let mut grown = Vec::new();
+    while !grown.iter().any(|grown| *grown <= 2 * connections) {
+        // The allocator keeps what it has had, at first more each time.
+        assert!(grown.len() < 10, "KiB more: {grown:?}");
+        let memory_before = memory(&server);
+        crowd(address);
+        until("the crowd has gone", || things(&server, address) <= before);
+        grown.push(memory(&server).saturating_sub(memory_before));
+    }
+    println!("{before:?}, KiB more: {grown:?}");
     let table = Client::new(address).get("/Xy");
     assert_eq!(table.status, 200);
 }
@@ -96,8 +97,9 @@ fn nonsense(number: usize) -> Vec<u8> {
 
 #[test]
 fn connections_in_turn_leave_nothing() {
-    leaves_nothing(|address| {
-        for number in 0..scaled(400, 10_000) {
+    let connections = scaled(400, 10_000);
+    leaves_nothing(connections, |address| {
+        for number in 0..connections {
             let mut client = Client::new(address);
             // The server may refuse what comes before all of it is there.
             let _ = client.0.write_all(&nonsense(number));
@@ -130,12 +132,13 @@ fn honest(address: SocketAddr, has_gone: &AtomicBool) -> usize {
 
 #[test]
 fn connections_at_once_leave_nothing_and_others_are_served() {
-    leaves_nothing(|address| {
+    let connections = scaled(150, 1000);
+    leaves_nothing(connections, |address| {
         let has_gone = AtomicBool::new(false);
         thread::scope(|scope| {
             let honest = [(); 2].map(|()| scope.spawn(|| honest(address, &has_gone)));
             let mut crowd = Vec::new();
-            for number in 0..scaled(150, 1000) {
+            for number in 0..connections {
                 let mut client = Client::new(address);
                 let _ = client.0.write_all(&nonsense(number));
                 if number % 10 == 9 {
@@ -186,11 +189,12 @@ fn slowloris(address: SocketAddr, clients: usize) -> Vec<u8> {
 
 #[test]
 fn clients_that_send_a_byte_at_a_time_are_told_that_they_are_too_late() {
-    leaves_nothing(|address| {
+    let connections = scaled(50, 500);
+    leaves_nothing(connections, |address| {
         let has_gone = AtomicBool::new(false);
         thread::scope(|scope| {
             let honest = scope.spawn(|| honest(address, &has_gone));
-            let answers = slowloris(address, scaled(50, 500));
+            let answers = slowloris(address, connections);
             has_gone.store(true, Ordering::Release);
             // A reset may overtake an answer, yet not all of them.
             let text = String::from_utf8(answers).unwrap();

@@ -245,15 +245,15 @@ struct Declared(u64);
 
 greenroom::handlers! {
     impl Declared as DeclaredAddress, DeclaredMessage {
-        async fn add(&mut self, n: u64) {
+        fn add(&mut self, n: u64) {
             self.0 += n;
         }
 
-        async fn total(&mut self) -> u64 {
+        fn total(&mut self) -> u64 {
             self.0
         }
 
-        async fn reset(&mut self, n: u64) -> u64 {
+        fn reset(&mut self, n: u64) -> u64 {
             std::mem::replace(&mut self.0, n)
         }
     }

@@ -139,6 +139,8 @@
 /// its fields: `address.map(CounterMessage::add)` is an `Address<u64>`.
 ///
 /// A message takes the memory and the instructions of an enum and a `match` that are written by hand.
+/// An `async fn` takes about 20 instructions more than a plain `fn`, as it does when it is awaited by
+/// hand.
 #[macro_export]
 macro_rules! handlers {
     (

@@ -274,7 +274,10 @@ macro_rules! __handlers {
         // Mistakes that are reported above are reported again, on the lines that have them.
         $($(#[cfg($($cfg)*)])?)*
         const _: () = {
-            #[allow(dead_code, unused_variables, reason = "it is only compiled")]
+            #[allow(
+                dead_code, unused_variables, clippy::too_many_arguments,
+                reason = "it is only compiled"
+            )]
             fn check($($($(#[cfg($($fn_cfg)*)])?)* $name: ()),*) {
                 $($($(#[cfg($($fn_cfg)*)])?)* {
                     $($crate::handler_mistakes::sendable::<$type>();)*

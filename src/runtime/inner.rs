@@ -86,7 +86,7 @@ impl Inner {
         Inner {
             long_turns: long_turns
                 .map(|(limit, places)| LongTurns::new(limit, workers, places, warnings.clone())),
-            marks: traced | u8::from(knows_places) * Label::PLACED,
+            marks: traced | (u8::from(knows_places) * Label::PLACED),
             places,
             warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),

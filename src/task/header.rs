@@ -46,7 +46,7 @@ impl Label {
     pub(crate) const PLACED: u8 = 2;
 
     pub(crate) fn new(id: u64, priority: u8, marks: u8) -> Self {
-        Label(id << 10 | u64::from(marks) << 8 | u64::from(priority))
+        Label((id << 10) | (u64::from(marks) << 8) | u64::from(priority))
     }
 }
 
@@ -71,13 +71,13 @@ impl Header {
 
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
-        self.label.0 & u64::from(Label::TRACED) << 8 != 0
+        self.label.0 & (u64::from(Label::TRACED) << 8) != 0
     }
 
     /// Returns whether the cell has any mark.
     #[inline]
     pub(crate) fn is_marked(&self) -> bool {
-        self.label.0 & u64::from(Label::TRACED | Label::PLACED) << 8 != 0
+        self.label.0 & (u64::from(Label::TRACED | Label::PLACED) << 8) != 0
     }
 
     /// Adds a reference. The caller holds one, or the lock of the list that contains the cell.

@@ -23,7 +23,7 @@ use std::time::Instant;
 use greenroom::{Address, Handle, Runtime, Stage, spawn, time};
 use winit::application::ApplicationHandler;
 use winit::dpi::PhysicalSize;
-use winit::event::{ElementState, KeyEvent, StartCause, WindowEvent};
+use winit::event::{ElementState, KeyEvent, WindowEvent};
 use winit::event_loop::{ActiveEventLoop, ControlFlow, EventLoop};
 use winit::window::{Window, WindowId};
 
@@ -72,11 +72,6 @@ impl App {
 }
 
 impl ApplicationHandler<Wake> for App {
-    fn new_events(&mut self, _: &ActiveEventLoop, cause: StartCause) {
-        self.turns
-            .begin(matches!(cause, StartCause::ResumeTimeReached { .. }));
-    }
-
     fn resumed(&mut self, event_loop: &ActiveEventLoop) {
         if self.open.is_none() {
             match self.open(event_loop) {

@@ -5,24 +5,20 @@ use std::fmt;
 #[derive(Default)]
 pub struct Turns {
     all: u64,
-    /// Those without an event, a timer or a task.
+    /// Those without an event and without a task that was ready.
     idle: u64,
-    has_work: bool,
+    has_event: bool,
 }
 
 impl Turns {
-    pub fn begin(&mut self, is_timer: bool) {
-        self.has_work = is_timer;
-    }
-
     pub fn event(&mut self) {
-        self.has_work = true;
+        self.has_event = true;
     }
 
     /// Ends a turn, which has run this many tasks.
     pub fn ran(&mut self, tasks: usize) {
         self.all += 1;
-        self.idle += u64::from(!self.has_work && tasks == 0);
+        self.idle += u64::from(!std::mem::take(&mut self.has_event) && tasks == 0);
     }
 }
 

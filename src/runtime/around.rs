@@ -11,7 +11,9 @@ use crate::sync::{Condvar, Mutex};
 
 /// The function of the user, which calls its argument once.
 #[derive(Clone)]
-pub(super) struct Around(Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>);
+pub(super) struct Around(Arc<Function>);
+
+type Function = dyn Fn(&mut dyn FnMut()) + Send + Sync;
 
 impl Around {
     pub(super) fn new(function: impl Fn(&mut dyn FnMut()) + Send + Sync + 'static) -> Self {

@@ -390,18 +390,16 @@ impl Builder {
         let Builder {
             priorities,
             thread_name,
-            around,
             blocking,
             grace,
             on_fault,
             policy,
             observer,
             tracer,
-            driver,
             detect_deadlocks,
             ..
         } = self;
-        if driver.is_some() && engine.is_some() {
+        if self.driver.is_some() && engine.is_some() {
             let reason = "was set, but a simulated runtime has no workers".into();
             return Err(impossible("driver", reason));
         }
@@ -417,7 +415,7 @@ impl Builder {
             is_batch_chosen,
             priorities,
             thread_name,
-            around,
+            around: self.around,
             blocking,
             grace,
             on_fault,
@@ -431,7 +429,7 @@ impl Builder {
             is_traced: engine.is_some() || tracer.is_some(),
             observer,
             tracer,
-            driver,
+            driver: self.driver,
         };
         Ok(Inner::new(options, scheduler, engine))
     }

@@ -3,7 +3,8 @@
 set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml
-readonly SDL=examples/sdl/Cargo.toml HTTP=http/Cargo.toml
+readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml HTTP=http/Cargo.toml
+readonly TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -16,8 +17,11 @@ format() {
     cargo fmt --check --manifest-path "$PEERS"
     cargo fmt --check --manifest-path "$COMPARISON"
     cargo fmt --check --manifest-path "$SDL"
+    cargo fmt --check --manifest-path "$WINIT"
     cargo fmt --check --manifest-path "$HTTP"
     cargo fmt --check --manifest-path http/bench/Cargo.toml
+    cargo fmt --check --manifest-path "$TOKIO"
+    cargo fmt --check --manifest-path "$MISTAKES"
 }
 
 clippy() {
@@ -39,11 +43,21 @@ clippy_sdl() {
         -- -D warnings
 }
 
+clippy_winit() {
+    cargo clippy --locked --all-targets --manifest-path "$WINIT" --target-dir target/winit \
+        -- -D warnings
+}
+
 clippy_http() {
     cargo clippy --locked --all-targets --manifest-path "$HTTP" --target-dir target/http \
         -- -D warnings
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --manifest-path "$HTTP" \
         --target-dir target/http
+}
+
+clippy_tokio() {
+    cargo clippy --locked --all-targets --manifest-path "$TOKIO" --target-dir target/tokio \
+        -- -D warnings
 }
 
 # The library with its models. No other target has code for them.
@@ -122,6 +136,23 @@ features() {
     cargo clippy --locked --lib --tests --all-features -- -D warnings
     cargo test --locked --all-features --lib spans
     cargo test --locked --all-features --doc tracer
+    cargo test --locked --all-features --doc tokio
+    cargo test --locked --all-features --test it on_tokio::
+}
+
+# What the compiler says of likely mistakes. Each compiler says it in other words.
+mistakes() {
+    local here output
+    here=$(rustc --version)
+    # The programs are built without the network, in the directory of the test.
+    export CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=$PWD/target/mistakes
+    output=$(cargo test --locked --manifest-path "$MISTAKES" -- --nocapture 2>&1) \
+        || { echo "$output"; return 1; }
+    echo "$output"
+    if grep -q '^SKIPPED' <<<"$output"; then
+        echo "the errors are those of another compiler than $here"
+        return 77
+    fi
 }
 
 # The number of crates in a default build, greenroom included.
@@ -141,7 +172,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/(comparison|peers)|examples/sdl|http)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/(comparison|peers)|examples/(sdl|winit)|http|tokio|tests/mistakes)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -473,9 +504,67 @@ sdl() {
         target/sdl/release/life --bench
 }
 
+# The example with a loop of winit, on its own screens.
+winit() {
+    cargo test --locked --release --manifest-path "$WINIT" --target-dir target/winit
+    timeout --kill-after=10 60 xvfb-run -a -s '-screen 0 1280x1024x24' target/winit/release/lamp
+}
+
+# The package beside tokio, over real sockets and with a real database, and its example.
+tokio() {
+    cargo test --locked --manifest-path "$TOKIO" --target-dir target/tokio
+    timeout 60 cargo run --locked --manifest-path "$TOKIO" --target-dir target/tokio \
+        --example axum_state
+}
+
 # The package greenroom-http, over real sockets.
 http() {
     cargo test --locked --manifest-path "$HTTP" --target-dir target/http
+}
+
+# The crowds of bad clients in full: 10 000 connections in turn, and 1000 at once.
+http_all() {
+    ulimit -n "$(ulimit -Hn)"
+    cargo build --locked --manifest-path "$HTTP" --target-dir target/http --examples
+    GREENROOM_MATRIX=all cargo test --locked --manifest-path "$HTTP" --target-dir target/http \
+        --test it crowds
+}
+
+# The page of actors in Chromium.
+http_browser() {
+    if ! command -v chromium; then
+        echo 'chromium is not installed'
+        return 77
+    fi
+    GREENROOM_BROWSER=chromium cargo test --locked --manifest-path "$HTTP" \
+        --target-dir target/http --test it browser
+}
+
+# The comparison with servers on tokio is only built.
+http_bench() {
+    cargo clippy --locked --all-targets --manifest-path http/bench/Cargo.toml \
+        --target-dir target/http -- -D warnings
+}
+
+# Builds the fuzzers without cargo-fuzz, and lets each run for a while. What they have found before
+# is read by the package's own tests.
+http_fuzz() {
+    local host name
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    export RUSTFLAGS='--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions'
+    for name in level=4 inline-8bit-counters pc-table trace-compares; do
+        RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-$name"
+    done
+    cargo build --locked --release --manifest-path http/fuzz/Cargo.toml --target "$host" \
+        --target-dir target/http_fuzz
+    for name in query envelope framing; do
+        rm -rf "target/http_fuzz/$name"
+        mkdir "target/http_fuzz/$name"
+        # What is new goes into the first folder.
+        "target/http_fuzz/$host/release/$name" -runs=200000 -timeout=20 \
+            -artifact_prefix="target/http_fuzz/$name-" \
+            "target/http_fuzz/$name" "http/fuzz/corpus/$name"
+    done
 }
 
 miri() {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use greenroom::{Address, Context, Reply, Runtime, spawn};
+use greenroom::{Actor, Address, Context, Reply, Runtime, spawn};
 
 /// The number of messages sent before the actor runs, which takes two turns for them.
 const BURST: u64 = 64;
@@ -49,6 +49,8 @@ fn run(case: &str, count: u64) {
         "yield" => inside(&runtime, yields(count)),
         "outside" => outside(&runtime, count),
         "timer" => inside(&runtime, timer(count)),
+        "by_hand" => inside(&runtime, by_hand(count)),
+        "handlers" => inside(&runtime, declared(count)),
         _ => panic!("no such case: {case}"),
     }
     runtime.block_on(runtime.shutdown());
@@ -197,4 +199,78 @@ async fn timer(count: u64) {
         answer.expect("it answers");
         take(TURN);
     }
+}
+
+/// Sums up, with an enum and a dispatch that are written by hand.
+struct ByHand(u64);
+
+enum ByHandMessage {
+    Add(u64),
+    Total(Reply<u64>),
+    Reset(u64, Reply<u64>),
+}
+
+impl Actor for ByHand {
+    type Message = ByHandMessage;
+
+    async fn handle(&mut self, message: ByHandMessage, _cx: &mut Context<ByHandMessage>) {
+        match message {
+            ByHandMessage::Add(n) => self.0 += n,
+            ByHandMessage::Total(reply) => reply.send(self.0),
+            ByHandMessage::Reset(n, reply) => reply.send(std::mem::replace(&mut self.0, n)),
+        }
+    }
+}
+
+/// Tells an actor in bursts, and asks after each.
+async fn by_hand(count: u64) {
+    let handle = spawn!(ByHand(0));
+    let actor = handle.address();
+    for n in 0..count {
+        let told = actor.tell(ByHandMessage::Add(1));
+        assert!(told.is_ok(), "the actor lives");
+        if n % BURST == BURST - 1 {
+            let total = actor.ask(ByHandMessage::Total).await;
+            assert_eq!(total.expect("it answers"), BURST);
+            let total = actor.ask(|reply| ByHandMessage::Reset(0, reply)).await;
+            assert_eq!(total.expect("it answers"), BURST);
+        }
+    }
+    drop(actor);
+    handle.join().await.expect("no panic");
+}
+
+/// Sums up, as `ByHand` does.
+struct Declared(u64);
+
+greenroom::handlers! {
+    impl Declared as DeclaredAddress, DeclaredMessage {
+        fn add(&mut self, n: u64) {
+            self.0 += n;
+        }
+
+        fn total(&mut self) -> u64 {
+            self.0
+        }
+
+        fn reset(&mut self, n: u64) -> u64 {
+            std::mem::replace(&mut self.0, n)
+        }
+    }
+}
+
+/// Does what `by_hand` does, with `handlers!`.
+async fn declared(count: u64) {
+    let handle = spawn!(Declared(0));
+    let actor = DeclaredAddress::from(handle.address());
+    for n in 0..count {
+        let told = actor.add(1).tell();
+        assert!(told.is_ok(), "the actor lives");
+        if n % BURST == BURST - 1 {
+            assert_eq!(actor.total().await.expect("it answers"), BURST);
+            assert_eq!(actor.reset(0).await.expect("it answers"), BURST);
+        }
+    }
+    drop(actor);
+    handle.join().await.expect("no panic");
 }

@@ -30,6 +30,8 @@ readonly CASES='
   yield      64000
   outside   256000
   timer       6400
+  by_hand   256000
+  handlers  256000
 '
 
 # Builds the bench of the package here into a target directory, and prints where it is.
@@ -115,7 +117,19 @@ compare() {
     ' "$1" "$2"
 }
 
-# The same, and what to do about it.
+# Fails unless `handlers!` takes what an enum by hand takes, within 1 %.
+twins() {
+    awk '
+        { count[$1] = $2 }
+        END {
+            change = 100 * (count["handlers"] / count["by_hand"] - 1)
+            printf "handlers!, beside an enum by hand: %+.2f %%\n", change
+            exit change > 1 || change < -1
+        }
+    ' "$1"
+}
+
+# Compares two files, and prints what to do if they differ.
 hold_against() {
     compare "$@" && return
     echo
@@ -137,6 +151,7 @@ check() {
     local commit
     if grep -qxF "# tools  $(tools)" "$BUDGET"; then
         count_here
+        twins "$scratch/here"
         hold_against "$BUDGET" "$scratch/here" budget
         return
     fi
@@ -150,6 +165,7 @@ check() {
     fi
     count_there "$commit"
     count_here
+    twins "$scratch/here"
     hold_against "$scratch/there" "$scratch/here" "${commit:0:10}"
 }
 

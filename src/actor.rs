@@ -14,6 +14,8 @@ mod deferred;
 mod family;
 mod front;
 mod handle;
+mod handlers_macro;
+mod handlers_steps;
 mod id;
 mod in_flight;
 mod incarnation;
@@ -23,6 +25,8 @@ mod loan;
 #[cfg(all(test, greenroom_loom))]
 mod loom;
 mod map;
+#[doc(hidden)]
+pub mod mistakes;
 mod own_sources;
 mod permit;
 mod reader;
@@ -37,6 +41,7 @@ mod spawn_macro;
 mod split;
 mod traced;
 mod undelivered;
+mod unsent;
 mod values;
 mod weak_address;
 
@@ -55,7 +60,8 @@ pub use restart::{Restartable, Restarting, Restarts};
 pub use sending::SendFuture;
 pub use source::SourceGuard;
 pub use sources::{AdoptError, Returned, Returns, WatchGuard};
-pub use spawn::{ActorBuilder, Current, Detached, SpawnTarget, actor};
+pub use spawn::{ActorBuilder, Current, Detached, SpawnFrom, SpawnTarget, actor};
 pub use split::Split;
+pub use unsent::Unsent;
 pub use values::{Actor, actor_from, into_actor};
 pub use weak_address::WeakAddress;

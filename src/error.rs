@@ -114,8 +114,9 @@ pub enum SpawnProblem {
         /// The highest priority of the runtime.
         highest: u8,
     },
-    /// The operating system did not start the thread of a [`Detached`](crate::Detached) actor, with
-    /// this kind of error.
+    /// The thread of a [`Detached`](crate::Detached) actor did not start. The kind of error is that of
+    /// the operating system, or `Other` if [`around_threads`](crate::Builder::around_threads) did not
+    /// call its argument.
     Thread(std::io::ErrorKind),
     /// The runtime belongs to the parent process: this process was forked after the runtime was
     /// built.
@@ -160,7 +161,7 @@ impl fmt::Display for SpawnProblem {
                 write!(f, "priority is {priority}, but must be from 0 to {highest}")
             }
             SpawnProblem::Thread(kind) => {
-                write!(f, "the system did not start the actor's thread: {kind}")
+                write!(f, "the actor's thread did not start: {kind}")
             }
             SpawnProblem::Forked => f.write_str(LEFT_BEHIND),
             SpawnProblem::ZeroWindow => {

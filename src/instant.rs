@@ -15,6 +15,19 @@ pub(crate) use std::time::Instant as SystemInstant;
 /// In a [simulation](crate::sim) it is a moment of the virtual clock, which begins at zero.
 /// Comparing moments of different clocks is meaningless. A clock covers 292 years, and `+` stops at
 /// its end.
+///
+/// Where the clock is the system's, `try_from` converts from and to [`std::time::Instant`] without
+/// loss:
+///
+/// ```
+/// use greenroom::time::Instant;
+/// use std::time::Duration;
+///
+/// let deadline = Instant::now() + Duration::from_secs(5);
+/// let of_std = std::time::Instant::try_from(deadline)?;
+/// assert_eq!(Instant::try_from(of_std)?, deadline);
+/// # Ok::<(), greenroom::time::InstantError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -117,9 +130,15 @@ mod clock {
 
     use crate::sync::OnceLock;
 
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+
+    /// Returns the moment when the process first read the clock.
+    pub(super) fn epoch() -> Instant {
+        *EPOCH.get_or_init(Instant::now)
+    }
+
     pub(super) fn nanos() -> u64 {
-        static EPOCH: OnceLock<Instant> = OnceLock::new();
-        let since = EPOCH.get_or_init(Instant::now).elapsed();
+        let since = epoch().elapsed();
         // In 64 bits, which suffice for 584 years, since this is called at each look at the clock.
         since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos())
     }
@@ -137,6 +156,10 @@ pub(crate) mod clock {
         NOW.get()
     }
 
+    pub(super) fn epoch() -> super::SystemInstant {
+        super::SystemInstant::now()
+    }
+
     #[cfg(test)]
     pub(crate) fn advance(duration: std::time::Duration) {
         NOW.set((super::Instant(NOW.get()) + duration).nanos());
@@ -146,6 +169,68 @@ pub(crate) mod clock {
 /// The end of either clock, from its start. The next moment of a simulation's clock means "never"
 /// in a table of deadlines.
 const LAST: u64 = SIMULATED - 2;
+
+impl TryFrom<Instant> for SystemInstant {
+    type Error = InstantError;
+
+    /// Returns the same moment of the system's clock.
+    ///
+    /// # Errors
+    /// - [`InstantError::Simulated`] for a moment of a simulation's clock, which the system's clock
+    ///   never shows.
+    /// - [`InstantError::OutOfRange`] if the type has no such moment, which may be so for moments
+    ///   far in the future.
+    fn try_from(moment: Instant) -> Result<SystemInstant, InstantError> {
+        if moment.0 & SIMULATED != 0 {
+            return Err(InstantError::Simulated);
+        }
+        let moment = clock::epoch().checked_add(Duration::from_nanos(moment.0));
+        moment.ok_or(InstantError::OutOfRange)
+    }
+}
+
+impl TryFrom<SystemInstant> for Instant {
+    type Error = InstantError;
+
+    /// Returns the same moment, to be compared with [`Instant::now`].
+    ///
+    /// # Errors
+    /// - [`InstantError::Simulated`] in a simulation, whose clock has no relation to the system's.
+    /// - [`InstantError::OutOfRange`] for a moment before the process first read greenroom's clock,
+    ///   or more than 292 years later.
+    fn try_from(moment: SystemInstant) -> Result<Instant, InstantError> {
+        if is_simulated() {
+            return Err(InstantError::Simulated);
+        }
+        let since = moment.checked_duration_since(clock::epoch());
+        let nanos = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        let nanos = nanos.filter(|&nanos| nanos <= LAST);
+        nanos.map(Instant).ok_or(InstantError::OutOfRange)
+    }
+}
+
+/// An error of a conversion between greenroom's [`Instant`] and [`std::time::Instant`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InstantError {
+    /// The moment would cross the border between a simulation's clock and the system's.
+    Simulated,
+    /// The other type has no such moment.
+    OutOfRange,
+}
+
+impl fmt::Display for InstantError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            InstantError::Simulated => {
+                "a simulation's clock has no moment in common with the system's"
+            }
+            InstantError::OutOfRange => "the moment is outside the range of the other clock's type",
+        })
+    }
+}
+
+impl std::error::Error for InstantError {}
 
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

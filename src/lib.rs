@@ -30,10 +30,11 @@
 //!
 //! An actor is an async task. Its [`Context`] owns the reading side of a mailbox; an [`Address`]
 //! sends to it and is cheap to clone. A [`Handle`] is an address that can also be joined.
+//! [`handlers!`] turns the methods of a type into messages, with a method of an address for each.
 //!
 //! # Where to read on
 //!
-//! - [The guide](docs::guide): asking, back-pressure, sources, ending, children, panics, pinned
+//! - [The guide](docs::guide): asking, several messages, back-pressure, sources, ending, children, panics, pinned
 //!   threads, foreign loops, tests, policies.
 //! - [With tokio in the same program](docs::with_tokio), [coming from tokio](docs::from_tokio),
 //!   [coming from actix, kameo or ractor](docs::from_actors),
@@ -86,7 +87,7 @@
 //!
 //! A function that returns a `Result` panics only where its docs say so: in user code that it calls,
 //! and in a child of `fork`. [`spawn!`] and [`spawn()`] panic if no runtime
-//! is current, an option is out of range or the system starts no thread;
+//! is current, an option is out of range or a thread does not start;
 //! [`ActorBuilder::try_spawn`] returns an error instead. Each operation has an error type of its own.
 //! [`TellError`], [`SendError`] and [`SpawnError`] return the value that was not accepted.
 //!
@@ -101,7 +102,7 @@
 //!
 //! | what | where | elsewhere |
 //! |---|---|---|
-//! | [`ctrl_c`] | Unix | returns an error |
+//! | [`ctrl_c()`], [`terminate()`] | Unix; on Windows without tests | return an error |
 //! | the rules for a child of `fork`, see [`Runtime`] | Unix | no `fork` exists |
 //! | `membarrier`, which makes wake-ups cheaper | Linux | each wake-up has a fence |
 //!
@@ -109,6 +110,7 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
+//! | `tokio` | off | a `tokio::runtime::Handle` is a place for actors, `on = &handle`: see [beside tokio](docs::with_tokio) |
 //! | `tracing` | off | `trace::Tracing`: events and spans for the subscribers of the crate `tracing` |
 
 mod blocks;
@@ -189,13 +191,13 @@ pub mod trace {
 #[cfg(any(doc, doctest))]
 pub mod docs;
 
-#[doc(hidden)]
-pub use actor::into_actor;
 pub use actor::{
     Actor, ActorBuilder, Address, AdoptError, Answer, Ask, Child, Context, Current, Detached,
     Handle, Join, Permit, Recv, Reply, Request, Returned, Returns, SendFuture, SourceGuard,
-    SpawnTarget, Split, WatchGuard, WeakAddress, actor, actor_from, reply,
+    SpawnFrom, SpawnTarget, Split, Unsent, WatchGuard, WeakAddress, actor, actor_from, reply,
 };
+#[doc(hidden)]
+pub use actor::{into_actor, mistakes as handler_mistakes};
 pub use error::{
     AskCause, AskDetail, AskError, BuildError, Deadlock, End, Fault, HostFault, Panic, Refusal,
     RefusalKind, SendError, SpawnError, SpawnProblem, TellError, TryHostError, UnhandledFault,
@@ -203,11 +205,11 @@ pub use error::{
 pub use pinned::{Hosted, Pinned, Stage};
 pub use request::{concurrently, retry, sequentially};
 pub use runtime::{
-    ActorStatus, Builder, Driver, KeepAlive, Observer, Runtime, ShutdownReport, Stats, run, spawn,
-    unblock, yield_now,
+    ActorStatus, Builder, Driver, KeepAlive, LongTurn, Observer, Runtime, ShutdownReport, Stats,
+    Warning, run, spawn, unblock, yield_now,
 };
 pub use scheduler::WorkerStats;
-pub use signal::ctrl_c;
+pub use signal::{ctrl_c, terminate};
 pub use task::{FallibleTask, Task};
 
 /// Compiles and runs the programs of the README.

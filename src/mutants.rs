@@ -352,6 +352,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     (
+        "a_stop_waits_for_workers_without_threads",
+        "model_67_producers_at_a_full_board_get",
+        DEADLOCK,
+    ),
+    (
         "room_is_not_passed_to_the_line",
         "model_67_producers_at_a_full_board_go",
         DEADLOCK,

@@ -3,6 +3,8 @@
 //! A runtime owns a scheduler, whose workers run its tasks. It knows its pinned threads and its
 //! simulation only through small traits, and does not know actors at all.
 
+mod actor_status;
+mod around;
 mod block_on;
 mod blocking;
 mod blocking_pool;
@@ -21,12 +23,14 @@ mod host;
 mod inner;
 mod listing;
 mod live_cells;
+mod long_turns;
 #[cfg(all(test, greenroom_loom))]
 pub(crate) mod loom;
 mod nested;
 mod observed;
 mod observer;
 mod options;
+mod places;
 mod quiescence;
 mod run;
 mod shutdown;
@@ -36,17 +40,24 @@ mod stats;
 mod thread_set;
 mod tracing;
 mod waiting;
+mod warning;
+mod warning_receiver;
 mod worker_thread;
 
+pub use actor_status::ActorStatus;
+pub(crate) use around::Starting;
 pub use blocking::unblock;
-pub(crate) use blocking::{Brought, blocking_threads, borrow_thread, bring_thread, is_lent};
+pub(crate) use blocking::{
+    blocking_threads, borrow_thread, bring_thread, forget_borrower, is_lent, register_borrower,
+};
+pub(crate) use blocking_pool::Borrower;
 pub use builder::Builder;
 pub use driver::Driver;
 pub(crate) use engine::{BlockingCall, Deferred, Done, Engine, RunsOn, WaitSource};
 pub use handle::Runtime;
 pub(crate) use host::{HostContext, HostPhase, HostThread, key_of};
 pub(crate) use inner::Inner;
-pub(crate) use listing::list_ask;
+pub(crate) use listing::{list_ask, list_join, list_wait, unlist_join};
 pub(crate) use live_cells::LiveCells;
 pub(crate) use nested::may_wait;
 pub use observer::Observer;
@@ -54,6 +65,7 @@ pub(crate) use options::print_fault;
 pub use quiescence::KeepAlive;
 pub use run::{run, spawn, yield_now};
 pub use shutdown_report::ShutdownReport;
-pub use stats::{ActorStatus, Stats};
+pub use stats::Stats;
 pub(crate) use tracing::trace_answer;
 pub use tracing::{is_noted, write_note};
+pub use warning::{LongTurn, Warning};

@@ -1,23 +1,39 @@
-//! Ctrl-C as a future.
+//! Signals that ask the process to end, as futures: Ctrl-C and SIGTERM.
+//!
+//! Each kind of signal is caught from the first poll of its first call on, and left alone before.
+
+#[cfg_attr(unix, path = "signal/unix.rs")]
+#[cfg_attr(windows, path = "signal/windows.rs")]
+#[cfg_attr(not(any(unix, windows)), path = "signal/none.rs")]
+mod system;
+
+use std::io;
+use std::sync::Arc;
+
+use crate::sync::global::{AtomicU64, Ordering};
+use crate::sync::{Mutex, PerProcess, Process};
+use crate::waiters::Waiters;
 
 /// Waits for the next Ctrl-C (SIGINT) that arrives after the first poll.
 ///
 /// From the first poll of the first call on, SIGINT no longer ends the process. Each signal
-/// completes every call that waits. A signal is discarded if no call waits. That first poll also
-/// starts a thread, which waits for signals as long as the process lives. A child of `fork` starts
-/// its own.
+/// completes every call that waits. A signal is discarded if no call waits. On Unix, that first
+/// poll also starts a thread, which waits for signals as long as the process lives. A child of
+/// `fork` starts its own.
 ///
 /// This also applies to a process that was started with SIGINT ignored, as shells without job
 /// control start background jobs. The process ignores the signal until the first poll, and catches
 /// it from then on. A program that should keep ignoring SIGINT must check the signal's disposition
 /// before it calls this function.
 ///
+/// The code for Windows has no tests yet.
+///
 /// # Errors
 /// - The error of the operating system, if the handler cannot be installed or the thread cannot be
 ///   started.
 /// - An error that names the `fork`, if the future was first polled before a `fork` and is polled
 ///   in the child.
-/// - [`Unsupported`](std::io::ErrorKind::Unsupported) on systems without Unix signals.
+/// - [`Unsupported`](std::io::ErrorKind::Unsupported) on other systems than Unix and Windows.
 ///
 /// # Cancel safety
 /// Dropping the future has no effect on other calls. A signal that arrives before the next call is
@@ -29,79 +45,95 @@
 ///     println!("stopping");
 /// });
 /// ```
-#[cfg(unix)]
-pub async fn ctrl_c() -> std::io::Result<()> {
-    use crate::sync::Process;
-    use unix::Interrupts;
-
-    let interrupts = Interrupts::of_process()?;
-    let (seen, process) = (interrupts.count(), Process::current());
-    let is_over = || interrupts.count() != seen || !process.is_current();
-    interrupts.raised.until(is_over).await;
-    match process.is_current() {
-        true => Ok(()),
-        false => Err(std::io::Error::other("the process was forked meanwhile")),
-    }
+pub async fn ctrl_c() -> io::Result<()> {
+    next(Signal::Interrupt).await
 }
 
-/// Returns an error, since this system has no Unix signals.
+/// Waits for the next SIGTERM that arrives after the first poll: the request of a service manager,
+/// a container or `kill` to end. On Windows it waits for Ctrl-Break.
+///
+/// All that [`ctrl_c`] says about SIGINT holds here for SIGTERM. The two are independent: only the
+/// signals that a program waits for are caught.
 ///
 /// # Errors
-/// Always [`Unsupported`](std::io::ErrorKind::Unsupported).
+/// As [`ctrl_c`].
 ///
 /// # Cancel safety
-/// Cancel safe: the future completes in its first poll.
-#[cfg(not(unix))]
-pub async fn ctrl_c() -> std::io::Result<()> {
-    Err(std::io::ErrorKind::Unsupported.into())
+/// As [`ctrl_c`].
+///
+/// ```no_run
+/// use futures::future::{Either, select};
+/// use std::pin::pin;
+///
+/// greenroom::run(async {
+///     match select(pin!(greenroom::ctrl_c()), pin!(greenroom::terminate())).await {
+///         Either::Left(_) => println!("stopping, by Ctrl-C"),
+///         Either::Right(_) => println!("stopping, by SIGTERM"),
+///     }
+/// });
+/// ```
+pub async fn terminate() -> io::Result<()> {
+    next(Signal::Terminate).await
 }
 
-#[cfg(unix)]
-mod unix {
-    use std::sync::Arc;
+async fn next(signal: Signal) -> io::Result<()> {
+    let arrivals = Arrivals::of_process(signal)?;
+    let (seen, process) = (arrivals.count(), Process::current());
+    let is_over = || arrivals.count() != seen || !process.is_current();
+    arrivals.raised.until(is_over).await;
+    match process.is_current() {
+        true => Ok(()),
+        false => Err(io::Error::other("the process was forked meanwhile")),
+    }
+}
 
-    use signal_hook::consts::SIGINT;
-    use signal_hook::iterator::Signals;
+/// A kind of signal that asks the process to end.
+#[derive(Clone, Copy)]
+enum Signal {
+    Interrupt,
+    Terminate,
+}
 
-    use crate::sync::global::{AtomicU64, Ordering};
-    use crate::sync::{Mutex, PerProcess};
-    use crate::waiters::Waiters;
+/// The signals of one kind that the process has received since the first call was polled.
+struct Arrivals {
+    count: AtomicU64,
+    raised: Waiters,
+}
 
-    /// The SIGINTs that the process has received since the first call was polled.
-    pub(super) struct Interrupts {
-        count: AtomicU64,
-        pub(super) raised: Waiters,
+impl Arrivals {
+    fn of_process(signal: Signal) -> io::Result<Arc<Arrivals>> {
+        type Made = PerProcess<Mutex<Option<Arc<Arrivals>>>>;
+        static INTERRUPTS: Made = PerProcess::new();
+        static TERMINATIONS: Made = PerProcess::new();
+        let made = match signal {
+            Signal::Interrupt => &INTERRUPTS,
+            Signal::Terminate => &TERMINATIONS,
+        };
+        let mut made = made.get_or_init(|| Mutex::new(None)).lock();
+        if let Some(arrivals) = &*made {
+            return Ok(arrivals.clone());
+        }
+        let arrivals = Arc::new(Arrivals {
+            count: AtomicU64::new(0),
+            raised: Waiters::new(),
+        });
+        system::listen(signal, arrivals.clone())?;
+        *made = Some(arrivals.clone());
+        Ok(arrivals)
     }
 
-    impl Interrupts {
-        pub(super) fn of_process() -> std::io::Result<Arc<Interrupts>> {
-            static PROCESS: PerProcess<Mutex<Option<Arc<Interrupts>>>> = PerProcess::new();
-            let mut process = PROCESS.get_or_init(|| Mutex::new(None)).lock();
-            if let Some(interrupts) = &*process {
-                return Ok(interrupts.clone());
-            }
-            let mut signals = Signals::new([SIGINT])?;
-            let interrupts = Arc::new(Interrupts {
-                count: AtomicU64::new(0),
-                raised: Waiters::new(),
-            });
-            let own = interrupts.clone();
-            std::thread::Builder::new()
-                .name("greenroom-signal".into())
-                .spawn(move || {
-                    for _ in signals.forever() {
-                        // Release pairs with the Acquire in `count`.
-                        own.count.fetch_add(1, Ordering::Release);
-                        own.raised.wake_all();
-                    }
-                })?;
-            *process = Some(interrupts.clone());
-            Ok(interrupts)
-        }
+    #[cfg_attr(
+        not(any(unix, windows)),
+        expect(dead_code, reason = "no signal arrives")
+    )]
+    fn add(&self) {
+        // Release pairs with the Acquire in `count`.
+        self.count.fetch_add(1, Ordering::Release);
+        self.raised.wake_all();
+    }
 
-        pub(super) fn count(&self) -> u64 {
-            // Acquire pairs with the Release of `fetch_add`.
-            self.count.load(Ordering::Acquire)
-        }
+    fn count(&self) -> u64 {
+        // Acquire pairs with the Release of `add`.
+        self.count.load(Ordering::Acquire)
     }
 }

@@ -21,13 +21,13 @@ mod state;
 mod task_header;
 
 pub(crate) use executor::{ActorExecutor, Executor};
-pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable};
+pub(crate) use header::{Deed, Delivery, Header, Label, Look, VTable, look_at};
 pub(crate) use job::{Job, JobEnd};
 pub(crate) use key::TaskKey;
 pub(crate) use live_index::LiveIndex;
 pub(crate) use message_event::{MessageEvent, MessageInfo};
 pub use plain::{FallibleTask, Task};
-pub(crate) use plain::{cancelled, spawn, spawn_unchecked};
+pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
 pub use runnable::Runnable;
 pub(crate) use runnable::as_run;
 

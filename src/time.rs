@@ -23,11 +23,9 @@ pub(crate) use alarm::Alarm;
 pub use interval::{Interval, MissedTicks, interval};
 pub use retry_intervals::{IntervalsError, RetryIntervals, RetryIntervalsBuilder};
 
-pub use crate::instant::Instant;
-use crate::park::Parker;
+pub use crate::instant::{Instant, InstantError};
 use crate::runtime::context;
-use crate::sync::PerProcess;
-use crate::timers::{Armed, Clock, Kind, Timers};
+use crate::timers::{Armed, Clock, Kind, TimerThread};
 
 /// Waits until `duration` has elapsed, measured from this call.
 ///
@@ -115,14 +113,18 @@ impl Sleep {
                 // Woken early, because its clock was closed. It moves to another clock.
                 _ => self.armed = None,
             }
-            let clock = context::clock(kind).unwrap_or_else(|| TimerThread::get());
+            let clock = context::clock(kind).unwrap_or_else(clock_of_the_process);
             self.armed = Armed::new(clock, until, kind, cx.waker())
-                .or_else(|| Armed::new(TimerThread::get(), until, kind, cx.waker()));
+                .or_else(|| Armed::new(clock_of_the_process(), until, kind, cx.waker()));
             if self.armed.is_some() {
                 return Poll::Pending;
             }
         }
     }
+}
+
+fn clock_of_the_process() -> Arc<dyn Clock> {
+    TimerThread::get().unwrap_or_else(|error| panic!("cannot start the timer thread: {error}"))
 }
 
 impl Future for Sleep {
@@ -203,46 +205,3 @@ impl fmt::Display for TimedOut {
 }
 
 impl std::error::Error for TimedOut {}
-
-/// The timers of the process, for futures that are polled outside any runtime.
-struct TimerThread {
-    timers: Timers,
-    parker: Parker,
-}
-
-impl TimerThread {
-    fn get() -> Arc<dyn Clock> {
-        static THREAD: PerProcess<Arc<TimerThread>> = PerProcess::new();
-        THREAD
-            .get_or_init(|| {
-                let clock = Arc::new(TimerThread {
-                    timers: Timers::new(),
-                    parker: Parker::new(),
-                });
-                let own = clock.clone();
-                std::thread::Builder::new()
-                    .name("greenroom-timer".into())
-                    .spawn(move || own.serve())
-                    .unwrap_or_else(|error| panic!("cannot start the timer thread: {error}"));
-                clock
-            })
-            .clone()
-    }
-
-    fn serve(&self) {
-        loop {
-            self.timers.fire(Instant::now());
-            self.parker.park(self.timers.until_next());
-        }
-    }
-}
-
-impl Clock for TimerThread {
-    fn timers(&self) -> &Timers {
-        &self.timers
-    }
-
-    fn next_changed(&self) {
-        self.parker.unpark();
-    }
-}

@@ -12,6 +12,7 @@
 
 #[cfg(all(test, greenroom_loom))]
 mod loom;
+mod thread;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, Process, mutant};
+
+pub(crate) use thread::TimerThread;
 
 const NEVER: u64 = u64::MAX;
 

@@ -10,9 +10,10 @@
 //! `index.txt` of its folder, and no two jobs of a folder run at the same time. Small files go
 //! first. While the board is full, the walk through the folders waits.
 //!
-//! A bar on stderr shows the progress. Files that are no such images are named and skipped. After
-//! Ctrl-C the accepted jobs are finished, and after another one only those that run. The exit status is 0, 1 if files were skipped, 2 with
-//! wrong arguments, and 130 after Ctrl-C.
+//! A bar on stderr shows the progress. Files that are no such images are named and skipped. `TO`
+//! must not be in `FROM`. After Ctrl-C the accepted jobs are finished, and after another one only
+//! those that run. The exit status is 0, 1 if files were skipped, 2 with wrong arguments, and 130
+//! after Ctrl-C.
 
 mod image;
 
@@ -90,12 +91,24 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Options, lexopt::Error> {
         }
     }
     let [from, to] = <[OsString; 2]>::try_from(folders).map_err(|_| "two folders are needed")?;
+    if is_within(to.as_ref(), from.as_ref()) {
+        // Small images would replace large ones, or be made small again.
+        return Err("TO is in FROM".into());
+    }
     Ok(Options {
         size,
         workers,
         from: from.into(),
         to: to.into(),
     })
+}
+
+/// Returns whether a folder, which may not be there yet, is in another one or is that one.
+fn is_within(inner: &Path, outer: &Path) -> bool {
+    let inner = std::path::absolute(inner).unwrap_or_default();
+    let known = inner.ancestors().find_map(|path| path.canonicalize().ok());
+    let outer = outer.canonicalize();
+    matches!((known, outer), (Some(inner), Ok(outer)) if inner.starts_with(&outer))
 }
 
 fn positive(text: &str) -> Result<usize, &'static str> {

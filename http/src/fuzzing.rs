@@ -39,6 +39,24 @@ enum Choice {
     },
 }
 
+/// A type whose members take any value.
+#[derive(Deserialize)]
+struct Flat {
+    #[serde(flatten)]
+    _kinds: Kinds,
+    #[serde(flatten)]
+    _others: BTreeMap<String, Tagged>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it is read from bytes, and never looked at")]
+enum Tagged {
+    Numbers(BTreeMap<u8, f64>),
+    Text(String),
+    Maybe(Option<bool>),
+}
+
 /// Checks that a problem is a short line, whatever the input is.
 fn check<T>(read: Result<T, Problem>) {
     if let Err(problem) = read {
@@ -50,13 +68,18 @@ fn check<T>(read: Result<T, Problem>) {
 
 /// Reads a query or a form.
 pub fn query(bytes: &[u8]) {
+    let limits = Limits::default().of_json();
     let text = String::from_utf8_lossy(bytes);
     check(decode_part(&text));
     match fields(&text) {
         Ok(fields) => {
-            check(from_fields::<Kinds>("Kinds", &fields));
-            check(from_fields::<BTreeMap<String, String>>("Map", &fields));
-            check(from_fields::<()>("Unit", &fields));
+            check(from_fields::<Kinds>("Kinds", limits, &fields));
+            check(from_fields::<BTreeMap<String, String>>(
+                "Map", limits, &fields,
+            ));
+            check(from_fields::<()>("Unit", limits, &fields));
+            check(from_fields::<Choice>("Choice", limits, &fields));
+            check(from_fields::<Flat>("Flat", limits, &fields));
         }
         other => check(other),
     }
@@ -67,6 +90,7 @@ pub fn envelope(bytes: &[u8]) {
     let limits = Limits::default().of_json();
     check(from_json::<Kinds>("Kinds", limits, bytes));
     check(from_json::<Vec<Choice>>("Choices", limits, bytes));
+    check(from_json::<Flat>("Flat", limits, bytes));
     let refusal = faulted::from_json(500, bytes);
     assert!(!refusal.condition().is_empty());
 }

@@ -8,18 +8,21 @@
 //! - The last segment of the path names the type, whatever is before it.
 //! - The fields are in the query, in a form (`application/x-www-form-urlencoded`) or in JSON
 //!   (`application/json`), which may be within `{"value": ..}`. Those that are left out have the
-//!   defaults that serde knows. A key that the type does not have is an error.
+//!   defaults that serde knows. A key that the type does not have is an error, if the type tells its
+//!   keys: one with `#[serde(flatten)]` does not.
 //! - In a query or a form, numbers, bools, lists and maps are JSON. Strings, enums, dates and what
-//!   else serde reads from a string have no quotes.
+//!   else serde reads from a string have no quotes. A type that takes any value, such as a flattened
+//!   or an untagged one, gets JSON where the text is JSON, and otherwise strings.
 //! - A request that is no value of its type is answered with 400, and its actor never sees it.
 //!
 //! # Answers
 //! - The answer is JSON, plain or in an [envelope](Answers::Envelope).
 //! - A [`Refusal`](greenroom::Refusal) is answered with its error code, if that is a status from 200
-//!   to 599. Otherwise the status is 503 if the actor has ended or its load is heavy, 504 after a
+//!   to 599: a status below 200 is no final answer of HTTP. Otherwise the status is 503 if the actor has ended or its load is heavy, 504 after a
 //!   timeout, and 500 in all other cases.
 //! - The answers of a connection are sent in the order of the requests.
-//! - When a client is gone, its [`Reply`](greenroom::Reply) is not wanted any more.
+//! - When a client is gone, its [`Reply`](greenroom::Reply) is not wanted any more. A client that has
+//!   closed its sending side counts as gone.
 //!
 //! # Clients
 //! A [`Client`] gives addresses of actors elsewhere. Their messages are requests of another server.
@@ -44,6 +47,7 @@ mod event;
 pub mod fuzzing;
 mod limits;
 mod message;
+mod reactor;
 mod server;
 mod values;
 mod view;

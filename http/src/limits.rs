@@ -7,6 +7,10 @@ use crate::wire::{HeadLimits, Times};
 
 /// What clients may send and how long they may take, with the answer to those that exceed it.
 ///
+/// Each hit is counted by [`metrics`](crate::metrics), under the name of the limit:
+/// `greenroom_http_limits_total{limit="uri"}`. A server with an impossible limit does not listen:
+/// only `body` and `body_rate` may be 0.
+///
 /// ```
 /// use greenroom_http::Limits;
 ///
@@ -15,17 +19,17 @@ use crate::wire::{HeadLimits, Times};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request's URI: 8000. More are answered with 414.
+    /// Bytes of a request's URI: 8000, and 65 534 at most. More are answered with 414.
     pub uri: usize,
     /// Bytes of the value of a header field: 8192. More are answered with 431.
     pub header_value: usize,
-    /// Bytes of a request's head: 16384. More are answered with 431.
+    /// Bytes of a request's head: 16384, and 262 144 at most. More are answered with 431.
     pub head: usize,
-    /// Header fields of a request: 64. More are answered with 431.
+    /// Header fields of a request: 64, and 10 000 at most. More are answered with 431.
     pub headers: usize,
     /// Bytes of a request's body: 262144. More are answered with 413.
     pub body: usize,
-    /// Lists and objects of JSON that are within each other: 64. More are answered with 400.
+    /// Lists and objects of JSON that are within each other: 64, and 127 at most. More are answered with 400.
     pub depth: usize,
     /// Elements of a list of JSON: 10 000. More are answered with 400.
     pub list: usize,
@@ -40,7 +44,7 @@ pub struct Limits {
     pub head_time: Duration,
     /// The time for a body: 30 s. A longer one is answered with 408.
     pub body_time: Duration,
-    /// Bytes of a body a second, after a start of 5 s: 1024. Fewer are answered with 408.
+    /// Bytes of a body a second, after a start of 5 s: 1024. Fewer are answered with 408. 0 is no limit.
     pub body_rate: u64,
     /// The time that an actor has to answer: 30 s. Then 504 is the answer.
     pub answer_time: Duration,
@@ -74,18 +78,23 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the name of a limit that lets no request through.
-    pub(crate) fn zero(&self) -> Option<&'static str> {
+    /// Returns what is wrong with a limit: it lets no request through, or more than hyper and
+    /// serde_json do.
+    pub(crate) fn problem(&self) -> Option<String> {
         let numbers = [
-            ("uri", self.uri as u64),
-            ("header_value", self.header_value as u64),
-            ("head", self.head as u64),
-            ("headers", self.headers as u64),
-            ("depth", self.depth as u64),
-            ("list", self.list as u64),
-            ("connections", self.connections as u64),
-            ("in_flight", self.in_flight as u64),
-            ("requests_a_connection", self.requests_a_connection),
+            ("uri", self.uri as u64, 65_534),
+            ("header_value", self.header_value as u64, u64::MAX),
+            ("head", self.head as u64, 256 * 1024),
+            ("headers", self.headers as u64, 10_000),
+            ("depth", self.depth as u64, 127),
+            ("list", self.list as u64, u64::MAX),
+            ("connections", self.connections as u64, u64::MAX),
+            ("in_flight", self.in_flight as u64, u64::MAX),
+            (
+                "requests_a_connection",
+                self.requests_a_connection,
+                u64::MAX,
+            ),
         ];
         let times = [
             ("head_time", self.head_time),
@@ -94,11 +103,13 @@ impl Limits {
             ("idle_time", self.idle_time),
             ("write_time", self.write_time),
         ];
-        let number = numbers
-            .iter()
-            .find(|(_, number)| *number == 0)
-            .map(|it| it.0);
-        number.or_else(|| times.iter().find(|(_, time)| time.is_zero()).map(|it| it.0))
+        let times = times.map(|(name, time)| (name, u64::from(!time.is_zero()), u64::MAX));
+        let mut all = numbers.into_iter().chain(times);
+        let wrong = all.find(|(_, number, most)| *number == 0 || number > most);
+        wrong.map(|(name, number, most)| match number {
+            0 => format!("the limit {name} is 0"),
+            _ => format!("the limit {name} is {number}, more than {most}"),
+        })
     }
 
     pub(crate) fn of_head(&self) -> HeadLimits {
@@ -115,6 +126,7 @@ impl Limits {
             head: self.head_time,
             idle: self.idle_time,
             write: self.write_time,
+            answer: self.answer_time,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The server: listening, connections, and which actor answers what.
 
+mod answering;
 mod body;
 mod builder;
 mod connection;
@@ -8,7 +9,6 @@ mod listener;
 mod route;
 mod service;
 mod site;
-mod socket;
 mod status;
 
 pub use builder::{Server, ServerBuilder};

@@ -81,6 +81,13 @@ impl<M> Address<M> {
         }
     }
 
+    /// Creates an address that leads where `lead` does, unless the mailbox is closed.
+    pub(super) fn revived(lead: Lead<'_, M>) -> Option<Self> {
+        // SAFETY: (ADDRESS-1) the sender was counted just now, at the actor behind the lead.
+        lead.revive_sender()
+            .then(|| unsafe { Address::from_lead(lead) })
+    }
+
     /// Creates an address for the actor itself, whether its mailbox is open or closed. The caller
     /// is the actor.
     pub(super) fn own(core: At<'_, M>) -> Self {

@@ -27,6 +27,7 @@ mod tests;
 use std::any::type_name;
 use std::future::Future;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Poll;
 
@@ -36,7 +37,6 @@ use super::lifecycle::Lifecycle;
 use super::reader::Reader;
 use super::traced;
 use crate::blocks;
-use crate::contain::drop_refused;
 use crate::error::{End, Fault, FaultyPart, UnhandledFault};
 use crate::instant::Instant;
 use crate::mailbox::{Batch, RunOutcome, Termination, Wake};
@@ -62,6 +62,7 @@ pub(super) type Parts<M, A, Fut> = (A, fn(A, Context<M>) -> Fut);
 /// reference. Returns the parts if the executor is shutting down.
 ///
 /// The executor keeps anything that is not `Send` on its thread.
+#[track_caller]
 pub(super) fn new<M, H, A, Fut>(
     executor: H,
     parts: Parts<M, A, Fut>,
@@ -82,9 +83,13 @@ where
         // SAFETY: the cell was created just now and is not shared.
         return Err(unsafe { blocks::take_out(raw) }.take_apart());
     }
-    if cell.core.header.is_traced() {
-        // SAFETY: (CELL-2) the references of the caller.
-        unsafe { At::<M>::new(raw.cast()) }.created();
+    if cell.core.header.is_marked() {
+        cell.executor
+            .spawned(|| cell.core.info(), Location::caller());
+        if cell.core.header.is_traced() {
+            // SAFETY: (CELL-2) the references of the caller.
+            unsafe { At::<M>::new(raw.cast()) }.created();
+        }
     }
     // SAFETY: (RUNNABLE-1) the one runnable of a new cell; (RUNNABLE-3, CELL-4) it has not ended.
     let runnable = unsafe { Runnable::from_cell(header) };
@@ -93,19 +98,15 @@ where
     Ok(raw.cast())
 }
 
-/// Creates an actor that never starts: closed, ended, and joined with `NotStarted`.
-pub(super) fn stillborn<M, H, A, Fut>(
-    executor: H,
-    actor: A,
-    options: ActorOptions<M>,
-) -> NonNull<Core<M>>
+/// Creates an actor that never starts: closed, ended, and joined with `NotStarted`. Its function was
+/// dropped.
+pub(super) fn stillborn<M, H, A, Fut>(executor: H, options: ActorOptions<M>) -> NonNull<Core<M>>
 where
     M: Send + 'static,
     H: ActorExecutor,
-    A: Send + 'static,
+    A: 'static,
     Fut: Future + 'static,
 {
-    drop_refused(actor);
     let lifecycle = Lifecycle::Ended(Err(Fault::NotStarted));
     let raw = Cell::<M, H, A, Fut, Fut::Output>::put(executor, options, lifecycle);
     // SAFETY: (CELL-2) the cell is not shared yet.
@@ -131,7 +132,7 @@ where
         options: ActorOptions<M>,
         lifecycle: Lifecycle<Parts<M, A, Fut>, Fut, Fut::Output>,
     ) -> NonNull<Self> {
-        let core = Core::new(Self::VTABLE, executor.is_traced(), options);
+        let core = Core::new(Self::VTABLE, executor.marks(), options);
         let cell = blocks::room::<Self>();
         let place = cell.as_ptr();
         // SAFETY: memory for a cell; every field is written.

@@ -121,7 +121,35 @@ impl<M> Context<M> {
     /// counted together with the other contexts that are polled there.
     ///
     /// # Cancel safety
-    /// Cancel safe: if the future is dropped before it completes, no message was taken.
+    /// Cancel safe: if the future is dropped before it completes, no message was taken. A `select!`
+    /// of `futures` or tokio loses none:
+    ///
+    /// ```
+    /// use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc, select};
+    /// use greenroom::{Context, spawn};
+    /// async fn add(mut cx: Context<u64>, mut more: mpsc::Receiver<u64>, mut sum: u64) -> u64 {
+    ///     loop {
+    ///         sum += select! {
+    ///             message = cx.recv().fuse() => match message {
+    ///                 Some(number) => number,
+    ///                 None => return sum,
+    ///             },
+    ///             number = more.select_next_some() => number,
+    ///         };
+    ///     }
+    /// }
+    ///
+    /// greenroom::run(async {
+    ///     let (mut other, more) = mpsc::channel(0);
+    ///     let total = spawn!(add(_, more, 0), capacity = 1);
+    ///     for number in 1..=1000 {
+    ///         other.send(number).await.unwrap();
+    ///         total.send(number).await.unwrap();
+    ///     }
+    ///     other.flush().await.unwrap(); // the last one was received
+    ///     assert_eq!(total.join().await.unwrap(), 1_001_000);
+    /// });
+    /// ```
     pub fn recv(&mut self) -> Recv<'_, M> {
         Recv { context: self }
     }
@@ -297,7 +325,7 @@ impl<M> fmt::Debug for Context<M> {
 }
 
 /// The future of [`Context::recv`].
-#[must_use = "futures do nothing unless polled"]
+#[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
 pub struct Recv<'a, M> {
     context: &'a mut Context<M>,
 }

@@ -41,8 +41,8 @@ pub(super) struct ActorOptions<M> {
 
 impl<M> Core<M> {
     #[inline(always)]
-    pub(super) fn new(vtable: &'static VTable, traced: bool, options: ActorOptions<M>) -> Self {
-        let label = Label::new(id::next(), options.priority, traced);
+    pub(super) fn new(vtable: &'static VTable, marks: u8, options: ActorOptions<M>) -> Self {
+        let label = Label::new(id::next(), options.priority, marks);
         Core {
             mailbox: Mailbox::new(options.mailbox),
             // Held by the addresses, the handle, and the cell itself (CELL-4).
@@ -91,7 +91,9 @@ impl<M> Core<M> {
         Look {
             mailbox: self.mailbox.len(),
             is_dormant: !flags.has(Flags::ACTIVE),
+            is_receiving: flags.has(Flags::RECEIVING.or(Flags::FOREIGN)),
             has_handle: flags.has(Flags::JOINABLE),
+            addresses: self.mailbox.addresses(),
             incarnation: self.mailbox.incarnations(),
         }
     }

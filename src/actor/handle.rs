@@ -11,12 +11,13 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use super::address::Address;
 use super::core::{Core, Held};
 use crate::error::Fault;
 use crate::mailbox::Flags;
+use crate::runtime::{list_join, unlist_join};
 use crate::sync::Mutex;
 use crate::waiters::Ticket;
 
@@ -195,8 +196,13 @@ impl<M, T> Future for Join<M, T> {
         if !ended() {
             core.at().process().check();
             core.awaits_end();
-            ready!(core.mailbox.ended_made().poll(&mut this.ticket, cx, ended));
+            let polled = core.mailbox.ended_made().poll(&mut this.ticket, cx, ended);
+            if polled.is_pending() {
+                list_join(|| core.info());
+                return Poll::Pending;
+            }
         }
+        unlist_join(core.header.id());
         core.observe();
         // SAFETY: (CELL-3) the actor has ended; this holds the one right to its result, of this
         // type.
@@ -219,6 +225,7 @@ impl<M, T> Drop for Join<M, T> {
             && let Some(ended) = core.mailbox.ended()
         {
             ended.leave(&mut self.ticket);
+            unlist_join(core.header.id());
         }
         if core.mailbox.state.unjoin() {
             // SAFETY: (CELL-3) the actor has ended; this held the one right to its result.

@@ -166,7 +166,7 @@ fn nobodys_context<M: Send + 'static>() -> Context<M> {
         mailbox: MailboxOptions::of(None),
         priority: 0,
     };
-    let core = cell::stillborn::<M, Nowhere, (), Ready<()>>(Nowhere, (), options);
+    let core = cell::stillborn::<M, Nowhere, (), Ready<()>>(Nowhere, options);
     // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
     let handle = unsafe { Handle::<M, ()>::new(core) };
     // (CONTEXT-1) The cell has not begun, so it has no context yet.

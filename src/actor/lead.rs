@@ -12,6 +12,8 @@ use std::task::{Context, Poll};
 use super::core::{At, Core, Held};
 use crate::error::{AskDetail, AskError, End, TellError};
 use crate::mailbox::{Flags, Refused};
+use crate::runtime::deadlock::WaitsFor;
+use crate::runtime::list_wait;
 use crate::sync::Process;
 use crate::task::TaskInfo;
 use crate::waiters::Waiters;
@@ -122,6 +124,7 @@ impl<'a, M> Lead<'a, M> {
         };
         if !has_ended() {
             let ended = self.view().ended();
+            let _listing = list_wait(WaitsFor::End, || self.view().info());
             ended.until(has_ended).await;
         }
     }

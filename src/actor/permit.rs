@@ -12,6 +12,8 @@ use super::address::Address;
 use super::lead::{MappedActor, PlaceBehindMap, Way};
 use crate::error::SendError;
 use crate::mailbox::Refused;
+use crate::runtime::deadlock::{WaitListing, WaitsFor};
+use crate::runtime::list_wait;
 
 /// A place in an actor's mailbox, for one message.
 ///
@@ -71,6 +73,7 @@ impl<M: Send + 'static> Address<M> {
         let mut line = InLine {
             to: Some(Way::from(self.lead())),
             wait: None,
+            listing: None,
         };
         match poll_fn(|cx| line.poll(cx)).await {
             Ok(()) => Ok(Permit { to: line.to.take() }),
@@ -84,6 +87,8 @@ struct InLine<M: Send + 'static> {
     /// `None` once a permit has it.
     to: Option<Way<M>>,
     wait: PlaceBehindMap,
+    /// Its wait, if its runtime detects deadlocks.
+    listing: Option<WaitListing>,
 }
 
 impl<M: Send + 'static> InLine<M> {
@@ -92,6 +97,11 @@ impl<M: Send + 'static> InLine<M> {
         let polled = to.actor().poll_reserve(&mut self.wait, cx);
         if polled.is_pending() {
             to.lead().checked_process();
+            if self.listing.is_none() {
+                self.listing = list_wait(WaitsFor::Room, || to.lead().view().info());
+            }
+        } else {
+            self.listing = None;
         }
         polled
     }

@@ -13,6 +13,8 @@ use super::core::At;
 use super::lead::{Lead, PlaceBehindMap};
 use crate::error::SendError;
 use crate::mailbox::PlaceInLine;
+use crate::runtime::deadlock::{WaitListing, WaitsFor};
+use crate::runtime::list_wait;
 use crate::task::MessageEvent;
 
 /// The future of [`Address::send`](crate::Address::send).
@@ -23,6 +25,8 @@ pub struct SendFuture<'a, M> {
     place: Option<PlaceInLine<M>>,
     /// The place in line, if the lead is a map.
     wait: PlaceBehindMap,
+    /// Its wait, if its runtime detects deadlocks.
+    listing: Option<WaitListing>,
 }
 
 impl<'a, M> SendFuture<'a, M> {
@@ -32,6 +36,7 @@ impl<'a, M> SendFuture<'a, M> {
             message: Some(message),
             place: None,
             wait: None,
+            listing: None,
         }
     }
 
@@ -103,6 +108,11 @@ impl<M> Future for SendFuture<'_, M> {
         };
         if polled.is_pending() {
             this.lead.checked_process();
+            if this.listing.is_none() {
+                this.listing = list_wait(WaitsFor::Room, || this.lead.view().info());
+            }
+        } else if this.listing.is_some() {
+            this.listing = None;
         }
         polled
     }

@@ -5,11 +5,13 @@
 )]
 
 mod target;
+#[cfg(feature = "tokio")]
+mod tokio;
 
 use std::fmt::Debug;
 use std::future::Future;
 
-pub use target::{Current, Detached, SpawnTarget};
+pub use target::{Current, Detached, SpawnFrom, SpawnTarget};
 
 use super::cell::{self, Parts};
 use super::context::Context;
@@ -233,7 +235,29 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     ///
     /// A place is a [`Runtime`](crate::Runtime), a [`Pinned`](crate::Pinned) thread, a
     /// [`Stage`](crate::Stage), or a dedicated thread ([`Detached`]). On all but a runtime the actor's
-    /// future need not be `Send`.
+    /// future need not be `Send`. On the stage of the calling thread, neither need its arguments:
+    ///
+    /// ```
+    /// use greenroom::{Context, Pinned, spawn};
+    /// use std::cell::Cell;
+    /// use std::rc::Rc;
+    ///
+    /// async fn add(mut cx: Context<u32>, sum: Rc<Cell<u32>>) {
+    ///     while let Some(number) = cx.recv().await {
+    ///         sum.set(sum.get() + number);
+    ///     }
+    /// }
+    ///
+    /// let stage = Pinned::here();
+    /// let sum = Rc::new(Cell::new(40));
+    /// let add = spawn!(add(_, sum.clone()), on = &stage);
+    /// add.tell(2).unwrap();
+    /// stage.block_on(add.join()).unwrap();
+    /// assert_eq!(sum.get(), 42);
+    /// ```
+    ///
+    /// With the feature `tokio`, a `tokio::runtime::Handle` is a place, too. See
+    /// [beside tokio](crate::docs::with_tokio).
     pub fn on<Target>(self, target: Target) -> ActorBuilder<M, A, Fut, Target> {
         ActorBuilder {
             actor: self.actor,
@@ -294,16 +318,16 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// # Panics
     /// - If no runtime is current and none was set with [`on`](ActorBuilder::on).
     /// - If an option is out of range.
-    /// - If the operating system does not start the thread of a [`Detached`] actor.
+    /// - If the thread of a [`Detached`] actor does not start.
     /// - In a child of `fork`, if the runtime belongs to the parent process.
     #[track_caller]
     pub fn spawn(self) -> Handle<M, Fut::Output>
     where
         M: Send + 'static,
-        A: Send + 'static,
+        A: 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
-        On: SpawnTarget<Fut>,
+        On: SpawnTarget<Fut> + SpawnFrom<A>,
     {
         let (executor, _kept) = match self.judge() {
             Ok(executor) => executor,
@@ -313,7 +337,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
         let core = match cell::new(executor, parts, options) {
             Ok(core) => core,
             Err((executor, actor, options)) => {
-                cell::stillborn::<_, _, _, Fut>(executor, actor, options)
+                On::drop_refused(actor);
+                cell::stillborn::<_, _, A, Fut>(executor, options)
             }
         };
         // SAFETY: (CELL-2) a new cell comes with one address and the right to join.
@@ -329,12 +354,27 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// - No runtime is current, and none was set with [`on`](ActorBuilder::on).
     /// - The runtime or pinned thread is shutting down or has ended.
     /// - An option is out of range.
-    /// - The operating system does not start the thread of a [`Detached`] actor.
+    /// - The thread of a [`Detached`] actor does not start.
     /// - The runtime belongs to the parent process of a `fork`.
+    #[track_caller]
     pub fn try_spawn(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
     where
         M: Send + 'static,
-        A: Send + 'static,
+        A: 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+        On: SpawnTarget<Fut> + SpawnFrom<A>,
+    {
+        self.try_spawn_sent()
+    }
+
+    /// Does what [`try_spawn`](ActorBuilder::try_spawn) does. The caller knows that `A` is `Send`, or
+    /// that it stays on this thread.
+    #[track_caller]
+    pub(crate) fn try_spawn_sent(self) -> Result<Handle<M, Fut::Output>, SpawnError<A>>
+    where
+        M: Send + 'static,
+        A: 'static,
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
         On: SpawnTarget<Fut>,

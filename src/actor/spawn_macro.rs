@@ -74,7 +74,7 @@
 /// # Panics
 ///
 /// As [`ActorBuilder::spawn`](crate::ActorBuilder::spawn): if no runtime is current, if an option
-/// is out of range, or if the system starts no thread for a [`Detached`](crate::Detached) actor.
+/// is out of range, or if the thread of a [`Detached`](crate::Detached) actor does not start.
 #[macro_export]
 macro_rules! spawn {
     ($($actor_then_options:tt)*) => {

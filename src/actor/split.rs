@@ -30,7 +30,9 @@ use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, context, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
-use crate::task::{ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo};
+use crate::task::{
+    ActorExecutor, Executor, Header, Label, LiveIndex, MessageEvent, Runnable, TaskInfo,
+};
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// Returns the actor as a future, which any executor can run, and its address.
@@ -255,8 +257,8 @@ impl ActorExecutor for Arc<SplitExecutor> {
 
     fn undelivered(&self, _messages: usize) {}
 
-    fn is_traced(&self) -> bool {
-        self.runtime.is_some()
+    fn marks(&self) -> u8 {
+        u8::from(self.runtime.is_some()) * Label::TRACED
     }
 
     fn is_observed(&self) -> bool {

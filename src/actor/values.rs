@@ -147,7 +147,8 @@ pub trait Actor: Send + Sized {
     note = "a call of an async fn needs `_` where the context goes: `spawn!(tally(_, 40))`",
     note = "a closure takes the context and returns a future: \
             `|mut cx: Context<u32>| async move {{ .. }}`",
-    note = "any other value is an actor if its type implements `Actor`"
+    note = "any other value is an actor if its type implements the trait `greenroom::Actor`, by \
+            hand or by `greenroom::handlers!`"
 )]
 pub trait IntoActor<Kind>: Sized {
     /// The type of the messages.

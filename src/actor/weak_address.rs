@@ -1,5 +1,4 @@
 //! An address that does not keep its actor open.
-#![expect(unsafe_code, reason = "creates an address that was counted before")]
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -125,10 +124,7 @@ impl<M> WeakAddress<M> {
     /// Does so, in a simulation without the pending effects of the actor and of this thread.
     #[inline]
     pub(crate) fn upgrade_now(&self) -> Option<Address<M>> {
-        let lead = self.lead();
-        // SAFETY: the sender was counted just now, at the actor behind the lead.
-        lead.revive_sender()
-            .then(|| unsafe { Address::from_lead(lead) })
+        Address::revived(self.lead())
     }
 
     /// Returns whether the actor has ended, in a simulation without pending effects.

@@ -39,7 +39,7 @@ impl Lane {
     pub(super) fn start(monitor: &Arc<Monitor>, number: usize) {
         if let Some(runtime) = &monitor.runtime {
             let lane = Lane::new(monitor.clone(), number);
-            crate::task::spawn(runtime.clone(), lane).detach();
+            crate::task::spawn_own(runtime.clone(), lane).detach();
         }
     }
 

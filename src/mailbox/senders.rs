@@ -18,6 +18,12 @@ impl<M> Mailbox<M> {
         }
     }
 
+    /// Returns the number of senders at this moment.
+    pub(crate) fn addresses(&self) -> usize {
+        // Relaxed: a snapshot, which publishes nothing.
+        self.senders.load(Ordering::Relaxed) as usize
+    }
+
     /// Adds a sender where there may be none. Returns whether there was none, or `None` if the
     /// mailbox is closed and `even_closed` is false.
     pub(crate) fn revive_sender(&self, even_closed: bool) -> Option<bool> {

@@ -21,7 +21,7 @@ pub(super) fn after<K: Send + 'static>(core: &Arc<Core<K>>, delay: Duration) {
                 sleep(delay).await;
                 own.change(|state, _| state.retry.fire());
             };
-            crate::task::spawn(runtime.clone(), again).detach();
+            crate::task::spawn_own(runtime.clone(), again).detach();
         }
         None => {
             let again = Arc::new(Again {

@@ -100,6 +100,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
     ///
     /// # Errors
     /// [`BuildError::Impossible`] if an option is out of range, or if the runtime is over.
+    #[track_caller]
     pub fn build(self) -> Result<Market<K>, BuildError> {
         let impossible = |option, reason| BuildError::Impossible { option, reason };
         let runtime = self.runtime.or_else(Runtime::try_current);

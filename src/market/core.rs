@@ -1,8 +1,8 @@
 //! A market behind its handles: the board, the line of producers, and the workers.
 //!
-//! The state changes under one lock, under which of users' code only `Eq` of keys runs. What follows
-//! from a change is done when the lock is free. After each change the workers are judged: one more
-//! comes if a job may run and none is on its way.
+//! The state changes under one lock, under which of users' code only `Eq` of keys runs. What
+//! follows from a change is done when the lock is free. After each change the workers are judged:
+//! one more comes if a job may run and none is on its way. A stop dismisses those on their way.
 
 use std::collections::BTreeMap;
 use std::hash::RandomState;
@@ -77,11 +77,14 @@ pub(super) struct State<K> {
     pub(super) board: Board<K, Waiting>,
     /// The producers that wait for room, by the numbers of their jobs.
     pub(super) line: BTreeMap<u64, Waker>,
-    /// The producers that have left the line and have not used the room that they were given.
+    /// The producers that have left the line and have not used the room that they were given. None
+    /// when nothing is accepted any more.
     pub(super) given: usize,
     pub(super) phase: Phase,
     /// The workers: those that come, are idle, or run a job.
     alive: usize,
+    /// The workers of `alive` that were created and have not come yet.
+    pub(super) absent: usize,
     /// A worker was woken or created, and has not asked for a job yet.
     pub(super) is_coming: bool,
     /// The system has started no thread for the worker that is on its way.
@@ -140,6 +143,7 @@ impl<K: Send + 'static> Core<K> {
                 given: 0,
                 phase: Phase::Open,
                 alive: 0,
+                absent: 0,
                 is_coming: false,
                 is_stuck: false,
                 idle: BTreeMap::new(),
@@ -194,19 +198,22 @@ impl<K: Send + 'static> Core<K> {
     #[cold]
     pub(super) fn start_failed(&self) -> Option<Duration> {
         let mut state = self.state.lock();
-        state.alive -= 1;
-        state.created -= 1;
-        (state.is_coming, state.is_stuck) = (false, false);
+        if state.comes() {
+            state.alive -= 1;
+            state.created -= 1;
+        }
         state.failed_starts += 1;
         state.retry.arm()
     }
 
-    /// Notes that the system started no thread for the worker that is on its way, which waits for
-    /// another thread. Returns after which time it is to be tried again.
+    /// Notes that the system started no thread for the worker that is on its way, if there is one.
+    /// Returns after which time it is to be tried again.
     #[cold]
     pub(super) fn start_delayed(&self) -> Option<Duration> {
         let mut state = self.state.lock();
-        // Another thread may have taken the worker.
+        if state.absent == 0 {
+            return None;
+        }
         state.is_stuck = state.is_coming;
         state.failed_starts += 1;
         state.retry.arm()
@@ -222,15 +229,6 @@ impl<K: Send + 'static> Core<K> {
         Arc::as_ptr(self).cast::<()>() as usize
     }
 
-    /// Stops the market when a worker was not let run, since its pool is closed.
-    pub(super) fn lost_worker(self: &Arc<Self>) {
-        self.close(Phase::Stopped);
-        self.change(|state, _| {
-            state.arrive();
-            state.leave();
-        });
-    }
-
     /// Accepts nothing more. Waiting jobs run only if the market is drained.
     pub(super) fn close(self: &Arc<Self>, phase: Phase) {
         self.change(|state, after| {
@@ -240,7 +238,7 @@ impl<K: Send + 'static> Core<K> {
             state.phase = phase;
             // The producers get their jobs back.
             let line = std::mem::take(&mut state.line);
-            state.given += line.len();
+            state.given = 0;
             if !mutant("a_stop_forgets_the_line") {
                 after.wakers.extend(line.into_values());
             }
@@ -323,6 +321,14 @@ impl<K> State<K> {
         self.is_stuck = false;
     }
 
+    /// Notes that a worker that was created has come. Returns false if a stop has dismissed it.
+    pub(super) fn comes(&mut self) -> bool {
+        self.arrive();
+        let is_expected = self.absent > 0;
+        self.absent -= usize::from(is_expected);
+        is_expected
+    }
+
     /// Makes a worker without a job wait for one. Returns the number of this wait, or nothing if no
     /// job will come.
     pub(super) fn linger(&mut self, worker: &Arc<Worker>) -> Option<u64> {
@@ -377,7 +383,16 @@ impl<K> State<K> {
                 self.is_coming = true;
                 self.alive += 1;
                 self.created += 1;
+                self.absent += 1;
                 after.employ = Some(Employ::New);
+            }
+        }
+        let is_end = self.phase == Phase::Stopped && after.unwanted.is_none();
+        if is_end && !mutant("a_stop_waits_for_workers_without_threads") {
+            // Those that have not come may get their threads late.
+            for _ in 0..std::mem::take(&mut self.absent) {
+                self.arrive();
+                self.leave();
             }
         }
         if self.is_coming && std::mem::take(&mut self.is_stuck) {

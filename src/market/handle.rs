@@ -1,6 +1,7 @@
 //! Markets, as programs hold them.
 //!
-//! The last handle stops its market.
+//! The last handle stops its market. While there is one, the pool tells the market when a thread
+//! does not start.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -18,18 +19,22 @@ use super::status::Status;
 use super::worker;
 use crate::contain::contain;
 use crate::park;
-use crate::runtime::{Runtime, may_wait};
+use crate::runtime::{Runtime, forget_borrower, may_wait, register_borrower};
 
 /// A board of jobs and the workers that take them: the Seppuku Job Market of the document.
 ///
-/// A clone is the same market. The jobs run on the threads of [`unblock`](crate::unblock()), so they
-/// may block. Two jobs of one key, of type `K`, never run at the same time.
+/// A clone is the same market. The jobs run on the threads of [`unblock`](crate::unblock()), so
+/// they may block. Two jobs of one key, of type `K`, never run at the same time.
 ///
 /// Dropping the last clone stops the market, and waits until the jobs that run have ended. On a
 /// worker of a runtime it gives the worker's place away first, as
 /// [`block_on`](crate::Runtime::block_on) does. It does not wait on a worker of the market, on a
-/// pinned thread, on a [`Stage`](crate::Stage) or when a runtime that is over drops the task that has
-/// it: use [`stop`](Market::stop) and [`stopped`](Market::stopped) there.
+/// pinned thread, on a [`Stage`](crate::Stage) or when a runtime that is over drops the task that
+/// has it: use [`stop`](Market::stop) and [`stopped`](Market::stopped) there.
+///
+/// `Hash` and drops of keys, jobs, results and wakers may panic, and may use the market. `Eq` of
+/// keys may panic, but runs under the lock of the market: calls to the market would wait for
+/// themselves there.
 ///
 /// In a child of `fork` all methods panic, and a drop does nothing.
 ///
@@ -93,6 +98,9 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
 
     /// Offers a job, and blocks the thread while the board is full.
     ///
+    /// A job that offers to its own market in this way can deadlock: if all workers wait for room,
+    /// no job leaves the board.
+    ///
     /// # Errors
     /// [`OfferError`] returns the job and says why it was not accepted.
     ///
@@ -118,6 +126,9 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
     }
 
     /// Accepts no more jobs, and waits until those that were accepted have ended.
+    ///
+    /// The future does not keep the market: if the last clone is dropped meanwhile, jobs that wait
+    /// are discarded.
     ///
     /// # Cancel safety
     /// The market goes on draining when the future is dropped.
@@ -146,6 +157,7 @@ impl<K: Hash + Eq + Clone + Send + 'static> Market<K> {
 
 impl<K: Send + 'static> Market<K> {
     pub(super) fn new(core: Arc<Core<K>>) -> Self {
+        register_borrower(core.runtime.as_ref(), &core);
         Market(Arc::new(Held(core)))
     }
 }
@@ -185,6 +197,7 @@ impl<K: Send + 'static> Drop for Held<K> {
             return;
         }
         core.close(Phase::Stopped);
+        forget_borrower(core.runtime.as_ref(), core);
         let current = Runtime::try_current();
         let is_over = current.is_some_and(|runtime| runtime.inner().is_over());
         let may_wait = !is_over && !worker::is_inside(core.address()) && may_wait();

@@ -33,7 +33,8 @@ pub(super) trait Hub: Send + Sync {
 /// [`JobError`] says why there is no result.
 ///
 /// # Panics
-/// When it is polled after it has returned the result, and in a child of `fork`.
+/// When it is polled after it has returned the result. In a child of `fork` all methods panic, and
+/// a drop does nothing.
 ///
 /// # Cancel safety
 /// Cancel safe: the result stays here until it is returned.
@@ -57,14 +58,16 @@ impl<T> JobHandle<T> {
 
     /// Cancels the job, unless it has begun. Returns whether it had not begun.
     ///
-    /// The result is [`JobError::Cancelled`] then, and the closure is dropped before this returns. A
-    /// job that has begun goes on, and [`is_cancelled`](super::is_cancelled) returns true in it.
+    /// The result is [`JobError::Cancelled`] then, and the closure is dropped before this returns.
+    /// A job that has begun goes on, and [`is_cancelled`](super::is_cancelled) returns true in it.
     pub fn cancel(&self) -> bool {
         !self.is_finished() && self.hub.clone().cancel(self.ticket)
     }
 
     /// Returns whether the job has ended, in whichever way.
     pub fn is_finished(&self) -> bool {
+        // In a child of `fork` a lock may stay locked.
+        assert!(self.hub.is_here(), "{LEFT_BEHIND}");
         self.is_over || self.job.is_over()
     }
 }
@@ -100,8 +103,9 @@ impl<T> Drop for JobHandle<T> {
 
 impl<T> fmt::Debug for JobHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_finished = self.hub.is_here().then(|| self.is_finished());
         f.debug_struct("JobHandle")
-            .field("is_finished", &self.is_finished())
+            .field("is_finished", &is_finished)
             .finish_non_exhaustive()
     }
 }

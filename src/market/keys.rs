@@ -1,8 +1,8 @@
 //! The known keys of a board, each with what the board knows of it, in a slot.
 //!
-//! A key is found by its hash, in a table of chains of slots. The table grows and shrinks by a chain
-//! or two at a time, as Litwin's linear hashing does, so that no step visits all keys. It has at
-//! least as many chains as keys, and at most twice as many and one. User code runs only in
+//! A key is found by its hash, in a table of chains of slots. The table grows and shrinks by a
+//! chain or two at a time, as Litwin's linear hashing does, so that no step visits all keys. It has
+//! at least as many chains as keys, and at most twice as many and one. User code runs only in
 //! [`Keys::find`], which changes nothing. No key is dropped here.
 
 use std::num::NonZeroU32;
@@ -119,7 +119,7 @@ impl<K, V> Keys<K, V> {
         Keyed { hash, key }
     }
 
-    /// Returns the chain of a hash: its low bits, with one bit less if there are not as many chains.
+    /// Returns the chain of a hash: its low bits, with one bit less if there are fewer chains.
     fn chain(&self, hash: u32) -> usize {
         let mask = self.chains.len().next_power_of_two() - 1;
         let chain = hash as usize & mask;

@@ -123,7 +123,6 @@ fn model_67_producers_at_a_full_board_get_their_jobs_back_at_a_stop() {
             assert!(producer.join().unwrap(), "a job was not given back");
         }
         assert!(matches!(wait_for(&core, waiting), Err(JobError::Discarded)));
-        core.lost_worker();
         wait_for_end(&core);
     });
 }
@@ -219,7 +218,7 @@ fn model_70_a_market_ends_after_its_last_worker() {
 fn model_70_a_lost_worker_is_not_replaced() {
     fn lose(core: &Arc<Core<u8>>, _employ: Employ) {
         let core = core.clone();
-        spawn(move || core.lost_worker());
+        spawn(move || core.close(Phase::Stopped));
     }
     ::loom::model(|| {
         let core = market(ONE, lose);

@@ -14,6 +14,7 @@ use super::error::TryOfferError;
 use super::job::Job;
 use super::job_handle::JobHandle;
 use super::keys::Keyed;
+use crate::contain::contain;
 
 /// A job that is being offered.
 pub(super) struct Offered<K: Eq + Send + 'static, F, T> {
@@ -115,7 +116,10 @@ where
         added
     }
 
-    fn handle(&self, ticket: Ticket) -> JobHandle<T> {
+    fn handle(&mut self, ticket: Ticket) -> JobHandle<T> {
+        // A key that the board knows is left over, and its drop may panic.
+        let key = self.key.take();
+        contain(|| drop(key));
         JobHandle::new(self.cell.clone(), self.core.clone(), ticket)
     }
 
@@ -147,7 +151,9 @@ impl<K: Eq + Send + 'static, F, T> Offered<K, F, T> {
         }
         let number = self.number(state);
         let waker = state.line.remove(&number);
-        state.given -= usize::from(waker.is_none());
+        if state.phase == Phase::Open {
+            state.given -= usize::from(waker.is_none());
+        }
         waker
     }
 }

@@ -1,28 +1,32 @@
-//! The work of a worker: a call on a thread of the blocking pool, which runs one job after another.
+//! The work of a worker: a call on a thread of the blocking pool, which runs job after job.
 //!
-//! It asks for a job when it comes and after each job, lingers if it may, and gives its thread back.
+//! It asks for a job when it comes and after each job, lingers if it may, and gives its thread
+//! back. A stop dismisses a worker that has not come yet, which then finds nothing to do.
 
 use std::sync::Arc;
 
 use super::again;
-use super::core::{Begun, Core, Employ};
+use super::core::{Begun, Core, Employ, Phase};
 use super::worker::Worker;
-use crate::runtime::{Brought, borrow_thread, bring_thread, is_lent};
+use crate::runtime::{Borrower, borrow_thread, bring_thread, is_lent};
 
 /// Gets a thread for the worker that is on its way.
 pub(super) fn start<K: Send + 'static>(core: &Arc<Core<K>>, employ: Employ) {
     let runtime = core.runtime.as_ref();
-    let brought = match employ {
+    match employ {
         Employ::New => {
             let coming = Coming(Some(core.clone()));
             borrow_thread(runtime, move || coming.arrive())
         }
         Employ::Again => bring_thread(runtime),
-    };
-    if brought == Brought::Later
-        && let Some(delay) = core.start_delayed()
-    {
-        again::after(core, delay);
+    }
+}
+
+impl<K: Send + 'static> Borrower for Core<K> {
+    fn is_kept_waiting(self: Arc<Self>) {
+        if let Some(delay) = self.start_delayed() {
+            again::after(&self, delay);
+        }
     }
 }
 
@@ -46,7 +50,8 @@ impl<K: Send + 'static> Coming<K> {
 impl<K: Send + 'static> Drop for Coming<K> {
     fn drop(&mut self) {
         if let Some(core) = self.0.take() {
-            core.lost_worker();
+            // The pool is closed.
+            core.close(Phase::Stopped);
         }
     }
 }
@@ -69,12 +74,18 @@ pub(super) fn serve<K: Send + 'static>(core: &Arc<Core<K>>) {
 fn serve_as<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) {
     let is_simulated = core.runtime.as_ref().is_some_and(|it| it.is_simulated());
     let may_ever_linger = !is_simulated && !core.limits.idle.is_zero();
-    let (mut comes, mut may_linger, mut done) = (true, may_ever_linger, None);
+    let (mut is_new, mut returns) = (true, false);
+    let (mut may_linger, mut done) = (may_ever_linger, None);
     loop {
         let next = core.change(|state, after| {
-            if std::mem::take(&mut comes) {
-                state.arrive();
+            if std::mem::take(&mut is_new) {
                 state.retry.has_succeeded();
+                if !state.comes() {
+                    return Next::End;
+                }
+            }
+            if std::mem::take(&mut returns) {
+                state.arrive();
             }
             let is_unwanted = done.take().is_some_and(|job| state.end(job, after));
             if let Some(job) = state.begin(own) {
@@ -99,8 +110,8 @@ fn serve_as<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) {
                 done = Some(job);
             }
             Next::Linger(wait) => {
-                comes = linger(core, own, wait);
-                may_linger = comes;
+                returns = linger(core, own, wait);
+                may_linger = returns;
             }
             Next::AskAgain => {}
             Next::End => return,
@@ -112,7 +123,7 @@ fn serve_as<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) {
 fn go_on<K: Send + 'static>(core: &Arc<Core<K>>, job: Begun) {
     core.change(|state, after| {
         state.end(job, after);
-        state.is_coming = true;
+        (state.is_coming, state.absent) = (true, state.absent + 1);
     });
     start(core, Employ::New);
 }

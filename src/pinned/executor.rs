@@ -3,6 +3,7 @@
 //! A thread that pushes the first runnable into an empty inbox notifies the pinned thread, unless
 //! it is that thread itself.
 
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -71,6 +72,10 @@ impl Executor for Arc<PinnedThread> {
         self.live.untrack(live_index);
     }
 
+    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
+        self.runtime().note_place(task, place);
+    }
+
     fn report(&self, unhandled: &UnhandledFault<'_>) {
         self.runtime().report(unhandled);
     }
@@ -126,8 +131,8 @@ impl ActorExecutor for Arc<PinnedThread> {
         self.runtime().is_watching()
     }
 
-    fn is_traced(&self) -> bool {
-        self.runtime().is_traced()
+    fn marks(&self) -> u8 {
+        self.runtime().marks()
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {

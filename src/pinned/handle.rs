@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::hosted::Hosted;
@@ -188,11 +189,24 @@ impl Pinned {
         Fut::Output: Send + 'static,
     {
         self.thread.runtime().check_process();
+        self.spawn_at(Some(Location::caller()), make)
+    }
+
+    fn spawn_at<F, Fut>(
+        &self,
+        place: Option<&'static Location<'static>>,
+        make: F,
+    ) -> Task<Fut::Output>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
         if self.thread.is_closing() {
             drop_refused(make);
             return cancelled();
         }
-        PinnedThread::spawn(&self.thread, make)
+        PinnedThread::spawn(&self.thread, make, place)
     }
 
     /// Creates a value on the thread and keeps it there; the returned `Hosted` calls it from any
@@ -243,7 +257,8 @@ impl Pinned {
             return Err(TryHostError::Host(HostFault::Gone));
         }
         let thread = self.thread.clone();
-        let made = self.spawn(move || async move {
+        // As with calls of the value, the thread is there for it.
+        let made = self.spawn_at(None, move || async move {
             match attempt(make) {
                 Ok(Ok(value)) => Ok(Hosted::new(&thread, value)),
                 Ok(Err(error)) => Err(TryHostError::Failed(error)),

@@ -120,11 +120,11 @@ impl Drop for Hold {
             return;
         }
         let key = self.key;
-        PinnedThread::spawn(self.kept.thread(), move || async move {
+        let drops = move || async move {
             let value: Option<Rc<dyn Any>> = PinnedLocal::with(|local| local.remove(key));
             contain(|| drop(value));
-        })
-        .detach();
+        };
+        PinnedThread::spawn(self.kept.thread(), drops, None).detach();
     }
 }
 

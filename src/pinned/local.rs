@@ -1,16 +1,24 @@
 //! `PinnedLocal`: the part of a pinned thread that only its own thread reaches.
+#![expect(
+    unsafe_code,
+    reason = "futures that are not `Send` are spawned here; see PINNED-1 in thread.rs"
+)]
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use slab::Slab;
 
-use super::thread::PinnedThread;
+use super::thread::{Kept, PinnedThread};
+use crate::contain::contain;
 use crate::runtime::context::{self, Role, ThreadContext};
-use crate::task::Runnable;
+use crate::task::{ActorExecutor, Runnable, Task, cancelled, spawn_unchecked};
 
 /// The part of a pinned thread that only the thread itself can reach.
 pub(crate) struct PinnedLocal {
@@ -47,6 +55,26 @@ impl PinnedLocal {
             Some(local) => job(local),
             None => unreachable!("jobs of a pinned thread run on it"),
         })
+    }
+
+    /// Spawns a plain task on this thread, at `place` in the program. If the thread is ending, the
+    /// task is a cancelled one.
+    pub(super) fn spawn<F>(&self, future: F, place: &'static Location<'static>) -> Task<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        if self.thread.is_closing() {
+            contain(|| drop(future));
+            return cancelled();
+        }
+        let kept = Kept::new(&self.thread);
+        let future = future.map(move |value| {
+            drop(kept);
+            value
+        });
+        // SAFETY: (PINNED-1) this is its thread, since a `PinnedLocal` is not `Send`.
+        unsafe { spawn_unchecked(self.thread.clone(), future, Some(place)) }
     }
 
     pub(super) fn insert(&self, value: Rc<dyn Any>) -> usize {

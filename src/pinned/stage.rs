@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use super::thread::{PinnedThread, ThreadKind};
 use crate::instant::Instant;
 use crate::runtime::context;
 use crate::runtime::{Builder, HostContext, Inner, Runtime};
+use crate::task::Task;
 
 /// The calling thread as a pinned thread, for a program that has its own loop there: a GUI, a game,
 /// a device.
@@ -170,6 +171,40 @@ impl Stage {
     fn thread(&self) -> &PinnedThread {
         self.local.thread.runtime().check_process();
         &self.local.thread
+    }
+
+    /// Spawns a plain task on the stage. As the future is made on its thread, it need not be `Send`,
+    /// and neither need its value.
+    ///
+    /// If the stage is ending, the returned task is a cancelled one. Code on other threads uses
+    /// [`Pinned::spawn`], which calls a closure there.
+    ///
+    /// # Panics
+    /// In a child of a `fork`, if the stage belongs to the parent.
+    ///
+    /// ```
+    /// use std::cell::RefCell;
+    /// use std::rc::Rc;
+    ///
+    /// let stage = greenroom::Pinned::here();
+    /// let lines = Rc::new(RefCell::new(vec!["first"]));
+    /// let own = lines.clone();
+    /// let task = stage.spawn_local(async move {
+    ///     greenroom::yield_now().await;
+    ///     own.borrow_mut().push("second");
+    ///     own
+    /// });
+    /// assert!(Rc::ptr_eq(&stage.block_on(task), &lines));
+    /// assert_eq!(*lines.borrow(), ["first", "second"]);
+    /// ```
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> Task<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        self.local.thread.runtime().check_process();
+        self.local.spawn(future, Location::caller())
     }
 
     /// Runs every task that is ready now, each once, and returns the number of turns.

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::thread::{PinnedThread, ThreadKind};
-use crate::runtime::{HostThread, Inner};
+use crate::runtime::{HostPhase, HostThread, Inner, Starting};
 use crate::sync::LEFT_BEHIND;
 
 impl PinnedThread {
@@ -68,15 +68,17 @@ impl PinnedThread {
         let start = || {
             runtime.inc_activity();
             let own = self.clone();
-            runtime
-                .threads
-                .start(self.name().to_owned(), move || own.serve())
+            runtime.start_thread(self.name().to_owned(), move || own.serve())
         };
-        let entered = runtime.hosts.enter(self.clone(), start);
-        if let Some(Err(_)) = entered {
-            // A thread that did not start does not count.
+        // Waits for the thread only when the lock of the hosts is free again.
+        let entered = runtime.hosts.enter(self.clone(), start)?;
+        let started = entered.and_then(Starting::wait);
+        if started.is_err() {
+            // A thread that did not start does not count, also if a shutdown has seen it.
+            self.set_phase(HostPhase::Ended);
             runtime.dec_activity();
+            self.leave();
         }
-        entered
+        Some(started)
     }
 }

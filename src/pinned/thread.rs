@@ -3,8 +3,9 @@
 //!
 //! # Invariants
 //! - PINNED-1: Once a future here was polled, only its thread polls and drops it. A runnable that
-//!   reaches the inbox after the thread's end was never polled. In a simulation, the thread that
-//!   drives it acts as every pinned thread (SIM-1).
+//!   reaches the inbox after the thread's end was never polled. If its thread has spawned it, only
+//!   that thread drops it also before the first poll: it is pushed once until then, by that thread.
+//!   In a simulation, the thread that drives it acts as every pinned thread (SIM-1).
 //! - PINNED-2: `keeps` counts the clones of `Pinned` and all that lives on the thread. A new keep
 //!   comes from one that is held, so at zero the count cannot grow again.
 #![expect(
@@ -14,7 +15,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -133,8 +134,13 @@ impl PinnedThread {
         self.runtime.host_progressed();
     }
 
-    /// Spawns a plain task on the thread; if the thread has ended, the task is a cancelled one.
-    pub(super) fn spawn<F, Fut>(this: &Arc<PinnedThread>, make: F) -> Task<Fut::Output>
+    /// Spawns a plain task on the thread, at `place` in the program; if the thread has ended, the
+    /// task is a cancelled one.
+    pub(super) fn spawn<F, Fut>(
+        this: &Arc<PinnedThread>,
+        make: F,
+        place: Option<&'static Location<'static>>,
+    ) -> Task<Fut::Output>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future + 'static,
@@ -149,7 +155,7 @@ impl PinnedThread {
         });
         // SAFETY: (PINNED-1) before its first poll the future holds nothing but `make`, which is
         // `Send`; from then on only its thread polls and drops it.
-        unsafe { spawn_unchecked(this.clone(), future) }
+        unsafe { spawn_unchecked(this.clone(), future, place) }
     }
 
     /// Sends `job` to be called on the thread; the caller holds a keep meanwhile.

@@ -8,7 +8,8 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::blocking_pool::{BlockingLimits, BlockingPool, NoThread, Turns};
+use super::around::Starting;
+use super::blocking_pool::{BlockingLimits, BlockingPool, Borrower, NoThread, Turns};
 use super::context::{self, Role, ThreadContext};
 use super::engine::RunsOn;
 use super::inner::Inner;
@@ -53,6 +54,7 @@ use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
 ///     assert!(read.await.unwrap().contains("greenroom"));
 /// });
 /// ```
+#[doc(alias = "spawn_blocking")]
 #[track_caller]
 pub fn unblock<T, F>(job: F) -> Task<T>
 where
@@ -66,43 +68,40 @@ where
     spawn(BlockingExecutor::of(runtime), async move { job() })
 }
 
-/// Whether a thread is on its way to a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Brought {
-    Now,
-    /// The system has started none, so the call waits until another one has ended.
-    Later,
-}
-
 /// Runs a call on a thread of the pool of a runtime, or of the process, as [`unblock`] does.
 ///
 /// If the pool has no thread and none could be started, the call runs on this thread, where
 /// [`is_lent`] returns false. If the pool is closed, the call is dropped.
-pub(crate) fn borrow_thread(
-    runtime: Option<&Arc<Inner>>,
-    call: impl FnOnce() + Send + 'static,
-) -> Brought {
+pub(crate) fn borrow_thread(runtime: Option<&Arc<Inner>>, call: impl FnOnce() + Send + 'static) {
     let executor = BlockingExecutor::of(runtime.cloned());
-    let _ = IS_LATE.try_with(|it| it.set(false));
     spawn(executor, async move { call() }).detach();
-    brought()
 }
 
 /// Tries again to start a thread for the calls that wait.
-pub(crate) fn bring_thread(runtime: Option<&Arc<Inner>>) -> Brought {
+pub(crate) fn bring_thread(runtime: Option<&Arc<Inner>>) {
     let executor = BlockingExecutor::of(runtime.cloned());
-    let _ = IS_LATE.try_with(|it| it.set(false));
     let (pool, _) = executor.pool();
     executor.settle(pool.bring_more(|| executor.start(None)));
-    brought()
 }
 
-/// Returns whether the last call of this thread has found a thread.
-fn brought() -> Brought {
-    match IS_LATE.try_with(Cell::take) {
-        Ok(true) => Brought::Later,
-        _ => Brought::Now,
-    }
+/// Lets a borrower know when its calls wait for a thread that the system has not started.
+pub(crate) fn register_borrower<B>(runtime: Option<&Arc<Inner>>, borrower: &Arc<B>)
+where
+    B: Borrower + 'static,
+{
+    let (address, borrower) = (address(borrower), Arc::downgrade(borrower));
+    let executor = BlockingExecutor::of(runtime.cloned());
+    executor.pool().0.register(address, Some(borrower));
+}
+
+/// Forgets a borrower that was registered.
+pub(crate) fn forget_borrower<B>(runtime: Option<&Arc<Inner>>, borrower: &Arc<B>) {
+    let executor = BlockingExecutor::of(runtime.cloned());
+    executor.pool().0.register(address(borrower), None);
+}
+
+fn address<B>(borrower: &Arc<B>) -> usize {
+    Arc::as_ptr(borrower).cast::<()>() as usize
 }
 
 /// Returns the largest number of threads of the pool of a runtime, or of the process.
@@ -115,11 +114,6 @@ pub(crate) fn blocking_threads(runtime: Option<&Arc<Inner>>) -> usize {
 crate::sync::thread_local! {
     /// This thread runs a job because no thread of the pool could be started.
     static IS_SUBSTITUTE: Cell<bool> = const { Cell::new(false) };
-}
-
-crate::sync::thread_local! {
-    /// The last call of this thread waits, because no more threads could be started.
-    static IS_LATE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Returns whether the job that runs here has a thread of a pool. Otherwise it runs on the thread
@@ -255,11 +249,8 @@ impl BlockingExecutor {
 
     /// Runs the jobs for which there is no thread.
     fn settle(&self, brought: Result<(), NoThread>) {
-        let Err(NoThread { jobs, .. }) = brought else {
-            return;
-        };
-        let _ = IS_LATE.try_with(|it| it.set(jobs.is_empty()));
-        for job in jobs {
+        let jobs = brought.err().map(|none| none.jobs);
+        for job in jobs.into_iter().flatten() {
             substitute(self.runtime.as_ref(), job);
         }
     }
@@ -272,7 +263,13 @@ impl BlockingExecutor {
             (Some(runtime), None) => serve(&runtime, true),
             (None, _) => OfProcess::get().serve(),
         };
-        threads.start(pool.thread_name(), body)
+        let around = self
+            .runtime
+            .as_ref()
+            .and_then(|it| it.options.around.clone());
+        threads
+            .start(pool.thread_name(), around, body)
+            .and_then(Starting::wait)
     }
 }
 

@@ -4,17 +4,17 @@
 //! has not looked for a job yet. A thread that takes a job and sees more brings the next one. So a
 //! burst of short jobs brings few threads, and jobs that wait for each other all get one.
 //!
-//! The thread that has waited least goes first. Each is woken for itself: for jobs, or with the place
-//! of a worker whose thread waits in `block_on`. The former worker joins the pool when its turn ends.
-//! A thread that has waited for long ends, unless it has waited longest of all.
+//! The thread that has waited least goes first. Each is woken for itself: for jobs, or with the
+//! place of a worker whose thread waits in `block_on`. The former worker joins the pool when its
+//! turn ends. A thread that has waited for long ends, unless it has waited longest of all.
 //!
 //! # Invariants
-//! - POOL-1: a thread in `idle` is woken by the thread that has taken it from there, and by no other
-//!   one. So a thread whose time is over ends only if it is still in `idle`.
+//! - POOL-1: a thread in `idle` is woken by the thread that has taken it from there, and by no
+//!   other one. So a thread whose time is over ends only if it is still in `idle`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::contain::drop_refused;
@@ -72,6 +72,13 @@ pub(super) trait Turns {
     fn leave(&self);
 }
 
+/// What uses a pool and must not wait without end for a thread that the system has not started.
+pub(crate) trait Borrower: Send + Sync {
+    /// Notes that a thread did not start, so that calls wait until another thread of the pool ends
+    /// its job. What runs there may wait for them.
+    fn is_kept_waiting(self: Arc<Self>);
+}
+
 pub(crate) struct BlockingPool {
     thread_name: String,
     limits: BlockingLimits,
@@ -92,6 +99,8 @@ struct Jobs {
     /// A thread was woken or is being started for jobs, and has not looked for one yet.
     is_coming: bool,
     over: bool,
+    /// By their addresses.
+    borrowers: BTreeMap<usize, Weak<dyn Borrower>>,
 }
 
 /// A thread of the pool, as it waits.
@@ -185,7 +194,31 @@ impl BlockingPool {
                 thread.wake(None);
                 Ok(())
             }
-            Bring::Start => start().map_err(|error| self.start_failed(error, 0)),
+            Bring::Start => start().map_err(|error| {
+                let failed = self.start_failed(error, 0);
+                if failed.jobs.is_empty() {
+                    self.tell_borrowers();
+                }
+                failed
+            }),
+        }
+    }
+
+    /// Tells the borrower at this address from now on, or no borrower there any more, when calls
+    /// wait for a thread that did not start.
+    pub(super) fn register(&self, address: usize, borrower: Option<Weak<dyn Borrower>>) {
+        let borrowers = &mut self.state.lock().borrowers;
+        match borrower {
+            Some(borrower) => borrowers.insert(address, borrower),
+            None => borrowers.remove(&address),
+        };
+    }
+
+    #[cold]
+    fn tell_borrowers(&self) {
+        let borrowers = self.state.lock().borrowers.clone();
+        for borrower in borrowers.values().filter_map(Weak::upgrade) {
+            borrower.is_kept_waiting();
         }
     }
 
@@ -233,9 +266,9 @@ impl BlockingPool {
         NoThread { error, jobs }
     }
 
-    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or after a
-    /// long wait. It also ends when the thread has become a worker of a runtime that is over, since
-    /// it then no longer belongs to the pool. `comes`: the thread was started for jobs.
+    /// Runs the loop of a thread, whose work is `turns`. It ends when the pool is closed, or after
+    /// a long wait. It also ends when the thread has become a worker of a runtime that is over,
+    /// since it then no longer belongs to the pool. `comes`: the thread was started for jobs.
     pub(super) fn serve(&self, turns: &impl Turns, mut comes: bool) {
         let own = Arc::new(Idle {
             parker: Parker::new(),

@@ -1,8 +1,12 @@
 //! The options of a runtime: units, defaults, limits and their reasons.
 
+mod around_threads;
+mod warnings;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::around::{Around, Starting};
 use super::blocking_pool::BlockingLimits;
 use super::context;
 use super::driver::Driver;
@@ -10,7 +14,7 @@ use super::engine::Engine;
 use super::handle::Runtime;
 use super::inner::Inner;
 use super::observer::Observer;
-use super::options::{OnFault, Options, print_fault};
+use super::options::{OnFault, OnWarning, Options, print_fault};
 use super::worker_thread::work;
 use crate::error::{BuildError, UnhandledFault};
 use crate::scheduler::policy::{Policy, Stealing};
@@ -48,6 +52,7 @@ pub struct Builder {
     batch: Option<usize>,
     priorities: u8,
     thread_name: String,
+    around: Option<Around>,
     blocking: BlockingLimits,
     grace: Duration,
     on_fault: OnFault,
@@ -56,6 +61,8 @@ pub struct Builder {
     tracer: Option<Arc<dyn Tracer>>,
     driver: Option<Arc<dyn Driver>>,
     detect_deadlocks: bool,
+    long_turns: Option<Duration>,
+    on_warning: Option<OnWarning>,
 }
 
 impl Builder {
@@ -65,6 +72,7 @@ impl Builder {
             batch: None,
             priorities: PRIORITIES,
             thread_name: "greenroom".into(),
+            around: None,
             blocking: BlockingLimits::default(),
             grace: GRACE,
             on_fault: Arc::new(print_fault),
@@ -73,6 +81,8 @@ impl Builder {
             tracer: None,
             driver: None,
             detect_deadlocks: false,
+            long_turns: warnings::LONG_TURN,
+            on_warning: None,
         }
     }
 
@@ -206,8 +216,9 @@ impl Builder {
     }
 
     /// Sets whether an [`ask`](crate::Address::ask) that can never be answered ends with
-    /// [`AskError::Deadlock`](crate::AskError::Deadlock). The default is `false`; a
-    /// [simulated](crate::policy::Simulated) runtime always detects deadlocks.
+    /// [`AskError::Deadlock`](crate::AskError::Deadlock), and whether other waits that never end are
+    /// reported. The default is `false`; a [simulated](crate::policy::Simulated) runtime always
+    /// detects deadlocks.
     ///
     /// Deadlocks are detected when the runtime is [quiescent](Runtime::quiescent): nothing can run
     /// on its workers or pinned threads, no timer is armed, no blocking call is in progress, and no
@@ -217,6 +228,19 @@ impl Builder {
     /// The runtime does not see what happens outside it. An actor looks deadlocked if it waits for
     /// I/O, for another runtime, or for a foreign thread or executor. So does one that waits for a
     /// timer or blocking call outside any runtime. Hold a `KeepAlive` during such a wait.
+    ///
+    /// # Other waits
+    ///
+    /// An actor may also wait for room in a mailbox ([`send`](crate::Address::send),
+    /// [`reserve`](crate::Address::reserve)) or for an end ([`join`](crate::Handle::join),
+    /// [`closed`](crate::Address::closed), [`ended`](crate::Address::ended)). An error names such
+    /// waits as well: `a → b (for its end) → a`. A cycle without an ask has no error, so its waits
+    /// go on, and it is reported once as [`Warning::Deadlock`](crate::Warning::Deadlock). An actor
+    /// that receives messages meanwhile is in no cycle, and neither is a plain task.
+    ///
+    /// When a wait for quiescence ends, the dormant actors whose handle was dropped are reported as
+    /// [`Warning::LeftAlone`](crate::Warning::LeftAlone), each once. That needs the places of
+    /// spawns, so it is done in debug builds, and where [`long_turns`](Builder::long_turns) is set.
     ///
     /// # Timeouts
     ///
@@ -241,7 +265,7 @@ impl Builder {
     /// Each ask that waits is recorded, with asker and actor, in a list that all threads of the
     /// runtime share. This takes about 200 ns, where an ask takes 240 ns without it. While only
     /// timeouts are armed, each time the runtime becomes idle costs about 250 ns for each waiting
-    /// ask.
+    /// ask. Other waits of actors are recorded and looked at in the same way.
     ///
     /// # Examples
     ///
@@ -292,8 +316,9 @@ impl Builder {
     /// # Errors
     /// - [`BuildError::Impossible`] if an option has an invalid value. The text names the option,
     ///   its value and the limit.
-    /// - [`BuildError::Thread`] if the system did not start a thread. The threads that had been
-    ///   started are ended again.
+    /// - [`BuildError::Thread`] if a thread did not start: the system refused it, or the function
+    ///   of [`around_threads`](Builder::around_threads) did not call `run`. The threads that had
+    ///   been started are ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         let inner = Arc::new(self.judge()?);
         let runtime = Runtime::counting(inner.clone());
@@ -306,8 +331,8 @@ impl Builder {
         for index in 0..threads {
             let own = inner.clone();
             let name = format!("{}-{index}", inner.options().thread_name);
-            let thread = inner.threads.start(name, move || work(&own, index));
-            if let Err(source) = thread {
+            let thread = inner.start_thread(name, move || work(&own, index));
+            if let Err(source) = thread.and_then(Starting::wait) {
                 let (workers, started) = (inner.options().workers, index);
                 inner.shutdown.expect_workers(started);
                 drop(runtime);
@@ -371,11 +396,10 @@ impl Builder {
             policy,
             observer,
             tracer,
-            driver,
             detect_deadlocks,
             ..
         } = self;
-        if driver.is_some() && engine.is_some() {
+        if self.driver.is_some() && engine.is_some() {
             let reason = "was set, but a simulated runtime has no workers".into();
             return Err(impossible("driver", reason));
         }
@@ -391,18 +415,21 @@ impl Builder {
             is_batch_chosen,
             priorities,
             thread_name,
+            around: self.around,
             blocking,
             grace,
             on_fault,
+            on_warning: self.on_warning,
+            long_turns: self.long_turns.filter(|_| engine.is_none()),
             hidden: false,
             process: Process::current(),
             detect_deadlocks: detect_deadlocks || engine.is_some(),
             lists_asks: detect_deadlocks || engine.is_some() || tracer.is_some(),
-            is_watched: observer.is_some() || tracer.is_some(),
+            is_watched: observer.is_some() || tracer.is_some() || self.long_turns.is_some(),
             is_traced: engine.is_some() || tracer.is_some(),
             observer,
             tracer,
-            driver,
+            driver: self.driver,
         };
         Ok(Inner::new(options, scheduler, engine))
     }
@@ -434,6 +461,7 @@ impl std::fmt::Debug for Builder {
             .field("blocking_idle", &self.blocking.idle)
             .field("grace", &self.grace)
             .field("detect_deadlocks", &self.detect_deadlocks)
+            .field("long_turns", &self.long_turns)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! The declarations of quiescence of a runtime, and the tasks that wait for one.
 
-use super::deadlock::Listed;
+use super::deadlock::{Listed, ListedWait, WaitCycle};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::waiters::Waiters;
@@ -33,8 +33,13 @@ impl DeclaredEnds {
     }
 }
 
-/// A moment of quiescence: the number of the last waiter by then, and the asks that were waiting.
+/// A moment of quiescence: the number of the last waiter by then, and what waited forever.
 pub(crate) struct End {
     pub(crate) askers: u64,
+    /// The asks that end.
     pub(crate) deadlocked: Vec<Listed>,
+    /// The other waits of actors.
+    pub(crate) waits: Vec<ListedWait>,
+    /// Cycles of these waits, if no ask ends.
+    pub(crate) cycles: Vec<WaitCycle>,
 }

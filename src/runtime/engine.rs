@@ -156,11 +156,7 @@ pub(crate) trait Engine: Any + Send + Sync {
 
     /// Returns the edge of an ask of the running task or actor `from` to the actor `asked`.
     fn edge(&self, from: Who, asked: TaskInfo) -> Edge {
-        Edge {
-            from,
-            to: asked,
-            question: None,
-        }
+        Edge::of_ask(from, asked)
     }
 
     /// Draws a random number for the running task, if the engine is seeded.

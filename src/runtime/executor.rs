@@ -1,5 +1,6 @@
 //! The runtime as the executor of its tasks and actors, and as the clock of its timers.
 
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -50,6 +51,10 @@ impl Executor for Arc<Inner> {
     fn untrack(&self, live_index: LiveIndex) {
         self.process().end_copy();
         self.live.untrack(live_index);
+    }
+
+    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
+        self.note_place(task, place);
     }
 
     fn report(&self, unhandled: &UnhandledFault<'_>) {
@@ -115,8 +120,8 @@ impl ActorExecutor for Arc<Inner> {
         self.has_runs_observed()
     }
 
-    fn is_traced(&self) -> bool {
-        self.options.is_traced
+    fn marks(&self) -> u8 {
+        self.marks
     }
 
     fn trace(&self, cell: TaskInfo, event: MessageEvent) {

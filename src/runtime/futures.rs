@@ -32,7 +32,7 @@ impl Spawn for Runtime {
             return Err(error);
         }
         // Once accepted it is an ordinary task, which a shutdown that begins now cancels.
-        crate::task::spawn(self.inner.clone(), future).detach();
+        crate::task::spawn_own(self.inner.clone(), future).detach();
         Ok(())
     }
 

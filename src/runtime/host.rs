@@ -104,11 +104,11 @@ impl HostThreads {
     }
 
     /// Adds a host if `start` starts it. Returns `None` if the runtime is shutting down.
-    pub(crate) fn enter(
+    pub(crate) fn enter<T>(
         &self,
         host: Arc<dyn HostThread>,
-        start: impl FnOnce() -> io::Result<()>,
-    ) -> Option<io::Result<()>> {
+        start: impl FnOnce() -> io::Result<T>,
+    ) -> Option<io::Result<T>> {
         let mut all = self.0.lock();
         if all.closed {
             return None;

@@ -3,23 +3,29 @@
 //! Tasks hold the runtime and its queues hold tasks. The shutdown breaks this cycle: it drops every
 //! task that is left.
 
+use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
+use super::around::Starting;
 use super::blocking_pool::BlockingPool;
-use super::deadlock::Asks;
+use super::deadlock::{ActorWaits, Asks, detect_waits};
 use super::declared::DeclaredEnds;
 use super::engine::{Engine, Threads};
 use super::host::HostThreads;
 use super::live_cells::LiveCells;
+use super::long_turns::LongTurns;
 use super::observer::Busy;
 use super::options::Options;
+use super::places::Places;
 use super::shutdown_state::ShutdownState;
 use super::thread_set::ThreadSet;
+use super::warning_receiver::WarningReceiver;
 use crate::directory::Directory;
 use crate::scheduler::{PolicyImpl, Scheduler};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::{OnceLock, Process};
+use crate::task::Label;
 use crate::timers::Timers;
 
 /// Aligned so that no field shares a cache line with the reference count of the `Arc`. Every spawn
@@ -35,6 +41,12 @@ pub struct Inner {
     /// The actors and tasks on the workers.
     pub(crate) live: LiveCells,
     pub(super) busy: Busy,
+    /// `None` if no warning needs them.
+    pub(super) places: Option<Arc<Places>>,
+    pub(super) long_turns: Option<Arc<LongTurns>>,
+    pub(super) warnings: WarningReceiver,
+    /// The marks of the runtime's cells.
+    pub(super) marks: u8,
     pub(super) blocking: BlockingPool,
     /// The runtime's own threads, which the shutdown joins.
     pub(crate) threads: Arc<ThreadSet>,
@@ -42,6 +54,8 @@ pub struct Inner {
     pub(crate) shutdown: ShutdownState,
     /// Empty unless deadlocks are detected.
     pub(crate) asks: Asks,
+    /// Empty unless deadlocks are detected.
+    pub(crate) waits: ActorWaits,
     /// The number of counting clones of [`Runtime`](super::Runtime).
     pub(super) counting: AtomicUsize,
     /// The names and groups, made at the first use.
@@ -60,10 +74,25 @@ impl Inner {
         engine: Option<Box<dyn Engine>>,
     ) -> Self {
         let workers = options.workers;
+        let warnings = WarningReceiver::new(&options, engine.is_some());
+        let limit = options.long_turns;
+        let knows_places = limit.is_some() || engine.is_some() && cfg!(debug_assertions);
+        let traced = u8::from(options.is_traced) * Label::TRACED;
+        if options.detect_deadlocks {
+            detect_waits();
+        }
+        let places = knows_places.then(|| Arc::new(Places::new()));
+        let long_turns = limit.zip(places.as_ref());
         Inner {
+            long_turns: long_turns
+                .map(|(limit, places)| LongTurns::new(limit, workers, places, warnings.clone())),
+            marks: traced | (u8::from(knows_places) * Label::PLACED),
+            places,
+            warnings,
             blocking: BlockingPool::new(options.thread_name.clone(), options.blocking),
             options,
             asks: Asks::new(&scheduler.activity),
+            waits: ActorWaits::new(&scheduler.activity),
             scheduler,
             engine: engine.unwrap_or_else(|| Box::new(Threads)),
             declared: DeclaredEnds::new(),
@@ -129,6 +158,15 @@ impl Inner {
     /// Returns the names and groups, which are made if there never were any.
     pub(crate) fn directory_made(&self) -> &Directory {
         self.directory.get_or_init(|| Box::new(Directory::new()))
+    }
+
+    /// Starts a thread of this runtime, which its shutdown joins.
+    pub(crate) fn start_thread(
+        &self,
+        name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Starting> {
+        self.threads.start(name, self.options.around.clone(), body)
     }
 
     pub(crate) fn options(&self) -> &Options {

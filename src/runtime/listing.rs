@@ -1,8 +1,11 @@
-//! How an ask is added to the list of its runtime.
+//! How an ask, or another wait of an actor, is added to the list of its runtime.
+
+use std::collections::HashMap;
 
 use super::context::{self, Role, ThreadContext};
-use super::deadlock::{Listing, Who};
-use crate::task::TaskInfo;
+use super::deadlock::{Edge, Listing, WaitListing, WaitsFor, Who, detects_waits};
+use crate::sync::{Mutex, PerProcess};
+use crate::task::{TaskInfo, run};
 
 /// Adds an ask that begins on this thread to the list of the current runtime, if that keeps one, or
 /// notes the actor that asks, if that is traced.
@@ -50,4 +53,76 @@ fn list_at(
     };
     let edge = context.runtime.engine().edge(from, asked);
     Some(context.runtime.asks.list(edge, traced, is_timed))
+}
+
+/// Lists a wait of the actor that this thread runs for another one, if the current runtime detects
+/// deadlocks.
+#[inline]
+pub(crate) fn list_wait(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<WaitListing> {
+    match detects_waits() {
+        true => list_wait_at(for_what, to),
+        false => None,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn list_wait_at(for_what: WaitsFor, to: impl FnOnce() -> TaskInfo) -> Option<WaitListing> {
+    context::with(|context| {
+        let runtime = context
+            .filter(|it| it.runtime.options.detect_deadlocks)?
+            .runtime;
+        let (actor, waker) = run::actor().zip(run::actor_waker())?;
+        if !runtime.is_here() {
+            return None;
+        }
+        let edge = runtime.engine().edge(Who::Task(actor), to());
+        let question = None;
+        let edge = Edge {
+            for_what,
+            question,
+            ..edge
+        };
+        Some(runtime.waits.list(edge, waker))
+    })
+}
+
+/// The listed waits of joins, by the number of the actor that is joined. An actor has one join, and a
+/// handle has no room for this.
+static JOINS: PerProcess<Mutex<HashMap<u64, WaitListing>>> = PerProcess::new();
+
+/// Lists the wait of the join of this actor, unless it is listed.
+#[inline]
+pub(crate) fn list_join(actor: impl FnOnce() -> TaskInfo) {
+    if detects_waits() {
+        list_join_at(actor());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn list_join_at(actor: TaskInfo) {
+    let joins = JOINS.get_or_init(|| Mutex::new(HashMap::new()));
+    let number = actor.id();
+    if !joins.lock().contains_key(&number)
+        && let Some(listing) = list_wait(WaitsFor::End, || actor)
+    {
+        joins.lock().insert(number, listing);
+    }
+}
+
+/// Removes the wait of the join of this actor, if it is listed.
+#[inline]
+pub(crate) fn unlist_join(actor: u64) {
+    if detects_waits() {
+        unlist_join_of(actor);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unlist_join_of(actor: u64) {
+    let joins = JOINS.get_or_init(|| Mutex::new(HashMap::new()));
+    let listing = joins.lock().remove(&actor);
+    drop(listing);
 }

@@ -78,10 +78,13 @@ fn runtime_driven(
         hidden: false,
         process: Process::current(),
         on_fault: Arc::new(|_| {}),
+        around: None,
         observer: None,
         tracer: None,
         is_watched: false,
         is_traced: false,
+        on_warning: None,
+        long_turns: None,
         driver,
     };
     let scheduler = Scheduler::new(policy, workers, 0);
@@ -247,7 +250,7 @@ static TOKEN: VTable = VTable {
 pub(crate) fn token(body: impl FnOnce() + 'static) -> (Runnable, Arc<Fate>) {
     let fate = Arc::new(Fate::default());
     let token = Box::new(Token {
-        header: Header::new(&TOKEN, Label::new(0, 0, false), 1),
+        header: Header::new(&TOKEN, Label::new(0, 0, 0), 1),
         body: UnsafeCell::new(Some(Box::new(body))),
         fate: fate.clone(),
     });

@@ -78,6 +78,7 @@ fn give_away<'a>(context: &ThreadContext<'a>, local: &'a WorkerLocal<'a>) -> Res
         // (PLACE-1) Set first, so that this thread touches no queue once another thread has them.
         context.role.set(Role::Displaced(local));
     }
+    runtime.makes_way(local.index());
     // The place is still counted where workers are. This thread is counted until it joins the pool.
     runtime.inc_activity_apart();
     let refused = match blocking::lend(runtime, local.index()) {

@@ -1,11 +1,12 @@
 //! How the observer and the policy of a runtime are notified of polls.
 
-use super::context;
+use super::context::{self, Role};
 use super::inner::Inner;
+use super::places::SpawnPlace;
 use crate::contain::contain;
 use crate::error::Fault;
 use crate::instant::Instant;
-use crate::scheduler::WorkerLocal;
+use crate::scheduler::{Owner, WorkerLocal};
 use crate::task::{Runnable, TaskInfo, TaskKey};
 use crate::tracer;
 
@@ -16,6 +17,10 @@ impl Inner {
         if let Some(local) = local {
             local.hook(|worker| worker.before_resume(&task));
         }
+        let worker = local.map(WorkerLocal::index);
+        let turns = self.long_turns.as_ref();
+        let turns = turns.filter(|_| local.is_some() || !is_detached());
+        let timed = turns.and_then(|turns| Some((turns, turns.begin(worker, &task)?)));
         let begun = self.options.observer.as_ref().map(|observer| {
             if task.is_actor() {
                 // Inserted before the run, so that an actor that ends in this run is not inserted
@@ -46,8 +51,28 @@ impl Inner {
             }
             contain(|| observer.after_run(&task, took));
         }
+        if let Some((turns, turn)) = timed
+            && !Owner::is_displaced(self)
+        {
+            turns.end(worker, &turn);
+        }
         if let Some(local) = local {
             local.hook(|worker| worker.after_resume(&task));
+        }
+    }
+
+    /// Notes where a new task or actor was spawned.
+    #[inline]
+    pub(crate) fn note_place(&self, task: impl FnOnce() -> TaskInfo, place: SpawnPlace) {
+        if let Some(places) = &self.places {
+            places.enter(&task(), place);
+        }
+    }
+
+    /// Notes that the turn of this worker makes way for others, and is no longer timed.
+    pub(super) fn makes_way(&self, worker: usize) {
+        if let Some(turns) = &self.long_turns {
+            turns.vacate(worker);
         }
     }
 
@@ -67,6 +92,9 @@ impl Inner {
             }
         });
         self.engine().completed(task);
+        if let Some(places) = &self.places {
+            places.leave(task);
+        }
         if let Some(observer) = &self.options.observer {
             if task.is_actor() {
                 self.busy.with(task.id(), |shard| shard.remove(&task.id()));
@@ -83,4 +111,12 @@ impl Inner {
             self.completed(&TaskInfo::of_task(key.number()));
         }
     }
+}
+
+/// Returns whether this is the thread of one actor, which may block it.
+fn is_detached() -> bool {
+    context::with(|context| {
+        let role = context.map(|context| context.role.get());
+        matches!(role, Some(Role::Pinned(host)) if host.is_detached())
+    })
 }

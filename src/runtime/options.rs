@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::around::Around;
 use super::blocking_pool::BlockingLimits;
 use super::driver::Driver;
 use super::observer::Observer;
+use super::warning::Warning;
 use crate::error::UnhandledFault;
 use crate::sync::Process;
 use crate::tracer::Tracer;
 
 pub(super) type OnFault = Arc<dyn Fn(&UnhandledFault<'_>) + Send + Sync>;
+pub(super) type OnWarning = Arc<dyn Fn(&Warning) + Send + Sync>;
 
 /// The options that a runtime was built with.
 pub(crate) struct Options {
@@ -20,11 +23,15 @@ pub(crate) struct Options {
     pub(crate) is_batch_chosen: bool,
     pub(crate) priorities: u8,
     pub(crate) thread_name: String,
+    pub(super) around: Option<Around>,
     pub(crate) blocking: BlockingLimits,
     pub(crate) grace: Duration,
     pub(crate) on_fault: OnFault,
+    pub(super) on_warning: Option<OnWarning>,
+    /// How long a turn may be without a warning. A simulation has no limit.
+    pub(super) long_turns: Option<Duration>,
     pub(super) observer: Option<Arc<dyn Observer>>,
-    /// There is an observer or a tracer.
+    /// There is an observer or a tracer, or turns are timed for warnings.
     pub(super) is_watched: bool,
     pub(super) tracer: Option<Arc<dyn Tracer>>,
     /// The messages of actors are traced, by the tracer or by a simulation.

@@ -57,6 +57,7 @@ impl Runtime {
     ///
     /// # Panics
     /// In a child of a `fork`, if the runtime belongs to the parent.
+    #[track_caller]
     pub fn spawn<F>(&self, future: F) -> Task<F::Output>
     where
         F: Future + Send + 'static,

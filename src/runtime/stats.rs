@@ -2,11 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::panic::Location;
 
+use super::actor_status::ActorStatus;
 use super::engine::Done;
 use super::handle::Runtime;
 use super::inner::Inner;
+use super::warning::{Topic, Warning};
 use crate::scheduler::WorkerStats;
 use crate::task::{Look, TaskInfo};
 
@@ -59,33 +61,8 @@ impl Stats {
     /// Many of these are in regular use through their addresses. If the number only grows, look for
     /// actors that keep their own address: such an actor never ends for want of senders.
     pub fn dormant_without_handle(&self) -> usize {
-        let left_alone = |actor: &&ActorStatus| actor.is_dormant && !actor.has_handle;
-        self.actors.iter().filter(left_alone).count()
+        self.actors.iter().filter(|actor| actor.is_lonely()).count()
     }
-}
-
-/// The state of a live actor at some moment.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ActorStatus {
-    /// The number, name and priority of the actor.
-    pub task: TaskInfo,
-    /// The number of messages that wait in the mailbox.
-    ///
-    /// An actor takes several messages out at once and handles them in turn; those are not
-    /// included. Messages of senders that wait for room are not included either.
-    pub mailbox: usize,
-    /// Whether the actor is neither in a turn nor ready for one, because it waits for a message or
-    /// for something else.
-    pub is_dormant: bool,
-    /// Whether the actor's [`Handle`](crate::Handle), or the [`Join`](crate::Join) made from it,
-    /// still exists.
-    pub has_handle: bool,
-    /// The number of incarnations of the actor that have ended: 0 before its first restart.
-    pub incarnation: u64,
-    /// The total duration of the actor's completed turns. `None` if the runtime has no
-    /// [`observer`](crate::Builder::observer), because turns are not measured then.
-    pub busy: Option<Duration>,
 }
 
 impl Runtime {
@@ -192,6 +169,26 @@ impl Inner {
         busiest.into_values().collect()
     }
 
+    /// Warns of the dormant actors without a handle that no such warning has named.
+    pub(super) fn warn_of_lonely_actors(&self) {
+        let Some(places) = &self.places else { return };
+        let mut lonely = Vec::new();
+        self.describe_actors(|status| lonely.extend(status.is_lonely().then_some(status)));
+        lonely.retain(|actor| {
+            let spawned = places.of(&actor.task);
+            spawned.is_some_and(|spawned| places.is_news(&actor.task, spawned, Topic::LeftAlone))
+        });
+        if !lonely.is_empty() {
+            lonely.sort_by_key(|actor| actor.task.id());
+            self.warnings.warn(&Warning::LeftAlone(lonely));
+        }
+    }
+
+    fn place_of(&self, task: &TaskInfo) -> Option<&'static Location<'static>> {
+        let spawned = self.places.as_ref()?.of(task)?;
+        Some(spawned.place)
+    }
+
     fn describe_actors(&self, mut each: impl FnMut(ActorStatus)) {
         let mut describe = |task: TaskInfo, look: Look| {
             let busy = || self.busy.of(task.id()).unwrap_or_default();
@@ -201,6 +198,8 @@ impl Inner {
                 is_dormant: look.is_dormant,
                 has_handle: look.has_handle,
                 incarnation: look.incarnation,
+                addresses: look.addresses,
+                place: self.place_of(&task),
                 task,
             });
         };

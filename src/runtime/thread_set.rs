@@ -15,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
 
+use super::around::{Around, Starting};
 use crate::instant::Instant;
 use crate::sync::{Condvar, Mutex, Process, mutant};
 
@@ -73,23 +74,40 @@ impl ThreadSet {
         })
     }
 
-    /// Starts a thread that belongs to this set until its very end.
-    pub(crate) fn start(
+    /// Starts a thread that belongs to this set until its very end, and that runs within `around`.
+    pub(super) fn start(
         self: &Arc<Self>,
         name: String,
+        around: Option<Around>,
         body: impl FnOnce() + Send + 'static,
-    ) -> io::Result<()> {
+    ) -> io::Result<Starting> {
         let set = self.clone();
+        let mut starting = Starting::DONE;
+        let around = around.map(|around| {
+            let (waits, started) = Starting::new();
+            starting = waits;
+            (around, started)
+        });
         let body = move || {
             set.enter();
-            body();
+            let Some((around, started)) = around else {
+                return body();
+            };
+            let ran = around.run(|| {
+                started.tell(Ok(()));
+                body();
+            });
+            if ran.is_err() {
+                set.leave();
+                started.tell(ran);
+            }
         };
         let thread = std::thread::Builder::new().name(name).spawn(body)?;
         let mut state = self.state.lock();
         // Threads that are already gone need no join.
         drop(state.extract_gone());
         state.threads.push(thread);
-        Ok(())
+        Ok(starting)
     }
 
     /// Adds the calling thread, which has just started, to this set.

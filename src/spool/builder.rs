@@ -205,6 +205,7 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
     /// # Errors
     /// [`SpoolError`] if a parameter is out of range, if no runtime is current, or if it is shutting
     /// down.
+    #[track_caller]
     pub fn spawn(self) -> Result<Spool<Q, R>, SpoolError> {
         self.judge()?;
         if Runtime::try_current().is_none() {

@@ -82,10 +82,12 @@ impl SupervisorBuilder {
     /// # Errors
     /// [`SuperviseError`] with the builder: if no runtime is current, if it is shutting down, or if
     /// the window of the intensity is 0.
+    #[track_caller]
     pub fn spawn(self) -> Result<Supervisor, SuperviseError> {
         self.spawn_in(Tree::new(None))
     }
 
+    #[track_caller]
     fn spawn_in(self, tree: Arc<Tree>) -> Result<Supervisor, SuperviseError> {
         if self.rules.window.is_zero() {
             let problem = StartProblem::Spawn(SpawnProblem::ZeroWindow);
@@ -132,6 +134,7 @@ impl Supervisor {
     /// # Errors
     /// [`StartError`] with the actor: if the supervisor stops or has ended, or for a reason that
     /// [`try_spawn`](ActorBuilder::try_spawn) has.
+    #[track_caller]
     pub fn start<M, A, Fut, On>(
         &self,
         child: ActorBuilder<M, A, Fut, On>,
@@ -152,7 +155,7 @@ impl Supervisor {
                 tree.take_report(number, report);
             }
         });
-        match child.supervised(bond.clone()).try_spawn() {
+        match child.supervised(bond.clone()).try_spawn_sent() {
             Ok(handle) => {
                 let address = handle.address();
                 let own = address.clone();
@@ -186,6 +189,7 @@ impl Supervisor {
     /// })
     /// .unwrap();
     /// ```
+    #[track_caller]
     pub fn supervisor(&self, child: SupervisorBuilder) -> Result<Supervisor, SuperviseError> {
         let Some(place) = self.place() else {
             return Err(SuperviseError::new(child, StartProblem::Stopping));

@@ -141,16 +141,19 @@ impl<T> OnceLock<T> {
         }
     }
 
+    pub(crate) fn get(&self) -> Option<&T> {
+        // Acquire pairs with the Release of `get_or_init`.
+        let is_made = self.is_made.load(Ordering::Acquire);
+        self.inner.get().filter(|_| is_made)
+    }
+
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
-        // Acquire pairs with the Release below.
-        if self.is_made.load(Ordering::Acquire)
-            && let Some(value) = self.inner.get()
-        {
+        if let Some(value) = self.get() {
             return value;
         }
         let _section = self.making.lock();
         let value = self.inner.get_or_init(make);
-        // Release pairs with the Acquire above.
+        // Release pairs with the Acquire of `get`.
         self.is_made.store(true, Ordering::Release);
         value
     }

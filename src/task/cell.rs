@@ -24,6 +24,7 @@ mod loom;
 
 use std::future::Future;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
@@ -39,6 +40,7 @@ use super::state::PollOutcome;
 use super::task_header::{self, TaskHeader, TaskVTable};
 use crate::blocks;
 use crate::contain::{attempt_on, contain};
+use crate::info::TaskInfo;
 use crate::sync::UnsafeCell;
 
 #[repr(C)]
@@ -60,12 +62,16 @@ union FutureOrOutcome<Fut: Future> {
     outcome: ManuallyDrop<Outcome<Fut::Output>>,
 }
 
-/// Creates and schedules a task. The returned handle owns one reference.
+/// Creates and schedules a task, spawned at `spawned_at`. The returned handle owns one reference.
 ///
 /// # Safety
 /// If the future is not `Send`, the executor polls and drops it on one thread only, from its first
 /// poll on.
-pub(super) unsafe fn new<H, Fut>(executor: H, future: Fut) -> TaskHandle<Fut::Output>
+pub(super) unsafe fn new<H, Fut>(
+    executor: H,
+    future: Fut,
+    spawned_at: Option<&'static Location<'static>>,
+) -> TaskHandle<Fut::Output>
 where
     H: Executor,
     Fut: Future + 'static,
@@ -86,6 +92,11 @@ where
         }));
     }
     let header = cell.cast::<TaskHeader>();
+    if let Some(place) = spawned_at {
+        let identity = || TaskInfo::of_task(TaskKey::at(header.as_ptr().cast()).number());
+        // SAFETY: (TASK-2) the task has not begun.
+        unsafe { cell.as_ref() }.executor.spawned(identity, place);
+    }
     // SAFETY: (TASK-2) the handle's reference; (TASK-STATE-1) a new word counts one wake-up.
     unsafe { (header.as_ref().vtable.schedule)(header) };
     // SAFETY: (TASK-2, TASK-3) a new task comes with a reference and the right to an outcome of

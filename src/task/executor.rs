@@ -9,10 +9,13 @@
 //!   keeps the executor alive: the calling thread, if only threads that own it run its tasks, or
 //!   else a clone.
 
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::header::Header;
+#[cfg(doc)]
+use super::header::Label;
 use super::key::TaskKey;
 use super::live_index::LiveIndex;
 use super::message_event::MessageEvent;
@@ -45,6 +48,11 @@ pub trait Executor: Clone + Send + Sync + 'static {
 
     /// Reports a fault that no join or await has observed.
     fn report(&self, unhandled: &UnhandledFault<'_>);
+
+    /// Notes where a new task or actor was spawned, before it is scheduled.
+    fn spawned(&self, task: impl FnOnce() -> TaskInfo, place: &'static Location<'static>) {
+        let _ = (task, place);
+    }
 
     /// Observes the end of the plain task or job that this thread runs or drops. A task's future is
     /// not dropped yet.
@@ -92,9 +100,9 @@ pub trait ActorExecutor: Executor {
         false
     }
 
-    /// Returns whether the executor traces the messages of its cells.
-    fn is_traced(&self) -> bool {
-        false
+    /// Returns the marks of new cells: [`Label::TRACED`], [`Label::PLACED`].
+    fn marks(&self) -> u8 {
+        0
     }
 
     /// Traces an event of a message of this cell.

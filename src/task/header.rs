@@ -34,14 +34,19 @@ pub struct Header {
     pub(crate) live_index: Cell<Option<LiveIndex>>,
 }
 
-/// A number that no other cell of this process has, a priority, and whether the executor traces
-/// each message: 55, 8 and 1 bits.
+/// A number that no other cell of this process has, the executor's marks, and a priority: 54, 2 and 8
+/// bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Label(u64);
 
 impl Label {
-    pub(crate) fn new(id: u64, priority: u8, is_traced: bool) -> Self {
-        Label(id << 9 | u64::from(is_traced) << 8 | u64::from(priority))
+    /// The mark of a cell whose executor traces each message.
+    pub(crate) const TRACED: u8 = 1;
+    /// The mark of a cell whose executor knows where it was spawned.
+    pub(crate) const PLACED: u8 = 2;
+
+    pub(crate) fn new(id: u64, priority: u8, marks: u8) -> Self {
+        Label((id << 10) | (u64::from(marks) << 8) | u64::from(priority))
     }
 }
 
@@ -56,7 +61,7 @@ impl Header {
     }
 
     pub(crate) fn id(&self) -> u64 {
-        self.label.0 >> 9
+        self.label.0 >> 10
     }
 
     /// Returns the priority for the scheduling policy; 0 is the lowest.
@@ -66,7 +71,13 @@ impl Header {
 
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
-        self.label.0 & 1 << 8 != 0
+        self.label.0 & (u64::from(Label::TRACED) << 8) != 0
+    }
+
+    /// Returns whether the cell has any mark.
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        self.label.0 & (u64::from(Label::TRACED | Label::PLACED) << 8) != 0
     }
 
     /// Adds a reference. The caller holds one, or the lock of the list that contains the cell.
@@ -151,10 +162,26 @@ pub(crate) struct Look {
     pub(crate) mailbox: usize,
     /// The cell neither runs nor is scheduled.
     pub(crate) is_dormant: bool,
+    /// It waits for a message, perhaps among other things.
+    pub(crate) is_receiving: bool,
     /// The result may still be requested.
     pub(crate) has_handle: bool,
+    /// The number of addresses.
+    pub(crate) addresses: usize,
     /// The number of incarnations that have ended.
     pub(crate) incarnation: u64,
+}
+
+/// Returns a snapshot of the cell that this waker wakes, or `None` if it wakes something else.
+pub(crate) fn look_at(waker: &Waker) -> Option<Look> {
+    if !std::ptr::eq(waker.vtable(), &WAKER) {
+        return None;
+    }
+    // SAFETY: (HEADER-1) the waker's reference.
+    unsafe {
+        let header = header_of(waker.data());
+        Some((header.as_ref().vtable.look)(header))
+    }
 }
 
 /// A function of a tracer.

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::resume_unwind;
+use std::panic::{Location, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -160,7 +160,8 @@ fn open<T>(outcome: Outcome<T>) -> T {
     outcome.unwrap_or_else(|unheard| resume_unwind(unheard.hear().into_payload()))
 }
 
-/// Spawns a future on `executor`.
+/// Spawns a future of the user on `executor`.
+#[track_caller]
 pub(crate) fn spawn<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
 where
     H: Executor,
@@ -168,22 +169,38 @@ where
     Fut::Output: Send + 'static,
 {
     // SAFETY: the future is `Send`, so it may be polled and dropped on any thread.
-    unsafe { spawn_unchecked(executor, future) }
+    unsafe { spawn_unchecked(executor, future, Some(Location::caller())) }
 }
 
-/// Spawns a future that need not be `Send`.
+/// Spawns a future of this crate, for which no place of the program can be named.
+pub(crate) fn spawn_own<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
+where
+    H: Executor,
+    Fut: Future + Send + 'static,
+    Fut::Output: Send + 'static,
+{
+    // SAFETY: as in `spawn`.
+    unsafe { spawn_unchecked(executor, future, None) }
+}
+
+/// Spawns a future that need not be `Send`, at `place` in the program. If its value is not `Send`,
+/// neither is the task.
 ///
 /// # Safety
 /// From its first poll on, the executor polls and drops the future on one thread only. Before that,
-/// it may be dropped on any thread.
-pub(crate) unsafe fn spawn_unchecked<H, Fut>(executor: H, future: Fut) -> Task<Fut::Output>
+/// it may be dropped on any thread, or only this thread drops it.
+pub(crate) unsafe fn spawn_unchecked<H, Fut>(
+    executor: H,
+    future: Fut,
+    place: Option<&'static Location<'static>>,
+) -> Task<Fut::Output>
 where
     H: Executor,
     Fut: Future + 'static,
-    Fut::Output: Send + 'static,
+    Fut::Output: 'static,
 {
     // SAFETY: by the caller's promise.
-    Task(unsafe { cell::new(executor, future) })
+    Task(unsafe { cell::new(executor, future, place) })
 }
 
 /// Returns the handle of a task that was cancelled before it began.

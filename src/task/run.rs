@@ -20,6 +20,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::ptr::NonNull;
+use std::task::Waker;
 
 use super::header::Header;
 use super::runnable::cell_of;
@@ -302,6 +303,12 @@ fn with_cell<R>(f: impl FnOnce(NonNull<Header>, &Header) -> R) -> Option<R> {
 pub(crate) fn actor() -> Option<TaskInfo> {
     // SAFETY: (RUN-1) this is its turn.
     with_cell(|cell, header| unsafe { (header.vtable.info)(cell) })
+}
+
+/// Returns a waker of the actor that this thread runs, if any.
+pub(crate) fn actor_waker() -> Option<Waker> {
+    // SAFETY: (RUN-1) this is its turn. The clone owns a reference.
+    with_cell(|cell, _| unsafe { Waker::clone(&Header::waker(cell)) })
 }
 
 /// Returns the number of the actor that this thread runs, or 0.

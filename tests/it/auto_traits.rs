@@ -17,16 +17,16 @@ use greenroom::request::{Concurrently, First, FirstFault, Retry, Sequentially};
 use greenroom::sim::{Failure, Problem, Run, TestProbe};
 use greenroom::supervise::{Restartable, Restarting, Restarts};
 use greenroom::time::{
-    Instant, Interval, IntervalsError, MissedTicks, RetryIntervals, RetryIntervalsBuilder, Sleep,
-    TimedOut, Timeout, sleep, timeout,
+    Instant, InstantError, Interval, IntervalsError, MissedTicks, RetryIntervals,
+    RetryIntervalsBuilder, Sleep, TimedOut, Timeout, sleep, timeout,
 };
 use greenroom::{
     ActorBuilder, ActorStatus, Address, AdoptError, Answer, Ask, AskCause, AskDetail, AskError,
     BuildError, Builder, Child, Context, Current, Deadlock, Detached, End, FallibleTask, Fault,
     Handle, HostFault, Hosted, Join, KeepAlive, Panic, Permit, Pinned, Recv, Refusal, RefusalKind,
     Reply, Request, Runtime, SendError, SendFuture, ShutdownReport, SourceGuard, SpawnError,
-    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, WatchGuard,
-    WeakAddress, WorkerStats, actor,
+    SpawnProblem, Split, Stage, Stats, Task, TellError, TryHostError, UnhandledFault, Unsent,
+    WatchGuard, WeakAddress, WorkerStats, actor,
 };
 
 use crate::support::{WATCH, drive, within};
@@ -171,8 +171,8 @@ fn a_call_that_lends_a_context_is_send_if_its_future_is() {
 #[test]
 fn send_and_ask_futures_are_send_if_their_messages_are() {
     table! {
-        Send Sync Unpin: SendFuture<'static, u32>;
-        Send - Unpin: SendFuture<'static, Message>;
+        Send Sync Unpin: SendFuture<'static, u32>, Unsent<'static, u32>;
+        Send - Unpin: SendFuture<'static, Message>, Unsent<'static, Message>;
         Send Sync Unpin: Permit<Message>, Answer<Message>;
         - - Unpin: Permit<Local>, Answer<Local>;
         Send - Unpin: Request<Message>, Request<Local>;
@@ -206,7 +206,7 @@ fn runtimes_tasks_and_pinned_threads_may_be_shared() {
         Send Sync Unpin: Task<Message>, FallibleTask<Message>;
         Send Sync Unpin: Task<PhantomPinned>, Reply<PhantomPinned>;
         - Sync Unpin: Task<Local>, FallibleTask<Local>;
-        Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant;
+        Send Sync Unpin: Sleep, Timeout<Sleep>, TimedOut, Instant, InstantError;
         - - Unpin: Timeout<Local>;
     }
 }

@@ -126,12 +126,15 @@ fn a_detached_actor_is_returned_if_its_thread_does_not_start() {
             let error = inside(&runtime, || detached.try_spawn()).unwrap_err();
             assert!(matches!(error.problem(), SpawnProblem::Thread(_)));
             let text = error.to_string();
-            assert!(text.contains("did not start the actor's thread"), "{text}");
+            assert!(text.contains("the actor's thread did not start"), "{text}");
             assert_eq!(drops.count(), 0);
             let idle = || actor(async |_: Context<()>| ()).name("reader").on(Detached);
             let (text, file, _) = panic_of(|| inside(&runtime, || idle().spawn()));
             assert_eq!(file, file!());
-            assert!(text.contains("\"reader\": the system did not"), "{text}");
+            assert!(
+                text.contains("\"reader\": the actor's thread did not"),
+                "{text}"
+            );
             limit.allow();
             let detached = actor(error.into_inner()).on(Detached);
             let detached = inside(&runtime, || detached.spawn());

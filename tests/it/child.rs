@@ -119,6 +119,12 @@ fn set_interrupt(disposition: libc::sighandler_t) -> std::io::Result<()> {
     }
 }
 
+/// Raises SIGTERM in this process.
+pub fn terminate() {
+    // SAFETY: `kill` raises a signal and accesses no memory.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGTERM) }, 0);
+}
+
 /// Sends SIGINT to this process.
 pub fn interrupt() {
     // SAFETY: `kill` raises a signal and accesses no memory.

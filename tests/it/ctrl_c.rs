@@ -1,10 +1,10 @@
-//! Ctrl-C as a future. Each test signals its own process.
+//! Ctrl-C and SIGTERM as futures. Each test signals its own process.
 
 use std::process::Stdio;
 
 use greenroom::{Context, Runtime, ctrl_c, spawn};
 
-use crate::child::{alone, command, ignore_interrupts, interrupt, is_for};
+use crate::child::{alone, command, ignore_interrupts, interrupt, is_for, terminate};
 use crate::support::{Gate, WATCH, drive, poll_here, poll_once, within};
 
 #[test]
@@ -153,4 +153,64 @@ fn a_task_that_waits_for_ctrl_c_does_not_delay_the_shutdown() {
             drive(wait).unwrap();
         },
     );
+}
+
+#[test]
+fn a_termination_wakes_all_waiters_and_the_process_continues() {
+    alone(
+        "ctrl_c::a_termination_wakes_all_waiters_and_the_process_continues",
+        || {
+            let runtime = Runtime::builder().workers(2).build().unwrap();
+            runtime.block_on(async {
+                for _ in 0..3 {
+                    let mut waiting: Vec<_> =
+                        (0..10).map(|_| Box::pin(greenroom::terminate())).collect();
+                    for wait in &mut waiting {
+                        assert!(poll_here(wait).await.is_pending());
+                    }
+                    terminate();
+                    for wait in waiting {
+                        wait.await.unwrap();
+                    }
+                }
+            });
+        },
+    );
+}
+
+#[test]
+fn interrupts_and_terminations_are_told_apart() {
+    alone("ctrl_c::interrupts_and_terminations_are_told_apart", || {
+        let mut interrupted = Box::pin(ctrl_c());
+        let mut terminated = Box::pin(greenroom::terminate());
+        assert!(poll_once(&mut interrupted).is_pending());
+        assert!(poll_once(&mut terminated).is_pending());
+        terminate();
+        drive(terminated).unwrap();
+        assert!(poll_once(&mut interrupted).is_pending());
+        interrupt();
+        drive(interrupted).unwrap();
+    });
+}
+
+#[test]
+fn a_termination_ends_a_process_that_only_awaits_ctrl_c() {
+    use std::os::unix::process::ExitStatusExt;
+    const TEST: &str = "ctrl_c::a_termination_ends_a_process_that_only_awaits_ctrl_c";
+    if is_for(TEST) {
+        let mut wait = Box::pin(ctrl_c());
+        assert!(poll_once(&mut wait).is_pending());
+        terminate();
+        std::thread::park();
+    }
+    within(WATCH, || {
+        let quiet = || Stdio::null();
+        let mut child = command(TEST)
+            .stdout(quiet())
+            .stderr(quiet())
+            .spawn()
+            .unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGTERM), "{status}");
+    });
 }

@@ -83,6 +83,7 @@ macro_rules! where_deadlocks_are_detected {
 }
 
 mod timers;
+mod waits;
 
 where_deadlocks_are_detected!(
     two_actors_that_ask_each_other_get_a_deadlock_error,

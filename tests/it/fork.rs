@@ -599,7 +599,9 @@ fn a_market_of_the_parent_refuses_and_is_dropped_without_a_wait() {
                     refused(|| market.status());
                     refused(|| poll_once(&mut stopped));
                     refused(|| job.cancel());
+                    refused(|| job.is_finished());
                     assert!(format!("{market:?}").starts_with("Market"));
+                    assert!(format!("{job:?}").starts_with("JobHandle"));
                     drop((job, market));
                 });
                 gate.open();

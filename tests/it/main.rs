@@ -15,6 +15,7 @@ mod actor_turns;
 mod actor_values;
 mod actor_values_panics;
 mod address_map;
+mod around_threads;
 mod ask;
 mod auto_traits;
 mod bad_input;
@@ -30,6 +31,8 @@ mod bugs_mailbox;
 mod bugs_panics;
 mod bugs_runtime;
 #[cfg(target_os = "linux")]
+mod chat;
+#[cfg(target_os = "linux")]
 mod child;
 mod children;
 #[cfg(target_os = "linux")]
@@ -37,11 +40,16 @@ mod ctrl_c;
 mod deadlock;
 mod detached;
 mod driver;
+#[cfg(target_os = "linux")]
+mod examples;
 mod figures;
+#[cfg(target_os = "linux")]
+mod five_messages;
 mod flood;
 #[cfg(target_os = "linux")]
 mod fork;
 mod futures_spawn;
+mod handlers;
 mod heap;
 mod hosted;
 #[cfg(target_os = "linux")]
@@ -57,6 +65,8 @@ mod market;
 mod nested_block_on;
 mod nested_shutdown;
 mod net;
+#[cfg(feature = "tokio")]
+mod on_tokio;
 mod origins;
 mod panics_unwind;
 mod pinned_threads;
@@ -88,6 +98,7 @@ mod stage;
 mod stage_ends;
 #[cfg(target_os = "linux")]
 mod stage_eventfd;
+mod stage_local;
 mod stage_panics;
 mod stage_wakes;
 mod stats;
@@ -104,4 +115,5 @@ mod timeline;
 mod trace;
 mod unblock;
 mod undelivered;
+mod warnings;
 mod watching;

@@ -135,6 +135,22 @@ fn wrong_arguments_are_named() {
     }
 }
 
+#[test]
+fn the_images_are_not_replaced_by_small_ones() {
+    let folder = folder(&[("a/wide.ppm", image(40, 20))]);
+    let from = folder.path().join("in");
+    for to in [from.clone(), from.join("a/new/small"), from.join("a/../.")] {
+        let mut command = Command::new(example("thumbnails"));
+        command.args(["--size=10".into(), from.clone(), to]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let run = finished(command);
+        assert_eq!((&*run.out, run.status), ("", Some(2)));
+        assert!(run.err.contains("TO is in FROM"), "{}", run.err);
+    }
+    assert_eq!(read(from.join("a/wide.ppm")).unwrap(), image(40, 20));
+    assert_eq!(read_dir(from.join("a")).unwrap().count(), 1);
+}
+
 /// Returns a folder with an image under this many names.
 fn equal_images(count: usize, image: Vec<u8>) -> tempfile::TempDir {
     let folder = folder(&[("a/0.ppm", image)]);

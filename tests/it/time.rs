@@ -411,3 +411,37 @@ fn instants_are_ordered_and_do_not_overflow() {
     assert!(matches!(poll_once(&mut never), Poll::Pending));
     assert!(format!("{never:?}").starts_with("Sleep"));
 }
+
+#[test]
+fn moments_of_the_system_are_converted_without_loss() {
+    use greenroom::time::InstantError;
+    let now = Instant::now();
+    let of_std = std::time::Instant::try_from(now).unwrap();
+    assert_eq!(Instant::try_from(of_std), Ok(now));
+    let later = std::time::Instant::now();
+    let ours = Instant::try_from(later).unwrap();
+    assert!(now <= ours && ours <= Instant::now());
+    assert_eq!(std::time::Instant::try_from(ours), Ok(later));
+    let second = Duration::from_secs(1);
+    assert_eq!(Instant::try_from(of_std + second), Ok(now + second));
+    // Before the process has read the clock, which it has done now.
+    if let Some(early) = of_std.checked_sub(second * 3600) {
+        assert_eq!(Instant::try_from(early), Err(InstantError::OutOfRange));
+    }
+}
+
+#[test]
+fn no_moment_crosses_the_border_of_a_simulation() {
+    use greenroom::time::InstantError;
+    let before = std::time::Instant::now();
+    let inside = greenroom::sim::run(1, async move {
+        assert_eq!(Instant::try_from(before), Err(InstantError::Simulated));
+        let inside = Instant::now();
+        let std = std::time::Instant::try_from(inside);
+        assert_eq!(std, Err(InstantError::Simulated));
+        inside
+    });
+    let outside = std::time::Instant::try_from(inside);
+    assert_eq!(outside, Err(InstantError::Simulated));
+    assert!(outside.unwrap_err().to_string().contains("simulation"));
+}

@@ -22,7 +22,7 @@ pub const WORKERS: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Greenroom,
-    /// The same without the driver, so that a thread of async-io waits for the sockets.
+    /// The same without the driver, so that the thread of the watch waits for the sockets.
     Undriven,
     Tokio,
     TextureGreenroom,

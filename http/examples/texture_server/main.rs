@@ -27,6 +27,8 @@
 //! {"kind":"Faulted","condition":"table too large","explanation":"1000000 x 2 ..",..}
 //! ```
 //!
+//! A browser shows its workers and actors at `/actors`. `/metrics` has numbers for Prometheus.
+//!
 //! Ctrl-C stops it: requests that are open are answered first, unless Ctrl-C comes again. With
 //! `--debug-level=LEVEL` it traces the actors to stderr. A fault, also Ctrl-C, is printed as
 //! "texture_server: condition (explanation)", and the exit status is 71. With wrong arguments it
@@ -40,7 +42,7 @@ use std::process::ExitCode;
 use futures_lite::future::{or, poll_once};
 use greenroom::trace::{Level, Lines};
 use greenroom::{Refusal, RefusalKind, Runtime, ctrl_c};
-use greenroom_http::{Report, Server};
+use greenroom_http::{Report, Server, actors_page, metrics};
 
 use variants::{Variant, Xy};
 
@@ -64,6 +66,8 @@ async fn listen(options: &Options) -> Result<Server, Refusal> {
     let address = variants::start(options.variant, options.workers)?;
     let server = Server::bind(format!("127.0.0.1:{}", options.port))
         .on("Xy", &address, |xy: Xy, reply| (xy, reply))
+        .mount(metrics())
+        .mount(actors_page())
         .listen()
         .await;
     server.map_err(|error| {

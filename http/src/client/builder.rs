@@ -116,7 +116,12 @@ impl Client {
     /// # Errors
     /// An asker gets the [`Refusal`](greenroom::Refusal) of the other side. One of the client has
     /// the kind `NotConnected` if there is no connection, so the request has not arrived. With
-    /// `TimedOut` and `Unavailable` it may have arrived. It is never sent twice.
+    /// `TimedOut` and `Unavailable` it may have arrived. It is never sent twice. A refusal with a
+    /// code from 200 to 299 comes back as a malformed answer.
+    ///
+    /// # Cancel safety
+    /// A request whose asker is gone is not sent. If it is under way, its connection is closed, so
+    /// that the server sees it too.
     pub fn address<Q, R>(&self, name: &str) -> Address<(Q, Reply<R>)>
     where
         Q: Serialize + Send + 'static,
@@ -157,7 +162,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long a request may take once it is sent: 30 s by default.
+    /// Sets how long a request may take once it is sent, and how long a try to connect: 30 s by
+    /// default.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.time = time;
         self

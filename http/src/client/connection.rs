@@ -2,11 +2,12 @@
 //!
 //! A request is sent again only if no byte of it was written.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_net::TcpStream;
-use greenroom::time::{RetryIntervals, timeout};
+use futures_lite::future::or;
+use greenroom::time::{RetryIntervals, sleep, timeout};
 use greenroom::{Context, Refusal, RefusalKind, Reply, Task};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -16,17 +17,22 @@ use hyper::{Method, Request};
 
 use super::exchange::Exchange;
 use super::io::Io;
+use crate::reactor::Socket;
 use crate::values::answer::Answers;
 
 /// The largest answer, in bytes.
 const LARGEST: usize = 16 * 1024 * 1024;
+
+/// How often a request that is under way is looked at: its asker may have given it up.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The server, and how it is called.
 pub(super) struct Target {
     pub(super) address: String,
     pub(super) retry: RetryIntervals,
     pub(super) form: Answers,
-    /// The time that a request may take, from its first byte to the last one of the answer.
+    /// The time that a request may take, from its first byte to the last one of the answer, and
+    /// that a try to connect may take.
     pub(super) time: Duration,
 }
 
@@ -61,7 +67,7 @@ enum Outcome {
 }
 
 impl Target {
-    async fn carry(&self, link: &mut Option<Link>, exchange: Box<dyn Exchange>) {
+    async fn carry(&self, link: &mut Option<Link>, mut exchange: Box<dyn Exchange>) {
         let body = match exchange.body(self.form) {
             Ok(body) => Bytes::from(body),
             Err(why) => return exchange.refuse(why),
@@ -77,8 +83,15 @@ impl Target {
                 Ok(own) => own,
                 Err(why) => return exchange.refuse(why),
             };
-            let request = self.request(exchange.path(), body.clone());
-            let sent = timeout(self.time, own.send(request)).await;
+            let request = match self.request(exchange.path(), body.clone()) {
+                Ok(request) => request,
+                Err(why) => return exchange.refuse(Refusal::new("malformed request", why)),
+            };
+            let sent = async { Some(timeout(self.time, own.send(request)).await) };
+            let Some(sent) = or(sent, given_up(&mut *exchange)).await else {
+                // The connection is closed, so the server sees that it need not answer.
+                return;
+            };
             match sent {
                 Ok(Outcome::Answer(status, body)) => {
                     *link = Some(own);
@@ -103,10 +116,14 @@ impl Target {
             let why = format!("cannot connect to {:?} ({why})", self.address);
             Refusal::of(RefusalKind::NotConnected, why)
         };
-        let connects = greenroom::retry(&self.retry, || TcpStream::connect(&self.address));
-        let stream = connects.await.map_err(|error| refused(error.to_string()))?;
-        let _ = stream.set_nodelay(true);
-        let shaken = handshake(Io(stream)).await;
+        let connect = || async {
+            let socket = timeout(self.time, Socket::connect(&self.address)).await;
+            socket.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        };
+        let connects = greenroom::retry(&self.retry, connect);
+        let socket = connects.await.map_err(|error| refused(error.to_string()))?;
+        let _ = socket.set_nodelay();
+        let shaken = handshake(Io(socket)).await;
         let (sender, connection) = shaken.map_err(|error| refused(error.to_string()))?;
         let task = greenroom::spawn(async move {
             // The sender sees its errors.
@@ -118,7 +135,8 @@ impl Target {
         })
     }
 
-    fn request(&self, path: String, body: Bytes) -> Request<Full<Bytes>> {
+    /// Returns a request, or why there is none: its path may be too long.
+    fn request(&self, path: String, body: Bytes) -> Result<Request<Full<Bytes>>, String> {
         let accept = match self.form {
             Answers::Plain => "application/json",
             Answers::Envelope => "application/vnd.layer_cake+json, application/json",
@@ -126,9 +144,8 @@ impl Target {
         let request = Request::builder().method(Method::POST).uri(path);
         let request = request.header(HOST, &self.address).header(ACCEPT, accept);
         let request = request.header(CONTENT_TYPE, "application/json");
-        request
-            .body(Full::new(body))
-            .expect("each part was checked")
+        let request = request.body(Full::new(body));
+        request.map_err(|error| error.to_string())
     }
 }
 
@@ -150,6 +167,14 @@ impl Link {
             Err(error) => lost(&*error),
         }
     }
+}
+
+/// Waits until an answer is not wanted any more.
+async fn given_up<T>(exchange: &mut dyn Exchange) -> Option<T> {
+    while exchange.is_wanted() {
+        sleep(LOOK).await;
+    }
+    None
 }
 
 /// Says that a request may have arrived.

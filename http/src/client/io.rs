@@ -4,21 +4,21 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use async_net::TcpStream;
-use futures_lite::{AsyncRead, AsyncWrite};
 use hyper::rt::ReadBufCursor;
 
-pub(super) struct Io(pub(super) TcpStream);
+use crate::reactor::Socket;
+
+pub(super) struct Io(pub(super) Socket);
 
 impl hyper::rt::Read for Io {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let mut bytes = [0; 4096];
         let room = bytes.len().min(cursor.remaining());
-        let read = ready!(Pin::new(&mut self.0).poll_read(cx, &mut bytes[..room]))?;
+        let read = ready!(self.0.poll_read(cx, &mut bytes[..room]))?;
         cursor.put_slice(&bytes[..read]);
         Poll::Ready(Ok(()))
     }
@@ -26,18 +26,18 @@ impl hyper::rt::Read for Io {
 
 impl hyper::rt::Write for Io {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        self.0.poll_write(cx, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_close(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.end_writing())
     }
 }

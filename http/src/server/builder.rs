@@ -1,14 +1,12 @@
 //! The options of a server, and the server.
 
 use std::collections::HashMap;
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use async_net::TcpListener;
-use greenroom::{Address, Reply, actor, unblock};
+use greenroom::{Address, Reply, actor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,6 +19,7 @@ use crate::error::{ListenError, ListenProblem};
 use crate::event::HttpEvent;
 use crate::limits::Limits;
 use crate::message::{HttpRequest, HttpResponse};
+use crate::reactor::{Acceptor, resolve};
 use crate::values::answer::Answers;
 use crate::view::Mount;
 
@@ -199,7 +198,10 @@ impl ServerBuilder {
         make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
     ) -> Self {
         let address = address.clone();
-        self.unknown = Some(Arc::new(ToActor { address, make }));
+        self.unknown = Some(Arc::new(ToActor {
+            address,
+            make: Arc::new(make),
+        }));
         self
     }
 
@@ -285,18 +287,19 @@ impl ServerBuilder {
         if let Some(problem) = self.problem {
             return Err(ListenProblem::Option(problem));
         }
-        if let Some(limit) = self.limits.zero() {
-            return Err(ListenProblem::Option(format!("the limit {limit} is 0")));
+        if let Some(problem) = self.limits.problem() {
+            return Err(ListenProblem::Option(problem));
         }
-        let addresses = resolve(self.address).await?;
+        let addresses = resolve(&self.address).await?;
         let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
         if !self.is_exposed && !addresses.iter().all(is_local) {
             return Err(ListenProblem::NotLoopback);
         }
-        let listener = TcpListener::bind(&addresses[..]).await?;
+        let listener = Acceptor::bind(&addresses)?;
         let local = listener.local_addr()?;
         let types = self.types.into_iter().map(|entry| {
             let registered = Registered {
+                name: entry.name.as_str().into(),
                 route: Arc::from(entry.route),
                 is_post_only: entry.is_post_only,
             };
@@ -323,17 +326,5 @@ impl ServerBuilder {
         let address = handle.address();
         handle.detach();
         Ok(Server { address, local })
-    }
-}
-
-/// Returns the addresses of a name, which may take long.
-async fn resolve(address: String) -> io::Result<Vec<SocketAddr>> {
-    if let Ok(address) = address.parse() {
-        return Ok(vec![address]);
-    }
-    let found = unblock(move || address.to_socket_addrs().map(Vec::from_iter)).await?;
-    match found.is_empty() {
-        true => Err(io::Error::other("the name has no address")),
-        false => Ok(found),
     }
 }

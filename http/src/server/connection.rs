@@ -6,20 +6,18 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
-use async_net::TcpStream;
-use futures_lite::{AsyncReadExt, Stream};
+use futures_lite::Stream;
 use greenroom::time::timeout;
 use greenroom::{Address, Context};
 use hyper::server::conn::http1;
 
 use super::service::Requests;
 use super::site::Site;
-use super::socket::Socket;
 use crate::event::CloseReason;
+use crate::reactor::Socket;
 use crate::wire::{Framing, Shared, Wire};
 
 /// How long, and for how many reads, the rest of a refused request is read, so that the client sees
@@ -29,22 +27,19 @@ const LINGER_READS: usize = 64;
 
 pub(super) async fn serve(
     mut cx: Context<Infallible>,
-    mut stream: TcpStream,
+    socket: Socket,
     site: Arc<Site>,
 ) -> CloseReason {
     // Without an address the context would be closed.
     let _open: Address<Infallible> = cx.address();
+    let socket = Arc::new(socket);
     let shared = Arc::new(Shared::new(site.limits.times()));
-    let requests = Requests {
-        shared: shared.clone(),
-        local: stream.local_addr().ok(),
-        count: AtomicU64::new(0),
-        site: site.clone(),
-    };
+    let local = socket.local_addr().ok();
+    let requests = Requests::new(site.clone(), shared.clone(), local);
     // Without it, an answer may wait for the acknowledgement of the one before.
-    let _ = stream.set_nodelay(true);
+    let _ = socket.set_nodelay();
     let framing = Framing::new(site.limits.of_head());
-    let wire = Wire::new(Socket::new(stream.clone()), framing, shared.clone());
+    let wire = Wire::new(socket.clone(), framing, shared.clone());
     let mut builder = http1::Builder::new();
     builder.header_read_timeout(None);
     if site.limits.headers > 100 {
@@ -71,7 +66,7 @@ pub(super) async fn serve(
         site.counts.limit(limit);
     }
     if shared.has_ended() {
-        linger(&mut stream).await;
+        linger(&socket).await;
     }
     match (ended, shared.last_refused()) {
         (_, Some(status)) => CloseReason::Refused(status),
@@ -82,11 +77,14 @@ pub(super) async fn serve(
 }
 
 /// Reads and drops what still comes.
-async fn linger(stream: &mut TcpStream) {
+async fn linger(socket: &Socket) {
     let mut bytes = [0; 1024];
     let reads = async {
         for _ in 0..LINGER_READS {
-            if !matches!(stream.read(&mut bytes).await, Ok(1..)) {
+            if !matches!(
+                poll_fn(|cx| socket.poll_read(cx, &mut bytes)).await,
+                Ok(1..)
+            ) {
                 break;
             }
         }

@@ -9,8 +9,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_net::{TcpListener, TcpStream};
-use futures_lite::AsyncWriteExt;
 use futures_lite::future::or;
 use greenroom::time::{Sleep, sleep, timeout};
 use greenroom::{Address, Context, Fault, Reply, actor};
@@ -18,6 +16,7 @@ use greenroom::{Address, Context, Fault, Reply, actor};
 use super::connection::serve;
 use super::site::Site;
 use crate::event::{CloseReason, HttpEvent};
+use crate::reactor::{Acceptor, Socket};
 
 /// What became of the connections of a server that was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,14 +54,14 @@ const REFUSAL: Duration = Duration::from_secs(1);
 /// What happens to a listener.
 enum Next {
     Order(Option<Order>),
-    Came(io::Result<(TcpStream, SocketAddr)>),
+    Came(io::Result<(Socket, SocketAddr)>),
     /// The pause or the grace is over.
     Time,
 }
 
 /// How far a listener is.
 struct State {
-    listener: Option<TcpListener>,
+    listener: Option<Acceptor>,
     /// The number of the last connection.
     last: u64,
     open: HashMap<u64, Address<Infallible>>,
@@ -79,7 +78,7 @@ struct Stopping {
 }
 
 impl Listener {
-    pub(super) async fn run(self, mut cx: Context<Order>, listener: TcpListener) {
+    pub(super) async fn run(self, mut cx: Context<Order>, listener: Acceptor) {
         let mut state = State {
             listener: Some(listener),
             last: 0,
@@ -110,13 +109,7 @@ impl Listener {
         state.report();
     }
 
-    fn accept(
-        &self,
-        cx: &mut Context<Order>,
-        state: &mut State,
-        stream: TcpStream,
-        peer: SocketAddr,
-    ) {
+    fn accept(&self, cx: &mut Context<Order>, state: &mut State, stream: Socket, peer: SocketAddr) {
         if state.open.len() >= self.site.limits.connections {
             self.site.counts.limit("connections");
             greenroom::spawn(refuse(stream)).detach();
@@ -223,10 +216,10 @@ impl State {
 }
 
 /// Tells a client that there is no room for its connection.
-async fn refuse(mut stream: TcpStream) {
+async fn refuse(stream: Socket) {
     let says = async {
         let _ = stream.write_all(NO_ROOM).await;
-        let _ = stream.close().await;
+        let _ = stream.end_writing();
     };
     let _ = timeout(REFUSAL, pin!(says)).await;
 }

@@ -1,11 +1,12 @@
 //! A type of requests: what decodes a request, the actor that answers it, and what encodes the
 //! answer.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use greenroom::{Address, AskError, Reply};
@@ -19,44 +20,47 @@ use super::status;
 use crate::message::{HttpRequest, HttpResponse};
 use crate::values::answer::{Answers, to_json};
 use crate::values::{JsonLimits, Problem, fields, from_fields, from_json, name_of};
+use crate::wire::Shared;
 
 /// Where a request has its value.
-pub(super) enum Input {
+#[derive(Clone, Copy)]
+pub(super) enum Input<'a> {
     /// In the query or in a form.
-    Fields(String),
-    Json(Bytes),
+    Fields(&'a str),
+    Json(&'a [u8]),
 }
 
 /// How a request is to be answered.
-#[derive(Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct Terms<'a> {
     pub(super) form: Answers,
     pub(super) json: JsonLimits,
-    pub(super) time: Duration,
+    /// Knows when the answer is too late.
+    pub(super) shared: &'a Arc<Shared>,
 }
 
-pub(super) type Answered =
-    Pin<Box<dyn Future<Output = Result<Response<Bytes>, Unanswered>> + Send>>;
+/// The answer of an actor.
+pub(super) type Answered = Pin<Box<dyn Future<Output = Result<Response<Bytes>, AskError>> + Send>>;
 
-/// Why a request has no answer.
-pub(super) enum Unanswered {
-    /// It is no value of the type.
+/// Why no actor is asked.
+pub(super) enum Unasked {
+    /// The request is no value of the type.
     Malformed(Problem),
-    /// The actor gave none.
-    Failed(AskError),
+    /// The code of the type has panicked.
+    Panicked,
 }
 
 pub(super) trait Route: Send + Sync {
-    /// Answers a request.
-    fn answer(self: Arc<Self>, input: Input, terms: Terms) -> Answered;
+    /// Decodes a request, and asks the actor.
+    fn ask(self: Arc<Self>, input: Input<'_>, terms: &Terms<'_>) -> Result<Answered, Unasked>;
 
     /// Sets the name that the type of the answer has in an envelope.
     fn set_answer_name(&mut self, name: &str);
 }
 
 /// A registered type.
-#[derive(Clone)]
 pub(super) struct Registered {
+    /// The name of the type in requests.
+    pub(super) name: Arc<str>,
     pub(super) route: Arc<dyn Route>,
     pub(super) is_post_only: bool,
 }
@@ -89,31 +93,26 @@ where
     M: Send + 'static,
     F: Fn(Q, Reply<R>) -> M + Send + Sync + 'static,
 {
-    fn answer(self: Arc<Self>, input: Input, terms: Terms) -> Answered {
-        Box::pin(async move {
-            let decoded = guarded(|| decode::<Q>(&self.name, &input, terms.json));
-            let Some(decoded) = decoded else {
-                return Ok(status::of_text(500, "the request cannot be decoded"));
-            };
-            let request = decoded.map_err(Unanswered::Malformed)?;
-            let Some(asked) = guarded(|| {
-                self.address
-                    .ask(|reply| (self.make)(request, reply))
-                    .timeout(terms.time)
-            }) else {
-                return Ok(status::of_text(500, "the request cannot be passed on"));
-            };
-            Ok(match asked.await {
-                Ok(answer) => {
-                    let encoded = guarded(|| to_json(terms.form, &self.answer_name, &answer));
-                    match encoded.and_then(Result::ok) {
-                        Some(json) => of_json(json),
-                        None => status::of_text(500, "the answer cannot be encoded"),
-                    }
-                }
-                Err(error) => return Err(Unanswered::Failed(error)),
+    fn ask(self: Arc<Self>, input: Input<'_>, terms: &Terms<'_>) -> Result<Answered, Unasked> {
+        let decoded = guarded(|| decode::<Q>(&self.name, input, terms.json));
+        let decoded = decoded.ok_or(Unasked::Panicked)?;
+        let request = decoded.map_err(Unasked::Malformed)?;
+        let (form, shared) = (terms.form, terms.shared.clone());
+        Ok(Box::pin(async move {
+            shared.ask();
+            let asked = self.address.ask(|reply| (self.make)(request, reply));
+            let mut asked = pin!(asked.into_future());
+            let answer = poll_fn(|cx| match asked.as_mut().poll(cx) {
+                Poll::Pending if shared.is_actor_late() => Poll::Ready(Err(AskError::TimedOut)),
+                polled => polled,
+            });
+            let answer = answer.await?;
+            let encoded = guarded(|| to_json(form, &self.answer_name, &answer));
+            Ok(match encoded.and_then(Result::ok) {
+                Some(json) => of_json(json),
+                None => status::of_text(500, "the answer cannot be encoded"),
             })
-        })
+        }))
     }
 
     fn set_answer_name(&mut self, name: &str) {
@@ -128,40 +127,30 @@ fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
 
 fn decode<Q: DeserializeOwned>(
     name: &str,
-    input: &Input,
+    input: Input<'_>,
     limits: JsonLimits,
 ) -> Result<Q, Problem> {
     match input {
-        Input::Fields(text) => {
-            let fields = fields(text)?;
-            for (_, value) in &fields {
-                limits.check(value.as_bytes())?;
-            }
-            from_fields(name, &fields)
-        }
+        Input::Fields(text) => from_fields(name, limits, &fields(text)?),
         Input::Json(body) => from_json(name, limits, body),
     }
 }
 
 fn of_json(json: Vec<u8>) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(json));
-    let json = HeaderValue::from_static("application/json");
+    let json = const { HeaderValue::from_static("application/json") };
     response.headers_mut().insert(CONTENT_TYPE, json);
     response
 }
 
 /// The actor that gets all requests for no registered type.
 pub(super) trait Unknown: Send + Sync {
-    fn answer(
-        &self,
-        request: HttpRequest,
-        time: Duration,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, AskError>> + Send + '_>>;
+    fn ask(&self, request: HttpRequest, time: Duration) -> Answered;
 }
 
 pub(super) struct ToActor<M, F> {
     pub(super) address: Address<M>,
-    pub(super) make: F,
+    pub(super) make: Arc<F>,
 }
 
 impl<M, F> Unknown for ToActor<M, F>
@@ -169,12 +158,11 @@ where
     M: Send + 'static,
     F: Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
 {
-    fn answer(
-        &self,
-        request: HttpRequest,
-        time: Duration,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, AskError>> + Send + '_>> {
-        let asked = self.address.ask(|reply| (self.make)(request, reply));
-        Box::pin(asked.timeout(time).into_future())
+    fn ask(&self, request: HttpRequest, time: Duration) -> Answered {
+        let (address, make) = (self.address.clone(), self.make.clone());
+        Box::pin(async move {
+            let asked = address.ask(|reply| make(request, reply));
+            asked.timeout(time).await.map(HttpResponse::complete)
+        })
     }
 }

@@ -1,81 +1,67 @@
 //! The requests of one connection, as hyper hands them over.
 
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use greenroom::trace::{Level, note};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
-use hyper::{Request, Response};
+use hyper::Request;
+use hyper::body::{Body, Bytes, Incoming};
 
-use super::site::{Answer, Site};
+use super::answering::{Answering, State};
+use super::body;
+use super::site::Site;
 use crate::wire::Shared;
 
 pub(super) struct Requests {
-    pub(super) site: Arc<Site>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) local: Option<SocketAddr>,
+    site: Arc<Site>,
+    shared: Arc<Shared>,
+    local: Option<SocketAddr>,
     /// The requests so far.
-    pub(super) count: AtomicU64,
+    count: Cell<u64>,
+    /// The value of `Host` that was allowed last. Most connections have no other one.
+    host: RefCell<Option<Box<[u8]>>>,
 }
 
-/// Notes that no request is being answered, also if hyper drops the answer.
-struct Busy(Arc<Shared>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.set_busy(false);
+impl Requests {
+    /// Creates the requests of a connection to this address of the server.
+    pub(super) fn new(site: Arc<Site>, shared: Arc<Shared>, local: Option<SocketAddr>) -> Self {
+        Requests {
+            site,
+            shared,
+            local,
+            count: Cell::new(0),
+            host: RefCell::default(),
+        }
     }
 }
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = Response<Full<Bytes>>;
+    type Response = super::answering::Whole;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Answering;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        // Relaxed: one task polls the connection.
-        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        self.shared.set_busy(true);
-        let busy = Busy(self.shared.clone());
-        let (site, local) = (self.site.clone(), self.local);
-        Box::pin(async move {
-            let what = (request.method().clone(), request.uri().clone());
-            let answer = match busy.0.refused(number) {
-                Some(refused) => site.refuse(refused.status, refused.why, refused.limit),
-                None => site.answer(request, local).await,
-            };
-            let Answer {
-                mut response,
-                goes_on,
-            } = answer;
-            let (method, uri) = what;
-            note!(
-                Level::Trace,
-                method,
-                uri,
-                status = response.status().as_u16()
-            );
-            if !goes_on {
-                busy.0.end();
-            }
-            let headers = response.headers_mut();
-            let is_last = number >= site.limits.requests_a_connection;
-            if is_last {
-                site.counts.limit("requests_a_connection");
-            }
-            if !goes_on || is_last {
-                headers.insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            headers.insert(SERVER, HeaderValue::from_static("greenroom"));
-            let no_guess = HeaderValue::from_static("nosniff");
-            headers.insert(X_CONTENT_TYPE_OPTIONS, no_guess);
-            Ok(response.map(Full::new))
-        })
+    fn call(&self, request: Request<Incoming>) -> Answering {
+        let number = self.count.get() + 1;
+        self.count.set(number);
+        let (head, body) = request.into_parts();
+        let (site, shared) = (self.site.clone(), self.shared.clone());
+        let refused = shared.begin(number);
+        let mut answering = Answering::new(site, shared, head, number);
+        if let Some(refused) = refused {
+            answering.refuse(refused.status, refused.why, refused.limit);
+            return answering;
+        }
+        let hosts = &self.site.hosts;
+        let refusal = hosts.refusal(answering.head(), self.local, &self.host);
+        // The body is read in any case, since the next request comes behind it.
+        if body.is_end_stream() {
+            answering.begin(refusal, Bytes::new());
+        } else {
+            let site = self.site.clone();
+            let body = Box::pin(async move { body::read(body, &site.limits).await });
+            answering.set(State::Reads { refusal, body });
+        }
+        answering
     }
 }

@@ -41,6 +41,9 @@ fn decode(text: &str) -> Result<Cow<'_, str>, Problem> {
 /// Decodes `%XX` in a part of a URI.
 pub(crate) fn decode_part(text: &str) -> Result<Cow<'_, str>, Problem> {
     let bytes = text.as_bytes();
+    if !bytes.contains(&b'%') {
+        return Ok(Cow::Borrowed(text));
+    }
     for (at, _) in text.match_indices('%') {
         let digits = bytes.get(at + 1..at + 3).unwrap_or_default();
         if digits.len() < 2 || !digits.iter().all(u8::is_ascii_hexdigit) {

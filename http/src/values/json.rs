@@ -1,7 +1,11 @@
 //! A body of JSON: the value itself, or the envelope of layer_cake around it.
 
-use serde::de::{DeserializeOwned, Error};
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::limits::JsonLimits;
 use super::members::from_object;
@@ -17,31 +21,72 @@ pub(crate) fn from_json<T: DeserializeOwned>(
     body: &[u8],
 ) -> Result<T, Problem> {
     limits.check(body)?;
-    let body: Value = serde_json::from_slice(body).map_err(Problem::custom)?;
-    let inner = match &body {
-        Value::Object(object) if object.len() == 1 => object.get("value"),
+    let body: &RawValue = serde_json::from_slice(body).map_err(Problem::custom)?;
+    let envelope = match Object::of(body)? {
+        Some(Object(mut members)) if members.len() == 1 => members.pop(),
         _ => None,
     };
-    let Some(inner) = inner else {
-        return read(name, &body);
-    };
-    let named = match inner.as_array().map(Vec::as_slice) {
-        Some([Value::String(_), value, Value::Array(_)]) => Some(value),
-        _ => None,
+    let Some((_, inner)) = envelope.filter(|(Key(key), _)| key == "value") else {
+        return read(name, body);
     };
     let problem = match read(name, inner) {
         Ok(value) => return Ok(value),
         Err(problem) => problem,
     };
-    let others = named.into_iter().chain([&body]);
-    let mut others = others.filter_map(|other| read(name, other).ok());
-    others.next().ok_or(problem)
+    type Named<'a> = (Key<'a>, &'a RawValue, Vec<IgnoredAny>);
+    let named = serde_json::from_str::<Named<'_>>(inner.get());
+    let named = named.ok().and_then(|(_, value, _)| read(name, value).ok());
+    named.or_else(|| read(name, body).ok()).ok_or(problem)
 }
 
-fn read<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, Problem> {
-    match value {
-        Value::Object(object) => from_object(name, object),
-        value => T::deserialize(value).map_err(Problem::custom),
+fn read<T: DeserializeOwned>(name: &str, json: &RawValue) -> Result<T, Problem> {
+    match Object::of(json)? {
+        Some(Object(members)) => {
+            let members = members.iter().map(|(Key(key), value)| (&**key, *value));
+            from_object(name, members)
+        }
+        None => serde_json::from_str(json.get()).map_err(Problem::custom),
+    }
+}
+
+/// The members of an object, in their order.
+struct Object<'a>(Vec<(Key<'a>, &'a RawValue)>);
+
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Object<'a> {
+    /// Returns the members, if it is an object.
+    fn of(json: &'a RawValue) -> Result<Option<Self>, Problem> {
+        if !json.get().starts_with('{') {
+            return Ok(None);
+        }
+        let object = serde_json::from_str(json.get());
+        object.map(Some).map_err(Problem::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Object(members))
+            }
+        }
+
+        json.deserialize_map(Members)
     }
 }
 

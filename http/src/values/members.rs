@@ -5,31 +5,42 @@
 use std::vec;
 
 use serde::Deserializer;
-use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::fields::Field;
+use super::limits::JsonLimits;
 use super::problem::Problem;
-use super::text::Text;
+use super::text::{Key, Text};
 
 /// Reads a value from the fields of a query or a form, for the type of this name.
 pub(crate) fn from_fields<T: DeserializeOwned>(
     name: &str,
+    limits: JsonLimits,
     fields: &[Field<'_>],
 ) -> Result<T, Problem> {
-    let members = fields.iter();
-    let members = members.map(|(key, value)| (&**key, Member::Text(value)));
-    read(name, "query", members.collect())
+    let read = |is_json| {
+        let text = |text| Member::Text(Text::new(text, limits, is_json));
+        let members = fields.iter();
+        let members = members.map(|(key, value)| (&**key, text(&**value)));
+        read(name, "query", members.collect())
+    };
+    let problem = match read(true) {
+        Ok(value) => return Ok(value),
+        Err(problem) => problem,
+    };
+    // A type that takes any value, such as a flattened one, may want `17` as a string.
+    read(false).map_err(|_| problem)
 }
 
-/// Reads a value from an object of JSON.
-pub(super) fn from_object<T: DeserializeOwned>(
-    name: &str,
-    object: &serde_json::Map<String, Value>,
+/// Reads a value from the members of an object of JSON.
+pub(super) fn from_object<'a, T: DeserializeOwned>(
+    name: &'a str,
+    members: impl Iterator<Item = (&'a str, &'a RawValue)>,
 ) -> Result<T, Problem> {
-    let members = object.iter();
-    let members = members.map(|(key, value)| (&**key, Member::Json(value)));
+    let members = members.map(|(key, value)| (key, Member::Json(value)));
     read(name, "body", members.collect())
 }
 
@@ -47,8 +58,8 @@ fn read<'a, T: DeserializeOwned>(
 
 #[derive(Clone, Copy)]
 enum Member<'a> {
-    Text(&'a str),
-    Json(&'a Value),
+    Text(Text<'a>),
+    Json(&'a RawValue),
 }
 
 struct Members<'a> {
@@ -67,16 +78,11 @@ impl<'de> Members<'de> {
         }
     }
 
-    /// Reads an object of JSON as JSON, for types that are neither structs nor maps.
-    fn into_object(self) -> Value {
-        let members = self.members.into_iter().map(|(key, member)| {
-            let value = match member {
-                Member::Text(text) => Value::from(text),
-                Member::Json(value) => value.clone(),
-            };
-            (key.to_owned(), value)
-        });
-        Value::Object(members.collect())
+    fn into_access(self) -> Access<'de> {
+        Access {
+            members: self.members.into_iter(),
+            next: None,
+        }
     }
 }
 
@@ -84,10 +90,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
     type Error = Problem;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_map(Access {
-            members: self.members.into_iter(),
-            next: None,
-        })
+        visitor.visit_map(self.into_access())
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -131,10 +134,11 @@ impl<'de> Deserializer<'de> for Members<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Problem> {
-        let object = self.into_object();
-        object
-            .deserialize_enum(name, variants, visitor)
-            .map_err(Problem::custom)
+        self.check(variants)?;
+        if self.members.len() > 1 {
+            return Err(Problem::new("more than one variant"));
+        }
+        MapAccessDeserializer::new(self.into_access()).deserialize_enum(name, variants, visitor)
     }
 
     forward_to_deserialize_any! {
@@ -160,21 +164,202 @@ impl<'de> MapAccess<'de> for Access<'de> {
         let Some((key, _)) = self.next else {
             return Ok(None);
         };
-        seed.deserialize(serde::de::value::BorrowedStrDeserializer::new(key))
-            .map(Some)
+        seed.deserialize(Key(key)).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Problem> {
         let Some((key, member)) = self.next.take() else {
             return Err(Problem::new("a member has no key"));
         };
-        match member {
-            Member::Text(text) => seed
-                .deserialize(Text(text))
-                .map_err(|why| Problem::no_conversion(key, why)),
-            Member::Json(value) => seed
-                .deserialize(value)
-                .map_err(|why| Problem::no_conversion(key, why)),
+        let read = match member {
+            Member::Text(text) => seed.deserialize(text),
+            Member::Json(value) => {
+                let mut json = serde_json::Deserializer::from_str(value.get());
+                seed.deserialize(&mut json).map_err(Problem::of_member)
+            }
+        };
+        read.map_err(|problem| problem.of_key(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap};
+
+    use serde::Deserialize;
+    use serde::de::DeserializeOwned;
+
+    use super::super::{JsonLimits, fields, from_json};
+    use super::from_fields;
+
+    const LIMITS: JsonLimits = JsonLimits { depth: 8, list: 8 };
+
+    fn of_query<T: DeserializeOwned>(query: &str) -> Result<T, String> {
+        let fields = fields(query).unwrap();
+        from_fields("T", LIMITS, &fields).map_err(|problem| problem.to_string())
+    }
+
+    /// Reads the same value from a query and from an object.
+    fn both<T: DeserializeOwned + PartialEq + std::fmt::Debug>(query: &str, json: &str) -> T {
+        let value = of_query(query).unwrap();
+        let of_json = from_json("T", LIMITS, json.as_bytes());
+        assert_eq!(of_json.as_ref(), Ok(&value));
+        value
+    }
+
+    #[derive(Debug, Deserialize, PartialEq, Eq, Hash)]
+    struct Id(String);
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Strict {
+        large_number: u128,
+        least: i128,
+        sign: char,
+        id: Option<Id>,
+        #[serde(rename = "type", default)]
+        kind: String,
+        pair: (u8, Id),
+        inner: Option<Box<Strict>>,
+    }
+
+    #[test]
+    fn members_of_any_type_are_read() {
+        let strict: Strict = both(
+            "largeNumber=340282366920938463463374607431768211455&id=7&sign=1&pair=[1,\"a\"]\
+             &least=-170141183460469231731687303715884105728&type=null",
+            r#"{"largeNumber":340282366920938463463374607431768211455,"id":"7","sign":"1",
+                "pair":[1,"a"],"least":-170141183460469231731687303715884105728,"type":"null"}"#,
+        );
+        assert_eq!((strict.large_number, strict.least), (u128::MAX, i128::MIN));
+        assert_eq!(strict.id, Some(Id("7".to_owned())));
+        assert_eq!((&*strict.kind, strict.inner), ("null", None));
+        let unknown = of_query::<Strict>("large_number=1").unwrap_err();
+        assert_eq!(unknown, "unknown key \"large_number\" in \"T\" query");
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    enum Shape {
+        Point,
+        Circle(u32),
+        Named(String),
+        Line(u8, u8),
+        Rectangle { width: u32 },
+    }
+
+    #[test]
+    fn a_message_may_be_an_enum_a_map_or_nothing() {
+        let circle: Shape = both("Circle=3", r#"{"Circle":3}"#);
+        assert_eq!(circle, Shape::Circle(3));
+        let named: Shape = both("Named=3", r#"{"Named":"3"}"#);
+        assert_eq!(named, Shape::Named("3".to_owned()));
+        let line: Shape = both("Line=[1,2]", r#"{"Line":[1,2]}"#);
+        assert_eq!(line, Shape::Line(1, 2));
+        let rectangle: Shape = both(r#"Rectangle={"width":2}"#, r#"{"Rectangle":{"width":2}}"#);
+        assert_eq!(rectangle, Shape::Rectangle { width: 2 });
+        assert_eq!(
+            both::<Shape>("Point=null", r#"{"Point":null}"#),
+            Shape::Point
+        );
+        assert_eq!(from_json("T", LIMITS, b"\"Point\""), Ok(Shape::Point));
+        for (wrong, why) in [
+            ("Cube=1", "unknown key \"Cube\" in \"T\" query"),
+            ("Circle=1&Line=[1,2]", "more than one variant"),
+            (
+                "Circle=a",
+                "no conversion for \"Circle\" (expected value at line 1 column 1)",
+            ),
+        ] {
+            assert_eq!(of_query::<Shape>(wrong).unwrap_err(), why);
         }
+        assert!(of_query::<Shape>("").is_err());
+        let numbers: HashMap<u8, Id> = both("7=a&8=9", r#"{"7":"a","8":"9"}"#);
+        assert_eq!(
+            numbers,
+            HashMap::from([(7, Id("a".into())), (8, Id("9".into()))])
+        );
+        let ids: HashMap<Id, bool> = both("1=true", r#"{"1":true}"#);
+        assert!(ids[&Id("1".to_owned())]);
+        both::<()>("", "{}");
+        assert!(
+            of_query::<()>("a=1")
+                .unwrap_err()
+                .starts_with("unknown key")
+        );
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Page {
+        #[serde(default)]
+        offset: u32,
+        #[serde(default)]
+        word: String,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Search {
+        text: String,
+        #[serde(flatten)]
+        page: Page,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(tag = "kind", rename_all = "lowercase")]
+    enum Tagged {
+        Text { text: String },
+        Number { number: u64 },
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(untagged)]
+    enum Either {
+        Numbers { values: Vec<u8> },
+        Word { word: String },
+    }
+
+    #[test]
+    fn flattened_tagged_and_untagged_values_are_read() {
+        let search: Search = both("offset=3&text=1", r#"{"offset":3,"text":"1"}"#);
+        assert_eq!((search.page.offset, &*search.text), (3, "1"));
+        let search: Search = both("word=17&text=1", r#"{"word":"17","text":"1"}"#);
+        assert_eq!(search.page.word, "17");
+        let tagged: Tagged = both("kind=number&number=3", r#"{"kind":"number","number":3}"#);
+        assert_eq!(tagged, Tagged::Number { number: 3 });
+        let tagged: Tagged = both("kind=text&text=true", r#"{"kind":"text","text":"true"}"#);
+        assert_eq!(
+            tagged,
+            Tagged::Text {
+                text: "true".to_owned()
+            }
+        );
+        let either: Either = both("values=[1]", r#"{"values":[1]}"#);
+        assert_eq!(either, Either::Numbers { values: vec![1] });
+        let either: Either = both("word=[1]", r#"{"word":"[1]"}"#);
+        assert_eq!(
+            either,
+            Either::Word {
+                word: "[1]".to_owned()
+            }
+        );
+        let any: BTreeMap<String, serde_json::Value> = both("a=1&b=x", r#"{"a":1,"b":"x"}"#);
+        assert_eq!(any["b"], "x");
+    }
+
+    #[test]
+    fn the_first_wrong_member_is_named_and_none_may_come_twice() {
+        let of_json = |json: &str| {
+            let read = from_json::<Page>("T", LIMITS, json.as_bytes());
+            read.unwrap_err().to_string()
+        };
+        let why = "no conversion for \"word\" (invalid type: integer `1`, expected a string)";
+        assert_eq!(of_json(r#"{"word":1,"offset":"a"}"#), why);
+        assert_eq!(
+            of_json(r#"{"word":"a","word":"b"}"#),
+            "duplicate field `word`"
+        );
+        let twice = of_query::<Page>("word=a&word=b").unwrap_err();
+        assert_eq!(twice, "duplicate field `word`");
+        let forged = of_query::<Page>("a\") (\u{7f}=1").unwrap_err();
+        assert_eq!(forged, "unknown key \"a\\\") (\" in \"T\" query");
     }
 }

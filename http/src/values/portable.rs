@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 /// A type with a name in the envelope of layer_cake.
 ///
-/// It is implemented for types of `std`, and by [`portable!`](crate::portable) for one's own.
+/// It is implemented for types of `std`, and by [`portable!`](crate::portable) for one's own. Pass
+/// the name of an answer to [`named`](crate::ServerBuilder::named): `.named(&Xy::portable())`. Without
+/// it, a type that is not of `std` has its path as its name.
 ///
 /// ```
 /// use greenroom_http::{PortableType, portable};

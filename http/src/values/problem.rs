@@ -35,9 +35,17 @@ impl Problem {
         Problem::new(format!("unknown key {} in \"{name}\" {part}", shown(key)))
     }
 
-    pub(crate) fn no_conversion(key: &str, why: impl fmt::Display) -> Self {
-        let why = cut(&why.to_string());
-        Problem::new(format!("no conversion for {} ({why})", shown(key)))
+    /// Says of which member the value has this problem.
+    pub(crate) fn of_key(self, key: &str) -> Self {
+        let text = format!("no conversion for {} ({})", shown(key), self.text);
+        Problem { text, ..self }
+    }
+
+    /// Returns the problem of a member of JSON, whose place in the body is not known.
+    pub(crate) fn of_member(error: serde_json::Error) -> Self {
+        let text = error.to_string();
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        Problem::new(cut(text.strip_suffix(&place).unwrap_or(&text)))
     }
 }
 
@@ -58,20 +66,34 @@ impl serde::de::Error for Problem {
 /// Returns input of a client as a quoted string, with escapes as in JSON, cut to its first 200
 /// bytes.
 pub(crate) fn shown(input: &str) -> String {
-    format!("\"{}\"", cut(input))
+    let (head, is_cut) = begin(input);
+    let mut quoted = escaped(head);
+    if is_cut {
+        quoted.insert(quoted.len() - 1, '…');
+    }
+    quoted
 }
 
-/// Escapes and cuts a text that may repeat input of a client.
+/// Escapes and cuts a text that may repeat input of a client. Its quotes are those of the text.
 fn cut(text: &str) -> String {
+    let (head, is_cut) = begin(text);
+    let quoted = escaped(head);
+    let cut = quoted[1..quoted.len() - 1].replace("\\\"", "\"");
+    cut + if is_cut { "…" } else { "" }
+}
+
+/// Returns the first 200 bytes of a text, and whether there are more.
+fn begin(text: &str) -> (&str, bool) {
     let mut ends = (0..=text.len().min(SHOWN)).rev();
     let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    let quoted = serde_json::Value::from(&text[..end]).to_string();
-    let mut cut = quoted[1..quoted.len() - 1].replace("\\\"", "\"");
-    cut.retain(|it| !it.is_control());
-    if end < text.len() {
-        cut.push('…');
-    }
-    cut
+    (&text[..end], end < text.len())
+}
+
+/// Returns a text as JSON, without the control characters that JSON leaves as they are.
+fn escaped(text: &str) -> String {
+    let mut quoted = serde_json::Value::from(text).to_string();
+    quoted.retain(|it| !it.is_control());
+    quoted
 }
 
 #[cfg(test)]
@@ -81,6 +103,7 @@ mod tests {
     #[test]
     fn input_is_shown_escaped_and_cut() {
         assert_eq!(shown("a\r\n\u{1}b"), "\"a\\r\\n\\u0001b\"");
+        assert_eq!(shown("a\") \\\u{85}"), r#""a\") \\""#);
         let long = shown(&"é".repeat(1000));
         assert_eq!(long, format!("\"{}…\"", "é".repeat(100)));
     }

@@ -4,30 +4,48 @@ use serde::de::{Deserialize, Deserializer, Error, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
+use super::limits::JsonLimits;
 use super::problem::Problem;
 
 /// The text of a field, as a value of the type that the field has.
-pub(super) struct Text<'a>(pub(super) &'a str);
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a> {
+    text: &'a str,
+    limits: JsonLimits,
+    /// Where a type takes any value, JSON is one. Otherwise each text is a string.
+    is_json: bool,
+}
 
 /// Calls a method of the deserializer of JSON.
 macro_rules! as_json {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-            json(self.0, |json| json.$method(visitor))
+            self.json(|json| json.$method(visitor))
         }
     )*};
 }
 
-fn json<'a, R>(
-    text: &'a str,
-    read: impl FnOnce(
-        &mut serde_json::Deserializer<serde_json::de::StrRead<'a>>,
-    ) -> serde_json::Result<R>,
-) -> Result<R, Problem> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = read(&mut json).map_err(Problem::custom)?;
-    json.end().map_err(Problem::custom)?;
-    Ok(value)
+impl<'a> Text<'a> {
+    pub(super) fn new(text: &'a str, limits: JsonLimits, is_json: bool) -> Self {
+        Text {
+            text,
+            limits,
+            is_json,
+        }
+    }
+
+    fn json<R>(
+        self,
+        read: impl FnOnce(
+            &mut serde_json::Deserializer<serde_json::de::StrRead<'a>>,
+        ) -> serde_json::Result<R>,
+    ) -> Result<R, Problem> {
+        self.limits.check(self.text.as_bytes())?;
+        let mut json = serde_json::Deserializer::from_str(self.text);
+        let value = read(&mut json).map_err(Problem::custom)?;
+        json.end().map_err(Problem::custom)?;
+        Ok(value)
+    }
 }
 
 impl<'de> Deserializer<'de> for Text<'de> {
@@ -40,9 +58,13 @@ impl<'de> Deserializer<'de> for Text<'de> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        match serde_json::from_str(self.0) {
-            Ok(Value::String(_)) | Err(_) => visitor.visit_borrowed_str(self.0),
-            Ok(value) => value.deserialize_any(visitor).map_err(Problem::custom),
+        let value = match self.is_json {
+            true => serde_json::from_str(self.text).ok(),
+            false => None,
+        };
+        match value.filter(|value: &Value| !value.is_string()) {
+            Some(_) => self.json(|json| json.deserialize_any(visitor)),
+            None => visitor.visit_borrowed_str(self.text),
         }
     }
 
@@ -81,9 +103,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Problem> {
-        json(self.0, |json| {
-            json.deserialize_struct(name, fields, visitor)
-        })
+        self.json(|json| json.deserialize_struct(name, fields, visitor))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -92,44 +112,42 @@ impl<'de> Deserializer<'de> for Text<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Problem> {
-        match self.0.starts_with(['{', '"']) {
-            true => json(self.0, |json| {
-                json.deserialize_enum(name, variants, visitor)
-            }),
+        match self.text.starts_with(['{', '"']) {
+            true => self.json(|json| json.deserialize_enum(name, variants, visitor)),
             false => {
                 let text: serde::de::value::StrDeserializer<'_, Problem> =
-                    self.0.into_deserializer();
+                    self.text.into_deserializer();
                 text.deserialize_enum(name, variants, visitor)
             }
         }
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_borrowed_str(self.0)
+        visitor.visit_borrowed_str(self.text)
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_borrowed_str(self.0)
+        visitor.visit_borrowed_str(self.text)
     }
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_borrowed_str(self.0)
+        visitor.visit_borrowed_str(self.text)
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_borrowed_str(self.0)
+        visitor.visit_borrowed_str(self.text)
     }
 
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_borrowed_bytes(self.0.as_bytes())
+        visitor.visit_borrowed_bytes(self.text.as_bytes())
     }
 
     fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_borrowed_bytes(self.0.as_bytes())
+        visitor.visit_borrowed_bytes(self.text.as_bytes())
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        <()>::deserialize(as_null(self.0)?)?;
+        <()>::deserialize(as_null(self.text)?)?;
         visitor.visit_unit()
     }
 
@@ -142,6 +160,55 @@ impl<'de> Deserializer<'de> for Text<'de> {
     }
 
     forward_to_deserialize_any! { ignored_any }
+}
+
+/// The key of a member: a string, unless its type takes no string.
+pub(super) struct Key<'a>(pub(super) &'a str);
+
+/// Calls a method of the deserializer of a text.
+macro_rules! as_text {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+            const NONE: JsonLimits = JsonLimits { depth: 1, list: 1 };
+            Text::new(self.0, NONE, false).$method(visitor)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Key<'de> {
+    type Error = Problem;
+
+    as_text! {
+        deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32
+        deserialize_i64 deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32
+        deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Problem> {
+        visitor.visit_enum(self.0.into_deserializer())
+    }
+
+    forward_to_deserialize_any! {
+        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        identifier ignored_any
+    }
 }
 
 /// Returns the only value of a unit, if the text is `null`.
@@ -160,10 +227,11 @@ mod tests {
     use serde::Deserialize;
     use serde::de::DeserializeOwned;
 
-    use super::Text;
+    use super::{JsonLimits, Text};
 
     fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-        T::deserialize(Text(text)).map_err(|problem| problem.to_string())
+        let limits = JsonLimits { depth: 4, list: 4 };
+        T::deserialize(Text::new(text, limits, true)).map_err(|problem| problem.to_string())
     }
 
     #[derive(Debug, Deserialize, PartialEq)]
@@ -216,6 +284,19 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_read_as_json_has_its_limits() {
+        assert_eq!(read("[[[[[["), Ok("[[[[[[".to_owned()));
+        assert_eq!(
+            read("[a,b,c,d,e"),
+            Ok(Either::Word("[a,b,c,d,e".to_owned()))
+        );
+        let deep = read::<Vec<Vec<Vec<Vec<Vec<u8>>>>>>("[[[[[]]]]]");
+        assert_eq!(deep.unwrap_err(), "JSON is deeper than 4");
+        let long = read::<Vec<u8>>("[1,2,3,4,5]");
+        assert_eq!(long.unwrap_err(), "a list is longer than 4");
+    }
+
+    #[test]
     fn a_text_of_another_type_is_refused() {
         for wrong in ["", "1 2", "256", "-1", "1.5", "\"1\"", "0x1", "NaN"] {
             assert!(read::<u8>(wrong).is_err(), "{wrong}");
@@ -223,5 +304,6 @@ mod tests {
         assert!(read::<Color>("blue").unwrap_err().contains("blue"));
         assert!(read::<bool>("1").is_err());
         assert!(read::<()>("").is_err());
+        assert!(read::<Either>("[1]").is_err());
     }
 }

@@ -14,14 +14,16 @@ use crate::message::HttpResponse;
 
 /// The number of actors that are shown at most.
 const SHOWN: usize = 1000;
-/// The number of moments in the chart, and the time between two pages of a reader.
-const MOMENTS: usize = 150;
+/// The time that the chart shows, and the least time between two of its moments.
+const SPAN: Duration = Duration::from_secs(300);
+const APART: Duration = Duration::from_millis(500);
+/// The seconds between two pages of a reader.
 const REFRESH: u64 = 2;
 
 /// Returns the page `/actors`: the workers, the busiest actors, and a chart of the last minutes.
 ///
 /// It shows at most 1000 actors, those with the longest turns or the most waiting messages first. It
-/// refreshes itself every 2 s. The chart has the moments at which the page was asked for.
+/// refreshes itself every 2 s. The chart has the last 5 minutes, as far as the page was asked for.
 ///
 /// ```
 /// use greenroom_http::{Server, actors_page};
@@ -37,8 +39,9 @@ pub fn actors_page() -> Mount {
         };
         let (stats, actors) = (runtime.stats(), runtime.actors(SHOWN));
         let mut chart = chart.lock().unwrap_or_else(PoisonError::into_inner);
-        chart.add(Instant::now(), stats.total().runs);
-        respond(page(&stats, &actors, &chart))
+        let now = Instant::now();
+        chart.add(now, stats.total().runs);
+        respond(page(&stats, &actors, &chart, now))
     })
 }
 
@@ -59,33 +62,47 @@ fn respond(page: String) -> HttpResponse {
 #[derive(Default)]
 struct Chart {
     last: Option<(Instant, u64)>,
-    rates: VecDeque<f64>,
+    rates: VecDeque<Rate>,
+}
+
+struct Rate {
+    from: Instant,
+    to: Instant,
+    turns: f64,
 }
 
 impl Chart {
     fn add(&mut self, now: Instant, turns: u64) {
-        if let Some((then, before)) = self.last {
-            let time = now.saturating_duration_since(then);
+        if let Some((from, before)) = self.last {
+            let time = now.saturating_duration_since(from);
             // Two readers at the same time are no moments of their own.
-            if time < Duration::from_millis(500) {
+            if time < APART {
                 return;
             }
-            let rate = turns.saturating_sub(before) as f64 / time.as_secs_f64();
-            self.rates.push_back(rate);
+            self.rates.push_back(Rate {
+                from,
+                to: now,
+                turns: turns.saturating_sub(before) as f64 / time.as_secs_f64(),
+            });
         }
         self.last = Some((now, turns));
-        while self.rates.len() > MOMENTS {
+        while let Some(oldest) = self.rates.front()
+            && now.saturating_duration_since(oldest.to) > SPAN
+        {
             self.rates.pop_front();
         }
     }
 
-    /// Draws the chart, 600 by 80 pixels.
-    fn draw(&self, page: &mut String) {
-        let most = self.rates.iter().copied().fold(1.0, f64::max);
-        let first = MOMENTS - self.rates.len();
-        let points = self.rates.iter().enumerate().map(|(index, rate)| {
-            let x = 600.0 * (first + index) as f64 / (MOMENTS - 1) as f64;
-            format!("{x:.0},{:.0}", 79.0 - 78.0 * rate / most)
+    /// Draws the chart up to now, 600 by 80 pixels.
+    fn draw(&self, page: &mut String, now: Instant) {
+        let most = self.rates.iter().map(|it| it.turns).fold(1.0, f64::max);
+        let x = |at: Instant| {
+            let ago = now.saturating_duration_since(at).as_secs_f64();
+            (600.0 * (1.0 - ago / SPAN.as_secs_f64())).max(0.0)
+        };
+        let points = self.rates.iter().map(|rate| {
+            let y = 79.0 - 78.0 * rate.turns / most;
+            format!("{:.1},{y:.0} {:.1},{y:.0}", x(rate.from), x(rate.to))
         });
         let points: Vec<_> = points.collect();
         let _ = write!(
@@ -94,18 +111,19 @@ impl Chart {
              <title>turns a second</title>\
              <rect width=\"600\" height=\"80\" fill=\"#f4f4f4\"/>\
              <polyline points=\"{}\" fill=\"none\" stroke=\"#06c\"/></svg>\
-             <p>Turns a second, at most {most:.0}.</p>",
-            points.join(" ")
+             <p>Turns a second in the last {} minutes, at most {most:.0}.</p>",
+            points.join(" "),
+            SPAN.as_secs() / 60
         );
     }
 }
 
-fn page(stats: &Stats, actors: &[ActorStatus], chart: &Chart) -> String {
+fn page(stats: &Stats, actors: &[ActorStatus], chart: &Chart, now: Instant) -> String {
     let mut page = String::from(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <title>Actors</title></head><body><h1>Actors</h1>",
     );
-    chart.draw(&mut page);
+    chart.draw(&mut page, now);
     table(
         &mut page,
         "Workers",
@@ -185,5 +203,34 @@ fn escape(page: &mut String, text: &str) {
             sign if sign.is_control() => page.push('\u{FFFD}'),
             sign => page.push(sign),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the corners of the chart after turns were counted at these seconds.
+    fn drawn(counts: &[(u64, u64)]) -> String {
+        let (begun, mut chart, mut page) = (Instant::now(), Chart::default(), String::new());
+        let mut now = begun;
+        for (second, turns) in counts {
+            now = begun + Duration::from_secs(*second);
+            chart.add(now, *turns);
+        }
+        chart.draw(&mut page, now);
+        let (_, points) = page.split_once("points=\"").unwrap();
+        points.split('"').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_chart_has_the_turns_a_second_of_the_last_minutes() {
+        assert_eq!(drawn(&[(0, 7)]), "");
+        assert_eq!(drawn(&[(0, 7), (0, 8), (30, 37)]), "540.0,1 600.0,1");
+        let two = drawn(&[(0, 0), (30, 3000), (60, 4500)]);
+        assert_eq!(two, "480.0,1 540.0,1 540.0,40 600.0,40");
+        // What was before the last minutes is not shown, and a part of what began before.
+        let later = drawn(&[(0, 0), (30, 3000), (400, 6700), (401, 6700)]);
+        assert_eq!(later, "0.0,1 598.0,1 598.0,79 600.0,79");
     }
 }

@@ -5,6 +5,7 @@
 
 use super::chunks::Chunks;
 use super::head::{self, Body, Refused, bad};
+use super::scan::find_below;
 
 /// The limits of a head, in bytes and in numbers of fields.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +80,8 @@ impl Framing {
 fn find_end(bytes: &[u8], seen: &mut usize, limits: &HeadLimits) -> Result<Option<usize>, Refused> {
     let end = bytes.len().min(limits.head);
     // No other byte below it matters, and few heads have one.
-    let is_special = |byte: &u8| *byte <= b'\r';
-    while let Some(skipped) = bytes[*seen..end].iter().position(is_special) {
+    const SPECIAL: u8 = b'\r' + 1;
+    while let Some(skipped) = find_below(&bytes[*seen..end], SPECIAL) {
         let at = *seen + skipped;
         let next = bytes[..end].get(at + 1);
         match (bytes[at], next) {
@@ -170,8 +171,23 @@ mod tests {
         let chunked = b"POST /Xy HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n";
         let body = b"3\r\nabc\r\n0\r\n\r\n";
         let old = b"GET / HTTP/1.0\r\n\r\n";
-        let all = [get, &post[..], b"abc", chunked, body, old, get].concat();
+        let any = b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n";
+        let whole = b"GET HTTP://a:1/Xy HTTP/1.1\r\nHost: a:1\r\n\r\n";
+        let all = [
+            &any[..],
+            whole,
+            get,
+            &post[..],
+            b"abc",
+            chunked,
+            body,
+            old,
+            get,
+        ]
+        .concat();
         let lengths = [
+            any.len(),
+            whole.len(),
             get.len(),
             post.len(),
             3,
@@ -181,6 +197,26 @@ mod tests {
             get.len(),
         ];
         assert_eq!(both(&all), Ok(lengths.to_vec()));
+    }
+
+    #[test]
+    fn a_target_has_a_form_of_its_method_and_no_bare_signs() {
+        for line in [
+            "GET * HTTP/1.1",
+            "OPTIONS ** HTTP/1.1",
+            "GET host HTTP/1.1",
+            "GET host:80 HTTP/1.1",
+            "CONNECT example.org:80 HTTP/1.1",
+            "GET http:// HTTP/1.1",
+            "GET http:/Xy HTTP/1.1",
+            "GET /Xy#part HTTP/1.1",
+            "GET /Xy?x=\"1\" HTTP/1.1",
+            "GET /<Xy> HTTP/1.1",
+            "GET /`Xy HTTP/1.1",
+        ] {
+            let head = format!("{line}\r\nHost: a\r\n\r\n");
+            assert_eq!(both(head.as_bytes()).unwrap_err().0, 400, "{line}");
+        }
     }
 
     #[test]

@@ -3,7 +3,10 @@
 //! A head that is passed on has one request line and fields that no two readers understand in
 //! different ways: one `Host`, and at most one length of the body.
 
+use hyper::Uri;
+
 use super::framing::HeadLimits;
+use super::scan::{find, is_text};
 
 /// Why a connection is not read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +60,7 @@ impl<'a> Iterator for Lines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let end = self.0.iter().position(|byte| *byte == b'\r')?;
+        let end = find(self.0, b'\r')?;
         let line = &self.0[..end];
         self.0 = self.0.get(end + 2..)?;
         Some(line)
@@ -79,11 +82,15 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
             limit: Some("uri"),
         });
     }
-    let is_target = target
-        .first()
-        .is_some_and(|it| matches!(it, b'/' | b'*' | b'h' | b'H'));
-    if !is_token(method) || !is_target || !target.iter().all(u8::is_ascii_graphic) {
+    let worst = target
+        .iter()
+        .map(|byte| IN_TARGET[usize::from(*byte)])
+        .max();
+    if !is_token(method) || worst > Some(ESCAPED) || !is_target(method, target) {
         return Err(bad("malformed request line"));
+    }
+    if worst == Some(ESCAPED) {
+        return Err(bad("a sign of the URI must be written as %XX"));
     }
     match version {
         b"HTTP/1.1" => Ok(false),
@@ -101,6 +108,31 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
     }
 }
 
+/// A byte that a target has only as `%XX`.
+const ESCAPED: u8 = 1;
+
+/// What a byte is in a target: itself, one that must be escaped, or one that cannot be there.
+const IN_TARGET: [u8; 256] = {
+    let mut table = [ESCAPED + 1; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        table[byte as usize] = matches!(byte, b'"' | b'<' | b'>' | b'`' | b'#') as u8 * ESCAPED;
+        byte += 1;
+    }
+    table
+};
+
+/// Returns whether a request of this method may have a target of this form.
+fn is_target(method: &[u8], target: &[u8]) -> bool {
+    match target {
+        [b'/', ..] => true,
+        // PRI is of the preface of HTTP/2, which is refused by its version.
+        b"*" => matches!(method, b"OPTIONS" | b"PRI"),
+        // To a proxy. hyper takes its parts apart, so it must be able to.
+        _ => Uri::try_from(target).is_ok_and(|uri| uri.scheme().is_some()),
+    }
+}
+
 /// The fields on which the framing depends.
 #[derive(Default)]
 struct Fields {
@@ -111,7 +143,7 @@ struct Fields {
 
 impl Fields {
     fn read(&mut self, line: &[u8], limits: &HeadLimits) -> Result<(), Refused> {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+        let Some(colon) = find(line, b':') else {
             return Err(bad("malformed header field"));
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -126,8 +158,7 @@ impl Fields {
                 limit: Some("header_value"),
             });
         }
-        let is_text = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7F);
-        if !value.iter().all(is_text) {
+        if !is_text(value) {
             return Err(bad("malformed header field"));
         }
         if name.eq_ignore_ascii_case(b"host") {

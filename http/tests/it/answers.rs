@@ -1,8 +1,9 @@
 //! Answers: plain, in envelopes, refusals, and their order.
 
-use greenroom_http::{Answers, HttpEvent};
+use greenroom::{Context, Reply};
+use greenroom_http::{Answers, HttpEvent, PortableType};
 
-use crate::support::{plain, served, until};
+use crate::support::{Xy, plain, served, until};
 
 #[test]
 fn an_answer_is_json_with_its_length_its_date_and_its_server() {
@@ -45,7 +46,14 @@ fn refusals_have_their_statuses() {
         ("busy", 503, "Server Error", Some("1")),
         ("timed", 504, "Server Error", None),
         ("teapot", 418, "Client Error", None),
-        ("odd", 500, "Server Error", None),
+        // A status below 200 would not be the last one of an answer.
+        ("100", 500, "Server Error", None),
+        ("199", 500, "Server Error", None),
+        ("200", 200, "OK", None),
+        ("302", 302, "Redirection", None),
+        ("599", 599, "Server Error", None),
+        ("600", 500, "Server Error", None),
+        ("-1", 500, "Server Error", None),
         ("else", 500, "Server Error", None),
         ("drop", 500, "Server Error", None),
     ] {
@@ -120,21 +128,100 @@ fn an_old_client_is_answered_and_the_connection_closed() {
     assert!(client.is_closed());
 }
 
+/// Returns what curl prints for these arguments, if it is installed.
+fn curl(arguments: &[&str]) -> Option<String> {
+    let mut curl = std::process::Command::new("curl");
+    let Ok(output) = curl.arg("-sS").args(arguments).output() else {
+        eprintln!("curl is not installed");
+        return None;
+    };
+    assert!(
+        output.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
 #[test]
 fn curl_is_answered() {
     let served = plain();
-    let url = format!("http://{}/Xy?x=2&y=2", served.server.local_addr());
-    let curl = std::process::Command::new("curl")
-        .args(["-sS", &url])
-        .output();
-    let Ok(curl) = curl else {
-        eprintln!("curl is not installed");
-        return;
+    let url = |path: &str| format!("http://{}{path}", served.server.local_addr());
+    let own = url("/Xy");
+    for arguments in [
+        &[&*url("/Xy?x=2&y=2")][..],
+        &["-d", "x=2", "-d", "y=2", &own],
+        &["--json", "{\"x\": 2, \"y\": 2}", &own],
+        &["--json", "{\"value\": {\"x\": 2, \"y\": 2}}", &own],
+        &["--http1.0", &url("/Xy?x=2&y=2")],
+        &["-G", "--data-urlencode", "x=2", "-d", "y=2", &own],
+    ] {
+        let Some(printed) = curl(arguments) else {
+            return;
+        };
+        assert_eq!(printed, "[[0.5,0.5],[0.5,0.5]]", "{arguments:?}");
+    }
+}
+
+/// The answer that layer_cake's document on multithreading shows for `curl -s 'http://127.0.0.1:5050/Xy?x=2&y=2'`.
+const SHOWN: &str = r#"{
+    "value": [
+        "vector<vector<float8>>",
+        [
+            [
+                0.7121297344671714,
+                0.2617093660768349
+            ],
+            [
+                0.44326145558200136,
+                0.1843574524335293
+            ]
+        ],
+        []
+    ]
+}"#;
+
+#[test]
+fn an_envelope_has_the_bytes_that_document_2_shows() {
+    let made = |mut cx: Context<(Xy, Reply<Vec<Vec<f64>>>)>| async move {
+        let mut numbers = [
+            0.7121297344671714,
+            0.2617093660768349,
+            0.44326145558200136,
+            0.1843574524335293,
+        ]
+        .into_iter();
+        while let Some((Xy { x, y }, reply)) = cx.recv().await {
+            let mut row = |_| numbers.by_ref().take(x as usize).collect();
+            reply.send((0..y).map(&mut row).collect());
+        }
     };
-    assert_eq!(
-        String::from_utf8_lossy(&curl.stdout),
-        "[[0.5,0.5],[0.5,0.5]]"
-    );
+    let made = greenroom::actor(made);
+    let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
+    let made = made.on(&runtime).spawn();
+    let served = served(|builder, _| {
+        let builder = builder.on("Shown", &made.address(), |xy: Xy, reply| (xy, reply));
+        builder.answers(Answers::Envelope)
+    });
+    // The document shows it with spaces and lines, which the bytes do not have.
+    let compact: String = SHOWN.split_whitespace().collect();
+    let url = format!("http://{}/Shown?x=2&y=2", served.server.local_addr());
+    if let Some(printed) = curl(&["-s", &url]) {
+        assert_eq!(printed, compact);
+    }
+}
+
+#[test]
+fn a_type_may_give_its_name_to_an_envelope() {
+    struct Own;
+    greenroom_http::portable!(Own, "test_api.Own");
+    let served = served(|builder, actor| {
+        let builder = builder.on("Named", &actor.address(), crate::support::Message::Xy);
+        let name = Vec::<Own>::portable();
+        builder.named(&name).answers(Answers::Envelope)
+    });
+    let named = "{\"value\":[\"vector<test_api.Own>\",[[0.5]],[]]}";
+    assert_eq!(served.get("/Named").body, named);
 }
 
 /// A writer that the test can read.
@@ -169,6 +256,23 @@ fn a_trace_has_a_line_for_each_request() {
     let has = |line: &str| text.lines().any(|it| it.ends_with(line));
     assert!(has("GET /Xy?x=2 (status=200)"), "{text}");
     assert!(has("GET /Else?a=%0a (status=404)"), "{text}");
+}
+
+#[test]
+fn events_tell_that_a_server_does_not_listen() {
+    let (tells, told) = std::sync::mpsc::channel();
+    let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
+    let hears = greenroom::actor(move |mut cx: Context<HttpEvent>| async move {
+        while let Some(event) = cx.recv().await {
+            tells.send(event).unwrap();
+        }
+    });
+    let hears = hears.on(&runtime).spawn();
+    let other = plain();
+    let second = greenroom_http::Server::bind(other.server.local_addr());
+    let listens = second.events(&hears.address()).listen();
+    let error = runtime.block_on(listens).unwrap_err();
+    assert_eq!(told.recv().unwrap(), HttpEvent::NotListening(error));
 }
 
 #[test]

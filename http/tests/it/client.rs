@@ -211,6 +211,126 @@ fn the_queue_of_a_client_has_an_end() {
 }
 
 #[test]
+fn a_request_that_is_given_up_is_given_up_by_the_server_too() {
+    let served = plain();
+    let runtime = runtime();
+    let builder = Client::connect(served.server.local_addr()).connections(1);
+    let far = open(&runtime, builder).address::<Act, u32>("Act");
+    let (reply, answer) = greenroom::reply::<u32>();
+    let how = "keep".to_owned();
+    far.tell((Act { how }, reply)).unwrap();
+    let kept = served.kept();
+    drop(answer);
+    until("the server gives it up", || !kept.is_wanted());
+    assert_eq!(act(&far, "answer"), Ok(42));
+}
+
+#[test]
+fn a_name_that_is_too_long_is_refused_and_the_connection_goes_on() {
+    let served = plain();
+    let runtime = runtime();
+    let builder = Client::connect(served.server.local_addr()).connections(1);
+    let client = open(&runtime, builder);
+    let far = client.address::<Act, u32>(&"x".repeat(70_000));
+    for _ in 0..2 {
+        let refusal = refused(act(&far, "answer"));
+        assert_eq!(refusal.condition(), "malformed request");
+    }
+    assert_eq!(act(&client.address("Act"), "answer"), Ok(42));
+}
+
+#[test]
+fn a_connection_that_the_server_closes_after_an_answer_is_replaced() {
+    let served = served(|builder, _| {
+        builder.limits(greenroom_http::Limits {
+            requests_a_connection: 1,
+            ..Default::default()
+        })
+    });
+    let (_runtime, client) = client(&served);
+    let far = client.address::<Act, u32>("Act");
+    for _ in 0..50 {
+        assert_eq!(act(&far, "answer"), Ok(42));
+    }
+    assert_eq!(served.messages(), 50);
+}
+
+#[test]
+fn a_close_that_races_with_a_request_never_makes_it_come_twice() {
+    let (listener, address) = listener();
+    let (tells, told) = mpsc::channel();
+    // Each connection is closed after its answer, which does not say so.
+    let serves = std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            stream
+                .set_read_timeout(Some(Duration::from_secs(30)))
+                .unwrap();
+            let mut first = [0];
+            if stream.read(&mut first).unwrap_or(0) == 0 {
+                continue;
+            }
+            let request = read_request(&stream);
+            tells.send(request).unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7";
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let runtime = runtime();
+    let builder = Client::connect(address).connections(1);
+    let far = open(&runtime, builder).address::<Act, u32>("Act");
+    let mut answered = 0;
+    for number in 0..100 {
+        match act(&far, &number.to_string()) {
+            Ok(7) => answered += 1,
+            other => assert_eq!(refused(other).kind(), RefusalKind::Unavailable),
+        }
+    }
+    let came: Vec<String> = told.try_iter().collect();
+    assert_eq!(came.len(), answered);
+    let mut bodies: Vec<_> = came.iter().map(|it| it.rsplit("\r\n").next()).collect();
+    bodies.dedup();
+    assert_eq!(bodies.len(), answered);
+    assert!(answered >= 1);
+    drop(serves);
+}
+
+#[test]
+fn answers_that_are_none_are_refusals() {
+    let (listener, address) = listener();
+    let answers = [
+        "garbage\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n7",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n",
+        "HTTP/1.1 200",
+        "",
+    ];
+    let serves = std::thread::spawn(move || {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            read_request(&stream);
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+        // What follows is answered as it should be.
+        answer_one(&listener.accept().unwrap().0);
+    });
+    let runtime = runtime();
+    let builder = Client::connect(address).connections(1);
+    let far = open(&runtime, builder).address::<Act, u32>("Act");
+    for answer in answers {
+        let refusal = refused(act(&far, "a"));
+        assert_eq!(
+            refusal.kind(),
+            RefusalKind::Unavailable,
+            "{answer}: {refusal}"
+        );
+    }
+    assert_eq!(act(&far, "a"), Ok(7));
+    serves.join().unwrap();
+}
+
+#[test]
 fn a_client_may_be_a_worker_of_a_spool() {
     let served = plain();
     let (runtime, client) = client(&served);

@@ -90,6 +90,31 @@ fn a_stop_answers_what_is_open_and_closes() {
 }
 
 #[test]
+fn a_stop_does_not_wait_for_the_rest_of_a_request() {
+    // Those who wait would wait for the whole of it.
+    let long = Duration::from_secs(1000);
+    let served = served(|builder, _| {
+        builder.grace(long).limits(greenroom_http::Limits {
+            head_time: long,
+            idle_time: long,
+            ..Default::default()
+        })
+    });
+    let (mut fresh, mut first, mut second) = (served.client(), served.client(), served.client());
+    first.send("GET /Xy HTTP/1.1\r\nHo");
+    assert_eq!(second.get("/Xy").status, 200);
+    second.send("GET /Xy HTTP/1.1\r\nHo");
+    let connections = || served.runtime.stats().actors.len() - 2;
+    until("all are accepted", || connections() == 3);
+    let server = served.server;
+    let stopped = served.runtime.spawn(async move { server.stop().await });
+    for client in [&mut fresh, &mut first, &mut second] {
+        assert!(client.is_closed());
+    }
+    assert_eq!(served.runtime.block_on(stopped).finished, 3);
+}
+
+#[test]
 fn connections_are_cut_when_the_grace_is_over() {
     let served = served(|builder, _| builder.grace(Duration::from_millis(10)));
     let mut open = served.client();

@@ -1,10 +1,11 @@
 //! Limits: each with its status, and with a server that goes on.
 
+use std::io::Write;
 use std::time::Duration;
 
-use greenroom_http::Limits;
+use greenroom_http::{Limits, metrics};
 
-use crate::support::{Served, served, until};
+use crate::support::{Served, number, served, until};
 
 fn limited(limits: Limits) -> Served {
     served(|builder, _| builder.limits(limits))
@@ -190,21 +191,245 @@ fn a_client_that_takes_no_answer_is_cut() {
     for _ in 0..64 {
         slow.send("GET /Xy?x=1000&y=200 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    until("it is cut", || {
-        use std::io::Write;
-        slow.0.write_all(b"G").is_err()
-    });
+    until("it is cut", || slow.0.write_all(b"G").is_err());
     assert_eq!(served.get("/Xy").status, 200);
 }
 
+/// Hits one limit in a way that the test describes, and checks its status and its counter.
+fn hits(name: &str, status: Option<u16>, limits: Limits, hit: impl FnOnce(&Served) -> Option<u16>) {
+    let served = served(|builder, _| builder.mount(metrics()).limits(limits));
+    assert_eq!(hit(&served), status, "{name}");
+    let line = format!("greenroom_http_limits_total{{limit=\"{name}\"}}");
+    // A connection of before may still be open.
+    let body = |uri: &str| {
+        let mut client = served.client();
+        client.send(format!("GET {uri} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        client.response_to(false).map(|response| response.body)
+    };
+    until(name, || {
+        body("/metrics").is_some_and(|page| number(&page, &line) >= Some(1.0))
+    });
+    until(name, || body("/Xy").is_some_and(|body| body == "[[0.5]]"));
+}
+
+/// Returns the status of the answer to these bytes, if there is one.
+fn raw(bytes: impl AsRef<[u8]>) -> impl FnOnce(&Served) -> Option<u16> {
+    move |served| {
+        let mut client = served.client();
+        client.send(bytes);
+        client.response_to(false).map(|response| response.status)
+    }
+}
+
+fn with_fields(fields: &str) -> String {
+    format!("GET /Xy HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n")
+}
+
 #[test]
-fn a_limit_of_zero_is_an_error() {
+fn each_limit_of_a_request_has_its_status_and_its_counter() {
+    let limits = Limits {
+        uri: 50,
+        header_value: 40,
+        headers: 10,
+        head: 300,
+        body: 30,
+        depth: 2,
+        list: 2,
+        requests_a_connection: 3,
+        ..Limits::default()
+    };
+    let get = format!(
+        "GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "x".repeat(50)
+    );
+    hits("uri", Some(414), limits.clone(), raw(get));
+    let value = with_fields(&format!("A: {}\r\n", "x".repeat(41)));
+    hits("header_value", Some(431), limits.clone(), raw(value));
+    let long = with_fields(&format!("A: {}\r\n", "x".repeat(30)).repeat(9));
+    hits("head", Some(431), limits.clone(), raw(long));
+    let many = with_fields(&"A: b\r\n".repeat(10));
+    hits("headers", Some(431), limits.clone(), raw(many));
+    let post = |body: &str| {
+        let body = body.to_owned();
+        move |served: &Served| Some(served.post("/Xy", "application/json", &body).status)
+    };
+    hits("body", Some(413), limits.clone(), post(&" ".repeat(31)));
+    hits("depth", Some(400), limits.clone(), post("[[[1]]]"));
+    hits("list", Some(400), limits.clone(), post("[1,2,3]"));
+    let query = with_fields("").replace("/Xy", "/Kinds?list=[1,2,3]");
+    hits("list", Some(400), limits.clone(), raw(query));
+    hits("requests_a_connection", Some(200), limits, |served| {
+        let mut client = served.client();
+        let [_, _, last] = [(); 3].map(|()| client.get("/Xy"));
+        (last.header("connection") == Some("close")).then_some(last.status)
+    });
+}
+
+#[test]
+fn each_limit_of_a_server_has_its_status_and_its_counter() {
+    let default = Limits::default;
+    hits(
+        "connections",
+        Some(503),
+        Limits {
+            connections: 1,
+            ..default()
+        },
+        |served| {
+            let mut first = served.client();
+            assert_eq!(first.get("/Xy").status, 200);
+            Some(served.get("/Xy").status)
+        },
+    );
+    let in_flight = Limits {
+        in_flight: 1,
+        ..default()
+    };
+    hits("in_flight", Some(503), in_flight, |served| {
+        let mut first = served.client();
+        first.send(with_fields("").replace("/Xy", "/Act?how=keep"));
+        let reply = served.kept();
+        let status = served.get("/Xy").status;
+        reply.send(1);
+        assert_eq!(first.response().status, 200);
+        Some(status)
+    });
+}
+
+#[test]
+fn each_limit_of_a_time_has_its_status_and_its_counter() {
+    let default = Limits::default;
+    let head_time = Limits {
+        head_time: SHORT,
+        ..default()
+    };
+    hits("head_time", Some(408), head_time.clone(), raw("GET /Xy HT"));
+    hits("head_time", None, head_time, raw(""));
+    let half = "POST /Xy HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab";
+    let body_time = Limits {
+        body_time: SHORT,
+        ..default()
+    };
+    hits("body_time", Some(408), body_time, raw(half));
+    let body_rate = Limits {
+        body_rate: u64::MAX,
+        ..default()
+    };
+    hits("body_rate", Some(408), body_rate, raw(half));
+    let answer_time = Limits {
+        answer_time: SHORT,
+        ..default()
+    };
+    let act = with_fields("").replace("/Xy", "/Act?how=keep");
+    hits("answer_time", Some(504), answer_time, raw(act));
+    let idle_time = Limits {
+        idle_time: SHORT,
+        ..default()
+    };
+    hits("idle_time", None, idle_time, |served| {
+        let mut client = served.client();
+        assert_eq!(client.get("/Xy").status, 200);
+        client.response_to(false).map(|response| response.status)
+    });
+    let write_time = Limits {
+        write_time: SHORT,
+        ..default()
+    };
+    hits("write_time", None, write_time, |served| {
+        let mut slow = served.client();
+        // Far more than the buffers of both sockets.
+        slow.send(
+            with_fields("")
+                .replace("/Xy", "/Xy?x=1000&y=200")
+                .repeat(64),
+        );
+        until("it is cut", || slow.0.write_all(b"G").is_err());
+        None
+    });
+}
+
+#[test]
+fn defaults_are_those_that_are_promised() {
+    let seconds = Duration::from_secs;
+    let promised = Limits {
+        uri: 8000,
+        header_value: 8 << 10,
+        head: 16 << 10,
+        headers: 64,
+        body: 256 << 10,
+        depth: 64,
+        list: 10_000,
+        connections: 1024,
+        in_flight: 256,
+        requests_a_connection: 1000,
+        head_time: seconds(5),
+        body_time: seconds(30),
+        body_rate: 1 << 10,
+        answer_time: seconds(30),
+        idle_time: seconds(15),
+        write_time: seconds(10),
+    };
+    assert_eq!(Limits::default(), promised);
+}
+
+#[test]
+fn an_impossible_limit_is_an_error() {
     let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
-    let builder = greenroom_http::Server::bind("127.0.0.1:0").limits(Limits {
-        connections: 0,
+    let default = Limits::default;
+    for (limits, why) in [
+        (
+            Limits {
+                connections: 0,
+                ..default()
+            },
+            "the limit connections is 0",
+        ),
+        (
+            Limits {
+                idle_time: Duration::ZERO,
+                ..default()
+            },
+            "the limit idle_time is 0",
+        ),
+        (
+            Limits {
+                uri: 70_000,
+                ..default()
+            },
+            "the limit uri is 70000, more than 65534",
+        ),
+        (
+            Limits {
+                depth: 128,
+                ..default()
+            },
+            "the limit depth is 128, more than 127",
+        ),
+    ] {
+        let builder = greenroom_http::Server::bind("127.0.0.1:0").limits(limits);
+        let error = runtime.block_on(builder.listen()).unwrap_err();
+        let text = format!("cannot listen at \"127.0.0.1:0\" ({why})");
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
+fn limits_may_be_as_large_as_they_can_be() {
+    let served = limited(Limits {
+        uri: 65_534,
+        header_value: 200_000,
+        head: 256 * 1024,
+        headers: 10_000,
+        depth: 127,
         ..Limits::default()
     });
-    let error = runtime.block_on(builder.listen()).unwrap_err();
-    let text = "cannot listen at \"127.0.0.1:0\" (the limit connections is 0)";
-    assert_eq!(error.to_string(), text);
+    let uri = format!("/{}/Xy", "x".repeat(65_534 - 4));
+    assert_eq!(served.get(&uri).status, 200);
+    let value = with_fields(&format!("A: {}\r\n", "x".repeat(200_000)));
+    assert_eq!(raw(value)(&served), Some(200));
+    let many = with_fields(&"A: b\r\n".repeat(9_999));
+    assert_eq!(raw(many)(&served), Some(200));
+    let deep = "[".repeat(127) + &"]".repeat(127);
+    let response = served.post("/Xy", "application/json", &deep);
+    assert!(response.body.contains("invalid type"), "{}", response.body);
 }

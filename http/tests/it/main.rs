@@ -1,7 +1,11 @@
 //! Servers over real sockets, with clients that send bytes as they like.
 
 mod answers;
+mod browser;
 mod client;
+#[cfg(target_os = "linux")]
+mod crowds;
+mod driver;
 mod ends;
 mod faults;
 mod framing;

@@ -126,7 +126,7 @@ fn what_is_no_value_of_the_type_is_refused_with_the_reason_and_reaches_no_actor(
         (
             FORM,
             &format!("x={}", "[".repeat(65)),
-            "JSON is deeper than 64)",
+            "no conversion for \"x\" (JSON is deeper than 64))",
         ),
     ] {
         let response = served.post("/Xy", media, body);
@@ -174,7 +174,12 @@ fn methods_that_a_type_does_not_have_are_named() {
         (405, Some("POST, OPTIONS"))
     );
     assert_eq!(client.post("/Only", FORM, "x=2").body, "[[0.5,0.5]]");
-    for (method, status) in [("PUT", 405), ("DELETE", 405), ("OPTIONS", 204)] {
+    for (method, status) in [
+        ("PATCH", 405),
+        ("PUT", 405),
+        ("DELETE", 405),
+        ("OPTIONS", 204),
+    ] {
         client.send(format!("{method} /Xy HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         let response = client.response();
         let allow = response.header("allow");
@@ -183,6 +188,19 @@ fn methods_that_a_type_does_not_have_are_named() {
             (status, Some("GET, HEAD, POST, OPTIONS"))
         );
     }
+}
+
+#[test]
+fn the_server_itself_has_options() {
+    let served = plain();
+    let mut client = served.client();
+    client.send("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let response = client.response_to(true).unwrap();
+    let allow = response.header("allow");
+    assert_eq!(
+        (response.status, allow),
+        (204, Some("GET, HEAD, POST, OPTIONS"))
+    );
 }
 
 #[test]

@@ -94,8 +94,10 @@ fn act_on(act: &Act, reply: Reply<u32>, seen: &Seen) {
         "busy" => Refusal::of(RefusalKind::Busy, "come again"),
         "timed" => Refusal::of(RefusalKind::TimedOut, "late"),
         "teapot" => Refusal::new("short", "and stout").code(418).exit_status(3),
-        "odd" => Refusal::new("odd", "").code(100),
-        other => Refusal::new("unknown", other),
+        code => match code.parse() {
+            Ok(code) => Refusal::new("odd", "").code(code),
+            Err(_) => Refusal::new("unknown", code),
+        },
     };
     reply.refuse(refusal);
 }
@@ -269,6 +271,13 @@ impl Served {
     pub fn messages(&self) -> usize {
         *self.seen.messages.lock().unwrap()
     }
+}
+
+/// Returns the number of a line of metrics.
+pub fn number(page: &str, line: &str) -> Option<f64> {
+    let mut lines = page.lines();
+    let rest = lines.find_map(|it| it.strip_prefix(line)?.strip_prefix(' '))?;
+    Some(rest.parse().unwrap())
 }
 
 /// Waits until something is so, at most a minute.

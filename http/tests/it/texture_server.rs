@@ -16,7 +16,7 @@ const VARIANTS: [&str; 4] = ["1", "2", "3", "4"];
 const WATCH: Duration = Duration::from_secs(60);
 
 /// Returns a command for an example, which cargo builds beside the tests.
-fn example(name: &str) -> Command {
+pub fn example(name: &str) -> Command {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent);
     let example: PathBuf = profile.unwrap().join("examples").join(name);
@@ -33,8 +33,8 @@ fn example(name: &str) -> Command {
 }
 
 /// A process that is killed when the test is over.
-struct Process {
-    child: Child,
+pub struct Process {
+    pub child: Child,
     lines: Receiver<String>,
 }
 
@@ -47,7 +47,7 @@ struct Ended {
 }
 
 impl Process {
-    fn new(command: &mut Command) -> Process {
+    pub fn new(command: &mut Command) -> Process {
         let mut child = command.spawn().unwrap();
         let lines = lines_of(child.stdout.take().unwrap());
         Process { child, lines }
@@ -103,9 +103,14 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
 }
 
 /// Starts a server, and returns the address at which it listens.
-fn serve(variant: &str) -> (Process, SocketAddr) {
+pub fn serve(variant: &str) -> (Process, SocketAddr) {
     let mut command = example("texture_server");
-    let server = Process::new(command.args(["--variant", variant, "--port", "0"]));
+    listening(command.args(["--variant", variant, "--port", "0"]))
+}
+
+/// Runs the command of a server, and returns the address at which it listens.
+pub fn listening(command: &mut Command) -> (Process, SocketAddr) {
+    let server = Process::new(command);
     let line = server.line();
     let address = line.strip_prefix("listening at ").expect(&line);
     let address = address.parse().unwrap();

@@ -37,11 +37,7 @@ fn with_slot(slot: AskState<Arc<usize>>) -> (Reply<Arc<usize>>, Answer<Arc<usize
 fn listed_question() -> (StdArc<Asks>, Reply<Arc<usize>>, Answer<Arc<usize>>) {
     let listed = StdArc::new(Asks::alone());
     let asked = TaskInfo::of_actor(1, None, 0);
-    let edge = deadlock::Edge {
-        from: deadlock::Who::Other("a task"),
-        to: asked,
-        question: None,
-    };
+    let edge = deadlock::Edge::of_ask(deadlock::Who::Other("a task"), asked);
     let listing = listed.list(edge, None, false);
     let (reply, answer) = with_slot(AskState::new(Some(listing)));
     (listed, reply, answer)
@@ -141,7 +137,7 @@ fn model_09_deadlock_and_answer_give_one_outcome() {
         let (asks, reply, mut answer) = listed_question();
         let ending = spawn({
             let asks = asks.clone();
-            move || deadlock::end(&asks.waiting())
+            move || deadlock::end(&asks.waiting(), &[])
         });
         let answering = spawn(move || reply.send(Arc::new(7)));
         let heard = wait(&mut answer);
@@ -151,7 +147,7 @@ fn model_09_deadlock_and_answer_give_one_outcome() {
         assert_eq!(ended, deadlock, "there is one outcome");
         assert!(deadlock || heard.map(|answer| *answer) == Ok(7));
         drop(answer);
-        assert_eq!(deadlock::end(&asks.waiting()), 0);
+        assert_eq!(deadlock::end(&asks.waiting(), &[]), 0);
     });
 }
 
@@ -160,7 +156,7 @@ fn model_09_deadlock_and_answer_give_one_outcome() {
 fn model_09_deadlock_wakes_the_asker() {
     ::loom::model(|| {
         let (asks, reply, mut answer) = listed_question();
-        let ending = spawn(move || deadlock::end(&asks.waiting()));
+        let ending = spawn(move || deadlock::end(&asks.waiting(), &[]));
         let heard = wait(&mut answer);
         assert!(matches!(heard, Err(AskError::Deadlock(_))));
         assert!(!reply.is_wanted());
@@ -176,13 +172,13 @@ fn model_09_dropped_asker_is_ended_at_most_once() {
         let (asks, reply, mut answer) = listed_question();
         let ending = spawn({
             let asks = asks.clone();
-            move || deadlock::end(&asks.waiting())
+            move || deadlock::end(&asks.waiting(), &[])
         });
         let early = answer.poll_now(&mut Context::from_waker(Waker::noop()));
         drop(answer);
         assert!(!reply.is_wanted());
         let ended = ending.join().unwrap() == 1;
         assert!(ended || early.is_pending());
-        assert_eq!(deadlock::end(&asks.waiting()), 0);
+        assert_eq!(deadlock::end(&asks.waiting(), &[]), 0);
     });
 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::contain::{contain, drop_refused};
 use crate::error::SpawnProblem;
 use crate::pinned::{Pinned, PinnedThread, Stage};
 use crate::runtime::{Inner, Runtime, context};
@@ -47,8 +48,8 @@ pub struct Detached;
 /// A place where actors with the future `Fut` can run.
 ///
 /// This trait is implemented for the places that [`on`](crate::ActorBuilder::on) accepts. A runtime
-/// requires that the future is `Send`, since any of its workers may poll it. A pinned or dedicated
-/// thread does not.
+/// requires that the future is `Send`, since any of its workers may poll it. So does a tokio runtime
+/// (feature `tokio`). A pinned or dedicated thread does not.
 #[diagnostic::on_unimplemented(
     message = "an actor with this future cannot run on `{Self}`",
     note = "the workers of a runtime need a future that is `Send`",
@@ -57,7 +58,35 @@ pub struct Detached;
 )]
 pub trait SpawnTarget<Fut>: sealed::ExecutorSource {}
 
-mod sealed {
+/// A place where an actor that was made on this thread can be spawned.
+///
+/// `A` is the function, closure or value, with its arguments. It must be `Send`, unless the place is
+/// the [`Stage`] of this thread, which it never leaves.
+pub trait SpawnFrom<A>: sealed::ExecutorSource {
+    /// Drops an actor that a shutdown has refused.
+    #[doc(hidden)]
+    fn drop_refused(actor: A);
+}
+
+macro_rules! spawn_from_send {
+    ($($place:ty),*) => {$(
+        impl<A: Send + 'static> SpawnFrom<A> for $place {
+            fn drop_refused(actor: A) {
+                drop_refused(actor);
+            }
+        }
+    )*};
+}
+
+spawn_from_send!(Current, &Runtime, &Pinned, Detached);
+
+impl<A> SpawnFrom<A> for &Stage {
+    fn drop_refused(actor: A) {
+        contain(|| drop(actor));
+    }
+}
+
+pub(super) mod sealed {
     use crate::error::SpawnProblem;
 
     /// Seals `SpawnTarget`. The types here are public in name only.
@@ -155,8 +184,9 @@ fn judge(runtime: &Inner, priority: u8) -> Result<(), SpawnProblem> {
     Ok(())
 }
 
-impl<Fut: Send> SpawnTarget<Fut> for Current {}
-impl<Fut: Send> SpawnTarget<Fut> for &Runtime {}
+// The compiler shows these lines to users whose futures are not `Send`.
+impl<Fut: Send> SpawnTarget<Fut> for Current {} // not `Send`: `on = &pinned` or `on = Detached`
+impl<Fut: Send> SpawnTarget<Fut> for &Runtime {} // not `Send`: `on = &pinned` or `on = Detached`
 impl<Fut> SpawnTarget<Fut> for &Pinned {}
 impl<Fut> SpawnTarget<Fut> for &Stage {}
 impl<Fut> SpawnTarget<Fut> for Detached {}

@@ -13,6 +13,7 @@ use std::task::Waker;
 use slab::Slab;
 
 use super::edge::Edge;
+use super::waits::ListedWait;
 use super::walk;
 use crate::contain::contain;
 use crate::error::Deadlock;
@@ -104,13 +105,14 @@ impl Asks {
     }
 }
 
-/// Returns, of the asks that wait when only timeouts are left, those that lead to a cycle. Returns
+/// Returns, of the asks that wait when only timeouts are left, those that lead to a cycle of asks
+/// and of the other waits. Returns
 /// `None` if there are none, or if one of the other asks has a timeout.
 ///
 /// The timeout of such an ask is future work: its asker then continues, and may have the reply that
 /// another ask waits for.
-pub(crate) fn deadlocked(waiting: Vec<Listed>) -> Option<Vec<Listed>> {
-    let edges: Vec<&Edge> = waiting.iter().map(Listed::edge).collect();
+pub(crate) fn deadlocked(waiting: Vec<Listed>, others: &[ListedWait]) -> Option<Vec<Listed>> {
+    let edges = all_edges(&waiting, others);
     let come = walk::come_to_cycles(&edges);
     let mut deadlocked = Vec::new();
     for (ask, comes) in waiting.into_iter().zip(come) {
@@ -123,13 +125,13 @@ pub(crate) fn deadlocked(waiting: Vec<Listed>) -> Option<Vec<Listed>> {
     (!deadlocked.is_empty()).then_some(deadlocked)
 }
 
-/// Ends these asks, each with the text of its chain of waits. Returns how many it has ended.
+/// Ends these asks, each with the text of its chain of asks and of the other waits. Returns how
+/// many it has ended.
 ///
 /// It is called for asks that were waiting when nothing was left that could reply. An ask that is
 /// answered or dropped meanwhile keeps that outcome and is not counted.
-pub(crate) fn end(listed: &[Listed]) -> usize {
-    let edges: Vec<&Edge> = listed.iter().map(Listed::edge).collect();
-    let deadlocks = walk::name_all(&edges);
+pub(crate) fn end(listed: &[Listed], others: &[ListedWait]) -> usize {
+    let deadlocks = walk::name_all(&all_edges(listed, others));
     // All asks are ended before the first asker is woken, because that one may answer another ask.
     let ended: Vec<Option<Waker>> = listed
         .iter()
@@ -143,6 +145,12 @@ pub(crate) fn end(listed: &[Listed]) -> usize {
         }
     }
     count
+}
+
+/// Returns the edges of the asks, then those of the other waits.
+fn all_edges<'a>(asks: &'a [Listed], others: &'a [ListedWait]) -> Vec<&'a Edge> {
+    let asks = asks.iter().map(Listed::edge);
+    asks.chain(others.iter().map(ListedWait::edge)).collect()
 }
 
 impl Listed {

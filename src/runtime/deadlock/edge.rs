@@ -4,13 +4,47 @@ use std::fmt;
 
 use crate::task::TaskInfo;
 
-/// A wait for an actor: for its reply, or for room in its mailbox.
+/// A wait for an actor.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) from: Who,
     pub(crate) to: TaskInfo,
+    pub(crate) for_what: WaitsFor,
     /// In a simulation: the number of the request.
     pub(crate) question: Option<u64>,
+}
+
+impl Edge {
+    /// Creates the edge of an ask.
+    pub(crate) fn of_ask(from: Who, to: TaskInfo) -> Self {
+        Edge {
+            from,
+            to,
+            for_what: WaitsFor::Answer,
+            question: None,
+        }
+    }
+}
+
+/// What an actor is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    Answer,
+    /// Room in its mailbox.
+    Room,
+    /// Its end.
+    End,
+}
+
+/// Displays what follows the name of the actor in a path of waits.
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            WaitsFor::Answer => "",
+            WaitsFor::Room => " (for room)",
+            WaitsFor::End => " (for its end)",
+        })
+    }
 }
 
 /// The task that asks, or that has another part in an event.

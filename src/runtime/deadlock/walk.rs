@@ -1,14 +1,14 @@
 //! The end of each chain of waits: one walk over all asks produces the text of each.
 //!
-//! Actors are nodes and asks are edges. An actor that asks none ends a chain. Going back, so does
+//! Actors are nodes and asks are edges. Other waits count as asks here. An actor that asks none ends a chain. Going back, so does
 //! an actor that asks only such actors. All other actors lead to a cycle, and each of them
 //! continues with the first actor it asks that does so too. So every actor has a single successor,
 //! and the walk takes time in proportion to the number of actors and asks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Write};
 
-use super::edge::{Edge, Who};
+use super::edge::{Edge, WaitsFor, Who};
 use crate::error::Deadlock;
 use crate::task::TaskInfo;
 
@@ -30,6 +30,35 @@ pub(crate) fn come_to_cycles(asks: &[&Edge]) -> Vec<bool> {
         .collect()
 }
 
+/// Returns the text of each cycle, from its oldest actor on, and which of these waits it consists of,
+/// by position.
+pub(super) fn cycles(waits: &[&Edge]) -> Vec<(Deadlock, Vec<usize>)> {
+    let graph = Graph::new(waits);
+    let mut cycles: BTreeMap<usize, (usize, Vec<usize>)> = BTreeMap::new();
+    for (position, wait) in waits.iter().enumerate() {
+        let Who::Task(waiter) = &wait.from else {
+            continue;
+        };
+        let waiter = graph.index[&waiter.id()];
+        let Goal::Cycle { first, len } = graph.nodes[waiter].goal else {
+            continue;
+        };
+        let leads_on = graph.next_of(waiter) == Some(graph.index[&wait.to.id()]);
+        if first == waiter && leads_on {
+            let own = std::iter::successors(Some(first), |&at| graph.next_of(at)).take(len);
+            // Each of its waits finds the same actor first.
+            let oldest = own.min_by_key(|&at| graph.nodes[at].task.id());
+            let cycle = cycles
+                .entry(oldest.unwrap_or(first))
+                .or_insert((len, Vec::new()));
+            cycle.1.push(position);
+        }
+    }
+    let cycles = cycles.into_iter();
+    let named = cycles.map(|(first, (len, own))| (graph.whole_cycle(first, len), own));
+    named.collect()
+}
+
 #[derive(Default)]
 struct Graph<'a> {
     nodes: Vec<Waiter<'a>>,
@@ -39,10 +68,10 @@ struct Graph<'a> {
 
 struct Waiter<'a> {
     task: &'a TaskInfo,
-    asks: Vec<usize>,
+    asks: Vec<(usize, WaitsFor)>,
     asked_by: Vec<usize>,
     /// The successor among `asks`.
-    next: Option<usize>,
+    next: Option<(usize, WaitsFor)>,
     goal: Goal,
 }
 
@@ -70,7 +99,7 @@ impl<'a> Graph<'a> {
             let asked = graph.node(&ask.to);
             if let Who::Task(label) = &ask.from {
                 let asker = graph.node(label);
-                graph.nodes[asker].asks.push(asked);
+                graph.nodes[asker].asks.push((asked, ask.for_what));
                 graph.nodes[asked].asked_by.push(asker);
             }
         }
@@ -99,7 +128,7 @@ impl<'a> Graph<'a> {
         let mut ready: Vec<usize> = (0..self.nodes.len()).filter(is_end).collect();
         while let Some(at) = ready.pop() {
             let next = self.nodes[at].asks.first().copied();
-            let goal = match next.map(|next| self.nodes[next].goal) {
+            let goal = match next.map(|(next, _)| self.nodes[next].goal) {
                 Some(Goal::End { last, steps }) => Goal::End {
                     last,
                     steps: steps + 1,
@@ -124,12 +153,13 @@ impl<'a> Graph<'a> {
         for at in 0..self.nodes.len() {
             if without(&self.nodes[at]) {
                 let mut asks = self.nodes[at].asks.iter();
-                self.nodes[at].next = asks.find(|&&to| without(&self.nodes[to])).copied();
+                self.nodes[at].next = asks.find(|&&(to, _)| without(&self.nodes[to])).copied();
             }
         }
         for start in 0..self.nodes.len() {
             let (mut at, mut way) = (start, Vec::new());
-            while let (Goal::Unknown, Some(next)) = (self.nodes[at].goal, self.nodes[at].next) {
+            while let (Goal::Unknown, Some((next, _))) = (self.nodes[at].goal, self.nodes[at].next)
+            {
                 self.nodes[at].goal = Goal::OnTheWay(way.len());
                 way.push(at);
                 at = next;
@@ -159,47 +189,70 @@ impl<'a> Graph<'a> {
             // A short way back to the asker is a cycle of its own, even if the asker has another
             // successor.
             if let Some(steps) = self.steps_between(asked, asker) {
-                return self.cycle(asker, asked, steps + 2);
+                return self.cycle(asker, (asked, ask.for_what), steps + 2);
             }
-            if self.nodes[asker].next == Some(asked)
+            if self.next_of(asker) == Some(asked)
                 && let Goal::Cycle { first: own, .. } = self.nodes[asker].goal
             {
                 first = own;
             }
         }
-        let second = self.nodes[first].next.unwrap_or(first);
-        self.cycle(first, second, len + 1)
+        self.whole_cycle(first, len)
     }
 
     /// Returns the number of steps from one node to the other, if a text has room for them.
     fn steps_between(&self, from: usize, to: usize) -> Option<usize> {
-        let way = std::iter::successors(Some(from), |&at| self.nodes[at].next);
+        let way = std::iter::successors(Some(from), |&at| self.next_of(at));
         way.take(NAMES_MAX - 1).position(|at| at == to)
     }
 
+    fn next_of(&self, at: usize) -> Option<usize> {
+        self.nodes[at].next.map(|(next, _)| next)
+    }
+
     fn chain(&self, ask: &Edge, second: usize, last: usize, names: usize) -> Deadlock {
+        let second = (second, ask.for_what);
         Deadlock::new(self.path(&ask.from, second, last, names), false)
     }
 
-    fn cycle(&self, first: usize, second: usize, names: usize) -> Deadlock {
+    /// Returns the text of the cycle of `len` actors from `first` back to it.
+    fn whole_cycle(&self, first: usize, len: usize) -> Deadlock {
+        let second = self.nodes[first].next.unwrap_or((first, WaitsFor::Answer));
+        self.cycle(first, second, len + 1)
+    }
+
+    fn cycle(&self, first: usize, second: (usize, WaitsFor), names: usize) -> Deadlock {
         let path = self.path(self.nodes[first].task, second, first, names);
         Deadlock::new(path, true)
     }
 
     /// Returns the text of a path with `names` names.
-    fn path(&self, first: &dyn Display, second: usize, last: usize, names: usize) -> String {
+    fn path(
+        &self,
+        first: &dyn Display,
+        second: (usize, WaitsFor),
+        last: usize,
+        names: usize,
+    ) -> String {
         let mut text = first.to_string();
-        let mut add = |name: &dyn Display| {
+        let mut add = |name: &dyn Display, for_what: WaitsFor| {
             // Writing to a string does not fail.
-            let _ = write!(text, " → {name}");
+            let _ = write!(text, " → {name}{for_what}");
         };
-        let way = std::iter::successors(Some(second), |&at| self.nodes[at].next);
-        let between = names.min(NAMES_MAX) - 2;
-        way.take(between).for_each(|at| add(self.nodes[at].task));
-        if names > NAMES_MAX {
-            add(&format_args!("… ({} more)", names - NAMES_MAX));
+        let mut next = Some(second);
+        for _ in 2..names.min(NAMES_MAX) {
+            if let Some((at, for_what)) = next {
+                add(self.nodes[at].task, for_what);
+                next = self.nodes[at].next;
+            }
         }
-        add(self.nodes[last].task);
+        let mut into_last = next.map_or(WaitsFor::Answer, |(_, for_what)| for_what);
+        if names > NAMES_MAX {
+            let more = format_args!("… ({} more)", names - NAMES_MAX);
+            add(&more, WaitsFor::Answer);
+            into_last = WaitsFor::Answer;
+        }
+        add(self.nodes[last].task, into_last);
         text
     }
 }

@@ -140,8 +140,7 @@ fn arm(inner: &Arc<Inner>, kind: Kind, waker: &Waker) -> Armed {
 fn ask(inner: &Arc<Inner>, [asker, asked]: [u64; 2]) -> Listing {
     let of = |id| TaskInfo::of_actor(id, None, 0);
     let (from, to) = (Who::Task(of(asker)), of(asked));
-    let question = None;
-    inner.asks.list(Edge { from, to, question }, None, true)
+    inner.asks.list(Edge::of_ask(from, to), None, true)
 }
 
 /// Checks that a deadline that expires just now is in the table, or held by a worker that is

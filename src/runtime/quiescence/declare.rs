@@ -6,6 +6,7 @@
 use crate::runtime::deadlock;
 use crate::runtime::declared::End;
 use crate::runtime::inner::Inner;
+use crate::runtime::warning::Warning;
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::mutant;
 use crate::timers::Left;
@@ -63,18 +64,25 @@ impl Inner {
     }
 
     /// Ends the asks that can never be answered, whose askers then continue. If there are none,
-    /// wakes the tasks that wait for quiescence.
+    /// warns of other waits that never end, and wakes the tasks that wait for quiescence.
     fn tell(&self, end: &End) {
         if !end.deadlocked.is_empty() {
-            deadlock::end(&end.deadlocked);
+            deadlock::end(&end.deadlocked, &end.waits);
             return;
+        }
+        self.waits.told(&end.cycles);
+        for cycle in &end.cycles {
+            self.warnings.warn(&Warning::Deadlock(cycle.path.clone()));
+        }
+        if end.askers > self.scheduler.activity.told() && self.options.detect_deadlocks {
+            self.warn_of_lonely_actors();
         }
         self.scheduler.activity.tell(end.askers);
         self.declared.waiters.wake_all();
     }
 
     /// Returns the end to declare if nothing is in flight, nothing can create work, and a task
-    /// waits for quiescence or for a reply.
+    /// waits for quiescence, for a reply, or for another task in a cycle.
     fn find_end(&self) -> Option<End> {
         let activity = &self.scheduler.activity;
         // Acquire: sees everything that threads no longer counted have put into queues
@@ -93,12 +101,28 @@ impl Inner {
             return None;
         }
         let waiting = self.asks.waiting();
+        let waits = match self.options.detect_deadlocks {
+            true => self.waits.stuck(),
+            false => Vec::new(),
+        };
+        let deadlocked = match left {
+            Left::TimeOuts => deadlock::deadlocked(waiting, &waits)?,
+            _ => waiting,
+        };
+        // An ask that ends may end a cycle.
+        let cycles = match deadlocked.is_empty() {
+            true => deadlock::cycles(&waits),
+            false => Vec::new(),
+        };
+        let askers = activity.askers();
+        if deadlocked.is_empty() && cycles.is_empty() && askers <= activity.told() {
+            return None;
+        }
         let end = End {
-            askers: activity.askers(),
-            deadlocked: match left {
-                Left::TimeOuts => deadlock::deadlocked(waiting)?,
-                _ => waiting,
-            },
+            askers,
+            deadlocked,
+            waits,
+            cycles,
         };
         // Acquire pairs with the Release of each removal that was seen, so that the increment
         // before that removal is seen.

@@ -28,7 +28,14 @@ fn a_turn_after(deadline: Option<Instant>) -> Option<Instant> {
 /// Starts a thread that shuts the runtime down.
 fn start_thread(runtime: Arc<Inner>, grace: Duration) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("greenroom-shutdown".into());
-    thread.spawn(move || runtime.close(grace)).map(drop)
+    let body = move || match runtime.options.around.clone() {
+        None => runtime.close(grace),
+        // A shutdown that was begun must not be lost.
+        Some(around) => around
+            .run(|| runtime.close(grace))
+            .unwrap_or_else(|_| runtime.close(grace)),
+    };
+    thread.spawn(body).map(drop)
 }
 
 impl Inner {

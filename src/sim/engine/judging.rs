@@ -63,7 +63,8 @@ impl Simulation {
         true
     }
 
-    /// Judges a run in which nothing is left to run: an ask or send that waits is a deadlock.
+    /// Judges a run in which nothing is left to run: an ask or send that waits is a deadlock, and so
+    /// is a cycle of waits for ends.
     /// Returns whether that has failed the run.
     pub(crate) fn judges_end(&self, inner: &Inner) -> bool {
         let waits = self.plan.judged.then(|| self.who_waits(inner)).flatten();
@@ -72,14 +73,19 @@ impl Simulation {
             .is_some()
     }
 
-    /// Returns which task waits for which by asks and sends, a cycle if there is one.
+    /// Returns which task waits for which by asks, sends and waits for ends, a cycle if there is
+    /// one.
     pub(super) fn who_waits(&self, inner: &Inner) -> Option<String> {
         let asks = inner.asks.waiting();
         let sends = self.state.lock().waiting_sends();
-        let edges: Vec<&Edge> = asks.iter().map(|ask| ask.edge()).chain(&sends).collect();
+        let ends = inner.waits.for_ends();
+        let edges = asks.iter().map(|ask| ask.edge()).chain(&sends);
+        let edges: Vec<&Edge> = edges.chain(&ends).collect();
         let named = deadlock::name_all(&edges);
         let found = named.iter().find(|waits| waits.is_cycle());
-        found.or(named.first()).map(ToString::to_string)
+        // A wait for an end alone is no deadlock.
+        let first = named.first().filter(|_| edges.len() > ends.len());
+        found.or(first).map(ToString::to_string)
     }
 
     /// Returns the problem of a run that has taken too many steps.
@@ -120,7 +126,10 @@ impl Simulation {
         let from = state.running.clone();
         let to = state.label(asked);
         let question = Some(state.messages_born + 1);
-        Edge { from, to, question }
+        Edge {
+            question,
+            ..Edge::of_ask(from, to)
+        }
     }
 }
 

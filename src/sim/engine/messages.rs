@@ -6,7 +6,7 @@ use super::lane::{Lane, Sent};
 use super::simulation::Simulation;
 use super::state::State;
 use super::trace::{TracedMessage, What};
-use crate::runtime::deadlock::{Edge, Who};
+use crate::runtime::deadlock::{Edge, WaitsFor, Who};
 use crate::task::{MessageEvent, MessageInfo, TaskInfo};
 
 impl Simulation {
@@ -124,8 +124,9 @@ impl State {
         for lane in self.lanes.values() {
             waiting.extend(lane.line.iter().map(|(&number, sent)| {
                 let (from, to) = (sent.from.clone(), lane.to.clone());
-                let question = None;
-                (number, Edge { from, to, question })
+                let for_what = WaitsFor::Room;
+                let ask = Edge::of_ask(from, to);
+                (number, Edge { for_what, ..ask })
             }));
         }
         // In the order of their numbers, because the order of the hash map differs between runs.

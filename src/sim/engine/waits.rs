@@ -68,7 +68,9 @@ impl Simulation {
         let state = self.state.lock();
         let mut lines = Lines::default();
         for ask in &asks {
-            let Edge { from, to, question } = ask.edge();
+            let Edge {
+                from, to, question, ..
+            } = ask.edge();
             let mut line = format!("{from} waits for the answer of {to}");
             match state.has_unread(to, *question) {
                 true => line.push_str(", which has not read the question"),

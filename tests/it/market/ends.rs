@@ -21,6 +21,8 @@ fn a_stop_discards_what_waits_and_lets_run_what_runs() {
             .collect();
         let mut producer = Box::pin(market.offer(Job::new(|| 7).key(7).priority(3)));
         assert!(poll_once(&mut producer).is_pending());
+        let mut second = Box::pin(market.offer(Job::new(|| ())));
+        assert!(poll_once(&mut second).is_pending());
         market.stop();
         market.stop();
         let status = market.status();
@@ -222,6 +224,37 @@ fn a_market_ends_after_a_result_that_is_not_awaited_was_dropped() {
         assert!(poll_once(&mut stopped).is_pending());
         gate.open();
         drive(stopped);
+    });
+}
+
+#[test]
+fn the_end_of_a_market_does_not_wait_for_a_worker_without_a_thread() {
+    within(WATCH, || {
+        let builder = Runtime::builder().workers(1).blocking_threads(1);
+        let runtime = builder.build().unwrap();
+        let own = runtime.clone();
+        // The only thread of the pool drops a market, and then awaits the end of another.
+        let busy = runtime.spawn(async {
+            greenroom::unblock(move || {
+                let build = || Market::<u32>::builder().build().unwrap();
+                let offer = |to: &Market<u32>| to.try_offer(Job::new(|| ())).unwrap();
+                let dropped = build();
+                let job = offer(&dropped);
+                drop(dropped);
+                assert!(matches!(drive(job), Err(JobError::Discarded)));
+                let stopped = build();
+                let job = offer(&stopped);
+                stopped.stop();
+                own.block_on(stopped.stopped());
+                assert!(matches!(drive(job), Err(JobError::Discarded)));
+                let status = stopped.status();
+                assert_eq!((status.created, status.died), (1, 1));
+            })
+            .await;
+        });
+        drive(busy);
+        // The workers that were late have found nothing to do.
+        drive(runtime.quiescent());
     });
 }
 

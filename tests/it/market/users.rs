@@ -202,6 +202,29 @@ fn drops_of_keys_may_offer_stop_and_panic() {
     });
 }
 
+#[test]
+fn a_key_that_is_known_is_dropped_without_harm_when_its_job_is_accepted() {
+    on_threads(async {
+        keep_bombs_quiet();
+        let drops = Drops::default();
+        let market = Market::<Meddling>::builder().max_workers(1);
+        let market = market.per_key(KeyPolicy::Queue(2)).build().unwrap();
+        let key = || Meddling {
+            number: 7,
+            _meddles: Meddles(self::market(1), drops.clone()),
+        };
+        let gate = Gate::default();
+        let waits = gate.clone();
+        let first = market.try_offer(Job::new(move || waits.pass()).key(key()));
+        let second = market.try_offer(Job::new(|| 2).key(key())).unwrap();
+        let third = market.offer(Job::new(|| 3).key(key())).await.unwrap();
+        assert_eq!(drops.count(), 2);
+        gate.open();
+        first.unwrap().await.unwrap();
+        assert_eq!((second.await.unwrap(), third.await.unwrap()), (2, 3));
+    });
+}
+
 /// Offers to a market and stops it when it is dropped, and then panics.
 struct Meddles(Market<u32>, Drops);
 

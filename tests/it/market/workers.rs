@@ -173,6 +173,31 @@ fn a_thread_that_does_not_start_beside_a_busy_one_is_tried_again() {
 }
 
 #[test]
+fn a_thread_that_another_call_of_the_pool_could_not_start_is_tried_again() {
+    const NAME: &str =
+        "market::workers::a_thread_that_another_call_of_the_pool_could_not_start_is_tried_again";
+    alone(NAME, || {
+        let Some(limit) = ThreadLimit::new(NAME) else {
+            return;
+        };
+        // Mostly the worker is queued before the first thread has come, which then starts none.
+        for _ in 0..5 {
+            let runtime = Runtime::builder().workers(1).build().unwrap();
+            let market = Market::<u32>::builder().on(&runtime).build().unwrap();
+            let gate = Gate::default();
+            let (waits, opens) = (gate.clone(), gate);
+            let [call] = runtime.block_on(async { [greenroom::unblock(move || waits.pass())] });
+            limit.forbid();
+            let job = market.try_offer(Job::new(move || opens.open())).unwrap();
+            until(|| market.status().failed_starts > 0);
+            limit.allow();
+            runtime.block_on(job).unwrap();
+            runtime.block_on(call);
+        }
+    });
+}
+
+#[test]
 fn a_market_outside_any_runtime_has_threads_of_the_process() {
     within(WATCH, || {
         let market = Market::<u32>::builder().build().unwrap();

@@ -135,14 +135,14 @@ fn a_send_that_waits_for_room_is_a_deadlock_that_names_the_actor() {
         full.send(1).await.unwrap();
         full.send(2).await.unwrap();
     });
-    assert_eq!(who, "main → full");
+    assert_eq!(who, "main → full (for room)");
     let who = deadlock_of(|| async {
         let full = spawn!(deaf(_), name = "full", capacity = 1);
         let mapped = full.map(u32::from);
         mapped.send(1_u8).await.unwrap();
         mapped.send(2).await.unwrap();
     });
-    assert_eq!(who, "main → full");
+    assert_eq!(who, "main → full (for room)");
 }
 
 /// Sends to its friend until its friend is closed.
@@ -167,7 +167,11 @@ fn a_send_and_an_ask_can_form_a_cycle() {
         front.closed().await;
     });
     assert!(
-        ["back → front → back", "front → back → front"].contains(&&*who),
+        [
+            "back → front (for room) → back",
+            "front → back → front (for room)"
+        ]
+        .contains(&&*who),
         "{who}"
     );
 }
@@ -477,7 +481,12 @@ fn waiting_sends_are_a_deadlock_even_if_the_future_is_done() {
             // mailbox.
             Problem::Deadlock(who) => {
                 assert!(
-                    ["a → b → a", "b → a → b", "b → b"].contains(&&**who),
+                    [
+                        "a → b (for room) → a (for room)",
+                        "b → a (for room) → b (for room)",
+                        "b → b (for room)",
+                    ]
+                    .contains(&&**who),
                     "{who}"
                 );
             }

@@ -30,15 +30,14 @@ fn listed_with(asks: &Asks, (asker, asked): (u64, u64), is_timed: bool) -> Listi
         actor => Who::Task(info(actor)),
     };
     let to = info(asked);
-    let question = None;
-    asks.list(Edge { from, to, question }, None, is_timed)
+    asks.list(Edge::of_ask(from, to), None, is_timed)
 }
 
 /// Ends these asks, and returns the texts of their deadlocks.
 fn texts(edges: &[(u64, u64)]) -> Vec<String> {
     let asks = Asks::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
-    assert_eq!(end(&asks.waiting()), edges.len());
+    assert_eq!(end(&asks.waiting(), &[]), edges.len());
     let text = |listing: &Listing| listing.leave(&mut None).unwrap().to_string();
     listings.iter().map(text).collect()
 }
@@ -46,7 +45,7 @@ fn texts(edges: &[(u64, u64)]) -> Vec<String> {
 fn error_of(edges: &[(u64, u64)]) -> String {
     let asks = Asks::alone();
     let listings: Vec<Listing> = edges.iter().map(|&edge| listed(&asks, edge)).collect();
-    end(&asks.waiting());
+    end(&asks.waiting(), &[]);
     let deadlock = listings[0].leave(&mut None).unwrap();
     crate::AskError::Deadlock(deadlock).to_string()
 }
@@ -158,7 +157,7 @@ fn in_deadlock(asks_of: &[(u64, u64, bool)]) -> Option<Vec<usize>> {
     let asks = Asks::alone();
     let list = |&(asker, asked, is_timed)| listed_with(&asks, (asker, asked), is_timed);
     let listings: Vec<Listing> = asks_of.iter().map(list).collect();
-    end(&deadlocked(asks.waiting())?);
+    end(&deadlocked(asks.waiting(), &[])?, &[]);
     let is_ended = |at: &usize| !listings[*at].is_waiting();
     Some((0..listings.len()).filter(is_ended).collect())
 }
@@ -191,10 +190,10 @@ fn an_unlisted_ask_is_neither_ended_nor_part_of_a_path() {
     let three = listed(&asks, (2, 0));
     let _ = three.settle();
     assert!(!three.is_waiting());
-    assert_eq!(end(&asks.waiting()), 1);
+    assert_eq!(end(&asks.waiting(), &[]), 1);
     assert!(three.leave(&mut None).is_none());
     assert_eq!(one.leave(&mut None).unwrap().as_str(), "a → b");
-    assert_eq!(end(&asks.waiting()), 0, "it is ended once");
+    assert_eq!(end(&asks.waiting(), &[]), 0, "it is ended once");
     drop((one, three));
     assert!(asks.list.lock().is_empty());
 }
@@ -227,7 +226,7 @@ fn all_asks_are_ended_before_the_first_asker_is_woken() {
                 .is_none()
         );
     }
-    assert_eq!(end(&asks.waiting()), 2);
+    assert_eq!(end(&asks.waiting(), &[]), 2);
     assert_eq!(looks.ended.load(Ordering::Relaxed), 4);
 }
 

@@ -1,0 +1,150 @@
+//! A request that is being answered, as a future.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use greenroom::trace::{Level, note};
+use http_body_util::Full;
+use hyper::Response;
+use hyper::body::Bytes;
+use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
+use hyper::http::request::Parts;
+
+use super::body::Unread;
+use super::site::{Asked, Begun, Site};
+use super::status::of_text;
+use crate::wire::Shared;
+
+/// A response whose body is there.
+pub(super) type Whole = Response<Full<Bytes>>;
+
+/// The answer to a request. If it is dropped, the request is not wanted any more.
+pub(super) struct Answering {
+    site: Arc<Site>,
+    shared: Arc<Shared>,
+    head: Parts,
+    /// The number of the request in its connection.
+    number: u64,
+    /// The connection goes on after the answer.
+    goes_on: bool,
+    state: State,
+}
+
+pub(super) enum State {
+    /// The body is being read.
+    Reads {
+        /// Why the request is refused then.
+        refusal: Option<&'static str>,
+        body: Pin<Box<dyn Future<Output = Result<Bytes, Unread>> + Send>>,
+    },
+    Asks(Asked),
+    Answered(Option<Response<Bytes>>),
+}
+
+impl Answering {
+    pub(super) fn new(site: Arc<Site>, shared: Arc<Shared>, head: Parts, number: u64) -> Self {
+        Answering {
+            site,
+            shared,
+            head,
+            number,
+            goes_on: true,
+            state: State::Answered(None),
+        }
+    }
+
+    pub(super) fn head(&self) -> &Parts {
+        &self.head
+    }
+
+    pub(super) fn set(&mut self, state: State) {
+        self.state = state;
+    }
+
+    /// Refuses the request. No other one can be found behind it.
+    pub(super) fn refuse(&mut self, status: u16, why: &str, limit: Option<&'static str>) {
+        self.goes_on = false;
+        // A head that was refused is not here: another one stands for it.
+        let head = matches!(self.state, State::Reads { .. }).then_some(&self.head);
+        let response = self.site.refuse(head, status, why, limit);
+        self.state = State::Answered(Some(response));
+    }
+
+    /// Begins to answer the request, whose body is there, unless it is refused.
+    pub(super) fn begin(&mut self, refusal: Option<&'static str>, body: Bytes) {
+        let begun = match refusal {
+            Some(why) => {
+                self.site.counts.request("", 403);
+                of_text(403, why).into()
+            }
+            None => self.site.begin(&self.head, body, &self.shared),
+        };
+        self.state = match begun {
+            Begun::Answered(response) => State::Answered(Some(response)),
+            Begun::Asked(asked) => State::Asks(asked),
+        };
+    }
+
+    /// Adds the fields that each response has.
+    fn complete(&self, mut response: Response<Bytes>) -> Whole {
+        note!(
+            Level::Trace,
+            self.head.method,
+            self.head.uri,
+            status = response.status().as_u16()
+        );
+        if !self.goes_on {
+            self.shared.end();
+        }
+        let headers = response.headers_mut();
+        let is_last = self.number >= self.site.limits.requests_a_connection;
+        if is_last {
+            self.site.counts.limit("requests_a_connection");
+        }
+        if !self.goes_on || is_last {
+            headers.insert(CONNECTION, const { HeaderValue::from_static("close") });
+        }
+        headers.insert(SERVER, const { HeaderValue::from_static("greenroom") });
+        let no_guess = const { HeaderValue::from_static("nosniff") };
+        headers.insert(X_CONTENT_TYPE_OPTIONS, no_guess);
+        response.map(Full::new)
+    }
+}
+
+impl Future for Answering {
+    type Output = Result<Whole, Infallible>;
+
+    /// # Panics
+    /// If it is polled again after completion.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let own = self.get_mut();
+        let response = loop {
+            match &mut own.state {
+                State::Reads { refusal, body } => {
+                    let (refusal, body) = (*refusal, ready!(body.as_mut().poll(cx)));
+                    match body {
+                        Ok(body) => own.begin(refusal, body),
+                        Err(unread) => own.refuse(unread.status, unread.why, unread.limit),
+                    }
+                }
+                State::Asks(asked) => {
+                    let answer = ready!(asked.answered.as_mut().poll(cx));
+                    let response = own.site.complete(asked, answer);
+                    own.state = State::Answered(None);
+                    break response;
+                }
+                State::Answered(response) => break response.take().expect("it is polled once"),
+            }
+        };
+        Poll::Ready(Ok(own.complete(response)))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.shared.finish();
+    }
+}

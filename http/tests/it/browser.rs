@@ -1,0 +1,136 @@
+//! The page of actors in a browser. `GREENROOM_BROWSER` names it: Chromium, in some version.
+//! Without it there is nothing to look at, and the tests of `view` see the bytes alone.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use greenroom::Context;
+use greenroom_http::{actors_page, metrics};
+
+use crate::support::{Served, number, served, until};
+
+/// What a browser does with an address, with a profile of its own.
+struct Browser {
+    program: String,
+    folder: PathBuf,
+}
+
+impl Browser {
+    fn new(name: &str) -> Option<Browser> {
+        let program = std::env::var("GREENROOM_BROWSER").ok()?;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // What is left of an earlier run.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Some(Browser { program, folder })
+    }
+
+    /// Returns a command that looks at the page of actors.
+    fn command(&self, what: &str, served: &Served) -> Command {
+        let profile = format!("--user-data-dir={}", self.folder.join("profile").display());
+        let page = format!("http://{}/actors", served.server.local_addr());
+        let mut command = Command::new(&self.program);
+        command.args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--window-size=1000,900",
+            // What a page may not do is written.
+            "--enable-logging=stderr",
+        ]);
+        command.args([&profile, what, &page]).stdin(Stdio::null());
+        command
+    }
+
+    /// Looks at the page once, and returns what is printed.
+    fn look(&self, what: &str, served: &Served) -> String {
+        let output = self.command(what, served).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        assert!(!errors.contains("Content Security Policy"), "{errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// A browser that stays open, and is killed at the end.
+struct Open(Child);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Returns how many pages the server has sent.
+fn pages(served: &Served) -> f64 {
+    let metrics = served.get("/metrics").body;
+    let line = "greenroom_http_requests_total{type=\"\",status=\"200\"}";
+    number(&metrics, line).unwrap_or(0.0)
+}
+
+async fn idle(mut cx: Context<u32>) {
+    while cx.recv().await.is_some() {}
+}
+
+#[test]
+fn a_browser_shows_the_name_of_an_actor_and_does_not_obey_it() {
+    let Some(browser) = Browser::new("actors") else {
+        eprintln!("GREENROOM_BROWSER is not set");
+        return;
+    };
+    let served = served(|builder, _| builder.mount(actors_page()));
+    let evil = [
+        "<script>document.title = 'obeyed'</script>",
+        "</td></table><img src=x onerror=\"document.title='obeyed'\">",
+        "<svg onload=\"document.title='obeyed'\">",
+        "<meta http-equiv=refresh content=\"0; url=/obeyed\">",
+    ];
+    let actors = evil.map(|name| {
+        greenroom::actor(idle)
+            .name(name)
+            .on(&served.runtime)
+            .spawn()
+    });
+    let page = browser.look("--dump-dom", &served);
+    assert!(page.contains("<title>Actors</title>"), "{page}");
+    for name in evil {
+        // A text of the page has quotes as they are.
+        let shown = name.replace('<', "&lt;").replace('>', "&gt;");
+        assert!(page.contains(&format!("<td>{shown}</td>")), "{page}");
+    }
+    for element in ["<script", "<img", "<svg onload", "<meta http-equiv"] {
+        assert!(!page.contains(element), "{element}: {page}");
+    }
+    assert!(page.contains("<polyline "), "{page}");
+    let picture = browser.folder.join("actors.png");
+    browser.look(&format!("--screenshot={}", picture.display()), &served);
+    let picture = std::fs::read(picture).unwrap();
+    assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
+    drop(actors);
+}
+
+#[test]
+fn the_page_of_actors_refreshes_itself_in_a_browser() {
+    let Some(browser) = Browser::new("refresh") else {
+        eprintln!("GREENROOM_BROWSER is not set");
+        return;
+    };
+    let served = served(|builder, _| builder.mount(actors_page()).mount(metrics()));
+    let mut command = browser.command("--remote-debugging-port=0", &served);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _open = Open(command.spawn().unwrap());
+    let mut asked = 0.0;
+    until("the page was sent three times", || {
+        // This asks for a page, too.
+        asked += 1.0;
+        pages(&served) - asked >= 2.0
+    });
+}

@@ -1,0 +1,162 @@
+//! Runtimes with the driver and without it: sockets are attended to, whatever the workers do.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use greenroom::policy::{Prioritized, Sharing};
+use greenroom::time::sleep;
+use greenroom::{Builder, Context, Reply, Runtime, spawn};
+use greenroom_http::{Server, driver};
+use serde::Deserialize;
+
+use crate::support::Client;
+
+#[derive(Deserialize)]
+struct Echo {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Block {}
+
+/// A runtime and a server on it. An actor of its own answers each of its types.
+struct Running {
+    runtime: Runtime,
+    server: Server,
+    /// The actor that blocks says that it has begun.
+    blocks: Receiver<()>,
+    /// Each of these ends a turn that blocks.
+    goes_on: Sender<()>,
+}
+
+async fn echoes(mut cx: Context<(Echo, Reply<String>)>) {
+    while let Some((Echo { text }, reply)) = cx.recv().await {
+        reply.send(text);
+    }
+}
+
+/// Blocks its worker in each turn.
+async fn blocks(
+    mut cx: Context<(Block, Reply<u32>)>,
+    begins: Sender<()>,
+    ends: Arc<Mutex<Receiver<()>>>,
+) {
+    while let Some((Block {}, reply)) = cx.recv().await {
+        begins.send(()).unwrap();
+        ends.lock().unwrap().recv().unwrap();
+        reply.send(1);
+    }
+}
+
+fn running(builder: Builder) -> Running {
+    let runtime = builder.build().unwrap();
+    let (begins, has_begun) = channel();
+    let (goes_on, ends) = channel();
+    let ends = Arc::new(Mutex::new(ends));
+    let echo = spawn!(echoes(_), on = &runtime);
+    let block = spawn!(blocks(_, begins, ends), on = &runtime);
+    let builder = Server::bind("127.0.0.1:0")
+        .on("Echo", &echo.address(), |echo: Echo, reply| (echo, reply))
+        .on("Block", &block.address(), |it: Block, reply| (it, reply));
+    echo.detach();
+    block.detach();
+    let server = runtime.block_on(runtime.spawn(builder.listen())).unwrap();
+    Running {
+        runtime,
+        server,
+        blocks: has_begun,
+        goes_on,
+    }
+}
+
+impl Running {
+    fn client(&self) -> Client {
+        Client::new(self.server.local_addr())
+    }
+
+    fn echoes(&self, text: &str) {
+        let answer = self.client().get(&format!("/Echo?text={text}"));
+        assert_eq!(answer.body, format!("{text:?}"));
+    }
+}
+
+fn workers(number: usize) -> Builder {
+    Runtime::builder().workers(number)
+}
+
+#[test]
+fn a_long_turn_of_one_worker_leaves_no_socket_unattended() {
+    let running = running(workers(2).driver(driver()));
+    let mut own = running.client();
+    for number in 0..20 {
+        let mut blocked = running.client();
+        blocked.send("GET /Block HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        running.blocks.recv().unwrap();
+        // On a connection that was there before, and on a new one.
+        let answer = own.get(&format!("/Echo?text=old{number}"));
+        assert_eq!(answer.body, format!("\"old{number}\""));
+        running.echoes("new");
+        running.goes_on.send(()).unwrap();
+        assert_eq!(blocked.response().body, "1");
+    }
+}
+
+#[test]
+fn a_runtime_without_the_driver_is_served_while_all_driven_workers_are_busy() {
+    let driven = running(workers(1).driver(driver()));
+    let plain = running(workers(1));
+    let mut blocked = driven.client();
+    blocked.send("GET /Block HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    driven.blocks.recv().unwrap();
+    for _ in 0..20 {
+        plain.echoes("plain");
+    }
+    driven.goes_on.send(()).unwrap();
+    assert_eq!(blocked.response().body, "1");
+}
+
+#[test]
+fn runtimes_with_the_driver_and_without_it_begin_and_end_in_any_order() {
+    let plain = running(workers(1));
+    plain.echoes("alone");
+    for _ in 0..10 {
+        let first = running(workers(2).driver(driver()));
+        let second = running(workers(2).driver(driver()));
+        for all in [&plain, &first, &second] {
+            all.echoes("three");
+        }
+        let Running {
+            runtime, server, ..
+        } = first;
+        runtime.block_on(server.stop());
+        assert_eq!(runtime.block_on(runtime.shutdown()).left_behind, 0);
+        drop(runtime);
+        second.echoes("second");
+        plain.echoes("plain");
+    }
+}
+
+#[test]
+fn a_server_runs_on_driven_workers_of_each_policy() {
+    running(workers(2).policy(Sharing::default()).driver(driver())).echoes("shared");
+    running(workers(2).policy(Prioritized::default()).driver(driver())).echoes("first");
+    running(workers(1).driver(driver())).echoes("stolen");
+}
+
+#[test]
+fn a_deadline_is_never_early_and_an_earlier_one_is_not_missed() {
+    let runtime = workers(2).driver(driver()).build().unwrap();
+    // Each is the new earliest deadline, for which a worker waits already.
+    let late: Vec<_> = (1..50u64)
+        .rev()
+        .map(|hours| runtime.spawn(sleep(Duration::from_secs(3600 * hours))))
+        .collect();
+    for micros in [1, 300, 999, 1000, 1001, 2500, 10_000].repeat(4) {
+        let time = Duration::from_micros(micros);
+        let begun = Instant::now();
+        runtime.block_on(runtime.spawn(sleep(time)));
+        assert!(begun.elapsed() >= time, "{:?} of {time:?}", begun.elapsed());
+    }
+    drop(late);
+}

@@ -1,0 +1,188 @@
+//! Actors on a tokio runtime: each is one task there.
+//!
+//! The task is spawned before its actor, so a runtime that is shut down refuses the actor. The cell
+//! puts its one runnable into a slot and wakes the task, which runs it. A runtime that shuts down
+//! drops the task, which cancels the actor.
+//!
+//! # Invariants
+//! - TOKIO-1: `keeps` counts the spawning thread and the actor. The task ends when it is zero, and
+//!   whichever gives up the last keep wakes the task.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::runtime::Handle;
+
+use super::target::sealed::ExecutorSource;
+use super::target::{SpawnFrom, SpawnTarget};
+use crate::contain::{contain, drop_refused};
+use crate::error::{SpawnProblem, UnhandledFault};
+use crate::runtime::{LiveCells, context, print_fault};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, yield_now};
+use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
+
+impl<Fut: Send> SpawnTarget<Fut> for &Handle {}
+
+impl<A: Send + 'static> SpawnFrom<A> for &Handle {
+    fn drop_refused(actor: A) {
+        drop_refused(actor);
+    }
+}
+
+impl ExecutorSource for &Handle {
+    type Executor = Arc<TaskExecutor>;
+    type Kept = Kept;
+
+    fn executor(&self, _: Option<&str>, _: u8) -> Result<(Arc<TaskExecutor>, Kept), SpawnProblem> {
+        let executor = Arc::new(TaskExecutor {
+            slot: Mutex::new(Slot::default()),
+            live: LiveCells::new(1),
+            keeps: AtomicUsize::new(1),
+            closing: AtomicBool::new(false),
+        });
+        // If the runtime is shut down, this drops the task at once.
+        drop(self.spawn(ActorTask(executor.clone())));
+        Ok((executor.clone(), Kept(executor)))
+    }
+}
+
+/// The executor of one actor, which its task runs.
+pub struct TaskExecutor {
+    slot: Mutex<Slot>,
+    live: LiveCells,
+    keeps: AtomicUsize,
+    /// The task was dropped, or is being dropped.
+    closing: AtomicBool,
+}
+
+#[derive(Default)]
+struct Slot {
+    runnable: Option<Runnable>,
+    /// The waker of the task, unless it was woken since its last poll.
+    waker: Option<Waker>,
+}
+
+impl TaskExecutor {
+    /// Takes the runnable, if there is one, and replaces the waker.
+    fn take(&self, mut waker: Option<Waker>) -> Option<Runnable> {
+        let mut slot = self.slot.lock();
+        std::mem::swap(&mut slot.waker, &mut waker);
+        let runnable = slot.runnable.take();
+        drop(slot);
+        contain(|| drop(waker));
+        runnable
+    }
+
+    /// Gives up a keep (TOKIO-1).
+    fn let_go(&self) {
+        // AcqRel: accesses under the other keep happen before the end of the task.
+        if self.keeps.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let waker = self.slot.lock().waker.take();
+            if let Some(waker) = waker {
+                contain(|| waker.wake());
+            }
+        }
+    }
+}
+
+/// The keep of the thread that spawns the actor.
+pub struct Kept(Arc<TaskExecutor>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.let_go();
+    }
+}
+
+/// The task of one actor.
+struct ActorTask(Arc<TaskExecutor>);
+
+impl Future for ActorTask {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(runnable) = self.0.take(Some(cx.waker().clone())) {
+            contain(|| runnable.run());
+        }
+        // Acquire pairs with the AcqRel in `let_go`.
+        match self.0.keeps.load(Ordering::Acquire) {
+            0 => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for ActorTask {
+    fn drop(&mut self) {
+        let executor = &*self.0;
+        // Release pairs with the Acquire in `is_closing`.
+        executor.closing.store(true, Ordering::Release);
+        executor.live.close_to_cells();
+        loop {
+            let left = executor.live.cancel_cells(&[]);
+            match executor.take(None) {
+                Some(runnable) => contain(|| drop(runnable)),
+                None if left == 0 => return,
+                // Another thread has woken the actor and will put the runnable into the slot soon.
+                None => yield_now(),
+            }
+        }
+    }
+}
+
+impl Executor for Arc<TaskExecutor> {
+    fn schedule(&self, runnable: Runnable, _again: bool) {
+        let mut slot = self.slot.lock();
+        slot.runnable = Some(runnable);
+        let waker = slot.waker.take();
+        // (EXECUTOR-1) From here on the actor may end, and this executor with it.
+        drop(slot);
+        if let Some(waker) = waker {
+            contain(|| waker.wake());
+        }
+    }
+
+    // An actor is no plain task.
+
+    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
+        None
+    }
+
+    fn untrack(&self, _live_index: LiveIndex) {}
+
+    fn report(&self, unhandled: &UnhandledFault<'_>) {
+        match context::runtime() {
+            Some(runtime) => runtime.report(unhandled),
+            None => print_fault(unhandled),
+        }
+    }
+}
+
+impl ActorExecutor for Arc<TaskExecutor> {
+    fn enter(&self, cell: NonNull<Header>) -> bool {
+        let entered = self.live.enter(cell, Some(0));
+        if entered {
+            // Relaxed: the spawning thread holds the other keep.
+            self.keeps.fetch_add(1, Ordering::Relaxed);
+        }
+        entered
+    }
+
+    fn leave(&self, cell: NonNull<Header>) {
+        self.live.leave(cell);
+        self.let_go();
+    }
+
+    fn is_closing(&self) -> bool {
+        // Acquire pairs with the Release in the drop of the task.
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn cancelled(&self) {}
+
+    fn undelivered(&self, _messages: usize) {}
+}

@@ -1,0 +1,70 @@
+//! The option `around_threads`: a function around the life of each thread.
+
+use super::Builder;
+use crate::runtime::around::Around;
+
+impl Builder {
+    /// Sets a function around the whole life of each thread that the runtime starts: its workers,
+    /// pinned threads, threads of [`unblock`](crate::unblock()), threads of
+    /// [`Detached`](crate::Detached) actors, and the thread of a shutdown. By default there is
+    /// none.
+    ///
+    /// The function is called on the new thread, and calls its argument, which returns when the
+    /// thread ends. Guards and thread-locals that it sets hold for all that runs there. With the
+    /// guard of [`tokio::runtime::Handle::enter`][enter], reqwest, sqlx and `tokio::spawn` work in
+    /// actors; see [beside tokio](crate::docs::with_tokio).
+    ///
+    /// Threads that the runtime did not start are not included. A thread that calls
+    /// [`block_on`](crate::Runtime::block_on) or has a [`Stage`](crate::Stage) enters by itself. The
+    /// threads of the process are not included either: those of `unblock` and of timers outside any
+    /// runtime, and those of [signals](crate::ctrl_c()). A [simulated](crate::policy::Simulated)
+    /// runtime starts no threads, so it never calls the function.
+    ///
+    /// # If it does not call `run`
+    /// If the function returns or panics before it calls its argument, the thread counts as one
+    /// that the system did not start:
+    ///
+    /// - [`build`](Builder::build) and [`spawn_pinned`](crate::Runtime::spawn_pinned) return an error that
+    ///   says so.
+    /// - The spawn of a `Detached` actor fails with
+    ///   [`SpawnProblem::Thread`](crate::SpawnProblem::Thread).
+    /// - A job of `unblock` waits for another thread of the pool. If there is none, it runs on the
+    ///   calling thread, outside the function.
+    /// - [`block_on`](crate::Runtime::block_on) on a worker panics, if it needed that thread.
+    /// - A shutdown runs on its thread all the same.
+    ///
+    /// A second call of the argument does nothing. A panic after the call is reported by the panic
+    /// hook, and the thread ends.
+    ///
+    /// # Blocking
+    /// Whatever starts a thread waits until the function calls `run` there. So the function must
+    /// not wait for a task of the runtime before that call.
+    ///
+    /// # Examples
+    /// ```
+    /// use greenroom::Runtime;
+    /// use std::cell::Cell;
+    ///
+    /// thread_local!(static LOG_LEVEL: Cell<u8> = const { Cell::new(0) });
+    ///
+    /// let level = 3;
+    /// let runtime = Runtime::builder()
+    ///     .around_threads(move |run| {
+    ///         LOG_LEVEL.set(level);
+    ///         run()
+    ///     })
+    ///     .build()?;
+    /// let task = runtime.spawn(async { LOG_LEVEL.get() });
+    /// assert_eq!(runtime.block_on(task), 3);
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    ///
+    /// [enter]: https://docs.rs/tokio/latest/tokio/runtime/struct.Handle.html#method.enter
+    pub fn around_threads(
+        mut self,
+        function: impl Fn(&mut dyn FnMut()) + Send + Sync + 'static,
+    ) -> Self {
+        self.around = Some(Around::new(function));
+        self
+    }
+}

@@ -1,0 +1,85 @@
+//! The options for warnings of mistakes in the program.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Builder;
+use crate::runtime::warning::Warning;
+
+/// The default limit of a turn in debug builds. A pause of this length is one that users notice.
+pub(super) const LONG_TURN: Option<Duration> = if cfg!(debug_assertions) {
+    Some(Duration::from_millis(100))
+} else {
+    None
+};
+
+impl Builder {
+    /// Sets how long a turn may hold its thread before the runtime [warns](Builder::on_warning), or
+    /// `None`: never.
+    ///
+    /// The default is 100 ms if greenroom is built with debug assertions, as `cargo build` and
+    /// `cargo test` do, and `None` otherwise.
+    ///
+    /// A turn is one poll of a task, or of an actor, which handles up to a
+    /// [batch](Builder::batch) of messages. It holds its worker for as long as it lasts, so a
+    /// blocking call in it delays all other tasks. Such a call belongs in
+    /// [`unblock`](crate::unblock()). The warning names the actor or task, and where it was spawned.
+    ///
+    /// Turns on pinned threads and stages count as well. These do not: turns of
+    /// [`Detached`](crate::Detached) actors, calls of [`Hosted`](crate::Hosted) values, and turns
+    /// that have called [`block_on`](crate::Runtime::block_on), which makes way for others. In a
+    /// [simulation](crate::policy::Simulated) turns take no time.
+    ///
+    /// # Cost
+    ///
+    /// Each turn reads the clock twice, and the runtime keeps the place of each spawn. While its
+    /// workers are busy, the timer thread of the process looks at them once in this time. With
+    /// `None` nothing is added.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    ///
+    /// use greenroom::{Context, Runtime, spawn};
+    ///
+    /// async fn crawl(mut cx: Context<Duration>) {
+    ///     while let Some(pause) = cx.recv().await {
+    ///         std::thread::sleep(pause); // blocks the worker
+    ///     }
+    /// }
+    ///
+    /// let (warn, warnings) = mpsc::channel();
+    /// let runtime = Runtime::builder()
+    ///     .workers(2)
+    ///     .long_turns(Duration::from_millis(10))
+    ///     .on_warning(move |warning| warn.send(warning.to_string()).unwrap())
+    ///     .build()?;
+    /// runtime.block_on(async {
+    ///     let crawl = spawn!(crawl(_), name = "crawl");
+    ///     crawl.tell(Duration::from_millis(12)).unwrap();
+    ///     crawl.join().await.unwrap();
+    /// });
+    /// let warning = warnings.recv().unwrap();
+    /// // actor `crawl` (src/main.rs:27) held a worker for 12 ms; blocking calls belong in `unblock`
+    /// assert!(warning.starts_with("actor `crawl` ("));
+    /// assert!(warning.ends_with(" ms; blocking calls belong in `unblock`"));
+    /// # Ok::<(), greenroom::BuildError>(())
+    /// ```
+    pub fn long_turns(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.long_turns = limit.into();
+        self
+    }
+
+    /// Sets the function that receives [warnings](Warning) of mistakes in the program.
+    ///
+    /// By default a warning goes to the [tracer](Builder::tracer), at the level warning. Without a
+    /// tracer the runtime prints one line to stderr, but nothing in a
+    /// [simulation](crate::policy::Simulated).
+    ///
+    /// The function is called on the thread that notices the mistake, which may be a worker, so it
+    /// must not wait for other tasks. A panic of it is caught and dropped.
+    pub fn on_warning(mut self, tell: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        self.on_warning = Some(Arc::new(tell));
+        self
+    }
+}

@@ -1,0 +1,176 @@
+//! Warns of turns that hold their thread for too long.
+//!
+//! A turn is timed by its own thread, which warns when the turn has ended. If all workers are held,
+//! another thread must see it: that of the process's timers. It is armed while a turn runs, and
+//! not while the workers are idle.
+//!
+//! # Invariants
+//! - LONG-1: the turn of a worker is in its post from before `is_armed` is checked. The look resets
+//!   `is_armed` before it reads the posts. Both use the lock of the post. So the look sees the turn,
+//!   or the turn arms another look.
+
+use std::sync::{Arc, Weak};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use super::places::{Places, Spawned};
+use super::warning::{LongTurn, Topic, Warning};
+use super::warning_receiver::WarningReceiver;
+use crate::contain::contain;
+use crate::instant::Instant;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{CachePadded, Mutex};
+use crate::task::TaskInfo;
+use crate::timers::{Armed, Kind, TimerThread};
+
+/// The shortest time between two looks.
+const LOOK_MIN: Duration = Duration::from_millis(1);
+
+pub(super) struct LongTurns {
+    limit: Duration,
+    /// What each worker runs.
+    posts: Box<[CachePadded<Mutex<Option<TimedTurn>>>]>,
+    places: Arc<Places>,
+    receiver: WarningReceiver,
+    is_armed: AtomicBool,
+    /// The deadline of the next look.
+    armed: Mutex<Option<Armed>>,
+    look: Waker,
+}
+
+/// A turn in progress, of a task whose place is known.
+#[derive(Clone)]
+pub(super) struct TimedTurn {
+    task: TaskInfo,
+    spawned: Spawned,
+    begun: Instant,
+}
+
+impl TimedTurn {
+    fn lasted(&self, now: Instant, on_worker: bool) -> LongTurn {
+        LongTurn {
+            task: self.task.clone(),
+            place: self.spawned.place,
+            took: now.duration_since(self.begun),
+            on_worker,
+        }
+    }
+}
+
+impl LongTurns {
+    pub(super) fn new(
+        limit: Duration,
+        workers: usize,
+        places: &Arc<Places>,
+        receiver: WarningReceiver,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this: &Weak<LongTurns>| LongTurns {
+            limit,
+            posts: (0..workers)
+                .map(|_| CachePadded(Mutex::new(None)))
+                .collect(),
+            places: places.clone(),
+            receiver,
+            is_armed: AtomicBool::new(false),
+            armed: Mutex::new(None),
+            look: Waker::from(Arc::new(LookAgain(this.clone()))),
+        })
+    }
+
+    /// Notes that a turn begins on this thread: that of a worker or of a pinned thread. Returns the
+    /// turn if it is to be timed.
+    pub(super) fn begin(&self, worker: Option<usize>, task: &TaskInfo) -> Option<TimedTurn> {
+        let turn = TimedTurn {
+            task: task.clone(),
+            // A call of a hosted value has no place. Its thread is there for it.
+            spawned: self.places.of(task)?,
+            begun: Instant::now(),
+        };
+        if let Some(worker) = worker {
+            *self.posts[worker].lock() = Some(turn.clone());
+            // Relaxed: ordered by the lock of the post (LONG-1).
+            if !self.is_armed.load(Ordering::Relaxed)
+                && !self.is_armed.swap(true, Ordering::Relaxed)
+            {
+                self.arm(turn.begun);
+            }
+        }
+        Some(turn)
+    }
+
+    /// Notes that the turn has ended, and warns if it was too long.
+    pub(super) fn end(&self, worker: Option<usize>, turn: &TimedTurn) {
+        if let Some(worker) = worker {
+            self.vacate(worker);
+        }
+        let lasted = turn.lasted(Instant::now(), worker.is_some());
+        if lasted.took >= self.limit
+            && self
+                .places
+                .is_news(&turn.task, turn.spawned, Topic::LongTurn)
+        {
+            self.receiver.warn(&Warning::LongTurn(lasted));
+        }
+    }
+
+    /// Notes that a worker runs no turn, or that its turn has made way for others.
+    pub(super) fn vacate(&self, worker: usize) {
+        let turn = self.posts[worker].lock().take();
+        drop(turn);
+    }
+
+    /// Arms the next look for when a turn that begins now becomes too long.
+    fn arm(&self, now: Instant) {
+        let wait = self.limit.max(LOOK_MIN);
+        // Without a timer thread nothing looks.
+        let (Ok(clock), Some(at)) = (TimerThread::get(), now.checked_add(wait)) else {
+            return;
+        };
+        let armed = Armed::new(clock, at, Kind::Event, &self.look);
+        let before = std::mem::replace(&mut *self.armed.lock(), armed);
+        drop(before);
+    }
+
+    /// Warns if all workers are held, and looks again later if all of them run something.
+    fn look(&self) {
+        // Relaxed: ordered by the locks of the posts (LONG-1).
+        self.is_armed.store(false, Ordering::Relaxed);
+        let turns: Option<Vec<TimedTurn>> =
+            self.posts.iter().map(|post| post.lock().clone()).collect();
+        let Some(turns) = turns else { return };
+        let now = Instant::now();
+        let is_held = |turn: &TimedTurn| now.duration_since(turn.begun) >= self.limit;
+        if turns.iter().all(is_held) {
+            let news = turns.iter().filter(|turn| {
+                let (task, spawned) = (&turn.task, turn.spawned);
+                self.places.is_news(task, spawned, Topic::WorkersHeld)
+            });
+            // All are marked as named.
+            if news.count() > 0 {
+                let held = turns.iter().map(|turn| turn.lasted(now, true)).collect();
+                self.receiver.warn(&Warning::WorkersHeld(held));
+            }
+        }
+        if !self.is_armed.swap(true, Ordering::Relaxed) {
+            // The last turn to become too long; if that is so, any later one.
+            let last = turns.iter().map(|turn| turn.begun).max();
+            self.arm(
+                last.filter(|&begun| now.duration_since(begun) < self.limit)
+                    .unwrap_or(now),
+            );
+        }
+    }
+}
+
+/// Looks when it is woken.
+struct LookAgain(Weak<LongTurns>);
+
+impl Wake for LookAgain {
+    fn wake(self: Arc<Self>) {
+        if let Some(turns) = self.0.upgrade() {
+            turns.look();
+            // This may be the last reference, to functions of the user.
+            contain(|| drop(turns));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Warnings: mistakes of a program that would otherwise be silent, and their texts.
+
+use std::fmt::{self, Display};
+use std::panic::Location;
+use std::time::Duration;
+
+use super::actor_status::ActorStatus;
+use crate::error::Deadlock;
+use crate::task::TaskInfo;
+
+/// A mistake of the program that its runtime has noticed, for
+/// [`on_warning`](crate::Builder::on_warning).
+///
+/// It displays as the line that the runtime prints by default.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A turn has held its thread for longer than [`long_turns`](crate::Builder::long_turns)
+    /// allows.
+    ///
+    /// This is reported when the turn has ended, once for each actor, and once for all plain tasks
+    /// of one place.
+    LongTurn(LongTurn),
+    /// All workers are held by such turns, which are not over yet. So nothing else can run on them.
+    ///
+    /// The turns are those of all workers. At least one of them is of an actor or place that no
+    /// such warning has named before.
+    WorkersHeld(Vec<LongTurn>),
+    /// Actors wait for each other: for room in a mailbox, for the end of an actor, or for both.
+    /// Nothing else can run, so they wait forever.
+    ///
+    /// Asks in such a cycle end with [`AskError::Deadlock`](crate::AskError::Deadlock) instead. See
+    /// [`detect_deadlocks`](crate::Builder::detect_deadlocks).
+    Deadlock(Deadlock),
+    /// The runtime is quiescent, and these actors wait although their
+    /// [`Handle`](crate::Handle) was dropped. Each actor is named once.
+    ///
+    /// This is normal for an actor that others have the address of. It is a mistake if the actor
+    /// keeps its own address. See [`detect_deadlocks`](crate::Builder::detect_deadlocks).
+    LeftAlone(Vec<ActorStatus>),
+}
+
+/// A turn that is longer than [`long_turns`](crate::Builder::long_turns) allows.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LongTurn {
+    /// The task or actor.
+    pub task: TaskInfo,
+    /// Where the program has spawned it.
+    pub place: &'static Location<'static>,
+    /// How long the turn has lasted.
+    pub took: Duration,
+    /// Whether the thread is a worker. Otherwise it is a pinned thread or a stage.
+    pub on_worker: bool,
+}
+
+/// The kind of a warning.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Topic {
+    LongTurn,
+    WorkersHeld,
+    LeftAlone,
+}
+
+impl Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::LongTurn(turn) => {
+                let held = if turn.on_worker {
+                    "a worker"
+                } else {
+                    "its thread"
+                };
+                let took = turn.took.as_millis();
+                write!(f, "{turn} held {held} for {took} ms; {ADVICE}")
+            }
+            Warning::WorkersHeld(turns) => {
+                match turns.len() {
+                    1 => f.write_str("the only worker is held: ")?,
+                    workers => write!(f, "all {workers} workers are held: ")?,
+                }
+                let turns = turns.iter();
+                write_list(f, turns, |f, turn| {
+                    write!(f, "{turn} for {} ms so far", turn.took.as_millis())
+                })?;
+                write!(f, "; {ADVICE}")
+            }
+            Warning::Deadlock(path) => write!(f, "the actors wait for each other: {path}"),
+            Warning::LeftAlone(actors) => {
+                match actors.len() {
+                    1 => f.write_str("1 actor waits without a handle: ")?,
+                    count => write!(f, "{count} actors wait without handles: ")?,
+                }
+                write_list(f, actors.iter(), |f, actor| {
+                    write_task(f, &actor.task, actor.place)?;
+                    match actor.addresses {
+                        1 => f.write_str(" with 1 address"),
+                        count => write!(f, " with {count} addresses"),
+                    }
+                })
+            }
+        }
+    }
+}
+
+const ADVICE: &str = "blocking calls belong in `unblock`";
+
+/// Displays the task or actor and its place: ``actor `crawl` (src/main.rs:12)``.
+impl Display for LongTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_task(f, &self.task, Some(self.place))
+    }
+}
+
+fn write_task(
+    f: &mut fmt::Formatter<'_>,
+    task: &TaskInfo,
+    place: Option<&Location<'_>>,
+) -> fmt::Result {
+    match (task.name(), place) {
+        (Some(name), _) => write!(f, "actor `{}`", name.escape_debug())?,
+        (None, Some(_)) if !task.is_actor() => f.write_str("task")?,
+        _ => task.fmt(f)?,
+    }
+    place.map_or(Ok(()), |at| write!(f, " ({}:{})", at.file(), at.line()))
+}
+
+fn write_list<T>(
+    f: &mut fmt::Formatter<'_>,
+    items: impl Iterator<Item = T>,
+    each: impl Fn(&mut fmt::Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    for (index, item) in items.enumerate() {
+        f.write_str(if index == 0 { "" } else { ", " })?;
+        each(f, item)?;
+    }
+    Ok(())
+}

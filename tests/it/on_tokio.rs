@@ -1,0 +1,378 @@
+//! Actors on a tokio runtime: `on = &handle`, with the feature `tokio`.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use greenroom::supervise::Restarts;
+use greenroom::{
+    Address, AskCause, AskError, Context, Fault, Handle, Reply, Runtime, SpawnProblem, actor, spawn,
+};
+use tokio::runtime::{Handle as Place, Runtime as Tokio};
+
+use crate::support::{
+    Drops, Gate, OpenOnDrop, WATCH, drive, inside, keep_bombs_quiet, poll_once, until, within,
+};
+
+fn tokio(workers: usize) -> Tokio {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let builder = builder.worker_threads(workers).enable_time();
+    builder.thread_name("tokio").build().unwrap()
+}
+
+enum Word {
+    Add(u32),
+    Sum(Reply<u32>),
+    Panic,
+}
+
+async fn sum(mut cx: Context<Word>) -> u32 {
+    let mut sum = 0;
+    while let Some(word) = cx.recv().await {
+        match word {
+            Word::Add(number) => sum += number,
+            Word::Sum(reply) => reply.send(sum),
+            Word::Panic => panic!("bomb in a turn"),
+        }
+    }
+    sum
+}
+
+/// Never ends by itself; the gate opens when its state is dropped.
+async fn endless(mut cx: Context<()>, begun: Gate, gone: Gate) {
+    let _opens = OpenOnDrop(gone);
+    begun.open();
+    while cx.recv().await.is_some() {}
+    std::future::pending().await
+}
+
+#[test]
+fn an_actor_runs_on_a_thread_of_tokio_and_is_joined() {
+    within(WATCH, || {
+        let tokio = tokio(1);
+        let whole = spawn!(
+            |_: Context<()>| async {
+                // Both need tokio's context.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                tokio::spawn(async {}).await.unwrap();
+                std::thread::current().name().map(str::to_owned)
+            },
+            name = "whole",
+            on = tokio.handle()
+        );
+        assert_eq!(whole.name(), Some("whole"));
+        assert_eq!(drive(whole.join()).unwrap().as_deref(), Some("tokio"));
+    });
+}
+
+#[test]
+fn messages_arrive_in_order_and_are_answered() {
+    within(WATCH, || {
+        let tokio = tokio(2);
+        let sum = spawn!(sum(_), capacity = 3, on = tokio.handle());
+        let address = sum.address();
+        let talks = async move {
+            for _ in 0..100 {
+                address.send(Word::Add(1)).await.unwrap();
+            }
+            let asked = address.ask(Word::Sum).timeout(WATCH).await;
+            assert_eq!(asked, Ok(100));
+        };
+        tokio.block_on(talks);
+        sum.stop();
+        assert_eq!(drive(sum.join()).unwrap(), 100);
+    });
+}
+
+#[test]
+fn actors_of_greenroom_and_of_tokio_ask_each_other() {
+    within(WATCH, || {
+        let (tokio, runtime) = (tokio(2), Runtime::builder().workers(2).build().unwrap());
+        let here = spawn!(sum(_), on = &runtime);
+        let there = spawn!(sum(_), on = tokio.handle());
+        async fn asks(_: Context<()>, other: Address<Word>) -> u32 {
+            let mut last = 0;
+            for _ in 0..100 {
+                other.tell(Word::Add(1)).unwrap();
+                last = other.ask(Word::Sum).await.unwrap();
+            }
+            last
+        }
+        let from_here = spawn!(asks(_, there.address()), on = &runtime);
+        let from_there = spawn!(asks(_, here.address()), on = tokio.handle());
+        assert_eq!(drive(from_here.join()).unwrap(), 100);
+        assert_eq!(drive(from_there.join()).unwrap(), 100);
+    });
+}
+
+#[test]
+fn a_current_thread_runtime_runs_the_actor_while_it_is_driven() {
+    within(WATCH, || {
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let sum = spawn!(sum(_), on = tokio.handle());
+        sum.tell(Word::Add(42)).unwrap();
+        let mut asked = Box::pin(sum.ask(Word::Sum));
+        assert!(poll_once(&mut asked).is_pending());
+        assert_eq!(tokio.block_on(asked), Ok(42));
+    });
+}
+
+#[test]
+fn a_kill_ends_an_actor_that_waits() {
+    within(WATCH, || {
+        let tokio = tokio(1);
+        let (begun, gone) = (Gate::default(), Gate::default());
+        let endless = spawn!(endless(_, begun.clone(), gone.clone()), on = tokio.handle());
+        begun.pass();
+        endless.kill();
+        gone.pass();
+        assert!(matches!(drive(endless.join()), Err(Fault::Killed)));
+    });
+}
+
+#[test]
+fn a_panic_is_the_fault_of_its_actor_alone() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let tokio = tokio(1);
+        let (one, two) = (
+            spawn!(sum(_), on = tokio.handle()),
+            spawn!(sum(_), on = tokio.handle()),
+        );
+        one.tell(Word::Panic).unwrap();
+        match drive(one.ask(Word::Sum)) {
+            Err(AskError::NoReply(detail) | AskError::Closed(detail)) => {
+                assert!(matches!(detail.why(), AskCause::Panicked(_)), "{detail}");
+            }
+            other => panic!("{other:?}"),
+        }
+        let Err(Fault::Panicked(panic)) = drive(one.join()) else {
+            panic!("it did not panic")
+        };
+        assert_eq!(panic.text(), Some("bomb in a turn"));
+        assert_eq!(drive(two.ask(Word::Sum)), Ok(0));
+    });
+}
+
+#[test]
+fn a_panic_that_nobody_joins_reaches_on_fault() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tells = told.clone();
+        let runtime = Runtime::builder()
+            .workers(1)
+            .on_fault(move |fault| tells.lock().unwrap().push(fault.to_string()))
+            .build()
+            .unwrap();
+        let tokio = tokio(1);
+        inside(&runtime, || {
+            let sum = spawn!(sum(_), name = "sum", on = tokio.handle());
+            sum.tell(Word::Panic).unwrap();
+            drive(sum.closed());
+            drop(sum);
+        });
+        let told = told.lock().unwrap();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("bomb in a turn"), "{told:?}");
+    });
+}
+
+#[test]
+fn an_actor_is_restarted_on_its_runtime_with_its_messages() {
+    within(WATCH, || {
+        keep_bombs_quiet();
+        let tokio = tokio(1);
+        let incarnation = |mut cx: Context<Word>| async move {
+            assert!(Place::try_current().is_ok());
+            let mut sum = 0;
+            while let Some(word) = cx.recv().await {
+                match word {
+                    Word::Add(number) => sum += number,
+                    Word::Sum(reply) => reply.send(sum),
+                    Word::Panic => panic!("bomb in a turn"),
+                }
+            }
+            (cx.incarnation_number(), sum)
+        };
+        let sum = spawn!(
+            incarnation,
+            restart = Restarts::default(),
+            on = tokio.handle()
+        );
+        for word in [Word::Add(1), Word::Panic, Word::Add(40), Word::Add(2)] {
+            sum.tell(word).unwrap();
+        }
+        assert_eq!(drive(sum.ask(Word::Sum)), Ok(42));
+        sum.stop();
+        assert_eq!(drive(sum.join()).unwrap(), (1, 42));
+    });
+}
+
+#[test]
+fn a_parent_owns_children_on_tokio_wherever_it_runs() {
+    enum Family {
+        Ended(Result<u32, Fault>),
+    }
+    async fn parent(mut cx: Context<Family>, place: Place) -> u32 {
+        let child = spawn!(sum(_), on = &place);
+        child.tell(Word::Add(42)).unwrap();
+        cx.adopt(child, Family::Ended);
+        cx.stop_children();
+        match cx.recv().await {
+            Some(Family::Ended(sum)) => sum.unwrap(),
+            None => panic!("the child's result is lost"),
+        }
+    }
+    within(WATCH, || {
+        let (tokio, runtime) = (tokio(1), Runtime::builder().workers(1).build().unwrap());
+        let place = tokio.handle();
+        let there = spawn!(parent(_, place.clone()), on = place);
+        let here = spawn!(parent(_, place.clone()), on = &runtime);
+        assert_eq!(drive(there.join()).unwrap(), 42);
+        assert_eq!(drive(here.join()).unwrap(), 42);
+    });
+}
+
+#[test]
+fn timers_and_timeouts_work_without_a_runtime_of_greenroom() {
+    within(WATCH, || {
+        let tokio = tokio(1);
+        let ticks = spawn!(
+            |mut cx: Context<u32>| async move {
+                cx.send_after(Duration::from_millis(1), 42).detach();
+                greenroom::time::sleep(Duration::from_millis(1)).await;
+                cx.recv().await
+            },
+            on = tokio.handle()
+        );
+        assert_eq!(drive(ticks.join()).unwrap(), Some(42));
+        // An actor that never answers.
+        let holds = |mut cx: Context<Reply<()>>| async move {
+            let _held = cx.recv().await;
+            std::future::pending::<()>().await
+        };
+        let holds = spawn!(holds, on = tokio.handle());
+        let asked = holds.ask(|reply| reply).timeout(Duration::from_millis(1));
+        assert_eq!(drive(asked), Err(AskError::TimedOut));
+    });
+}
+
+#[test]
+fn a_shutdown_of_tokio_cancels_its_actors_and_tells_those_who_wait() {
+    within(WATCH, || {
+        let tokio = tokio(1);
+        let received = Gate::default();
+        let opens = received.clone();
+        let holds = |mut cx: Context<Reply<()>>| async move {
+            let _held = cx.recv().await;
+            opens.open();
+            std::future::pending::<()>().await
+        };
+        let undelivered = Arc::new(Mutex::new(0));
+        let counts = undelivered.clone();
+        let count = move |reply: Reply<()>| {
+            *counts.lock().unwrap() += 1;
+            drop(reply);
+        };
+        let holds = spawn!(holds, on_undelivered = count, on = tokio.handle());
+        let mut asked = Box::pin(holds.ask(|reply| reply));
+        let mut again = Box::pin(holds.ask(|reply| reply));
+        assert!(poll_once(&mut asked).is_pending());
+        assert!(poll_once(&mut again).is_pending());
+        received.pass();
+        let (begun, gone) = (Gate::default(), Gate::default());
+        let endless = spawn!(endless(_, begun.clone(), gone.clone()), on = tokio.handle());
+        begun.pass();
+        drop(tokio);
+        assert!(gone.is_open());
+        assert!(matches!(drive(asked), Err(AskError::NoReply(_))));
+        assert!(matches!(drive(again), Err(AskError::NoReply(_))));
+        assert!(matches!(drive(holds.join()), Err(Fault::Cancelled)));
+        assert!(matches!(drive(endless.join()), Err(Fault::Cancelled)));
+        assert_eq!(*undelivered.lock().unwrap(), 1);
+    });
+}
+
+#[test]
+fn an_actor_that_tokio_never_polled_has_not_started() {
+    within(WATCH, || {
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let drops = Drops::default();
+        let held = drops.one();
+        let never = spawn!(
+            move |_: Context<()>| async move {
+                let _held = held;
+            },
+            on = tokio.handle()
+        );
+        drop(tokio);
+        assert!(never.is_closed());
+        assert_eq!(drops.count(), 1);
+        assert!(matches!(drive(never.join()), Err(Fault::NotStarted)));
+    });
+}
+
+#[test]
+fn a_runtime_that_is_shut_down_refuses_actors_and_returns_them() {
+    within(WATCH, || {
+        let gone = tokio(1);
+        let place = gone.handle().clone();
+        drop(gone);
+        let never: Handle<Word, u32> = spawn!(sum(_), on = &place);
+        assert!(never.is_closed());
+        assert!(matches!(drive(never.join()), Err(Fault::NotStarted)));
+        let error = actor(sum).on(&place).try_spawn().unwrap_err();
+        assert!(matches!(error.problem(), SpawnProblem::ShutDown));
+        let tokio = tokio(1);
+        let again = actor(error.into_inner()).on(tokio.handle()).spawn();
+        again.tell(Word::Add(42)).unwrap();
+        again.stop();
+        assert_eq!(drive(again.join()).unwrap(), 42);
+    });
+}
+
+#[test]
+fn each_actor_that_races_with_a_shutdown_is_joined() {
+    within(WATCH, || {
+        for round in 0..50 {
+            let tokio = tokio(2);
+            let place = tokio.handle().clone();
+            let spawner = std::thread::spawn(move || {
+                let actors = (0..20).map(|_| {
+                    let sum = spawn!(sum(_), on = &place);
+                    let _ = sum.tell(Word::Add(1));
+                    sum
+                });
+                actors.collect::<Vec<_>>()
+            });
+            for _ in 0..round {
+                std::thread::yield_now();
+            }
+            tokio.shutdown_background();
+            for sum in spawner.join().unwrap() {
+                let (address, join) = (sum.downgrade(), drive(sum.join()));
+                assert!(matches!(
+                    join,
+                    Ok(1) | Err(Fault::Cancelled | Fault::NotStarted)
+                ));
+                assert!(address.tell(Word::Add(1)).is_err());
+            }
+        }
+    });
+}
+
+#[test]
+fn the_task_of_an_actor_ends_with_it() {
+    within(WATCH, || {
+        let tokio = tokio(1);
+        for _ in 0..100 {
+            let short = spawn!(|_: Context<()>| async {}, on = tokio.handle());
+            drive(short.join()).unwrap();
+        }
+        until(|| tokio.metrics().num_alive_tasks() == 0);
+    });
+}

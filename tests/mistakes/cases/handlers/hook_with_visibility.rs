@@ -1,0 +1,24 @@
+use greenroom::{Context, spawn};
+
+#[derive(Default)]
+pub struct Counter {
+    total: u64,
+}
+
+greenroom::handlers! {
+    pub impl Counter as CounterAddress, CounterMessage {
+        pub async fn add(&mut self, n: u64) {
+            self.total += n;
+        }
+        pub async fn started(&mut self, _cx: &mut Context<CounterMessage>) {
+            self.total = 1;
+        }
+    }
+}
+
+fn main() {
+    greenroom::run(async {
+        let counter: CounterAddress = spawn!(Counter::default()).into();
+        counter.add(3).tell().unwrap();
+    });
+}

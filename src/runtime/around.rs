@@ -9,11 +9,11 @@ use std::sync::Arc;
 use crate::contain::{attempt, contain};
 use crate::sync::{Condvar, Mutex};
 
+type Function = dyn Fn(&mut dyn FnMut()) + Send + Sync;
+
 /// The function of the user, which calls its argument once.
 #[derive(Clone)]
 pub(super) struct Around(Arc<Function>);
-
-type Function = dyn Fn(&mut dyn FnMut()) + Send + Sync;
 
 impl Around {
     pub(super) fn new(function: impl Fn(&mut dyn FnMut()) + Send + Sync + 'static) -> Self {

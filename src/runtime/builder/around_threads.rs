@@ -15,17 +15,18 @@ impl Builder {
     /// actors; see [beside tokio](crate::docs::with_tokio).
     ///
     /// Threads that the runtime did not start are not included. A thread that calls
-    /// [`block_on`](crate::Runtime::block_on) or has a [`Stage`](crate::Stage) enters by itself. The
-    /// threads of the process are not included either: those of `unblock` and of timers outside any
-    /// runtime, and those of [signals](crate::ctrl_c()). A [simulated](crate::policy::Simulated)
-    /// runtime starts no threads, so it never calls the function.
+    /// [`block_on`](crate::Runtime::block_on) or has a [`Stage`](crate::Stage) enters by itself.
+    /// The threads of the process are not included either: those of `unblock` and of timers outside
+    /// any runtime, and those of [signals](crate::ctrl_c()). A
+    /// [simulated](crate::policy::Simulated) runtime starts no threads, so it never calls the
+    /// function.
     ///
     /// # If it does not call `run`
     /// If the function returns or panics before it calls its argument, the thread counts as one
     /// that the system did not start:
     ///
-    /// - [`build`](Builder::build) and [`spawn_pinned`](crate::Runtime::spawn_pinned) return an error that
-    ///   says so.
+    /// - [`build`](Builder::build) and [`spawn_pinned`](crate::Runtime::spawn_pinned) return an
+    ///   error that says so.
     /// - The spawn of a `Detached` actor fails with
     ///   [`SpawnProblem::Thread`](crate::SpawnProblem::Thread).
     /// - A job of `unblock` waits for another thread of the pool. If there is none, it runs on the

@@ -92,7 +92,7 @@ fn renumber(lines: impl Iterator<Item = String>) -> Vec<String> {
 /// Returns a builder whose runtime has a tracer of this level, and the writer of that.
 pub fn traced(level: Level) -> (Builder, Memory) {
     let memory = Memory::default();
-    let builder = Runtime::builder().workers(1);
+    let builder = Runtime::builder().long_turns(None).workers(1);
     (builder.tracer(Lines::to(memory.clone(), level)), memory)
 }
 

@@ -267,7 +267,11 @@ fn pinned_and_detached_actors_are_traced_and_split_ones_are_not() {
 fn a_runtime_without_a_tracer_traces_nothing_for_another() {
     let (builder, memory) = traced(Level::Object);
     let traced = builder.build().unwrap();
-    let silent = Runtime::builder().workers(1).build().unwrap();
+    let silent = Runtime::builder()
+        .long_turns(None)
+        .workers(1)
+        .build()
+        .unwrap();
     let receiver = spawn!(server(_), on = &silent);
     let address = receiver.address();
     let sends = |_cx: Context<()>| async move { address.tell(Xy).unwrap() };

@@ -176,7 +176,7 @@ fn each_message_is_traced_with_its_own_sender_under_every_schedule() {
     for seed in 0..400 {
         let seen = within(WATCH, move || {
             let check = Check::default();
-            let builder = Runtime::builder().tracer(check.clone());
+            let builder = Runtime::builder().long_turns(None).tracer(check.clone());
             let runtime = builder.policy(Simulated::new(seed)).build().unwrap();
             runtime.block_on(program());
             drop(runtime);
@@ -195,7 +195,11 @@ fn each_message_is_traced_with_its_own_sender_on_threads() {
     for _round in 0..20 {
         let seen = within(WATCH, || {
             let check = Check::default();
-            let runtime = Runtime::builder().workers(3).tracer(check.clone()).build();
+            let runtime = Runtime::builder()
+                .long_turns(None)
+                .workers(3)
+                .tracer(check.clone())
+                .build();
             let runtime = runtime.unwrap();
             runtime.block_on(program());
             drop(runtime);
@@ -211,7 +215,9 @@ fn a_tracer_does_not_change_the_schedule_of_a_simulation() {
         within(WATCH, move || {
             let order = Arc::new(Mutex::new(Vec::new()));
             let noted = order.clone();
-            let mut builder = Runtime::builder().policy(Simulated::new(seed));
+            let mut builder = Runtime::builder()
+                .long_turns(None)
+                .policy(Simulated::new(seed));
             if traced {
                 builder = builder.tracer(Check::default());
             }

@@ -33,6 +33,7 @@ impl Tracer for Keeps {
 
 fn traced_by(tracer: impl Tracer) -> Runtime {
     Runtime::builder()
+        .long_turns(None)
         .workers(1)
         .tracer(tracer)
         .build()

@@ -32,7 +32,12 @@ fn lines_to(write: impl FnMut(&[u8]) -> io::Result<usize> + Send + 'static) -> L
 fn note_all(lines: &Lines, notes: usize) {
     let lines = lines.clone();
     within(WATCH, move || {
-        let runtime = Runtime::builder().workers(1).tracer(lines).build().unwrap();
+        let runtime = Runtime::builder()
+            .long_turns(None)
+            .workers(1)
+            .tracer(lines)
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let noting = move |_cx: Context<()>| async move {
                 for number in 0..notes {
@@ -120,7 +125,10 @@ fn a_line_after_a_torn_one_begins_on_a_new_line() {
         }
     });
     // Outside turns each line is written at once.
-    let runtime = Runtime::builder().workers(1).tracer(lines.clone());
+    let runtime = Runtime::builder()
+        .long_turns(None)
+        .workers(1)
+        .tracer(lines.clone());
     runtime.build().unwrap().block_on(async {
         (0..4).for_each(|number| note!(Level::Console, number));
     });
@@ -168,6 +176,7 @@ fn a_writer_that_blocks_delays_one_thread_and_the_others_drop_what_is_too_much()
     let tracer = lines.clone();
     within(WATCH, move || {
         let runtime = Runtime::builder()
+            .long_turns(None)
             .workers(2)
             .tracer(tracer)
             .build()
@@ -222,7 +231,11 @@ fn a_turn_ends_after_some_writes_also_if_others_note_for_ever() {
         copy.write(bytes)
     });
     let others = within(WATCH, move || {
-        let runtime = Runtime::builder().workers(1).tracer(lines).build();
+        let runtime = Runtime::builder()
+            .long_turns(None)
+            .workers(1)
+            .tracer(lines)
+            .build();
         let runtime = runtime.unwrap();
         let current = runtime.clone();
         let noting = std::thread::spawn(move || {
@@ -275,6 +288,7 @@ fn a_line_that_is_too_long_is_dropped() {
     let tracer = lines.clone();
     within(WATCH, move || {
         let runtime = Runtime::builder()
+            .long_turns(None)
             .workers(1)
             .tracer(tracer)
             .build()
@@ -293,7 +307,11 @@ fn a_buffered_writer_is_flushed_when_the_runtime_has_shut_down() {
     let written = Memory::default();
     let buffered = BufWriter::with_capacity(1 << 20, written.clone());
     let lines = Lines::to(buffered, Level::Object);
-    let runtime = Runtime::builder().workers(1).tracer(lines.clone()).build();
+    let runtime = Runtime::builder()
+        .long_turns(None)
+        .workers(1)
+        .tracer(lines.clone())
+        .build();
     let runtime = runtime.unwrap();
     runtime.block_on(async { spawn!(|_cx: Context<()>| async {}).join().await.unwrap() });
     assert_eq!(written.text(), "");
@@ -317,6 +335,7 @@ fn lines_of_many_threads_are_whole_and_those_of_an_actor_are_in_order() {
     let tracer = lines.clone();
     within(WATCH, move || {
         let runtime = Runtime::builder()
+            .long_turns(None)
             .workers(4)
             .tracer(tracer)
             .build()
@@ -362,7 +381,12 @@ fn a_writer_may_send_to_an_actor_of_the_traced_runtime() {
         Level::Object,
     );
     within(WATCH, move || {
-        let runtime = Runtime::builder().workers(1).tracer(lines).build().unwrap();
+        let runtime = Runtime::builder()
+            .long_turns(None)
+            .workers(1)
+            .tracer(lines)
+            .build()
+            .unwrap();
         let bytes = runtime.block_on(async {
             let adds = |mut cx: Context<usize>| async move { cx.recv().await.unwrap() };
             let adds = actor(adds).spawn();

@@ -77,7 +77,10 @@ pub async fn import(version: Version) {
 }
 
 fn is_the_bug(problem: &Problem) -> bool {
-    let cycles = ["parser → store → parser", "store → parser → store"];
+    let cycles = [
+        "parser → store (for room) → parser (for room)",
+        "store → parser (for room) → store (for room)",
+    ];
     matches!(problem, Problem::Deadlock(text) if cycles.contains(&text.as_str()))
 }
 

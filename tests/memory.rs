@@ -85,7 +85,11 @@ fn threads(name: &str) -> usize {
 }
 
 fn one_worker() -> Runtime {
-    Runtime::builder().workers(1).build().unwrap()
+    Runtime::builder()
+        .long_turns(None)
+        .workers(1)
+        .build()
+        .unwrap()
 }
 
 enum Load<M> {
@@ -239,6 +243,7 @@ fn actors_free_their_memory_however_they_end() {
     let _alone = alone();
     std::panic::set_hook(Box::new(|_| {}));
     let runtime = Runtime::builder()
+        .long_turns(None)
         .workers(1)
         .on_fault(|_| {})
         .build()
@@ -426,6 +431,7 @@ fn contexts_that_are_lent_free_their_memory() {
 fn restartable_actors_free_their_memory_however_they_end() {
     let _alone = alone();
     let runtime = Runtime::builder()
+        .long_turns(None)
         .workers(1)
         .on_fault(|_| {})
         .build()
@@ -653,7 +659,10 @@ fn until_one_blocking_thread_is_left() {
 fn a_burst_of_blocking_calls_leaves_one_thread_and_at_most_64_kib() {
     const CALLS: usize = 100_000;
     let _alone = alone();
-    let runtime = Runtime::builder().workers(1).thread_name("soak");
+    let runtime = Runtime::builder()
+        .long_turns(None)
+        .workers(1)
+        .thread_name("soak");
     let runtime = runtime.blocking_idle(Duration::from_millis(1));
     let runtime = runtime.build().unwrap();
     let burst = |calls: usize| {
@@ -682,7 +691,10 @@ fn a_hundred_thousand_workers_of_markets_leave_neither_memory_nor_threads() {
     const PRODUCERS: u64 = 4;
     let _alone = alone();
     std::panic::set_hook(Box::new(|_| {}));
-    let runtime = Runtime::builder().workers(1).on_fault(|_| {});
+    let runtime = Runtime::builder()
+        .long_turns(None)
+        .workers(1)
+        .on_fault(|_| {});
     let runtime = runtime.blocking_idle(Duration::from_millis(1));
     let runtime = runtime.thread_name("soak").build().unwrap();
     let soak = |workers: u64| {

@@ -24,7 +24,7 @@ use super::restart::Bond;
 use crate::contain::contain;
 use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::MailboxOptions;
-use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
+use crate::task::{ActorExecutor, Executor, Header, Runnable};
 
 /// Incarnations, which begin anew where an actor has panicked.
 impl<M: Send + 'static> Context<M> {
@@ -181,12 +181,6 @@ impl Executor for Nowhere {
     fn schedule(&self, runnable: Runnable, _again: bool) {
         drop(runnable);
     }
-
-    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
-        None
-    }
-
-    fn untrack(&self, _live_index: LiveIndex) {}
 
     fn report(&self, _unhandled: &UnhandledFault<'_>) {}
 }

@@ -30,9 +30,7 @@ use crate::error::{Fault, UnhandledFault};
 use crate::mailbox::{Flags, Termination};
 use crate::runtime::{Inner, context, print_fault};
 use crate::sync::{Mutex, mutant, yield_now};
-use crate::task::{
-    ActorExecutor, Executor, Header, Label, LiveIndex, MessageEvent, Runnable, TaskInfo,
-};
+use crate::task::{ActorExecutor, Executor, Header, Label, MessageEvent, Runnable, TaskInfo};
 
 impl<M, A, Fut> ActorBuilder<M, A, Fut> {
     /// Returns the actor as a future, which any executor can run, and its address.
@@ -223,12 +221,6 @@ impl Executor for Arc<SplitExecutor> {
             contain(|| waker.wake());
         }
     }
-
-    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
-        None
-    }
-
-    fn untrack(&self, _live_index: LiveIndex) {}
 
     /// Reports panics of all but the actor's future, whose fault is the output.
     fn report(&self, unhandled: &UnhandledFault<'_>) {

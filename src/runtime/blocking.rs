@@ -6,7 +6,6 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::around::Starting;
 use super::blocking_pool::{BlockingLimits, BlockingPool, Borrower, NoThread, Turns};
@@ -20,7 +19,7 @@ use crate::contain::contain;
 use crate::error::UnhandledFault;
 use crate::scheduler::WorkerEnd;
 use crate::sync::{PerProcess, Process};
-use crate::task::{Executor, LiveIndex, Runnable, Task, spawn};
+use crate::task::{Executor, Runnable, Task, spawn};
 
 /// Runs `job` on a thread that may block, and returns a task for its value.
 ///
@@ -301,10 +300,4 @@ impl Executor for BlockingExecutor {
     }
 
     // A job is a single poll, so it never goes pending.
-
-    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
-        None
-    }
-
-    fn untrack(&self, _live_index: LiveIndex) {}
 }

@@ -40,11 +40,17 @@ pub trait Executor: Clone + Send + Sync + 'static {
     fn schedule(&self, runnable: Runnable, again: bool);
 
     /// Stores the waker of a pending plain task, to wake it when all tasks are cancelled. Returns
-    /// `None` if that is in progress: the task then wakes itself, to be dropped.
-    fn track(&self, waker: &Waker) -> Option<LiveIndex>;
+    /// `None` if that is in progress: the task then wakes itself, to be dropped. By default no task
+    /// of the executor is ever pending.
+    fn track(&self, waker: &Waker) -> Option<LiveIndex> {
+        let _ = waker;
+        None
+    }
 
     /// Removes a stored waker; called once for each live index.
-    fn untrack(&self, live_index: LiveIndex);
+    fn untrack(&self, live_index: LiveIndex) {
+        let _ = live_index;
+    }
 
     /// Reports a fault that no join or await has observed.
     fn report(&self, unhandled: &UnhandledFault<'_>);

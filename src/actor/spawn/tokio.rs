@@ -23,7 +23,7 @@ use crate::error::{SpawnProblem, UnhandledFault};
 use crate::runtime::{LiveCells, context, print_fault};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, yield_now};
-use crate::task::{ActorExecutor, Executor, Header, LiveIndex, Runnable};
+use crate::task::{ActorExecutor, Executor, Header, Runnable};
 
 impl<Fut: Send> SpawnTarget<Fut> for &Handle {}
 
@@ -145,14 +145,6 @@ impl Executor for Arc<TaskExecutor> {
             contain(|| waker.wake());
         }
     }
-
-    // An actor is no plain task.
-
-    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
-        None
-    }
-
-    fn untrack(&self, _live_index: LiveIndex) {}
 
     fn report(&self, unhandled: &UnhandledFault<'_>) {
         match context::runtime() {

@@ -1,12 +1,11 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::{BlockingLimits, BlockingPool, Turns};
 use crate::error::UnhandledFault;
 use crate::sync::{Mutex, Process};
-use crate::task::{Executor, LiveIndex, Runnable, spawn};
+use crate::task::{Executor, Runnable, spawn};
 
 /// Takes the runnables of tasks.
 #[derive(Clone)]
@@ -22,12 +21,6 @@ impl Executor for Taken {
     }
 
     fn report(&self, _unhandled: &UnhandledFault<'_>) {}
-
-    fn track(&self, _waker: &Waker) -> Option<LiveIndex> {
-        None
-    }
-
-    fn untrack(&self, _live_index: LiveIndex) {}
 }
 
 fn job() -> Runnable {

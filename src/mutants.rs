@@ -377,6 +377,11 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         "model_71_an",
         DEADLOCK,
     ),
+    (
+        "a_look_disarms_last",
+        "model_72",
+        "nothing looks at the turns",
+    ),
 ];
 
 #[test]

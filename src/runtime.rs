@@ -31,6 +31,7 @@ mod observed;
 mod observer;
 mod options;
 mod places;
+mod posts;
 mod quiescence;
 mod run;
 mod shutdown;

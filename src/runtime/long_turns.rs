@@ -3,23 +3,18 @@
 //! A turn is timed by its own thread, which warns when the turn has ended. If all workers are held,
 //! another thread must see it: that of the process's timers. It is armed while a turn runs, and
 //! not while the workers are idle.
-//!
-//! # Invariants
-//! - LONG-1: the turn of a worker is in its post from before `is_armed` is checked. The look resets
-//!   `is_armed` before it reads the posts. Both use the lock of the post. So the look sees the turn,
-//!   or the turn arms another look.
 
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use super::places::{Places, Spawned};
+use super::posts::Posts;
 use super::warning::{LongTurn, Topic, Warning};
 use super::warning_receiver::WarningReceiver;
 use crate::contain::contain;
 use crate::instant::Instant;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{CachePadded, Mutex};
+use crate::sync::Mutex;
 use crate::task::TaskInfo;
 use crate::timers::{Armed, Kind, TimerThread};
 
@@ -28,11 +23,9 @@ const LOOK_MIN: Duration = Duration::from_millis(1);
 
 pub(super) struct LongTurns {
     limit: Duration,
-    /// What each worker runs.
-    posts: Box<[CachePadded<Mutex<Option<TimedTurn>>>]>,
+    posts: Posts<TimedTurn>,
     places: Arc<Places>,
     receiver: WarningReceiver,
-    is_armed: AtomicBool,
     /// The deadline of the next look.
     armed: Mutex<Option<Armed>>,
     look: Waker,
@@ -66,12 +59,9 @@ impl LongTurns {
     ) -> Arc<Self> {
         Arc::new_cyclic(|this: &Weak<LongTurns>| LongTurns {
             limit,
-            posts: (0..workers)
-                .map(|_| CachePadded(Mutex::new(None)))
-                .collect(),
+            posts: Posts::new(workers),
             places: places.clone(),
             receiver,
-            is_armed: AtomicBool::new(false),
             armed: Mutex::new(None),
             look: Waker::from(Arc::new(LookAgain(this.clone()))),
         })
@@ -86,14 +76,8 @@ impl LongTurns {
             spawned: self.places.of(task)?,
             begun: Instant::now(),
         };
-        if let Some(worker) = worker {
-            *self.posts[worker].lock() = Some(turn.clone());
-            // Relaxed: ordered by the lock of the post (LONG-1).
-            if !self.is_armed.load(Ordering::Relaxed)
-                && !self.is_armed.swap(true, Ordering::Relaxed)
-            {
-                self.arm(turn.begun);
-            }
+        if worker.is_some_and(|worker| self.posts.occupy(worker, turn.clone())) {
+            self.arm(turn.begun);
         }
         Some(turn)
     }
@@ -115,8 +99,7 @@ impl LongTurns {
 
     /// Notes that a worker runs no turn, or that its turn has made way for others.
     pub(super) fn vacate(&self, worker: usize) {
-        let turn = self.posts[worker].lock().take();
-        drop(turn);
+        self.posts.vacate(worker);
     }
 
     /// Arms the next look for when a turn that begins now becomes too long.
@@ -133,11 +116,9 @@ impl LongTurns {
 
     /// Warns if all workers are held, and looks again later if all of them run something.
     fn look(&self) {
-        // Relaxed: ordered by the locks of the posts (LONG-1).
-        self.is_armed.store(false, Ordering::Relaxed);
-        let turns: Option<Vec<TimedTurn>> =
-            self.posts.iter().map(|post| post.lock().clone()).collect();
-        let Some(turns) = turns else { return };
+        let Some(turns) = self.posts.look() else {
+            return;
+        };
         let now = Instant::now();
         let is_held = |turn: &TimedTurn| now.duration_since(turn.begun) >= self.limit;
         if turns.iter().all(is_held) {
@@ -151,7 +132,7 @@ impl LongTurns {
                 self.receiver.warn(&Warning::WorkersHeld(held));
             }
         }
-        if !self.is_armed.swap(true, Ordering::Relaxed) {
+        if self.posts.arms() {
             // The last turn to become too long; if that is so, any later one.
             let last = turns.iter().map(|turn| turn.begun).max();
             self.arm(

@@ -13,6 +13,7 @@ mod leaving;
 mod nested;
 mod outside;
 mod parking;
+mod posts;
 mod quiescence;
 mod stuck;
 mod tasks;

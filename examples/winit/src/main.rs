@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use greenroom::{Address, Handle, Runtime, Stage, spawn, time};
+use greenroom::{Address, Handle, Runtime, Stage, spawn};
 use winit::application::ApplicationHandler;
 use winit::dpi::PhysicalSize;
 use winit::event::{ElementState, KeyEvent, WindowEvent};
@@ -116,13 +116,9 @@ impl ApplicationHandler<Wake> for App {
         if self.open.as_ref().is_some_and(|open| open.lamp.is_closed()) {
             event_loop.exit();
         }
-        event_loop.set_control_flow(match self.stage.next_deadline() {
-            Some(at) => {
-                let left = at.duration_since(time::Instant::now());
-                ControlFlow::WaitUntil(Instant::now() + left)
-            }
-            None => ControlFlow::Wait,
-        });
+        let next = self.stage.next_deadline();
+        let next = next.and_then(|at| Instant::try_from(at).ok());
+        event_loop.set_control_flow(next.map_or(ControlFlow::Wait, ControlFlow::WaitUntil));
     }
 }
 

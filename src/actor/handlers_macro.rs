@@ -90,7 +90,9 @@
 /// of the message. The [hooks](crate::Actor) `started`, `panicked` and `stopped` may stand among the
 /// handlers, and are written as in the trait.
 ///
-/// - The visibility of a handler is that of both methods. The variants are as visible as the enum.
+/// - The visibility before `impl` is that of the address and of the enum with its variants. It is at
+///   least that of the actor: `pub impl` if the actor is `pub`.
+/// - The visibility of a handler is that of both methods.
 /// - Its comments are on the methods and on the variant. `#[cfg]` and `#[allow]` hold for all of
 ///   them, `#[must_use]` and `#[deprecated]` for the method of the address, `#[expect]` and
 ///   `#[inline]` for that of the actor. Other attributes are refused.
@@ -143,6 +145,13 @@
 /// hand.
 #[macro_export]
 macro_rules! handlers {
+    ($(#[$($attribute:tt)*])* $vis:vis impl < $($parameters:tt)*) => {
+        ::core::compile_error!(
+            "`handlers!` has no type parameters: it takes a type that has all of its own, such as \
+             `impl Stack<u32> as ..`"
+        );
+        $crate::__handlers_have_no_type_parameters! { $($parameters)* }
+    };
     (
         $(#[$($attribute:tt)*])*
         $vis:vis impl $actor:ty as $address:ident, $message:ident { $($methods:tt)* }

@@ -281,6 +281,7 @@ macro_rules! __handlers {
             fn check($($($(#[cfg($($fn_cfg)*)])?)* $name: ()),*) {
                 $($($(#[cfg($($fn_cfg)*)])?)* {
                     $($crate::handler_mistakes::sendable::<$type>();)*
+                    $($crate::handler_mistakes::sendable::<$result>();)?
                 })*
             }
         };
@@ -378,9 +379,16 @@ macro_rules! __handlers {
     (@name $other:ident $name:tt) => {};
 }
 
-/// Fails at the first token that is no method. The name is a part of the error.
+/// Fails at its first token, which tells the line. The name is a part of the error.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __handlers_are_methods_with_a_body {
+    () => {};
+}
+
+/// Fails at its first token, as above.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __handlers_have_no_type_parameters {
     () => {};
 }

@@ -347,8 +347,11 @@ impl<M> Address<M> {
 
     /// Returns an address of the same actor for another message type, which `map` converts.
     ///
-    /// It is meant for senders that should know only one kind of the actor's messages. `tell` and
-    /// `send` reserve a place in the mailbox first, so a refused message is returned as it was. The
+    /// It is meant for senders that should know only one kind of the actor's messages, as a
+    /// `Recipient` of other crates is. A field `log: Address<Line>` takes any actor that has a message
+    /// for a line, and needs no type parameter.
+    ///
+    /// `tell` and `send` reserve a place in the mailbox first, so a refused message is returned as it was. The
     /// place is filled when `map` returns, on the sender's thread. If `map` panics, the `tell` or
     /// `send` panics too, and the place is given up.
     ///
@@ -371,6 +374,10 @@ impl<M> Address<M> {
     ///     Tick,
     /// }
     ///
+    /// struct Keyboard {
+    ///     keys: Address<char>,
+    /// }
+    ///
     /// async fn typed(mut cx: Context<Input>) -> String {
     ///     let mut text = String::new();
     ///     while let Some(event) = cx.recv().await {
@@ -384,14 +391,15 @@ impl<M> Address<M> {
     ///
     /// greenroom::run(async {
     ///     let typed = spawn!(typed(_));
-    ///     let keys: Address<char> = typed.map(Input::Key);
-    ///     keys.tell('a').unwrap();
+    ///     let keyboard = Keyboard { keys: typed.map(Input::Key) };
+    ///     keyboard.keys.tell('a').unwrap();
     ///     typed.tell(Input::Tick).unwrap();
-    ///     keys.tell('b').unwrap();
-    ///     drop(keys);
+    ///     keyboard.keys.tell('b').unwrap();
+    ///     drop(keyboard);
     ///     assert_eq!(typed.join().await.unwrap(), "a.b");
     /// });
     /// ```
+    #[doc(alias = "Recipient")]
     #[track_caller]
     pub fn map<N, F>(&self, map: F) -> Address<N>
     where

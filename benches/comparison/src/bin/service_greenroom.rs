@@ -10,7 +10,8 @@ use axum::routing::{get, post};
 use comparison::gate::Gate;
 use comparison::service::{MAILBOX, call_routes};
 use greenroom::time::timeout;
-use greenroom::{Address, Context, Reply, TellError, actor};
+use greenroom::{Address, Context, Reply, TellError, spawn};
+use tokio::runtime::Handle;
 
 enum Message {
     Add(String, u64, Reply<u64>),
@@ -76,12 +77,11 @@ fn routes(shop: Shop) -> Router {
 #[tokio::main]
 async fn main() {
     let gate = Gate::default();
-    let at_gate = gate.clone();
-    let (stock, running) = actor(|cx| stock(cx, at_gate)).capacity(MAILBOX).split();
-    tokio::spawn(running);
+    let here = Handle::current();
+    let stock = spawn!(stock(_, gate.clone()), capacity = MAILBOX, on = &here);
     call_routes(&gate, |limit| {
         routes(Shop {
-            stock: stock.clone(),
+            stock: stock.address(),
             limit,
         })
     })

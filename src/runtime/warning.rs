@@ -35,8 +35,9 @@ pub enum Warning {
     /// The runtime is quiescent, and these actors wait although their
     /// [`Handle`](crate::Handle) was dropped. Each actor is named once.
     ///
-    /// This is normal for an actor that others have the address of. It is a mistake if the actor
-    /// keeps its own address. See [`detect_deadlocks`](crate::Builder::detect_deadlocks).
+    /// This is normal for an actor that others have the address of, such as a child of a supervisor
+    /// or a worker of a spool. It is a mistake if the actor keeps its own address. See
+    /// [`detect_deadlocks`](crate::Builder::detect_deadlocks).
     LeftAlone(Vec<ActorStatus>),
 }
 

@@ -256,8 +256,8 @@ impl<M, A, Fut, On> ActorBuilder<M, A, Fut, On> {
     /// assert_eq!(sum.get(), 42);
     /// ```
     ///
-    /// With the feature `tokio`, a `tokio::runtime::Handle` is a place, too. See
-    /// [beside tokio](crate::docs::with_tokio).
+    /// With the feature `tokio`, a `tokio::runtime::Handle` is a place for futures that are `Send`,
+    /// too. See [beside tokio](crate::docs::with_tokio).
     pub fn on<Target>(self, target: Target) -> ActorBuilder<M, A, Fut, Target> {
         ActorBuilder {
             actor: self.actor,

@@ -10,6 +10,8 @@ use std::task::{Context, Poll, Waker};
 const READY: u8 = 1;
 /// The other side sends no more. Whatever is read, another read has a result.
 const ENDED: u8 = 2;
+/// A task has waited. Few tasks ever wait to write.
+const WAITED: u8 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Source {
@@ -29,6 +31,10 @@ impl Direction {
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_ready() {
             return Poll::Ready(());
+        }
+        // Relaxed: an event that does not see it was noted before, and is seen below.
+        if self.state.load(Ordering::Relaxed) & WAITED == 0 {
+            self.state.fetch_or(WAITED, Ordering::Relaxed);
         }
         let mut waiting = self.waiting();
         match &mut *waiting {
@@ -71,8 +77,10 @@ impl Direction {
     pub(super) fn note(&self, has_ended: bool) -> Option<Waker> {
         let state = if has_ended { READY | ENDED } else { READY };
         // Release pairs with the Acquire of `take` and `is_ready`.
-        self.state.fetch_or(state, Ordering::Release);
-        self.waiting().take()
+        match self.state.fetch_or(state, Ordering::Release) & WAITED {
+            0 => None,
+            _ => self.waiting().take(),
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Option<Waker>> {

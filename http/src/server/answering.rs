@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use greenroom::trace::{Level, note};
@@ -22,30 +21,30 @@ use crate::wire::Shared;
 pub(super) type Whole = Response<Full<Bytes>>;
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
-pub(super) struct Answering {
-    site: Arc<Site>,
-    shared: Arc<Shared>,
+pub(super) struct Answering<'a> {
+    site: &'a Site,
+    shared: &'a Shared,
     head: Parts,
     /// The number of the request in its connection.
     number: u64,
     /// The connection goes on after the answer.
     goes_on: bool,
-    state: State,
+    state: State<'a>,
 }
 
-pub(super) enum State {
+pub(super) enum State<'a> {
     /// The body is being read.
     Reads {
         /// Why the request is refused then.
         refusal: Option<&'static str>,
-        body: Pin<Box<dyn Future<Output = Result<Bytes, Unread>> + Send>>,
+        body: Pin<Box<dyn Future<Output = Result<Bytes, Unread>> + Send + 'a>>,
     },
-    Asks(Asked),
+    Asks(Asked<'a>),
     Answered(Option<Response<Bytes>>),
 }
 
-impl Answering {
-    pub(super) fn new(site: Arc<Site>, shared: Arc<Shared>, head: Parts, number: u64) -> Self {
+impl<'a> Answering<'a> {
+    pub(super) fn new(site: &'a Site, shared: &'a Shared, head: Parts, number: u64) -> Self {
         Answering {
             site,
             shared,
@@ -60,7 +59,7 @@ impl Answering {
         &self.head
     }
 
-    pub(super) fn set(&mut self, state: State) {
+    pub(super) fn set(&mut self, state: State<'a>) {
         self.state = state;
     }
 
@@ -77,10 +76,10 @@ impl Answering {
     pub(super) fn begin(&mut self, refusal: Option<&'static str>, body: Bytes) {
         let begun = match refusal {
             Some(why) => {
-                self.site.counts.request("", 403);
+                self.site.counts.others.count(403);
                 of_text(403, why).into()
             }
-            None => self.site.begin(&self.head, body, &self.shared),
+            None => self.site.begin(&self.head, body, self.shared),
         };
         self.state = match begun {
             Begun::Answered(response) => State::Answered(Some(response)),
@@ -97,7 +96,7 @@ impl Answering {
             status = response.status().as_u16()
         );
         if !self.goes_on {
-            self.shared.end();
+            self.shared.note_end();
         }
         let headers = response.headers_mut();
         let is_last = self.number >= self.site.limits.requests_a_connection;
@@ -114,7 +113,7 @@ impl Answering {
     }
 }
 
-impl Future for Answering {
+impl Future for Answering<'_> {
     type Output = Result<Whole, Infallible>;
 
     /// # Panics
@@ -143,7 +142,7 @@ impl Future for Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for Answering<'_> {
     fn drop(&mut self) {
         self.shared.finish();
     }

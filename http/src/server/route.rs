@@ -5,7 +5,6 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::status;
+use crate::counts::Statuses;
 use crate::message::{HttpRequest, HttpResponse};
 use crate::values::answer::{Answers, to_json};
 use crate::values::{JsonLimits, Problem, fields, from_fields, from_json, name_of};
@@ -35,11 +35,12 @@ pub(super) struct Terms<'a> {
     pub(super) form: Answers,
     pub(super) json: JsonLimits,
     /// Knows when the answer is too late.
-    pub(super) shared: &'a Arc<Shared>,
+    pub(super) shared: &'a Shared,
 }
 
 /// The answer of an actor.
-pub(super) type Answered = Pin<Box<dyn Future<Output = Result<Response<Bytes>, AskError>> + Send>>;
+pub(super) type Answered<'a> =
+    Pin<Box<dyn Future<Output = Result<Response<Bytes>, AskError>> + Send + 'a>>;
 
 /// Why no actor is asked.
 pub(super) enum Unasked {
@@ -51,7 +52,7 @@ pub(super) enum Unasked {
 
 pub(super) trait Route: Send + Sync {
     /// Decodes a request, and asks the actor.
-    fn ask(self: Arc<Self>, input: Input<'_>, terms: &Terms<'_>) -> Result<Answered, Unasked>;
+    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<Answered<'a>, Unasked>;
 
     /// Sets the name that the type of the answer has in an envelope.
     fn set_answer_name(&mut self, name: &str);
@@ -59,9 +60,8 @@ pub(super) trait Route: Send + Sync {
 
 /// A registered type.
 pub(super) struct Registered {
-    /// The name of the type in requests.
-    pub(super) name: Arc<str>,
-    pub(super) route: Arc<dyn Route>,
+    pub(super) route: Box<dyn Route>,
+    pub(super) statuses: Statuses,
     pub(super) is_post_only: bool,
 }
 
@@ -93,11 +93,11 @@ where
     M: Send + 'static,
     F: Fn(Q, Reply<R>) -> M + Send + Sync + 'static,
 {
-    fn ask(self: Arc<Self>, input: Input<'_>, terms: &Terms<'_>) -> Result<Answered, Unasked> {
+    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<Answered<'a>, Unasked> {
         let decoded = guarded(|| decode::<Q>(&self.name, input, terms.json));
         let decoded = decoded.ok_or(Unasked::Panicked)?;
         let request = decoded.map_err(Unasked::Malformed)?;
-        let (form, shared) = (terms.form, terms.shared.clone());
+        let (form, shared) = (terms.form, terms.shared);
         Ok(Box::pin(async move {
             shared.ask();
             let asked = self.address.ask(|reply| (self.make)(request, reply));
@@ -145,12 +145,12 @@ fn of_json(json: Vec<u8>) -> Response<Bytes> {
 
 /// The actor that gets all requests for no registered type.
 pub(super) trait Unknown: Send + Sync {
-    fn ask(&self, request: HttpRequest, time: Duration) -> Answered;
+    fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_>;
 }
 
 pub(super) struct ToActor<M, F> {
     pub(super) address: Address<M>,
-    pub(super) make: Arc<F>,
+    pub(super) make: F,
 }
 
 impl<M, F> Unknown for ToActor<M, F>
@@ -158,10 +158,9 @@ where
     M: Send + 'static,
     F: Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
 {
-    fn ask(&self, request: HttpRequest, time: Duration) -> Answered {
-        let (address, make) = (self.address.clone(), self.make.clone());
+    fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_> {
         Box::pin(async move {
-            let asked = address.ask(|reply| make(request, reply));
+            let asked = self.address.ask(|reply| (self.make)(request, reply));
             asked.timeout(time).await.map(HttpResponse::complete)
         })
     }

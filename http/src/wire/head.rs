@@ -60,6 +60,7 @@ fn split(lines: &[u8], end: Option<usize>) -> (&[u8], &[u8]) {
 }
 
 /// Checks the request line. Returns whether it is of HTTP/1.0.
+#[inline(never)] // As `Fields::read`.
 fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
     const MALFORMED: Refused = bad("malformed request line");
     let (method, line) = word(line, |byte| IN_TOKEN[byte], b' ').ok_or(MALFORMED)?;
@@ -138,6 +139,7 @@ struct Fields {
 
 impl Fields {
     /// Reads the field at the begin of these lines. Returns the lines that follow it.
+    #[inline(never)] // In a function of its own, the loops have registers enough.
     fn read<'a>(&mut self, lines: &'a [u8], limits: &HeadLimits) -> Result<&'a [u8], Refused> {
         const MALFORMED: Refused = bad("malformed header field");
         // A line that continues the field before it begins with a space, which is in no name.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -131,7 +132,8 @@ impl Future for Answering<'_> {
                 }
                 State::Asks(asked) => {
                     let answer = ready!(asked.answered.as_mut().poll(cx));
-                    let response = own.site.complete(asked, answer);
+                    let used = mem::take(&mut own.head.headers);
+                    let response = own.site.complete(asked, answer, used);
                     own.state = State::Answered(None);
                     break response;
                 }

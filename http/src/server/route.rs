@@ -11,7 +11,6 @@ use std::time::Duration;
 use greenroom::{Address, AskError, Reply};
 use hyper::Response;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,9 +37,13 @@ pub(super) struct Terms<'a> {
     pub(super) shared: &'a Shared,
 }
 
-/// The answer of an actor.
-pub(super) type Answered<'a> =
-    Pin<Box<dyn Future<Output = Result<Response<Bytes>, AskError>> + Send + 'a>>;
+/// The answer of an actor, some time.
+pub(super) type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send + 'a>>;
+
+pub(super) enum Answer {
+    Json(Vec<u8>),
+    Response(Response<Bytes>),
+}
 
 /// Why no actor is asked.
 pub(super) enum Unasked {
@@ -109,8 +112,8 @@ where
             let answer = answer.await?;
             let encoded = guarded(|| to_json(form, &self.answer_name, &answer));
             Ok(match encoded.and_then(Result::ok) {
-                Some(json) => of_json(json),
-                None => status::of_text(500, "the answer cannot be encoded"),
+                Some(json) => Answer::Json(json),
+                None => Answer::Response(status::of_text(500, "the answer cannot be encoded")),
             })
         }))
     }
@@ -136,13 +139,6 @@ fn decode<Q: DeserializeOwned>(
     }
 }
 
-fn of_json(json: Vec<u8>) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(json));
-    let json = const { HeaderValue::from_static("application/json") };
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
-}
-
 /// The actor that gets all requests for no registered type.
 pub(super) trait Unknown: Send + Sync {
     fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_>;
@@ -161,7 +157,8 @@ where
     fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_> {
         Box::pin(async move {
             let asked = self.address.ask(|reply| (self.make)(request, reply));
-            asked.timeout(time).await.map(HttpResponse::complete)
+            let response = asked.timeout(time).await?;
+            Ok(Answer::Response(response.complete()))
         })
     }
 }

@@ -10,8 +10,8 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
 use super::hosts::Hosts;
-use super::route::{Answered, Input, Registered, Terms, Unasked, Unknown};
-use super::status::{of_error, of_refusal, of_text};
+use super::route::{Answer, Answered, Input, Registered, Terms, Unasked, Unknown};
+use super::status::{of_error, of_json, of_refusal, of_text};
 use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
@@ -70,7 +70,10 @@ impl Site {
         if let Some(page) = self.pages.get(path).filter(|_| is_read) {
             let numbers = self.numbers();
             return Begun::Asked(Asked {
-                answered: Box::pin(async move { Ok(page.respond(numbers).await.complete()) }),
+                answered: Box::pin(async move {
+                    let page = page.respond(numbers).await;
+                    Ok(Answer::Response(page.complete()))
+                }),
                 by: self.form,
                 statuses: others,
                 _place: None,
@@ -101,18 +104,24 @@ impl Site {
         }
     }
 
-    /// Completes the answer to a request for which something was asked.
+    /// Completes the answer to a request for which something was asked. `used` are the fields of
+    /// the request, whose memory serves the response.
     pub(super) fn complete(
         &self,
         asked: &Asked<'_>,
-        answer: Result<Response<Bytes>, AskError>,
+        answer: Result<Answer, AskError>,
+        used: HeaderMap,
     ) -> Response<Bytes> {
-        let response = answer.unwrap_or_else(|error| {
-            if error == AskError::TimedOut {
-                self.counts.limit("answer_time");
+        let response = match answer {
+            Ok(Answer::Json(json)) => of_json(json, used),
+            Ok(Answer::Response(response)) => response,
+            Err(error) => {
+                if error == AskError::TimedOut {
+                    self.counts.limit("answer_time");
+                }
+                of_error(error, asked.by)
             }
-            of_error(error, asked.by)
-        });
+        };
         asked.statuses.count(response.status().as_u16());
         response
     }

@@ -1,11 +1,11 @@
-//! Answers that are no value: refusals of actors, and those of the server itself.
+//! Responses: answers of actors, their refusals, and what the server itself says.
 //!
 //! The text of a panic is never part of one.
 
 use greenroom::{AskError, Refusal, RefusalKind};
 use hyper::body::Bytes;
 use hyper::ext::ReasonPhrase;
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
 use crate::values::answer::Answers;
@@ -74,6 +74,16 @@ fn reason(status: u16) -> (StatusCode, &'static [u8]) {
         _ => b"OK",
     };
     (known, phrase)
+}
+
+/// Returns a value as a response. Its fields take the memory of `used`.
+pub(super) fn of_json(json: Vec<u8>, mut used: HeaderMap) -> Response<Bytes> {
+    used.clear();
+    let media = const { HeaderValue::from_static("application/json") };
+    used.insert(CONTENT_TYPE, media);
+    let mut response = Response::new(Bytes::from(json));
+    *response.headers_mut() = used;
+    response
 }
 
 /// Returns an answer of the server itself: a status and a line of text.

@@ -8,18 +8,14 @@ use std::task::{Context, Poll, ready};
 
 use greenroom::trace::{Level, note};
 use http_body_util::Full;
-use hyper::Response;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 
 use super::body::Unread;
 use super::site::{Asked, Begun, Site};
-use super::status::of_text;
+use super::status::{Whole, of_text};
 use crate::wire::Shared;
-
-/// A response whose body is there.
-pub(super) type Whole = Response<Full<Bytes>>;
 
 /// The answer to a request. If it is dropped, the request is not wanted any more.
 pub(super) struct Answering<'a> {
@@ -41,7 +37,7 @@ pub(super) enum State<'a> {
         body: Pin<Box<dyn Future<Output = Result<Bytes, Unread>> + Send + 'a>>,
     },
     Asks(Asked<'a>),
-    Answered(Option<Response<Bytes>>),
+    Answered(Option<Whole>),
 }
 
 impl<'a> Answering<'a> {
@@ -70,7 +66,7 @@ impl<'a> Answering<'a> {
         // A head that was refused is not here: another one stands for it.
         let head = matches!(self.state, State::Reads { .. }).then_some(&self.head);
         let response = self.site.refuse(head, status, why, limit);
-        self.state = State::Answered(Some(response));
+        self.state = State::Answered(Some(response.map(Full::new)));
     }
 
     /// Begins to answer the request, whose body is there, unless it is refused.
@@ -83,13 +79,13 @@ impl<'a> Answering<'a> {
             None => self.site.begin(&self.head, body, self.shared),
         };
         self.state = match begun {
-            Begun::Answered(response) => State::Answered(Some(response)),
+            Begun::Answered(response) => State::Answered(Some(response.map(Full::new))),
             Begun::Asked(asked) => State::Asks(asked),
         };
     }
 
     /// Adds the fields that each response has.
-    fn complete(&self, mut response: Response<Bytes>) -> Whole {
+    fn complete(&self, response: &mut Whole) {
         note!(
             Level::Trace,
             self.head.method,
@@ -110,7 +106,6 @@ impl<'a> Answering<'a> {
         headers.insert(SERVER, const { HeaderValue::from_static("greenroom") });
         let no_guess = const { HeaderValue::from_static("nosniff") };
         headers.insert(X_CONTENT_TYPE_OPTIONS, no_guess);
-        response.map(Full::new)
     }
 }
 
@@ -121,7 +116,7 @@ impl Future for Answering<'_> {
     /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let own = self.get_mut();
-        let response = loop {
+        let mut response = loop {
             match &mut own.state {
                 State::Reads { refusal, body } => {
                     let (refusal, body) = (*refusal, ready!(body.as_mut().poll(cx)));
@@ -140,7 +135,8 @@ impl Future for Answering<'_> {
                 State::Answered(response) => break response.take().expect("it is polled once"),
             }
         };
-        Poll::Ready(Ok(own.complete(response)))
+        own.complete(&mut response);
+        Poll::Ready(Ok(response))
     }
 }
 

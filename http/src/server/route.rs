@@ -41,7 +41,7 @@ pub(super) struct Terms<'a> {
 pub(super) type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send + 'a>>;
 
 pub(super) enum Answer {
-    Json(Vec<u8>),
+    Json(Bytes),
     Response(Response<Bytes>),
 }
 

@@ -36,7 +36,7 @@ impl<'a> Requests<'a> {
 }
 
 impl<'a> hyper::service::Service<Request<Incoming>> for Requests<'a> {
-    type Response = super::answering::Whole;
+    type Response = super::status::Whole;
     type Error = Infallible;
     type Future = Answering<'a>;
 

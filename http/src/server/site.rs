@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use greenroom::AskError;
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
@@ -11,7 +12,7 @@ use hyper::{Method, Response, StatusCode};
 
 use super::hosts::Hosts;
 use super::route::{Answer, Answered, Input, Registered, Terms, Unasked, Unknown};
-use super::status::{of_error, of_json, of_refusal, of_text};
+use super::status::{Whole, of_error, of_json, of_refusal, of_text};
 use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
@@ -111,15 +112,15 @@ impl Site {
         asked: &Asked<'_>,
         answer: Result<Answer, AskError>,
         used: HeaderMap,
-    ) -> Response<Bytes> {
+    ) -> Whole {
         let response = match answer {
             Ok(Answer::Json(json)) => of_json(json, used),
-            Ok(Answer::Response(response)) => response,
+            Ok(Answer::Response(response)) => response.map(Full::new),
             Err(error) => {
                 if error == AskError::TimedOut {
                     self.counts.limit("answer_time");
                 }
-                of_error(error, asked.by)
+                of_error(error, asked.by).map(Full::new)
             }
         };
         asked.statuses.count(response.status().as_u16());

@@ -33,9 +33,11 @@ pub(super) enum Body {
     Chunked,
 }
 
-/// Checks a head, from its first byte to the empty line. All its line ends are CRLF.
-pub(super) fn check(head: &[u8], limits: &HeadLimits) -> Result<Body, Refused> {
-    let (line, mut rest) = split(head, find(head, b'\r'));
+/// Checks a head, from its first byte to the empty line. Returns its length, and what follows it.
+pub(super) fn check(bytes: &[u8], limits: &HeadLimits) -> Result<(usize, Body), Refused> {
+    const MALFORMED: Refused = bad("malformed request line");
+    let end = find(bytes, b'\r').ok_or(MALFORMED)?;
+    let (line, mut rest) = split(bytes, end).ok_or(MALFORMED)?;
     let is_old = request_line(line, limits)?;
     let mut fields = Fields::default();
     let mut count = 0;
@@ -50,13 +52,14 @@ pub(super) fn check(head: &[u8], limits: &HeadLimits) -> Result<Body, Refused> {
         }
         rest = fields.read(rest, limits)?;
     }
-    fields.body(is_old)
+    let length = bytes.len() - rest.len() + 2;
+    fields.body(is_old).map(|body| (length, body))
 }
 
-/// Returns a line that ends there, and what follows it.
-fn split(lines: &[u8], end: Option<usize>) -> (&[u8], &[u8]) {
-    let end = end.unwrap_or(lines.len());
-    (&lines[..end], lines.get(end + 2..).unwrap_or_default())
+/// Returns the line that ends there with CRLF, and what follows it.
+fn split(lines: &[u8], end: usize) -> Option<(&[u8], &[u8])> {
+    let (line, rest) = lines.split_at_checked(end)?;
+    Some((line, rest.strip_prefix(b"\r\n")?))
 }
 
 /// Checks the request line. Returns whether it is of HTTP/1.0.
@@ -144,8 +147,8 @@ impl Fields {
         const MALFORMED: Refused = bad("malformed header field");
         // A line that continues the field before it begins with a space, which is in no name.
         let (name, after) = word(lines, |byte| IN_TOKEN[byte], b':').ok_or(MALFORMED)?;
-        let end = find_control(after).filter(|at| after[*at] == b'\r');
-        let (value, rest) = split(after, Some(end.ok_or(MALFORMED)?));
+        let end = find_control(after).ok_or(MALFORMED)?;
+        let (value, rest) = split(after, end).ok_or(MALFORMED)?;
         let value = value.trim_ascii();
         if value.len() > limits.header_value {
             return Err(Refused {

@@ -1,6 +1,7 @@
 //! What is known of a socket: which directions may be tried, and which tasks wait.
 //!
-//! A direction is tried only after its readiness was taken. So an event during the try is kept.
+//! A task waits for a direction only if it was tried after its readiness was taken. So an event during
+//! the try is kept.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

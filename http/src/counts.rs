@@ -1,49 +1,92 @@
 //! What a server has done: requests by type and status, and the limits that were hit.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The counts of a server, for its pages.
+/// The counts of a server, for its pages. Each type has its own [`Statuses`].
 #[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<Numbers>);
+pub(crate) struct Counts {
+    /// Of requests for no type.
+    pub(crate) others: Statuses,
+    rare: Mutex<Rare>,
+}
 
 #[derive(Debug, Default, Clone)]
+struct Rare {
+    limits: BTreeMap<&'static str, u64>,
+    connections: u64,
+}
+
+/// How often each status was the answer to requests of a type.
+#[derive(Debug)]
+pub(crate) struct Statuses(Box<[AtomicU64; 600]>);
+
+/// The counts at some moment.
+#[derive(Debug, Clone)]
 pub(crate) struct Numbers {
-    /// The requests by the name of the type and by the status. Those of no type have no name.
-    pub(crate) requests: BTreeMap<String, BTreeMap<u16, u64>>,
+    /// Requests by the name of the type and by the status. Those of no type have no name.
+    pub(crate) requests: Vec<(String, u16, u64)>,
     /// How often each limit was hit, by its name in `Limits`.
     pub(crate) limits: BTreeMap<&'static str, u64>,
     /// The connections that were accepted.
     pub(crate) connections: u64,
 }
 
-impl Counts {
-    pub(crate) fn request(&self, name: &str, status: u16) {
-        let mut numbers = self.numbers();
-        if !numbers.requests.contains_key(name) {
-            numbers.requests.insert(name.to_owned(), BTreeMap::new());
+impl Default for Statuses {
+    fn default() -> Self {
+        Statuses(Box::new([const { AtomicU64::new(0) }; 600]))
+    }
+}
+
+impl Statuses {
+    pub(crate) fn count(&self, status: u16) {
+        if let Some(count) = self.0.get(usize::from(status)) {
+            // Relaxed: only the number counts.
+            count.fetch_add(1, Ordering::Relaxed);
         }
-        // The names are those of registered types, so there are few.
-        let statuses = numbers.requests.get_mut(name);
-        *statuses
-            .expect("it was just there")
-            .entry(status)
-            .or_default() += 1;
     }
 
+    /// Returns the statuses that were counted.
+    fn counted(&self) -> impl Iterator<Item = (u16, u64)> {
+        // Relaxed: only the number counts.
+        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
+        (0..).zip(counts).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl Counts {
     pub(crate) fn limit(&self, name: &'static str) {
-        *self.numbers().limits.entry(name).or_default() += 1;
+        *self.rare().limits.entry(name).or_default() += 1;
     }
 
     pub(crate) fn connection(&self) {
-        self.numbers().connections += 1;
+        self.rare().connections += 1;
     }
 
-    pub(crate) fn now(&self) -> Numbers {
-        self.numbers().clone()
+    /// Returns all counts, with those of the types by their names.
+    pub(crate) fn now<'a>(
+        &'a self,
+        types: impl Iterator<Item = (&'a str, &'a Statuses)>,
+    ) -> Numbers {
+        let all = [("", &self.others)].into_iter().chain(types);
+        let requests = all.flat_map(|(name, statuses)| {
+            let counted = statuses.counted();
+            counted.map(move |(status, count)| (name.to_owned(), status, count))
+        });
+        let requests = requests.collect();
+        let Rare {
+            limits,
+            connections,
+        } = self.rare().clone();
+        Numbers {
+            requests,
+            limits,
+            connections,
+        }
     }
 
-    fn numbers(&self) -> MutexGuard<'_, Numbers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rare(&self) -> MutexGuard<'_, Rare> {
+        self.rare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

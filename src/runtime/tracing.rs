@@ -37,11 +37,12 @@ impl Inner {
 
 /// Calls `f` with the tracer to which a note of this thread goes, if there is one.
 fn with_tracer(f: &mut dyn FnMut(&dyn Tracer)) {
-    if !run::with_tracer(f)
-        && let Some(runtime) = context::runtime()
-        && let Some(tracer) = runtime.tracer()
-    {
-        f(tracer);
+    if !run::with_tracer(f) {
+        context::with_runtime(|runtime| {
+            if let Some(tracer) = runtime.and_then(|runtime| runtime.tracer()) {
+                f(tracer);
+            }
+        });
     }
 }
 

@@ -79,7 +79,7 @@ impl Reactor {
         let _driven = Driven::new(self);
         let place = Arc::new(Place::new(self.kick.clone()));
         let waker = Waker::from(place.clone());
-        let mut looked = Instant::now();
+        let (mut looked, mut woken) = (Instant::now(), Vec::new());
         loop {
             place.run();
             let polled = worker.as_mut().poll(&mut Context::from_waker(&waker));
@@ -87,11 +87,11 @@ impl Reactor {
                 return;
             }
             if !place.is_woken() {
-                self.wait(&place);
+                self.wait(&place, &mut woken);
                 looked = Instant::now();
             } else if looked.elapsed() >= RUN {
                 if let Some(taken) = self.seat.take() {
-                    self.look(taken);
+                    self.look(taken, &mut woken);
                 }
                 looked = Instant::now();
             }
@@ -99,10 +99,10 @@ impl Reactor {
     }
 
     /// Waits until the worker is woken, in the seat if it is free.
-    fn wait(&self, place: &Arc<Place>) {
+    fn wait(&self, place: &Arc<Place>, woken: &mut Vec<Waker>) {
         while !place.is_woken() {
             match self.seat.take_or_note(place) {
-                Some(taken) => self.gather(taken, |taken| {
+                Some(taken) => self.gather(taken, woken, |taken| {
                     let time = self.deadlines.begin_wait();
                     let mut events = Err(io::ErrorKind::Interrupted.into());
                     place.sit(|| events = taken.wait(time));
@@ -117,25 +117,26 @@ impl Reactor {
     }
 
     /// Looks for events without waiting.
-    fn look(&self, taken: Taken<'_>) {
-        self.gather(taken, |taken| taken.wait(Some(Duration::ZERO)));
+    fn look(&self, taken: Taken<'_>, woken: &mut Vec<Waker>) {
+        self.gather(taken, woken, |taken| taken.wait(Some(Duration::ZERO)));
     }
 
-    /// Wakes what waits for the events that come, and for the deadlines that are over.
+    /// Wakes what waits for the events that come, and for the deadlines that are over. `woken` is
+    /// room for it, which is empty before and after.
     fn gather(
         &self,
         mut taken: Taken<'_>,
+        woken: &mut Vec<Waker>,
         wait: impl for<'t> FnOnce(&'t mut Taken<'_>) -> io::Result<&'t Events>,
     ) {
-        let mut woken = Vec::new();
         // A wait that was interrupted has no events.
         if let Ok(events) = wait(&mut taken) {
-            self.sources.note(events, &mut woken);
+            self.sources.note(events, woken);
         }
-        self.deadlines.end_wait(&mut woken);
+        self.deadlines.end_wait(woken);
         drop(taken);
         self.watch.notice();
-        for waker in woken {
+        for waker in woken.drain(..) {
             // A panic belongs to the waker, and the others are called all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
@@ -163,9 +164,11 @@ impl Reactor {
             // Relaxed: only the number counts.
             if self.driven.load(Ordering::Relaxed) > 0 {
                 // All workers are busy, and the first one that is not takes the seat.
-                return self.look(taken);
+                return self.look(taken, &mut Vec::new());
             }
-            self.gather(taken, |taken| taken.wait(self.deadlines.begin_wait()));
+            self.gather(taken, &mut Vec::new(), |taken| {
+                taken.wait(self.deadlines.begin_wait())
+            });
         }
     }
 }

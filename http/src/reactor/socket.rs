@@ -101,15 +101,15 @@ impl Socket {
         let direction = &self.0.source.write;
         loop {
             ready!(direction.poll_ready(cx));
-            direction.take();
-            let written = write(&self.0.inner);
-            if let Err(error) = &written
-                && error.kind() == io::ErrorKind::WouldBlock
-            {
-                continue;
+            if let Some(written) = unless_blocked(write(&self.0.inner)) {
+                return Poll::Ready(written);
             }
-            direction.give_back();
-            return Poll::Ready(written);
+            // Few writes come so far. The second try sees an event since the first one.
+            direction.take();
+            if let Some(written) = unless_blocked(write(&self.0.inner)) {
+                direction.give_back();
+                return Poll::Ready(written);
+            }
         }
     }
 
@@ -136,5 +136,13 @@ impl Socket {
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.inner.local_addr()
+    }
+}
+
+fn unless_blocked(tried: io::Result<usize>) -> Option<io::Result<usize>> {
+    let is_blocked = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    match tried.as_ref().is_err_and(is_blocked) {
+        true => None,
+        false => Some(tried),
     }
 }

@@ -1,6 +1,7 @@
 //! What is known of a socket: which directions may be tried, and which tasks wait.
 //!
-//! A direction is tried only after its readiness was taken. So an event during the try is kept.
+//! A task waits for a direction only if it was tried after its readiness was taken. So an event during
+//! the try is kept.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,8 @@ use std::task::{Context, Poll, Waker};
 const READY: u8 = 1;
 /// The other side sends no more. Whatever is read, another read has a result.
 const ENDED: u8 = 2;
+/// A task has waited. Few tasks ever wait to write.
+const WAITED: u8 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Source {
@@ -29,6 +32,10 @@ impl Direction {
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_ready() {
             return Poll::Ready(());
+        }
+        // Relaxed: an event that does not see it was noted before, and is seen below.
+        if self.state.load(Ordering::Relaxed) & WAITED == 0 {
+            self.state.fetch_or(WAITED, Ordering::Relaxed);
         }
         let mut waiting = self.waiting();
         match &mut *waiting {
@@ -71,8 +78,10 @@ impl Direction {
     pub(super) fn note(&self, has_ended: bool) -> Option<Waker> {
         let state = if has_ended { READY | ENDED } else { READY };
         // Release pairs with the Acquire of `take` and `is_ready`.
-        self.state.fetch_or(state, Ordering::Release);
-        self.waiting().take()
+        match self.state.fetch_or(state, Ordering::Release) & WAITED {
+            0 => None,
+            _ => self.waiting().take(),
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Option<Waker>> {

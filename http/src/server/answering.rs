@@ -2,50 +2,46 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use greenroom::trace::{Level, note};
 use http_body_util::Full;
-use hyper::Response;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 
 use super::body::Unread;
 use super::site::{Asked, Begun, Site};
-use super::status::of_text;
+use super::status::{Whole, of_text};
 use crate::wire::Shared;
 
-/// A response whose body is there.
-pub(super) type Whole = Response<Full<Bytes>>;
-
 /// The answer to a request. If it is dropped, the request is not wanted any more.
-pub(super) struct Answering {
-    site: Arc<Site>,
-    shared: Arc<Shared>,
+pub(super) struct Answering<'a> {
+    site: &'a Site,
+    shared: &'a Shared,
     head: Parts,
     /// The number of the request in its connection.
     number: u64,
     /// The connection goes on after the answer.
     goes_on: bool,
-    state: State,
+    state: State<'a>,
 }
 
-pub(super) enum State {
+pub(super) enum State<'a> {
     /// The body is being read.
     Reads {
         /// Why the request is refused then.
         refusal: Option<&'static str>,
-        body: Pin<Box<dyn Future<Output = Result<Bytes, Unread>> + Send>>,
+        body: Pin<Box<dyn Future<Output = Result<Bytes, Unread>> + Send + 'a>>,
     },
-    Asks(Asked),
-    Answered(Option<Response<Bytes>>),
+    Asks(Asked<'a>),
+    Answered(Option<Whole>),
 }
 
-impl Answering {
-    pub(super) fn new(site: Arc<Site>, shared: Arc<Shared>, head: Parts, number: u64) -> Self {
+impl<'a> Answering<'a> {
+    pub(super) fn new(site: &'a Site, shared: &'a Shared, head: Parts, number: u64) -> Self {
         Answering {
             site,
             shared,
@@ -60,7 +56,7 @@ impl Answering {
         &self.head
     }
 
-    pub(super) fn set(&mut self, state: State) {
+    pub(super) fn set(&mut self, state: State<'a>) {
         self.state = state;
     }
 
@@ -70,26 +66,26 @@ impl Answering {
         // A head that was refused is not here: another one stands for it.
         let head = matches!(self.state, State::Reads { .. }).then_some(&self.head);
         let response = self.site.refuse(head, status, why, limit);
-        self.state = State::Answered(Some(response));
+        self.state = State::Answered(Some(response.map(Full::new)));
     }
 
     /// Begins to answer the request, whose body is there, unless it is refused.
     pub(super) fn begin(&mut self, refusal: Option<&'static str>, body: Bytes) {
         let begun = match refusal {
             Some(why) => {
-                self.site.counts.request("", 403);
+                self.site.counts.others.count(403);
                 of_text(403, why).into()
             }
-            None => self.site.begin(&self.head, body, &self.shared),
+            None => self.site.begin(&self.head, body, self.shared),
         };
         self.state = match begun {
-            Begun::Answered(response) => State::Answered(Some(response)),
+            Begun::Answered(response) => State::Answered(Some(response.map(Full::new))),
             Begun::Asked(asked) => State::Asks(asked),
         };
     }
 
     /// Adds the fields that each response has.
-    fn complete(&self, mut response: Response<Bytes>) -> Whole {
+    fn complete(&self, response: &mut Whole) {
         note!(
             Level::Trace,
             self.head.method,
@@ -97,7 +93,7 @@ impl Answering {
             status = response.status().as_u16()
         );
         if !self.goes_on {
-            self.shared.end();
+            self.shared.note_end();
         }
         let headers = response.headers_mut();
         let is_last = self.number >= self.site.limits.requests_a_connection;
@@ -110,18 +106,17 @@ impl Answering {
         headers.insert(SERVER, const { HeaderValue::from_static("greenroom") });
         let no_guess = const { HeaderValue::from_static("nosniff") };
         headers.insert(X_CONTENT_TYPE_OPTIONS, no_guess);
-        response.map(Full::new)
     }
 }
 
-impl Future for Answering {
+impl Future for Answering<'_> {
     type Output = Result<Whole, Infallible>;
 
     /// # Panics
     /// If it is polled again after completion.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let own = self.get_mut();
-        let response = loop {
+        let mut response = loop {
             match &mut own.state {
                 State::Reads { refusal, body } => {
                     let (refusal, body) = (*refusal, ready!(body.as_mut().poll(cx)));
@@ -132,18 +127,20 @@ impl Future for Answering {
                 }
                 State::Asks(asked) => {
                     let answer = ready!(asked.answered.as_mut().poll(cx));
-                    let response = own.site.complete(asked, answer);
+                    let used = mem::take(&mut own.head.headers);
+                    let response = own.site.complete(asked, answer, used);
                     own.state = State::Answered(None);
                     break response;
                 }
                 State::Answered(response) => break response.take().expect("it is polled once"),
             }
         };
-        Poll::Ready(Ok(own.complete(response)))
+        own.complete(&mut response);
+        Poll::Ready(Ok(response))
     }
 }
 
-impl Drop for Answering {
+impl Drop for Answering<'_> {
     fn drop(&mut self) {
         self.shared.finish();
     }

@@ -1,6 +1,6 @@
 //! The options of a server, and the server.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -14,7 +14,7 @@ use super::hosts::Hosts;
 use super::listener::{Listener, Order, Report};
 use super::route::{Registered, Route, ToActor, Typed, Unknown};
 use super::site::Site;
-use crate::counts::Counts;
+use crate::counts::{Counts, Statuses};
 use crate::error::{ListenError, ListenProblem};
 use crate::event::HttpEvent;
 use crate::limits::Limits;
@@ -70,14 +70,14 @@ pub struct Server {
 pub struct ServerBuilder {
     address: String,
     types: Vec<Entry>,
-    unknown: Option<Arc<dyn Unknown>>,
+    unknown: Option<Box<dyn Unknown>>,
     events: Option<Address<HttpEvent>>,
     form: Answers,
     limits: Limits,
     hosts: Hosts,
     grace: Duration,
     is_exposed: bool,
-    pages: HashMap<&'static str, Mount>,
+    pages: BTreeMap<&'static str, Mount>,
     /// What is wrong with the options, if something is.
     problem: Option<String>,
 }
@@ -105,7 +105,7 @@ impl Server {
             hosts: Hosts::default(),
             grace: GRACE,
             is_exposed: false,
-            pages: HashMap::new(),
+            pages: BTreeMap::new(),
             problem: None,
         }
     }
@@ -198,10 +198,7 @@ impl ServerBuilder {
         make: impl Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
     ) -> Self {
         let address = address.clone();
-        self.unknown = Some(Arc::new(ToActor {
-            address,
-            make: Arc::new(make),
-        }));
+        self.unknown = Some(Box::new(ToActor { address, make }));
         self
     }
 
@@ -299,14 +296,14 @@ impl ServerBuilder {
         let local = listener.local_addr()?;
         let types = self.types.into_iter().map(|entry| {
             let registered = Registered {
-                name: entry.name.as_str().into(),
-                route: Arc::from(entry.route),
+                route: entry.route,
+                statuses: Statuses::default(),
                 is_post_only: entry.is_post_only,
             };
             (entry.name, registered)
         });
         let site = Site {
-            types: types.collect::<HashMap<_, _>>(),
+            types: types.collect::<BTreeMap<_, _>>(),
             unknown: self.unknown,
             form: self.form,
             hosts: self.hosts,

@@ -18,7 +18,7 @@ use super::service::Requests;
 use super::site::Site;
 use crate::event::CloseReason;
 use crate::reactor::Socket;
-use crate::wire::{Framing, Shared, Wire};
+use crate::wire::{Clock, Framing, Shared, Wire};
 
 /// How long, and for how many reads, the rest of a refused request is read, so that the client sees
 /// the answer before a reset.
@@ -32,20 +32,19 @@ pub(super) async fn serve(
 ) -> CloseReason {
     // Without an address the context would be closed.
     let _open: Address<Infallible> = cx.address();
-    let socket = Arc::new(socket);
-    let shared = Arc::new(Shared::new(site.limits.times()));
+    let shared = Shared::new(site.limits.times());
     let local = socket.local_addr().ok();
-    let requests = Requests::new(site.clone(), shared.clone(), local);
+    let requests = Requests::new(&site, &shared, local);
     // Without it, an answer may wait for the acknowledgement of the one before.
     let _ = socket.set_nodelay();
     let framing = Framing::new(site.limits.of_head());
-    let wire = Wire::new(socket.clone(), framing, shared.clone());
+    let wire = Wire::new(&socket, framing, &shared);
     let mut builder = http1::Builder::new();
     builder.header_read_timeout(None);
     if site.limits.headers > 100 {
         builder.max_headers(site.limits.headers);
     }
-    let mut is_stopped = false;
+    let (mut is_stopped, mut clock) = (false, Clock::new(&shared));
     let ended = {
         let mut connection = pin!(builder.serve_connection(wire, requests));
         poll_fn(|task| {
@@ -55,7 +54,7 @@ pub(super) async fn serve(
             }
             loop {
                 let polled = connection.as_mut().poll(task);
-                if polled.is_ready() || !shared.poll_late(task) {
+                if polled.is_ready() || !clock.poll_late(task) {
                     return polled;
                 }
             }

@@ -5,18 +5,17 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use greenroom::{Address, AskError, Reply};
 use hyper::Response;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::status;
+use crate::counts::Statuses;
 use crate::message::{HttpRequest, HttpResponse};
 use crate::values::answer::{Answers, to_json};
 use crate::values::{JsonLimits, Problem, fields, from_fields, from_json, name_of};
@@ -35,11 +34,16 @@ pub(super) struct Terms<'a> {
     pub(super) form: Answers,
     pub(super) json: JsonLimits,
     /// Knows when the answer is too late.
-    pub(super) shared: &'a Arc<Shared>,
+    pub(super) shared: &'a Shared,
 }
 
-/// The answer of an actor.
-pub(super) type Answered = Pin<Box<dyn Future<Output = Result<Response<Bytes>, AskError>> + Send>>;
+/// The answer of an actor, some time.
+pub(super) type Answered<'a> = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send + 'a>>;
+
+pub(super) enum Answer {
+    Json(Bytes),
+    Response(Response<Bytes>),
+}
 
 /// Why no actor is asked.
 pub(super) enum Unasked {
@@ -51,7 +55,7 @@ pub(super) enum Unasked {
 
 pub(super) trait Route: Send + Sync {
     /// Decodes a request, and asks the actor.
-    fn ask(self: Arc<Self>, input: Input<'_>, terms: &Terms<'_>) -> Result<Answered, Unasked>;
+    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<Answered<'a>, Unasked>;
 
     /// Sets the name that the type of the answer has in an envelope.
     fn set_answer_name(&mut self, name: &str);
@@ -59,9 +63,8 @@ pub(super) trait Route: Send + Sync {
 
 /// A registered type.
 pub(super) struct Registered {
-    /// The name of the type in requests.
-    pub(super) name: Arc<str>,
-    pub(super) route: Arc<dyn Route>,
+    pub(super) route: Box<dyn Route>,
+    pub(super) statuses: Statuses,
     pub(super) is_post_only: bool,
 }
 
@@ -93,11 +96,11 @@ where
     M: Send + 'static,
     F: Fn(Q, Reply<R>) -> M + Send + Sync + 'static,
 {
-    fn ask(self: Arc<Self>, input: Input<'_>, terms: &Terms<'_>) -> Result<Answered, Unasked> {
+    fn ask<'a>(&'a self, input: Input<'_>, terms: &Terms<'a>) -> Result<Answered<'a>, Unasked> {
         let decoded = guarded(|| decode::<Q>(&self.name, input, terms.json));
         let decoded = decoded.ok_or(Unasked::Panicked)?;
         let request = decoded.map_err(Unasked::Malformed)?;
-        let (form, shared) = (terms.form, terms.shared.clone());
+        let (form, shared) = (terms.form, terms.shared);
         Ok(Box::pin(async move {
             shared.ask();
             let asked = self.address.ask(|reply| (self.make)(request, reply));
@@ -109,8 +112,8 @@ where
             let answer = answer.await?;
             let encoded = guarded(|| to_json(form, &self.answer_name, &answer));
             Ok(match encoded.and_then(Result::ok) {
-                Some(json) => of_json(json),
-                None => status::of_text(500, "the answer cannot be encoded"),
+                Some(json) => Answer::Json(json),
+                None => Answer::Response(status::of_text(500, "the answer cannot be encoded")),
             })
         }))
     }
@@ -136,21 +139,14 @@ fn decode<Q: DeserializeOwned>(
     }
 }
 
-fn of_json(json: Vec<u8>) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(json));
-    let json = const { HeaderValue::from_static("application/json") };
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
-}
-
 /// The actor that gets all requests for no registered type.
 pub(super) trait Unknown: Send + Sync {
-    fn ask(&self, request: HttpRequest, time: Duration) -> Answered;
+    fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_>;
 }
 
 pub(super) struct ToActor<M, F> {
     pub(super) address: Address<M>,
-    pub(super) make: Arc<F>,
+    pub(super) make: F,
 }
 
 impl<M, F> Unknown for ToActor<M, F>
@@ -158,11 +154,11 @@ where
     M: Send + 'static,
     F: Fn(HttpRequest, Reply<HttpResponse>) -> M + Send + Sync + 'static,
 {
-    fn ask(&self, request: HttpRequest, time: Duration) -> Answered {
-        let (address, make) = (self.address.clone(), self.make.clone());
+    fn ask(&self, request: HttpRequest, time: Duration) -> Answered<'_> {
         Box::pin(async move {
-            let asked = address.ask(|reply| make(request, reply));
-            asked.timeout(time).await.map(HttpResponse::complete)
+            let asked = self.address.ask(|reply| (self.make)(request, reply));
+            let response = asked.timeout(time).await?;
+            Ok(Answer::Response(response.complete()))
         })
     }
 }

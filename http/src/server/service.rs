@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use hyper::Request;
 use hyper::body::{Body, Bytes, Incoming};
@@ -13,9 +12,9 @@ use super::body;
 use super::site::Site;
 use crate::wire::Shared;
 
-pub(super) struct Requests {
-    site: Arc<Site>,
-    shared: Arc<Shared>,
+pub(super) struct Requests<'a> {
+    site: &'a Site,
+    shared: &'a Shared,
     local: Option<SocketAddr>,
     /// The requests so far.
     count: Cell<u64>,
@@ -23,9 +22,9 @@ pub(super) struct Requests {
     host: RefCell<Option<Box<[u8]>>>,
 }
 
-impl Requests {
+impl<'a> Requests<'a> {
     /// Creates the requests of a connection to this address of the server.
-    pub(super) fn new(site: Arc<Site>, shared: Arc<Shared>, local: Option<SocketAddr>) -> Self {
+    pub(super) fn new(site: &'a Site, shared: &'a Shared, local: Option<SocketAddr>) -> Self {
         Requests {
             site,
             shared,
@@ -36,18 +35,17 @@ impl Requests {
     }
 }
 
-impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = super::answering::Whole;
+impl<'a> hyper::service::Service<Request<Incoming>> for Requests<'a> {
+    type Response = super::status::Whole;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = Answering<'a>;
 
-    fn call(&self, request: Request<Incoming>) -> Answering {
+    fn call(&self, request: Request<Incoming>) -> Answering<'a> {
         let number = self.count.get() + 1;
         self.count.set(number);
         let (head, body) = request.into_parts();
-        let (site, shared) = (self.site.clone(), self.shared.clone());
-        let refused = shared.begin(number);
-        let mut answering = Answering::new(site, shared, head, number);
+        let refused = self.shared.begin(number);
+        let mut answering = Answering::new(self.site, self.shared, head, number);
         if let Some(refused) = refused {
             answering.refuse(refused.status, refused.why, refused.limit);
             return answering;
@@ -58,8 +56,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         if body.is_end_stream() {
             answering.begin(refusal, Bytes::new());
         } else {
-            let site = self.site.clone();
-            let body = Box::pin(async move { body::read(body, &site.limits).await });
+            let body = Box::pin(body::read(body, &self.site.limits));
             answering.set(State::Reads { refusal, body });
         }
         answering

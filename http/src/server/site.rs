@@ -1,19 +1,19 @@
 //! What a server serves: the registered types, and the rules for all requests.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use greenroom::AskError;
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 
 use super::hosts::Hosts;
-use super::route::{Answered, Input, Registered, Terms, Unasked, Unknown};
-use super::status::{of_error, of_refusal, of_text};
-use crate::counts::Counts;
+use super::route::{Answer, Answered, Input, Registered, Terms, Unasked, Unknown};
+use super::status::{Whole, of_error, of_json, of_refusal, of_text};
+use crate::counts::{Counts, Numbers, Statuses};
 use crate::limits::Limits;
 use crate::message::HttpRequest;
 use crate::values::answer::Answers;
@@ -28,8 +28,9 @@ const ENVELOPE: &str = "application/vnd.layer_cake+json";
 const METHODS: &str = "GET, HEAD, POST, OPTIONS";
 
 pub(super) struct Site {
-    pub(super) types: HashMap<String, Registered>,
-    pub(super) unknown: Option<Arc<dyn Unknown>>,
+    /// The types by their names in requests.
+    pub(super) types: BTreeMap<String, Registered>,
+    pub(super) unknown: Option<Box<dyn Unknown>>,
     pub(super) form: Answers,
     pub(super) hosts: Hosts,
     pub(super) limits: Limits,
@@ -37,32 +38,25 @@ pub(super) struct Site {
     pub(super) in_flight: AtomicUsize,
     pub(super) counts: Counts,
     /// The pages by their paths.
-    pub(super) pages: HashMap<&'static str, Mount>,
+    pub(super) pages: BTreeMap<&'static str, Mount>,
 }
 
 /// What a request has come to so far.
-pub(super) enum Begun {
+pub(super) enum Begun<'a> {
     Answered(Response<Bytes>),
-    Asked(Asked),
+    Asked(Asked<'a>),
 }
 
 /// A request that is being answered elsewhere.
-pub(super) struct Asked {
-    pub(super) answered: Answered,
+pub(super) struct Asked<'a> {
+    pub(super) answered: Answered<'a>,
     by: Answers,
-    of: Of,
-    _place: Option<Place>,
+    /// Where its status is counted.
+    statuses: &'a Statuses,
+    _place: Option<Place<'a>>,
 }
 
-/// What answers a request.
-enum Of {
-    /// A page, or a request of an unknown name.
-    Other,
-    /// The type of this name.
-    Type(Arc<str>),
-}
-
-impl From<Response<Bytes>> for Begun {
+impl From<Response<Bytes>> for Begun<'_> {
     fn from(response: Response<Bytes>) -> Self {
         Begun::Answered(response)
     }
@@ -70,25 +64,24 @@ impl From<Response<Bytes>> for Begun {
 
 impl Site {
     /// Begins to answer a request whose body is there.
-    pub(super) fn begin(
-        self: &Arc<Self>,
-        head: &Parts,
-        body: Bytes,
-        shared: &Arc<Shared>,
-    ) -> Begun {
+    pub(super) fn begin<'a>(&'a self, head: &Parts, body: Bytes, shared: &'a Shared) -> Begun<'a> {
+        let others = &self.counts.others;
         let path = head.uri.path();
         let is_read = head.method == Method::GET || head.method == Method::HEAD;
         if let Some(page) = self.pages.get(path).filter(|_| is_read) {
-            let (page, numbers) = (page.clone(), self.counts.now());
+            let numbers = self.numbers();
             return Begun::Asked(Asked {
-                answered: Box::pin(async move { Ok(page.respond(numbers).await.complete()) }),
+                answered: Box::pin(async move {
+                    let page = page.respond(numbers).await;
+                    Ok(Answer::Response(page.complete()))
+                }),
                 by: self.form,
-                of: Of::Other,
+                statuses: others,
                 _place: None,
             });
         }
         if path == "*" {
-            return self.counted("", allowing(StatusCode::NO_CONTENT, METHODS));
+            return counted(others, allowing(StatusCode::NO_CONTENT, METHODS));
         }
         let slash = path.bytes().rposition(|byte| byte == b'/');
         let segment = slash.map_or(path, |slash| &path[slash + 1..]);
@@ -98,34 +91,39 @@ impl Site {
         };
         let name = match name {
             Ok(name) => name,
-            Err(problem) => return self.counted("", unrecovered(head, &problem)),
+            Err(problem) => return counted(others, unrecovered(head, &problem)),
         };
         match self.types.get(&*name) {
             Some(of) => self.ask(of, head, &body, shared),
             None => match &self.unknown {
                 Some(unknown) => self.ask_unknown(&**unknown, head, body),
-                None => self.counted("", of_text(404, format!("unknown type {}", shown(&name)))),
+                None => counted(
+                    others,
+                    of_text(404, format!("unknown type {}", shown(&name))),
+                ),
             },
         }
     }
 
-    /// Completes the answer to a request for which something was asked.
+    /// Completes the answer to a request for which something was asked. `used` are the fields of
+    /// the request, whose memory serves the response.
     pub(super) fn complete(
         &self,
-        asked: &Asked,
-        answer: Result<Response<Bytes>, AskError>,
-    ) -> Response<Bytes> {
-        let response = answer.unwrap_or_else(|error| {
-            if error == AskError::TimedOut {
-                self.counts.limit("answer_time");
+        asked: &Asked<'_>,
+        answer: Result<Answer, AskError>,
+        used: HeaderMap,
+    ) -> Whole {
+        let response = match answer {
+            Ok(Answer::Json(json)) => of_json(json, used),
+            Ok(Answer::Response(response)) => response.map(Full::new),
+            Err(error) => {
+                if error == AskError::TimedOut {
+                    self.counts.limit("answer_time");
+                }
+                of_error(error, asked.by).map(Full::new)
             }
-            of_error(error, asked.by)
-        });
-        let status = response.status().as_u16();
-        match &asked.of {
-            Of::Other => self.counts.request("", status),
-            Of::Type(name) => self.counts.request(name, status),
-        }
+        };
+        asked.statuses.count(response.status().as_u16());
         response
     }
 
@@ -137,7 +135,7 @@ impl Site {
         why: &str,
         limit: Option<&'static str>,
     ) -> Response<Bytes> {
-        self.counts.request("", status);
+        self.counts.others.count(status);
         if let Some(limit) = limit {
             self.counts.limit(limit);
         }
@@ -148,19 +146,21 @@ impl Site {
         }
     }
 
-    fn counted(&self, name: &str, response: Response<Bytes>) -> Begun {
-        self.counts.request(name, response.status().as_u16());
-        response.into()
+    /// Returns what was counted so far.
+    fn numbers(&self) -> Numbers {
+        let types = self.types.iter();
+        let types = types.map(|(name, of)| (name.as_str(), &of.statuses));
+        self.counts.now(types)
     }
 
-    fn ask(
-        self: &Arc<Self>,
-        of: &Registered,
+    fn ask<'a>(
+        &'a self,
+        of: &'a Registered,
         head: &Parts,
         body: &[u8],
-        shared: &Arc<Shared>,
-    ) -> Begun {
-        let refused = |response| self.counted(&of.name, response);
+        shared: &'a Shared,
+    ) -> Begun<'a> {
+        let refused = |response| counted(&of.statuses, response);
         let allowed = match of.is_post_only {
             true => "POST, OPTIONS",
             false => METHODS,
@@ -184,12 +184,12 @@ impl Site {
             shared,
         };
         let asked = input.map_err(Unasked::Malformed);
-        let asked = asked.and_then(|input| of.route.clone().ask(input, &terms));
+        let asked = asked.and_then(|input| of.route.ask(input, &terms));
         match asked {
             Ok(answered) => Begun::Asked(Asked {
                 answered,
                 by: form,
-                of: Of::Type(of.name.clone()),
+                statuses: &of.statuses,
                 _place: Some(place),
             }),
             Err(Unasked::Panicked) => refused(of_text(500, "the request cannot be decoded")),
@@ -202,9 +202,10 @@ impl Site {
         }
     }
 
-    fn ask_unknown(self: &Arc<Self>, unknown: &dyn Unknown, head: &Parts, body: Bytes) -> Begun {
+    fn ask_unknown<'a>(&'a self, unknown: &'a dyn Unknown, head: &Parts, body: Bytes) -> Begun<'a> {
+        let others = &self.counts.others;
         let Some(place) = self.place() else {
-            return self.counted("", overloaded(self.limits.in_flight, self.form));
+            return counted(others, overloaded(self.limits.in_flight, self.form));
         };
         let request = HttpRequest {
             method: head.method.clone(),
@@ -215,16 +216,16 @@ impl Site {
         Begun::Asked(Asked {
             answered: unknown.ask(request, self.limits.answer_time),
             by: self.form,
-            of: Of::Other,
+            statuses: others,
             _place: Some(place),
         })
     }
 
     /// Takes a place among the requests for which actors work.
-    fn place(self: &Arc<Self>) -> Option<Place> {
+    fn place(&self) -> Option<Place<'_>> {
         // Relaxed: only the number counts.
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let place = Place(self.clone());
+        let place = Place(self);
         if before >= self.limits.in_flight {
             self.counts.limit("in_flight");
             return None;
@@ -233,13 +234,18 @@ impl Site {
     }
 }
 
-struct Place(Arc<Site>);
+struct Place<'a>(&'a Site);
 
-impl Drop for Place {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         // Relaxed: only the number counts.
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn counted(statuses: &Statuses, response: Response<Bytes>) -> Begun<'static> {
+    statuses.count(response.status().as_u16());
+    response.into()
 }
 
 fn query(head: &Parts) -> Input<'_> {

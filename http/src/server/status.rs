@@ -1,15 +1,19 @@
-//! Answers that are no value: refusals of actors, and those of the server itself.
+//! Responses: answers of actors, their refusals, and what the server itself says.
 //!
 //! The text of a panic is never part of one.
 
 use greenroom::{AskError, Refusal, RefusalKind};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::ext::ReasonPhrase;
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
 use crate::values::answer::Answers;
 use crate::values::faulted;
+
+/// A response whose body is there.
+pub(super) type Whole = Response<Full<Bytes>>;
 
 /// Returns the answer to a request that an actor has not answered.
 pub(super) fn of_error(error: AskError, form: Answers) -> Response<Bytes> {
@@ -49,7 +53,7 @@ fn status_of(refusal: &Refusal) -> u16 {
 
 pub(super) fn of_refusal(status: u16, refusal: &Refusal, form: Answers) -> Response<Bytes> {
     let body = faulted::to_json(refusal, form);
-    let mut response = Response::new(Bytes::from(body));
+    let mut response = Response::new(body);
     let (known, phrase) = reason(status);
     *response.status_mut() = known;
     response
@@ -74,6 +78,16 @@ fn reason(status: u16) -> (StatusCode, &'static [u8]) {
         _ => b"OK",
     };
     (known, phrase)
+}
+
+/// Returns a value as a response. Its fields take the memory of `used`.
+pub(super) fn of_json(json: Bytes, mut used: HeaderMap) -> Whole {
+    used.clear();
+    let media = const { HeaderValue::from_static("application/json") };
+    used.insert(CONTENT_TYPE, media);
+    let mut response = Response::new(Full::new(json));
+    *response.headers_mut() = used;
+    response
 }
 
 /// Returns an answer of the server itself: a status and a line of text.

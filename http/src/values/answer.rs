@@ -1,5 +1,8 @@
 //! An answer as JSON: plain, or in the envelope of layer_cake.
 
+use std::cell::Cell;
+
+use hyper::body::Bytes;
 use serde::Serialize;
 
 /// Which form answers have.
@@ -13,18 +16,37 @@ pub enum Answers {
     Envelope,
 }
 
+/// The room that a thread keeps, in bytes.
+const KEPT: usize = 64 * 1024;
+
+thread_local! {
+    /// Where an answer is written until its length is known.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// Returns a value as JSON.
 pub(crate) fn to_json<T: Serialize>(
     form: Answers,
     name: &str,
     value: &T,
-) -> serde_json::Result<Vec<u8>> {
+) -> serde_json::Result<Bytes> {
+    let mut room = ROOM.take();
     match form {
-        Answers::Plain => serde_json::to_vec(value),
-        Answers::Envelope => serde_json::to_vec(&Envelope {
-            value: (name, value, [(); 0]),
-        }),
+        Answers::Plain => serde_json::to_writer(&mut room, value)?,
+        Answers::Envelope => serde_json::to_writer(
+            &mut room,
+            &Envelope {
+                value: (name, value, [(); 0]),
+            },
+        )?,
     }
+    if room.capacity() > KEPT {
+        return Ok(room.into());
+    }
+    let json = Bytes::copy_from_slice(&room);
+    room.clear();
+    ROOM.set(room);
+    Ok(json)
 }
 
 #[derive(Serialize)]
@@ -42,10 +64,10 @@ mod tests {
         let table = vec![vec![0.5, 1.0], vec![]];
         let json = to_json(Answers::Envelope, "vector<vector<float8>>", &table).unwrap();
         let text = r#"{"value":["vector<vector<float8>>",[[0.5,1.0],[]],[]]}"#;
-        assert_eq!(String::from_utf8(json).unwrap(), text);
+        assert_eq!(json, text);
         assert_eq!(
             to_json(Answers::Plain, "", &table).unwrap(),
-            b"[[0.5,1.0],[]]"
+            "[[0.5,1.0],[]]"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! A refusal as JSON: the `Faulted` of layer_cake, and the messages derived from it.
 
 use greenroom::{Refusal, RefusalKind};
+use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ const KINDS: &[(RefusalKind, &str)] = &[
     (RefusalKind::Fault, "Faulted"),
 ];
 
-pub(crate) fn to_json(refusal: &Refusal, form: Answers) -> Vec<u8> {
+pub(crate) fn to_json(refusal: &Refusal, form: Answers) -> Bytes {
     let named = KINDS.iter().find(|(kind, _)| *kind == refusal.kind());
     let name = named.map_or("Faulted", |(_, name)| name);
     let faulted = Faulted {

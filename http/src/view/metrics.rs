@@ -169,14 +169,11 @@ impl Now {
 
     fn of_server(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         use MetricType::Counter;
-        let of_type = |(name, statuses): (&String, &std::collections::BTreeMap<u16, u64>)| {
-            let row = |(status, count): (&u16, &u64)| {
-                (vec![name.clone(), status.to_string()], *count as f64)
-            };
-            statuses.iter().map(row).collect::<Vec<_>>()
-        };
         let requests = ("greenroom_http_requests", "Requests by type and status");
-        let rows = self.numbers.requests.iter().flat_map(of_type);
+        let rows = self.numbers.requests.iter().map(|(name, status, count)| {
+            let labels = vec![name.clone(), status.to_string()];
+            (labels, *count as f64)
+        });
         family(encoder, requests, Counter, &["type", "status"], rows)?;
         let limits = ("greenroom_http_limits", "How often a limit was hit");
         let rows = self.numbers.limits.iter();

@@ -47,10 +47,16 @@ impl Framing {
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
         let passed = match &mut self.place {
             Place::Head(seen) => {
-                let Some(end) = find_end(bytes, seen, &self.limits)? else {
-                    return Ok(0);
+                let (end, body) = match whole(bytes, *seen, &self.limits) {
+                    Some(whole) => whole,
+                    None => {
+                        let Some(end) = find_end(bytes, seen, &self.limits)? else {
+                            return Ok(0);
+                        };
+                        head::check(&bytes[..end], &self.limits)?
+                    }
                 };
-                self.place = match head::check(&bytes[..end], &self.limits)? {
+                self.place = match body {
                     Body::Sized(0) => Place::Head(0),
                     Body::Sized(length) => Place::Sized(length),
                     Body::Chunked => Place::Chunked(Chunks::new()),
@@ -74,6 +80,12 @@ impl Framing {
         }
         Ok(passed)
     }
+}
+
+/// Returns the length of a head that has come at once and is right, and what follows it. Most do.
+fn whole(bytes: &[u8], seen: usize, limits: &HeadLimits) -> Option<(usize, Body)> {
+    let checked = (seen == 0).then(|| head::check(bytes, limits).ok());
+    checked.flatten().filter(|(end, _)| *end <= limits.head)
 }
 
 /// Returns the number of bytes of the head, if all of them are there. All line ends are CRLF.

@@ -6,7 +6,7 @@
 use hyper::Uri;
 
 use super::framing::HeadLimits;
-use super::scan::{find, is_text};
+use super::scan::{find, find_control};
 
 /// Why a connection is not read further.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +33,15 @@ pub(super) enum Body {
     Chunked,
 }
 
-/// Checks a head, from its first byte to the empty line.
-pub(super) fn check(head: &[u8], limits: &HeadLimits) -> Result<Body, Refused> {
-    let mut lines = Lines(head);
-    let is_old = request_line(lines.next().unwrap_or_default(), limits)?;
+/// Checks a head, from its first byte to the empty line. Returns its length, and what follows it.
+pub(super) fn check(bytes: &[u8], limits: &HeadLimits) -> Result<(usize, Body), Refused> {
+    const MALFORMED: Refused = bad("malformed request line");
+    let end = find(bytes, b'\r').ok_or(MALFORMED)?;
+    let (line, mut rest) = split(bytes, end).ok_or(MALFORMED)?;
+    let is_old = request_line(line, limits)?;
     let mut fields = Fields::default();
     let mut count = 0;
-    for line in lines.take_while(|line| !line.is_empty()) {
+    while !rest.starts_with(b"\r\n") {
         count += 1;
         if count > limits.headers {
             return Err(Refused {
@@ -48,33 +50,24 @@ pub(super) fn check(head: &[u8], limits: &HeadLimits) -> Result<Body, Refused> {
                 limit: Some("headers"),
             });
         }
-        fields.read(line, limits)?;
+        rest = fields.read(rest, limits)?;
     }
-    fields.body(is_old)
+    let length = bytes.len() - rest.len() + 2;
+    fields.body(is_old).map(|body| (length, body))
 }
 
-/// The lines of a text whose line ends are all CRLF.
-struct Lines<'a>(&'a [u8]);
-
-impl<'a> Iterator for Lines<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let end = find(self.0, b'\r')?;
-        let line = &self.0[..end];
-        self.0 = self.0.get(end + 2..)?;
-        Some(line)
-    }
+/// Returns the line that ends there with CRLF, and what follows it.
+fn split(lines: &[u8], end: usize) -> Option<(&[u8], &[u8])> {
+    let (line, rest) = lines.split_at_checked(end)?;
+    Some((line, rest.strip_prefix(b"\r\n")?))
 }
 
 /// Checks the request line. Returns whether it is of HTTP/1.0.
+#[inline(never)] // As `Fields::read`.
 fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let (Some(method), Some(target), Some(version), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(bad("malformed request line"));
-    };
+    const MALFORMED: Refused = bad("malformed request line");
+    let (method, line) = word(line, |byte| IN_TOKEN[byte], b' ').ok_or(MALFORMED)?;
+    let (target, version) = word(line, |byte| IN_TARGET[byte] <= ESCAPED, b' ').ok_or(MALFORMED)?;
     if target.len() > limits.uri {
         return Err(Refused {
             status: 414,
@@ -82,14 +75,11 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
             limit: Some("uri"),
         });
     }
-    let worst = target
-        .iter()
-        .map(|byte| IN_TARGET[usize::from(*byte)])
-        .max();
-    if !is_token(method) || worst > Some(ESCAPED) || !is_target(method, target) {
-        return Err(bad("malformed request line"));
+    if !is_target(method, target) {
+        return Err(MALFORMED);
     }
-    if worst == Some(ESCAPED) {
+    let must_escape = |byte: &u8| IN_TARGET[usize::from(*byte)] == ESCAPED;
+    if target.iter().any(must_escape) {
         return Err(bad("a sign of the URI must be written as %XX"));
     }
     match version {
@@ -104,8 +94,17 @@ fn request_line(line: &[u8], limits: &HeadLimits) -> Result<bool, Refused> {
                 limit: None,
             })
         }
-        _ => Err(bad("malformed request line")),
+        _ => Err(MALFORMED),
     }
+}
+
+/// Returns the word of these bytes before a sign, and what follows it. It is not empty.
+fn word(bytes: &[u8], has: impl Fn(usize) -> bool, sign: u8) -> Option<(&[u8], &[u8])> {
+    let mut end = 0;
+    while has(usize::from(*bytes.get(end)?)) {
+        end += 1;
+    }
+    (end > 0 && bytes[end] == sign).then(|| (&bytes[..end], &bytes[end + 1..]))
 }
 
 /// A byte that a target has only as `%XX`.
@@ -142,24 +141,21 @@ struct Fields {
 }
 
 impl Fields {
-    fn read(&mut self, line: &[u8], limits: &HeadLimits) -> Result<(), Refused> {
-        let Some(colon) = find(line, b':') else {
-            return Err(bad("malformed header field"));
-        };
-        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+    /// Reads the field at the begin of these lines. Returns the lines that follow it.
+    #[inline(never)] // In a function of its own, the loops have registers enough.
+    fn read<'a>(&mut self, lines: &'a [u8], limits: &HeadLimits) -> Result<&'a [u8], Refused> {
+        const MALFORMED: Refused = bad("malformed header field");
         // A line that continues the field before it begins with a space, which is in no name.
-        if !is_token(name) {
-            return Err(bad("malformed header field"));
-        }
+        let (name, after) = word(lines, |byte| IN_TOKEN[byte], b':').ok_or(MALFORMED)?;
+        let end = find_control(after).ok_or(MALFORMED)?;
+        let (value, rest) = split(after, end).ok_or(MALFORMED)?;
+        let value = value.trim_ascii();
         if value.len() > limits.header_value {
             return Err(Refused {
                 status: 431,
                 why: "a header value is too long",
                 limit: Some("header_value"),
             });
-        }
-        if !is_text(value) {
-            return Err(bad("malformed header field"));
         }
         if name.eq_ignore_ascii_case(b"host") {
             self.hosts += 1;
@@ -174,7 +170,7 @@ impl Fields {
             }
             self.is_chunked = true;
         }
-        Ok(())
+        Ok(rest)
     }
 
     fn body(&self, is_old: bool) -> Result<Body, Refused> {
@@ -214,7 +210,3 @@ const IN_TOKEN: [bool; 256] = {
     }
     table
 };
-
-fn is_token(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|byte| IN_TOKEN[usize::from(*byte)])
-}

@@ -16,19 +16,19 @@ pub(super) fn find_below(bytes: &[u8], limit: u8) -> Option<usize> {
     first(bytes, |step| below(step, limit), |byte| byte < limit)
 }
 
-/// Returns whether there are no control characters but tabs.
-pub(super) fn is_text(bytes: &[u8]) -> bool {
+/// Returns where the first control character is, which is no tab.
+pub(super) fn find_control(bytes: &[u8]) -> Option<usize> {
     const DELETE: u8 = 0x7F;
     let by_step = |step| below(step, b' ') | below(step ^ (LOW * u64::from(DELETE)), 1);
     let is_control = |byte| byte < b' ' || byte == DELETE;
-    let mut rest = bytes;
-    while let Some(at) = first(rest, by_step, is_control) {
-        if rest[at] != b'\t' {
-            return false;
+    let mut seen = 0;
+    loop {
+        let at = seen + first(&bytes[seen..], by_step, is_control)?;
+        if bytes[at] != b'\t' {
+            return Some(at);
         }
-        rest = &rest[at + 1..];
+        seen = at + 1;
     }
-    true
 }
 
 /// Returns a word that is 0 if no byte is less than `limit`. Otherwise its lowest bit is in the
@@ -37,7 +37,7 @@ fn below(step: u64, limit: u8) -> u64 {
     step.wrapping_sub(LOW * u64::from(limit)) & !step & HIGH
 }
 
-/// Returns where the first byte is that is sought: in a step, or alone.
+/// Returns where the first byte is that is sought: in a step, or alone if there are few.
 fn first(
     bytes: &[u8],
     in_step: impl Fn(u64) -> u64,
@@ -50,13 +50,20 @@ fn first(
             return Some(number * STEP + found.trailing_zeros() as usize / 8);
         }
     }
-    let at = rest.iter().position(|byte| is_sought(*byte))?;
-    Some(bytes.len() - rest.len() + at)
+    if rest.is_empty() {
+        return None;
+    }
+    let Some(last) = bytes.last_chunk() else {
+        return rest.iter().position(|byte| is_sought(*byte));
+    };
+    // It overlaps the step before, in which nothing was found.
+    let found = in_step(u64::from_le_bytes(*last));
+    (found != 0).then(|| bytes.len() - STEP + found.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{find, find_below, is_text};
+    use super::{find, find_below, find_control};
 
     /// Each byte is sought at each place, among the bytes that come nearest to it.
     #[test]
@@ -72,8 +79,9 @@ mod tests {
                         assert_eq!(find(&bytes, sought), expected, "{what}");
                         let expected = bytes.iter().position(|byte| *byte < b'\r');
                         assert_eq!(find_below(&bytes, b'\r'), expected, "{what}");
-                        let text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~' | 0x80..);
-                        assert_eq!(is_text(&bytes), bytes.iter().all(text), "{what}");
+                        let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~' | 0x80..);
+                        let expected = bytes.iter().position(|byte| !is_text(byte));
+                        assert_eq!(find_control(&bytes), expected, "{what}");
                     }
                 }
             }

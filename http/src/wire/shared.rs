@@ -1,15 +1,12 @@
-//! What the two sides of hyper know of a connection, and the time that runs for it.
+//! What the two sides of hyper know of a connection.
 //!
-//! One task polls both sides. A timer is not touched for each request: it may fire too early, and
-//! then runs on to the instant that counts.
+//! One task polls both sides, so each value is read by the task that has written it. It is atomic
+//! only since the task may move to another thread, and no order of memory counts.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
-
-use greenroom::time::{Sleep, sleep};
+use std::time::Duration;
 
 use super::head::Refused;
 
@@ -28,56 +25,54 @@ pub(crate) struct Times {
 
 pub(crate) struct Shared {
     times: Times,
-    known: Mutex<Known>,
+    waits: AtomicU8,
+    awaited: AtomicU8,
+    /// How often the connection has begun to wait for something else.
+    changes: AtomicU32,
+    /// What is awaited of the client has not come in time.
+    is_late: AtomicBool,
+    /// The number of the request that was refused, or 0.
+    refused: AtomicU64,
+    end: Mutex<End>,
 }
 
-struct Known {
-    /// The number of the request that was refused, and why.
-    refused: Option<(u64, Refused)>,
-    /// The server has ended the connection, whatever the client still sends.
-    has_ended: bool,
-    /// The limit for which the connection was closed without an answer.
+/// Why a connection ends.
+#[derive(Default)]
+struct End {
+    refused: Option<Refused>,
+    /// The server has ended it, whatever the client still sends.
+    is_done: bool,
+    /// The limit for which it was closed without an answer.
     limit: Option<&'static str>,
-    /// What the client must send next, unless a request is being answered.
-    awaited: Option<Awaited>,
-    waits: Waits,
-    /// It has not come in time.
-    is_late: bool,
-    /// The timer for what is awaited of the client.
-    client_timer: Option<(Awaited, Timer)>,
-    actor_timer: Option<Timer>,
 }
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    /// For what is awaited of the client: since when it is.
-    Client(Option<Instant>),
+pub(super) struct Waits(u8);
+
+impl Waits {
+    /// For what is awaited of the client.
+    pub(super) const CLIENT: Waits = Waits(0);
     /// For a request to be complete, or for an answer that takes what it takes.
-    Server,
-    /// For an actor: since when.
-    Actor(Option<Instant>),
-    /// The actor has not answered in time.
-    LateActor,
+    pub(super) const SERVER: Waits = Waits(1);
+    pub(super) const ACTOR: Waits = Waits(2);
+    /// For an actor that has not answered in time.
+    pub(super) const LATE_ACTOR: Waits = Waits(3);
 }
 
 /// What a client must send within some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Awaited {
-    /// The first head, from the begin of the connection on.
-    First,
-    /// The first byte of another head.
-    Head,
-    /// The rest of a head.
-    Rest,
-}
+pub(super) struct Awaited(u8);
 
-/// A timer that wakes the task of the connection.
-struct Timer {
-    fires: Instant,
-    /// Wakes the task while it exists.
-    _sleep: Sleep,
-    wakes: Waker,
+impl Awaited {
+    /// The first head, from the begin of the connection on.
+    pub(super) const FIRST: Awaited = Awaited(0);
+    /// The first byte of another head.
+    pub(super) const HEAD: Awaited = Awaited(1);
+    /// The rest of a head.
+    pub(super) const REST: Awaited = Awaited(2);
+    /// A body, whose time belongs to the service.
+    pub(super) const BODY: Awaited = Awaited(3);
 }
 
 impl Shared {
@@ -85,21 +80,17 @@ impl Shared {
     pub(crate) fn new(times: Times) -> Self {
         Shared {
             times,
-            known: Mutex::new(Known {
-                refused: None,
-                has_ended: false,
-                limit: None,
-                awaited: Some(Awaited::First),
-                waits: Waits::Client(Some(Instant::now())),
-                is_late: false,
-                client_timer: None,
-                actor_timer: None,
-            }),
+            waits: AtomicU8::new(Waits::CLIENT.0),
+            awaited: AtomicU8::new(Awaited::FIRST.0),
+            changes: AtomicU32::new(0),
+            is_late: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
+            end: Mutex::default(),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end(&self) -> MutexGuard<'_, End> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn times(&self) -> &Times {
@@ -109,138 +100,116 @@ impl Shared {
     /// Notes that a request is complete, so that no other one need come. Returns why it was refused,
     /// if it was. The first one has number 1.
     pub(crate) fn begin(&self, request: u64) -> Option<Refused> {
-        let mut known = self.known();
-        known.waits = Waits::Server;
-        let refused = known.refused.as_ref();
-        let refused = refused.filter(|(number, _)| *number == request);
-        refused.map(|(_, why)| why.clone())
+        self.wait_for(Waits::SERVER);
+        match self.refused.load(Relaxed) == request {
+            true => self.end().refused.clone(),
+            false => None,
+        }
     }
 
     /// Notes that an actor begins to work on the request.
     pub(crate) fn ask(&self) {
-        self.known().waits = Waits::Actor(None);
+        self.wait_for(Waits::ACTOR);
     }
 
     /// Returns whether the actor has not answered in time.
     pub(crate) fn is_actor_late(&self) -> bool {
-        self.known().waits == Waits::LateActor
+        self.waits() == Waits::LATE_ACTOR
     }
 
     /// Notes that the request is answered, or is not wanted any more.
     pub(crate) fn finish(&self) {
-        self.known().waits = Waits::Client(None);
+        self.wait_for(Waits::CLIENT);
     }
 
     /// Returns the status of a refusal.
     pub(crate) fn last_refused(&self) -> Option<u16> {
-        self.known().refused.as_ref().map(|(_, why)| why.status)
+        self.end().refused.as_ref().map(|why| why.status)
     }
 
     /// Notes that the server ends the connection before the client does.
-    pub(crate) fn end(&self) {
-        self.known().has_ended = true;
+    pub(crate) fn note_end(&self) {
+        self.end().is_done = true;
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end().is_done
     }
 
     /// Returns the limit for which the connection was closed without an answer.
     pub(crate) fn limit(&self) -> Option<&'static str> {
-        self.known().limit
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.known().has_ended
-    }
-
-    pub(super) fn note_refused(&self, request: u64, why: Refused) {
-        self.known().refused = Some((request, why));
+        self.end().limit
     }
 
     pub(super) fn note_limit(&self, limit: &'static str) {
-        self.known().limit = Some(limit);
+        self.end().limit = Some(limit);
+    }
+
+    pub(super) fn note_refused(&self, request: u64, why: Refused) {
+        self.refused.store(request, Relaxed);
+        self.end().refused = Some(why);
+    }
+
+    pub(super) fn waits(&self) -> Waits {
+        Waits(self.waits.load(Relaxed))
+    }
+
+    pub(super) fn awaited(&self) -> Awaited {
+        Awaited(self.awaited.load(Relaxed))
+    }
+
+    /// Returns a number that changes when the connection begins to wait for something else.
+    pub(super) fn changes(&self) -> u32 {
+        self.changes.load(Relaxed)
+    }
+
+    fn wait_for(&self, waits: Waits) {
+        self.waits.store(waits.0, Relaxed);
+        self.change();
+    }
+
+    fn change(&self) {
+        let changes = self.changes.load(Relaxed);
+        self.changes.store(changes.wrapping_add(1), Relaxed);
+    }
+
+    /// Returns whether the client is late, and was not told so yet.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_late.load(Relaxed)
+    }
+
+    /// Notes that what the connection waits for has not come in time.
+    pub(super) fn note_late(&self) {
+        match self.waits() {
+            Waits::ACTOR => self.waits.store(Waits::LATE_ACTOR.0, Relaxed),
+            _ => self.is_late.store(true, Relaxed),
+        }
     }
 
     /// Notes that some bytes have come.
     pub(super) fn note_some(&self) {
-        self.known().is_late = false;
+        self.is_late.store(false, Relaxed);
     }
 
     /// Notes that nothing has come, and what must come. Returns whether the client is late with it.
     /// If `is_idle`, it has sent no part of it.
-    pub(super) fn awaits(&self, awaited: Option<Awaited>, is_idle: bool) -> bool {
-        let mut known = self.known();
-        let is_late = std::mem::take(&mut known.is_late) && known.awaited == awaited;
-        if known.awaited != awaited {
-            known.awaited = awaited;
-            if let Waits::Client(since) = &mut known.waits {
-                *since = None;
+    pub(super) fn awaits(&self, awaited: Awaited, is_idle: bool) -> bool {
+        let is_same = self.awaited() == awaited;
+        let is_late = self.is_late() && is_same;
+        self.is_late.store(false, Relaxed);
+        if !is_same {
+            self.awaited.store(awaited.0, Relaxed);
+            // The time of an actor goes on.
+            if self.waits() == Waits::CLIENT {
+                self.change();
             }
         }
         if is_late && is_idle {
-            known.limit = Some(match awaited {
-                Some(Awaited::Head) => "idle_time",
+            self.note_limit(match awaited {
+                Awaited::HEAD => "idle_time",
                 _ => "head_time",
             });
         }
         is_late
-    }
-
-    /// Returns whether the client or the actor has just become late, so that hyper must go on. Must
-    /// be called after each poll of hyper, which does not read while it knows that nothing has come.
-    pub(crate) fn poll_late(&self, cx: &mut Context<'_>) -> bool {
-        let known = &mut *self.known();
-        let now = Instant::now();
-        let until = match (&mut known.waits, known.awaited) {
-            (Waits::Actor(since), _) => since.get_or_insert(now).checked_add(self.times.answer),
-            (Waits::Client(since), Some(awaited)) if !known.is_late => {
-                let time = match awaited {
-                    Awaited::First | Awaited::Rest => self.times.head,
-                    Awaited::Head => self.times.idle,
-                };
-                since.get_or_insert(now).checked_add(time)
-            }
-            _ => None,
-        };
-        let Some(until) = until else {
-            return false;
-        };
-        let is_late = until <= now;
-        match (&mut known.waits, known.awaited) {
-            (Waits::Client(_), _) if is_late => known.is_late = true,
-            (waits, _) if is_late => *waits = Waits::LateActor,
-            (Waits::Client(_), Some(awaited)) => {
-                let timer = known.client_timer.take().filter(|(of, _)| *of == awaited);
-                let timer = Timer::until(until, now, timer.map(|(_, timer)| timer), cx);
-                known.client_timer = Some((awaited, timer));
-            }
-            _ => {
-                let timer = known.actor_timer.take();
-                known.actor_timer = Some(Timer::until(until, now, timer, cx));
-            }
-        }
-        is_late
-    }
-}
-
-impl Timer {
-    /// Returns a timer that fires at `until` or earlier: `own` if it does.
-    fn until(until: Instant, now: Instant, own: Option<Timer>, cx: &mut Context<'_>) -> Timer {
-        let is_set = |timer: &Timer| {
-            now < timer.fires && timer.fires <= until && timer.wakes.will_wake(cx.waker())
-        };
-        match own {
-            Some(timer) if is_set(&timer) => timer,
-            _ => Timer::new(until, now, cx),
-        }
-    }
-
-    fn new(fires: Instant, now: Instant, cx: &mut Context<'_>) -> Self {
-        let mut sleep = sleep(fires - now);
-        if Pin::new(&mut sleep).poll(cx).is_ready() {
-            cx.waker().wake_by_ref();
-        }
-        Timer {
-            fires,
-            _sleep: sleep,
-            wakes: cx.waker().clone(),
-        }
     }
 }

@@ -8,7 +8,6 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::mem;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use greenroom::time::{Sleep, sleep};
@@ -30,10 +29,10 @@ thread_local! {
     static READ: RefCell<[u8; ROOM]> = const { RefCell::new([0; ROOM]) };
 }
 
-pub(crate) struct Wire {
-    socket: Arc<Socket>,
+pub(crate) struct Wire<'a> {
+    socket: &'a Socket,
     framing: Framing,
-    shared: Arc<Shared>,
+    shared: &'a Shared,
     /// Bytes that have come, of which the first `passed` may go to hyper.
     buffer: Vec<u8>,
     passed: usize,
@@ -46,9 +45,9 @@ pub(crate) struct Wire {
     writing: Option<Box<Sleep>>,
 }
 
-impl Wire {
+impl<'a> Wire<'a> {
     /// Takes over a connection that has just begun.
-    pub(crate) fn new(socket: Arc<Socket>, framing: Framing, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(socket: &'a Socket, framing: Framing, shared: &'a Shared) -> Self {
         Wire {
             socket,
             framing,
@@ -65,6 +64,9 @@ impl Wire {
     /// Moves bytes that may pass to hyper. Returns whether there were some.
     fn give(&mut self, cursor: &mut ReadBufCursor<'_>) -> bool {
         let given = self.passed.min(cursor.remaining());
+        if given == 0 {
+            return false;
+        }
         cursor.put_slice(&self.buffer[..given]);
         self.buffer.drain(..given);
         self.passed -= given;
@@ -72,7 +74,7 @@ impl Wire {
             // An idle connection has no buffer.
             self.buffer = Vec::new();
         }
-        given > 0
+        true
     }
 
     /// Returns how many of these bytes may pass to hyper. Other ones may pass after a refusal.
@@ -136,11 +138,11 @@ impl Wire {
     /// and has sent no part of a request.
     fn is_over(&mut self) -> bool {
         let awaited = match (self.heads, self.buffer.is_empty()) {
-            (0, _) => Awaited::First,
-            (_, true) => Awaited::Head,
-            (_, false) => Awaited::Rest,
+            _ if !self.framing.is_in_head() => Awaited::BODY,
+            (0, _) => Awaited::FIRST,
+            (_, true) => Awaited::HEAD,
+            (_, false) => Awaited::REST,
         };
-        let awaited = Some(awaited).filter(|_| self.framing.is_in_head());
         let is_late = self.shared.awaits(awaited, self.buffer.is_empty());
         if is_late && !self.buffer.is_empty() {
             self.refuse(Refused {
@@ -162,7 +164,7 @@ enum Read {
     Ended,
 }
 
-impl Wire {
+impl Wire<'_> {
     /// Reads some bytes.
     fn poll_take(
         &mut self,
@@ -181,7 +183,7 @@ impl Wire {
     }
 }
 
-impl hyper::rt::Read for Wire {
+impl hyper::rt::Read for Wire<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -217,14 +219,14 @@ impl hyper::rt::Read for Wire {
     }
 }
 
-impl Wire {
+impl Wire<'_> {
     /// Writes, unless the client has taken no byte for too long.
     fn poll_progress(
         &mut self,
         cx: &mut Context<'_>,
         write: impl FnOnce(&Socket, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(written) = write(&self.socket, cx) {
+        if let Poll::Ready(written) = write(self.socket, cx) {
             self.writing = None;
             return Poll::Ready(written);
         }
@@ -236,7 +238,7 @@ impl Wire {
     }
 }
 
-impl hyper::rt::Write for Wire {
+impl hyper::rt::Write for Wire<'_> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

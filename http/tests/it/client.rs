@@ -130,6 +130,28 @@ fn listener() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
+/// A listener whose queue is full: the system answers no further connection.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_try_to_connect_that_gets_no_answer_has_an_end() {
+    let (_listener, address) = listener();
+    let wait = Duration::from_millis(100);
+    let connect = || TcpStream::connect_timeout(&address, wait).ok();
+    let queued: Vec<_> = std::iter::from_fn(connect).take(10_000).collect();
+    assert!(queued.len() < 10_000, "the queue is never full");
+    let runtime = runtime();
+    let once = RetryIntervals::builder().first_steps([Duration::from_millis(1)]);
+    let builder = Client::connect(address).retry(once.build().unwrap());
+    let far = open(&runtime, builder.timeout(wait)).address::<Act, u32>("Act");
+    let refusal = refused(act(&far, "answer"));
+    assert_eq!(refusal.kind(), RefusalKind::NotConnected);
+    // The limit of the system has another text, and comes after minutes.
+    assert!(
+        refusal.explanation().ends_with("(timed out)"),
+        "{refusal:?}"
+    );
+}
+
 #[test]
 fn without_a_connection_nothing_was_sent() {
     let (listener, address) = listener();

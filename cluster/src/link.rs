@@ -12,7 +12,7 @@ mod incoming;
 mod outgoing;
 mod pending;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,20 +93,20 @@ pub(crate) struct Link {
     asks: Mutex<Asks>,
     outgoing: Mutex<Streams<Weak<Outgoing>>>,
     incoming: Mutex<Streams<Arc<Incoming>>>,
-    answering: Mutex<Option<HashMap<u64, Arc<dyn Answering>>>>,
+    answering: Mutex<Option<BTreeMap<u64, Arc<dyn Answering>>>>,
 }
 
 /// Streams by their numbers. The table is `None` once the link is down.
 struct Streams<T> {
     next: u64,
-    table: Option<HashMap<u64, T>>,
+    table: Option<BTreeMap<u64, T>>,
 }
 
 impl<T> Streams<T> {
     fn new() -> Mutex<Self> {
         Mutex::new(Streams {
             next: 0,
-            table: Some(HashMap::new()),
+            table: Some(BTreeMap::new()),
         })
     }
 }
@@ -138,7 +138,7 @@ impl Link {
             asks: Mutex::new(Asks::new()),
             outgoing: Streams::new(),
             incoming: Streams::new(),
-            answering: Mutex::new(Some(HashMap::new())),
+            answering: Mutex::new(Some(BTreeMap::new())),
         })
     }
 
@@ -260,7 +260,7 @@ impl Link {
 
     fn all_outgoing(&self) -> Vec<Arc<Outgoing>> {
         let streams = lock(&self.outgoing);
-        let table = streams.table.iter().flat_map(HashMap::values);
+        let table = streams.table.iter().flat_map(BTreeMap::values);
         table.filter_map(Weak::upgrade).collect()
     }
 
@@ -384,17 +384,24 @@ impl Link {
 
     /// Ends the streams of the peer to an actor that has ended.
     pub(crate) fn actor_ended(&self, actor: u64) {
-        let streams = {
-            let streams = lock(&self.incoming);
-            let table = streams.table.iter().flat_map(HashMap::values);
-            table
-                .filter(|stream| stream.actor == actor)
-                .cloned()
-                .collect::<Vec<_>>()
-        };
+        let streams = self.streams_to(actor);
         streams
             .iter()
             .for_each(|stream| stream.finish(self, StreamEnd::Closed));
+    }
+
+    /// Returns whether the peer has a stream to this actor.
+    pub(crate) fn has_stream_to(&self, actor: u64) -> bool {
+        !self.streams_to(actor).is_empty()
+    }
+
+    fn streams_to(&self, actor: u64) -> Vec<Arc<Incoming>> {
+        let streams = lock(&self.incoming);
+        let table = streams.table.iter().flat_map(BTreeMap::values);
+        table
+            .filter(|stream| stream.actor == actor)
+            .cloned()
+            .collect()
     }
 
     /// Looks whether a frame came since the last look, and pings if none was pushed.
@@ -413,7 +420,7 @@ impl Link {
         }
         self.wire.cut();
         let incoming = lock(&self.incoming).table.take();
-        for stream in incoming.into_iter().flat_map(HashMap::into_values) {
+        for stream in incoming.into_iter().flat_map(BTreeMap::into_values) {
             stream.end();
         }
         let outgoing = self.all_outgoing();
@@ -422,7 +429,7 @@ impl Link {
             stream.end(OutgoingEnd::Lost);
         }
         let answering = lock(&self.answering).take();
-        for answering in answering.into_iter().flat_map(HashMap::into_values) {
+        for answering in answering.into_iter().flat_map(BTreeMap::into_values) {
             answering.abandon();
         }
         let asks = lock(&self.asks).close();
@@ -434,10 +441,10 @@ impl Link {
 
     pub(crate) fn load(&self) -> LinkLoad {
         LinkLoad {
-            outgoing: lock(&self.outgoing).table.as_ref().map_or(0, HashMap::len),
-            incoming: lock(&self.incoming).table.as_ref().map_or(0, HashMap::len),
+            outgoing: lock(&self.outgoing).table.as_ref().map_or(0, BTreeMap::len),
+            incoming: lock(&self.incoming).table.as_ref().map_or(0, BTreeMap::len),
             asks: lock(&self.asks).len(),
-            answering: lock(&self.answering).as_ref().map_or(0, HashMap::len),
+            answering: lock(&self.answering).as_ref().map_or(0, BTreeMap::len),
             backlog: self.wire.backlog(),
         }
     }

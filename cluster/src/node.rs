@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_lite::future::or;
 use greenroom::Address;
 
 pub use builder::NodeBuilder;
@@ -118,10 +119,10 @@ impl Node {
             actor: actor.clone(),
             window,
         };
-        let number = self.state().publish(name, Arc::new(inbox))?;
+        let (number, forgotten) = self.state().publish(name, Arc::new(inbox))?;
         let state = Arc::downgrade(self.state());
         self.state().engine.spawn(Box::pin(async move {
-            actor.closed().await;
+            or(actor.closed(), forgotten.wait()).await;
             if let Some(state) = state.upgrade() {
                 state.actor_ended(number);
             }

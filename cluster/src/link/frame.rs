@@ -108,7 +108,7 @@ pub(crate) struct Publication {
 }
 
 /// How much a sender may have under way: messages and bytes that the mailbox has not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Window {
     pub(crate) messages: u32,
     pub(crate) bytes: u32,

@@ -5,7 +5,7 @@
 //! - `OUT-3`: once the stream has an end, nothing more is pushed, and the end never changes.
 //! - `OUT-4`: credit goes to the senders that wait, in the order in which they came.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
@@ -20,7 +20,7 @@ use super::{Link, Owner, SENDERS_AT_ONCE, lock};
 use crate::error::Distance;
 
 /// The actor at the other end of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target {
     /// The name of its node.
     pub(crate) node: Arc<str>,
@@ -51,7 +51,7 @@ struct State {
     /// The permits that are neither used nor given back, with those of `granted`.
     permits: u32,
     line: VecDeque<(u64, Waker)>,
-    granted: HashSet<u64>,
+    granted: BTreeSet<u64>,
     /// The number of the next sender that waits.
     next: u64,
 }
@@ -86,7 +86,7 @@ impl Outgoing {
                 bytes: i64::from(bytes),
                 permits: 0,
                 line: VecDeque::new(),
-                granted: HashSet::new(),
+                granted: BTreeSet::new(),
                 next: 0,
             }),
             ended: Event::new(),

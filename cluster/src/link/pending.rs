@@ -3,7 +3,7 @@
 //! An ask is settled once: by its answer, by the end of its stream if its question was not taken, or
 //! by the end of the link. It is taken out of the table before its outcome is told.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use greenroom::{Refusal, RefusalKind, Reply};
@@ -71,7 +71,7 @@ impl<T: DeserializeOwned + Send> Pending for PendingReply<T> {
 pub(crate) struct Asks {
     next: u64,
     /// `None` once the link is down.
-    table: Option<HashMap<u64, Waiting>>,
+    table: Option<BTreeMap<u64, Waiting>>,
 }
 
 struct Waiting {
@@ -84,7 +84,7 @@ impl Asks {
     pub(crate) fn new() -> Self {
         Asks {
             next: 0,
-            table: Some(HashMap::new()),
+            table: Some(BTreeMap::new()),
         }
     }
 
@@ -94,7 +94,7 @@ impl Asks {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.table.as_ref().map_or(0, HashMap::len)
+        self.table.as_ref().map_or(0, BTreeMap::len)
     }
 
     /// Keeps these asks. Returns them if the link is down.
@@ -122,11 +122,12 @@ impl Asks {
         let Some(table) = &mut self.table else {
             return Vec::new();
         };
-        let is_untaken = |_: &u64, waiting: &mut Waiting| {
+        let untaken = table.iter().filter(|(_, waiting)| {
             (waiting.of).is_some_and(|(of, number)| of == stream && number >= taken)
-        };
-        let taken = table.extract_if(is_untaken);
-        taken.map(|(_, waiting)| waiting.pending).collect()
+        });
+        let numbers: Vec<u64> = untaken.map(|(number, _)| *number).collect();
+        let removed = numbers.iter().filter_map(|number| table.remove(number));
+        removed.map(|waiting| waiting.pending).collect()
     }
 
     /// Takes out all asks, since the link is down.

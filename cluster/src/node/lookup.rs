@@ -5,7 +5,7 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::state::target;
@@ -89,7 +89,6 @@ impl<M: Remote> Lookup<M> {
 
 /// Returns an actor of this name, or why there is none, or `None` if one may come.
 fn look<M: Remote>(state: &State, name: &str) -> Option<Result<RemoteAddress<M>, LookupError>> {
-    static TURN: AtomicUsize = AtomicUsize::new(0);
     if state.peers().is_closed {
         return Some(Err(LookupError::NodeClosed));
     }
@@ -102,7 +101,7 @@ fn look<M: Remote>(state: &State, name: &str) -> Option<Result<RemoteAddress<M>,
         .first()
         .filter(|first| first.member == state.hello.member);
     // Any order will do: holders of a name are equal.
-    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    let turn = state.turns.fetch_add(1, Ordering::Relaxed);
     let chosen = own.or_else(|| right.get(turn % right.len().max(1)));
     match (chosen, holders.first()) {
         (Some(holder), _) => {

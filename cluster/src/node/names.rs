@@ -3,9 +3,11 @@
 //! Each node writes its own names, and the link of a peer has those of the peer. When a link ends,
 //! its names go with it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::engine::Stop;
 use crate::error::PublishError;
 use crate::link::frame::{Member, Publication};
 use crate::link::{Inbox, Link};
@@ -21,27 +23,35 @@ pub(crate) struct Holder {
 }
 
 pub(crate) struct Peers {
-    peers: HashMap<u128, Peer>,
+    peers: BTreeMap<u128, Peer>,
     pub(crate) own_link: Option<Arc<Link>>,
     own: Names,
-    inboxes: HashMap<u64, Arc<dyn Inbox>>,
+    /// The actors that have a name, or had one and are in use.
+    inboxes: BTreeMap<u64, OwnActor>,
     /// The number of the next actor.
     next: u64,
     pub(crate) is_closed: bool,
 }
 
+/// An actor of this node.
+pub(crate) struct OwnActor {
+    inbox: Arc<dyn Inbox>,
+    /// Stopped when nothing is to be known of it any more.
+    pub(crate) forgotten: Arc<Stop>,
+}
+
 struct Peer {
     link: Arc<Link>,
     names: Names,
-    /// The looks since a frame came.
-    silent: u32,
+    /// The time in which no frame came.
+    silent: Duration,
 }
 
 /// The names of one node.
 #[derive(Default)]
 struct Names {
-    actors: HashMap<u64, Publication>,
-    by_name: HashMap<String, u64>,
+    actors: BTreeMap<u64, Publication>,
+    by_name: BTreeMap<String, u64>,
 }
 
 impl Names {
@@ -71,10 +81,10 @@ impl Names {
 impl Peers {
     pub(crate) fn new() -> Self {
         Peers {
-            peers: HashMap::new(),
+            peers: BTreeMap::new(),
             own_link: None,
             own: Names::default(),
-            inboxes: HashMap::new(),
+            inboxes: BTreeMap::new(),
             next: 0,
             is_closed: false,
         }
@@ -88,7 +98,7 @@ impl Peers {
         let peer = Peer {
             link: link.clone(),
             names: Names::default(),
-            silent: 0,
+            silent: Duration::ZERO,
         };
         self.peers.insert(link.peer.member.incarnation, peer);
     }
@@ -142,7 +152,7 @@ impl Peers {
         name: &str,
         inbox: Arc<dyn Inbox>,
         most: usize,
-    ) -> Result<Publication, PublishError> {
+    ) -> Result<(Publication, Arc<Stop>), PublishError> {
         for text in [name, inbox.kind()] {
             if text.is_empty() || text.len() > LONGEST {
                 let (text, limit) = (text.into(), LONGEST);
@@ -165,22 +175,32 @@ impl Peers {
             return Err(PublishError::TooMany { limit: most });
         }
         self.next += 1;
-        self.inboxes.insert(publication.actor, inbox);
-        Ok(publication)
+        let forgotten = Arc::<Stop>::default();
+        let actor = OwnActor {
+            inbox,
+            forgotten: forgotten.clone(),
+        };
+        self.inboxes.insert(publication.actor, actor);
+        Ok((publication, forgotten))
     }
 
-    pub(crate) fn withdraw(&mut self, actor: u64) -> Option<(Publication, Option<Arc<dyn Inbox>>)> {
-        let publication = self.own.remove(actor)?;
-        Some((publication, self.inboxes.remove(&actor)))
+    /// Takes a name away. The actor can still be reached. Returns false if it had no name.
+    pub(crate) fn withdraw(&mut self, actor: u64) -> bool {
+        self.own.remove(actor).is_some()
     }
 
-    pub(crate) fn forget_own(&mut self) -> HashMap<u64, Arc<dyn Inbox>> {
+    /// Forgets an actor. No stream to it begins any more.
+    pub(crate) fn forget(&mut self, actor: u64) -> Option<OwnActor> {
+        self.inboxes.remove(&actor)
+    }
+
+    pub(crate) fn forget_own(&mut self) -> BTreeMap<u64, OwnActor> {
         self.own = Names::default();
         std::mem::take(&mut self.inboxes)
     }
 
     pub(crate) fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
-        self.inboxes.get(&actor).cloned()
+        Some(self.inboxes.get(&actor)?.inbox.clone())
     }
 
     /// Hears of a name of a peer.
@@ -236,11 +256,14 @@ impl Peers {
         names.collect()
     }
 
-    /// Looks at each link. Returns those that are silent for this many looks.
-    pub(crate) fn look(&mut self, most: u32) -> Vec<Arc<Link>> {
+    /// Looks at each link, `elapsed` after the last look. Returns those that are silent for `most`.
+    pub(crate) fn look(&mut self, elapsed: Duration, most: Duration) -> Vec<Arc<Link>> {
         let mut silent = Vec::new();
         for peer in self.peers.values_mut() {
-            peer.silent = if peer.link.look() { 0 } else { peer.silent + 1 };
+            let before = std::mem::take(&mut peer.silent);
+            if !peer.link.look() {
+                peer.silent = before + elapsed;
+            }
             if peer.silent >= most {
                 silent.push(peer.link.clone());
             }

@@ -5,17 +5,20 @@
 //! - `STATE-2`: a node has one link to each life of another node. A new one ends the old one first.
 //! - `STATE-3`: no code of users runs under a lock, and no stream is dropped under one.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use event_listener::Event;
+use futures_lite::future::or;
+use greenroom::time::Instant;
 
 use super::names::{Holder, Peers};
 use crate::counts::Counts;
-use crate::engine::Engine;
+use crate::engine::{Engine, Stop};
 use crate::error::PublishError;
 use crate::limits::Limits;
 use crate::link::frame::{Frame, Hello, Member, Publication};
@@ -24,9 +27,6 @@ use crate::link::{Inbox, Link, News, Outgoing, OutgoingEnd, Owner, Target, Wire,
 /// The looks at a link in the time of a lease.
 const LOOKS: u32 = 10;
 
-/// The looks without a frame after which a peer is lost: 1.5 times the lease.
-const SILENT_LOOKS: u32 = 15;
-
 pub(crate) struct State {
     /// What this node says of itself.
     pub(crate) hello: Hello,
@@ -34,9 +34,11 @@ pub(crate) struct State {
     counts: Counts,
     pub(crate) engine: Arc<dyn Engine>,
     peers: Mutex<Peers>,
-    targets: Mutex<HashMap<Target, Weak<Outgoing>>>,
+    targets: Mutex<BTreeMap<Target, Weak<Outgoing>>>,
     /// Notified when a name or a link has come or gone.
     pub(crate) changed: Event,
+    /// The lookups that chose one of several holders.
+    pub(crate) turns: AtomicUsize,
     /// This state, for streams and links.
     this: Weak<State>,
 }
@@ -49,8 +51,9 @@ impl State {
             counts: Counts::default(),
             engine,
             peers: Mutex::new(Peers::new()),
-            targets: Mutex::new(HashMap::new()),
+            targets: Mutex::new(BTreeMap::new()),
             changed: Event::new(),
+            turns: AtomicUsize::new(0),
             this: this.clone(),
         })
     }
@@ -140,45 +143,84 @@ impl State {
         to.filter_map(|(_, stream)| stream.upgrade()).collect()
     }
 
-    /// Gives an actor a name. Returns its number.
+    /// Gives an actor a name. Returns its number, and what is stopped when it is forgotten.
     pub(crate) fn publish(
-        self: &Arc<Self>,
+        &self,
         name: &str,
         inbox: Arc<dyn Inbox>,
-    ) -> Result<u64, PublishError> {
-        let actor = {
+    ) -> Result<(u64, Arc<Stop>), PublishError> {
+        let published = {
             let mut peers = self.peers();
-            let publication = peers.publish(name, inbox, self.limits.names)?;
+            let (publication, forgotten) = peers.publish(name, inbox, self.limits.names)?;
             let actor = publication.actor;
-            let frame = Frame::Publish(publication).encode();
-            peers.broadcast(&frame);
-            actor
+            // STATE-1
+            peers.broadcast(&Frame::Publish(publication).encode());
+            (actor, forgotten)
         };
         self.changed.notify(usize::MAX);
-        Ok(actor)
+        Ok(published)
     }
 
-    /// Takes the name of an actor away. Streams to it go on.
+    /// Takes the name of an actor away. Streams to it go on, and addresses that are under way may
+    /// still open one for a while.
     pub(crate) fn withdraw(&self, actor: u64) {
-        let withdrawn = {
-            let mut peers = self.peers();
-            let withdrawn = peers.withdraw(actor);
-            if withdrawn.is_some() {
-                let frame = Frame::Withdraw { actor }.encode();
-                peers.broadcast(&frame);
+        if !self.take_name(actor) {
+            return;
+        }
+        let this = self.this.clone();
+        self.engine.spawn(Box::pin(async move {
+            loop {
+                let Some(sleep) = this
+                    .upgrade()
+                    .map(|this| this.engine.sleep(this.patience()))
+                else {
+                    return;
+                };
+                sleep.await;
+                if this.upgrade().is_none_or(|this| this.forgets(actor)) {
+                    return;
+                }
             }
-            withdrawn
+        }));
+    }
+
+    /// Takes a name away and says so. Returns false if it was taken before.
+    fn take_name(&self, actor: u64) -> bool {
+        let is_taken = {
+            let mut peers = self.peers();
+            let is_taken = peers.withdraw(actor);
+            if is_taken {
+                peers.broadcast(&Frame::Withdraw { actor }.encode());
+            }
+            is_taken
         };
-        if withdrawn.is_some() {
+        if is_taken {
             self.changed.notify(usize::MAX);
         }
+        is_taken
+    }
+
+    /// Forgets an actor, unless a stream to it exists.
+    fn forgets(&self, actor: u64) -> bool {
+        let links = self.peers().all_links();
+        if links.iter().any(|link| link.has_stream_to(actor)) {
+            return false;
+        }
+        self.forget(actor);
+        true
+    }
+
+    fn forget(&self, actor: u64) {
+        let own = self.peers().forget(actor);
+        own.inspect(|own| own.forgotten.stop());
     }
 
     /// Ends the streams to an actor that has ended, and takes its name away.
     pub(crate) fn actor_ended(&self, actor: u64) {
-        self.withdraw(actor);
+        self.take_name(actor);
         let links = self.peers().all_links();
         links.iter().for_each(|link| link.actor_ended(actor));
+        self.forget(actor);
     }
 
     /// Returns the actors that have this name.
@@ -216,7 +258,7 @@ impl State {
     /// Ends a stream that finds no link to its node for as long as a silent one is not lost.
     fn expire(&self, stream: &Arc<Outgoing>) {
         let stream = Arc::downgrade(stream);
-        let time = self.engine.sleep(self.lease() * SILENT_LOOKS / LOOKS);
+        let time = self.engine.sleep(self.patience());
         self.engine.spawn(Box::pin(async move {
             time.await;
             if let Some(stream) = stream.upgrade().filter(|stream| !stream.is_bound()) {
@@ -266,9 +308,16 @@ impl State {
         self.engine.stop();
     }
 
+    /// Returns how long a peer may be silent.
+    fn patience(&self) -> Duration {
+        self.lease() * 3 / 2
+    }
+
     /// Looks at each link once: says something if nothing was said, and ends those that are silent.
-    fn look_at_links(&self) {
-        let silent = self.peers().look(SILENT_LOOKS);
+    fn look_at_links(&self, elapsed: Duration) {
+        // If this node itself was stopped, its peers may have frames under way.
+        let elapsed = elapsed.min(2 * self.lease() / LOOKS);
+        let silent = self.peers().look(elapsed, self.patience());
         silent.iter().for_each(|link| self.down(link));
     }
 
@@ -281,16 +330,20 @@ impl State {
 
 /// Looks at the links as long as the node exists.
 async fn look(state: Weak<State>) {
+    let mut last = Instant::now();
     loop {
-        let Some(time) = state
-            .upgrade()
-            .map(|state| state.engine.sleep(state.time_to_look()))
-        else {
-            return;
-        };
-        time.await;
-        if let Some(state) = state.upgrade() {
-            state.look_at_links();
+        let Some(this) = state.upgrade() else { return };
+        // A new peer may have a shorter lease.
+        let changed = this.changed.listen();
+        let time = this.time_to_look().saturating_sub(last.elapsed());
+        let sleep = this.engine.sleep(time);
+        drop(this);
+        or(changed, sleep).await;
+        let Some(this) = state.upgrade() else { return };
+        let elapsed = last.elapsed();
+        if elapsed >= this.time_to_look() {
+            last = Instant::now();
+            this.look_at_links(elapsed);
         }
     }
 }

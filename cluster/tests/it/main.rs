@@ -3,4 +3,8 @@
 mod support;
 
 mod addresses;
+mod distance;
+mod model;
+mod names;
 mod sockets;
+mod values;

@@ -1,7 +1,10 @@
 //! The actors and nodes of the tests.
 
+use std::time::Duration;
+
+use greenroom::time::Instant;
 use greenroom::{Context, Handle, Reply, spawn};
-use greenroom_cluster::{Node, Remote, RemoteAddress};
+use greenroom_cluster::{Node, Remote, RemoteAddress, SimNet};
 use serde::{Deserialize, Serialize};
 
 /// The messages of a counter that remembers what it was told.
@@ -75,4 +78,44 @@ pub async fn client(name: &str, of: &Node) -> (Node, RemoteAddress<Tally>) {
         .unwrap();
     let far = node.lookup("tally").await.unwrap();
     (node, far)
+}
+
+/// Two nodes of a simulated net: one with a published counter, and one with its address.
+pub struct Pair {
+    pub net: SimNet,
+    pub shop: Node,
+    pub actor: Handle<Tally, Vec<u64>>,
+    pub desk: Node,
+    pub far: RemoteAddress<Tally>,
+}
+
+pub async fn pair() -> Pair {
+    let net = SimNet::new();
+    let shop = Node::builder("shop").net(&net).open().await.unwrap();
+    let actor = spawn!(tally(_), name = "tally");
+    shop.publish("tally", &actor).unwrap().detach();
+    let desk = Node::builder("desk").net(&net).open().await.unwrap();
+    let far = desk.lookup("tally").await.unwrap();
+    Pair {
+        net,
+        shop,
+        actor,
+        desk,
+        far,
+    }
+}
+
+/// The number of seeds of a test: many with `GREENROOM_SEEDS`.
+pub fn seeds(few: u64) -> std::ops::Range<u64> {
+    let many = std::env::var("GREENROOM_SEEDS").ok();
+    0..many.map_or(few, |many| many.parse().unwrap())
+}
+
+/// Waits until a condition holds, in virtual time: at most a minute.
+pub async fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never holds");
+        greenroom::time::sleep(Duration::from_millis(1)).await;
+    }
 }

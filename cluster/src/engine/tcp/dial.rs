@@ -3,7 +3,7 @@
 //! A node is dialled as long as there is no link to it. Of two nodes that know each other by a
 //! third one, the one with the lower name dials at once, and the other one a second later.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -45,9 +45,9 @@ pub(super) struct Dials {
 #[derive(Default)]
 struct Known {
     /// The nodes that others have named, by their names.
-    members: HashMap<String, Member>,
+    members: BTreeMap<String, Member>,
     /// Why seeds could not be reached.
-    problems: HashMap<String, String>,
+    problems: BTreeMap<String, String>,
     /// The links that have come up lately, when, and whether this node has dialled.
     young: Vec<(Weak<Link>, Instant, bool)>,
 }

@@ -4,6 +4,7 @@
 //! that are up or down. All frames of a node come from one thread of its engine.
 
 mod stop;
+mod tasks;
 pub(crate) mod tcp;
 
 use std::future::Future;
@@ -11,6 +12,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub(crate) use stop::Stop;
+pub(crate) use tasks::Tasks;
 
 use crate::link::frame::Member;
 

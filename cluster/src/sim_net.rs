@@ -1,7 +1,7 @@
 //! `SimNet`: a net within the program, with delays, partitions and crashes, for tests.
 //!
 //! Within a [simulation](greenroom::sim) all of it follows from the seed, and time is virtual. Each
-//! node has one task that takes its frames, as it has one thread with sockets. Frames of a link
+//! node has one task for all of its links, as it has one thread with sockets. Frames of a link
 //! arrive in order, since the transport that is modelled repeats what is lost.
 
 mod sim_engine;

@@ -17,17 +17,15 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
-use async_executor::Executor;
 use async_io::{Async, Timer};
 use event_listener::Event;
-use futures_lite::future::{block_on, or};
 
 pub(crate) use address::ListenAddress;
 use dial::Dials;
 pub(crate) use dial::parse_seed;
 pub(crate) use tls::Tls;
 
-use super::{Engine, Job, Stop};
+use super::{Engine, Job, Tasks};
 use crate::error::{OpenError, RenewError};
 use crate::link::frame::Member;
 use crate::node::State;
@@ -39,8 +37,7 @@ const GREETINGS: usize = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Tcp {
-    executor: Arc<Executor<'static>>,
-    stop: Arc<Stop>,
+    tasks: Tasks,
     state: OnceLock<Weak<State>>,
     /// `None` if links are plain.
     tls: Option<Arc<Tls>>,
@@ -61,8 +58,7 @@ impl Renew {
 impl Tcp {
     pub(crate) fn new(tls: Option<Arc<Tls>>, seeds: Vec<String>) -> Arc<Tcp> {
         Arc::new(Tcp {
-            executor: Arc::new(Executor::new()),
-            stop: Arc::default(),
+            tasks: Tasks::default(),
             state: OnceLock::new(),
             tls,
             dials: Dials::new(seeds),
@@ -90,17 +86,9 @@ impl Tcp {
         let this = self.clone();
         let thread = thread::Builder::new().name("greenroom-cluster".into());
         thread
-            .spawn(move || this.run())
+            .spawn(move || async_io::block_on(this.tasks.run()))
             .map_err(OpenError::Thread)?;
         Ok(())
-    }
-
-    /// Runs all tasks until the engine is stopped, and then until each of them has ended.
-    fn run(&self) {
-        async_io::block_on(self.executor.run(self.stop.wait()));
-        while !self.executor.is_empty() {
-            block_on(self.executor.tick());
-        }
     }
 
     fn state(&self) -> Option<Arc<State>> {
@@ -155,10 +143,7 @@ async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
 
 impl Engine for Arc<Tcp> {
     fn spawn(&self, task: Job) {
-        // All tasks end when the engine is stopped, since they hold it.
-        let stop = self.stop.clone();
-        let task = async move { or(stop.wait(), task).await };
-        self.executor.spawn(task).detach();
+        self.tasks.spawn(task);
     }
 
     fn sleep(&self, duration: Duration) -> Job {
@@ -184,6 +169,6 @@ impl Engine for Arc<Tcp> {
     }
 
     fn stop(&self) {
-        self.stop.stop();
+        self.tasks.stop.stop();
     }
 }

@@ -1,6 +1,6 @@
 //! The engine of a node in a simulated net.
 //!
-//! One task takes all that arrives at the node. What two nodes send each other is in two lanes,
+//! One task of the simulation runs all that its thread would run with sockets. What two nodes send each other is in two lanes,
 //! each of them in order.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ use futures_lite::future::or;
 use greenroom::time::{Instant, sleep};
 
 use super::Net;
-use crate::engine::{Engine, Job, Stop};
+use crate::engine::{Engine, Job, Tasks};
 use crate::link::frame::{Hello, LENGTH, Member};
 use crate::link::{Link, Wire, lock};
 use crate::node::State;
@@ -29,7 +29,7 @@ pub(crate) struct SimEngine {
     /// What arrives, by the numbers of the connections.
     lanes: Mutex<BTreeMap<u64, Lane>>,
     arrived: Event,
-    stop: Arc<Stop>,
+    tasks: Tasks,
 }
 
 struct Lane {
@@ -70,7 +70,7 @@ impl SimEngine {
             state: Mutex::new(None),
             lanes: Mutex::new(BTreeMap::new()),
             arrived: Event::new(),
-            stop: Arc::default(),
+            tasks: Tasks::default(),
         })
     }
 
@@ -86,6 +86,8 @@ impl SimEngine {
         *lock(&self.state) = Some(Arc::downgrade(state));
         self.spawn(Box::pin(receive(self.clone())));
         self.spawn(Box::pin(connect(self.clone())));
+        let this = self.clone();
+        greenroom::spawn(async move { this.tasks.run().await }).detach();
     }
 
     fn state(&self) -> Option<Arc<State>> {
@@ -96,7 +98,7 @@ impl SimEngine {
     /// killed.
     pub(super) fn crash(self: &Arc<Self>) {
         // The wires of the node send nothing but their ends from now on.
-        self.stop.stop();
+        self.tasks.stop.stop();
         if let Some(state) = self.state() {
             state.shut();
         }
@@ -241,7 +243,7 @@ impl Wire for SimWire {
         else {
             return;
         };
-        if !from.stop.is_stopped() {
+        if !from.tasks.stop.is_stopped() {
             to.arrives(self.number, net.draw(), Arrival::Frame(frame.to_vec()));
         }
     }
@@ -266,8 +268,7 @@ impl Wire for SimWire {
 
 impl Engine for Arc<SimEngine> {
     fn spawn(&self, task: Job) {
-        let stop = self.stop.clone();
-        greenroom::spawn(async move { or(stop.wait(), task).await }).detach();
+        self.tasks.spawn(task);
     }
 
     fn sleep(&self, duration: Duration) -> Job {
@@ -288,6 +289,6 @@ impl Engine for Arc<SimEngine> {
         if let Some(net) = self.net.upgrade() {
             net.remove(self);
         }
-        self.stop.stop();
+        self.tasks.stop.stop();
     }
 }

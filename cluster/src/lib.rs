@@ -52,6 +52,9 @@ mod ask;
 mod counts;
 mod engine;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod limits;
 mod link;
 mod node;

@@ -11,6 +11,8 @@ mod inbox;
 mod incoming;
 mod outgoing;
 mod pending;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,8 +22,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub(crate) use answering::{Answerer, Answering};
 use codec::Encoded;
+#[cfg(any(test, fuzzing))]
+pub(crate) use codec::decode;
 pub(crate) use codec::{Decoding, Encoding, Scope};
 use frame::{Frame, FrameError, Hello, Member, Publication, StreamEnd};
+#[cfg(any(test, fuzzing))]
+pub(crate) use inbox::Delivered;
 pub(crate) use inbox::{Inbox, TypedInbox};
 use incoming::Incoming;
 pub(crate) use outgoing::{Outgoing, OutgoingEnd, Sent, Target};

@@ -7,6 +7,8 @@
 mod address;
 mod dial;
 mod greet;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod wire;
 

@@ -3,6 +3,7 @@
 mod support;
 
 mod addresses;
+mod certificates;
 mod distance;
 mod model;
 mod names;

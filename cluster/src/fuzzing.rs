@@ -168,3 +168,19 @@ pub fn frames(bytes: &[u8]) {
     link.down();
     assert!(link.frame(&[0]).is_err() || link.load().incoming == 0);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    #[test]
+    fn what_fuzzing_has_found_is_handled() {
+        let folder = format!("{}/fuzz/corpus/frames", env!("CARGO_MANIFEST_DIR"));
+        let mut files = 0;
+        for file in fs::read_dir(folder).unwrap() {
+            super::frames(&fs::read(file.unwrap().path()).unwrap());
+            files += 1;
+        }
+        assert!(files > 0);
+    }
+}

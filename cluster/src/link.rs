@@ -31,7 +31,7 @@ pub(crate) use inbox::Delivered;
 pub(crate) use inbox::{Inbox, TypedInbox};
 use incoming::Incoming;
 pub(crate) use outgoing::{Outgoing, OutgoingEnd, Sent, Target};
-use pending::{Asks, Pending, not_taken};
+use pending::{Asks, Pending, PendingAsks, not_taken};
 pub(crate) use pending::{Cause, PendingReply};
 
 use crate::counts::Counts;
@@ -124,6 +124,7 @@ pub(crate) struct LinkLoad {
     pub(crate) asks: usize,
     pub(crate) answering: usize,
     pub(crate) backlog: usize,
+    pub(crate) credit: u64,
 }
 
 /// Locks a mutex. Its data is consistent also after a panic, since no code of users runs under it.
@@ -199,7 +200,7 @@ impl Link {
     }
 
     /// Pushes a frame whose asks wait from now on. Returns them if the link is down.
-    fn commit(&self, encoded: Encoded, of: Option<(u64, u64)>) -> Vec<(u64, Box<dyn Pending>)> {
+    fn commit(&self, encoded: Encoded, of: Option<(u64, u64)>) -> PendingAsks {
         if !encoded.asks.is_empty()
             && let Err(lost) = lock(&self.asks).keep(encoded.asks, of)
         {
@@ -446,12 +447,18 @@ impl Link {
     }
 
     pub(crate) fn load(&self) -> LinkLoad {
+        let streams = self.all_outgoing();
+        // One statement a lock, so that no two are held.
+        let incoming = lock(&self.incoming).table.as_ref().map_or(0, BTreeMap::len);
+        let asks = lock(&self.asks).len();
+        let answering = lock(&self.answering).as_ref().map_or(0, BTreeMap::len);
         LinkLoad {
-            outgoing: lock(&self.outgoing).table.as_ref().map_or(0, BTreeMap::len),
-            incoming: lock(&self.incoming).table.as_ref().map_or(0, BTreeMap::len),
-            asks: lock(&self.asks).len(),
-            answering: lock(&self.answering).as_ref().map_or(0, BTreeMap::len),
+            outgoing: streams.len(),
+            incoming,
+            asks,
+            answering,
             backlog: self.wire.backlog(),
+            credit: streams.iter().map(|stream| stream.messages()).sum(),
         }
     }
 }

@@ -152,6 +152,11 @@ impl Outgoing {
         }
     }
 
+    /// Returns how many messages may be sent at once.
+    pub(crate) fn messages(&self) -> u64 {
+        lock(&self.state).messages.into()
+    }
+
     pub(crate) fn end_now(&self) -> Option<OutgoingEnd> {
         lock(&self.state).end.clone()
     }

@@ -128,7 +128,7 @@ impl Owner for Desk {
 
     fn forget_target(&self, _: &Target) {}
 
-    /// The tasks here wait for ever, and only the link ends them.
+    /// Drops the task: the tasks here would wait until the link ends.
     fn spawn(&self, _: Pin<Box<dyn Future<Output = ()> + Send>>) {}
 
     fn limits(&self) -> &Limits {

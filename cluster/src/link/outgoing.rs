@@ -269,7 +269,7 @@ impl State {
         self.messages > 0 && self.bytes > 0 && self.permits < SENDERS_AT_ONCE && has_room
     }
 
-    /// Takes credit for one message, if nobody waits for it.
+    /// Takes credit for one message, unless a sender waits for it.
     fn take(&mut self) -> Option<(Arc<Link>, u64)> {
         if !self.line.is_empty() || !self.may_send() {
             return None;

@@ -61,7 +61,7 @@ pub(crate) trait Owner: Send + Sync {
     /// Returns the actor with this number, and its kind.
     fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>>;
 
-    /// Hears what the peer says of itself.
+    /// Hears the news of a peer.
     fn heard(&self, link: &Arc<Link>, news: News);
 
     /// Returns the stream to this actor.
@@ -78,7 +78,7 @@ pub(crate) trait Owner: Send + Sync {
     fn counts(&self) -> &Counts;
 }
 
-/// What a peer says of itself.
+/// The news of a peer: its names, the nodes that it knows, its end.
 pub(crate) enum News {
     Publish(Publication),
     Withdraw(u64),

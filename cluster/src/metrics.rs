@@ -51,7 +51,7 @@ pub fn metrics(node: &Node) -> impl Collector + use<> {
 #[derive(Debug)]
 struct Numbers(Node);
 
-/// The counters with their meanings.
+/// Returns the counters with their meanings.
 fn counters(status: &NodeStatus) -> [(&'static str, &'static str, u64); 8] {
     [
         ("links", "Links that were up", status.links),

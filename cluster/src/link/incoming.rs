@@ -198,7 +198,7 @@ impl Incoming {
         }
     }
 
-    /// The sender has no address any more: what came is still delivered.
+    /// Hears that the sender has no address any more. Messages that came are still delivered.
     pub(crate) fn close(&self, link: &Link) {
         lock(&self.state).is_closing = true;
         self.closes_when_drained(link);

@@ -28,7 +28,7 @@ use crate::link::{Inbox, Link, News, Outgoing, OutgoingEnd, Owner, Target, Wire,
 const LOOKS: u32 = 10;
 
 pub(crate) struct State {
-    /// What this node says of itself.
+    /// The hello that this node sends.
     pub(crate) hello: Hello,
     limits: Limits,
     counts: Counts,

@@ -1,8 +1,8 @@
 //! A link: what two nodes that are connected know of each other.
 //!
 //! It has the streams of messages in both directions, and the asks. Frames come in order, from one
-//! thread, and go out in the order in which they are pushed. A link is up once and then down for
-//! ever: its streams end, and so do its asks. No code of users runs under a lock.
+//! thread, and go out in the order in which they are pushed. A link is up once, and then stays
+//! down: its streams end, and so do its asks. No code of users runs under a lock.
 
 mod answering;
 mod codec;

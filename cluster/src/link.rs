@@ -25,7 +25,7 @@ use codec::Encoded;
 #[cfg(any(test, fuzzing))]
 pub(crate) use codec::decode;
 pub(crate) use codec::{Decoding, Encoding, Scope};
-use frame::{Frame, FrameError, Hello, Member, Publication, StreamEnd};
+use frame::{Frame, FrameError, Hello, Member, Publication, StreamEnd, Window};
 #[cfg(any(test, fuzzing))]
 pub(crate) use inbox::Delivered;
 pub(crate) use inbox::{Inbox, TypedInbox};
@@ -299,7 +299,8 @@ impl Link {
                 stream,
                 actor,
                 kind,
-            } => self.open(stream, actor, &kind),
+                window,
+            } => self.open(stream, actor, &kind, window),
             Frame::Credit {
                 stream,
                 messages,
@@ -343,7 +344,7 @@ impl Link {
     }
 
     /// Begins a stream of the peer.
-    fn open(self: &Arc<Self>, stream: u64, actor: u64, kind: &str) {
+    fn open(self: &Arc<Self>, stream: u64, actor: u64, kind: &str, window: Window) {
         let refused = match self.owner.inbox(actor) {
             None => StreamEnd::Unknown,
             Some(inbox) if inbox.kind() != kind => StreamEnd::WrongKind(inbox.kind().into()),
@@ -355,7 +356,7 @@ impl Link {
                 };
                 match table.len() < most && !table.contains_key(&stream) {
                     true => {
-                        table.insert(stream, Incoming::new(stream, actor, inbox));
+                        table.insert(stream, Incoming::new(stream, actor, inbox, window));
                         return;
                     }
                     false => StreamEnd::Excess(format!("a node has more than {most} streams")),

@@ -106,10 +106,12 @@ impl Outgoing {
             };
             let kind = (&*self.target.kind).into();
             let actor = self.target.actor;
+            let window = self.target.window;
             let open = Frame::Open {
                 stream,
                 actor,
                 kind,
+                window,
             };
             link.push(&open.encode());
             state.link = Some((link.clone(), stream));

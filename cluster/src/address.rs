@@ -232,16 +232,12 @@ impl<'de, M: Remote> Deserialize<'de> for RemoteAddress<M> {
         });
         let outside = "an address comes only within a message of another node";
         let owner = owner.ok_or_else(|| D::Error::custom(outside))?;
-        let most = owner.limits();
         let target = Target {
             node: wire.node.into(),
             incarnation: wire.incarnation,
             actor: wire.actor,
             kind: M::KIND.into(),
-            window: Window {
-                messages: wire.window.messages.max(1),
-                bytes: wire.window.bytes.clamp(1, most.bytes.max(1)),
-            },
+            window: wire.window,
         };
         Ok(RemoteAddress::new(owner.outgoing(target)))
     }

@@ -128,7 +128,7 @@ impl Owner for Desk {
 
     fn forget_target(&self, _: &Target) {}
 
-    /// The tasks here wait for ever, and only the link ends them.
+    /// Drops the task: the tasks here would wait until the link ends.
     fn spawn(&self, _: Pin<Box<dyn Future<Output = ()> + Send>>) {}
 
     fn limits(&self) -> &Limits {
@@ -167,4 +167,20 @@ pub fn frames(bytes: &[u8]) {
     assert!(went <= 3 * came, "{went} frames for {came}");
     link.down();
     assert!(link.frame(&[0]).is_err() || link.load().incoming == 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    #[test]
+    fn what_fuzzing_has_found_is_handled() {
+        let folder = format!("{}/fuzz/corpus/frames", env!("CARGO_MANIFEST_DIR"));
+        let mut files = 0;
+        for file in fs::read_dir(folder).unwrap() {
+            super::frames(&fs::read(file.unwrap().path()).unwrap());
+            files += 1;
+        }
+        assert!(files > 0);
+    }
 }

@@ -57,6 +57,8 @@ mod error;
 pub mod fuzzing;
 mod limits;
 mod link;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod node;
 mod remote;
 pub mod reply;
@@ -68,6 +70,8 @@ pub use error::{
     Distance, LookupError, NotSent, OpenError, PublishError, RemoteAskError, RenewError,
 };
 pub use limits::Limits;
+#[cfg(feature = "metrics")]
+pub use metrics::metrics;
 pub use node::{
     Lookup, NameChange, NameWatch, Node, NodeBuilder, NodeStatus, PeerStatus, Published,
 };

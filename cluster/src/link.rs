@@ -1,8 +1,8 @@
 //! A link: what two nodes that are connected know of each other.
 //!
 //! It has the streams of messages in both directions, and the asks. Frames come in order, from one
-//! thread, and go out in the order in which they are pushed. A link is up once and then down for
-//! ever: its streams end, and so do its asks. No code of users runs under a lock.
+//! thread, and go out in the order in which they are pushed. A link is up once, and then stays
+//! down: its streams end, and so do its asks. No code of users runs under a lock.
 
 mod answering;
 mod codec;
@@ -25,13 +25,13 @@ use codec::Encoded;
 #[cfg(any(test, fuzzing))]
 pub(crate) use codec::decode;
 pub(crate) use codec::{Decoding, Encoding, Scope};
-use frame::{Frame, FrameError, Hello, Member, Publication, StreamEnd};
+use frame::{Frame, FrameError, Hello, Member, Publication, StreamEnd, Window};
 #[cfg(any(test, fuzzing))]
 pub(crate) use inbox::Delivered;
 pub(crate) use inbox::{Inbox, TypedInbox};
 use incoming::Incoming;
 pub(crate) use outgoing::{Outgoing, OutgoingEnd, Sent, Target};
-use pending::{Asks, Pending, not_taken};
+use pending::{Asks, Pending, PendingAsks, not_taken};
 pub(crate) use pending::{Cause, PendingReply};
 
 use crate::counts::Counts;
@@ -61,7 +61,7 @@ pub(crate) trait Owner: Send + Sync {
     /// Returns the actor with this number, and its kind.
     fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>>;
 
-    /// Hears what the peer says of itself.
+    /// Hears the news of a peer.
     fn heard(&self, link: &Arc<Link>, news: News);
 
     /// Returns the stream to this actor.
@@ -78,7 +78,7 @@ pub(crate) trait Owner: Send + Sync {
     fn counts(&self) -> &Counts;
 }
 
-/// What a peer says of itself.
+/// The news of a peer: its names, the nodes that it knows, its end.
 pub(crate) enum News {
     Publish(Publication),
     Withdraw(u64),
@@ -124,6 +124,7 @@ pub(crate) struct LinkLoad {
     pub(crate) asks: usize,
     pub(crate) answering: usize,
     pub(crate) backlog: usize,
+    pub(crate) credit: u64,
 }
 
 /// Locks a mutex. Its data is consistent also after a panic, since no code of users runs under it.
@@ -199,7 +200,7 @@ impl Link {
     }
 
     /// Pushes a frame whose asks wait from now on. Returns them if the link is down.
-    fn commit(&self, encoded: Encoded, of: Option<(u64, u64)>) -> Vec<(u64, Box<dyn Pending>)> {
+    fn commit(&self, encoded: Encoded, of: Option<(u64, u64)>) -> PendingAsks {
         if !encoded.asks.is_empty()
             && let Err(lost) = lock(&self.asks).keep(encoded.asks, of)
         {
@@ -298,7 +299,8 @@ impl Link {
                 stream,
                 actor,
                 kind,
-            } => self.open(stream, actor, &kind),
+                window,
+            } => self.open(stream, actor, &kind, window),
             Frame::Credit {
                 stream,
                 messages,
@@ -342,7 +344,7 @@ impl Link {
     }
 
     /// Begins a stream of the peer.
-    fn open(self: &Arc<Self>, stream: u64, actor: u64, kind: &str) {
+    fn open(self: &Arc<Self>, stream: u64, actor: u64, kind: &str, window: Window) {
         let refused = match self.owner.inbox(actor) {
             None => StreamEnd::Unknown,
             Some(inbox) if inbox.kind() != kind => StreamEnd::WrongKind(inbox.kind().into()),
@@ -354,7 +356,7 @@ impl Link {
                 };
                 match table.len() < most && !table.contains_key(&stream) {
                     true => {
-                        table.insert(stream, Incoming::new(stream, actor, inbox));
+                        table.insert(stream, Incoming::new(stream, actor, inbox, window));
                         return;
                     }
                     false => StreamEnd::Excess(format!("a node has more than {most} streams")),
@@ -446,12 +448,18 @@ impl Link {
     }
 
     pub(crate) fn load(&self) -> LinkLoad {
+        let streams = self.all_outgoing();
+        // One statement a lock, so that no two are held.
+        let incoming = lock(&self.incoming).table.as_ref().map_or(0, BTreeMap::len);
+        let asks = lock(&self.asks).len();
+        let answering = lock(&self.answering).as_ref().map_or(0, BTreeMap::len);
         LinkLoad {
-            outgoing: lock(&self.outgoing).table.as_ref().map_or(0, BTreeMap::len),
-            incoming: lock(&self.incoming).table.as_ref().map_or(0, BTreeMap::len),
-            asks: lock(&self.asks).len(),
-            answering: lock(&self.answering).as_ref().map_or(0, BTreeMap::len),
+            outgoing: streams.len(),
+            incoming,
+            asks,
+            answering,
             backlog: self.wire.backlog(),
+            credit: streams.iter().map(|stream| stream.messages()).sum(),
         }
     }
 }

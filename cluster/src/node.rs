@@ -93,11 +93,14 @@ impl Node {
     /// Gives an actor a name, under which all connected nodes find it.
     ///
     /// It has the name until it ends or the guard is dropped. Neither the guard nor the node keeps
-    /// the actor open: someone here has to hold an address of it.
+    /// the actor open: the program has to hold an address of it.
     ///
     /// # Errors
-    /// If an actor of this node has the name, the name or the kind is empty or longer than 255
-    /// bytes, there are [too many](crate::Limits::names) names, or the actor or the node is closed.
+    /// - [`Taken`](PublishError::Taken) if an actor of this node has the name.
+    /// - [`Length`](PublishError::Length) if the name or the kind is empty, or longer than 255 bytes.
+    /// - [`TooMany`](PublishError::TooMany) if the node has as many [names](crate::Limits::names) as
+    ///   it may.
+    /// - [`Closed`](PublishError::Closed) and [`NodeClosed`](PublishError::NodeClosed).
     pub fn publish<M: Remote>(
         &self,
         name: &str,

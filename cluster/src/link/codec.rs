@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::Link;
 use super::answering::Answering;
 use super::frame::{Frame, LENGTH, with_length};
-use super::pending::{Cause, Pending};
+use super::pending::{Cause, PendingAsks};
 
 std::thread_local! {
     static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
@@ -32,7 +32,7 @@ pub(crate) struct Encoding {
     /// Where the cause of a loss goes, if the value is the question of an ask.
     pub(crate) cause: Option<Arc<Cause>>,
     /// The replies that have left the value.
-    pub(crate) asks: Vec<(u64, Box<dyn Pending>)>,
+    pub(crate) asks: PendingAsks,
 }
 
 pub(crate) struct Decoding {
@@ -44,7 +44,7 @@ pub(crate) struct Decoding {
 /// A value as a frame with its length, and the asks that wait for an answer to it.
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) asks: Vec<(u64, Box<dyn Pending>)>,
+    pub(crate) asks: PendingAsks,
 }
 
 /// Why a value is no frame. Its replies were refused.

@@ -25,6 +25,8 @@ pub(crate) enum Frame<'a> {
         actor: u64,
         #[serde(borrow)]
         kind: Cow<'a, str>,
+        /// What the sender will use at most.
+        window: Window,
     },
     /// A message of this stream follows.
     Message { stream: u64 },
@@ -112,6 +114,16 @@ pub(crate) struct Publication {
 pub(crate) struct Window {
     pub(crate) messages: u32,
     pub(crate) bytes: u32,
+}
+
+impl Window {
+    /// Returns the smaller one of each number, and at least 1.
+    pub(crate) fn within(self, most: Window) -> Window {
+        Window {
+            messages: self.messages.min(most.messages).max(1),
+            bytes: self.bytes.min(most.bytes).max(1),
+        }
+    }
 }
 
 /// A node that can be reached.

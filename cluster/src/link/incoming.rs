@@ -20,6 +20,8 @@ pub(crate) struct Incoming {
     stream: u64,
     pub(crate) actor: u64,
     inbox: Arc<dyn Inbox>,
+    /// What the sender may have under way.
+    window: Window,
     state: Mutex<State>,
 }
 
@@ -42,8 +44,15 @@ struct State {
 }
 
 impl Incoming {
-    pub(crate) fn new(stream: u64, actor: u64, inbox: Arc<dyn Inbox>) -> Arc<Incoming> {
+    pub(crate) fn new(
+        stream: u64,
+        actor: u64,
+        inbox: Arc<dyn Inbox>,
+        window: Window,
+    ) -> Arc<Incoming> {
+        let window = inbox.window().within(window);
         Arc::new(Incoming {
+            window,
             stream,
             actor,
             inbox,
@@ -83,7 +92,7 @@ impl Incoming {
 
     /// Returns how the sender has exceeded its window, if it has.
     fn excess(&self, state: &State, link: &Link) -> Option<String> {
-        let Window { messages, bytes } = self.inbox.window();
+        let Window { messages, bytes } = self.window;
         let most = u64::from(bytes) + u64::from(SENDERS_AT_ONCE) * link.largest_frame() as u64;
         let (sent, sent_bytes) = state.under_way;
         if sent > messages {
@@ -110,7 +119,7 @@ impl Incoming {
 
     /// Counts a message that the mailbox has taken (IN-2). The sender is told in portions.
     fn taken(&self, link: &Link, bytes: usize) {
-        let window = self.inbox.window();
+        let window = self.window;
         let mut state = lock(&self.state);
         state.taken += 1;
         state.under_way.0 = state.under_way.0.saturating_sub(1);
@@ -198,7 +207,7 @@ impl Incoming {
         }
     }
 
-    /// The sender has no address any more: what came is still delivered.
+    /// Hears that the sender has no address any more. Messages that came are still delivered.
     pub(crate) fn close(&self, link: &Link) {
         lock(&self.state).is_closing = true;
         self.closes_when_drained(link);

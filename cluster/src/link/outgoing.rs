@@ -106,10 +106,12 @@ impl Outgoing {
             };
             let kind = (&*self.target.kind).into();
             let actor = self.target.actor;
+            let window = self.target.window;
             let open = Frame::Open {
                 stream,
                 actor,
                 kind,
+                window,
             };
             link.push(&open.encode());
             state.link = Some((link.clone(), stream));
@@ -150,6 +152,11 @@ impl Outgoing {
         if is_new {
             self.ended.notify(usize::MAX);
         }
+    }
+
+    /// Returns how many messages may be sent at once.
+    pub(crate) fn messages(&self) -> u64 {
+        lock(&self.state).messages.into()
     }
 
     pub(crate) fn end_now(&self) -> Option<OutgoingEnd> {
@@ -264,7 +271,7 @@ impl State {
         self.messages > 0 && self.bytes > 0 && self.permits < SENDERS_AT_ONCE && has_room
     }
 
-    /// Takes credit for one message, if nobody waits for it.
+    /// Takes credit for one message, unless a sender waits for it.
     fn take(&mut self) -> Option<(Arc<Link>, u64)> {
         if !self.line.is_empty() || !self.may_send() {
             return None;

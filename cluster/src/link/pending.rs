@@ -38,6 +38,9 @@ impl dyn Pending {
     }
 }
 
+/// Replies that have left this node, with the numbers of their asks.
+pub(crate) type PendingAsks = Vec<(u64, Box<dyn Pending>)>;
+
 pub(crate) struct PendingReply<T> {
     pub(crate) reply: Reply<T>,
     pub(crate) cause: Option<Arc<Cause>>,
@@ -100,9 +103,9 @@ impl Asks {
     /// Keeps these asks. Returns them if the link is down.
     pub(crate) fn keep(
         &mut self,
-        asks: Vec<(u64, Box<dyn Pending>)>,
+        asks: PendingAsks,
         of: Option<(u64, u64)>,
-    ) -> Result<(), Vec<(u64, Box<dyn Pending>)>> {
+    ) -> Result<(), PendingAsks> {
         let Some(table) = &mut self.table else {
             return Err(asks);
         };

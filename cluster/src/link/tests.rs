@@ -16,6 +16,12 @@ impl Remote for Note {
     const KIND: &'static str = "note/1";
 }
 
+/// More than an actor here grants.
+const WIDE: Window = Window {
+    messages: 1 << 20,
+    bytes: 1 << 20,
+};
+
 /// Gives a frame to a link.
 fn take(link: &Arc<Link>, frame: &Frame<'_>, payload: &[u8]) -> Result<(), FrameError> {
     let bytes = frame.encode();
@@ -42,6 +48,7 @@ fn open(link: &Arc<Link>, stream: u64) {
             stream,
             actor: ACTOR,
             kind,
+            window: WIDE,
         },
         &[],
     )
@@ -98,6 +105,7 @@ fn a_stream_that_cannot_be_opened_ends_with_the_reason() {
                 stream,
                 actor,
                 kind: kind.into(),
+                window: WIDE,
             },
             &[],
         )
@@ -158,6 +166,7 @@ fn frames_that_are_cut_off_or_too_long_are_errors() {
         stream: 300,
         actor: ACTOR,
         kind,
+        window: WIDE,
     }
     .encode();
     let whole = &whole[LENGTH..];

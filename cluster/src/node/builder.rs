@@ -21,7 +21,7 @@ const LEASES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// # Security
 /// With an [identity](NodeBuilder::identity), all links are TLS, and both sides show a certificate.
 /// Without one they are plain, and then a node listens at addresses of this machine alone, unless
-/// it is [insecure](NodeBuilder::insecure). Whoever connects may send messages of any published
+/// it is [insecure](NodeBuilder::insecure). A node that connects may send messages of any published
 /// kind to any published actor. Nothing is sent to addresses that were not given: nodes are found
 /// by seeds, and by the nodes that seeds know.
 #[derive(Debug, Clone)]

@@ -204,13 +204,11 @@ impl Peers {
     }
 
     /// Hears of a name of a peer.
-    pub(crate) fn heard(&mut self, link: &Arc<Link>, mut publication: Publication, most: usize) {
+    pub(crate) fn heard(&mut self, link: &Arc<Link>, publication: Publication, most: usize) {
         let Some(peer) = self.peers.get_mut(&link.peer.member.incarnation) else {
             return;
         };
         let is_right = publication.name.len() <= LONGEST && publication.kind.len() <= LONGEST;
-        publication.window.messages = publication.window.messages.max(1);
-        publication.window.bytes = publication.window.bytes.max(1);
         if !is_right || !peer.names.add(publication, most) {
             link.counts().stray.add();
         }

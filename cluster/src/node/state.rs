@@ -21,14 +21,14 @@ use crate::counts::Counts;
 use crate::engine::{Engine, Stop};
 use crate::error::PublishError;
 use crate::limits::Limits;
-use crate::link::frame::{Frame, Hello, Member, Publication};
+use crate::link::frame::{Frame, Hello, Member, Publication, Window};
 use crate::link::{Inbox, Link, News, Outgoing, OutgoingEnd, Owner, Target, Wire, lock};
 
 /// The looks at a link in the time of a lease.
 const LOOKS: u32 = 10;
 
 pub(crate) struct State {
-    /// What this node says of itself.
+    /// The hello that this node sends.
     pub(crate) hello: Hello,
     limits: Limits,
     counts: Counts,
@@ -229,7 +229,12 @@ impl State {
     }
 
     /// Returns the stream to an actor.
-    pub(crate) fn stream_to(&self, target: Target) -> Arc<Outgoing> {
+    pub(crate) fn stream_to(&self, mut target: Target) -> Arc<Outgoing> {
+        // Another node does not decide how much is kept here.
+        target.window = target.window.within(Window {
+            messages: u32::MAX,
+            bytes: self.limits.bytes,
+        });
         let incarnation = target.incarnation;
         let owner: Weak<dyn Owner> = self.this.clone();
         // The old stream is dropped without the lock (STATE-3).

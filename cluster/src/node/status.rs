@@ -48,6 +48,8 @@ pub struct PeerStatus {
     pub answering: usize,
     /// The bytes that wait to be written.
     pub backlog: usize,
+    /// The messages that may be sent there at once, of all addresses together.
+    pub credit: u64,
 }
 
 impl NodeStatus {
@@ -65,6 +67,7 @@ impl NodeStatus {
                 asks: load.asks,
                 answering: load.answering,
                 backlog: load.backlog,
+                credit: load.credit,
             }
         });
         let counts = state.counts();

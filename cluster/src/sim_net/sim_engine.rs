@@ -46,6 +46,9 @@ enum Arrival {
     End,
 }
 
+/// An arrival with the number and the link of its lane.
+type Arrived = (u64, Option<Arc<Link>>, Arrival);
+
 /// The way from one node to another.
 struct SimWire {
     number: u64,
@@ -134,7 +137,7 @@ impl SimEngine {
     }
 
     /// Takes the next arrival that is due. Otherwise returns when to look again.
-    fn next(&self, net: &Net) -> Result<(u64, Option<Arc<Link>>, Arrival), Option<Instant>> {
+    fn next(&self, net: &Net) -> Result<Arrived, Option<Instant>> {
         let mut lanes = lock(&self.lanes);
         let open = lanes
             .iter()

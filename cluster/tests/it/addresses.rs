@@ -1,6 +1,7 @@
 //! What a remote address promises, over sockets.
 
-use greenroom_cluster::{Distance, Node, RemoteAskError, RemoteEnd};
+use greenroom::{Context, Reply, Runtime, spawn};
+use greenroom_cluster::{Distance, Node, RemoteAddress, RemoteAskError, RemoteEnd};
 
 use crate::support::{Tally, client, counter};
 
@@ -44,10 +45,52 @@ fn an_actor_that_ends_is_told_as_ended() {
 fn a_node_finds_its_own_actors() {
     greenroom::run(async {
         let node = Node::builder("alone").open().await.unwrap();
-        let actor = greenroom::spawn!(crate::support::tally(_));
+        let actor = spawn!(crate::support::tally(_));
         let _published = node.publish("tally", &actor).unwrap();
         let far = node.lookup::<Tally>("tally").await.unwrap();
         far.tell(Tally::Add(42)).unwrap();
         assert_eq!(far.ask(Tally::Total).await, Ok(42));
+    });
+}
+
+/// Passes each question on to a far actor, which keeps it.
+async fn relay(mut cx: Context<Reply<u64>>, far: RemoteAddress<Tally>) {
+    while let Some(reply) = cx.recv().await {
+        if let Ok(total) = far.ask(Tally::Keep).await {
+            reply.send(total);
+        }
+    }
+}
+
+#[test]
+fn deadlock_detection_leaves_asks_of_other_machines_alone() {
+    let runtime = greenroom::Runtime::builder()
+        .detect_deadlocks(true)
+        .build()
+        .unwrap();
+    let (shop, actor) = runtime.block_on(counter("shop"));
+    let there = greenroom::Runtime::builder()
+        .detect_deadlocks(true)
+        .build()
+        .unwrap();
+    there.block_on(async {
+        let (desk, far) = client("desk", &shop).await;
+        let relay = spawn!(relay(_, far));
+        let asked = relay.address();
+        let waiting = greenroom::spawn(async move { asked.ask(|reply| reply).await });
+        while desk.status().peers[0].asks == 0 {
+            greenroom::yield_now().await;
+        }
+        // The runtime would be quiescent here, and would end the asks.
+        let quiescent = Runtime::current();
+        let mut quiescent = std::pin::pin!(quiescent.quiescent());
+        assert!(futures::poll!(&mut quiescent).is_pending());
+        assert!(!waiting.is_finished());
+        actor.kill();
+        let lost = waiting.await;
+        assert!(
+            matches!(lost, Err(greenroom::AskError::NoReply(_))),
+            "{lost:?}"
+        );
     });
 }

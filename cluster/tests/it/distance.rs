@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use greenroom::time::Instant;
 use greenroom::{Context, sim, spawn};
-use greenroom_cluster::{Distance, LookupError, Node, RemoteAskError, RemoteEnd, SimNet};
+use greenroom_cluster::{Distance, Limits, LookupError, Node, RemoteAskError, RemoteEnd, SimNet};
 
 use crate::support::{Pair, Tally, pair, seeds, tally, until};
 
@@ -280,5 +280,30 @@ fn a_node_that_comes_back_is_another_life() {
         let new = desk.lookup::<Tally>("tally").await.unwrap();
         assert_ne!(new, *far);
         assert_eq!(new.ask(Tally::Total).await, Ok(0));
+    });
+}
+
+#[test]
+fn a_sender_with_a_smaller_limit_is_given_its_credit() {
+    sim::explore(seeds(5), || async {
+        let net = SimNet::new();
+        let shop = Node::builder("shop").net(&net).open().await.unwrap();
+        let actor = spawn!(tally(_));
+        let _published = shop.publish("tally", &actor).unwrap();
+        let limits = Limits {
+            bytes: 1000,
+            ..Limits::default()
+        };
+        let desk = Node::builder("desk")
+            .net(&net)
+            .limits(limits)
+            .open()
+            .await
+            .unwrap();
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        for n in 0..1000 {
+            far.send(Tally::Add(n)).await.unwrap();
+        }
+        assert_eq!(far.ask(Tally::Total).await, Ok(499_500));
     });
 }

@@ -1,4 +1,4 @@
-//! The nodes that are dialled: seeds for ever, and the nodes that others have named.
+//! The nodes that are dialled: seeds always, and the nodes that others have named.
 //!
 //! A node is dialled as long as there is no link to it. Of two nodes that know each other by a
 //! third one, the one with the lower name dials at once, and the other one a second later.

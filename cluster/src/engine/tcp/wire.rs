@@ -218,7 +218,7 @@ async fn write(mut to: impl AsyncWrite + Unpin, out: &Mutex<Out>, link: &Link) -
         to.write_all(&bytes).await?;
         to.flush().await?;
         bytes.clear();
-        // A burst is not kept as memory for ever.
+        // The memory of a burst is given back.
         bytes.shrink_to(ROOM);
         link.drained();
     }

@@ -6,8 +6,8 @@
 //!               └──> shard-2: index/2/3
 //! ```
 //!
-//! The front asks all shards at once and merges the answers that come in time. It tells which shards
-//! are missing. The demo starts three nodes, kills one with kill -9, and starts it again:
+//! The front asks all shards at once and merges the answers that come in time. It tells which
+//! shards are missing. The demo starts three nodes, kills one with kill -9, and starts it again:
 //!
 //! ```console
 //! $ cargo run --example far_search -- demo src incarnation
@@ -25,11 +25,12 @@
 //! One seed suffices to find all nodes. Another one helps if the first one is down.
 //!
 //! `--limit N` sets how many lines are shown. `demo --tls` makes certificates. Other commands take
-//! `--identity DIR`, a folder with `ca.pem`, and `NAME.pem` and `NAME.key` of the node. Its name is
-//! `shard-K`, or that of `--name`.
+//! `--identity DIR`, a folder with `ca.pem`, and with `NAME.pem` and `NAME.key` of the node. It is
+//! called `shard-K`, and a front is called as `--name` says.
 //!
 //! The exit status is 0 if all shards have answered, 1 if some are missing, and 2 if none could be
-//! asked. The demo has 0 if one shard was missing while its node was dead, and none before and after.
+//! asked. That of the demo is 0 if one shard was missing while its node was dead, and none before
+//! and after.
 
 mod demo;
 mod front;

@@ -34,6 +34,23 @@ use crate::remote::Remote;
 ///   message of the new address.
 /// - At most the [capacity](greenroom::Address::capacity) of a bounded actor is under way from each
 ///   node. Other limits are in [`Limits`](crate::Limits).
+///
+/// # After a loss
+/// A client that goes on looks the actor up again:
+///
+/// ```
+/// # use greenroom_cluster::{LookupError, Node, Remote, RemoteAddress};
+/// /// Returns the address that is known, or a new one if it is of no use any more.
+/// async fn fresh<M: Remote>(
+///     node: &Node,
+///     known: Option<RemoteAddress<M>>,
+/// ) -> Result<RemoteAddress<M>, LookupError> {
+///     match known.filter(|far| far.end_now().is_none()) {
+///         Some(far) => Ok(far),
+///         None => node.lookup("tally").await,
+///     }
+/// }
+/// ```
 pub struct RemoteAddress<M> {
     stream: Arc<Outgoing>,
     message: PhantomData<fn(M)>,
@@ -48,6 +65,15 @@ pub enum RemoteEnd {
     /// The address is of no use any more, and the actor may live: its node is out of reach, or did
     /// not understand a message.
     Lost,
+}
+
+impl From<OutgoingEnd> for RemoteEnd {
+    fn from(end: OutgoingEnd) -> Self {
+        match end {
+            OutgoingEnd::Ended(StreamEnd::Closed | StreamEnd::Unknown) => RemoteEnd::Ended,
+            OutgoingEnd::Ended(_) | OutgoingEnd::Lost => RemoteEnd::Lost,
+        }
+    }
 }
 
 impl<M: Remote> RemoteAddress<M> {
@@ -137,6 +163,11 @@ impl<M: Remote> RemoteAddress<M> {
         RemoteAsk::new(&self.stream, question)
     }
 
+    /// Returns what has become of the actor, if [`ended`](Self::ended) would return at once.
+    pub fn end_now(&self) -> Option<RemoteEnd> {
+        self.stream.end_now().map(RemoteEnd::from)
+    }
+
     /// Waits until the actor has ended, or its node is lost.
     ///
     /// A killed process is noticed at once, since its sockets are closed. A node that is silent is
@@ -145,10 +176,7 @@ impl<M: Remote> RemoteAddress<M> {
     /// # Cancel safety
     /// Cancel safe: nothing is lost.
     pub async fn ended(&self) -> RemoteEnd {
-        match self.stream.ended().await {
-            OutgoingEnd::Ended(StreamEnd::Closed | StreamEnd::Unknown) => RemoteEnd::Ended,
-            OutgoingEnd::Ended(_) | OutgoingEnd::Lost => RemoteEnd::Lost,
-        }
+        self.stream.ended().await.into()
     }
 
     /// Returns the name of the actor's node.

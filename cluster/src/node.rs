@@ -54,6 +54,7 @@ pub struct Node {
 struct Inner {
     state: Arc<State>,
     renew: Option<Renew>,
+    listens: Vec<String>,
 }
 
 impl Drop for Inner {
@@ -65,14 +66,24 @@ impl Drop for Inner {
 impl Node {
     /// Returns a builder of a node with this name.
     ///
-    /// With certificates, the name is to be one of the DNS names in the certificate of the node.
+    /// No two nodes that reach each other have the same name: the later one replaces the links of
+    /// the earlier one. Programs that come and go, such as clients, need names of their own.
+    ///
+    /// With certificates, the name is to be one of the DNS names in the certificate of the node. A
+    /// name such as `*.desk` there stands for `1.desk` and all others.
     pub fn builder(name: impl Into<String>) -> NodeBuilder {
         NodeBuilder::new(name.into())
     }
 
-    fn new(state: Arc<State>, renew: Option<Renew>) -> Node {
-        let inner = Arc::new(Inner { state, renew });
-        Node { inner }
+    fn new(state: Arc<State>, renew: Option<Renew>, listens: Vec<String>) -> Node {
+        let inner = Inner {
+            state,
+            renew,
+            listens,
+        };
+        Node {
+            inner: Arc::new(inner),
+        }
     }
 
     fn state(&self) -> &Arc<State> {
@@ -87,7 +98,7 @@ impl Node {
     /// Returns the addresses at which the node listens, such as `127.0.0.1:7447`. A port 0 of
     /// [`listen`](NodeBuilder::listen) has become the real one.
     pub fn listens(&self) -> &[String] {
-        &self.state().hello.member.addresses
+        &self.inner.listens
     }
 
     /// Gives an actor a name, under which all connected nodes find it.

@@ -2,6 +2,7 @@
 //!
 //! All of them are checked before anything starts.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,7 +167,7 @@ impl NodeBuilder {
         let state = State::new(hello, self.limits, Arc::new(engine.clone()));
         state.start();
         net.join(&engine, &state);
-        Node::new(state, None)
+        Node::new(state, None, Vec::new())
     }
 
     fn open_at_sockets(self) -> Result<Node, OpenError> {
@@ -193,6 +194,10 @@ impl NodeBuilder {
             .map(|address| address.bind(is_tls || self.is_insecure));
         let (listeners, dialled): (Vec<_>, Vec<_>) =
             bound.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let listens = listeners
+            .iter()
+            .filter_map(|listener: &TcpListener| listener.local_addr().ok());
+        let listens = listens.map(|at| at.to_string()).collect();
         let addresses = match self.advertise.is_empty() {
             true => dialled.into_iter().flatten().collect(),
             false => self.advertise.clone(),
@@ -200,6 +205,6 @@ impl NodeBuilder {
         let engine = Tcp::new(tls.clone(), seeds);
         let state = State::new(self.hello(addresses), self.limits, Arc::new(engine.clone()));
         engine.start(&state, listeners)?;
-        Ok(Node::new(state, tls.map(Renew)))
+        Ok(Node::new(state, tls.map(Renew), listens))
     }
 }

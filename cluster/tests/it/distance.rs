@@ -39,7 +39,9 @@ fn a_killed_node_is_lost_at_once() {
         let Pair { net, far, .. } = &pair().await;
         net.crash("shop");
         let start = Instant::now();
+        assert_eq!(far.end_now(), None);
         assert_eq!(far.ended().await, RemoteEnd::Lost);
+        assert_eq!(far.end_now(), Some(RemoteEnd::Lost));
         assert!(start.elapsed() < Duration::from_millis(50));
     });
 }

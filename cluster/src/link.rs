@@ -91,7 +91,7 @@ pub(crate) struct Link {
     owner: Arc<dyn Owner>,
     wire: Arc<dyn Wire>,
     is_up: AtomicBool,
-    /// Whether a frame was pushed, and whether one came, since the last look.
+    /// Whether a frame was pushed, and whether bytes came, since the last look.
     has_said: AtomicBool,
     has_heard: AtomicBool,
     /// Whether a sender found the backlog full.
@@ -279,13 +279,18 @@ impl Link {
         lock(&self.incoming).table.as_ref()?.get(&stream).cloned()
     }
 
-    /// Takes a frame without its length. After an error the link is to be cut.
-    pub(crate) fn frame(self: &Arc<Self>, bytes: &[u8]) -> Result<(), FrameError> {
-        let (frame, payload) = Frame::decode(bytes)?;
+    /// Notes that the peer lives: bytes of a frame came, and perhaps not all of it.
+    pub(crate) fn heard(&self) {
         // As in `push`.
         if !self.has_heard.load(Ordering::Relaxed) {
             self.has_heard.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Takes a frame without its length. After an error the link is to be cut.
+    pub(crate) fn frame(self: &Arc<Self>, bytes: &[u8]) -> Result<(), FrameError> {
+        let (frame, payload) = Frame::decode(bytes)?;
+        self.heard();
         if !self.is_up.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -412,7 +417,7 @@ impl Link {
             .collect()
     }
 
-    /// Looks whether a frame came since the last look, and pings if none was pushed.
+    /// Looks whether anything came since the last look, and pings if none was pushed.
     pub(crate) fn look(&self) -> bool {
         if !self.has_said.swap(false, Ordering::Relaxed) {
             self.push(&Frame::Ping.encode());

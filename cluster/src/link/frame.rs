@@ -138,7 +138,7 @@ pub(crate) struct Member {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) member: Member,
-    /// The time without a frame after which the sender is counted as lost, in milliseconds.
+    /// The time without a byte after which the sender is counted as lost, in milliseconds.
     pub(crate) lease: u32,
     /// The largest frame that the sender takes, in bytes.
     pub(crate) frame: u32,

@@ -43,7 +43,7 @@ pub(crate) struct OwnActor {
 struct Peer {
     link: Arc<Link>,
     names: Names,
-    /// The time in which no frame came.
+    /// The time in which nothing came.
     silent: Duration,
 }
 

@@ -233,6 +233,8 @@ async fn read(mut from: impl AsyncRead + Unpin, largest: usize, link: &Arc<Link>
             Ok(0) | Err(_) => return false,
             Ok(bytes) => filled += bytes,
         }
+        // A large frame may take longer than the lease.
+        link.heard();
         let mut used = 0;
         loop {
             match first(&buffer[used..filled], largest) {

@@ -3,7 +3,7 @@
 //! A node is dialled as long as there is no link to it. Of two nodes that know each other by a
 //! third one, the one with the lower name dials at once, and the other one a second later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub(super) struct Dials {
 struct Known {
     /// The nodes that others have named, by their names.
     members: BTreeMap<String, Member>,
+    /// The names of the nodes that a task dials. It may not know yet that one was forgotten.
+    dialled: BTreeSet<String>,
     /// Why seeds could not be reached.
     problems: BTreeMap<String, String>,
     /// The links that have come up lately, when, and whether this node has dialled.
@@ -105,16 +107,16 @@ impl Dials {
         found.map(|(_, _, is_dialled)| *is_dialled)
     }
 
-    /// Adds a node. Returns whether it is new and is to be dialled.
+    /// Adds a node. Returns whether a task is to dial it, since none does.
     fn learn(&self, member: &Member) -> bool {
-        let members = &mut lock(&self.state).members;
+        let state = &mut *lock(&self.state);
+        let members = &state.members;
         let has_room = members.len() < MOST_MEMBERS || members.contains_key(&member.name);
         if member.addresses.is_empty() || !has_room {
             return false;
         }
-        members
-            .insert(member.name.clone(), member.clone())
-            .is_none()
+        state.members.insert(member.name.clone(), member.clone());
+        state.dialled.insert(member.name.clone())
     }
 
     fn set_problem(&self, seed: &str, why: Option<String>) {
@@ -125,10 +127,14 @@ impl Dials {
         };
     }
 
-    /// Returns the addresses of a node, unless it was forgotten.
+    /// Returns the addresses of a node. If it was forgotten, its task is to end.
     fn addresses(&self, name: &str) -> Option<Vec<String>> {
-        let state = lock(&self.state);
-        Some(state.members.get(name)?.addresses.clone())
+        let mut state = lock(&self.state);
+        let addresses = (state.members.get(name)).map(|member| member.addresses.clone());
+        if addresses.is_none() {
+            state.dialled.remove(name);
+        }
+        addresses
     }
 }
 
@@ -212,8 +218,11 @@ async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
     Timer::after(delay).await;
     let mut pause = FIRST_PAUSE;
     let mut tries = 0;
-    while tries < MOST_TRIES {
+    loop {
         engine.while_linked(&name).await;
+        if tries >= MOST_TRIES {
+            engine.dials.forget(&name);
+        }
         let Some(addresses) = engine.dials.addresses(&name) else {
             return;
         };
@@ -226,7 +235,6 @@ async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
         }
         rest(&mut pause).await;
     }
-    engine.dials.forget(&name);
 }
 
 /// Waits before the next try, which the next time is later. Nodes do not try in step.

@@ -48,6 +48,8 @@ struct Known {
     members: BTreeMap<String, Member>,
     /// The names of the nodes that a task dials. It may not know yet that one was forgotten.
     dialled: BTreeSet<String>,
+    /// The lives of nodes that are being greeted, so that each has one greeting at a time.
+    greeted: BTreeSet<u128>,
     /// Why seeds could not be reached.
     problems: BTreeMap<String, String>,
     /// The links that have come up lately, when, and whether this node has dialled.
@@ -87,6 +89,16 @@ impl Dials {
     pub(super) fn forget(&self, name: &str) {
         lock(&self.state).members.remove(name);
         self.look_again();
+    }
+
+    /// Begins to greet this life of a node. Returns `None` if it is being greeted.
+    pub(super) fn greet(&self, incarnation: u128) -> Option<Greeted<'_>> {
+        let is_new = lock(&self.state).greeted.insert(incarnation);
+        is_new.then(|| Greeted(self, incarnation))
+    }
+
+    pub(super) fn greets(&self, incarnation: u128) -> bool {
+        lock(&self.state).greeted.contains(&incarnation)
     }
 
     /// Remembers a link that is up.
@@ -135,6 +147,15 @@ impl Dials {
             state.dialled.remove(name);
         }
         addresses
+    }
+}
+
+/// A greeting, until its link is up.
+pub(super) struct Greeted<'a>(&'a Dials, u128);
+
+impl Drop for Greeted<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).greeted.remove(&self.1);
     }
 }
 

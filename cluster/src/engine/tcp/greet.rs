@@ -18,7 +18,7 @@ use super::tls::stands_for;
 use super::wire::{self, Socket};
 use super::{Greeting, Tcp};
 use crate::link::Link;
-use crate::link::frame::{Hello, LENGTH, MAGIC, VERSION, framed};
+use crate::link::frame::{Hello, LENGTH, MAGIC, Member, VERSION, framed};
 
 /// How long a greeting may take, with the certificates.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -53,6 +53,8 @@ impl Tcp {
             self.say_hello(&mut socket).await?;
             let hello = self.hear_hello(&mut socket).await?;
             let up = self.comes_up(&hello, socket.is_dialled);
+            // Until the link is up, this node says hello to that one nowhere else.
+            let _greeted = self.dials.greet(hello.member.incarnation);
             let verdict = match &up {
                 Ok(()) => Verdict::Welcome,
                 Err(why) => Verdict::Refused(why.clone()),
@@ -84,6 +86,10 @@ impl Tcp {
             {
                 return Ok(Err(name));
             }
+            // Another address of the same node may be dialled at the same time.
+            let Some(_greeted) = self.dials.greet(hello.member.incarnation) else {
+                return Ok(Err(name));
+            };
             self.say_hello(&mut socket).await?;
             match hear::<Verdict>(&mut socket).await? {
                 Verdict::Refused(why) => return Err(why),
@@ -149,15 +155,19 @@ impl Tcp {
     /// Returns whether a link to this peer is to come up, beside one that may exist.
     fn comes_up(&self, hello: &Hello, is_dialled: bool) -> Result<(), String> {
         let state = self.state().ok_or("the node is closed")?;
-        let Some(old) = state.link_to(&hello.member.name) else {
-            return Ok(());
-        };
-        let is_same = old.peer.member.incarnation == hello.member.incarnation;
+        let Member {
+            name, incarnation, ..
+        } = &hello.member;
         // Both nodes may dial at once. Both then keep what the one with the lower name has dialled.
-        let lower_dialled =
-            |is_dialled| is_dialled == (state.hello.member.name < hello.member.name);
-        let old_is_right = self.dials.is_young(&old).is_some_and(lower_dialled);
-        match is_same && old_is_right && !lower_dialled(is_dialled) {
+        let is_lower = state.hello.member.name < *name;
+        let is_crossed = is_lower && !is_dialled && self.dials.greets(*incarnation);
+        let lower_dialled = |is_dialled| is_dialled == is_lower;
+        let old = state.link_to(name);
+        let old = old.filter(|old| old.peer.member.incarnation == *incarnation);
+        let old_is_right =
+            (old.and_then(|old| self.dials.is_young(&old))).is_some_and(lower_dialled);
+        let is_late = old_is_right && !lower_dialled(is_dialled);
+        match is_crossed || is_late {
             true => Err("the nodes have dialled each other at the same time".into()),
             false => Ok(()),
         }

@@ -40,4 +40,7 @@ pub(crate) trait Engine: Send + Sync {
 
     /// Ends all tasks. No link is up any more.
     fn stop(&self);
+
+    /// Waits until all tasks have ended, after `stop`. It listens no more then.
+    fn stopped(&self) -> Job;
 }

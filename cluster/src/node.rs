@@ -35,7 +35,10 @@ use crate::link::frame::Window;
 use crate::remote::Remote;
 
 /// The time that [`Node::close`] gives to frames that wait to be written.
-const LAST_FRAMES: Duration = Duration::from_millis(900);
+const LAST_FRAMES: Duration = Duration::from_millis(850);
+
+/// The time that it gives to the tasks of the node.
+const LAST_TASKS: Duration = Duration::from_millis(100);
 
 /// A program's place among those that it can reach: publishes actors, and finds those of others.
 ///
@@ -187,6 +190,7 @@ impl Node {
 
     /// Closes the node: says so to all others, and waits until that is written, at most a second.
     ///
+    /// It listens no more then, so that another node can have its addresses.
     /// All addresses of other nodes are then [lost](crate::Distance::Lost). Actors go on.
     ///
     /// # Cancel safety
@@ -202,6 +206,7 @@ impl Node {
             waited += step;
         }
         state.shut();
+        let _ = greenroom::time::timeout(LAST_TASKS, state.engine.stopped()).await;
     }
 }
 

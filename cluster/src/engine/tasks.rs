@@ -13,6 +13,7 @@ use super::{Job, Stop};
 pub(crate) struct Tasks {
     executor: Executor<'static>,
     pub(crate) stop: Arc<Stop>,
+    ended: Arc<Stop>,
 }
 
 impl Tasks {
@@ -30,5 +31,12 @@ impl Tasks {
         while !self.executor.is_empty() {
             self.executor.tick().await;
         }
+        self.ended.stop();
+    }
+
+    /// Waits until all tasks have ended.
+    pub(crate) fn ended(&self) -> Job {
+        let ended = self.ended.clone();
+        Box::pin(async move { ended.wait().await })
     }
 }

@@ -173,4 +173,8 @@ impl Engine for Arc<Tcp> {
     fn stop(&self) {
         self.tasks.stop.stop();
     }
+
+    fn stopped(&self) -> Job {
+        self.tasks.ended()
+    }
 }

@@ -294,4 +294,8 @@ impl Engine for Arc<SimEngine> {
         }
         self.tasks.stop.stop();
     }
+
+    fn stopped(&self) -> Job {
+        self.tasks.ended()
+    }
 }

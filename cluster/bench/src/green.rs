@@ -43,12 +43,12 @@ fn node(name: &str, is_tls: bool) -> NodeBuilder {
 
 pub fn serve(is_tls: bool) -> Outcome<()> {
     let runtime = Runtime::builder().workers(WORKERS).build()?;
-    let node = runtime.block_on(async {
+    let (node, _tally) = runtime.block_on(async {
         let node = node("server", is_tls).listen("127.0.0.1:0").open().await?;
-        let tally = spawn!(tally(_));
+        // Bounded, so that the server of a flood keeps its memory as well.
+        let tally = spawn!(tally(_), capacity = 1024);
         node.publish("tally", &tally)?.detach();
-        tally.detach();
-        Outcome::Ok(node)
+        Outcome::Ok((node, tally))
     })?;
     until_closed(&node.listens()[0])
 }

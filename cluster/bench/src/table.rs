@@ -70,7 +70,7 @@ pub fn print(all: &[Measured]) {
         );
         for kind in Kind::ALL.into_iter().filter(|kind| kind.is_own()) {
             let own = numbers(all, row(name), kind);
-            let ratios = match beside {
+            let ratios: Vec<f64> = match beside {
                 None => own.iter().map(|(_, number)| *number).collect(),
                 Some(beside) => {
                     let peers = numbers(all, row(name), *beside);
@@ -78,12 +78,13 @@ pub fn print(all: &[Measured]) {
                     pairs.map(|(own, peer)| own.1 / peer.1).collect()
                 }
             };
+            let range = range(&ratios);
             let ratio = median(ratios);
             let is_met = match limit {
                 AtMost(most) => ratio <= *most,
                 AtLeast(least) => ratio >= *least,
             };
-            print!(" {} | {} |", text(ratio), if is_met { "yes" } else { "no" });
+            print!(" {range} | {} |", if is_met { "yes" } else { "no" });
         }
         println!();
     }
@@ -97,6 +98,11 @@ fn numbers(all: &[Measured], row: usize, kind: Kind) -> Vec<(usize, f64)> {
 
 fn cell(all: &[Measured], row: usize, kind: Kind) -> String {
     let numbers: Vec<f64> = numbers(all, row, kind).into_iter().map(|it| it.1).collect();
+    range(&numbers)
+}
+
+/// Returns the median, with the least and the greatest number if they differ.
+fn range(numbers: &[f64]) -> String {
     let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let most = numbers.iter().copied().fold(0.0, f64::max);
     match numbers.len() {
@@ -104,7 +110,7 @@ fn cell(all: &[Measured], row: usize, kind: Kind) -> String {
         _ if least == most => text(least),
         _ => format!(
             "{} ({} to {})",
-            text(median(numbers)),
+            text(median(numbers.to_vec())),
             text(least),
             text(most)
         ),

@@ -17,7 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub(crate) use answering::{Answerer, Answering};
@@ -40,6 +40,10 @@ use crate::limits::Limits;
 
 /// The number of senders that may encode a message of a stream at the same time.
 const SENDERS_AT_ONCE: u32 = 8;
+
+/// The looks at a link without a frame to it, after which it gets a ping. There are 15 looks until a
+/// silent link is lost.
+const QUIET_LOOKS: u32 = 3;
 
 /// The bytes that may wait to be written. Beyond them senders wait.
 const BACKLOG: usize = 4 << 20;
@@ -94,6 +98,8 @@ pub(crate) struct Link {
     /// Whether a frame was pushed, and whether bytes came, since the last look.
     has_said: AtomicBool,
     has_heard: AtomicBool,
+    /// The looks since a frame was pushed.
+    quiet: AtomicU32,
     /// Whether a sender found the backlog full.
     is_clogged: AtomicBool,
     asks: Mutex<Asks>,
@@ -140,6 +146,7 @@ impl Link {
             wire,
             is_up: AtomicBool::new(true),
             has_said: AtomicBool::new(true),
+            quiet: AtomicU32::new(0),
             has_heard: AtomicBool::new(true),
             is_clogged: AtomicBool::new(false),
             asks: Mutex::new(Asks::new()),
@@ -417,12 +424,18 @@ impl Link {
             .collect()
     }
 
-    /// Looks whether anything came since the last look, and pings if none was pushed.
+    /// Returns whether anything came since the last look, and pings if nothing was pushed for some
+    /// looks.
     pub(crate) fn look(&self) -> bool {
-        if !self.has_said.swap(false, Ordering::Relaxed) {
+        // Only one task looks, so the order with other memory does not matter.
+        let quiet = match self.has_said.swap(false, Ordering::Relaxed) {
+            true => 0,
+            false => self.quiet.load(Ordering::Relaxed) + 1,
+        };
+        if quiet >= QUIET_LOOKS {
             self.push(&Frame::Ping.encode());
-            self.has_said.store(false, Ordering::Relaxed);
         }
+        self.quiet.store(quiet % QUIET_LOOKS, Ordering::Relaxed);
         self.has_heard.swap(false, Ordering::Relaxed)
     }
 

@@ -18,7 +18,8 @@ pub enum LookupError {
         /// Why seeds could not be reached, each as a text that begins with its address.
         seeds: Vec<String>,
     },
-    /// Each actor of this name has messages of another kind.
+    /// Each actor of this name that is known now has messages of another kind. During an upgrade,
+    /// one of the right kind may come later.
     WrongKind {
         /// The kind of the lookup.
         ours: String,

@@ -124,7 +124,7 @@ impl NodeBuilder {
         self.check()?;
         match self.net.clone() {
             Some(net) => Ok(self.open_in(&net)),
-            None => blocking::unblock(move || self.open_at_sockets()).await,
+            None => greenroom::unblock(move || self.open_at_sockets()).await,
         }
     }
 

@@ -270,7 +270,7 @@ async fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
         return Ok(vec![at]);
     }
     let address = address.to_owned();
-    let resolved = blocking::unblock(move || address.to_socket_addrs());
+    let resolved = greenroom::unblock(move || address.to_socket_addrs());
     Ok(resolved.await.map_err(|error| error.to_string())?.collect())
 }
 

@@ -4,7 +4,7 @@ set -eu -o pipefail
 
 readonly PEERS=benches/peers/Cargo.toml COMPARISON=benches/comparison/Cargo.toml
 readonly SDL=examples/sdl/Cargo.toml WINIT=examples/winit/Cargo.toml HTTP=http/Cargo.toml
-readonly TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
+readonly CLUSTER=cluster/Cargo.toml TOKIO=tokio/Cargo.toml MISTAKES=tests/mistakes/Cargo.toml
 readonly BUDGET=benches/instructions.budget
 # These builds are not measured, so they are compiled quickly.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -20,6 +20,8 @@ format() {
     cargo fmt --check --manifest-path "$WINIT"
     cargo fmt --check --manifest-path "$HTTP"
     cargo fmt --check --manifest-path http/bench/Cargo.toml
+    cargo fmt --check --manifest-path "$CLUSTER"
+    cargo fmt --check --manifest-path cluster/bench/Cargo.toml
     cargo fmt --check --manifest-path "$TOKIO"
     cargo fmt --check --manifest-path "$MISTAKES"
 }
@@ -53,6 +55,13 @@ clippy_http() {
         -- -D warnings
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --manifest-path "$HTTP" \
         --target-dir target/http
+}
+
+clippy_cluster() {
+    cargo clippy --locked --all-targets --all-features --manifest-path "$CLUSTER" \
+        --target-dir target/cluster -- -D warnings
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --all-features \
+        --manifest-path "$CLUSTER" --target-dir target/cluster
 }
 
 clippy_tokio() {
@@ -172,7 +181,7 @@ package() {
     for paper in README.md ARCHITECTURE.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT SECURITY.md; do
         grep -qx "$paper" <<<"$listed" || { echo "not in the package: $paper"; return 1; }
     done
-    if grep -E '^(\.ci|\.github|benches/(comparison|peers)|examples/(sdl|winit)|http|tokio|tests/mistakes)/' <<<"$listed"; then
+    if grep -E '^(\.ci|\.github|benches/(comparison|peers)|examples/(sdl|winit)|cluster|http|tokio|tests/mistakes)/' <<<"$listed"; then
         echo 'in the package, though it should not be'
         return 1
     fi
@@ -546,25 +555,53 @@ http_bench() {
         --target-dir target/http -- -D warnings
 }
 
-# Builds the fuzzers without cargo-fuzz, and lets each run for a while. What they have found before
-# is read by the package's own tests.
-http_fuzz() {
-    local host name
+# The package greenroom-cluster: between nodes of a process, and between some processes.
+cluster() {
+    cargo test --locked --all-features --manifest-path "$CLUSTER" --target-dir target/cluster
+}
+
+# Its random histories from 10 000 seeds, and all faults of processes and nets.
+cluster_all() {
+    GREENROOM_SEEDS=10000 cargo test --locked --release --manifest-path "$CLUSTER" \
+        --target-dir target/cluster --test it model
+    GREENROOM_FAULTS=all cargo test --locked --manifest-path "$CLUSTER" \
+        --target-dir target/cluster --test processes
+}
+
+# The comparison with kameo and ractor_cluster is only built.
+cluster_bench() {
+    cargo clippy --locked --all-targets --manifest-path cluster/bench/Cargo.toml \
+        --target-dir target/cluster_bench -- -D warnings
+}
+
+# Builds the fuzzers of a package without cargo-fuzz, and lets each run for a while. What they have
+# found before is read by the package's own tests.
+fuzz() {
+    local host name package=$1
+    shift
     host=$(rustc -vV | sed -n 's/^host: //p')
     export RUSTFLAGS='--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions'
     for name in level=4 inline-8bit-counters pc-table trace-compares; do
         RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-$name"
     done
-    cargo build --locked --release --manifest-path http/fuzz/Cargo.toml --target "$host" \
-        --target-dir target/http_fuzz
-    for name in query envelope framing; do
-        rm -rf "target/http_fuzz/$name"
-        mkdir "target/http_fuzz/$name"
+    cargo build --locked --release --manifest-path "$package/fuzz/Cargo.toml" --target "$host" \
+        --target-dir "target/${package}_fuzz"
+    for name; do
+        rm -rf "target/${package}_fuzz/$name"
+        mkdir "target/${package}_fuzz/$name"
         # What is new goes into the first folder.
-        "target/http_fuzz/$host/release/$name" -runs=200000 -timeout=20 \
-            -artifact_prefix="target/http_fuzz/$name-" \
-            "target/http_fuzz/$name" "http/fuzz/corpus/$name"
+        "target/${package}_fuzz/$host/release/$name" -runs=200000 -timeout=20 \
+            -artifact_prefix="target/${package}_fuzz/$name-" \
+            "target/${package}_fuzz/$name" "$package/fuzz/corpus/$name"
     done
+}
+
+http_fuzz() {
+    fuzz http query envelope framing
+}
+
+cluster_fuzz() {
+    fuzz cluster frames
 }
 
 miri() {

@@ -1,0 +1,92 @@
+//! The counter of greenroom-cluster, with and without TLS.
+
+use std::future::Future;
+
+use greenroom::{Context, Reply, Runtime, spawn};
+use greenroom_cluster::{Distance, Node, NodeBuilder, Remote, RemoteAddress};
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Counter, SLOWNESS, at_workers, measure};
+use crate::kinds::{WORKERS, until_closed};
+use crate::{Outcome, certificates};
+
+#[derive(Serialize, Deserialize)]
+enum Tally {
+    Add(u64),
+    Load(Vec<u8>),
+    Count(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
+}
+
+impl Remote for Tally {
+    const KIND: &'static str = "tally/1";
+}
+
+async fn tally(mut cx: Context<Tally>) {
+    let mut count = 0;
+    while let Some(message) = cx.recv().await {
+        match message {
+            Tally::Add(_) => count += 1,
+            Tally::Load(_) => greenroom::time::sleep(SLOWNESS).await,
+            Tally::Count(reply) => reply.send(count),
+        }
+    }
+}
+
+fn node(name: &str, is_tls: bool) -> NodeBuilder {
+    let node = Node::builder(name);
+    if !is_tls {
+        return node;
+    }
+    let [certificate, key] = ["pem", "key"].map(|end| certificates::path(&format!("{name}.{end}")));
+    node.identity(certificate, key, certificates::path("authority.pem"))
+}
+
+pub fn serve(is_tls: bool) -> Outcome<()> {
+    let runtime = Runtime::builder().workers(WORKERS).build()?;
+    let (node, _tally) = runtime.block_on(async {
+        let node = node("server", is_tls).listen("127.0.0.1:0").open().await?;
+        // Bounded, so that the server of a flood keeps its memory as well.
+        let tally = spawn!(tally(_), capacity = 1024);
+        node.publish("tally", &tally)?.detach();
+        Outcome::Ok((node, tally))
+    })?;
+    until_closed(&node.listens()[0])
+}
+
+pub fn client(is_tls: bool, figure: &str, address: &str, size: u64) -> Outcome<()> {
+    let runtime = Runtime::builder().workers(WORKERS).build()?;
+    let (figure, address) = (figure.to_owned(), address.to_owned());
+    runtime.block_on(at_workers::<RemoteAddress<Tally>, _>(async move {
+        let node = node("client", is_tls).seeds([address]).open().await?;
+        let far: RemoteAddress<Tally> = node.lookup("tally").await?;
+        measure(far, &figure, size).await
+    }))
+}
+
+impl Counter for RemoteAddress<Tally> {
+    async fn add(&self, number: u64) -> Outcome<()> {
+        self.send(Tally::Add(number))
+            .await
+            .map_err(|error| error.why.to_string().into())
+    }
+
+    async fn load(&self, bytes: Vec<u8>) -> Outcome<()> {
+        let refused = match self.tell(Tally::Load(bytes)) {
+            Err(error) if error.why == Distance::Full => self.send(error.message).await,
+            told => told,
+        };
+        refused.map_err(|error| error.why.to_string().into())
+    }
+
+    async fn count(&self) -> Outcome<u64> {
+        Ok(self.ask(Tally::Count).await?)
+    }
+
+    async fn lost(&self) {
+        self.ended().await;
+    }
+
+    fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+        greenroom::spawn(task).detach();
+    }
+}

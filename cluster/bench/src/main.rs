@@ -1,0 +1,52 @@
+//! Measures greenroom-cluster beside kameo, ractor_cluster and a blocking ping over TCP.
+//!
+//! The server, the client and the comparison are modes of one program, each in its own process.
+
+mod certificates;
+mod client;
+mod green;
+mod kameo_peer;
+mod kinds;
+mod ping;
+mod process;
+mod ractor_peer;
+mod rounds;
+mod table;
+
+use std::error::Error;
+
+use kinds::Kind;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const USAGE: &str = "cluster-bench run [ROUNDS [SIZE]]
+cluster-bench figure KIND FIGURE SIZE
+cluster-bench serve KIND
+cluster-bench client KIND FIGURE ADDRESS SIZE
+
+KIND: greenroom greenroom-tls kameo ractor ping
+FIGURE: ask many send flood idle
+SIZE: the number of sequential asks; other figures depend on it";
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["run"] => rounds::run(5, 20_000),
+        ["run", rounds] => rounds::run(rounds.parse()?, 20_000),
+        ["run", rounds, size] => rounds::run(rounds.parse()?, size.parse()?),
+        ["figure", kind, figure, size] => {
+            certificates::write()?;
+            println!(
+                "{:?}",
+                rounds::figure(Kind::of(kind)?, figure, size.parse()?)?
+            );
+            Ok(())
+        }
+        ["serve", kind] => kinds::serve(Kind::of(kind)?),
+        ["client", kind, figure, address, size] => {
+            kinds::client(Kind::of(kind)?, figure, address, size.parse()?)
+        }
+        _ => Err(USAGE.into()),
+    }
+}

@@ -1,0 +1,152 @@
+//! The comparison: rounds in which the systems alternate.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::kinds::{Kind, WORKERS};
+use crate::process::{Process, peak, switches, threads};
+use crate::{Outcome, certificates, table};
+
+const FIGURES: [&str; 5] = ["ask", "many", "send", "flood", "idle"];
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// What one round has shown of one system: a number for each row of the table that it has.
+pub struct Measured {
+    pub kind: Kind,
+    pub round: usize,
+    pub row: usize,
+    pub number: f64,
+}
+
+/// Measures all systems in so many rounds, and prints the tables.
+pub fn run(rounds: usize, size: u64) -> Outcome<()> {
+    certificates::write()?;
+    let mut all = Vec::new();
+    for round in 0..rounds {
+        for figure in FIGURES {
+            for place in 0..Kind::ALL.len() {
+                // No system comes always after the same one.
+                let kind = Kind::ALL[(place * (1 + round % 4) + round) % Kind::ALL.len()];
+                if kind == Kind::Ping && figure != "ask" {
+                    continue;
+                }
+                let numbers = self::figure(kind, figure, size)?;
+                eprintln!("round {} {figure} {}: {numbers:?}", round + 1, kind.name());
+                all.extend(numbers.into_iter().map(|(row, number)| Measured {
+                    kind,
+                    round,
+                    row,
+                    number,
+                }));
+            }
+        }
+    }
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Ping) {
+        let number = crates(kind)? as f64;
+        let (round, row) = (0, table::row("crates"));
+        all.push(Measured {
+            kind,
+            round,
+            row,
+            number,
+        });
+    }
+    table::print(&all);
+    Ok(())
+}
+
+/// Measures a figure with a fresh server and a fresh client. Returns rows and numbers.
+pub fn figure(kind: Kind, figure: &str, size: u64) -> Outcome<Vec<(usize, f64)>> {
+    let mut server = Process::start(&["serve", kind.name()])?;
+    let address = server.line()?;
+    let size_text = size.to_string();
+    let mut client = Process::start(&["client", kind.name(), figure, &address, &size_text])?;
+    let line = client
+        .line()
+        .map_err(|error| format!("{} {figure}: {error}", kind.name()))?;
+    let numbers = line.split_whitespace().map(str::parse::<f64>);
+    let numbers = numbers.collect::<Result<Vec<f64>, _>>()?;
+    let rows: Vec<(&str, f64)> = match (figure, &numbers[..]) {
+        ("ask", [p50]) => vec![("ask p50, µs", *p50)],
+        ("many", [rate]) => vec![("64 askers, asks a second", *rate)],
+        ("send", [rate, handled]) => vec![
+            ("sent messages handled a second", *rate),
+            (
+                "handled of the sent messages, %",
+                handled * 10.0 / size as f64,
+            ),
+        ],
+        ("flood", [sender]) => vec![
+            ("peak memory of a flooding sender, MiB", sender / MIB),
+            (
+                "peak memory of its server, MiB",
+                peak(server.pid())? as f64 / MIB,
+            ),
+        ],
+        ("idle", []) => idle(kind, &mut server, &mut client)?,
+        _ => return Err("the client has shown something else".into()),
+    };
+    Ok(rows
+        .into_iter()
+        .map(|(name, number)| (table::row(name), number))
+        .collect())
+}
+
+/// Measures two processes without load, and when the client notices that the server was killed.
+fn idle(
+    kind: Kind,
+    server: &mut Process,
+    client: &mut Process,
+) -> Outcome<Vec<(&'static str, f64)>> {
+    sleep(Duration::from_secs(1));
+    let both = [server.pid(), client.pid()];
+    let count =
+        |of: fn(u32) -> Outcome<u64>| -> Outcome<[u64; 2]> { Ok([of(both[0])?, of(both[1])?]) };
+    let before = count(switches)?;
+    sleep(Duration::from_secs(5));
+    let (after, threads) = (count(switches)?, count(threads)?);
+    // The workers, and the main thread.
+    let most = threads.into_iter().max().unwrap_or(0) - WORKERS as u64 - 1;
+    let mut rows = vec![
+        ("threads beside main and workers", most as f64),
+        (
+            "context switches in 5 s, idle server",
+            (after[0] - before[0]) as f64,
+        ),
+        (
+            "context switches in 5 s, idle client",
+            (after[1] - before[1]) as f64,
+        ),
+    ];
+    if kind != Kind::Kameo {
+        let killed = Instant::now();
+        server.kill()?;
+        client.line()?;
+        rows.push((
+            "loss noticed after kill -9, ms",
+            killed.elapsed().as_secs_f64() * 1e3,
+        ));
+    }
+    Ok(rows)
+}
+
+/// Counts the packages that a user builds, with the system's own one.
+fn crates(kind: Kind) -> Outcome<usize> {
+    let here = env!("CARGO_MANIFEST_DIR");
+    let (folder, package) = match kind {
+        Kind::Kameo => (here.to_owned(), "kameo"),
+        Kind::Ractor => (here.to_owned(), "ractor_cluster"),
+        _ => (format!("{here}/.."), "greenroom-cluster"),
+    };
+    let mut command = Command::new("cargo");
+    let command = command.args(["tree", "--locked", "-e", "normal,build", "--prefix", "none"]);
+    let output = command.args(["-p", package]).current_dir(folder).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let packages = text.lines().map(|line| line.trim_end_matches(" (*)"));
+    Ok(packages.collect::<BTreeSet<_>>().len())
+}

@@ -1,0 +1,131 @@
+//! The tables of the results: medians with ranges, and the bars.
+
+use crate::kinds::Kind;
+use crate::rounds::Measured;
+
+const ROWS: [&str; 11] = [
+    "ask p50, µs",
+    "64 askers, asks a second",
+    "sent messages handled a second",
+    "handled of the sent messages, %",
+    "peak memory of a flooding sender, MiB",
+    "peak memory of its server, MiB",
+    "threads beside main and workers",
+    "context switches in 5 s, idle server",
+    "context switches in 5 s, idle client",
+    "loss noticed after kill -9, ms",
+    "crates",
+];
+
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+use Limit::{AtLeast, AtMost};
+
+/// The bars: a row, beside which system, and which number or ratio is good enough.
+const BARS: [(&str, Option<Kind>, Limit); 11] = [
+    ("ask p50, µs", Some(Kind::Kameo), AtMost(0.8)),
+    ("ask p50, µs", Some(Kind::Ractor), AtMost(1.3)),
+    ("ask p50, µs", Some(Kind::Ping), AtMost(3.0)),
+    ("64 askers, asks a second", Some(Kind::Kameo), AtLeast(5.0)),
+    ("64 askers, asks a second", Some(Kind::Ractor), AtLeast(1.1)),
+    (
+        "sent messages handled a second",
+        Some(Kind::Ractor),
+        AtLeast(2.5),
+    ),
+    ("handled of the sent messages, %", None, AtLeast(100.0)),
+    ("peak memory of a flooding sender, MiB", None, AtMost(64.0)),
+    ("threads beside main and workers", None, AtMost(8.0)),
+    ("loss noticed after kill -9, ms", None, AtMost(50.0)),
+    ("crates", None, AtMost(260.0)),
+];
+
+/// Returns the number of the row with this name.
+pub fn row(name: &str) -> usize {
+    ROWS.iter()
+        .position(|row| *row == name)
+        .unwrap_or(usize::MAX)
+}
+
+/// Prints all numbers, and then the bars. A ratio is the median of the ratios of all rounds.
+pub fn print(all: &[Measured]) {
+    println!("| figure | {} |", Kind::ALL.map(Kind::name).join(" | "));
+    println!("|---|{}", "---:|".repeat(Kind::ALL.len()));
+    for (row, name) in ROWS.iter().enumerate() {
+        let cells = Kind::ALL.map(|kind| cell(all, row, kind));
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!("\n| bar | beside | limit | greenroom | met | greenroom-tls | met |");
+    println!("|---|---|---:|---:|---|---:|---|");
+    for (name, beside, limit) in &BARS {
+        let (sign, number) = match limit {
+            AtMost(number) => ("≤", number),
+            AtLeast(number) => ("≥", number),
+        };
+        print!(
+            "| {name} | {} | {sign} {number} |",
+            beside.map_or("", Kind::name)
+        );
+        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_own()) {
+            let own = numbers(all, row(name), kind);
+            let ratios: Vec<f64> = match beside {
+                None => own.iter().map(|(_, number)| *number).collect(),
+                Some(beside) => {
+                    let peers = numbers(all, row(name), *beside);
+                    let pairs = own.iter().zip(&peers).filter(|(own, peer)| own.0 == peer.0);
+                    pairs.map(|(own, peer)| own.1 / peer.1).collect()
+                }
+            };
+            let range = range(&ratios);
+            let ratio = median(ratios);
+            let is_met = match limit {
+                AtMost(most) => ratio <= *most,
+                AtLeast(least) => ratio >= *least,
+            };
+            print!(" {range} | {} |", if is_met { "yes" } else { "no" });
+        }
+        println!();
+    }
+}
+
+/// Returns rounds and numbers of a system.
+fn numbers(all: &[Measured], row: usize, kind: Kind) -> Vec<(usize, f64)> {
+    let of = all.iter().filter(|it| it.row == row && it.kind == kind);
+    of.map(|it| (it.round, it.number)).collect()
+}
+
+fn cell(all: &[Measured], row: usize, kind: Kind) -> String {
+    let numbers: Vec<f64> = numbers(all, row, kind).into_iter().map(|it| it.1).collect();
+    range(&numbers)
+}
+
+/// Returns the median, with the least and the greatest number if they differ.
+fn range(numbers: &[f64]) -> String {
+    let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = numbers.iter().copied().fold(0.0, f64::max);
+    match numbers.len() {
+        0 => String::new(),
+        _ if least == most => text(least),
+        _ => format!(
+            "{} ({} to {})",
+            text(median(numbers.to_vec())),
+            text(least),
+            text(most)
+        ),
+    }
+}
+
+fn text(number: f64) -> String {
+    match number {
+        number if number.fract() == 0.0 || number >= 1000.0 => format!("{number:.0}"),
+        number if number < 10.0 => format!("{number:.2}"),
+        number => format!("{number:.1}"),
+    }
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,272 @@
+//! `RemoteAddress`: sends messages to an actor of another node.
+//!
+//! An address and its clones share one stream, so their messages arrive in the order in which they
+//! were accepted.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use greenroom::Reply;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::ask::RemoteAsk;
+use crate::error::NotSent;
+use crate::link::frame::{StreamEnd, Window};
+use crate::link::{Decoding, Outgoing, OutgoingEnd, Scope, Target};
+use crate::remote::Remote;
+
+/// Sends messages to an actor of another node.
+///
+/// It comes from [`Node::lookup`](crate::Node::lookup), or within a message: it can be encoded and
+/// decoded. Two addresses are equal if they lead to the same [publication](crate::Node::publish).
+/// It keeps the actor neither open nor alive.
+///
+/// # What is promised
+/// - The actor handles a prefix of the messages that this address and its clones have accepted, in
+///   order, and each at most once.
+/// - `Ok` of [`tell`](Self::tell) and [`send`](Self::send): the message was accepted here. Whether
+///   it was handled, only an answer tells.
+/// - When the node is lost, the address is [lost](crate::Distance::Lost) for ever, also if the node
+///   comes back. A new lookup begins anew. Nothing that was sent before is handled after the first
+///   message of the new address.
+/// - At most the [capacity](greenroom::Address::capacity) of a bounded actor is under way from each
+///   node. Other limits are in [`Limits`](crate::Limits).
+///
+/// # After a loss
+/// A client that goes on looks the actor up again:
+///
+/// ```
+/// # use greenroom_cluster::{LookupError, Node, Remote, RemoteAddress};
+/// /// Returns the address that is known, or a new one if it is of no use any more.
+/// async fn fresh<M: Remote>(
+///     node: &Node,
+///     known: Option<RemoteAddress<M>>,
+/// ) -> Result<RemoteAddress<M>, LookupError> {
+///     match known.filter(|far| far.end_now().is_none()) {
+///         Some(far) => Ok(far),
+///         None => node.lookup("tally").await,
+///     }
+/// }
+/// ```
+pub struct RemoteAddress<M> {
+    stream: Arc<Outgoing>,
+    message: PhantomData<fn(M)>,
+}
+
+/// What has become of an actor on another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RemoteEnd {
+    /// Its node says that it has ended, or that there is no such actor. That is final.
+    Ended,
+    /// The address is of no use any more, and the actor may live: its node is out of reach, or did
+    /// not understand a message.
+    Lost,
+}
+
+impl From<OutgoingEnd> for RemoteEnd {
+    fn from(end: OutgoingEnd) -> Self {
+        match end {
+            OutgoingEnd::Ended(StreamEnd::Closed | StreamEnd::Unknown) => RemoteEnd::Ended,
+            OutgoingEnd::Ended(_) | OutgoingEnd::Lost => RemoteEnd::Lost,
+        }
+    }
+}
+
+impl<M: Remote> RemoteAddress<M> {
+    pub(crate) fn new(stream: Arc<Outgoing>) -> Self {
+        RemoteAddress {
+            stream,
+            message: PhantomData,
+        }
+    }
+
+    /// Sends a message without waiting.
+    ///
+    /// # Errors
+    /// Returns the message, with the reason why it was not sent.
+    /// [`Full`](crate::Distance::Full) means that as much as the actor grants is under way.
+    ///
+    /// # Panics
+    /// As the `Serialize` of the message. Its replies are then dropped.
+    pub fn tell(&self, message: M) -> Result<(), NotSent<M>> {
+        let permit = match self.stream.try_permit() {
+            Ok(permit) => permit,
+            Err(why) => return Err(NotSent { message, why }),
+        };
+        match Outgoing::send(permit, &message, None) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(NotSent { message, why }),
+        }
+    }
+
+    /// Sends a message, and waits until it is accepted here. Senders wait in order.
+    ///
+    /// # Errors
+    /// Returns the message, with the reason why it was not sent.
+    ///
+    /// # Panics
+    /// As [`tell`](Self::tell).
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the message if it was not accepted, and the place in the line.
+    pub async fn send(&self, message: M) -> Result<(), NotSent<M>> {
+        let permit = match self.stream.permit().await {
+            Ok(permit) => permit,
+            Err(why) => return Err(NotSent { message, why }),
+        };
+        match Outgoing::send(permit, &message, None) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(NotSent { message, why }),
+        }
+    }
+
+    /// Asks the actor, and waits for the answer.
+    ///
+    /// `question` makes the message from a reply. It is called when the message can be sent. The
+    /// field of the reply needs `#[serde(with = "greenroom_cluster::reply")]`.
+    ///
+    /// ```
+    /// # use greenroom::{Context, Reply, spawn};
+    /// # use greenroom_cluster::{Node, Remote};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Double(u32, #[serde(with = "greenroom_cluster::reply")] Reply<u32>);
+    ///
+    /// impl Remote for Double {
+    ///     const KIND: &'static str = "double/1";
+    /// }
+    ///
+    /// async fn doubler(mut cx: Context<Double>) {
+    ///     while let Some(Double(number, reply)) = cx.recv().await {
+    ///         reply.send(2 * number);
+    ///     }
+    /// }
+    ///
+    /// # greenroom::run(async {
+    /// let node = Node::builder("here").open().await?;
+    /// let doubler = spawn!(doubler(_));
+    /// let _published = node.publish("doubler", &doubler)?;
+    ///
+    /// let far = node.lookup("doubler").await?;
+    /// assert_eq!(far.ask(|reply| Double(21, reply)).await?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn ask<T, F>(&self, question: F) -> RemoteAsk<'_, M, T, F>
+    where
+        F: FnOnce(Reply<T>) -> M,
+    {
+        RemoteAsk::new(&self.stream, question)
+    }
+
+    /// Returns what has become of the actor, if [`ended`](Self::ended) would return at once.
+    pub fn end_now(&self) -> Option<RemoteEnd> {
+        self.stream.end_now().map(RemoteEnd::from)
+    }
+
+    /// Waits until the actor has ended, or its node is lost.
+    ///
+    /// A killed process is noticed at once, since its sockets are closed. A node that is silent is
+    /// lost after 1.5 times its [lease](crate::NodeBuilder::lease).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is lost.
+    pub async fn ended(&self) -> RemoteEnd {
+        self.stream.ended().await.into()
+    }
+
+    /// Returns the name of the actor's node.
+    pub fn node(&self) -> &str {
+        &self.stream.target.node
+    }
+}
+
+impl<M> RemoteAddress<M> {
+    /// Returns what identifies the actor: the life of its node, and its number there.
+    fn key(&self) -> (u128, u64) {
+        (self.stream.target.incarnation, self.stream.target.actor)
+    }
+}
+
+impl<M> Clone for RemoteAddress<M> {
+    fn clone(&self) -> Self {
+        RemoteAddress {
+            stream: self.stream.clone(),
+            message: PhantomData,
+        }
+    }
+}
+
+impl<M> PartialEq for RemoteAddress<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<M> Eq for RemoteAddress<M> {}
+
+impl<M> Hash for RemoteAddress<M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl<M> fmt::Debug for RemoteAddress<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Target {
+            node, actor, kind, ..
+        } = &self.stream.target;
+        f.debug_struct("RemoteAddress")
+            .field("node", node)
+            .field("actor", actor)
+            .field("kind", kind)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An address as it travels.
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    node: String,
+    incarnation: u128,
+    actor: u64,
+    window: Window,
+}
+
+impl<M> Serialize for RemoteAddress<M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let target = &self.stream.target;
+        let wire = Wire {
+            node: target.node.to_string(),
+            incarnation: target.incarnation,
+            actor: target.actor,
+            window: target.window,
+        };
+        wire.serialize(serializer)
+    }
+}
+
+/// Decodes an address within a message from another node. It fails elsewhere.
+impl<'de, M: Remote> Deserialize<'de> for RemoteAddress<M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = Wire::deserialize(deserializer)?;
+        let owner = Scope::with(|scope| match scope {
+            Some(Scope::Decoding(Decoding { link, .. })) => Some(link.owner().clone()),
+            _ => None,
+        });
+        let outside = "an address comes only within a message of another node";
+        let owner = owner.ok_or_else(|| D::Error::custom(outside))?;
+        let target = Target {
+            node: wire.node.into(),
+            incarnation: wire.incarnation,
+            actor: wire.actor,
+            kind: M::KIND.into(),
+            window: wire.window,
+        };
+        Ok(RemoteAddress::new(owner.outgoing(target)))
+    }
+}

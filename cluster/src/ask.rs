@@ -1,0 +1,122 @@
+//! `RemoteAsk`: a question to an actor of another node, and the wait for its answer.
+//!
+//! While it waits, the runtime here is not quiescent, so deadlock detection does not end asks that
+//! wait for another machine.
+
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom::{AskError, Reply, Runtime};
+
+use crate::error::RemoteAskError;
+use crate::link::{Cause, Link, Outgoing, Sent, lock};
+use crate::remote::Remote;
+
+/// A question that is sent when it is awaited, from [`RemoteAddress::ask`].
+///
+/// [`RemoteAddress::ask`]: crate::RemoteAddress::ask
+///
+/// It waits until the question is accepted here, in the order of all senders, and then for the
+/// answer. Every ask ends: if the reply is dropped, the actor ends, its node is lost, or the answer
+/// cannot be decoded. An actor that keeps a reply on a node that lives keeps the asker waiting: set
+/// a [time-out](RemoteAsk::timeout).
+///
+/// # Errors
+/// [`RemoteAskError`] tells which of them left the question unhandled.
+///
+/// # Panics
+/// As the `Serialize` of the message.
+///
+/// # Cancel safety
+/// Dropping the future makes [`Reply::is_wanted`] false on the other node. The question may be
+/// handled nevertheless.
+#[must_use = "an ask does nothing unless it is awaited"]
+pub struct RemoteAsk<'a, M, T, F> {
+    stream: &'a Arc<Outgoing>,
+    question: F,
+    timeout: Option<Duration>,
+    types: PhantomData<fn(T) -> M>,
+}
+
+impl<'a, M, T, F> RemoteAsk<'a, M, T, F>
+where
+    M: Remote,
+    F: FnOnce(Reply<T>) -> M,
+{
+    pub(crate) fn new(stream: &'a Arc<Outgoing>, question: F) -> Self {
+        RemoteAsk {
+            stream,
+            question,
+            timeout: None,
+            types: PhantomData,
+        }
+    }
+
+    /// Sets how long the ask waits in all, from its first poll on. Without it there is no limit.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    async fn answer(self) -> Result<T, RemoteAskError> {
+        let _hold = Runtime::try_current().map(|runtime| runtime.keep_alive());
+        let timeout = self.timeout;
+        let answer = ask(self.stream, self.question);
+        match timeout {
+            None => answer.await,
+            Some(timeout) => match greenroom::time::timeout(timeout, answer).await {
+                Ok(answer) => answer,
+                Err(_) => Err(RemoteAskError::TimedOut),
+            },
+        }
+    }
+}
+
+async fn ask<M: Remote, T>(
+    stream: &Arc<Outgoing>,
+    question: impl FnOnce(Reply<T>) -> M,
+) -> Result<T, RemoteAskError> {
+    let permit = stream.permit().await?;
+    let (reply, answer) = greenroom::reply();
+    let cause = Arc::new(Cause::default());
+    let sent = {
+        let message = question(reply);
+        Outgoing::send(permit, &message, Some(cause.clone()))?
+    };
+    // Gives up the asks when the future is dropped. Those that are settled are forgotten already.
+    let _given_up = GivesUp(sent);
+    match answer.await {
+        Ok(answer) => Ok(answer),
+        Err(AskError::Refused(refusal)) => Err(RemoteAskError::Refused(refusal)),
+        Err(other) => {
+            let cause = lock(&cause).take();
+            Err(cause.unwrap_or_else(|| RemoteAskError::NoReply(other.to_string())))
+        }
+    }
+}
+
+struct GivesUp(Sent);
+
+impl Drop for GivesUp {
+    fn drop(&mut self) {
+        let link: &Link = &self.0.link;
+        self.0.asks.iter().for_each(|ask| link.unwanted(*ask));
+    }
+}
+
+impl<'a, M, T, F> IntoFuture for RemoteAsk<'a, M, T, F>
+where
+    M: Remote,
+    T: Send + 'a,
+    F: FnOnce(Reply<T>) -> M + Send + 'a,
+{
+    type Output = Result<T, RemoteAskError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.answer())
+    }
+}

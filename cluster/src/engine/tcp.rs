@@ -1,0 +1,180 @@
+//! The engine over sockets: TLS over TCP, on one thread of its own.
+//!
+//! The thread runs all tasks of the node: it accepts, dials, reads and writes. Senders leave their
+//! frames in a buffer, and never wait for it. With certificates all links are TLS, without any all
+//! are plain.
+
+mod address;
+mod dial;
+mod greet;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod wire;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread;
+use std::time::Duration;
+
+use async_io::{Async, Timer};
+use event_listener::Event;
+
+pub(crate) use address::ListenAddress;
+use dial::Dials;
+pub(crate) use dial::parse_seed;
+pub(crate) use tls::Tls;
+
+use super::{Engine, Job, Tasks};
+use crate::error::{OpenError, RenewError};
+use crate::link::frame::Member;
+use crate::node::State;
+
+/// The connections that may be greeting at the same time. Others wait in the system's queue.
+const GREETINGS: usize = 64;
+
+/// The pause after an accept that failed, such as for lack of file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) struct Tcp {
+    tasks: Tasks,
+    state: OnceLock<Weak<State>>,
+    /// `None` if links are plain.
+    tls: Option<Arc<Tls>>,
+    dials: Dials,
+    greetings: AtomicUsize,
+    greeted: Event,
+}
+
+/// What reads the certificates of a node anew.
+pub(crate) struct Renew(pub(crate) Arc<Tls>);
+
+impl Renew {
+    pub(crate) fn renew(&self) -> Result<(), RenewError> {
+        self.0.renew()
+    }
+}
+
+impl Tcp {
+    pub(crate) fn new(tls: Option<Arc<Tls>>, seeds: Vec<String>) -> Arc<Tcp> {
+        Arc::new(Tcp {
+            tasks: Tasks::default(),
+            state: OnceLock::new(),
+            tls,
+            dials: Dials::new(seeds),
+            greetings: AtomicUsize::new(0),
+            greeted: Event::new(),
+        })
+    }
+
+    /// Starts the thread, which serves these listeners and dials the seeds.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        state: &Arc<State>,
+        listeners: Vec<TcpListener>,
+    ) -> Result<(), OpenError> {
+        let _ = self.state.set(Arc::downgrade(state));
+        for listener in listeners {
+            let address = listener
+                .local_addr()
+                .map_or_else(|_| String::new(), |at| at.to_string());
+            let listener = Async::new(listener).map_err(|e| OpenError::Listen(address, e))?;
+            self.spawn(Box::pin(accept(self.clone(), listener)));
+        }
+        state.start();
+        self.dial_seeds();
+        let this = self.clone();
+        let thread = thread::Builder::new().name("greenroom-cluster".into());
+        thread
+            .spawn(move || async_io::block_on(this.tasks.run()))
+            .map_err(OpenError::Thread)?;
+        Ok(())
+    }
+
+    fn state(&self) -> Option<Arc<State>> {
+        self.state.get()?.upgrade()
+    }
+
+    /// Counts a connection that greets. Waits if there are too many.
+    async fn greeting(self: &Arc<Self>) -> Greeting {
+        loop {
+            let listener = self.greeted.listen();
+            // One task counts up, so there are never more.
+            if self.greetings.load(Ordering::Relaxed) < GREETINGS {
+                self.greetings.fetch_add(1, Ordering::Relaxed);
+                return Greeting(self.clone());
+            }
+            listener.await;
+        }
+    }
+}
+
+struct Greeting(Arc<Tcp>);
+
+impl Drop for Greeting {
+    fn drop(&mut self) {
+        self.0.greetings.fetch_sub(1, Ordering::Relaxed);
+        self.0.greeted.notify(1);
+    }
+}
+
+/// Accepts connections.
+async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
+    loop {
+        let greeting = engine.greeting().await;
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                let this = engine.clone();
+                engine.spawn(Box::pin(async move {
+                    if this.accepted(socket, greeting).await.is_err()
+                        && let Some(state) = this.state()
+                    {
+                        state.counts_of_node().refused_links.add();
+                    }
+                }));
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(_) => {
+                Timer::after(PAUSE).await;
+            }
+        }
+    }
+}
+
+impl Engine for Arc<Tcp> {
+    fn spawn(&self, task: Job) {
+        self.tasks.spawn(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> Job {
+        Box::pin(async move {
+            Timer::after(duration).await;
+        })
+    }
+
+    fn learnt(&self, members: &[Member]) {
+        self.dial_members(members);
+    }
+
+    fn left(&self, name: &str) {
+        self.dials.forget(name);
+    }
+
+    fn lost(&self, _: &str) {
+        self.dials.look_again();
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.dials.problems()
+    }
+
+    fn stop(&self) {
+        self.tasks.stop.stop();
+    }
+
+    fn stopped(&self) -> Job {
+        self.tasks.ended()
+    }
+}

@@ -1,0 +1,68 @@
+//! `ListenAddress`: where a node listens, as a user writes it.
+//!
+//! `tls/host:port`, `tcp/host:port` or `host:port`.
+
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
+
+use crate::error::OpenError;
+
+pub(crate) struct ListenAddress {
+    given: String,
+    /// `host:port`
+    bare: String,
+}
+
+/// Splits off the protocol. Returns the rest, or what is wrong: links of a node are all of one kind.
+pub(crate) fn bare(given: &str, is_tls: bool) -> Result<String, String> {
+    let (protocol, rest) = match given.split_once('/') {
+        Some((protocol, rest)) => (Some(protocol), rest),
+        None => (None, given),
+    };
+    match protocol {
+        Some("tls") if !is_tls => Err(format!("{given:?} needs an identity")),
+        Some("tcp") if is_tls => Err(format!("{given:?} is plain, and the node has an identity")),
+        None | Some("tls" | "tcp") => Ok(()),
+        Some(_) => Err(format!(
+            "{given:?} begins neither with \"tls/\" nor with \"tcp/\""
+        )),
+    }?;
+    match rest.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(rest.into()),
+        _ => Err(format!("{given:?} has no port, as in \"127.0.0.1:7447\"")),
+    }
+}
+
+impl ListenAddress {
+    pub(crate) fn parse(given: &str, is_tls: bool) -> Result<Self, OpenError> {
+        let bare = bare(given, is_tls).map_err(OpenError::Option)?;
+        let given = given.into();
+        Ok(ListenAddress { given, bare })
+    }
+
+    /// Binds the address. Returns the listener, and the address under which others may dial it.
+    pub(crate) fn bind(
+        &self,
+        may_be_exposed: bool,
+    ) -> Result<(TcpListener, Option<String>), OpenError> {
+        let failed = |error: io::Error| OpenError::Listen(self.given.clone(), error);
+        let addresses: Vec<_> = self.bare.to_socket_addrs().map_err(failed)?.collect();
+        if !may_be_exposed && addresses.iter().any(|at| !at.ip().is_loopback()) {
+            return Err(OpenError::Exposed(self.given.clone()));
+        }
+        let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
+        let at = listener.local_addr().map_err(failed)?;
+        let host = self.bare.rsplit_once(':').map_or("", |(host, _)| host);
+        let is_any = at.ip().is_unspecified();
+        let is_name = host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_err();
+        let dialled = match (is_any, is_name) {
+            (true, _) => None,
+            (false, true) => Some(format!("{host}:{}", at.port())),
+            (false, false) => Some(at.to_string()),
+        };
+        Ok((listener, dialled))
+    }
+}

@@ -1,0 +1,287 @@
+//! The nodes that are dialled: seeds always, and the nodes that others have named.
+//!
+//! A node is dialled as long as there is no link to it. Of two nodes that know each other by a
+//! third one, the one with the lower name dials at once, and the other one a second later.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use async_io::{Async, Timer};
+use event_listener::Event;
+use futures_lite::future::or;
+use greenroom::time::Instant;
+
+use super::Tcp;
+use super::greet::Dialled;
+use crate::engine::Engine;
+use crate::link::frame::Member;
+use crate::link::{Link, lock};
+
+/// How long a connection may take to be made.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The pauses between two tries: from the first one, doubled, to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The tries in vain after which a node that is no seed is forgotten: an hour.
+const MOST_TRIES: u32 = 3600;
+
+/// How long two links to a node may be the work of nodes that dial each other at the same time.
+const YOUTH: Duration = Duration::from_secs(1);
+
+/// The nodes that are remembered for dialling, besides seeds.
+const MOST_MEMBERS: usize = 1 << 10;
+
+pub(super) struct Dials {
+    seeds: Vec<String>,
+    state: Mutex<Known>,
+    /// Notified when a link is down, or a node was forgotten.
+    changed: Event,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The nodes that others have named, by their names.
+    members: BTreeMap<String, Member>,
+    /// The names of the nodes that a task dials. It may not know yet that one was forgotten.
+    dialled: BTreeSet<String>,
+    /// The lives of nodes that are being greeted, so that each has one greeting at a time.
+    greeted: BTreeSet<u128>,
+    /// Why seeds could not be reached.
+    problems: BTreeMap<String, String>,
+    /// The links that have come up lately, when, and whether this node has dialled.
+    young: Vec<(Weak<Link>, Instant, bool)>,
+}
+
+/// Returns a seed without its protocol.
+pub(crate) fn parse_seed(given: &str, is_tls: bool) -> Result<String, String> {
+    super::address::bare(given, is_tls)
+}
+
+impl Dials {
+    pub(super) fn new(seeds: Vec<String>) -> Self {
+        Dials {
+            seeds,
+            state: Mutex::default(),
+            changed: Event::new(),
+        }
+    }
+
+    pub(super) fn problems(&self) -> Vec<String> {
+        let state = lock(&self.state);
+        let problems = state
+            .problems
+            .iter()
+            .map(|(seed, why)| format!("{seed}: {why}"));
+        let mut problems: Vec<String> = problems.collect();
+        problems.sort();
+        problems
+    }
+
+    pub(super) fn look_again(&self) {
+        self.changed.notify(usize::MAX);
+    }
+
+    /// Dials a node no more, unless it is a seed.
+    pub(super) fn forget(&self, name: &str) {
+        lock(&self.state).members.remove(name);
+        self.look_again();
+    }
+
+    /// Begins to greet this life of a node. Returns `None` if it is being greeted.
+    pub(super) fn greet(&self, incarnation: u128) -> Option<Greeted<'_>> {
+        let is_new = lock(&self.state).greeted.insert(incarnation);
+        is_new.then(|| Greeted(self, incarnation))
+    }
+
+    pub(super) fn greets(&self, incarnation: u128) -> bool {
+        lock(&self.state).greeted.contains(&incarnation)
+    }
+
+    /// Remembers a link that is up.
+    pub(super) fn came_up(&self, link: &Arc<Link>, is_dialled: bool) {
+        let young = &mut lock(&self.state).young;
+        young.retain(|(_, since, _)| since.elapsed() < YOUTH);
+        young.push((Arc::downgrade(link), Instant::now(), is_dialled));
+    }
+
+    /// Returns whether this node has dialled the link, if it came up lately.
+    pub(super) fn is_young(&self, link: &Arc<Link>) -> Option<bool> {
+        let state = lock(&self.state);
+        let mut young = state
+            .young
+            .iter()
+            .filter(|(_, since, _)| since.elapsed() < YOUTH);
+        let found = young.find(|(young, ..)| young.as_ptr() == Arc::as_ptr(link));
+        found.map(|(_, _, is_dialled)| *is_dialled)
+    }
+
+    /// Adds a node. Returns whether a task is to dial it, since none does.
+    fn learn(&self, member: &Member) -> bool {
+        let state = &mut *lock(&self.state);
+        let members = &state.members;
+        let has_room = members.len() < MOST_MEMBERS || members.contains_key(&member.name);
+        if member.addresses.is_empty() || !has_room {
+            return false;
+        }
+        state.members.insert(member.name.clone(), member.clone());
+        state.dialled.insert(member.name.clone())
+    }
+
+    fn set_problem(&self, seed: &str, why: Option<String>) {
+        let problems = &mut lock(&self.state).problems;
+        match why {
+            Some(why) => problems.insert(seed.into(), why),
+            None => problems.remove(seed),
+        };
+    }
+
+    /// Returns the addresses of a node. If it was forgotten, its task is to end.
+    fn addresses(&self, name: &str) -> Option<Vec<String>> {
+        let mut state = lock(&self.state);
+        let addresses = (state.members.get(name)).map(|member| member.addresses.clone());
+        if addresses.is_none() {
+            state.dialled.remove(name);
+        }
+        addresses
+    }
+}
+
+/// A greeting, until its link is up.
+pub(super) struct Greeted<'a>(&'a Dials, u128);
+
+impl Drop for Greeted<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).greeted.remove(&self.1);
+    }
+}
+
+impl Tcp {
+    pub(super) fn dial_seeds(self: &Arc<Self>) {
+        for seed in &self.dials.seeds {
+            let task = dial_seed(self.clone(), seed.clone());
+            self.spawn(Box::pin(task));
+        }
+    }
+
+    pub(super) fn dial_members(self: &Arc<Self>, members: &[Member]) {
+        let Some(state) = self.state() else { return };
+        for member in members.iter().filter(|member| self.dials.learn(member)) {
+            let is_lower = state.hello.member.name < member.name;
+            let delay = if is_lower {
+                Duration::ZERO
+            } else {
+                LONGEST_PAUSE
+            };
+            let task = dial_member(self.clone(), member.name.clone(), delay);
+            self.spawn(Box::pin(task));
+        }
+    }
+
+    /// Connects with an address, greets, and serves the link until it is down.
+    async fn dial(self: &Arc<Self>, address: &str) -> Result<Dialled, String> {
+        let resolved = resolve(address).await?;
+        let mut problem = "the name has no address".to_owned();
+        for at in resolved {
+            match connect(at).await {
+                Ok(socket) => return self.dialled(socket).await,
+                Err(why) => problem = why,
+            }
+        }
+        Err(problem)
+    }
+
+    /// Waits as long as there is a link to the node of this name.
+    async fn while_linked(&self, name: &str) {
+        loop {
+            let listener = self.dials.changed.listen();
+            if self
+                .state()
+                .is_none_or(|state| state.link_to(name).is_none())
+            {
+                return;
+            }
+            listener.await;
+        }
+    }
+}
+
+async fn dial_seed(engine: Arc<Tcp>, seed: String) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match engine.dial(&seed).await {
+            Ok(Dialled::Known(name)) => {
+                engine.dials.set_problem(&seed, None);
+                // The address may be that of this node itself.
+                if engine
+                    .state()
+                    .is_some_and(|state| state.hello.member.name == name)
+                {
+                    return;
+                }
+                engine.while_linked(&name).await;
+                pause = FIRST_PAUSE;
+            }
+            Ok(Dialled::Ended) => {
+                engine.dials.set_problem(&seed, None);
+                pause = FIRST_PAUSE;
+            }
+            Err(why) => engine.dials.set_problem(&seed, Some(why)),
+        }
+        rest(&mut pause).await;
+    }
+}
+
+async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
+    Timer::after(delay).await;
+    let mut pause = FIRST_PAUSE;
+    let mut tries = 0;
+    loop {
+        engine.while_linked(&name).await;
+        if tries >= MOST_TRIES {
+            engine.dials.forget(&name);
+        }
+        let Some(addresses) = engine.dials.addresses(&name) else {
+            return;
+        };
+        for address in addresses {
+            tries += 1;
+            if let Ok(Dialled::Ended | Dialled::Known(_)) = engine.dial(&address).await {
+                (tries, pause) = (0, FIRST_PAUSE);
+                break;
+            }
+        }
+        rest(&mut pause).await;
+    }
+}
+
+/// Waits before the next try, which the next time is later. Nodes do not try in step.
+async fn rest(pause: &mut Duration) {
+    let random = greenroom::sim::random() % 1000;
+    Timer::after(*pause / 2 + *pause * (random as u32) / 1000).await;
+    *pause = (*pause * 2).min(LONGEST_PAUSE);
+}
+
+async fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
+    if let Ok(at) = address.parse() {
+        return Ok(vec![at]);
+    }
+    let address = address.to_owned();
+    let resolved = greenroom::unblock(move || address.to_socket_addrs());
+    Ok(resolved.await.map_err(|error| error.to_string())?.collect())
+}
+
+async fn connect(at: SocketAddr) -> Result<Async<TcpStream>, String> {
+    let connected = async {
+        let connected = Async::<TcpStream>::connect(at).await;
+        connected.map_err(|error| error.to_string())
+    };
+    or(connected, async {
+        Timer::after(PATIENCE).await;
+        Err(format!("no connection within {PATIENCE:?}"))
+    })
+    .await
+}

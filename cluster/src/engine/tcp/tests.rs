@@ -1,0 +1,177 @@
+//! What a node with a good certificate can forge: nothing of another node.
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use async_io::Async;
+use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
+use futures_rustls::TlsStream;
+use greenroom::{Context, Reply, spawn};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde::{Deserialize, Serialize};
+
+use super::Tls;
+use crate::link::frame::{Frame, Hello, LENGTH, MAGIC, Member, StreamEnd, VERSION, framed};
+use crate::{Node, Remote};
+
+#[derive(Serialize, Deserialize)]
+struct Question(#[serde(with = "crate::reply")] Reply<u32>);
+
+impl Remote for Question {
+    const KIND: &'static str = "question/1";
+}
+
+/// Answers the first question when the second one is there.
+async fn slow(mut cx: Context<Question>) {
+    let mut first = None;
+    while let Some(Question(reply)) = cx.recv().await {
+        match first.take() {
+            None => first = Some(reply),
+            Some(first) => {
+                first.send(1);
+                reply.send(2);
+            }
+        }
+    }
+}
+
+/// The folder of the certificates of this test.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Folder {
+    /// Writes certificates of these nodes, all of one authority.
+    fn new(names: &[&str]) -> Self {
+        let path = std::env::temp_dir().join(format!("greenroom-forger-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let authority = CertifiedIssuer::self_signed(params, key).unwrap();
+        fs::write(path.join("ca"), authority.pem()).unwrap();
+        for name in names {
+            let key = KeyPair::generate().unwrap();
+            let params = CertificateParams::new([(*name).to_owned()]).unwrap();
+            let certificate = params.signed_by(&key, &authority).unwrap();
+            fs::write(path.join(format!("{name}.pem")), certificate.pem()).unwrap();
+            fs::write(path.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+        }
+        Folder(path)
+    }
+
+    fn files(&self, name: &str) -> [std::path::PathBuf; 3] {
+        let file = |ending| self.0.join(format!("{name}.{ending}"));
+        [file("pem"), file("key"), self.0.join("ca")]
+    }
+
+    async fn node(&self, name: &str, seeds: &[String]) -> Node {
+        let [certificate, key, authority] = self.files(name);
+        let node = Node::builder(name).identity(certificate, key, authority);
+        let node = node.listen("tls/127.0.0.1:0").seeds(seeds);
+        node.open().await.unwrap()
+    }
+}
+
+type Connection = TlsStream<Async<TcpStream>>;
+
+async fn read(connection: &mut Connection) -> Option<Vec<u8>> {
+    let mut length = [0; LENGTH];
+    connection.read_exact(&mut length).await.ok()?;
+    let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+    connection.read_exact(&mut bytes).await.ok()?;
+    Some(bytes)
+}
+
+/// Connects with the certificate of mallory, under this name. Returns whether that is welcome.
+async fn connect(folder: &Folder, to: &Node, name: &str) -> (Connection, bool) {
+    let [certificate, key, authority] = folder.files("mallory");
+    let tls = Arc::new(Tls::read(certificate, key, authority, "mallory").unwrap());
+    let at: SocketAddr = to.listens()[0].parse().unwrap();
+    let socket = Async::<TcpStream>::connect(at).await.unwrap();
+    let mut connection = tls.connect(socket).await.unwrap();
+    let mut start = [0; MAGIC.len() + 2];
+    connection.read_exact(&mut start).await.unwrap();
+    read(&mut connection).await.unwrap();
+    let (lease, frame) = (5000, 1 << 20);
+    let member = Member {
+        name: name.into(),
+        incarnation: 42,
+        addresses: Vec::new(),
+    };
+    let hello = Hello {
+        member,
+        lease,
+        frame,
+    };
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(framed(&hello));
+    connection.write_all(&bytes).await.unwrap();
+    connection.flush().await.unwrap();
+    // 0 is the first verdict: welcome.
+    let is_welcome = read(&mut connection)
+        .await
+        .is_some_and(|verdict| verdict == [0]);
+    (connection, is_welcome)
+}
+
+#[test]
+fn a_third_node_can_forge_neither_answers_nor_credit() {
+    greenroom::run(async {
+        let folder = Folder::new(&["shop", "desk", "mallory"]);
+        let shop = folder.node("shop", &[]).await;
+        let actor = spawn!(slow(_));
+        let _published = shop.publish("slow", &actor).unwrap();
+        let desk = folder.node("desk", shop.listens()).await;
+        let far = desk.lookup::<Question>("slow").await.unwrap();
+        let first = spawn_ask(&far);
+        while desk.status().peers[0].asks == 0 {
+            greenroom::yield_now().await;
+        }
+
+        let (_, is_welcome) = connect(&folder, &desk, "shop").await;
+        assert!(!is_welcome, "the certificate is that of mallory");
+        let (mut mallory, is_welcome) = connect(&folder, &desk, "mallory").await;
+        assert!(is_welcome);
+        let (messages, bytes, taken) = (9, 9, 0);
+        let why = StreamEnd::Closed;
+        let answer = [&Frame::Answer { ask: 1 }.encode()[LENGTH..], &[99]].concat();
+        let length = (answer.len() as u32).to_le_bytes();
+        let forged = [
+            [&length[..], &answer].concat(),
+            Frame::Credit {
+                stream: 1,
+                messages,
+                bytes,
+            }
+            .encode(),
+            Frame::Ended {
+                stream: 1,
+                taken,
+                why,
+            }
+            .encode(),
+        ];
+        mallory.write_all(&forged.concat()).await.unwrap();
+        mallory.flush().await.unwrap();
+        while desk.status().stray < 2 {
+            greenroom::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        assert_eq!(far.ask(Question).await, Ok(2));
+        assert_eq!(first.await, Ok(1));
+        assert!(desk.status().refused_links >= 1);
+    });
+}
+
+fn spawn_ask(
+    far: &crate::RemoteAddress<Question>,
+) -> greenroom::Task<Result<u32, crate::RemoteAskError>> {
+    let far = far.clone();
+    greenroom::spawn(async move { far.ask(Question).await })
+}

@@ -1,0 +1,263 @@
+//! The wire of a link over a socket: a buffer that is written, and frames that are read.
+//!
+//! Senders add to the buffer; the writer takes all of it at once, so frames are batched while the
+//! socket is busy. Both halves belong to the thread of the engine.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::TcpStream;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use async_io::Async;
+use event_listener::Event;
+use futures_lite::future::or;
+use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use futures_rustls::TlsStream;
+use futures_rustls::rustls::CommonState;
+
+use crate::engine::Engine;
+use crate::link::frame::{LENGTH, first};
+use crate::link::{Link, Wire, lock};
+
+/// The room of a read.
+const ROOM: usize = 64 << 10;
+
+/// A connection, plain or secured.
+pub(super) struct Socket {
+    stream: Stream,
+    /// Whether this node has dialled.
+    pub(super) is_dialled: bool,
+}
+
+enum Stream {
+    Plain(Async<TcpStream>),
+    Secured(Box<TlsStream<Async<TcpStream>>>),
+}
+
+impl Socket {
+    pub(super) fn plain(stream: Async<TcpStream>, is_dialled: bool) -> Self {
+        let stream = Stream::Plain(stream);
+        Socket { stream, is_dialled }
+    }
+
+    pub(super) fn secured(stream: TlsStream<Async<TcpStream>>, is_dialled: bool) -> Self {
+        let stream = Stream::Secured(Box::new(stream));
+        Socket { stream, is_dialled }
+    }
+
+    /// Returns what TLS knows of the other side.
+    pub(super) fn peer(&self) -> Option<&CommonState> {
+        match &self.stream {
+            Stream::Plain(_) => None,
+            Stream::Secured(stream) => Some(stream.get_ref().1),
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, bytes),
+            Stream::Secured(stream) => Pin::new(stream).poll_read(cx, bytes),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Secured(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Secured(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_close(cx),
+            Stream::Secured(stream) => Pin::new(stream).poll_close(cx),
+        }
+    }
+}
+
+/// What the wire and the tasks of the connection share.
+#[derive(Default)]
+struct Shared {
+    out: Mutex<Out>,
+    /// Notified when the wire is cut.
+    cut: Event,
+}
+
+/// What waits to be written.
+#[derive(Default)]
+struct Out {
+    bytes: Vec<u8>,
+    /// The bytes that the writer has taken and not written.
+    taken: usize,
+    writer: Option<Waker>,
+    is_cut: bool,
+}
+
+struct TcpWire(Arc<Shared>);
+
+/// The side of the wire that has the socket.
+pub(super) struct Connection {
+    socket: Socket,
+    shared: Arc<Shared>,
+    largest_frame: usize,
+}
+
+pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Connection) {
+    let shared = Arc::new(Shared::default());
+    let wire = Arc::new(TcpWire(shared.clone()));
+    let connection = Connection {
+        socket,
+        shared,
+        largest_frame,
+    };
+    (wire, connection)
+}
+
+impl Wire for TcpWire {
+    fn push(&self, frame: &[u8]) {
+        let mut out = lock(&self.0.out);
+        if out.is_cut {
+            return;
+        }
+        out.bytes.extend_from_slice(frame);
+        let writer = out.writer.take();
+        drop(out);
+        writer.into_iter().for_each(Waker::wake);
+    }
+
+    fn backlog(&self) -> usize {
+        let out = lock(&self.0.out);
+        out.bytes.len() + out.taken
+    }
+
+    fn cut(&self) {
+        self.0.cut();
+    }
+}
+
+impl Shared {
+    fn cut(&self) {
+        let mut out = lock(&self.out);
+        out.is_cut = true;
+        let bytes = std::mem::take(&mut out.bytes);
+        drop(out);
+        drop(bytes);
+        self.cut.notify(usize::MAX);
+    }
+
+    async fn until_cut(&self) {
+        loop {
+            let listener = self.cut.listen();
+            if lock(&self.out).is_cut {
+                return;
+            }
+            listener.await;
+        }
+    }
+}
+
+impl Connection {
+    /// Writes what is pushed and reads frames, until the link is cut or the socket ends. Returns
+    /// whether a frame was malformed.
+    pub(super) async fn serve(self, link: &Arc<Link>, engine: &dyn Engine) -> bool {
+        let (from, to) = split(self.socket);
+        // A task of its own, so that a wake-up of the one does not poll the other.
+        let (shared, for_writer) = (self.shared.clone(), link.clone());
+        engine.spawn(Box::pin(async move {
+            let written = write(to, &shared.out, &for_writer);
+            or(async { drop(written.await) }, shared.until_cut()).await;
+            shared.cut();
+        }));
+        let read = read(from, self.largest_frame, link);
+        let is_cut = async {
+            self.shared.until_cut().await;
+            false
+        };
+        let malformed = or(read, is_cut).await;
+        self.shared.cut();
+        malformed
+    }
+}
+
+async fn write(mut to: impl AsyncWrite + Unpin, out: &Mutex<Out>, link: &Link) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    loop {
+        poll_fn(|cx| {
+            let mut out = lock(out);
+            out.taken = 0;
+            if out.bytes.is_empty() {
+                out.writer = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            std::mem::swap(&mut out.bytes, &mut bytes);
+            out.taken = bytes.len();
+            Poll::Ready(())
+        })
+        .await;
+        to.write_all(&bytes).await?;
+        to.flush().await?;
+        bytes.clear();
+        // The memory of a burst is given back.
+        bytes.shrink_to(ROOM);
+        link.drained();
+    }
+}
+
+/// Reads frames until the end. Returns whether one was malformed.
+async fn read(mut from: impl AsyncRead + Unpin, largest: usize, link: &Arc<Link>) -> bool {
+    let mut buffer = vec![0; ROOM];
+    let mut filled = 0;
+    loop {
+        match from.read(&mut buffer[filled..]).await {
+            Ok(0) | Err(_) => return false,
+            Ok(bytes) => filled += bytes,
+        }
+        // A large frame may take longer than the lease.
+        link.heard();
+        let mut used = 0;
+        loop {
+            match first(&buffer[used..filled], largest) {
+                Ok(Some(frame)) => {
+                    used += LENGTH + frame.len();
+                    if link.frame(frame).is_err() {
+                        return true;
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => return true,
+            }
+        }
+        buffer.copy_within(used..filled, 0);
+        filled -= used;
+        match filled == buffer.len() {
+            // The frame is larger, and its length was checked: twice the room, up to that.
+            true => buffer.resize((2 * filled).min(largest + LENGTH).max(filled + 1), 0),
+            false if filled < ROOM && buffer.len() > ROOM => {
+                buffer.truncate(ROOM);
+                buffer.shrink_to_fit();
+            }
+            false => {}
+        }
+    }
+}

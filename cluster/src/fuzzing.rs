@@ -1,0 +1,186 @@
+//! What is done with frames of any peer, without sockets: for the fuzzer, and for its corpus.
+//!
+//! Each function panics if something is wrong.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, Weak};
+
+use greenroom::Reply;
+use serde::{Deserialize, Serialize};
+
+use crate::counts::Counts;
+use crate::limits::Limits;
+use crate::link::frame::{Frame, Hello, LENGTH, Member, Window, first};
+use crate::link::{Delivered, Inbox, Link, News, Outgoing, Owner, Target, Wire, decode, lock};
+
+/// The largest frame here.
+pub(crate) const FRAME: usize = 4096;
+
+/// The number of the one actor.
+pub(crate) const ACTOR: u64 = 7;
+
+/// A message with all that is special.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) text: String,
+    #[serde(with = "crate::reply")]
+    pub(crate) reply: Reply<String>,
+}
+
+/// A node with one actor, which is full for some messages and closes at others.
+pub(crate) struct Desk {
+    limits: Limits,
+    pub(crate) counts: Counts,
+    pub(crate) taken: Mutex<Vec<Note>>,
+    this: Weak<Desk>,
+}
+
+/// A wire that keeps what is pushed.
+#[derive(Default)]
+pub(crate) struct Kept(pub(crate) Mutex<Vec<u8>>);
+
+impl Wire for Kept {
+    fn push(&self, frame: &[u8]) {
+        lock(&self.0).extend_from_slice(frame);
+    }
+
+    fn backlog(&self) -> usize {
+        0
+    }
+
+    fn cut(&self) {}
+}
+
+impl Desk {
+    pub(crate) fn link() -> (Arc<Desk>, Arc<Link>, Arc<Kept>) {
+        let desk = Arc::new_cyclic(|this| Desk {
+            limits: Limits {
+                frame: FRAME,
+                streams: 4,
+                messages: 8,
+                ..Limits::default()
+            },
+            counts: Counts::default(),
+            taken: Mutex::default(),
+            this: this.clone(),
+        });
+        let member = Member {
+            name: "peer".into(),
+            incarnation: 1,
+            addresses: Vec::new(),
+        };
+        let hello = Hello {
+            member,
+            lease: 5000,
+            frame: FRAME as u32,
+        };
+        let wire = Arc::new(Kept::default());
+        let link = Link::new(hello, desk.clone(), wire.clone());
+        (desk, link, wire)
+    }
+}
+
+impl Inbox for Desk {
+    fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered {
+        let note = match decode::<Note>(link, bytes) {
+            Ok(note) => note,
+            Err(why) => return Delivered::Undecodable(why),
+        };
+        match &*note.text {
+            "full" => Delivered::Full(Box::pin(std::future::pending())),
+            "closed" => Delivered::Closed,
+            "answer" => {
+                note.reply.send("answer".into());
+                Delivered::Taken
+            }
+            _ => {
+                lock(&self.taken).push(note);
+                Delivered::Taken
+            }
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        "note/1"
+    }
+
+    fn window(&self) -> Window {
+        Window {
+            messages: 8,
+            bytes: 1 << 16,
+        }
+    }
+}
+
+impl Owner for Desk {
+    fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
+        let this: Arc<dyn Inbox> = self.this.upgrade()?;
+        (actor == ACTOR).then_some(this)
+    }
+
+    fn heard(&self, _: &Arc<Link>, _: News) {}
+
+    fn outgoing(&self, target: Target) -> Arc<Outgoing> {
+        let this: Weak<dyn Owner> = self.this.clone();
+        Outgoing::new(target, this)
+    }
+
+    fn forget_target(&self, _: &Target) {}
+
+    /// Drops the task: the tasks here would wait until the link ends.
+    fn spawn(&self, _: Pin<Box<dyn Future<Output = ()> + Send>>) {}
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// Takes frames from a peer until one is malformed, and ends the link. What goes out is frames, and
+/// not more of them than came in.
+pub fn frames(bytes: &[u8]) {
+    let (_desk, link, wire) = Desk::link();
+    let mut came = 0;
+    let mut rest = bytes;
+    while let Ok(Some(frame)) = first(rest, FRAME) {
+        came += 1;
+        if link.frame(frame).is_err() {
+            break;
+        }
+        rest = &rest[LENGTH + frame.len()..];
+    }
+    let out = lock(&wire.0).clone();
+    let mut rest = &out[..];
+    let mut went = 0;
+    while let Some(frame) = first(rest, 2 * FRAME).expect("a frame that goes out is not too large")
+    {
+        went += 1;
+        Frame::decode(frame).expect("a frame that goes out can be decoded");
+        rest = &rest[LENGTH + frame.len()..];
+    }
+    assert!(rest.is_empty());
+    // A message may be answered, end its stream and give credit.
+    assert!(went <= 3 * came, "{went} frames for {came}");
+    link.down();
+    assert!(link.frame(&[0]).is_err() || link.load().incoming == 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    #[test]
+    fn what_fuzzing_has_found_is_handled() {
+        let folder = format!("{}/fuzz/corpus/frames", env!("CARGO_MANIFEST_DIR"));
+        let mut files = 0;
+        for file in fs::read_dir(folder).unwrap() {
+            super::frames(&fs::read(file.unwrap().path()).unwrap());
+            files += 1;
+        }
+        assert!(files > 0);
+    }
+}

@@ -1,0 +1,79 @@
+//! Actors on other machines: addresses that reach across TLS, with errors for the distance.
+//!
+//! A [`Node`] gives names to actors, and finds those of other nodes. A [`RemoteAddress`] sends
+//! messages to one of them. It is no [`Address`](greenroom::Address): what is far can be out of
+//! reach, so its errors tell more.
+//!
+//! ```
+//! use greenroom::{Context, Reply, spawn};
+//! use greenroom_cluster::{Node, Remote};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! enum Tally {
+//!     Add(u64),
+//!     Total(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
+//! }
+//!
+//! impl Remote for Tally {
+//!     const KIND: &'static str = "tally/1"; // the type and its version on the wire
+//! }
+//!
+//! async fn tally(mut cx: Context<Tally>) {
+//!     let mut total = 0;
+//!     while let Some(message) = cx.recv().await {
+//!         match message {
+//!             Tally::Add(n) => total += n,
+//!             Tally::Total(reply) => reply.send(total),
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! greenroom::run(async {
+//!     // On one machine:
+//!     let shop = Node::builder("shop").listen("127.0.0.1:0").open().await?;
+//!     let tally = spawn!(tally(_));
+//!     let _published = shop.publish("tally", &tally)?;
+//!
+//!     // On another one:
+//!     let desk = Node::builder("desk").seeds(shop.listens()).open().await?;
+//!     let far = desk.lookup::<Tally>("tally").await?;
+//!     far.tell(Tally::Add(40))?;
+//!     far.send(Tally::Add(2)).await?;
+//!     assert_eq!(far.ask(Tally::Total).await?, 42);
+//! #   Ok(())
+//! })
+//! # }
+//! ```
+
+mod address;
+mod ask;
+mod counts;
+mod engine;
+mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod limits;
+mod link;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod node;
+mod remote;
+pub mod reply;
+mod sim_net;
+
+pub use address::{RemoteAddress, RemoteEnd};
+pub use ask::RemoteAsk;
+pub use error::{
+    Distance, LookupError, NotSent, OpenError, PublishError, RemoteAskError, RenewError,
+};
+pub use limits::Limits;
+#[cfg(feature = "metrics")]
+pub use metrics::metrics;
+pub use node::{
+    Lookup, NameChange, NameWatch, Node, NodeBuilder, NodeStatus, PeerStatus, Published,
+};
+pub use remote::Remote;
+pub use sim_net::SimNet;

@@ -1,0 +1,193 @@
+//! Messages and answers as bytes, with the replies and addresses inside of them.
+//!
+//! serde calls the impls of [`reply`](crate::reply) and `RemoteAddress` without an argument of ours.
+//! So the link of the message is in a [`Scope`] of the thread while serde runs. User code is called
+//! without a lock.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use postcard::ser_flavors::Flavor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Link;
+use super::answering::Answering;
+use super::frame::{Frame, LENGTH, with_length};
+use super::pending::{Cause, PendingAsks};
+
+std::thread_local! {
+    static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
+}
+
+/// What a value is encoded for, or decoded from.
+pub(crate) enum Scope {
+    Encoding(Encoding),
+    Decoding(Decoding),
+}
+
+pub(crate) struct Encoding {
+    pub(crate) link: Arc<Link>,
+    /// Where the cause of a loss goes, if the value is the question of an ask.
+    pub(crate) cause: Option<Arc<Cause>>,
+    /// The replies that have left the value.
+    pub(crate) asks: PendingAsks,
+}
+
+pub(crate) struct Decoding {
+    pub(crate) link: Arc<Link>,
+    /// The replies that were made for the value. They are answered only if all of it is right.
+    pub(crate) replies: Vec<Arc<dyn Answering>>,
+}
+
+/// A value as a frame with its length, and the asks that wait for an answer to it.
+pub(crate) struct Encoded {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) asks: PendingAsks,
+}
+
+/// Why a value is no frame. Its replies were refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EncodeError {
+    TooLarge { bytes: u64, limit: u64 },
+    Failed(String),
+}
+
+impl Scope {
+    /// Calls `look` with the scope of this thread.
+    pub(crate) fn with<T>(look: impl FnOnce(Option<&mut Scope>) -> T) -> T {
+        SCOPE.with(|scope| look(scope.borrow_mut().as_mut()))
+    }
+
+    /// Runs `code` within this scope. Returns what it returns, and the scope.
+    fn around<T>(self, code: impl FnOnce() -> T) -> (T, Scope) {
+        /// Restores the outer scope, also if `code` panics.
+        struct Restore(Option<Scope>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                let outer = self.0.take();
+                drop(SCOPE.with(|scope| scope.replace(outer)));
+            }
+        }
+        let restore = Restore(SCOPE.with(|scope| scope.replace(Some(self))));
+        let value = code();
+        let inner = SCOPE.with(|scope| scope.borrow_mut().take());
+        drop(restore);
+        match inner {
+            Some(inner) => (value, inner),
+            None => unreachable!("inner scopes restore this one"),
+        }
+    }
+}
+
+/// Encodes `value` behind `head`. If that panics, the replies are lost.
+pub(crate) fn encode<T: Serialize>(
+    link: &Arc<Link>,
+    head: &Frame<'_>,
+    value: &T,
+    cause: Option<Arc<Cause>>,
+) -> Result<Encoded, EncodeError> {
+    let scope = Scope::Encoding(Encoding {
+        link: link.clone(),
+        cause,
+        asks: Vec::new(),
+    });
+    let limit = link.largest_frame();
+    let (outcome, scope) = scope.around(|| {
+        let head = postcard::to_extend(head, vec![0; LENGTH])?;
+        let limited = Limited {
+            buffer: head,
+            bytes: 0,
+            limit: limit + LENGTH,
+        };
+        postcard::serialize_with_flavor(value, limited)
+    });
+    let Scope::Encoding(Encoding { asks, .. }) = scope else {
+        unreachable!("the scope was one of encoding");
+    };
+    let error = match outcome {
+        Ok(Ok(bytes)) => {
+            let bytes = with_length(bytes);
+            return Ok(Encoded { bytes, asks });
+        }
+        Ok(Err(bytes)) => EncodeError::TooLarge {
+            bytes: (bytes - LENGTH) as u64,
+            limit: limit as u64,
+        },
+        Err(error) => EncodeError::Failed(error.to_string()),
+    };
+    for (_, ask) in asks {
+        ask.fail(&error);
+    }
+    Err(error)
+}
+
+/// A buffer that stops to grow at a limit, and then only counts.
+struct Limited {
+    buffer: Vec<u8>,
+    /// The bytes that found no room.
+    bytes: usize,
+    limit: usize,
+}
+
+impl Flavor for Limited {
+    /// The bytes, or how many there would have been.
+    type Output = Result<Vec<u8>, usize>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.try_extend(&[byte])
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        if self.bytes == 0 && self.buffer.len() + bytes.len() <= self.limit {
+            self.buffer.extend_from_slice(bytes);
+        } else {
+            self.bytes += bytes.len();
+        }
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Self::Output> {
+        match self.bytes {
+            0 => Ok(Ok(self.buffer)),
+            bytes => Ok(Err(self.buffer.len() + bytes)),
+        }
+    }
+}
+
+/// Decodes a value from all of `bytes`. A panic of its `Deserialize` is an error.
+pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Result<T, String> {
+    let scope = Scope::Decoding(Decoding {
+        link: link.clone(),
+        replies: Vec::new(),
+    });
+    let (decoded, scope) = scope.around(|| contained(|| postcard::take_from_bytes::<T>(bytes)));
+    let value = match decoded? {
+        Ok((value, [])) => value,
+        Ok((_, rest)) => return Err(format!("{} bytes follow its end", rest.len())),
+        Err(error) => return Err(error.to_string()),
+    };
+    if let Scope::Decoding(decoding) = scope {
+        for reply in decoding.replies {
+            reply.arm();
+        }
+    }
+    Ok(value)
+}
+
+/// Returns what `code` returns, or the text of its panic.
+pub(crate) fn contained<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
+        let text = (payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned()))
+        .or_else(|| payload.downcast_ref::<String>().cloned());
+        // A payload may panic when it is dropped.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        text.map_or_else(
+            || "it panicked".into(),
+            |text| format!("it panicked: {text}"),
+        )
+    })
+}

@@ -1,0 +1,63 @@
+//! A published actor as the links see it: bytes go in.
+//!
+//! It has a weak address, so it keeps the actor neither open nor alive.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use greenroom::{TellError, WeakAddress};
+
+use super::frame::Window;
+use super::{Link, codec};
+use crate::remote::Remote;
+
+/// A published actor without its message type.
+pub(crate) trait Inbox: Send + Sync {
+    /// Decodes a message and puts it into the mailbox.
+    fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered;
+
+    fn kind(&self) -> &'static str;
+
+    /// Returns what each sender may have under way.
+    fn window(&self) -> Window;
+}
+
+/// What has become of a message.
+pub(crate) enum Delivered {
+    Taken,
+    /// The mailbox is full. The future waits for room, and returns whether the message is in.
+    Full(Pin<Box<dyn Future<Output = bool> + Send>>),
+    Closed,
+    Undecodable(String),
+}
+
+pub(crate) struct TypedInbox<M> {
+    pub(crate) actor: WeakAddress<M>,
+    pub(crate) window: Window,
+}
+
+impl<M: Remote> Inbox for TypedInbox<M> {
+    fn deliver(&self, link: &Arc<Link>, bytes: &[u8]) -> Delivered {
+        let message = match codec::decode::<M>(link, bytes) {
+            Ok(message) => message,
+            Err(why) => return Delivered::Undecodable(why),
+        };
+        match self.actor.tell(message) {
+            Ok(()) => Delivered::Taken,
+            Err(TellError::Full(message)) => {
+                let actor = self.actor.clone();
+                Delivered::Full(Box::pin(async move { actor.send(message).await.is_ok() }))
+            }
+            Err(_) => Delivered::Closed,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        M::KIND
+    }
+
+    fn window(&self) -> Window {
+        self.window
+    }
+}

@@ -1,0 +1,246 @@
+//! A stream of messages from another node to one actor of this one.
+//!
+//! - `IN-1`: messages reach the mailbox in the order of their frames. While one waits for room, the
+//!   later ones wait behind it, as bytes.
+//! - `IN-2`: a message gives its credit back when the mailbox has taken it.
+//! - `IN-3`: after the end of the stream no message reaches the mailbox. All of this is called by
+//!   the thread of the links, so the end does not race with a delivery.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use super::frame::{Frame, StreamEnd, Window};
+use super::inbox::{Delivered, Inbox};
+use super::{Link, SENDERS_AT_ONCE, lock};
+
+pub(crate) struct Incoming {
+    stream: u64,
+    pub(crate) actor: u64,
+    inbox: Arc<dyn Inbox>,
+    /// What the sender may have under way.
+    window: Window,
+    state: Mutex<State>,
+}
+
+type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+#[derive(Default)]
+struct State {
+    /// The messages that the mailbox has taken.
+    taken: u64,
+    /// Of those, what the sender was not told yet.
+    owed: (u32, u32),
+    /// The messages and bytes that came and were not taken.
+    under_way: (u32, u64),
+    /// The messages behind one that waits.
+    queue: VecDeque<Vec<u8>>,
+    /// The message that waits for room, and its bytes. The future is out while it is polled.
+    waiting: Option<(Option<Room>, usize)>,
+    is_closing: bool,
+    is_over: bool,
+}
+
+impl Incoming {
+    pub(crate) fn new(
+        stream: u64,
+        actor: u64,
+        inbox: Arc<dyn Inbox>,
+        window: Window,
+    ) -> Arc<Incoming> {
+        let window = inbox.window().within(window);
+        Arc::new(Incoming {
+            window,
+            stream,
+            actor,
+            inbox,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Takes the bytes of a message.
+    pub(crate) fn message(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) {
+        let excess = {
+            let mut state = lock(&self.state);
+            if state.is_over {
+                return;
+            }
+            state.under_way.0 += 1;
+            state.under_way.1 += bytes.len() as u64;
+            let excess = self.excess(&state, link);
+            if excess.is_none() && state.waiting.is_some() {
+                state.queue.push_back(bytes.to_vec());
+                return;
+            }
+            excess
+        };
+        match excess {
+            Some(why) => self.finish(link, StreamEnd::Excess(why)),
+            None => {
+                if let Some(room) = self.deliver(link, bytes) {
+                    lock(&self.state).waiting = Some((Some(room), bytes.len()));
+                    let (this, owner) = (self.clone(), link.owner().clone());
+                    let link = link.clone();
+                    let task = async move { this.wait(&link).await };
+                    owner.spawn(Box::pin(task));
+                }
+            }
+        }
+    }
+
+    /// Returns how the sender has exceeded its window, if it has.
+    fn excess(&self, state: &State, link: &Link) -> Option<String> {
+        let Window { messages, bytes } = self.window;
+        let most = u64::from(bytes) + u64::from(SENDERS_AT_ONCE) * link.largest_frame() as u64;
+        let (sent, sent_bytes) = state.under_way;
+        if sent > messages {
+            return Some(format!(
+                "{sent} messages are under way, more than {messages}"
+            ));
+        }
+        (sent_bytes > most).then(|| format!("{sent_bytes} bytes are under way, more than {most}"))
+    }
+
+    /// Delivers a message. Returns the wait for room if there is none.
+    fn deliver(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) -> Option<Room> {
+        match self.inbox.deliver(link, bytes) {
+            Delivered::Taken => self.taken(link, bytes.len()),
+            Delivered::Full(room) => return Some(room),
+            Delivered::Closed => self.finish(link, StreamEnd::Closed),
+            Delivered::Undecodable(why) => {
+                link.counts().undecodable.add();
+                self.finish(link, StreamEnd::Undecodable(why));
+            }
+        }
+        None
+    }
+
+    /// Counts a message that the mailbox has taken (IN-2). The sender is told in portions.
+    fn taken(&self, link: &Link, bytes: usize) {
+        let window = self.window;
+        let mut state = lock(&self.state);
+        state.taken += 1;
+        state.under_way.0 = state.under_way.0.saturating_sub(1);
+        state.under_way.1 = state.under_way.1.saturating_sub(bytes as u64);
+        // The head of the frame counts as well.
+        state.owed.0 += 1;
+        state.owed.1 = state
+            .owed
+            .1
+            .saturating_add(link.frame_length(self.stream, bytes));
+        let (messages, bytes) = state.owed;
+        if messages < window.messages.div_ceil(4) && bytes < window.bytes / 4 {
+            return;
+        }
+        state.owed = (0, 0);
+        drop(state);
+        let stream = self.stream;
+        link.push(
+            &Frame::Credit {
+                stream,
+                messages,
+                bytes,
+            }
+            .encode(),
+        );
+    }
+
+    /// Puts the waiting messages into the mailbox, one after another.
+    async fn wait(self: Arc<Self>, link: &Arc<Link>) {
+        while poll_fn(|cx| self.poll_waiting(link, cx)).await {}
+    }
+
+    /// Polls the wait for room. Returns whether there is another one.
+    fn poll_waiting(self: &Arc<Self>, link: &Arc<Link>, cx: &mut Context<'_>) -> Poll<bool> {
+        let taken = (lock(&self.state).waiting.as_mut()).map(|(room, bytes)| (room.take(), *bytes));
+        let Some((Some(mut room), bytes)) = taken else {
+            return Poll::Ready(false);
+        };
+        // Without the lock, since it may run code of the user.
+        let polled = room.as_mut().poll(cx);
+        match polled {
+            Poll::Pending => {
+                let mut state = lock(&self.state);
+                match &mut state.waiting {
+                    Some((place, _)) => {
+                        *place = Some(room);
+                        Poll::Pending
+                    }
+                    None => Poll::Ready(false),
+                }
+            }
+            Poll::Ready(true) => {
+                self.taken(link, bytes);
+                Poll::Ready(self.next(link))
+            }
+            Poll::Ready(false) => {
+                self.finish(link, StreamEnd::Closed);
+                Poll::Ready(false)
+            }
+        }
+    }
+
+    /// Delivers from the queue until one waits. Returns whether one does.
+    fn next(self: &Arc<Self>, link: &Arc<Link>) -> bool {
+        loop {
+            let next = {
+                let mut state = lock(&self.state);
+                let next = state.queue.pop_front();
+                if next.is_none() {
+                    state.waiting = None;
+                }
+                next
+            };
+            let Some(bytes) = next else {
+                self.closes_when_drained(link);
+                return false;
+            };
+            if let Some(room) = self.deliver(link, &bytes) {
+                let mut state = lock(&self.state);
+                if !state.is_over {
+                    state.waiting = Some((Some(room), bytes.len()));
+                }
+                return !state.is_over;
+            }
+        }
+    }
+
+    /// Hears that the sender has no address any more. Messages that came are still delivered.
+    pub(crate) fn close(&self, link: &Link) {
+        lock(&self.state).is_closing = true;
+        self.closes_when_drained(link);
+    }
+
+    fn closes_when_drained(&self, link: &Link) {
+        let state = lock(&self.state);
+        let is_drained = state.is_closing && state.waiting.is_none();
+        drop(state);
+        if is_drained {
+            link.forgets_incoming(self.stream);
+        }
+    }
+
+    /// Ends the stream, and tells the sender why.
+    pub(crate) fn finish(&self, link: &Link, why: StreamEnd) {
+        let Some(taken) = self.end() else { return };
+        link.forgets_incoming(self.stream);
+        let stream = self.stream;
+        link.push(&Frame::Ended { stream, taken, why }.encode());
+    }
+
+    /// Ends the stream, and drops the messages that wait (IN-3). Returns how many were taken, or
+    /// `None` if it had ended.
+    pub(crate) fn end(&self) -> Option<u64> {
+        let mut state = lock(&self.state);
+        if std::mem::replace(&mut state.is_over, true) {
+            return None;
+        }
+        let dropped = (state.waiting.take(), std::mem::take(&mut state.queue));
+        let taken = state.taken;
+        drop(state);
+        drop(dropped);
+        Some(taken)
+    }
+}

@@ -1,0 +1,396 @@
+//! A stream of messages to one actor of another node, shared by all of its addresses here.
+//!
+//! - `OUT-1`: the messages are numbered in the order in which their frames are pushed.
+//! - `OUT-2`: at most a window of messages is under way, and its bytes plus one frame a sender.
+//! - `OUT-3`: once the stream has an end, nothing more is pushed, and the end never changes.
+//! - `OUT-4`: credit goes to the senders that wait, in the order in which they came.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
+
+use event_listener::Event;
+use serde::Serialize;
+
+use super::codec::{self, EncodeError};
+use super::frame::{Frame, StreamEnd, Window};
+use super::pending::Cause;
+use super::{Link, Owner, SENDERS_AT_ONCE, lock};
+use crate::error::Distance;
+
+/// The actor at the other end of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Target {
+    /// The name of its node.
+    pub(crate) node: Arc<str>,
+    /// The number of the life of that node.
+    pub(crate) incarnation: u128,
+    pub(crate) actor: u64,
+    pub(crate) kind: Arc<str>,
+    pub(crate) window: Window,
+}
+
+pub(crate) struct Outgoing {
+    pub(crate) target: Target,
+    state: Mutex<State>,
+    /// Notified when the stream has an end.
+    ended: Event,
+    owner: Weak<dyn Owner>,
+}
+
+struct State {
+    /// `None` until there is a link to the node.
+    link: Option<(Arc<Link>, u64)>,
+    end: Option<OutgoingEnd>,
+    /// The messages that were pushed.
+    sent: u64,
+    /// What may be sent. `bytes` may be below 0 by the last messages.
+    messages: u32,
+    bytes: i64,
+    /// The permits that are neither used nor given back, with those of `granted`.
+    permits: u32,
+    line: VecDeque<(u64, Waker)>,
+    granted: BTreeSet<u64>,
+    /// The number of the next sender that waits.
+    next: u64,
+}
+
+/// Why nothing more can be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OutgoingEnd {
+    /// Its node says so.
+    Ended(StreamEnd),
+    /// Its node is out of reach.
+    Lost,
+}
+
+/// The right to send one message.
+pub(crate) struct Permit<'a> {
+    stream: &'a Arc<Outgoing>,
+    link: Arc<Link>,
+    number: u64,
+    is_used: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(target: Target, owner: Weak<dyn Owner>) -> Arc<Outgoing> {
+        let Window { messages, bytes } = target.window;
+        Arc::new(Outgoing {
+            target,
+            state: Mutex::new(State {
+                link: None,
+                end: None,
+                sent: 0,
+                messages,
+                bytes: i64::from(bytes),
+                permits: 0,
+                line: VecDeque::new(),
+                granted: BTreeSet::new(),
+                next: 0,
+            }),
+            ended: Event::new(),
+            owner,
+        })
+    }
+
+    /// Opens the stream over this link, if it has none. Senders may wait already.
+    pub(crate) fn bind(self: &Arc<Self>, link: &Arc<Link>) {
+        self.change(|state| {
+            if state.link.is_some() || state.end.is_some() {
+                return;
+            }
+            let Some(stream) = link.adds_outgoing(self) else {
+                state.end = Some(OutgoingEnd::Lost);
+                return;
+            };
+            let kind = (&*self.target.kind).into();
+            let actor = self.target.actor;
+            let window = self.target.window;
+            let open = Frame::Open {
+                stream,
+                actor,
+                kind,
+                window,
+            };
+            link.push(&open.encode());
+            state.link = Some((link.clone(), stream));
+        });
+        if self.end_now().is_some() {
+            self.ended.notify(usize::MAX);
+        }
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        lock(&self.state).link.is_some()
+    }
+
+    /// Adds what the mailbox has taken.
+    pub(crate) fn credit(&self, messages: u32, bytes: u32) {
+        self.change(|state| {
+            let Window {
+                messages: most,
+                bytes: most_bytes,
+            } = self.target.window;
+            state.messages = state.messages.saturating_add(messages).min(most);
+            state.bytes = (state.bytes + i64::from(bytes)).min(i64::from(most_bytes));
+        });
+    }
+
+    /// Gives credit to senders that wait, if the link has room again.
+    pub(crate) fn retry(&self) {
+        self.change(|_| {});
+    }
+
+    /// Ends the stream, unless it has an end.
+    pub(crate) fn end(&self, end: OutgoingEnd) {
+        let mut is_new = false;
+        self.change(|state| {
+            is_new = state.end.is_none();
+            state.end.get_or_insert(end);
+        });
+        if is_new {
+            self.ended.notify(usize::MAX);
+        }
+    }
+
+    /// Returns how many messages may be sent at once.
+    pub(crate) fn messages(&self) -> u64 {
+        lock(&self.state).messages.into()
+    }
+
+    pub(crate) fn end_now(&self) -> Option<OutgoingEnd> {
+        lock(&self.state).end.clone()
+    }
+
+    /// Waits until the stream has an end.
+    pub(crate) async fn ended(&self) -> OutgoingEnd {
+        loop {
+            let listener = self.ended.listen();
+            if let Some(end) = self.end_now() {
+                return end;
+            }
+            listener.await;
+        }
+    }
+
+    /// Returns why nothing can be sent any more.
+    fn distance(&self, end: &OutgoingEnd) -> Distance {
+        match end {
+            OutgoingEnd::Lost => Distance::Lost,
+            OutgoingEnd::Ended(StreamEnd::Closed) => Distance::Closed,
+            OutgoingEnd::Ended(StreamEnd::Unknown) => Distance::Unknown,
+            OutgoingEnd::Ended(StreamEnd::WrongKind(theirs)) => Distance::WrongKind {
+                ours: self.target.kind.to_string(),
+                theirs: theirs.clone(),
+            },
+            OutgoingEnd::Ended(StreamEnd::Undecodable(why) | StreamEnd::Excess(why)) => {
+                Distance::Undecodable(why.clone())
+            }
+        }
+    }
+
+    /// Changes the state, and wakes the senders that may go on.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut woken = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            change(&mut state);
+            state.grant(&mut woken);
+        }
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns a permit if one can be had at once.
+    pub(crate) fn try_permit(self: &Arc<Self>) -> Result<Permit<'_>, Distance> {
+        let mut state = lock(&self.state);
+        if let Some(end) = &state.end {
+            return Err(self.distance(end));
+        }
+        match state.take() {
+            Some((link, number)) => Ok(Permit::new(self, link, number)),
+            None => Err(Distance::Full),
+        }
+    }
+
+    /// Waits for a permit, in the order of the calls.
+    pub(crate) async fn permit(self: &Arc<Self>) -> Result<Permit<'_>, Distance> {
+        let mut place = Place {
+            stream: self,
+            number: None,
+        };
+        poll_fn(|cx| place.poll(cx)).await
+    }
+
+    /// Encodes the message and sends it. If that fails, the message was not sent.
+    pub(crate) fn send<T: Serialize>(
+        mut permit: Permit<'_>,
+        message: &T,
+        cause: Option<Arc<Cause>>,
+    ) -> Result<Sent, Distance> {
+        let (link, stream) = (permit.link.clone(), permit.number);
+        let head = Frame::Message { stream };
+        let encoded = codec::encode(&link, &head, message, cause).map_err(|error| match error {
+            EncodeError::TooLarge { bytes, limit } => Distance::TooLarge { bytes, limit },
+            EncodeError::Failed(why) => Distance::Unencodable(why),
+        })?;
+        let asks = encoded.asks.iter().map(|(number, _)| *number).collect();
+        let this = permit.stream;
+        let mut state = lock(&this.state);
+        if let Some(end) = &state.end {
+            let error = this.distance(end);
+            drop(state);
+            for (_, ask) in encoded.asks {
+                ask.lose(error.clone().into());
+            }
+            return Err(error);
+        }
+        state.bytes -= encoded.bytes.len() as i64;
+        let number = state.sent;
+        state.sent += 1;
+        permit.is_used = true;
+        // Under the lock, so that frames are in the order of their numbers (OUT-1).
+        let lost = link.commit(encoded, Some((stream, number)));
+        drop(state);
+        for (_, ask) in lost {
+            ask.lose(Distance::Lost.into());
+        }
+        Ok(Sent { link, asks })
+    }
+}
+
+/// A message that was accepted here, with the numbers of the asks in it.
+pub(crate) struct Sent {
+    pub(crate) link: Arc<Link>,
+    pub(crate) asks: Vec<u64>,
+}
+
+impl State {
+    fn may_send(&self) -> bool {
+        let has_room = self.link.as_ref().is_some_and(|(link, _)| link.has_room());
+        self.messages > 0 && self.bytes > 0 && self.permits < SENDERS_AT_ONCE && has_room
+    }
+
+    /// Takes credit for one message, unless a sender waits for it.
+    fn take(&mut self) -> Option<(Arc<Link>, u64)> {
+        if !self.line.is_empty() || !self.may_send() {
+            return None;
+        }
+        self.messages -= 1;
+        self.permits += 1;
+        self.link.clone()
+    }
+
+    /// Gives credit to the first senders in line (OUT-4), or wakes all of them if there is an end.
+    fn grant(&mut self, woken: &mut Vec<Waker>) {
+        if self.end.is_some() {
+            woken.extend(self.line.drain(..).map(|(_, waker)| waker));
+            return;
+        }
+        while !self.line.is_empty() && self.may_send() {
+            let Some((number, waker)) = self.line.pop_front() else {
+                return;
+            };
+            self.messages -= 1;
+            self.permits += 1;
+            self.granted.insert(number);
+            woken.push(waker);
+        }
+    }
+}
+
+impl<'a> Permit<'a> {
+    fn new(stream: &'a Arc<Outgoing>, link: Arc<Link>, number: u64) -> Self {
+        Permit {
+            stream,
+            link,
+            number,
+            is_used: false,
+        }
+    }
+}
+
+impl Drop for Permit<'_> {
+    /// Lets another sender encode, and gives the credit back if no message was sent.
+    fn drop(&mut self) {
+        let unused = u32::from(!self.is_used);
+        self.stream.change(|state| {
+            state.permits -= 1;
+            state.messages += unused;
+        });
+    }
+}
+
+/// A sender's place in the line.
+struct Place<'a> {
+    stream: &'a Arc<Outgoing>,
+    number: Option<u64>,
+}
+
+impl<'a> Place<'a> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Permit<'a>, Distance>> {
+        let mut state = lock(&self.stream.state);
+        if let Some(end) = &state.end {
+            return Poll::Ready(Err(self.stream.distance(end)));
+        }
+        let taken = match self.number {
+            None => state.take(),
+            Some(number) if state.granted.remove(&number) => {
+                self.number = None;
+                state.link.clone()
+            }
+            Some(_) => None,
+        };
+        if let Some((link, number)) = taken {
+            return Poll::Ready(Ok(Permit::new(self.stream, link, number)));
+        }
+        let waker = cx.waker().clone();
+        let waiting = self.number;
+        match state
+            .line
+            .iter_mut()
+            .find(|(number, _)| Some(*number) == waiting)
+        {
+            Some((_, left)) => *left = waker,
+            None => {
+                let number = state.next;
+                state.next += 1;
+                self.number = Some(number);
+                state.line.push_back((number, waker));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Place<'_> {
+    /// Leaves the line. Credit that was granted goes to the next one.
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        self.stream.change(|state| {
+            if state.granted.remove(&number) {
+                state.permits -= 1;
+                state.messages += 1;
+            }
+            state.line.retain(|(waiting, _)| *waiting != number);
+        });
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        let state = self
+            .state
+            .get_mut()
+            .unwrap_or_else(|error| error.into_inner());
+        if let Some((link, number)) = state.link.take() {
+            link.forgets_outgoing(number);
+            if state.end.is_none() {
+                link.push(&Frame::Close { stream: number }.encode());
+            }
+        }
+        if let Some(owner) = self.owner.upgrade() {
+            owner.forget_target(&self.target);
+        }
+    }
+}

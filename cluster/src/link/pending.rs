@@ -1,0 +1,210 @@
+//! The asks of a link that wait for an answer from its peer.
+//!
+//! An ask is settled once: by its answer, by the end of its stream if its question was not taken, or
+//! by the end of the link. It is taken out of the table before its outcome is told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use greenroom::{Refusal, RefusalKind, Reply};
+use serde::de::DeserializeOwned;
+
+use super::codec::{self, EncodeError};
+use super::frame::{StreamEnd, Unanswered, WireRefusal};
+use super::{Link, lock};
+use crate::error::RemoteAskError;
+
+/// Where the cause of a loss goes, for an ask that can tell it.
+pub(crate) type Cause = Mutex<Option<RemoteAskError>>;
+
+/// A reply that has left this node.
+pub(crate) trait Pending: Send {
+    /// Sends the answer on.
+    fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]);
+
+    /// Ends the ask without an answer.
+    fn lose(self: Box<Self>, why: RemoteAskError);
+}
+
+impl dyn Pending {
+    pub(crate) fn fail(self: Box<Self>, error: &EncodeError) {
+        self.lose(match error {
+            EncodeError::TooLarge { bytes, limit } => RemoteAskError::TooLarge {
+                bytes: *bytes,
+                limit: *limit,
+            },
+            EncodeError::Failed(why) => RemoteAskError::Unencodable(why.clone()),
+        });
+    }
+}
+
+/// Replies that have left this node, with the numbers of their asks.
+pub(crate) type PendingAsks = Vec<(u64, Box<dyn Pending>)>;
+
+pub(crate) struct PendingReply<T> {
+    pub(crate) reply: Reply<T>,
+    pub(crate) cause: Option<Arc<Cause>>,
+}
+
+impl<T: DeserializeOwned + Send> Pending for PendingReply<T> {
+    fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]) {
+        match codec::decode(link, bytes) {
+            Ok(answer) => self.reply.send(answer),
+            Err(why) => self.lose(RemoteAskError::Undecodable(why)),
+        }
+    }
+
+    fn lose(self: Box<Self>, why: RemoteAskError) {
+        match (why, self.cause) {
+            (RemoteAskError::Refused(refusal), _) => self.reply.refuse(refusal),
+            (why, Some(cause)) => {
+                lock(&cause).get_or_insert(why);
+                drop(self.reply);
+            }
+            (RemoteAskError::NoReply(_), None) => drop(self.reply),
+            (why, None) => {
+                let refusal = Refusal::of(RefusalKind::Unavailable, why.to_string());
+                self.reply.refuse(refusal);
+            }
+        }
+    }
+}
+
+/// The asks of a link by their numbers.
+pub(crate) struct Asks {
+    next: u64,
+    /// `None` once the link is down.
+    table: Option<BTreeMap<u64, Waiting>>,
+}
+
+struct Waiting {
+    /// The stream and the number of the message that has the reply. `None` if an answer has it.
+    of: Option<(u64, u64)>,
+    pending: Box<dyn Pending>,
+}
+
+impl Asks {
+    pub(crate) fn new() -> Self {
+        Asks {
+            next: 0,
+            table: Some(BTreeMap::new()),
+        }
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.as_ref().map_or(0, BTreeMap::len)
+    }
+
+    /// Keeps these asks. Returns them if the link is down.
+    pub(crate) fn keep(
+        &mut self,
+        asks: PendingAsks,
+        of: Option<(u64, u64)>,
+    ) -> Result<(), PendingAsks> {
+        let Some(table) = &mut self.table else {
+            return Err(asks);
+        };
+        let waiting = |(number, pending)| (number, Waiting { of, pending });
+        table.extend(asks.into_iter().map(waiting));
+        Ok(())
+    }
+
+    /// Takes an ask out. It is `None` if there is no such ask, or not any more.
+    pub(crate) fn take(&mut self, ask: u64) -> Option<Box<dyn Pending>> {
+        let waiting = self.table.as_mut()?.remove(&ask)?;
+        Some(waiting.pending)
+    }
+
+    /// Takes out the asks of this stream whose questions were not among the first `taken` ones.
+    pub(crate) fn take_untaken(&mut self, stream: u64, taken: u64) -> Vec<Box<dyn Pending>> {
+        let Some(table) = &mut self.table else {
+            return Vec::new();
+        };
+        let untaken = table.iter().filter(|(_, waiting)| {
+            (waiting.of).is_some_and(|(of, number)| of == stream && number >= taken)
+        });
+        let numbers: Vec<u64> = untaken.map(|(number, _)| *number).collect();
+        let removed = numbers.iter().filter_map(|number| table.remove(number));
+        removed.map(|waiting| waiting.pending).collect()
+    }
+
+    /// Takes out all asks, since the link is down.
+    pub(crate) fn close(&mut self) -> Vec<Box<dyn Pending>> {
+        let table = self.table.take().unwrap_or_default();
+        table.into_values().map(|waiting| waiting.pending).collect()
+    }
+}
+
+/// Returns what the asker of a question learns that was not taken.
+pub(crate) fn not_taken(why: &StreamEnd, ours: &str) -> RemoteAskError {
+    match why {
+        StreamEnd::Closed => RemoteAskError::Closed,
+        StreamEnd::Unknown => RemoteAskError::Unknown,
+        StreamEnd::WrongKind(theirs) => RemoteAskError::WrongKind {
+            ours: ours.into(),
+            theirs: theirs.clone(),
+        },
+        StreamEnd::Undecodable(why) | StreamEnd::Excess(why) => {
+            RemoteAskError::Undecodable(why.clone())
+        }
+    }
+}
+
+impl From<Unanswered> for RemoteAskError {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::Refused(refusal) => RemoteAskError::Refused(refusal.into()),
+            Unanswered::NoReply(why) => RemoteAskError::NoReply(why),
+            Unanswered::TooLarge { bytes, limit } => RemoteAskError::TooLarge { bytes, limit },
+        }
+    }
+}
+
+/// The kinds of refusals in the order of their numbers on the wire.
+const KINDS: [RefusalKind; 11] = [
+    RefusalKind::Fault,
+    RefusalKind::Aborted,
+    RefusalKind::TimedOut,
+    RefusalKind::Unavailable,
+    RefusalKind::Busy,
+    RefusalKind::Overloaded,
+    RefusalKind::OutOfService,
+    RefusalKind::ToBeConfirmed,
+    RefusalKind::NotListening,
+    RefusalKind::NotConnected,
+    RefusalKind::NotAccepted,
+];
+
+impl From<&Refusal> for WireRefusal {
+    fn from(refusal: &Refusal) -> Self {
+        let kind = KINDS.iter().position(|kind| *kind == refusal.kind());
+        WireRefusal {
+            kind: kind.unwrap_or(0) as u8,
+            condition: refusal.condition().into(),
+            explanation: refusal.explanation().into(),
+            code: refusal.error_code(),
+            status: refusal.status(),
+        }
+    }
+}
+
+impl From<WireRefusal> for Refusal {
+    fn from(wire: WireRefusal) -> Self {
+        let mut refusal = match KINDS.get(usize::from(wire.kind)) {
+            None | Some(RefusalKind::Fault) => Refusal::new(wire.condition, wire.explanation),
+            Some(kind) => Refusal::of(*kind, wire.explanation),
+        };
+        if let Some(code) = wire.code {
+            refusal = refusal.code(code);
+        }
+        if let Some(status) = wire.status {
+            refusal = refusal.exit_status(status);
+        }
+        refusal
+    }
+}

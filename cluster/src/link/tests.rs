@@ -1,0 +1,301 @@
+//! What a link does with frames that no honest node sends.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::frame::{Frame, FrameError, LENGTH, StreamEnd, Window, first};
+use super::{Link, Outgoing, Owner, Target, lock};
+use crate::ask::RemoteAsk;
+use crate::error::RemoteAskError;
+use crate::fuzzing::{ACTOR, Desk, FRAME, Kept, Note};
+use crate::remote::Remote;
+
+impl Remote for Note {
+    const KIND: &'static str = "note/1";
+}
+
+/// More than an actor here grants.
+const WIDE: Window = Window {
+    messages: 1 << 20,
+    bytes: 1 << 20,
+};
+
+/// Gives a frame to a link.
+fn take(link: &Arc<Link>, frame: &Frame<'_>, payload: &[u8]) -> Result<(), FrameError> {
+    let bytes = frame.encode();
+    link.frame(&[&bytes[LENGTH..], payload].concat())
+}
+
+/// Returns the heads of the frames that went out since the last call.
+fn went(wire: &Kept) -> Vec<String> {
+    let bytes = std::mem::take(&mut *lock(&wire.0));
+    let mut rest = &bytes[..];
+    let mut heads = Vec::new();
+    while let Some(frame) = first(rest, FRAME).unwrap() {
+        heads.push(format!("{:?}", Frame::decode(frame).unwrap().0));
+        rest = &rest[LENGTH + frame.len()..];
+    }
+    heads
+}
+
+fn open(link: &Arc<Link>, stream: u64) {
+    let kind = "note/1".into();
+    take(
+        link,
+        &Frame::Open {
+            stream,
+            actor: ACTOR,
+            kind,
+            window: WIDE,
+        },
+        &[],
+    )
+    .unwrap();
+}
+
+/// Encodes a note whose reply has this number.
+fn note(text: &str, ask: u64) -> Vec<u8> {
+    postcard::to_allocvec(&(text, ask)).unwrap()
+}
+
+#[test]
+fn a_message_is_taken_and_answered() {
+    let (desk, link, wire) = Desk::link();
+    open(&link, 1);
+    take(&link, &Frame::Message { stream: 1 }, &note("answer", 5)).unwrap();
+    assert_eq!(went(&wire), ["Answer { ask: 5 }"]);
+    take(&link, &Frame::Message { stream: 1 }, &note("kept", 6)).unwrap();
+    assert_eq!(link.load().answering, 1);
+    take(&link, &Frame::Unwanted { ask: 6 }, &[]).unwrap();
+    let note = lock(&desk.taken).pop().unwrap();
+    assert!(!note.reply.is_wanted());
+}
+
+#[test]
+fn frames_that_belong_to_nothing_are_counted_and_dropped() {
+    let (desk, link, wire) = Desk::link();
+    let credit = Frame::Credit {
+        stream: 1,
+        messages: 9,
+        bytes: 9,
+    };
+    let strays = [
+        (Frame::Message { stream: 1 }, &note("x", 0)[..]),
+        (Frame::Answer { ask: 1 }, &[1, b'x']),
+        (credit, &[]),
+        (Frame::Close { stream: 3 }, &[]),
+    ];
+    for (frame, payload) in &strays {
+        take(&link, frame, payload).unwrap();
+    }
+    assert_eq!(desk.counts.stray.get(), strays.len() as u64);
+    assert!(went(&wire).is_empty());
+    assert!(lock(&desk.taken).is_empty());
+}
+
+#[test]
+fn a_stream_that_cannot_be_opened_ends_with_the_reason() {
+    let (_desk, link, wire) = Desk::link();
+    let refused = |stream, actor, kind: &'static str| {
+        take(
+            &link,
+            &Frame::Open {
+                stream,
+                actor,
+                kind: kind.into(),
+                window: WIDE,
+            },
+            &[],
+        )
+        .unwrap();
+        went(&wire).pop().unwrap_or_default()
+    };
+    assert!(refused(1, 8, "note/1").contains("Unknown"));
+    assert!(refused(2, ACTOR, "note/2").contains("WrongKind(\"note/1\")"));
+    for stream in 3..7 {
+        assert_eq!(refused(stream, ACTOR, "note/1"), "");
+    }
+    // A number that is taken, and one stream too many.
+    assert!(refused(3, ACTOR, "note/1").contains("Excess"));
+    assert!(refused(9, ACTOR, "note/1").contains("Excess(\"a node has more than 4 streams\")"));
+}
+
+#[test]
+fn a_sender_that_exceeds_its_window_loses_the_stream() {
+    let (_desk, link, wire) = Desk::link();
+    open(&link, 1);
+    for _ in 0..8 {
+        take(&link, &Frame::Message { stream: 1 }, &note("full", 0)).unwrap();
+    }
+    assert!(went(&wire).is_empty());
+    take(&link, &Frame::Message { stream: 1 }, &note("full", 0)).unwrap();
+    let ended = went(&wire).pop().unwrap();
+    assert!(
+        ended.contains("9 messages are under way, more than 8"),
+        "{ended}"
+    );
+    assert_eq!(link.load().incoming, 0);
+}
+
+#[test]
+fn credit_is_given_back_in_portions() {
+    let (_desk, link, wire) = Desk::link();
+    open(&link, 1);
+    for _ in 0..4 {
+        take(&link, &Frame::Message { stream: 1 }, &note("x", 0)).unwrap();
+    }
+    let (messages, bytes) = (2, 2 * (LENGTH + 2 + note("x", 0).len()) as u32);
+    let credit = format!(
+        "{:?}",
+        Frame::Credit {
+            stream: 1,
+            messages,
+            bytes
+        }
+    );
+    assert_eq!(went(&wire), [credit.clone(), credit]);
+}
+
+#[test]
+fn frames_that_are_cut_off_or_too_long_are_errors() {
+    let (_desk, link, _wire) = Desk::link();
+    let kind = "note/1".into();
+    let whole = Frame::Open {
+        stream: 300,
+        actor: ACTOR,
+        kind,
+        window: WIDE,
+    }
+    .encode();
+    let whole = &whole[LENGTH..];
+    for length in 0..whole.len() {
+        assert!(link.frame(&whole[..length]).is_err(), "{length} bytes");
+    }
+    assert!(link.frame(&[whole, &[0]].concat()).is_err());
+    assert!(link.frame(&[99]).is_err());
+    let too_large = first(&[0, 0, 1, 0, 9], FRAME).unwrap_err();
+    assert_eq!(
+        too_large,
+        FrameError::TooLarge {
+            bytes: 65536,
+            limit: FRAME as u64
+        }
+    );
+    assert_eq!(first(&[5, 0, 0, 0, 9], FRAME), Ok(None));
+    assert_eq!(first(&[1, 0, 0], FRAME), Ok(None));
+}
+
+/// Returns a stream to an actor of the peer, over this link.
+fn stream(desk: &Arc<Desk>, link: &Arc<Link>) -> Arc<Outgoing> {
+    let window = Window {
+        messages: 2,
+        bytes: 1000,
+    };
+    let kind = "note/1".into();
+    let stream = desk.outgoing(Target {
+        node: "peer".into(),
+        incarnation: 1,
+        actor: 3,
+        kind,
+        window,
+    });
+    stream.bind(link);
+    stream
+}
+
+fn ask(
+    text: &'static str,
+    stream: &Arc<Outgoing>,
+) -> impl Future<Output = Result<String, RemoteAskError>> {
+    let stream = stream.clone();
+    async move {
+        RemoteAsk::new(&stream, |reply| Note {
+            text: text.into(),
+            reply,
+        })
+        .await
+    }
+}
+
+fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn a_stream_end_fails_the_asks_that_were_not_taken() {
+    let (desk, link, wire) = Desk::link();
+    let stream = stream(&desk, &link);
+    let (mut first, mut second) = (pin!(ask("a", &stream)), pin!(ask("b", &stream)));
+    assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none());
+    assert_eq!(went(&wire).len(), 3);
+    let why = StreamEnd::Closed;
+    take(
+        &link,
+        &Frame::Ended {
+            stream: 1,
+            taken: 1,
+            why,
+        },
+        &[],
+    )
+    .unwrap();
+    assert_eq!(poll(second), Some(Err(RemoteAskError::Closed)));
+    assert!(poll(first.as_mut()).is_none());
+    take(&link, &Frame::Answer { ask: 1 }, &[1, b'x']).unwrap();
+    assert_eq!(poll(first), Some(Ok("x".into())));
+}
+
+#[test]
+fn an_answer_counts_once() {
+    let (desk, link, _wire) = Desk::link();
+    let stream = stream(&desk, &link);
+    let mut asked = pin!(ask("a", &stream));
+    assert!(poll(asked.as_mut()).is_none());
+    for text in [b'x', b'y'] {
+        take(&link, &Frame::Answer { ask: 1 }, &[1, text]).unwrap();
+    }
+    assert_eq!(poll(asked), Some(Ok("x".into())));
+    assert_eq!(desk.counts.stray.get(), 1);
+}
+
+#[test]
+fn an_ask_that_is_dropped_is_told_as_unwanted() {
+    let (desk, link, wire) = Desk::link();
+    let stream = stream(&desk, &link);
+    {
+        let mut asked = pin!(ask("a", &stream));
+        assert!(poll(asked.as_mut()).is_none());
+        went(&wire);
+    }
+    assert_eq!(went(&wire), ["Unwanted { ask: 1 }"]);
+    assert_eq!(link.load().asks, 0);
+}
+
+#[test]
+fn credit_beyond_the_window_is_not_used() {
+    let (desk, link, wire) = Desk::link();
+    let stream = stream(&desk, &link);
+    let (messages, bytes) = (u32::MAX, u32::MAX);
+    take(
+        &link,
+        &Frame::Credit {
+            stream: 1,
+            messages,
+            bytes,
+        },
+        &[],
+    )
+    .unwrap();
+    let mut asks: Vec<_> = (0..9).map(|_| Box::pin(ask("a", &stream))).collect();
+    assert!(asks.iter_mut().all(|ask| poll(ask.as_mut()).is_none()));
+    let sent = went(&wire)
+        .iter()
+        .filter(|head| head.starts_with("Message"))
+        .count();
+    assert_eq!(sent, 2);
+}

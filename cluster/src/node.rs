@@ -1,0 +1,220 @@
+//! `Node`: a program's place among those that it can reach.
+//!
+//! A node writes only its own names. Its last clone closes it.
+
+mod builder;
+mod lookup;
+mod loopback;
+mod names;
+mod published;
+mod state;
+mod status;
+mod watch;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_lite::future::or;
+use greenroom::Address;
+
+pub use builder::NodeBuilder;
+pub use lookup::Lookup;
+pub use published::Published;
+pub use status::{NodeStatus, PeerStatus};
+pub use watch::{NameChange, NameWatch};
+
+pub(crate) use state::State;
+use state::target;
+
+use crate::address::RemoteAddress;
+use crate::engine::tcp::Renew;
+use crate::error::{PublishError, RenewError};
+use crate::link::TypedInbox;
+use crate::link::frame::Window;
+use crate::remote::Remote;
+
+/// The time that [`Node::close`] gives to frames that wait to be written.
+const LAST_FRAMES: Duration = Duration::from_millis(850);
+
+/// The time that it gives to the tasks of the node.
+const LAST_TASKS: Duration = Duration::from_millis(100);
+
+/// A program's place among those that it can reach: publishes actors, and finds those of others.
+///
+/// A clone is another handle of the same node. When the last one is dropped, the node closes as
+/// [`close`](Node::close) does, without waiting.
+///
+/// # What distance changes
+/// Nodes that are connected know all names of each other. There is no leader: a name may have
+/// several holders, and none is preferred. In a partition both sides go on, and each finds the
+/// actors of its own side. So a name is no singleton, and it is no lock.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Arc<State>,
+    renew: Option<Renew>,
+    listens: Vec<String>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.state.shut();
+    }
+}
+
+impl Node {
+    /// Returns a builder of a node with this name.
+    ///
+    /// No two nodes that reach each other have the same name: the later one replaces the links of
+    /// the earlier one. Programs that come and go, such as clients, need names of their own.
+    ///
+    /// With certificates, the name is to be one of the DNS names in the certificate of the node. A
+    /// name such as `*.desk` there stands for `1.desk` and all others.
+    pub fn builder(name: impl Into<String>) -> NodeBuilder {
+        NodeBuilder::new(name.into())
+    }
+
+    fn new(state: Arc<State>, renew: Option<Renew>, listens: Vec<String>) -> Node {
+        let inner = Inner {
+            state,
+            renew,
+            listens,
+        };
+        Node {
+            inner: Arc::new(inner),
+        }
+    }
+
+    fn state(&self) -> &Arc<State> {
+        &self.inner.state
+    }
+
+    /// Returns the name of the node.
+    pub fn name(&self) -> &str {
+        &self.state().hello.member.name
+    }
+
+    /// Returns the addresses at which the node listens, such as `127.0.0.1:7447`. A port 0 of
+    /// [`listen`](NodeBuilder::listen) has become the real one.
+    pub fn listens(&self) -> &[String] {
+        &self.inner.listens
+    }
+
+    /// Gives an actor a name, under which all connected nodes find it.
+    ///
+    /// It has the name until it ends or the guard is dropped. Neither the guard nor the node keeps
+    /// the actor open: the program has to hold an address of it.
+    ///
+    /// # Errors
+    /// - [`Taken`](PublishError::Taken) if an actor of this node has the name.
+    /// - [`Length`](PublishError::Length) if the name or the kind is empty, or longer than 255 bytes.
+    /// - [`TooMany`](PublishError::TooMany) if the node has as many [names](crate::Limits::names) as
+    ///   it may.
+    /// - [`Closed`](PublishError::Closed) and [`NodeClosed`](PublishError::NodeClosed).
+    pub fn publish<M: Remote>(
+        &self,
+        name: &str,
+        actor: &Address<M>,
+    ) -> Result<Published<M>, PublishError> {
+        if actor.is_closed() {
+            return Err(PublishError::Closed);
+        }
+        let limits = self.state().limits_of_node();
+        let capacity = actor.capacity().map_or(u32::MAX, |capacity| {
+            u32::try_from(capacity).unwrap_or(u32::MAX)
+        });
+        let window = Window {
+            messages: limits.messages.min(capacity).max(1),
+            bytes: limits.bytes,
+        };
+        let actor = actor.downgrade();
+        let inbox = TypedInbox {
+            actor: actor.clone(),
+            window,
+        };
+        let (number, forgotten) = self.state().publish(name, Arc::new(inbox))?;
+        let state = Arc::downgrade(self.state());
+        self.state().engine.spawn(Box::pin(async move {
+            or(actor.closed(), forgotten.wait()).await;
+            if let Some(state) = state.upgrade() {
+                state.actor_ended(number);
+            }
+        }));
+        Ok(Published::new(self.state(), number, name, window))
+    }
+
+    /// Finds an actor by its name, and waits until there is one.
+    ///
+    /// An actor of this node comes first. Otherwise holders take turns.
+    pub fn lookup<M: Remote>(&self, name: impl Into<String>) -> Lookup<M> {
+        Lookup::new(self.clone(), name.into())
+    }
+
+    /// Returns all actors that have the name and this kind now: that of this node first, then those
+    /// of other nodes in the order of the names of the nodes.
+    pub fn all<M: Remote>(&self, name: &str) -> Vec<RemoteAddress<M>> {
+        let holders = self.state().holders(name);
+        let right = holders
+            .into_iter()
+            .filter(|holder| holder.publication.kind == M::KIND);
+        let targets = right.map(|holder| target(&holder.member, &holder.publication, M::KIND));
+        let streams = targets.map(|target| self.state().stream_to(target));
+        streams.map(RemoteAddress::new).collect()
+    }
+
+    /// Watches the names that begin with `prefix`, of all nodes. It begins with those that exist.
+    pub fn watch_names(&self, prefix: impl Into<String>) -> NameWatch {
+        NameWatch::new(Arc::downgrade(self.state()), prefix.into())
+    }
+
+    /// Reads certificate, key and authority anew, from the files that
+    /// [`identity`](NodeBuilder::identity) names. Links from now on use them. Others go on.
+    ///
+    /// # Errors
+    /// If a file cannot be used, all stays as it was. A node without certificates has none to renew.
+    pub fn renew_identity(&self) -> Result<(), RenewError> {
+        match &self.inner.renew {
+            Some(renew) => renew.renew(),
+            None => Err(RenewError::new("", "the node has no certificate")),
+        }
+    }
+
+    /// Returns what the node does at the moment, and what it has counted.
+    pub fn status(&self) -> NodeStatus {
+        NodeStatus::of(self.state())
+    }
+
+    /// Closes the node: says so to all others, and waits until that is written, at most a second.
+    ///
+    /// It listens no more then, so that another node can have its addresses.
+    /// All addresses of other nodes are then [lost](crate::Distance::Lost). Actors go on.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the node without waiting when its last clone is dropped.
+    pub async fn close(self) {
+        let state = self.state();
+        let links = state.say_bye();
+        // A writer needs some milliseconds. A dead link takes all the time.
+        let step = Duration::from_millis(2);
+        let mut waited = Duration::ZERO;
+        while waited < LAST_FRAMES && links.iter().any(|link| link.load().backlog > 0) {
+            greenroom::time::sleep(step).await;
+            waited += step;
+        }
+        state.shut();
+        let _ = greenroom::time::timeout(LAST_TASKS, state.engine.stopped()).await;
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name();
+        f.debug_struct("Node")
+            .field("name", &name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,210 @@
+//! `NodeBuilder`: the options of a node.
+//!
+//! All of them are checked before anything starts.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Node, State};
+use crate::engine::tcp::{ListenAddress, Renew, Tcp, Tls, parse_seed};
+use crate::error::OpenError;
+use crate::limits::Limits;
+use crate::link::frame::{Hello, Member};
+use crate::sim_net::SimNet;
+
+/// The shortest and the longest lease.
+const LEASES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3600));
+
+/// The options of a [`Node`], from [`Node::builder`].
+///
+/// # Security
+/// With an [identity](NodeBuilder::identity), all links are TLS, and both sides show a certificate.
+/// Without one they are plain, and then a node listens at addresses of this machine alone, unless
+/// it is [insecure](NodeBuilder::insecure). A node that connects may send messages of any published
+/// kind to any published actor. Nothing is sent to addresses that were not given: nodes are found
+/// by seeds, and by the nodes that seeds know.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing before `open`"]
+pub struct NodeBuilder {
+    name: String,
+    listen: Vec<String>,
+    advertise: Vec<String>,
+    seeds: Vec<String>,
+    identity: Option<[PathBuf; 3]>,
+    is_insecure: bool,
+    lease: Duration,
+    limits: Limits,
+    net: Option<SimNet>,
+}
+
+impl NodeBuilder {
+    pub(super) fn new(name: String) -> Self {
+        NodeBuilder {
+            name,
+            listen: Vec::new(),
+            advertise: Vec::new(),
+            seeds: Vec::new(),
+            identity: None,
+            is_insecure: false,
+            lease: Duration::from_secs(5),
+            limits: Limits::default(),
+            net: None,
+        }
+    }
+
+    /// Adds an address to listen at: `tls/host:port`, `tcp/host:port` or `host:port`. Port 0 is any
+    /// free one. A node that listens nowhere can still dial others.
+    pub fn listen(mut self, address: impl Into<String>) -> Self {
+        self.listen.push(address.into());
+        self
+    }
+
+    /// Adds an address under which other nodes dial this one. The default is where it listens,
+    /// except at `0.0.0.0` and `[::]`.
+    pub fn advertise(mut self, address: impl Into<String>) -> Self {
+        self.advertise.push(address.into());
+        self
+    }
+
+    /// Adds addresses of nodes that are dialled until they are connected, and again when their
+    /// links end. They name the other nodes.
+    pub fn seeds<S: Into<String>>(mut self, seeds: impl IntoIterator<Item = S>) -> Self {
+        self.seeds.extend(seeds.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the PEM files of the certificate chain, of its key, and of the authorities that sign
+    /// the certificates of all nodes.
+    ///
+    /// The certificate has the name of the node as a DNS name, and may have more. It is used for
+    /// both directions: if it is limited to purposes, then to `serverAuth` and `clientAuth`.
+    pub fn identity(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        authority: impl Into<PathBuf>,
+    ) -> Self {
+        self.identity = Some([certificate.into(), key.into(), authority.into()]);
+        self
+    }
+
+    /// Lets a node without an identity listen at addresses that others can reach. Anyone who
+    /// reaches them can read and send everything.
+    pub fn insecure(mut self) -> Self {
+        self.is_insecure = true;
+        self
+    }
+
+    /// Sets the lease: the default is 5 s, and the shortest one 500 ms. A node that sends nothing
+    /// for 1.5 times this is lost. Nodes that have nothing to say ping each other.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Connects the node with a simulated net, and with all nodes there, instead of sockets.
+    pub fn net(mut self, net: &SimNet) -> Self {
+        self.net = Some(net.clone());
+        self
+    }
+
+    /// Opens the node. It does not wait for other nodes.
+    ///
+    /// # Errors
+    /// [`OpenError`] tells which option is impossible, or what the system refuses.
+    pub async fn open(self) -> Result<Node, OpenError> {
+        self.check()?;
+        match self.net.clone() {
+            Some(net) => Ok(self.open_in(&net)),
+            None => greenroom::unblock(move || self.open_at_sockets()).await,
+        }
+    }
+
+    fn check(&self) -> Result<(), OpenError> {
+        let wrong = |why: String| Err(OpenError::Option(why));
+        if self.name.is_empty() || self.name.len() > 255 {
+            return wrong(format!(
+                "the name {:?} is empty or longer than 255 bytes",
+                self.name
+            ));
+        }
+        if self.lease < LEASES.0 || self.lease > LEASES.1 {
+            let (lease, (least, most)) = (self.lease, LEASES);
+            return wrong(format!(
+                "the lease is {lease:?}, and {least:?} to {most:?} are allowed"
+            ));
+        }
+        match self.limits.problem() {
+            Some(problem) => wrong(problem),
+            None => Ok(()),
+        }
+    }
+
+    fn hello(&self, addresses: Vec<String>) -> Hello {
+        let halves = [greenroom::sim::random(), greenroom::sim::random()].map(u128::from);
+        Hello {
+            member: Member {
+                name: self.name.clone(),
+                incarnation: halves[0] << 64 | halves[1],
+                addresses,
+            },
+            lease: u32::try_from(self.lease.as_millis()).unwrap_or(u32::MAX),
+            frame: u32::try_from(self.limits.frame).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn open_in(self, net: &SimNet) -> Node {
+        let engine = net.engine(&self.name);
+        let hello = self.hello(Vec::new());
+        let state = State::new(hello, self.limits, Arc::new(engine.clone()));
+        state.start();
+        net.join(&engine, &state);
+        Node::new(state, None, Vec::new())
+    }
+
+    fn open_at_sockets(self) -> Result<Node, OpenError> {
+        let tls = match &self.identity {
+            None => None,
+            Some([certificate, key, authority]) => {
+                let paths = (certificate.clone(), key.clone(), authority.clone());
+                let tls = Tls::read(paths.0, paths.1, paths.2, &self.name);
+                Some(Arc::new(tls.map_err(OpenError::Identity)?))
+            }
+        };
+        let is_tls = tls.is_some();
+        let seeds = self.seeds.iter().map(|seed| parse_seed(seed, is_tls));
+        let seeds = seeds
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(OpenError::Option)?;
+        let listen = self
+            .listen
+            .iter()
+            .map(|given| ListenAddress::parse(given, is_tls));
+        let listen = listen.collect::<Result<Vec<_>, _>>()?;
+        let bound = listen
+            .iter()
+            .map(|address| address.bind(is_tls || self.is_insecure));
+        let (listeners, dialled): (Vec<_>, Vec<_>) =
+            bound.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let listens = listeners
+            .iter()
+            .filter_map(|listener: &TcpListener| listener.local_addr().ok());
+        let listens = listens.map(|at| at.to_string()).collect();
+        let addresses = match self.advertise.is_empty() {
+            true => dialled.into_iter().flatten().collect(),
+            false => self.advertise.clone(),
+        };
+        let engine = Tcp::new(tls.clone(), seeds);
+        let state = State::new(self.hello(addresses), self.limits, Arc::new(engine.clone()));
+        engine.start(&state, listeners)?;
+        Ok(Node::new(state, tls.map(Renew), listens))
+    }
+}

@@ -1,0 +1,126 @@
+//! `Lookup`: the search for an actor by its name.
+//!
+//! It looks again whenever a name or a link has come or gone.
+
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::state::target;
+use super::{Node, State};
+use crate::address::RemoteAddress;
+use crate::error::LookupError;
+use crate::remote::Remote;
+
+/// The time that a lookup waits if no other one is set.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The search for an actor by its name, from [`Node::lookup`].
+///
+/// # Errors
+/// - [`LookupError::Unknown`] if no actor of this name is found within 5 s, or within the
+///   [time-out](Lookup::timeout). The error names the nodes that were asked and the seeds that could not be
+///   reached.
+/// - [`LookupError::WrongKind`] at once, if there are actors of this name and all have another kind.
+/// - [`LookupError::NodeClosed`] if the node here is closed.
+///
+/// # Cancel safety
+/// Cancel safe: nothing is lost.
+#[must_use = "a lookup does nothing unless it is awaited"]
+pub struct Lookup<M> {
+    node: Node,
+    name: String,
+    timeout: Duration,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M: Remote> Lookup<M> {
+    pub(super) fn new(node: Node, name: String) -> Self {
+        Lookup {
+            node,
+            name,
+            timeout: PATIENCE,
+            message: PhantomData,
+        }
+    }
+
+    /// Sets how long the lookup waits for an actor of this name. The default is 5 s, and zero does
+    /// not wait.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    async fn find(self) -> Result<RemoteAddress<M>, LookupError> {
+        let state = self.node.state();
+        if let Some(found) = look::<M>(state, &self.name) {
+            return found;
+        }
+        let found = greenroom::time::timeout(self.timeout, async {
+            loop {
+                let listener = state.changed.listen();
+                if let Some(found) = look::<M>(state, &self.name) {
+                    return found;
+                }
+                listener.await;
+            }
+        });
+        match found.await {
+            Ok(found) => found,
+            Err(_) => Err(self.unknown()),
+        }
+    }
+
+    fn unknown(self) -> LookupError {
+        let state = self.node.state();
+        let members = state.peers().members();
+        let mut nodes: Vec<String> = members.into_iter().map(|member| member.name).collect();
+        nodes.sort();
+        LookupError::Unknown {
+            name: self.name,
+            waited: self.timeout,
+            nodes,
+            seeds: state.engine.problems(),
+        }
+    }
+}
+
+/// Returns an actor of this name, or why there is none, or `None` if one may come.
+fn look<M: Remote>(state: &State, name: &str) -> Option<Result<RemoteAddress<M>, LookupError>> {
+    if state.peers().is_closed {
+        return Some(Err(LookupError::NodeClosed));
+    }
+    let holders = state.holders(name);
+    let right = holders
+        .iter()
+        .filter(|holder| holder.publication.kind == M::KIND);
+    let right: Vec<_> = right.collect();
+    let own = right
+        .first()
+        .filter(|first| first.member == state.hello.member);
+    // Any order will do: holders of a name are equal.
+    let turn = state.turns.fetch_add(1, Ordering::Relaxed);
+    let chosen = own.or_else(|| right.get(turn % right.len().max(1)));
+    match (chosen, holders.first()) {
+        (Some(holder), _) => {
+            let target = target(&holder.member, &holder.publication, M::KIND);
+            Some(Ok(RemoteAddress::new(state.stream_to(target))))
+        }
+        (None, Some(other)) => Some(Err(LookupError::WrongKind {
+            ours: M::KIND.into(),
+            theirs: other.publication.kind.clone(),
+        })),
+        (None, None) => None,
+    }
+}
+
+impl<M: Remote> IntoFuture for Lookup<M> {
+    type Output = Result<RemoteAddress<M>, LookupError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.find())
+    }
+}

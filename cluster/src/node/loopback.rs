@@ -1,0 +1,77 @@
+//! The link of a node to itself: frames go through a queue, as between two nodes.
+//!
+//! So an address of the own node behaves as all others do.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use crate::link::frame::LENGTH;
+use crate::link::{Link, Wire, lock};
+
+/// Returns the way in and the way out.
+pub(crate) fn wire() -> (Arc<dyn Wire>, Frames) {
+    let queue = Arc::new(Mutex::new(Queue::default()));
+    (Arc::new(Loop(queue.clone())), Frames(queue))
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: Vec<Vec<u8>>,
+    bytes: usize,
+    waker: Option<Waker>,
+    is_cut: bool,
+}
+
+struct Loop(Arc<Mutex<Queue>>);
+
+pub(crate) struct Frames(Arc<Mutex<Queue>>);
+
+impl Wire for Loop {
+    fn push(&self, frame: &[u8]) {
+        let mut queue = lock(&self.0);
+        queue.frames.push(frame.to_vec());
+        queue.bytes += frame.len();
+        let waker = queue.waker.take();
+        drop(queue);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn backlog(&self) -> usize {
+        lock(&self.0).bytes
+    }
+
+    fn cut(&self) {
+        let mut queue = lock(&self.0);
+        queue.is_cut = true;
+        let waker = queue.waker.take();
+        drop(queue);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Frames {
+    /// Gives the frames to the link until it is cut.
+    pub(crate) async fn pass_on(self, link: Arc<Link>) {
+        while let Some(frames) = poll_fn(|cx| {
+            let mut queue = lock(&self.0);
+            if queue.is_cut {
+                return Poll::Ready(None);
+            }
+            if queue.frames.is_empty() {
+                queue.waker = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            queue.bytes = 0;
+            Poll::Ready(Some(std::mem::take(&mut queue.frames)))
+        })
+        .await
+        {
+            link.drained();
+            for frame in frames {
+                // A node makes no malformed frames.
+                let _ = link.frame(&frame[LENGTH..]);
+            }
+        }
+    }
+}

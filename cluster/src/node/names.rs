@@ -1,0 +1,279 @@
+//! The links of a node, and the names that it and its peers have.
+//!
+//! Each node writes its own names, and the link of a peer has those of the peer. When a link ends,
+//! its names go with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::Stop;
+use crate::error::PublishError;
+use crate::link::frame::{Member, Publication};
+use crate::link::{Inbox, Link};
+
+/// The largest number of bytes of a name or a kind.
+pub(crate) const LONGEST: usize = 255;
+
+/// An actor that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) member: Member,
+    pub(crate) publication: Publication,
+}
+
+pub(crate) struct Peers {
+    peers: BTreeMap<u128, Peer>,
+    pub(crate) own_link: Option<Arc<Link>>,
+    own: Names,
+    /// The actors that have a name, or had one and are in use.
+    inboxes: BTreeMap<u64, OwnActor>,
+    /// The number of the next actor.
+    next: u64,
+    pub(crate) is_closed: bool,
+}
+
+/// An actor of this node.
+pub(crate) struct OwnActor {
+    inbox: Arc<dyn Inbox>,
+    /// Stopped when nothing is to be known of it any more.
+    pub(crate) forgotten: Arc<Stop>,
+}
+
+struct Peer {
+    link: Arc<Link>,
+    names: Names,
+    /// The time in which nothing came.
+    silent: Duration,
+}
+
+/// The names of one node.
+#[derive(Default)]
+struct Names {
+    actors: BTreeMap<u64, Publication>,
+    by_name: BTreeMap<String, u64>,
+}
+
+impl Names {
+    /// Adds a name. Returns false if it is taken, or if there are too many.
+    fn add(&mut self, publication: Publication, most: usize) -> bool {
+        let (name, actor) = (&publication.name, publication.actor);
+        let is_new = !self.by_name.contains_key(name) && !self.actors.contains_key(&actor);
+        if !is_new || self.actors.len() >= most {
+            return false;
+        }
+        self.by_name.insert(name.clone(), actor);
+        self.actors.insert(actor, publication);
+        true
+    }
+
+    fn remove(&mut self, actor: u64) -> Option<Publication> {
+        let removed = self.actors.remove(&actor)?;
+        self.by_name.remove(&removed.name);
+        Some(removed)
+    }
+
+    fn get(&self, name: &str) -> Option<&Publication> {
+        self.actors.get(self.by_name.get(name)?)
+    }
+}
+
+impl Peers {
+    pub(crate) fn new() -> Self {
+        Peers {
+            peers: BTreeMap::new(),
+            own_link: None,
+            own: Names::default(),
+            inboxes: BTreeMap::new(),
+            next: 0,
+            is_closed: false,
+        }
+    }
+
+    pub(crate) fn links(&self) -> usize {
+        self.peers.len()
+    }
+
+    pub(crate) fn add(&mut self, link: Arc<Link>) {
+        let peer = Peer {
+            link: link.clone(),
+            names: Names::default(),
+            silent: Duration::ZERO,
+        };
+        self.peers.insert(link.peer.member.incarnation, peer);
+    }
+
+    /// Removes a link. Returns false if it was not here any more.
+    pub(crate) fn remove(&mut self, link: &Arc<Link>) -> bool {
+        let incarnation = link.peer.member.incarnation;
+        let is_here = self
+            .peers
+            .get(&incarnation)
+            .is_some_and(|peer| Arc::ptr_eq(&peer.link, link));
+        is_here && self.peers.remove(&incarnation).is_some()
+    }
+
+    /// Returns all links, with that of the node to itself.
+    pub(crate) fn all_links(&self) -> Vec<Arc<Link>> {
+        let links = self.peers.values().map(|peer| &peer.link);
+        links.chain(&self.own_link).cloned().collect()
+    }
+
+    pub(crate) fn link_to(&self, name: &str) -> Option<Arc<Link>> {
+        let mut links = self.peers.values().map(|peer| &peer.link);
+        links.find(|link| link.peer.member.name == name).cloned()
+    }
+
+    pub(crate) fn link_of(&self, incarnation: u128, own: u128) -> Option<Arc<Link>> {
+        if incarnation == own {
+            return self.own_link.clone();
+        }
+        Some(self.peers.get(&incarnation)?.link.clone())
+    }
+
+    /// Pushes a frame to each peer.
+    pub(crate) fn broadcast(&self, frame: &[u8]) {
+        self.peers.values().for_each(|peer| peer.link.push(frame));
+    }
+
+    pub(crate) fn members(&self) -> Vec<Member> {
+        self.peers
+            .values()
+            .map(|peer| peer.link.peer.member.clone())
+            .collect()
+    }
+
+    pub(crate) fn own_publications(&self) -> Vec<Publication> {
+        self.own.actors.values().cloned().collect()
+    }
+
+    pub(crate) fn publish(
+        &mut self,
+        name: &str,
+        inbox: Arc<dyn Inbox>,
+        most: usize,
+    ) -> Result<(Publication, Arc<Stop>), PublishError> {
+        for text in [name, inbox.kind()] {
+            if text.is_empty() || text.len() > LONGEST {
+                let (text, limit) = (text.into(), LONGEST);
+                return Err(PublishError::Length { text, limit });
+            }
+        }
+        if self.is_closed {
+            return Err(PublishError::NodeClosed);
+        }
+        if self.own.by_name.contains_key(name) {
+            return Err(PublishError::Taken(name.into()));
+        }
+        let publication = Publication {
+            actor: self.next,
+            name: name.into(),
+            kind: inbox.kind().into(),
+            window: inbox.window(),
+        };
+        if !self.own.add(publication.clone(), most) {
+            return Err(PublishError::TooMany { limit: most });
+        }
+        self.next += 1;
+        let forgotten = Arc::<Stop>::default();
+        let actor = OwnActor {
+            inbox,
+            forgotten: forgotten.clone(),
+        };
+        self.inboxes.insert(publication.actor, actor);
+        Ok((publication, forgotten))
+    }
+
+    /// Takes a name away. The actor can still be reached. Returns false if it had no name.
+    pub(crate) fn withdraw(&mut self, actor: u64) -> bool {
+        self.own.remove(actor).is_some()
+    }
+
+    /// Forgets an actor. No stream to it begins any more.
+    pub(crate) fn forget(&mut self, actor: u64) -> Option<OwnActor> {
+        self.inboxes.remove(&actor)
+    }
+
+    pub(crate) fn forget_own(&mut self) -> BTreeMap<u64, OwnActor> {
+        self.own = Names::default();
+        std::mem::take(&mut self.inboxes)
+    }
+
+    pub(crate) fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
+        Some(self.inboxes.get(&actor)?.inbox.clone())
+    }
+
+    /// Hears of a name of a peer.
+    pub(crate) fn heard(&mut self, link: &Arc<Link>, publication: Publication, most: usize) {
+        let Some(peer) = self.peers.get_mut(&link.peer.member.incarnation) else {
+            return;
+        };
+        let is_right = publication.name.len() <= LONGEST && publication.kind.len() <= LONGEST;
+        if !is_right || !peer.names.add(publication, most) {
+            link.counts().stray.add();
+        }
+    }
+
+    /// Hears that a peer has an actor no more.
+    pub(crate) fn withdrawn(&mut self, link: &Arc<Link>, actor: u64) {
+        if let Some(peer) = self.peers.get_mut(&link.peer.member.incarnation) {
+            peer.names.remove(actor);
+        }
+    }
+
+    /// Returns the actors of this name: that of this node first, then those of nodes by name.
+    pub(crate) fn holders(&self, name: &str, me: &Member) -> Vec<Holder> {
+        let holder = |member: &Member, publication: &Publication| Holder {
+            member: member.clone(),
+            publication: publication.clone(),
+        };
+        let own = self
+            .own
+            .get(name)
+            .map(|publication| holder(me, publication));
+        let others = self.peers.values().filter_map(|peer| {
+            let publication = peer.names.get(name)?;
+            Some(holder(&peer.link.peer.member, publication))
+        });
+        let mut others: Vec<Holder> = others.collect();
+        others.sort_by(|a, b| a.member.name.cmp(&b.member.name));
+        own.into_iter().chain(others).collect()
+    }
+
+    /// Returns all names with their kinds and nodes.
+    pub(crate) fn all(&self, me: &str) -> Vec<(String, String, String)> {
+        let nodes = self
+            .peers
+            .values()
+            .map(|peer| (&*peer.link.peer.member.name, &peer.names));
+        let nodes = nodes.chain([(me, &self.own)]);
+        let names = nodes.flat_map(|(node, names)| {
+            let actors = names.actors.values();
+            actors.map(move |actor| (actor.name.clone(), actor.kind.clone(), node.to_owned()))
+        });
+        names.collect()
+    }
+
+    /// Looks at each link, `elapsed` after the last look. Returns those that are silent for `most`.
+    pub(crate) fn look(&mut self, elapsed: Duration, most: Duration) -> Vec<Arc<Link>> {
+        let mut silent = Vec::new();
+        for peer in self.peers.values_mut() {
+            let before = std::mem::take(&mut peer.silent);
+            if !peer.link.look() {
+                peer.silent = before + elapsed;
+            }
+            if peer.silent >= most {
+                silent.push(peer.link.clone());
+            }
+        }
+        silent
+    }
+
+    pub(crate) fn shortest_lease(&self, own: u32) -> u32 {
+        let leases = self
+            .peers
+            .values()
+            .map(|peer| peer.link.peer.lease.max(100));
+        leases.chain([own]).min().unwrap_or(own)
+    }
+}

@@ -1,0 +1,425 @@
+//! What a node knows: its links, its names and those of other nodes, and its streams.
+//!
+//! - `STATE-1`: a peer hears all names of this node, then each change, in order: both happen under
+//!   the lock of the peers.
+//! - `STATE-2`: a node has one link to each life of another node. A new one ends the old one first.
+//! - `STATE-3`: no code of users runs under a lock, and no stream is dropped under one.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use event_listener::Event;
+use futures_lite::future::or;
+use greenroom::time::Instant;
+
+use super::names::{Holder, Peers};
+use crate::counts::Counts;
+use crate::engine::{Engine, Stop};
+use crate::error::PublishError;
+use crate::limits::Limits;
+use crate::link::frame::{Frame, Hello, Member, Publication, Window};
+use crate::link::{Inbox, Link, News, Outgoing, OutgoingEnd, Owner, Target, Wire, lock};
+
+/// The looks at a link in the time of a lease.
+const LOOKS: u32 = 10;
+
+pub(crate) struct State {
+    /// The hello that this node sends.
+    pub(crate) hello: Hello,
+    limits: Limits,
+    counts: Counts,
+    pub(crate) engine: Arc<dyn Engine>,
+    peers: Mutex<Peers>,
+    targets: Mutex<BTreeMap<Target, Weak<Outgoing>>>,
+    /// Notified when a name or a link has come or gone.
+    pub(crate) changed: Event,
+    /// The lookups that chose one of several holders.
+    pub(crate) turns: AtomicUsize,
+    /// This state, for streams and links.
+    this: Weak<State>,
+}
+
+impl State {
+    pub(crate) fn new(hello: Hello, limits: Limits, engine: Arc<dyn Engine>) -> Arc<State> {
+        Arc::new_cyclic(|this| State {
+            hello,
+            limits,
+            counts: Counts::default(),
+            engine,
+            peers: Mutex::new(Peers::new()),
+            targets: Mutex::new(BTreeMap::new()),
+            changed: Event::new(),
+            turns: AtomicUsize::new(0),
+            this: this.clone(),
+        })
+    }
+
+    pub(crate) fn peers(&self) -> std::sync::MutexGuard<'_, Peers> {
+        lock(&self.peers)
+    }
+
+    /// Connects this node with itself, and begins to look at the links.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let owner: Arc<dyn Owner> = self.clone();
+        let (wire, frames) = super::loopback::wire();
+        let link = Link::new(self.hello.clone(), owner, wire);
+        self.peers().own_link = Some(link.clone());
+        self.engine.spawn(Box::pin(frames.pass_on(link)));
+        let this = Arc::downgrade(self);
+        self.engine.spawn(Box::pin(look(this)));
+    }
+
+    /// Adds a link whose peer has said hello. Returns why it is refused otherwise.
+    pub(crate) fn up(
+        self: &Arc<Self>,
+        hello: Hello,
+        wire: Arc<dyn Wire>,
+    ) -> Result<Arc<Link>, String> {
+        let member = hello.member.clone();
+        if member.incarnation == self.hello.member.incarnation {
+            return Err("the address is that of this node".into());
+        }
+        if member.name == self.hello.member.name {
+            return Err(format!(
+                "another node has the name {:?} as well",
+                member.name
+            ));
+        }
+        // STATE-2
+        if let Some(old) = self.link_to(&member.name) {
+            self.down(&old);
+        }
+        let link = Link::new(hello, self.clone(), wire);
+        {
+            let mut peers = self.peers();
+            if peers.is_closed {
+                return Err("the node is closed".into());
+            }
+            if peers.links() >= self.limits.peers {
+                return Err(format!("the node has {} peers already", self.limits.peers));
+            }
+            // STATE-1
+            for publication in peers.own_publications() {
+                link.push(&Frame::Publish(publication).encode());
+            }
+            peers.add(link.clone());
+            let members = Frame::Members(peers.members()).encode();
+            peers.broadcast(&members);
+        }
+        self.counts.links.add();
+        for stream in self.streams_to(member.incarnation) {
+            stream.bind(&link);
+        }
+        self.changed.notify(usize::MAX);
+        Ok(link)
+    }
+
+    /// Ends a link, its streams and its names. Later calls do nothing.
+    pub(crate) fn down(&self, link: &Arc<Link>) {
+        let removed = self.peers().remove(link);
+        link.down();
+        if removed {
+            self.counts.lost_links.add();
+            self.changed.notify(usize::MAX);
+            self.engine.lost(&link.peer.member.name);
+        }
+    }
+
+    /// Returns the link to a node of this name.
+    pub(crate) fn link_to(&self, name: &str) -> Option<Arc<Link>> {
+        self.peers().link_to(name)
+    }
+
+    /// Returns the streams to a node that have no end.
+    fn streams_to(&self, incarnation: u128) -> Vec<Arc<Outgoing>> {
+        let targets = lock(&self.targets);
+        let to = targets
+            .iter()
+            .filter(|(target, _)| target.incarnation == incarnation);
+        to.filter_map(|(_, stream)| stream.upgrade()).collect()
+    }
+
+    /// Gives an actor a name. Returns its number, and what is stopped when it is forgotten.
+    pub(crate) fn publish(
+        &self,
+        name: &str,
+        inbox: Arc<dyn Inbox>,
+    ) -> Result<(u64, Arc<Stop>), PublishError> {
+        let published = {
+            let mut peers = self.peers();
+            let (publication, forgotten) = peers.publish(name, inbox, self.limits.names)?;
+            let actor = publication.actor;
+            // STATE-1
+            peers.broadcast(&Frame::Publish(publication).encode());
+            (actor, forgotten)
+        };
+        self.changed.notify(usize::MAX);
+        Ok(published)
+    }
+
+    /// Takes the name of an actor away. Streams to it go on, and addresses that are under way may
+    /// still open one for a while.
+    pub(crate) fn withdraw(&self, actor: u64) {
+        if !self.take_name(actor) {
+            return;
+        }
+        let this = self.this.clone();
+        self.engine.spawn(Box::pin(async move {
+            loop {
+                let Some(sleep) = this
+                    .upgrade()
+                    .map(|this| this.engine.sleep(this.patience()))
+                else {
+                    return;
+                };
+                sleep.await;
+                if this.upgrade().is_none_or(|this| this.forgets(actor)) {
+                    return;
+                }
+            }
+        }));
+    }
+
+    /// Takes a name away and says so. Returns false if it was taken before.
+    fn take_name(&self, actor: u64) -> bool {
+        let is_taken = {
+            let mut peers = self.peers();
+            let is_taken = peers.withdraw(actor);
+            if is_taken {
+                peers.broadcast(&Frame::Withdraw { actor }.encode());
+            }
+            is_taken
+        };
+        if is_taken {
+            self.changed.notify(usize::MAX);
+        }
+        is_taken
+    }
+
+    /// Forgets an actor, unless a stream to it exists.
+    fn forgets(&self, actor: u64) -> bool {
+        let links = self.peers().all_links();
+        if links.iter().any(|link| link.has_stream_to(actor)) {
+            return false;
+        }
+        self.forget(actor);
+        true
+    }
+
+    fn forget(&self, actor: u64) {
+        let own = self.peers().forget(actor);
+        own.inspect(|own| own.forgotten.stop());
+    }
+
+    /// Ends the streams to an actor that has ended, and takes its name away.
+    pub(crate) fn actor_ended(&self, actor: u64) {
+        self.take_name(actor);
+        let links = self.peers().all_links();
+        links.iter().for_each(|link| link.actor_ended(actor));
+        self.forget(actor);
+    }
+
+    /// Returns the actors that have this name.
+    pub(crate) fn holders(&self, name: &str) -> Vec<Holder> {
+        self.peers().holders(name, &self.hello.member)
+    }
+
+    /// Returns the stream to an actor.
+    pub(crate) fn stream_to(&self, mut target: Target) -> Arc<Outgoing> {
+        // Another node does not decide how much is kept here.
+        target.window = target.window.within(Window {
+            messages: u32::MAX,
+            bytes: self.limits.bytes,
+        });
+        let incarnation = target.incarnation;
+        let owner: Weak<dyn Owner> = self.this.clone();
+        // The old stream is dropped without the lock (STATE-3).
+        let (stream, _old) = {
+            let mut targets = lock(&self.targets);
+            let old = targets.get(&target).and_then(Weak::upgrade);
+            match old {
+                Some(stream) if stream.end_now().is_none() => return stream,
+                old => {
+                    let stream = Outgoing::new(target.clone(), owner);
+                    targets.insert(target, Arc::downgrade(&stream));
+                    (stream, old)
+                }
+            }
+        };
+        let link = self
+            .peers()
+            .link_of(incarnation, self.hello.member.incarnation);
+        match link {
+            Some(link) => stream.bind(&link),
+            None => self.expire(&stream),
+        }
+        stream
+    }
+
+    /// Ends a stream that finds no link to its node for as long as a silent one is not lost.
+    fn expire(&self, stream: &Arc<Outgoing>) {
+        let stream = Arc::downgrade(stream);
+        let time = self.engine.sleep(self.patience());
+        self.engine.spawn(Box::pin(async move {
+            time.await;
+            if let Some(stream) = stream.upgrade().filter(|stream| !stream.is_bound()) {
+                stream.end(OutgoingEnd::Lost);
+            }
+        }));
+    }
+
+    pub(crate) fn limits_of_node(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn counts_of_node(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.hello.lease.into())
+    }
+
+    /// Says goodbye on all links. Nothing comes up any more.
+    pub(crate) fn say_bye(&self) -> Vec<Arc<Link>> {
+        let mut peers = self.peers();
+        peers.is_closed = true;
+        let bye = Frame::Bye.encode();
+        peers.broadcast(&bye);
+        peers.all_links()
+    }
+
+    /// Ends all links, and the engine.
+    pub(crate) fn shut(&self) {
+        let links = self.say_bye();
+        links.iter().for_each(|link| self.down(link));
+        let own = self.peers().own_link.take();
+        own.inspect(|link| link.down());
+        // Streams that had no link yet.
+        let streams: Vec<_> = {
+            let targets = lock(&self.targets);
+            targets.values().filter_map(Weak::upgrade).collect()
+        };
+        streams
+            .iter()
+            .for_each(|stream| stream.end(OutgoingEnd::Lost));
+        let own = self.peers().forget_own();
+        drop(own);
+        self.changed.notify(usize::MAX);
+        self.engine.stop();
+    }
+
+    /// Returns how long a peer may be silent.
+    fn patience(&self) -> Duration {
+        self.lease() * 3 / 2
+    }
+
+    /// Looks at each link once: says something if nothing was said, and ends those that are silent.
+    fn look_at_links(&self, elapsed: Duration) {
+        // If this node itself was stopped, its peers may have frames under way.
+        let elapsed = elapsed.min(2 * self.lease() / LOOKS);
+        let silent = self.peers().look(elapsed, self.patience());
+        silent.iter().for_each(|link| self.down(link));
+    }
+
+    /// Returns the time from one look to the next: a part of the shortest lease.
+    fn time_to_look(&self) -> Duration {
+        let shortest = self.peers().shortest_lease(self.hello.lease);
+        Duration::from_millis(shortest.into()) / LOOKS
+    }
+}
+
+/// Looks at the links as long as the node exists.
+async fn look(state: Weak<State>) {
+    let mut last = Instant::now();
+    loop {
+        let Some(this) = state.upgrade() else { return };
+        // A new peer may have a shorter lease.
+        let changed = this.changed.listen();
+        let time = this.time_to_look().saturating_sub(last.elapsed());
+        let sleep = this.engine.sleep(time);
+        drop(this);
+        or(changed, sleep).await;
+        let Some(this) = state.upgrade() else { return };
+        let elapsed = last.elapsed();
+        if elapsed >= this.time_to_look() {
+            last = Instant::now();
+            this.look_at_links(elapsed);
+        }
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("hello", &self.hello)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Owner for State {
+    fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>> {
+        self.peers().inbox(actor)
+    }
+
+    fn heard(&self, link: &Arc<Link>, news: News) {
+        match news {
+            News::Publish(publication) => self.peers().heard(link, publication, self.limits.names),
+            News::Withdraw(actor) => self.peers().withdrawn(link, actor),
+            News::Members(members) => {
+                let most = self.limits.peers;
+                let me = &self.hello.member;
+                let others = members.into_iter().filter(|member| member.name != me.name);
+                let others: Vec<Member> = others.take(most).collect();
+                return self.engine.learnt(&others);
+            }
+            News::Bye => {
+                self.down(link);
+                return self.engine.left(&link.peer.member.name);
+            }
+        }
+        self.changed.notify(usize::MAX);
+    }
+
+    fn outgoing(&self, target: Target) -> Arc<Outgoing> {
+        self.stream_to(target)
+    }
+
+    fn forget_target(&self, target: &Target) {
+        let mut targets = lock(&self.targets);
+        // Another stream may have the place meanwhile.
+        if targets
+            .get(target)
+            .is_some_and(|stream| stream.strong_count() == 0)
+        {
+            targets.remove(target);
+        }
+    }
+
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.engine.spawn(task);
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// Returns the target for an actor that was published.
+pub(crate) fn target(member: &Member, publication: &Publication, kind: &str) -> Target {
+    Target {
+        node: member.name.as_str().into(),
+        incarnation: member.incarnation,
+        actor: publication.actor,
+        kind: kind.into(),
+        window: publication.window,
+    }
+}

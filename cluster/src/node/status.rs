@@ -1,0 +1,88 @@
+//! `NodeStatus`: what a node does at the moment, for people and for metrics.
+
+use super::State;
+use crate::link::Owner;
+
+/// What a node does at the moment, and what it has counted since it opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// The name of the node.
+    pub name: String,
+    /// The nodes that are connected, by name.
+    pub peers: Vec<PeerStatus>,
+    /// Why seeds could not be reached at the last try, each as a text that begins with its address.
+    pub unreached: Vec<String>,
+    /// The links that were up.
+    pub links: u64,
+    /// The links that went down again.
+    pub lost_links: u64,
+    /// The links that were refused: another version, a wrong name, too many peers.
+    pub refused_links: u64,
+    /// The links that were cut because of a malformed or too large frame.
+    pub malformed: u64,
+    /// The asks that ended because their node was lost.
+    pub lost_asks: u64,
+    /// The messages that were no values of their types.
+    pub undecodable: u64,
+    /// The streams from other nodes that were refused: no such actor, another kind, too many.
+    pub refused_streams: u64,
+    /// The frames that belong to nothing, and were dropped: those of streams and asks that have
+    /// ended, and forged ones.
+    pub stray: u64,
+}
+
+/// A node that is connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerStatus {
+    /// The name of the node.
+    pub name: String,
+    /// The actors there for which an address is here.
+    pub outgoing: usize,
+    /// The actors here for which an address is there.
+    pub incoming: usize,
+    /// The asks that wait for an answer from there.
+    pub asks: usize,
+    /// The asks from there that were not answered yet.
+    pub answering: usize,
+    /// The bytes that wait to be written.
+    pub backlog: usize,
+    /// The messages that may be sent there at once, of all addresses together.
+    pub credit: u64,
+}
+
+impl NodeStatus {
+    pub(super) fn of(state: &State) -> Self {
+        let own = state.hello.member.incarnation;
+        let mut links = state.peers().all_links();
+        links.retain(|link| link.peer.member.incarnation != own);
+        links.sort_by(|a, b| a.peer.member.name.cmp(&b.peer.member.name));
+        let peers = links.iter().map(|link| {
+            let load = link.load();
+            PeerStatus {
+                name: link.peer.member.name.clone(),
+                outgoing: load.outgoing,
+                incoming: load.incoming,
+                asks: load.asks,
+                answering: load.answering,
+                backlog: load.backlog,
+                credit: load.credit,
+            }
+        });
+        let counts = state.counts();
+        NodeStatus {
+            name: state.hello.member.name.clone(),
+            peers: peers.collect(),
+            unreached: state.engine.problems(),
+            links: counts.links.get(),
+            lost_links: counts.lost_links.get(),
+            refused_links: counts.refused_links.get(),
+            malformed: counts.malformed.get(),
+            lost_asks: counts.lost_asks.get(),
+            undecodable: counts.undecodable.get(),
+            refused_streams: counts.refused_streams.get(),
+            stray: counts.stray.get(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `NameWatch`: the names that come and go.
+//!
+//! It compares what it has told with what there is, so a slow watcher takes no memory.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Weak;
+
+use super::State;
+
+/// A name that has come or gone, from [`NameWatch::next`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NameChange {
+    /// The node has an actor of this name.
+    Come {
+        /// The name.
+        name: String,
+        /// The kind of its messages.
+        kind: String,
+        /// The name of the node.
+        node: String,
+    },
+    /// The node has it no more, or is lost.
+    Gone {
+        /// The name.
+        name: String,
+        /// The kind of its messages.
+        kind: String,
+        /// The name of the node.
+        node: String,
+    },
+}
+
+/// Watches names, from [`Node::watch_names`](super::Node::watch_names).
+///
+/// A name that comes and goes between two calls of [`next`](NameWatch::next) may not be told.
+#[derive(Debug)]
+pub struct NameWatch {
+    state: Weak<State>,
+    prefix: String,
+    told: BTreeSet<(String, String, String)>,
+    untold: VecDeque<NameChange>,
+}
+
+impl NameWatch {
+    pub(super) fn new(state: Weak<State>, prefix: String) -> Self {
+        NameWatch {
+            state,
+            prefix,
+            told: BTreeSet::new(),
+            untold: VecDeque::new(),
+        }
+    }
+
+    /// Waits for the next change. Returns `None` when the node is closed.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is lost.
+    pub async fn next(&mut self) -> Option<NameChange> {
+        loop {
+            if let Some(change) = self.untold.pop_front() {
+                return Some(change);
+            }
+            let listener = self.state.upgrade()?.changed.listen();
+            self.compare()?;
+            if self.untold.is_empty() {
+                listener.await;
+            }
+        }
+    }
+
+    fn compare(&mut self) -> Option<()> {
+        let state = self.state.upgrade()?;
+        let names = {
+            let peers = state.peers();
+            if peers.is_closed {
+                return None;
+            }
+            peers.all(&state.hello.member.name)
+        };
+        let names = names
+            .into_iter()
+            .filter(|(name, ..)| name.starts_with(&self.prefix));
+        let names: BTreeSet<_> = names.collect();
+        for (name, kind, node) in self.told.difference(&names).cloned() {
+            self.untold.push_back(NameChange::Gone { name, kind, node });
+        }
+        for (name, kind, node) in names.difference(&self.told).cloned() {
+            self.untold.push_back(NameChange::Come { name, kind, node });
+        }
+        self.told = names;
+        Some(())
+    }
+}

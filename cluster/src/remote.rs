@@ -1,0 +1,44 @@
+//! `Remote`: messages that may come from another machine.
+//!
+//! The kind is compared before the first message of a sender is decoded.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A message type that may travel to an actor on another machine.
+///
+/// [`KIND`](Remote::KIND) names the type and its version on the wire. A node compares it before it
+/// decodes a message, so two programs never misread each other.
+///
+/// # When a type changes
+/// The encoding is [postcard](https://docs.rs/postcard): fields and variants have no names. So a
+/// new field, another order or another type changes the format, and needs another `KIND`:
+/// `"tally/1"` becomes `"tally/2"`. Two changes keep it: a variant that is added at the end of an
+/// enum, if it is sent only to nodes that know it, and other names for types, fields and variants.
+/// A program that serves old and new clients publishes an actor for each kind, for example two
+/// [mapped](greenroom::Address::map) addresses of the same actor.
+///
+/// # Values that need care
+/// A type that contains itself, such as a list of boxes, is decoded recursively. A peer can nest it
+/// as deeply as a frame allows, so that the stack is exhausted. Use a `Vec` in such types, or
+/// publish them only among nodes that trust each other.
+///
+/// ```
+/// use greenroom::Reply;
+/// use greenroom_cluster::Remote;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// enum Tally {
+///     Add(u64),
+///     Total(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
+/// }
+///
+/// impl Remote for Tally {
+///     const KIND: &'static str = "tally/1";
+/// }
+/// ```
+pub trait Remote: Serialize + DeserializeOwned + Send + 'static {
+    /// The name and version of the type, such as `"tally/1"`. At most 255 bytes are allowed.
+    const KIND: &'static str;
+}

@@ -1,0 +1,188 @@
+//! `SimNet`: a net within the program, with delays, partitions and crashes, for tests.
+//!
+//! Within a [simulation](greenroom::sim) all of it follows from the seed, and time is virtual. Each
+//! node has one task for all of its links, as it has one thread with sockets. Frames of a link
+//! arrive in order, since the transport that is modelled repeats what is lost.
+
+mod sim_engine;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+pub(crate) use sim_engine::SimEngine;
+
+use greenroom::sim;
+
+use crate::link::lock;
+use crate::node::State;
+
+/// A net within the program, for tests: nodes that are [opened](crate::NodeBuilder::net) in it are
+/// connected with each other.
+///
+/// ```
+/// use greenroom::sim;
+/// use greenroom_cluster::{Node, SimNet};
+///
+/// sim::run(7, async {
+///     let net = SimNet::new();
+///     let a = Node::builder("a").net(&net).open().await.unwrap();
+///     let b = Node::builder("b").net(&net).open().await.unwrap();
+///     net.partition(["a"], ["b"]);
+///     // Each side goes on, and after 1.5 leases the other side is lost.
+///     net.heal();
+/// #   drop((a, b));
+/// });
+/// ```
+#[derive(Clone, Debug)]
+pub struct SimNet {
+    net: Arc<Net>,
+}
+
+#[derive(Debug)]
+struct Net {
+    state: Mutex<NetState>,
+}
+
+#[derive(Debug)]
+struct NetState {
+    delay: Range<Duration>,
+    /// The share of frames that come late, and by how much.
+    loss: (f64, Duration),
+    /// Pairs of which the first one does not reach the second one.
+    apart: BTreeSet<(String, String)>,
+    nodes: BTreeMap<String, Arc<SimEngine>>,
+}
+
+impl Default for SimNet {
+    fn default() -> Self {
+        SimNet::new()
+    }
+}
+
+impl SimNet {
+    /// Creates a net in which a frame takes 1 to 2 ms.
+    pub fn new() -> Self {
+        let state = NetState {
+            delay: Duration::from_millis(1)..Duration::from_millis(2),
+            loss: (0.0, Duration::ZERO),
+            apart: BTreeSet::new(),
+            nodes: BTreeMap::new(),
+        };
+        let state = Mutex::new(state);
+        SimNet {
+            net: Arc::new(Net { state }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, NetState> {
+        lock(&self.net.state)
+    }
+
+    /// Sets how long frames take from now on.
+    pub fn delay(&self, delay: Range<Duration>) {
+        self.state().delay = delay;
+    }
+
+    /// Sets the share of frames, from 0 to 1, that are lost and sent again after this time. Frames
+    /// behind them wait, since a link keeps the order.
+    pub fn loss(&self, share: f64, again_after: Duration) {
+        self.state().loss = (share, again_after);
+    }
+
+    /// Lets no frame pass between nodes of the two sides, in either direction. What is under way
+    /// arrives after [`heal`](Self::heal), unless the link is given up before.
+    pub fn partition<'a>(
+        &self,
+        one: impl IntoIterator<Item = &'a str>,
+        other: impl IntoIterator<Item = &'a str> + Clone,
+    ) {
+        for a in one {
+            for b in other.clone() {
+                self.silence(a, b);
+                self.silence(b, a);
+            }
+        }
+    }
+
+    /// Lets no frame pass from one node to another. The other direction stays as it is.
+    pub fn silence(&self, from: &str, to: &str) {
+        self.state().apart.insert((from.into(), to.into()));
+    }
+
+    /// Ends all partitions.
+    pub fn heal(&self) {
+        let engines: Vec<_> = {
+            let mut state = self.state();
+            state.apart.clear();
+            state.nodes.values().cloned().collect()
+        };
+        engines.iter().for_each(|engine| engine.wake());
+    }
+
+    /// Ends a node as the end of its process does: it says nothing more, and hears nothing. Its
+    /// peers notice that when the news arrives. A node of the same name may be opened again.
+    pub fn crash(&self, name: &str) {
+        let engine = self.state().nodes.remove(name);
+        if let Some(engine) = engine {
+            engine.crash();
+        }
+    }
+
+    pub(crate) fn engine(&self, name: &str) -> Arc<SimEngine> {
+        SimEngine::new(name, Arc::downgrade(&self.net))
+    }
+
+    /// Begins to connect the node with the others. An older one of its name crashes.
+    pub(crate) fn join(&self, engine: &Arc<SimEngine>, state: &Arc<State>) {
+        self.crash(engine.name());
+        self.state()
+            .nodes
+            .insert(engine.name().into(), engine.clone());
+        engine.start(state);
+    }
+}
+
+impl Net {
+    /// Returns whether frames pass from one node to another.
+    fn passes(&self, from: &str, to: &str) -> bool {
+        !lock(&self.state)
+            .apart
+            .contains(&(from.to_owned(), to.to_owned()))
+    }
+
+    /// Draws how long the next frame takes.
+    fn draw(&self) -> Duration {
+        let state = lock(&self.state);
+        let span = state.delay.end.saturating_sub(state.delay.start).as_nanos() as u64;
+        let delay = state.delay.start + Duration::from_nanos(sim::random() % span.max(1));
+        let (share, again_after) = state.loss;
+        let is_lost = (sim::random() % 1_000_000) as f64 / 1e6 < share;
+        if is_lost { delay + again_after } else { delay }
+    }
+
+    /// Returns the nodes that this one is to connect: those with a higher name.
+    fn above(&self, name: &str) -> Vec<Arc<SimEngine>> {
+        let state = lock(&self.state);
+        let above = state
+            .nodes
+            .iter()
+            .filter(|(other, _)| other.as_str() > name);
+        above.map(|(_, engine)| engine.clone()).collect()
+    }
+
+    /// Returns whether the node is the one of its name in the net.
+    fn has(&self, engine: &SimEngine) -> bool {
+        let state = lock(&self.state);
+        let node = state.nodes.get(engine.name());
+        node.is_some_and(|node| std::ptr::eq(Arc::as_ptr(node), engine))
+    }
+
+    fn remove(&self, engine: &SimEngine) {
+        if self.has(engine) {
+            let removed = lock(&self.state).nodes.remove(engine.name());
+            drop(removed);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The engine of a node in a simulated net.
+//!
+//! One task of the simulation runs all that its thread would run with sockets. What two nodes send each other is in two lanes,
+//! each of them in order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use event_listener::Event;
+use futures_lite::future::or;
+use greenroom::time::{Instant, sleep};
+
+use super::Net;
+use crate::engine::{Engine, Job, Tasks};
+use crate::link::frame::{Hello, LENGTH, Member};
+use crate::link::{Link, Wire, lock};
+use crate::node::State;
+
+/// The time between two tries to connect two nodes.
+const REDIAL: Duration = Duration::from_millis(100);
+
+pub(crate) struct SimEngine {
+    name: String,
+    net: Weak<Net>,
+    state: Mutex<Option<Weak<State>>>,
+    /// What arrives, by the numbers of the connections.
+    lanes: Mutex<BTreeMap<u64, Lane>>,
+    arrived: Event,
+    tasks: Tasks,
+}
+
+struct Lane {
+    from: String,
+    link: Option<Arc<Link>>,
+    arrivals: VecDeque<(Instant, Arrival)>,
+    /// The bytes in it.
+    bytes: usize,
+}
+
+enum Arrival {
+    Connection(Hello, Arc<dyn Wire>),
+    Frame(Vec<u8>),
+    End,
+}
+
+/// An arrival with the number and the link of its lane.
+type Arrived = (u64, Option<Arc<Link>>, Arrival);
+
+/// The way from one node to another.
+struct SimWire {
+    number: u64,
+    from: Weak<SimEngine>,
+    to: Weak<SimEngine>,
+    net: Weak<Net>,
+}
+
+impl fmt::Debug for SimEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimEngine")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SimEngine {
+    pub(super) fn new(name: &str, net: Weak<Net>) -> Arc<SimEngine> {
+        Arc::new(SimEngine {
+            name: name.into(),
+            net,
+            state: Mutex::new(None),
+            lanes: Mutex::new(BTreeMap::new()),
+            arrived: Event::new(),
+            tasks: Tasks::default(),
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn wake(&self) {
+        self.arrived.notify(usize::MAX);
+    }
+
+    pub(super) fn start(self: &Arc<Self>, state: &Arc<State>) {
+        *lock(&self.state) = Some(Arc::downgrade(state));
+        self.spawn(Box::pin(receive(self.clone())));
+        self.spawn(Box::pin(connect(self.clone())));
+        let this = self.clone();
+        greenroom::spawn(async move { this.tasks.run().await }).detach();
+    }
+
+    fn state(&self) -> Option<Arc<State>> {
+        lock(&self.state).as_ref()?.upgrade()
+    }
+
+    /// Ends the node without a word: only the ends of its connections go out, as when a process is
+    /// killed.
+    pub(super) fn crash(self: &Arc<Self>) {
+        // The wires of the node send nothing but their ends from now on.
+        self.tasks.stop.stop();
+        if let Some(state) = self.state() {
+            state.shut();
+        }
+    }
+
+    /// Adds an arrival to a lane, behind all others. Does nothing if the lane is gone.
+    fn arrives(&self, number: u64, takes: Duration, arrival: Arrival) {
+        if let Some(lane) = lock(&self.lanes).get_mut(&number) {
+            let now = Instant::now();
+            let due = now.checked_add(takes).unwrap_or(now);
+            let due = lane.arrivals.back().map_or(due, |(last, _)| due.max(*last));
+            if let Arrival::Frame(frame) = &arrival {
+                lane.bytes += frame.len();
+            }
+            lane.arrivals.push_back((due, arrival));
+        }
+        self.wake();
+    }
+
+    fn add_lane(&self, number: u64, from: &str) {
+        let lane = Lane {
+            from: from.into(),
+            link: None,
+            arrivals: VecDeque::new(),
+            bytes: 0,
+        };
+        lock(&self.lanes).insert(number, lane);
+    }
+
+    fn remove_lane(&self, number: u64) {
+        let removed = lock(&self.lanes).remove(&number);
+        drop(removed);
+    }
+
+    /// Takes the next arrival that is due. Otherwise returns when to look again.
+    fn next(&self, net: &Net) -> Result<Arrived, Option<Instant>> {
+        let mut lanes = lock(&self.lanes);
+        let open = lanes
+            .iter()
+            .filter(|(_, lane)| net.passes(&lane.from, &self.name));
+        let heads = open.filter_map(|(number, lane)| Some((lane.arrivals.front()?.0, *number)));
+        let Some((due, number)) = heads.min() else {
+            return Err(None);
+        };
+        if due > Instant::now() {
+            return Err(Some(due));
+        }
+        let lane = lanes.get_mut(&number).ok_or(None)?;
+        let (_, arrival) = lane.arrivals.pop_front().ok_or(None)?;
+        if let Arrival::Frame(frame) = &arrival {
+            lane.bytes -= frame.len();
+        }
+        Ok((number, lane.link.clone(), arrival))
+    }
+
+    /// Takes an arrival.
+    fn take(&self, number: u64, link: Option<Arc<Link>>, arrival: Arrival) {
+        let Some(state) = self.state() else { return };
+        match (arrival, link) {
+            (Arrival::Connection(hello, wire), _) => match state.up(hello, wire.clone()) {
+                Ok(link) => {
+                    if let Some(lane) = lock(&self.lanes).get_mut(&number) {
+                        lane.link = Some(link);
+                    }
+                }
+                Err(_) => {
+                    state.counts_of_node().refused_links.add();
+                    wire.cut();
+                }
+            },
+            (Arrival::Frame(frame), Some(link)) => {
+                if link.frame(&frame[LENGTH..]).is_err() {
+                    state.counts_of_node().malformed.add();
+                    state.down(&link);
+                }
+            }
+            (Arrival::End, Some(link)) => state.down(&link),
+            (Arrival::Frame(_) | Arrival::End, None) => self.remove_lane(number),
+        }
+    }
+}
+
+/// Takes what arrives at a node, in order.
+async fn receive(engine: Arc<SimEngine>) {
+    while let Some(net) = engine.net.upgrade() {
+        let listener = engine.arrived.listen();
+        match engine.next(&net) {
+            Ok((number, link, arrival)) => {
+                engine.take(number, link.clone(), arrival);
+                link.iter().for_each(|link| link.drained());
+            }
+            Err(None) => listener.await,
+            Err(Some(due)) => {
+                or(listener, sleep(due.duration_since(Instant::now()))).await;
+            }
+        }
+    }
+}
+
+/// Connects a node with those that have higher names, whenever it has no link to them.
+async fn connect(engine: Arc<SimEngine>) {
+    while let Some(net) = engine.net.upgrade() {
+        for other in net.above(&engine.name) {
+            engine.connect_with(&other, &net);
+        }
+        sleep(REDIAL).await;
+    }
+}
+
+impl SimEngine {
+    fn connect_with(self: &Arc<Self>, other: &Arc<SimEngine>, net: &Arc<Net>) {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (Some(here), Some(there)) = (self.state(), other.state()) else {
+            return;
+        };
+        let passes = net.passes(&self.name, &other.name) && net.passes(&other.name, &self.name);
+        if !passes || here.link_to(&other.name).is_some() {
+            return;
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.add_lane(number, &other.name);
+        other.add_lane(number, &self.name);
+        let wire = |from: &Arc<SimEngine>, to: &Arc<SimEngine>| -> Arc<dyn Wire> {
+            Arc::new(SimWire {
+                number,
+                from: Arc::downgrade(from),
+                to: Arc::downgrade(to),
+                net: Arc::downgrade(net),
+            })
+        };
+        let out = Arrival::Connection(here.hello.clone(), wire(other, self));
+        other.arrives(number, net.draw(), out);
+        let back = Arrival::Connection(there.hello.clone(), wire(self, other));
+        self.arrives(number, Duration::ZERO, back);
+    }
+}
+
+impl Wire for SimWire {
+    fn push(&self, frame: &[u8]) {
+        let (Some(from), Some(to), Some(net)) =
+            (self.from.upgrade(), self.to.upgrade(), self.net.upgrade())
+        else {
+            return;
+        };
+        if !from.tasks.stop.is_stopped() {
+            to.arrives(self.number, net.draw(), Arrival::Frame(frame.to_vec()));
+        }
+    }
+
+    fn backlog(&self) -> usize {
+        let Some(to) = self.to.upgrade() else {
+            return 0;
+        };
+        let lanes = lock(&to.lanes);
+        lanes.get(&self.number).map_or(0, |lane| lane.bytes)
+    }
+
+    fn cut(&self) {
+        if let Some(from) = self.from.upgrade() {
+            from.remove_lane(self.number);
+        }
+        if let (Some(to), Some(net)) = (self.to.upgrade(), self.net.upgrade()) {
+            to.arrives(self.number, net.draw(), Arrival::End);
+        }
+    }
+}
+
+impl Engine for Arc<SimEngine> {
+    fn spawn(&self, task: Job) {
+        self.tasks.spawn(task);
+    }
+
+    fn sleep(&self, duration: Duration) -> Job {
+        Box::pin(sleep(duration))
+    }
+
+    fn learnt(&self, _: &[Member]) {}
+
+    fn left(&self, _: &str) {}
+
+    fn lost(&self, _: &str) {}
+
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn stop(&self) {
+        if let Some(net) = self.net.upgrade() {
+            net.remove(self);
+        }
+        self.tasks.stop.stop();
+    }
+
+    fn stopped(&self) -> Job {
+        self.tasks.ended()
+    }
+}

@@ -1,0 +1,280 @@
+//! Names: who has them, when they come and go.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use greenroom::{sim, spawn};
+use greenroom_cluster::{
+    LookupError, NameChange, Node, PublishError, Published, Remote, RemoteAskError, RemoteEnd,
+    SimNet,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::support::{Pair, Tally, pair, seeds, tally, until};
+
+async fn node(name: &str, net: &SimNet) -> Node {
+    Node::builder(name).net(net).open().await.unwrap()
+}
+
+/// Publishes a new counter, which goes on until it is told to stop.
+fn published(node: &Node) -> Published<Tally> {
+    let actor = spawn!(tally(_));
+    let published = node.publish("tally", &actor).unwrap();
+    let address = actor.address();
+    greenroom::spawn(async move { address.closed().await }).detach();
+    published
+}
+
+#[test]
+fn all_holders_of_a_name_are_listed() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let nodes = [
+            node("a", &net).await,
+            node("b", &net).await,
+            node("c", &net).await,
+        ];
+        let _published = nodes.each_ref().map(published);
+        for node in &nodes {
+            until(|| node.all::<Tally>("tally").len() == 3).await;
+            let all = node.all::<Tally>("tally");
+            let mut names: Vec<&str> = all.iter().map(|far| far.node()).collect();
+            assert_eq!(names[0], node.name());
+            names.sort_unstable();
+            assert_eq!(names, ["a", "b", "c"]);
+        }
+        for far in nodes[0].all::<Tally>("tally") {
+            far.send(Tally::Stop).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn in_a_partition_both_sides_go_on() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let nodes = [node("a", &net).await, node("b", &net).await];
+        let _published = nodes.each_ref().map(published);
+        until(|| {
+            nodes
+                .iter()
+                .all(|node| node.all::<Tally>("tally").len() == 2)
+        })
+        .await;
+        net.partition(["a"], ["b"]);
+        until(|| {
+            nodes
+                .iter()
+                .all(|node| node.all::<Tally>("tally").len() == 1)
+        })
+        .await;
+        for node in &nodes {
+            let far = node.lookup::<Tally>("tally").await.unwrap();
+            assert_eq!(far.node(), node.name());
+            assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        }
+        net.heal();
+        until(|| {
+            nodes
+                .iter()
+                .all(|node| node.all::<Tally>("tally").len() == 2)
+        })
+        .await;
+        for far in nodes[0].all::<Tally>("tally") {
+            far.send(Tally::Stop).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_watch_tells_what_comes_and_goes() {
+    sim::explore(seeds(20), || async {
+        let Pair {
+            net,
+            shop,
+            desk,
+            actor,
+            ..
+        } = pair().await;
+        let mut watch = desk.watch_names("tal");
+        let change = |gone| {
+            let (name, kind, node) = ("tally".into(), "tally/1".into(), "shop".into());
+            match gone {
+                false => NameChange::Come { name, kind, node },
+                true => NameChange::Gone { name, kind, node },
+            }
+        };
+        assert_eq!(watch.next().await, Some(change(false)));
+        actor.stop();
+        assert_eq!(watch.next().await, Some(change(true)));
+        let other = published(&shop);
+        let unseen = spawn!(tally(_));
+        let _unseen = shop.publish("other", &unseen).unwrap();
+        assert_eq!(watch.next().await, Some(change(false)));
+        net.crash("shop");
+        assert_eq!(watch.next().await, Some(change(true)));
+        other.address().ended().await;
+        desk.close().await;
+        assert_eq!(watch.next().await, None);
+    });
+}
+
+#[test]
+fn a_dropped_guard_takes_the_name_and_not_the_actor() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
+        let published = published(&shop);
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        assert_eq!(far, published.address());
+        drop(published);
+        until(|| desk.all::<Tally>("tally").is_empty()).await;
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        far.tell(Tally::Stop).unwrap();
+        assert_eq!(far.ended().await, RemoteEnd::Ended);
+    });
+}
+
+#[test]
+fn a_name_keeps_no_actor_open() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
+        let actor = spawn!(tally(_));
+        shop.publish("tally", &actor).unwrap().detach();
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        drop(actor);
+        assert_eq!(far.ended().await, RemoteEnd::Ended);
+        until(|| desk.all::<Tally>("tally").is_empty()).await;
+    });
+}
+
+#[test]
+fn a_lookup_waits_for_a_name() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let desk = node("desk", &net).await;
+        let found = desk
+            .lookup::<Tally>("tally")
+            .timeout(Duration::from_secs(60));
+        let later = async {
+            greenroom::time::sleep(Duration::from_secs(30)).await;
+            let shop = node("shop", &net).await;
+            let published = published(&shop);
+            (shop, published)
+        };
+        let (far, _shop) = futures::join!(found.into_future(), later);
+        far.unwrap().tell(Tally::Stop).unwrap();
+    });
+}
+
+/// Another type under the same name.
+#[derive(Serialize, Deserialize)]
+struct Other;
+
+impl Remote for Other {
+    const KIND: &'static str = "other/7";
+}
+
+#[test]
+fn another_kind_is_told_with_both_names() {
+    sim::explore(seeds(20), || async {
+        let Pair {
+            desk, far, actor, ..
+        } = &pair().await;
+        let wrong = desk.lookup::<Other>("tally").await.unwrap_err();
+        let (ours, theirs) = ("other/7".to_owned(), "tally/1".to_owned());
+        assert_eq!(wrong, LookupError::WrongKind { ours, theirs });
+        assert!(desk.all::<Other>("tally").is_empty());
+        actor.stop();
+        far.ended().await;
+    });
+}
+
+#[test]
+fn an_unknown_name_tells_who_was_asked() {
+    sim::explore(seeds(5), || async {
+        let Pair { desk, .. } = &pair().await;
+        let unknown = desk.lookup::<Tally>("tilly").await.unwrap_err();
+        let text = "no actor has the name \"tilly\": waited 5s, connected with shop";
+        assert_eq!(unknown.to_string(), text);
+    });
+}
+
+#[test]
+fn a_name_that_cannot_be_published_is_refused_with_the_reason() {
+    sim::explore(seeds(5), || async {
+        let net = SimNet::new();
+        let limits = greenroom_cluster::Limits {
+            names: 2,
+            ..Default::default()
+        };
+        let node = Node::builder("a")
+            .net(&net)
+            .limits(limits)
+            .open()
+            .await
+            .unwrap();
+        let actor = spawn!(tally(_));
+        let _first = node.publish("first", &actor).unwrap();
+        let refused = |name: &str| node.publish(name, &actor).unwrap_err();
+        assert_eq!(refused("first"), PublishError::Taken("first".into()));
+        let text = "x".repeat(256);
+        let length = PublishError::Length {
+            text: text.clone(),
+            limit: 255,
+        };
+        assert_eq!(refused(&text), length);
+        let _second = node.publish("second", &actor).unwrap();
+        assert_eq!(refused("third"), PublishError::TooMany { limit: 2 });
+        let ended = spawn!(tally(_));
+        ended.kill();
+        ended.closed().await;
+        assert_eq!(
+            node.publish("late", &ended).unwrap_err(),
+            PublishError::Closed
+        );
+        let copy = node.clone();
+        node.close().await;
+        assert_eq!(
+            copy.publish("late", &actor).unwrap_err(),
+            PublishError::NodeClosed
+        );
+        let closed = copy.lookup::<Tally>("first").await.unwrap_err();
+        assert_eq!(closed, LookupError::NodeClosed);
+    });
+}
+
+#[test]
+fn an_address_in_a_message_leads_to_a_third_node() {
+    sim::explore(seeds(50), || async {
+        let net = SimNet::new();
+        let nodes = [
+            node("a", &net).await,
+            node("b", &net).await,
+            node("c", &net).await,
+        ];
+        let [one, two] = [published(&nodes[1]), published(&nodes[2])];
+        until(|| nodes[0].all::<Tally>("tally").len() == 2).await;
+        let all = nodes[0].all::<Tally>("tally");
+        let (b, c) = (&all[0], &all[1]);
+        assert_eq!((b.node(), c.node()), ("b", "c"));
+        c.send(Tally::Add(42)).await.unwrap();
+        // Node b passes the reply on to c, whose answer comes back.
+        assert_eq!(b.ask(|reply| Tally::Pass(c.clone(), reply)).await, Ok(42));
+        net.crash("c");
+        c.ended().await;
+        let lost = b.ask(|reply| Tally::Pass(c.clone(), reply)).await;
+        assert!(
+            matches!(
+                lost,
+                Err(RemoteAskError::NoReply(_) | RemoteAskError::Refused(_))
+            ),
+            "{lost:?}"
+        );
+        b.tell(Tally::Stop).unwrap();
+        b.ended().await;
+        assert!(two.address().ended().now_or_never().is_some());
+        drop(one);
+    });
+}

@@ -1,0 +1,121 @@
+//! The actors and nodes of the tests.
+
+use std::time::Duration;
+
+use greenroom::time::Instant;
+use greenroom::{Context, Handle, Reply, spawn};
+use greenroom_cluster::{Node, Remote, RemoteAddress, SimNet};
+use serde::{Deserialize, Serialize};
+
+/// The messages of a counter that remembers what it was told.
+#[derive(Serialize, Deserialize)]
+pub enum Tally {
+    Add(u64),
+    Total(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
+    All(#[serde(with = "greenroom_cluster::reply")] Reply<Vec<u64>>),
+    /// Keeps the reply until the actor ends.
+    Keep(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
+    /// Drops the reply.
+    Forget(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
+    Refuse(#[serde(with = "greenroom_cluster::reply")] Reply<u64>),
+    Echo(
+        Vec<u8>,
+        #[serde(with = "greenroom_cluster::reply")] Reply<Vec<u8>>,
+    ),
+    /// Passes the reply on to another counter.
+    Pass(
+        RemoteAddress<Tally>,
+        #[serde(with = "greenroom_cluster::reply")] Reply<u64>,
+    ),
+    Stop,
+}
+
+impl Remote for Tally {
+    const KIND: &'static str = "tally/1";
+}
+
+pub async fn tally(mut cx: Context<Tally>) -> Vec<u64> {
+    let (mut added, mut kept) = (Vec::new(), Vec::new());
+    while let Some(message) = cx.recv().await {
+        match message {
+            Tally::Add(n) => added.push(n),
+            Tally::Total(reply) => reply.send(added.iter().sum()),
+            Tally::All(reply) => reply.send(added.clone()),
+            Tally::Keep(reply) => kept.push(reply),
+            Tally::Forget(reply) => drop(reply),
+            Tally::Refuse(reply) => {
+                reply.refuse(greenroom::Refusal::new("out of paper", "tray 2").code(503));
+            }
+            Tally::Echo(bytes, reply) => reply.send(bytes),
+            Tally::Pass(to, reply) => {
+                let passed = to.send(Tally::Total(reply)).await;
+                drop(passed);
+            }
+            Tally::Stop => break,
+        }
+    }
+    added
+}
+
+/// A node that listens, with a published counter.
+pub async fn counter(name: &str) -> (Node, Handle<Tally, Vec<u64>>) {
+    let node = Node::builder(name)
+        .listen("127.0.0.1:0")
+        .open()
+        .await
+        .unwrap();
+    let actor = spawn!(tally(_));
+    node.publish("tally", &actor).unwrap().detach();
+    (node, actor)
+}
+
+/// A node that is connected with another one, and its address of the counter there.
+pub async fn client(name: &str, of: &Node) -> (Node, RemoteAddress<Tally>) {
+    let node = Node::builder(name)
+        .seeds(of.listens())
+        .open()
+        .await
+        .unwrap();
+    let far = node.lookup("tally").await.unwrap();
+    (node, far)
+}
+
+/// Two nodes of a simulated net: one with a published counter, and one with its address.
+pub struct Pair {
+    pub net: SimNet,
+    pub shop: Node,
+    pub actor: Handle<Tally, Vec<u64>>,
+    pub desk: Node,
+    pub far: RemoteAddress<Tally>,
+}
+
+pub async fn pair() -> Pair {
+    let net = SimNet::new();
+    let shop = Node::builder("shop").net(&net).open().await.unwrap();
+    let actor = spawn!(tally(_), name = "tally");
+    shop.publish("tally", &actor).unwrap().detach();
+    let desk = Node::builder("desk").net(&net).open().await.unwrap();
+    let far = desk.lookup("tally").await.unwrap();
+    Pair {
+        net,
+        shop,
+        actor,
+        desk,
+        far,
+    }
+}
+
+/// The number of seeds of a test: many with `GREENROOM_SEEDS`.
+pub fn seeds(few: u64) -> std::ops::Range<u64> {
+    let many = std::env::var("GREENROOM_SEEDS").ok();
+    0..many.map_or(few, |many| many.parse().unwrap())
+}
+
+/// Waits until a condition holds, in virtual time: at most a minute.
+pub async fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never holds");
+        greenroom::time::sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -1,0 +1,199 @@
+//! What may be in messages and answers, and what is refused.
+
+use greenroom::{AskError, Context, Refusal, Reply, sim, spawn};
+use greenroom_cluster::{
+    Distance, Limits, Node, Remote, RemoteAddress, RemoteAskError, RemoteEnd, SimNet,
+};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::support::{Pair, Tally, pair, seeds, tally};
+
+#[test]
+fn a_refusal_comes_back_as_it_was() {
+    sim::explore(seeds(5), || async {
+        let Pair { far, .. } = &pair().await;
+        let refused = Refusal::new("out of paper", "tray 2").code(503);
+        assert_eq!(
+            far.ask(Tally::Refuse).await,
+            Err(RemoteAskError::Refused(refused))
+        );
+    });
+}
+
+#[test]
+fn what_is_too_large_is_told_with_its_size() {
+    sim::explore(seeds(5), || async {
+        let net = SimNet::new();
+        let limits = Limits {
+            frame: 10_000,
+            ..Limits::default()
+        };
+        let shop = Node::builder("shop")
+            .net(&net)
+            .limits(limits)
+            .open()
+            .await
+            .unwrap();
+        let actor = spawn!(tally(_));
+        let _published = shop.publish("tally", &actor).unwrap();
+        let desk = Node::builder("desk").net(&net).open().await.unwrap();
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let echo = async |size| {
+            far.ask(|reply| Tally::Echo(vec![7; size], reply))
+                .await
+                .map(|echo| echo.len())
+        };
+        assert_eq!(echo(9_900).await, Ok(9_900));
+        let large = echo(20_000).await.unwrap_err();
+        let RemoteAskError::TooLarge { bytes, limit } = large else {
+            panic!("{large:?}")
+        };
+        assert!((20_000..20_020).contains(&bytes), "{bytes}");
+        assert_eq!(limit, 10_000);
+        // The address goes on.
+        assert_eq!(echo(100).await, Ok(100));
+
+        // An answer that is too large is told to the asker.
+        for _ in 0..3000 {
+            far.send(Tally::Add(1 << 60)).await.unwrap();
+        }
+        let large = far.ask(Tally::All).await.unwrap_err();
+        assert!(
+            matches!(large, RemoteAskError::TooLarge { limit: 10_000, .. }),
+            "{large:?}"
+        );
+
+        // A message comes back, and its reply is refused.
+        let (reply, answer) = greenroom::reply();
+        let not_sent = far.tell(Tally::Echo(vec![7; 20_000], reply)).unwrap_err();
+        assert!(matches!(not_sent.why, Distance::TooLarge { .. }));
+        assert!(matches!(not_sent.message, Tally::Echo(bytes, _) if bytes.len() == 20_000));
+        assert!(matches!(answer.await, Err(AskError::Refused(_))));
+    });
+}
+
+/// A message whose decoding can fail, panic or take the wrong answer.
+#[derive(Serialize, Deserialize)]
+enum Odd {
+    Fine(#[serde(with = "greenroom_cluster::reply")] Reply<u8>),
+    Bad(Fails, #[serde(with = "greenroom_cluster::reply")] Reply<u8>),
+    Answer(#[serde(with = "greenroom_cluster::reply")] Reply<Fails>),
+    Unencodable(Never),
+}
+
+impl Remote for Odd {
+    const KIND: &'static str = "odd/1";
+}
+
+/// Encoded as what it does when it is decoded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fails {
+    Error,
+    Panic,
+}
+
+impl Serialize for Fails {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (*self == Fails::Panic).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fails {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match bool::deserialize(deserializer)? {
+            true => panic!("broken"),
+            false => Err(D::Error::custom("it always fails")),
+        }
+    }
+}
+
+/// A value without bytes.
+#[derive(Debug, PartialEq, Deserialize)]
+struct Never;
+
+impl Serialize for Never {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("it has no bytes"))
+    }
+}
+
+async fn odd(mut cx: Context<Odd>) {
+    while let Some(message) = cx.recv().await {
+        match message {
+            Odd::Fine(reply) | Odd::Bad(_, reply) => reply.send(42),
+            Odd::Answer(reply) => reply.send(Fails::Error),
+            Odd::Unencodable(_) => {}
+        }
+    }
+}
+
+async fn odd_pair() -> (Node, Node, greenroom::Handle<Odd, ()>, RemoteAddress<Odd>) {
+    let net = SimNet::new();
+    let shop = Node::builder("shop").net(&net).open().await.unwrap();
+    let actor = spawn!(odd(_));
+    shop.publish("odd", &actor).unwrap().detach();
+    let desk = Node::builder("desk").net(&net).open().await.unwrap();
+    let far = desk.lookup("odd").await.unwrap();
+    (shop, desk, actor, far)
+}
+
+#[test]
+fn a_message_that_cannot_be_decoded_ends_only_its_own_stream() {
+    sim::explore(seeds(20), || async {
+        let (shop, desk, _actor, far) = odd_pair().await;
+        let tallies = spawn!(tally(_));
+        let _published = shop.publish("tally", &tallies).unwrap();
+        let other = desk.lookup::<Tally>("tally").await.unwrap();
+        for fails in [Fails::Error, Fails::Panic] {
+            let far = desk.lookup::<Odd>("odd").await.unwrap();
+            let bad = async { far.ask(|reply| Odd::Bad(fails, reply)).await };
+            let behind = async { far.ask(Odd::Fine).await };
+            let (bad, behind) = futures::join!(bad, behind);
+            let text = match fails {
+                Fails::Error => "the bytes have no meaning: ",
+                Fails::Panic => "the bytes have no meaning: it panicked: broken",
+            };
+            let bad = bad.unwrap_err();
+            assert!(bad.to_string().starts_with(text), "{bad}");
+            assert!(
+                matches!(behind, Err(RemoteAskError::Undecodable(_))),
+                "{behind:?}"
+            );
+            // The actor may live.
+            assert_eq!(far.ended().await, RemoteEnd::Lost);
+        }
+        drop(far);
+        assert_eq!(shop.status().undecodable, 2);
+        assert_eq!(other.ask(Tally::Total).await, Ok(0));
+        let again = desk.lookup::<Odd>("odd").await.unwrap();
+        assert_eq!(again.ask(Odd::Fine).await, Ok(42));
+    });
+}
+
+#[test]
+fn an_answer_that_cannot_be_decoded_ends_its_ask() {
+    sim::explore(seeds(5), || async {
+        let (_shop, _desk, _actor, far) = odd_pair().await;
+        let bad = far.ask(Odd::Answer).await;
+        assert!(
+            matches!(bad, Err(RemoteAskError::Undecodable(_))),
+            "{bad:?}"
+        );
+        assert_eq!(far.ask(Odd::Fine).await, Ok(42));
+    });
+}
+
+#[test]
+fn a_message_without_bytes_comes_back() {
+    sim::explore(seeds(5), || async {
+        let (_shop, _desk, _actor, far) = odd_pair().await;
+        let not_sent = far.tell(Odd::Unencodable(Never)).unwrap_err();
+        assert!(
+            matches!(not_sent.why, Distance::Unencodable(_)),
+            "{not_sent}"
+        );
+        assert!(matches!(not_sent.message, Odd::Unencodable(Never)));
+        assert_eq!(far.ask(Odd::Fine).await, Ok(42));
+    });
+}

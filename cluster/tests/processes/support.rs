@@ -1,0 +1,69 @@
+//! What the tests share: how they run, and how much of them.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use greenroom_cluster::{Node, NodeBuilder};
+
+use crate::certificates;
+
+/// The time after which a test hangs, and in which a node must be found.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The lease of the nodes that are to be lost soon.
+pub const SHORT_LEASE: Duration = Duration::from_millis(500);
+
+/// Runs a test, and panics if it hangs.
+pub fn run(test: impl Future<Output = ()>) {
+    let test = async { greenroom::time::timeout(5 * LONG, test).await };
+    assert!(greenroom::run(test).is_ok(), "hung");
+}
+
+/// Returns the first value, or the second one if all is to be run.
+pub fn scaled<T>(few: T, all: T) -> T {
+    match std::env::var("GREENROOM_FAULTS").as_deref() {
+        Ok("all") => all,
+        _ => few,
+    }
+}
+
+/// Returns whether the long part is to be run. Says so if not.
+pub fn is_long(test: &str) -> bool {
+    let is_long = scaled(false, true);
+    if !is_long {
+        skipped(test, "GREENROOM_FAULTS=all runs it");
+    }
+    is_long
+}
+
+/// Says that a test is skipped, even if the output of tests is captured.
+pub fn skipped(test: &str, why: &str) {
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "SKIPPED {test}: {why}").unwrap();
+}
+
+/// Waits until a condition holds.
+pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    while !holds().await {
+        greenroom::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Returns an address of this machine at which nothing listens. No client has this host.
+pub fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.9.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// Returns a builder of a node with a certificate.
+pub fn builder(name: &str) -> NodeBuilder {
+    let [certificate, key, authority] = certificates::files();
+    Node::builder(name).identity(certificate, key, authority)
+}
+
+/// Opens a node that dials this address.
+pub async fn opens(name: &str, seed: &str, lease: Duration) -> Node {
+    let builder = builder(name).seeds([seed]).lease(lease);
+    builder.open().await.unwrap()
+}

@@ -41,7 +41,7 @@ pub(crate) struct Desk {
 pub(crate) struct Kept(pub(crate) Mutex<Vec<u8>>);
 
 impl Wire for Kept {
-    fn push(&self, frame: &[u8]) {
+    fn push(&self, frame: &[u8], _: bool) {
         lock(&self.0).extend_from_slice(frame);
     }
 

@@ -50,8 +50,9 @@ const BACKLOG: usize = 4 << 20;
 
 /// The way out to a peer.
 pub(crate) trait Wire: Send + Sync {
-    /// Adds a frame, with its length in front, to what will be written. Does not wait.
-    fn push(&self, frame: &[u8]);
+    /// Adds a frame, with its length in front, to what will be written. Does not wait. A frame
+    /// that is alone may be written at once: no other one is expected soon.
+    fn push(&self, frame: &[u8], is_alone: bool);
 
     /// Returns the number of bytes that wait to be written.
     fn backlog(&self) -> usize;
@@ -98,6 +99,8 @@ pub(crate) struct Link {
     /// Whether a frame was pushed, and whether bytes came, since the last look.
     has_said: AtomicBool,
     has_heard: AtomicBool,
+    /// Whether the last frame came without others.
+    came_alone: AtomicBool,
     /// The looks since a frame was pushed.
     quiet: AtomicU32,
     /// Whether a sender found the backlog full.
@@ -146,6 +149,7 @@ impl Link {
             wire,
             is_up: AtomicBool::new(true),
             has_said: AtomicBool::new(true),
+            came_alone: AtomicBool::new(false),
             quiet: AtomicU32::new(0),
             has_heard: AtomicBool::new(true),
             is_clogged: AtomicBool::new(false),
@@ -195,26 +199,50 @@ impl Link {
         }
     }
 
+    /// Remembers whether the frame that comes next is without others.
+    pub(crate) fn set_alone(&self, is_alone: bool) {
+        // A hint, as in `push_as`.
+        self.came_alone.store(is_alone, Ordering::Relaxed);
+    }
+
     /// Pushes a frame with its length in front.
     pub(crate) fn push(&self, frame: &[u8]) {
+        self.push_as(frame, false);
+    }
+
+    fn push_as(&self, frame: &[u8], is_alone: bool) {
         // A hint for the next look at the link: no other data depends on it.
         if !self.has_said.load(Ordering::Relaxed) {
             self.has_said.store(true, Ordering::Relaxed);
         }
         if self.is_up.load(Ordering::Relaxed) {
-            self.wire.push(frame);
+            self.wire.push(frame, is_alone);
         }
     }
 
     /// Pushes a frame whose asks wait from now on. Returns them if the link is down.
     fn commit(&self, encoded: Encoded, of: Option<(u64, u64)>) -> PendingAsks {
-        if !encoded.asks.is_empty()
-            && let Err(lost) = lock(&self.asks).keep(encoded.asks, of)
-        {
-            return lost;
+        let mut waiting = 0;
+        if !encoded.asks.is_empty() {
+            match lock(&self.asks).keep(encoded.asks, of) {
+                Ok(all) => waiting = all,
+                Err(lost) => return lost,
+            }
         }
-        self.push(&encoded.bytes);
+        let is_alone = match of {
+            Some(_) => waiting == 1,
+            None => self.answers_alone(),
+        };
+        self.push_as(&encoded.bytes, is_alone);
         Vec::new()
+    }
+
+    /// Returns whether an answer that is sent now is probably the only frame for a while.
+    fn answers_alone(&self) -> bool {
+        let is_last = lock(&self.answering)
+            .as_ref()
+            .is_some_and(BTreeMap::is_empty);
+        is_last && self.came_alone.load(Ordering::Relaxed)
     }
 
     pub(crate) fn next_ask(&self) -> u64 {

@@ -100,18 +100,18 @@ impl Asks {
         self.table.as_ref().map_or(0, BTreeMap::len)
     }
 
-    /// Keeps these asks. Returns them if the link is down.
+    /// Keeps these asks. Returns how many wait now, or these asks if the link is down.
     pub(crate) fn keep(
         &mut self,
         asks: PendingAsks,
         of: Option<(u64, u64)>,
-    ) -> Result<(), PendingAsks> {
+    ) -> Result<usize, PendingAsks> {
         let Some(table) = &mut self.table else {
             return Err(asks);
         };
         let waiting = |(number, pending)| (number, Waiting { of, pending });
         table.extend(asks.into_iter().map(waiting));
-        Ok(())
+        Ok(table.len())
     }
 
     /// Takes an ask out. It is `None` if there is no such ask, or not any more.

@@ -28,7 +28,7 @@ struct Loop(Arc<Mutex<Queue>>);
 pub(crate) struct Frames(Arc<Mutex<Queue>>);
 
 impl Wire for Loop {
-    fn push(&self, frame: &[u8]) {
+    fn push(&self, frame: &[u8], _: bool) {
         let mut queue = lock(&self.0);
         queue.frames.push(frame.to_vec());
         queue.bytes += frame.len();

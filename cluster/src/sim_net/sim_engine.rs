@@ -240,7 +240,7 @@ impl SimEngine {
 }
 
 impl Wire for SimWire {
-    fn push(&self, frame: &[u8]) {
+    fn push(&self, frame: &[u8], _: bool) {
         let (Some(from), Some(to), Some(net)) =
             (self.from.upgrade(), self.to.upgrade(), self.net.upgrade())
         else {

@@ -1,10 +1,11 @@
 //! The wire of a link over a socket: a buffer that is written, and frames that are read.
 //!
 //! Senders add to the buffer; the writer takes all of it at once, so frames are batched while the
-//! socket is busy. Both halves belong to the thread of the engine.
+//! socket is busy. A frame that is alone is written by its sender, if the link is plain and nothing
+//! waits: the socket never blocks, and the lock of the buffer keeps the order. Both halves belong to the thread of the engine.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpStream;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -32,13 +33,13 @@ pub(super) struct Socket {
 }
 
 enum Stream {
-    Plain(Async<TcpStream>),
+    Plain(Arc<Async<TcpStream>>),
     Secured(Box<TlsStream<Async<TcpStream>>>),
 }
 
 impl Socket {
     pub(super) fn plain(stream: Async<TcpStream>, is_dialled: bool) -> Self {
-        let stream = Stream::Plain(stream);
+        let stream = Stream::Plain(Arc::new(stream));
         Socket { stream, is_dialled }
     }
 
@@ -63,7 +64,7 @@ impl AsyncRead for Socket {
         bytes: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, bytes),
+            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_read(cx, bytes),
             Stream::Secured(stream) => Pin::new(stream).poll_read(cx, bytes),
         }
     }
@@ -76,21 +77,21 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_write(cx, bytes),
             Stream::Secured(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_flush(cx),
             Stream::Secured(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_close(cx),
+            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_close(cx),
             Stream::Secured(stream) => Pin::new(stream).poll_close(cx),
         }
     }
@@ -111,6 +112,8 @@ struct Out {
     /// The bytes that the writer has taken and not written.
     taken: usize,
     writer: Option<Waker>,
+    /// The socket of a plain link, until the wire is cut.
+    plain: Option<Arc<Async<TcpStream>>>,
     is_cut: bool,
 }
 
@@ -125,6 +128,9 @@ pub(super) struct Connection {
 
 pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Connection) {
     let shared = Arc::new(Shared::default());
+    if let Stream::Plain(stream) = &socket.stream {
+        lock(&shared.out).plain = Some(stream.clone());
+    }
     let wire = Arc::new(TcpWire(shared.clone()));
     let connection = Connection {
         socket,
@@ -135,12 +141,16 @@ pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Conne
 }
 
 impl Wire for TcpWire {
-    fn push(&self, frame: &[u8]) {
+    fn push(&self, frame: &[u8], is_alone: bool) {
         let mut out = lock(&self.0.out);
         if out.is_cut {
             return;
         }
-        out.bytes.extend_from_slice(frame);
+        let written = if is_alone { out.write_now(frame) } else { 0 };
+        if written == frame.len() {
+            return;
+        }
+        out.bytes.extend_from_slice(&frame[written..]);
         let writer = out.writer.take();
         drop(out);
         writer.into_iter().for_each(Waker::wake);
@@ -156,13 +166,26 @@ impl Wire for TcpWire {
     }
 }
 
+impl Out {
+    /// Writes as much as the socket takes now, if the writer has nothing to do.
+    fn write_now(&self, frame: &[u8]) -> usize {
+        match &self.plain {
+            Some(socket) if self.bytes.is_empty() && self.writer.is_some() => {
+                // An error comes again, and then the writer sees it.
+                socket.get_ref().write(frame).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+}
+
 impl Shared {
     fn cut(&self) {
         let mut out = lock(&self.out);
         out.is_cut = true;
-        let bytes = std::mem::take(&mut out.bytes);
+        let dropped = (std::mem::take(&mut out.bytes), out.plain.take());
         drop(out);
-        drop(bytes);
+        drop(dropped);
         self.cut.notify(usize::MAX);
     }
 
@@ -239,7 +262,9 @@ async fn read(mut from: impl AsyncRead + Unpin, largest: usize, link: &Arc<Link>
         loop {
             match first(&buffer[used..filled], largest) {
                 Ok(Some(frame)) => {
+                    let is_first = used == 0;
                     used += LENGTH + frame.len();
+                    link.set_alone(is_first && used == filled);
                     if link.frame(frame).is_err() {
                         return true;
                     }

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use greenroom::Reply;
+use greenroom::{Reply, Runtime};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -33,7 +33,8 @@ use crate::remote::Remote;
 ///   comes back. A new lookup begins anew. Nothing that was sent before is handled after the first
 ///   message of the new address.
 /// - At most the [capacity](greenroom::Address::capacity) of a bounded actor is under way from each
-///   node. Other limits are in [`Limits`](crate::Limits).
+///   node. Other limits are in [`Limits`](crate::Limits). An address that is looked up after the
+///   last one here was dropped begins with a new allowance, and in no order with that one.
 ///
 /// # After a loss
 /// A client that goes on looks the actor up again:
@@ -60,7 +61,8 @@ pub struct RemoteAddress<M> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RemoteEnd {
-    /// Its node says that it has ended, or that there is no such actor. That is final.
+    /// Its node says that it has ended, or that there is no such actor: its name may have been taken
+    /// away before the address came. That is final for the address.
     Ended,
     /// The address is of no use any more, and the actor may live: its node is out of reach, or did
     /// not understand a message.
@@ -114,6 +116,8 @@ impl<M: Remote> RemoteAddress<M> {
     /// # Cancel safety
     /// Dropping the future drops the message if it was not accepted, and the place in the line.
     pub async fn send(&self, message: M) -> Result<(), NotSent<M>> {
+        // As in an ask: the credit comes from another machine.
+        let _hold = Runtime::try_current().map(|runtime| runtime.keep_alive());
         let permit = match self.stream.permit().await {
             Ok(permit) => permit,
             Err(why) => return Err(NotSent { message, why }),

@@ -123,7 +123,7 @@ impl Owner for Desk {
 
     fn outgoing(&self, target: Target) -> Arc<Outgoing> {
         let this: Weak<dyn Owner> = self.this.clone();
-        Outgoing::new(target, this)
+        Outgoing::new(target, 1 << 16, this)
     }
 
     fn forget_target(&self, _: &Target) {}

@@ -196,6 +196,8 @@ impl Link {
         // Pairs with the store in `has_room`.
         if self.is_clogged.load(Ordering::SeqCst) && self.is_clogged.swap(false, Ordering::SeqCst) {
             self.all_outgoing().iter().for_each(|stream| stream.retry());
+            let incoming = self.all_incoming();
+            incoming.iter().for_each(|stream| stream.gives_credit(self));
         }
     }
 
@@ -259,11 +261,15 @@ impl Link {
 
     /// Keeps a reply that came, so that its asker can give up. Returns false if the link is down.
     fn answers(&self, ask: u64, answering: Arc<dyn Answering>) -> bool {
-        let mut table = lock(&self.answering);
-        let Some(table) = table.as_mut() else {
-            return false;
+        // A peer may use a number again: the old reply is dropped without the lock.
+        let old = {
+            let mut table = lock(&self.answering);
+            let Some(table) = table.as_mut() else {
+                return false;
+            };
+            table.insert(ask, answering)
         };
-        table.insert(ask, answering);
+        drop(old);
         true
     }
 
@@ -444,12 +450,15 @@ impl Link {
     }
 
     fn streams_to(&self, actor: u64) -> Vec<Arc<Incoming>> {
+        let mut streams = self.all_incoming();
+        streams.retain(|stream| stream.actor == actor);
+        streams
+    }
+
+    fn all_incoming(&self) -> Vec<Arc<Incoming>> {
         let streams = lock(&self.incoming);
         let table = streams.table.iter().flat_map(BTreeMap::values);
-        table
-            .filter(|stream| stream.actor == actor)
-            .cloned()
-            .collect()
+        table.cloned().collect()
     }
 
     /// Returns whether anything came since the last look, and pings if nothing was pushed for some
@@ -477,9 +486,13 @@ impl Link {
         for stream in incoming.into_iter().flat_map(BTreeMap::into_values) {
             stream.end();
         }
-        let outgoing = self.all_outgoing();
-        lock(&self.outgoing).table = None;
-        for stream in outgoing {
+        // Taken at once, so that no stream is added in between.
+        let outgoing = lock(&self.outgoing).table.take();
+        for stream in outgoing
+            .iter()
+            .flat_map(BTreeMap::values)
+            .filter_map(Weak::upgrade)
+        {
             stream.end(OutgoingEnd::Lost);
         }
         let answering = lock(&self.answering).take();

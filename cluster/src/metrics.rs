@@ -12,7 +12,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::node::{Node, NodeStatus, PeerStatus};
 
-/// Returns numbers of a node, for [`collector`] of the metrics of greenroom-http.
+/// Returns numbers of a node, for [`collector`] of the metrics of greenroom-http. It keeps the node
+/// open.
 ///
 /// | name | type | labels |
 /// |---|---|---|

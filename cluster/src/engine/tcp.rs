@@ -155,7 +155,7 @@ impl Engine for Arc<Tcp> {
     }
 
     fn learnt(&self, members: &[Member]) {
-        self.dial_members(members);
+        self.dial_members(members, false);
     }
 
     fn left(&self, name: &str) {

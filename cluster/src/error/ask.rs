@@ -14,7 +14,7 @@ use greenroom::Refusal;
 /// | `Undecodable` | no, or the answer could not be decoded | no: look the actor up again |
 /// | `Lost`, `TimedOut` | perhaps, or later | if the question may be handled twice |
 /// | `NoReply` | perhaps | if the question may be handled twice |
-/// | `Refused` | yes | as the [`Refusal`] says |
+/// | `Refused` | yes, or the refusal tells of a third node | as the [`Refusal`] says |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteAskError {

@@ -12,7 +12,7 @@ use greenroom::{Answer, AskError};
 use serde::Serialize;
 
 use super::codec::{self, EncodeError};
-use super::frame::{Frame, Unanswered, WireRefusal};
+use super::frame::{Frame, Unanswered, WireRefusal, short};
 use super::{Link, lock};
 use crate::error::RemoteAskError;
 
@@ -62,8 +62,8 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
                 Err(why) => why,
             },
             Err(AskError::Refused(refusal)) => Unanswered::Refused(WireRefusal::from(&refusal)),
-            Err(AskError::NoReply(detail)) => Unanswered::NoReply(detail.to_string()),
-            Err(other) => Unanswered::NoReply(other.to_string()),
+            Err(AskError::NoReply(detail)) => Unanswered::NoReply(short(detail.to_string())),
+            Err(other) => Unanswered::NoReply(short(other.to_string())),
         };
         let ask = self.ask;
         self.link.push(&Frame::Unanswered { ask, why }.encode());
@@ -78,9 +78,9 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
                 return Err(Unanswered::TooLarge { bytes, limit });
             }
             Ok(Err(EncodeError::Failed(why))) | Err(why) => {
-                return Err(Unanswered::NoReply(format!(
+                return Err(Unanswered::NoReply(short(format!(
                     "the answer has no bytes: {why}"
-                )));
+                ))));
             }
         };
         for (_, ask) in self.link.commit(encoded, None) {

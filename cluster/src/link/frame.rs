@@ -181,6 +181,19 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// The bytes of a text about a fault. The rest is cut off, so that it fits into each frame.
+const LONGEST_TEXT: usize = 1 << 10;
+
+/// Returns the begin of a text, short enough for each frame.
+pub(crate) fn short(mut text: String) -> String {
+    if text.len() > LONGEST_TEXT {
+        let mut ends = (0..=LONGEST_TEXT).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+    }
+    text
+}
+
 /// Returns a value as a frame with its length. Values of this module can always be encoded.
 pub(crate) fn framed<T: Serialize>(value: &T) -> Vec<u8> {
     let bytes = postcard::to_extend(value, vec![0; LENGTH]).unwrap_or_else(|_| vec![0; LENGTH]);

@@ -3,8 +3,9 @@
 //! - `IN-1`: messages reach the mailbox in the order of their frames. While one waits for room, the
 //!   later ones wait behind it, as bytes.
 //! - `IN-2`: a message gives its credit back when the mailbox has taken it.
-//! - `IN-3`: after the end of the stream no message reaches the mailbox. All of this is called by
-//!   the thread of the links, so the end does not race with a delivery.
+//! - `IN-3`: after the end of the stream no message begins to be delivered. Deliveries and the ends
+//!   of links are the work of one thread, so nothing old comes after a new link is up. Only a node
+//!   that closes ends its streams from another thread.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -12,9 +13,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use super::frame::{Frame, StreamEnd, Window};
+use super::frame::{Frame, StreamEnd, Window, short};
 use super::inbox::{Delivered, Inbox};
-use super::{Link, SENDERS_AT_ONCE, lock};
+use super::{Link, SENDERS_AT_ONCE, codec, lock};
 
 pub(crate) struct Incoming {
     stream: u64,
@@ -80,7 +81,12 @@ impl Incoming {
             Some(why) => self.finish(link, StreamEnd::Excess(why)),
             None => {
                 if let Some(room) = self.deliver(link, bytes) {
-                    lock(&self.state).waiting = Some((Some(room), bytes.len()));
+                    let mut state = lock(&self.state);
+                    if state.is_over {
+                        return;
+                    }
+                    state.waiting = Some((Some(room), bytes.len()));
+                    drop(state);
                     let (this, owner) = (self.clone(), link.owner().clone());
                     let link = link.clone();
                     let task = async move { this.wait(&link).await };
@@ -105,13 +111,15 @@ impl Incoming {
 
     /// Delivers a message. Returns the wait for room if there is none.
     fn deliver(self: &Arc<Self>, link: &Arc<Link>, bytes: &[u8]) -> Option<Room> {
-        match self.inbox.deliver(link, bytes) {
+        // The actor may be behind a map, whose closure may panic.
+        let delivered = codec::contained(|| self.inbox.deliver(link, bytes));
+        match delivered.unwrap_or_else(Delivered::Undecodable) {
             Delivered::Taken => self.taken(link, bytes.len()),
             Delivered::Full(room) => return Some(room),
             Delivered::Closed => self.finish(link, StreamEnd::Closed),
             Delivered::Undecodable(why) => {
                 link.counts().undecodable.add();
-                self.finish(link, StreamEnd::Undecodable(why));
+                self.finish(link, StreamEnd::Undecodable(short(why)));
             }
         }
         None
@@ -131,11 +139,22 @@ impl Incoming {
             .1
             .saturating_add(link.frame_length(self.stream, bytes));
         let (messages, bytes) = state.owed;
-        if messages < window.messages.div_ceil(4) && bytes < window.bytes / 4 {
+        drop(state);
+        if messages >= window.messages.div_ceil(4) || bytes >= window.bytes / 4 {
+            self.gives_credit(link);
+        }
+    }
+
+    /// Tells the sender what was taken. If the link is clogged, it is told when the link has room: a
+    /// peer that does not read gets nothing to do.
+    pub(crate) fn gives_credit(&self, link: &Link) {
+        if !link.has_room() {
             return;
         }
-        state.owed = (0, 0);
-        drop(state);
+        let (messages, bytes) = std::mem::take(&mut lock(&self.state).owed);
+        if messages == 0 {
+            return;
+        }
         let stream = self.stream;
         link.push(
             &Frame::Credit {
@@ -159,7 +178,8 @@ impl Incoming {
             return Poll::Ready(false);
         };
         // Without the lock, since it may run code of the user.
-        let polled = room.as_mut().poll(cx);
+        let polled = codec::contained(|| room.as_mut().poll(cx));
+        let polled = polled.unwrap_or(Poll::Ready(false));
         match polled {
             Poll::Pending => {
                 let mut state = lock(&self.state);
@@ -240,7 +260,8 @@ impl Incoming {
         let dropped = (state.waiting.take(), std::mem::take(&mut state.queue));
         let taken = state.taken;
         drop(state);
-        drop(dropped);
+        // A message may panic when it is dropped.
+        let _ = codec::contained(|| drop(dropped));
         Some(taken)
     }
 }

@@ -5,6 +5,7 @@
 //! - `OUT-3`: once the stream has an end, nothing more is pushed, and the end never changes.
 //! - `OUT-4`: credit goes to the senders that wait, in the order in which they came.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, Weak};
@@ -20,7 +21,7 @@ use super::{Link, Owner, SENDERS_AT_ONCE, lock};
 use crate::error::Distance;
 
 /// The actor at the other end of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 pub(crate) struct Target {
     /// The name of its node.
     pub(crate) node: Arc<str>,
@@ -28,11 +29,40 @@ pub(crate) struct Target {
     pub(crate) incarnation: u128,
     pub(crate) actor: u64,
     pub(crate) kind: Arc<str>,
+    /// What its node grants to each other node. It does not identify the actor.
     pub(crate) window: Window,
+}
+
+impl Target {
+    fn key(&self) -> (&str, u128, u64, &str) {
+        (&self.node, self.incarnation, self.actor, &self.kind)
+    }
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Target {}
+
+impl PartialOrd for Target {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Target {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
 }
 
 pub(crate) struct Outgoing {
     pub(crate) target: Target,
+    /// What may be under way: what the target grants, within the limits here.
+    window: Window,
     state: Mutex<State>,
     /// Notified when the stream has an end.
     ended: Event,
@@ -74,10 +104,14 @@ pub(crate) struct Permit<'a> {
 }
 
 impl Outgoing {
-    pub(crate) fn new(target: Target, owner: Weak<dyn Owner>) -> Arc<Outgoing> {
-        let Window { messages, bytes } = target.window;
+    /// Creates a stream with at most `bytes` under way.
+    pub(crate) fn new(target: Target, bytes: u32, owner: Weak<dyn Owner>) -> Arc<Outgoing> {
+        let messages = u32::MAX;
+        let window = target.window.within(Window { messages, bytes });
+        let Window { messages, bytes } = window;
         Arc::new(Outgoing {
             target,
+            window,
             state: Mutex::new(State {
                 link: None,
                 end: None,
@@ -106,7 +140,7 @@ impl Outgoing {
             };
             let kind = (&*self.target.kind).into();
             let actor = self.target.actor;
-            let window = self.target.window;
+            let window = self.window;
             let open = Frame::Open {
                 stream,
                 actor,
@@ -131,7 +165,7 @@ impl Outgoing {
             let Window {
                 messages: most,
                 bytes: most_bytes,
-            } = self.target.window;
+            } = self.window;
             state.messages = state.messages.saturating_add(messages).min(most);
             state.bytes = (state.bytes + i64::from(bytes)).min(i64::from(most_bytes));
         });
@@ -316,7 +350,8 @@ impl Drop for Permit<'_> {
         let unused = u32::from(!self.is_used);
         self.stream.change(|state| {
             state.permits -= 1;
-            state.messages += unused;
+            // A peer may have given more back than was under way.
+            state.messages = state.messages.saturating_add(unused);
         });
     }
 }
@@ -370,7 +405,7 @@ impl Drop for Place<'_> {
         self.stream.change(|state| {
             if state.granted.remove(&number) {
                 state.permits -= 1;
-                state.messages += 1;
+                state.messages = state.messages.saturating_add(1);
             }
             state.line.retain(|(waiting, _)| *waiting != number);
         });

@@ -10,7 +10,7 @@ use greenroom::{Refusal, RefusalKind, Reply};
 use serde::de::DeserializeOwned;
 
 use super::codec::{self, EncodeError};
-use super::frame::{StreamEnd, Unanswered, WireRefusal};
+use super::frame::{StreamEnd, Unanswered, WireRefusal, short};
 use super::{Link, lock};
 use crate::error::RemoteAskError;
 
@@ -185,8 +185,8 @@ impl From<&Refusal> for WireRefusal {
         let kind = KINDS.iter().position(|kind| *kind == refusal.kind());
         WireRefusal {
             kind: kind.unwrap_or(0) as u8,
-            condition: refusal.condition().into(),
-            explanation: refusal.explanation().into(),
+            condition: short(refusal.condition().into()),
+            explanation: short(refusal.explanation().into()),
             code: refusal.error_code(),
             status: refusal.status(),
         }

@@ -142,6 +142,10 @@ impl NodeBuilder {
                 "the lease is {lease:?}, and {least:?} to {most:?} are allowed"
             ));
         }
+        let addresses = self.listen.iter().chain(&self.advertise);
+        if addresses.clone().count() > 8 || addresses.clone().any(|address| address.len() > 255) {
+            return wrong("more than 8 addresses, or one longer than 255 bytes".into());
+        }
         match self.limits.problem() {
             Some(problem) => wrong(problem),
             None => Ok(()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::engine::Stop;
 use crate::error::PublishError;
 use crate::link::frame::{Member, Publication};
-use crate::link::{Inbox, Link};
+use crate::link::{Inbox, Link, Target};
 
 /// The largest number of bytes of a name or a kind.
 pub(crate) const LONGEST: usize = 255;
@@ -119,16 +119,23 @@ impl Peers {
         links.chain(&self.own_link).cloned().collect()
     }
 
+    /// Returns the name of the node that has this number of a life.
+    pub(crate) fn name_of(&self, incarnation: u128) -> Option<&str> {
+        Some(&self.peers.get(&incarnation)?.link.peer.member.name)
+    }
+
     pub(crate) fn link_to(&self, name: &str) -> Option<Arc<Link>> {
         let mut links = self.peers.values().map(|peer| &peer.link);
         links.find(|link| link.peer.member.name == name).cloned()
     }
 
-    pub(crate) fn link_of(&self, incarnation: u128, own: u128) -> Option<Arc<Link>> {
-        if incarnation == own {
-            return self.own_link.clone();
-        }
-        Some(self.peers.get(&incarnation)?.link.clone())
+    /// Returns the link to the node of this actor. Certificates tell names, so the name counts too.
+    pub(crate) fn link_of(&self, target: &Target, own: u128) -> Option<Arc<Link>> {
+        let link = match target.incarnation == own {
+            true => self.own_link.as_ref()?,
+            false => &self.peers.get(&target.incarnation)?.link,
+        };
+        (link.peer.member.name == *target.node).then(|| link.clone())
     }
 
     /// Pushes a frame to each peer.

@@ -21,7 +21,7 @@ use crate::counts::Counts;
 use crate::engine::{Engine, Stop};
 use crate::error::PublishError;
 use crate::limits::Limits;
-use crate::link::frame::{Frame, Hello, Member, Publication, Window};
+use crate::link::frame::{Frame, Hello, Member, Publication};
 use crate::link::{Inbox, Link, News, Outgoing, OutgoingEnd, Owner, Target, Wire, lock};
 
 /// The looks at a link in the time of a lease.
@@ -73,6 +73,30 @@ impl State {
         self.engine.spawn(Box::pin(look(this)));
     }
 
+    /// Returns why a node is not to be connected with this one, if that is so.
+    pub(crate) fn admits(&self, member: &Member) -> Result<(), String> {
+        let me = &self.hello.member;
+        if member.incarnation == me.incarnation {
+            return Err("the address is that of this node".into());
+        }
+        if member.name == me.name {
+            return Err(format!("another node has the name {:?} as well", me.name));
+        }
+        let peers = self.peers();
+        // Only the name is in the certificate.
+        if let Some(other) = peers
+            .name_of(member.incarnation)
+            .filter(|name| *name != member.name)
+        {
+            return Err(format!("the number of this life is that of {other:?}"));
+        }
+        let is_new = peers.link_to(&member.name).is_none();
+        if is_new && peers.links() >= self.limits.peers {
+            return Err(format!("the node has {} peers already", self.limits.peers));
+        }
+        Ok(())
+    }
+
     /// Adds a link whose peer has said hello. Returns why it is refused otherwise.
     pub(crate) fn up(
         self: &Arc<Self>,
@@ -80,15 +104,7 @@ impl State {
         wire: Arc<dyn Wire>,
     ) -> Result<Arc<Link>, String> {
         let member = hello.member.clone();
-        if member.incarnation == self.hello.member.incarnation {
-            return Err("the address is that of this node".into());
-        }
-        if member.name == self.hello.member.name {
-            return Err(format!(
-                "another node has the name {:?} as well",
-                member.name
-            ));
-        }
+        self.admits(&member)?;
         // STATE-2
         if let Some(old) = self.link_to(&member.name) {
             self.down(&old);
@@ -99,19 +115,18 @@ impl State {
             if peers.is_closed {
                 return Err("the node is closed".into());
             }
-            if peers.links() >= self.limits.peers {
-                return Err(format!("the node has {} peers already", self.limits.peers));
-            }
             // STATE-1
             for publication in peers.own_publications() {
                 link.push(&Frame::Publish(publication).encode());
             }
             peers.add(link.clone());
-            let members = Frame::Members(peers.members()).encode();
-            peers.broadcast(&members);
+            // A frame for each, so that none is too large for a peer.
+            for member in peers.members() {
+                peers.broadcast(&Frame::Members(vec![member]).encode());
+            }
         }
         self.counts.links.add();
-        for stream in self.streams_to(member.incarnation) {
+        for stream in self.streams_to(&member) {
             stream.bind(&link);
         }
         self.changed.notify(usize::MAX);
@@ -134,12 +149,12 @@ impl State {
         self.peers().link_to(name)
     }
 
-    /// Returns the streams to a node that have no end.
-    fn streams_to(&self, incarnation: u128) -> Vec<Arc<Outgoing>> {
+    /// Returns the streams to this life of a node.
+    fn streams_to(&self, member: &Member) -> Vec<Arc<Outgoing>> {
         let targets = lock(&self.targets);
-        let to = targets
-            .iter()
-            .filter(|(target, _)| target.incarnation == incarnation);
+        let to = targets.iter().filter(|(target, _)| {
+            target.incarnation == member.incarnation && *target.node == *member.name
+        });
         to.filter_map(|(_, stream)| stream.upgrade()).collect()
     }
 
@@ -229,13 +244,7 @@ impl State {
     }
 
     /// Returns the stream to an actor.
-    pub(crate) fn stream_to(&self, mut target: Target) -> Arc<Outgoing> {
-        // Another node does not decide how much is kept here.
-        target.window = target.window.within(Window {
-            messages: u32::MAX,
-            bytes: self.limits.bytes,
-        });
-        let incarnation = target.incarnation;
+    pub(crate) fn stream_to(&self, target: Target) -> Arc<Outgoing> {
         let owner: Weak<dyn Owner> = self.this.clone();
         // The old stream is dropped without the lock (STATE-3).
         let (stream, _old) = {
@@ -244,17 +253,21 @@ impl State {
             match old {
                 Some(stream) if stream.end_now().is_none() => return stream,
                 old => {
-                    let stream = Outgoing::new(target.clone(), owner);
+                    // Another node does not decide how much is kept here.
+                    let stream = Outgoing::new(target.clone(), self.limits.bytes, owner);
                     targets.insert(target, Arc::downgrade(&stream));
                     (stream, old)
                 }
             }
         };
-        let link = self
-            .peers()
-            .link_of(incarnation, self.hello.member.incarnation);
+        let (link, is_closed) = {
+            let peers = self.peers();
+            let own = self.hello.member.incarnation;
+            (peers.link_of(&stream.target, own), peers.is_closed)
+        };
         match link {
             Some(link) => stream.bind(&link),
+            None if is_closed => stream.end(OutgoingEnd::Lost),
             None => self.expire(&stream),
         }
         stream

@@ -34,6 +34,7 @@ pub(crate) struct SimEngine {
 
 struct Lane {
     from: String,
+    sender: Weak<SimEngine>,
     link: Option<Arc<Link>>,
     arrivals: VecDeque<(Instant, Arrival)>,
     /// The bytes in it.
@@ -121,9 +122,10 @@ impl SimEngine {
         self.wake();
     }
 
-    fn add_lane(&self, number: u64, from: &str) {
+    fn add_lane(&self, number: u64, from: &Arc<SimEngine>) {
         let lane = Lane {
-            from: from.into(),
+            from: from.name.clone(),
+            sender: Arc::downgrade(from),
             link: None,
             arrivals: VecDeque::new(),
             bytes: 0,
@@ -155,6 +157,18 @@ impl SimEngine {
             lane.bytes -= frame.len();
         }
         Ok((number, lane.link.clone(), arrival))
+    }
+
+    /// Tells the other end of a lane that it has room.
+    fn tell_sender(&self, number: u64) {
+        let sender = lock(&self.lanes)
+            .get(&number)
+            .and_then(|lane| lane.sender.upgrade());
+        let Some(sender) = sender else { return };
+        let link = lock(&sender.lanes)
+            .get(&number)
+            .and_then(|lane| lane.link.clone());
+        link.inspect(|link| link.drained());
     }
 
     /// Takes an arrival.
@@ -190,8 +204,8 @@ async fn receive(engine: Arc<SimEngine>) {
         let listener = engine.arrived.listen();
         match engine.next(&net) {
             Ok((number, link, arrival)) => {
-                engine.take(number, link.clone(), arrival);
-                link.iter().for_each(|link| link.drained());
+                engine.take(number, link, arrival);
+                engine.tell_sender(number);
             }
             Err(None) => listener.await,
             Err(Some(due)) => {
@@ -222,8 +236,8 @@ impl SimEngine {
             return;
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.add_lane(number, &other.name);
-        other.add_lane(number, &self.name);
+        self.add_lane(number, other);
+        other.add_lane(number, self);
         let wire = |from: &Arc<SimEngine>, to: &Arc<SimEngine>| -> Arc<dyn Wire> {
             Arc::new(SimWire {
                 number,

@@ -309,3 +309,38 @@ fn a_sender_with_a_smaller_limit_is_given_its_credit() {
         assert_eq!(far.ask(Tally::Total).await, Ok(499_500));
     });
 }
+
+#[test]
+fn a_close_takes_at_most_a_second_with_a_dead_link() {
+    sim::explore(seeds(5), || async {
+        let Pair { net, desk, far, .. } = pair().await;
+        net.partition(["shop"], ["desk"]);
+        far.tell(Tally::Add(1)).unwrap();
+        let start = Instant::now();
+        desk.close().await;
+        assert!(start.elapsed() <= Duration::from_secs(1));
+        assert_eq!(far.ended().await, RemoteEnd::Lost);
+    });
+}
+
+#[test]
+fn a_peer_too_many_is_refused() {
+    sim::explore(seeds(5), || async {
+        let net = SimNet::new();
+        let limits = Limits {
+            peers: 1,
+            ..Limits::default()
+        };
+        let a = Node::builder("a")
+            .net(&net)
+            .limits(limits)
+            .open()
+            .await
+            .unwrap();
+        let _b = Node::builder("b").net(&net).open().await.unwrap();
+        until(|| a.status().peers.len() == 1).await;
+        let _c = Node::builder("c").net(&net).open().await.unwrap();
+        until(|| a.status().refused_links > 0).await;
+        assert_eq!(a.status().peers[0].name, "b");
+    });
+}

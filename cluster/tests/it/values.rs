@@ -197,3 +197,63 @@ fn a_message_without_bytes_comes_back() {
         assert_eq!(far.ask(Odd::Fine).await, Ok(42));
     });
 }
+
+#[test]
+fn a_panic_of_a_map_ends_only_its_own_stream() {
+    sim::explore(seeds(5), || async {
+        let Pair {
+            shop, desk, far, ..
+        } = &pair().await;
+        let odd = spawn!(odd(_));
+        let mapped = odd.map(|message: Tally| -> Odd {
+            match message {
+                Tally::Total(_) => panic!("broken"),
+                _ => Odd::Fine(greenroom::reply().0),
+            }
+        });
+        let _published = shop.publish("mapped", &mapped).unwrap();
+        let broken = desk.lookup::<Tally>("mapped").await.unwrap();
+        let lost = broken.ask(Tally::Total).await.unwrap_err();
+        assert!(matches!(
+            lost,
+            RemoteAskError::Undecodable(_) | RemoteAskError::NoReply(_)
+        ));
+        assert_eq!(broken.ended().await, RemoteEnd::Lost);
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        let again = desk.lookup::<Tally>("mapped").await.unwrap();
+        again.send(Tally::Add(1)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_long_refusal_is_cut_off_and_keeps_the_link() {
+    sim::explore(seeds(5), || async {
+        let net = SimNet::new();
+        let limits = Limits {
+            frame: 5000,
+            ..Limits::default()
+        };
+        let shop = Node::builder("shop").net(&net).open().await.unwrap();
+        let refuse = async |mut cx: Context<Tally>| {
+            while let Some(message) = cx.recv().await {
+                if let Tally::Total(reply) = message {
+                    reply.refuse(Refusal::new("x", "\u{e4}".repeat(1 << 20)));
+                }
+            }
+        };
+        let actor = spawn!(refuse(_));
+        let _published = shop.publish("tally", &actor).unwrap();
+        let desk = Node::builder("desk")
+            .net(&net)
+            .limits(limits)
+            .open()
+            .await
+            .unwrap();
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let Err(RemoteAskError::Refused(refusal)) = far.ask(Tally::Total).await else {
+            panic!("it refuses");
+        };
+        assert_eq!(refusal.explanation(), "\u{e4}".repeat(512));
+        assert_eq!(desk.status().lost_links, 0);
+    });
+}

@@ -120,14 +120,16 @@ impl Dials {
     }
 
     /// Adds a node. Returns whether a task is to dial it, since none does.
-    fn learn(&self, member: &Member) -> bool {
+    fn learn(&self, member: &Member, is_own_word: bool) -> bool {
         let state = &mut *lock(&self.state);
         let members = &state.members;
         let has_room = members.len() < MOST_MEMBERS || members.contains_key(&member.name);
         if member.addresses.is_empty() || !has_room {
             return false;
         }
-        state.members.insert(member.name.clone(), member.clone());
+        if is_own_word || !members.contains_key(&member.name) {
+            state.members.insert(member.name.clone(), member.clone());
+        }
         state.dialled.insert(member.name.clone())
     }
 
@@ -167,9 +169,14 @@ impl Tcp {
         }
     }
 
-    pub(super) fn dial_members(self: &Arc<Self>, members: &[Member]) {
+    /// Dials nodes that are not connected. What a node says of itself counts more than what others
+    /// say of it.
+    pub(super) fn dial_members(self: &Arc<Self>, members: &[Member], is_own_word: bool) {
         let Some(state) = self.state() else { return };
-        for member in members.iter().filter(|member| self.dials.learn(member)) {
+        for member in members {
+            if !self.dials.learn(member, is_own_word) {
+                continue;
+            }
             let is_lower = state.hello.member.name < member.name;
             let delay = if is_lower {
                 Duration::ZERO

@@ -155,6 +155,7 @@ impl Tcp {
     /// Returns whether a link to this peer is to come up, beside one that may exist.
     fn comes_up(&self, hello: &Hello, is_dialled: bool) -> Result<(), String> {
         let state = self.state().ok_or("the node is closed")?;
+        state.admits(&hello.member)?;
         let Member {
             name, incarnation, ..
         } = &hello.member;
@@ -184,7 +185,7 @@ impl Tcp {
         let member = hello.member.clone();
         let link = state.up(hello, wire)?;
         self.dials.came_up(&link, is_dialled);
-        self.dial_members(&[member]);
+        self.dial_members(&[member], true);
         Ok((link, connection))
     }
 

@@ -88,8 +88,9 @@ async fn read(connection: &mut Connection) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Connects with the certificate of mallory, under this name. Returns whether that is welcome.
-async fn connect(folder: &Folder, to: &Node, name: &str) -> (Connection, bool) {
+/// Connects with the certificate of mallory, under this name and number of a life. Returns whether
+/// that is welcome, and the number of the other node.
+async fn connect(folder: &Folder, to: &Node, name: &str, life: u128) -> (Connection, bool, u128) {
     let [certificate, key, authority] = folder.files("mallory");
     let tls = Arc::new(Tls::read(certificate, key, authority, "mallory").unwrap());
     let at: SocketAddr = to.listens()[0].parse().unwrap();
@@ -97,11 +98,12 @@ async fn connect(folder: &Folder, to: &Node, name: &str) -> (Connection, bool) {
     let mut connection = tls.connect(socket).await.unwrap();
     let mut start = [0; MAGIC.len() + 2];
     connection.read_exact(&mut start).await.unwrap();
-    read(&mut connection).await.unwrap();
+    let hello = read(&mut connection).await.unwrap();
+    let theirs: Hello = postcard::from_bytes(&hello).unwrap();
     let (lease, frame) = (5000, 1 << 20);
     let member = Member {
         name: name.into(),
-        incarnation: 42,
+        incarnation: life,
         addresses: Vec::new(),
     };
     let hello = Hello {
@@ -118,7 +120,7 @@ async fn connect(folder: &Folder, to: &Node, name: &str) -> (Connection, bool) {
     let is_welcome = read(&mut connection)
         .await
         .is_some_and(|verdict| verdict == [0]);
-    (connection, is_welcome)
+    (connection, is_welcome, theirs.member.incarnation)
 }
 
 #[test]
@@ -135,9 +137,13 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
             greenroom::yield_now().await;
         }
 
-        let (_, is_welcome) = connect(&folder, &desk, "shop").await;
+        let (_, is_welcome, life) = connect(&folder, &shop, "shop", 42).await;
+        assert!(!is_welcome, "another node has the name");
+        let (_, is_welcome, _) = connect(&folder, &desk, "shop", 42).await;
         assert!(!is_welcome, "the certificate is that of mallory");
-        let (mut mallory, is_welcome) = connect(&folder, &desk, "mallory").await;
+        let (_, is_welcome, _) = connect(&folder, &desk, "mallory", life).await;
+        assert!(!is_welcome, "the life is that of shop");
+        let (mut mallory, is_welcome, _) = connect(&folder, &desk, "mallory", 42).await;
         assert!(is_welcome);
         let (messages, bytes, taken) = (9, 9, 0);
         let why = StreamEnd::Closed;

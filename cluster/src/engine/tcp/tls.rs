@@ -32,6 +32,8 @@ use crate::link::lock;
 
 /// The certificates of a node, and the files that they come from.
 pub(crate) struct Tls {
+    /// The name of the node.
+    name: String,
     files: Files,
     configs: Mutex<Configs>,
 }
@@ -60,8 +62,9 @@ impl Tls {
             key,
             authority,
         };
-        let configs = files.read(Some(name))?;
+        let configs = files.read(name)?;
         Ok(Tls {
+            name: name.into(),
             files,
             configs: Mutex::new(configs),
         })
@@ -69,7 +72,7 @@ impl Tls {
 
     /// Reads the files anew. If one cannot be used, all stays as it was.
     pub(crate) fn renew(&self) -> Result<(), RenewError> {
-        let configs = self.files.read(None)?;
+        let configs = self.files.read(&self.name)?;
         *lock(&self.configs) = configs;
         Ok(())
     }
@@ -114,7 +117,7 @@ fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
 }
 
 impl Files {
-    fn read(&self, name: Option<&str>) -> Result<Configs, RenewError> {
+    fn read(&self, name: &str) -> Result<Configs, RenewError> {
         let wrong = |path: &PathBuf, why: &dyn std::fmt::Display| {
             RenewError::new(path.display().to_string(), why)
         };
@@ -129,7 +132,7 @@ impl Files {
             }
         };
         let chain = read(&self.certificate)?;
-        if let Some(name) = name.filter(|name| !has_name(&chain[0], name)) {
+        if !has_name(&chain[0], name) {
             let why = format!("it has no DNS name {name:?}, which is the name of the node");
             return Err(wrong(&self.certificate, &why));
         }

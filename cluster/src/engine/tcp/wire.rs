@@ -22,6 +22,9 @@ use crate::engine::Engine;
 use crate::link::frame::{LENGTH, first};
 use crate::link::{Link, Wire, lock};
 
+/// The bytes that may wait to be written, with answers. Then the link is cut. Senders wait long before.
+const MOST_BACKLOG: usize = 64 << 20;
+
 /// The room of a read.
 const ROOM: usize = 64 << 10;
 
@@ -146,6 +149,11 @@ impl Wire for TcpWire {
         if out.is_cut {
             return;
         }
+        if out.bytes.len() > MOST_BACKLOG {
+            // The peer takes nothing, and asks for more.
+            drop(out);
+            return self.0.cut();
+        }
         let written = if is_alone { out.write_now(frame) } else { 0 };
         if written == frame.len() {
             return;
@@ -243,6 +251,7 @@ async fn write(mut to: impl AsyncWrite + Unpin, out: &Mutex<Out>, link: &Link) -
         bytes.clear();
         // The memory of a burst is given back.
         bytes.shrink_to(ROOM);
+        lock(out).taken = 0;
         link.drained();
     }
 }

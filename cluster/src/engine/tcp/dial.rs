@@ -169,8 +169,7 @@ impl Tcp {
         }
     }
 
-    /// Dials nodes that are not connected. What a node says of itself counts more than what others
-    /// say of it.
+    /// Dials nodes that are not connected. A node's own word counts more than that of others.
     pub(super) fn dial_members(self: &Arc<Self>, members: &[Member], is_own_word: bool) {
         let Some(state) = self.state() else { return };
         for member in members {

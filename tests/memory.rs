@@ -61,7 +61,7 @@ fn alone() -> (MutexGuard<'static, ()>, mpsc::Sender<()>) {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (over, watch) = mpsc::channel::<()>();
     std::thread::spawn(move || {
-        if watch.recv_timeout(Duration::from_secs(300)) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if watch.recv_timeout(Duration::from_secs(1200)) == Err(mpsc::RecvTimeoutError::Timeout) {
             eprintln!("hung");
             std::process::exit(1);
         }

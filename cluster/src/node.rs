@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 use greenroom::Address;
+use greenroom::time::Instant;
 
 pub use builder::NodeBuilder;
 pub use lookup::Lookup;
@@ -201,14 +202,13 @@ impl Node {
         let state = self.state();
         let links = state.say_bye();
         // A writer needs some milliseconds. A dead link takes all the time.
-        let step = Duration::from_millis(2);
-        let mut waited = Duration::ZERO;
-        while waited < LAST_FRAMES && links.iter().any(|link| link.load().backlog > 0) {
-            greenroom::time::sleep(step).await;
-            waited += step;
+        let start = Instant::now();
+        while start.elapsed() < LAST_FRAMES && links.iter().any(|link| link.load().backlog > 0) {
+            greenroom::time::sleep(Duration::from_millis(2)).await;
         }
         state.shut();
-        let _ = greenroom::time::timeout(LAST_TASKS, state.engine.stopped()).await;
+        let left = (LAST_FRAMES + LAST_TASKS).saturating_sub(start.elapsed());
+        let _ = greenroom::time::timeout(left, state.engine.stopped()).await;
     }
 }
 

@@ -127,7 +127,8 @@ impl Dials {
         if member.addresses.is_empty() || !has_room {
             return false;
         }
-        if is_own_word || !members.contains_key(&member.name) {
+        let known = members.get(&member.name);
+        if is_own_word || known.is_none_or(|known| known.incarnation != member.incarnation) {
             state.members.insert(member.name.clone(), member.clone());
         }
         state.dialled.insert(member.name.clone())
@@ -169,7 +170,8 @@ impl Tcp {
         }
     }
 
-    /// Dials nodes that are not connected. A node's own word counts more than that of others.
+    /// Dials nodes that are not connected. Of one life of a node, its own word counts more than
+    /// that of others.
     pub(super) fn dial_members(self: &Arc<Self>, members: &[Member], is_own_word: bool) {
         let Some(state) = self.state() else { return };
         for member in members {

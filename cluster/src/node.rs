@@ -38,7 +38,7 @@ use crate::remote::Remote;
 /// The time that [`Node::close`] gives to frames that wait to be written.
 const LAST_FRAMES: Duration = Duration::from_millis(850);
 
-/// The time that it gives to the tasks of the node.
+/// The time that it gives to the tasks of the node, besides what the frames leave.
 const LAST_TASKS: Duration = Duration::from_millis(100);
 
 /// A program's place among those that it can reach: publishes actors, and finds those of others.

@@ -28,7 +28,7 @@ use futures::channel::oneshot;
 use greenroom::Runtime;
 
 /// The watchdog's limit: longer than any test takes on a busy machine.
-pub const WATCH: Duration = Duration::from_secs(60);
+pub const WATCH: Duration = Duration::from_secs(180);
 
 /// Runs `test` on a separate thread and fails if it does not return within `limit`.
 pub fn within<R: Send + 'static>(limit: Duration, test: impl FnOnce() -> R + Send + 'static) -> R {

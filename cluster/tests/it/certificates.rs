@@ -155,6 +155,38 @@ fn a_seed_of_another_authority_is_not_trusted() {
 }
 
 #[test]
+fn a_node_shows_its_new_certificate_without_a_restart() {
+    greenroom::run(async {
+        let (folder, one, other) = (Folder::new("renewed"), authority(), authority());
+        folder.write("shop", &one, &[&one, &other]);
+        folder.write("late", &other, &[&other]);
+        let shop = folder.shop().await;
+        let actor = spawn!(tally(_));
+        let _published = shop.publish("tally", &actor).unwrap();
+        let late = folder.builder("late", "late").seeds(shop.listens());
+        let late = late.open().await.unwrap();
+        until_unreached(&late, "no secure connection").await;
+        folder.write("shop", &other, &[&one, &other]);
+        shop.renew_identity().unwrap();
+        let far = late
+            .lookup::<Tally>("tally")
+            .timeout(Duration::from_secs(60));
+        assert_eq!(far.await.unwrap().ask(Tally::Total).await, Ok(0));
+
+        // A certificate of another node changes nothing.
+        for ending in ["pem", "key"] {
+            let (from, to) = (format!("late.{ending}"), format!("shop.{ending}"));
+            fs::copy(folder.path(&from), folder.path(&to)).unwrap();
+        }
+        let error = shop.renew_identity().unwrap_err();
+        assert!(
+            error.to_string().contains("no DNS name \"shop\""),
+            "{error}"
+        );
+    });
+}
+
+#[test]
 fn a_node_without_a_certificate_is_refused() {
     greenroom::run(async {
         let (folder, one) = (Folder::new("plain"), authority());

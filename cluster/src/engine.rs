@@ -32,8 +32,8 @@ pub(crate) trait Engine: Send + Sync {
     /// Hears that a node has closed, so that it is not to be connected again.
     fn left(&self, name: &str);
 
-    /// Hears that the link to a node is down.
-    fn lost(&self, name: &str);
+    /// Hears that a link is down.
+    fn lost(&self);
 
     /// Returns why seeds could not be reached, each as a text that begins with its address.
     fn problems(&self) -> Vec<String>;

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use greenroom::Reply;
@@ -36,9 +37,9 @@ pub(crate) struct Desk {
     this: Weak<Desk>,
 }
 
-/// A wire that keeps what is pushed.
+/// A wire that keeps what is pushed, with a backlog that a test can set.
 #[derive(Default)]
-pub(crate) struct Kept(pub(crate) Mutex<Vec<u8>>);
+pub(crate) struct Kept(pub(crate) Mutex<Vec<u8>>, pub(crate) AtomicUsize);
 
 impl Wire for Kept {
     fn push(&self, frame: &[u8], _: bool) {
@@ -46,7 +47,7 @@ impl Wire for Kept {
     }
 
     fn backlog(&self) -> usize {
-        0
+        self.1.load(Ordering::Relaxed)
     }
 
     fn cut(&self) {}

@@ -38,14 +38,15 @@ use crate::counts::Counts;
 use crate::error::RemoteAskError;
 use crate::limits::Limits;
 
-/// The number of senders that may encode a message of a stream at the same time.
+/// The number of senders that may encode a message of a stream at the same time. Each may exceed the
+/// bytes of the window by a frame, and a machine has few cores that send to one actor.
 const SENDERS_AT_ONCE: u32 = 8;
 
 /// The looks at a link without a frame to it, after which it gets a ping. There are 15 looks until a
 /// silent link is lost.
 const QUIET_LOOKS: u32 = 3;
 
-/// The bytes that may wait to be written. Beyond them senders wait.
+/// The bytes that may wait to be written: four of the largest frames. Beyond them senders wait.
 const BACKLOG: usize = 4 << 20;
 
 /// The way out to a peer.
@@ -400,12 +401,13 @@ impl Link {
                 let Some(table) = streams.table.as_mut() else {
                     return;
                 };
-                match table.len() < most && !table.contains_key(&stream) {
-                    true => {
-                        table.insert(stream, Incoming::new(stream, actor, inbox, window));
-                        return;
-                    }
-                    false => StreamEnd::Excess(format!("a node has more than {most} streams")),
+                if table.contains_key(&stream) {
+                    StreamEnd::Excess(format!("the stream {stream} is open already"))
+                } else if table.len() >= most {
+                    StreamEnd::Excess(format!("a node has more than {most} streams"))
+                } else {
+                    table.insert(stream, Incoming::new(stream, actor, inbox, window));
+                    return;
                 }
             }
         };

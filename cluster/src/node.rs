@@ -29,14 +29,17 @@ pub(crate) use state::State;
 use state::target;
 
 use crate::address::RemoteAddress;
-use crate::engine::tcp::Renew;
+use crate::engine::tcp::Tls;
 use crate::error::{PublishError, RenewError};
-use crate::link::TypedInbox;
 use crate::link::frame::Window;
+use crate::link::{Owner, TypedInbox};
 use crate::remote::Remote;
 
 /// The time that [`Node::close`] gives to frames that wait to be written.
 const LAST_FRAMES: Duration = Duration::from_millis(850);
+
+/// The time between two looks whether they are written. A writer needs some milliseconds.
+const STEP: Duration = Duration::from_millis(2);
 
 /// The time that it gives to the tasks of the node, besides what the frames leave.
 const LAST_TASKS: Duration = Duration::from_millis(100);
@@ -57,7 +60,7 @@ pub struct Node {
 
 struct Inner {
     state: Arc<State>,
-    renew: Option<Renew>,
+    tls: Option<Arc<Tls>>,
     listens: Vec<String>,
 }
 
@@ -79,10 +82,10 @@ impl Node {
         NodeBuilder::new(name.into())
     }
 
-    fn new(state: Arc<State>, renew: Option<Renew>, listens: Vec<String>) -> Node {
+    fn new(state: Arc<State>, tls: Option<Arc<Tls>>, listens: Vec<String>) -> Node {
         let inner = Inner {
             state,
-            renew,
+            tls,
             listens,
         };
         Node {
@@ -126,7 +129,7 @@ impl Node {
         if actor.is_closed() {
             return Err(PublishError::Closed);
         }
-        let limits = self.state().limits_of_node();
+        let limits = self.state().limits();
         let capacity = actor.capacity().map_or(u32::MAX, |capacity| {
             u32::try_from(capacity).unwrap_or(u32::MAX)
         });
@@ -170,6 +173,29 @@ impl Node {
     }
 
     /// Watches the names that begin with `prefix`, of all nodes. It begins with those that exist.
+    ///
+    /// ```
+    /// # use greenroom::{Context, spawn};
+    /// # use greenroom_cluster::{NameChange, Node, Remote};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Line(String);
+    /// # impl Remote for Line {
+    /// #     const KIND: &'static str = "line/1";
+    /// # }
+    /// # async fn log(mut cx: Context<Line>) {
+    /// #     while cx.recv().await.is_some() {}
+    /// # }
+    /// # greenroom::run(async {
+    /// let node = Node::builder("shop").open().await?;
+    /// let mut watch = node.watch_names("log/");
+    /// let log = spawn!(log(_));
+    /// let published = node.publish("log/1", &log)?;
+    /// assert!(matches!(watch.next().await, Some(NameChange::Come { name, .. }) if name == "log/1"));
+    /// drop(published);
+    /// assert!(matches!(watch.next().await, Some(NameChange::Gone { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn watch_names(&self, prefix: impl Into<String>) -> NameWatch {
         NameWatch::new(Arc::downgrade(self.state()), prefix.into())
     }
@@ -180,8 +206,8 @@ impl Node {
     /// # Errors
     /// If a file cannot be used, all stays as it was. A node without certificates has none to renew.
     pub fn renew_identity(&self) -> Result<(), RenewError> {
-        match &self.inner.renew {
-            Some(renew) => renew.renew(),
+        match &self.inner.tls {
+            Some(tls) => tls.renew(),
             None => Err(RenewError::new("", "the node has no certificate")),
         }
     }
@@ -201,10 +227,10 @@ impl Node {
     pub async fn close(self) {
         let state = self.state();
         let links = state.say_bye();
-        // A writer needs some milliseconds. A dead link takes all the time.
+        // A dead link takes all the time.
         let start = Instant::now();
         while start.elapsed() < LAST_FRAMES && links.iter().any(|link| link.load().backlog > 0) {
-            greenroom::time::sleep(Duration::from_millis(2)).await;
+            greenroom::time::sleep(STEP).await;
         }
         state.shut();
         let left = (LAST_FRAMES + LAST_TASKS).saturating_sub(start.elapsed());

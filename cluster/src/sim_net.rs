@@ -156,10 +156,14 @@ impl Net {
     fn draw(&self) -> Duration {
         let state = lock(&self.state);
         let span = state.delay.end.saturating_sub(state.delay.start).as_nanos() as u64;
-        let delay = state.delay.start + Duration::from_nanos(sim::random() % span.max(1));
+        let extra = Duration::from_nanos(sim::random() % span.max(1));
+        let delay = state.delay.start.saturating_add(extra);
         let (share, again_after) = state.loss;
         let is_lost = (sim::random() % 1_000_000) as f64 / 1e6 < share;
-        if is_lost { delay + again_after } else { delay }
+        match is_lost {
+            true => delay.saturating_add(again_after),
+            false => delay,
+        }
     }
 
     /// Returns the nodes that this one is to connect: those with a higher name.
@@ -172,17 +176,14 @@ impl Net {
         above.map(|(_, engine)| engine.clone()).collect()
     }
 
-    /// Returns whether the node is the one of its name in the net.
-    fn has(&self, engine: &SimEngine) -> bool {
-        let state = lock(&self.state);
-        let node = state.nodes.get(engine.name());
-        node.is_some_and(|node| std::ptr::eq(Arc::as_ptr(node), engine))
-    }
-
-    fn remove(&self, engine: &SimEngine) {
-        if self.has(engine) {
-            let removed = lock(&self.state).nodes.remove(engine.name());
-            drop(removed);
+    /// Removes a node, unless another one has its name by now.
+    fn remove(&self, engine: &Arc<SimEngine>) {
+        let nodes = &mut lock(&self.state).nodes;
+        let is_here = nodes
+            .get(engine.name())
+            .is_some_and(|node| Arc::ptr_eq(node, engine));
+        if is_here {
+            nodes.remove(engine.name());
         }
     }
 }

@@ -73,7 +73,7 @@ fn swarm() -> Outcome<Swarm<Behaviour>> {
     Ok(swarm)
 }
 
-/// Runs a swarm for ever.
+/// Runs a swarm as long as the process lives.
 fn run(mut swarm: Swarm<Behaviour>) {
     tokio::spawn(async move {
         loop {

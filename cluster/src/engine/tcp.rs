@@ -22,13 +22,13 @@ use std::time::Duration;
 use async_io::{Async, Timer};
 use event_listener::Event;
 
-pub(crate) use address::ListenAddress;
+pub(crate) use address::{ListenAddress, bare};
 use dial::Dials;
-pub(crate) use dial::parse_seed;
 pub(crate) use tls::Tls;
 
 use super::{Engine, Job, Tasks};
-use crate::error::{OpenError, RenewError};
+use crate::error::OpenError;
+use crate::link::Owner;
 use crate::link::frame::Member;
 use crate::node::State;
 
@@ -46,15 +46,6 @@ pub(crate) struct Tcp {
     dials: Dials,
     greetings: AtomicUsize,
     greeted: Event,
-}
-
-/// What reads the certificates of a node anew.
-pub(crate) struct Renew(pub(crate) Arc<Tls>);
-
-impl Renew {
-    pub(crate) fn renew(&self) -> Result<(), RenewError> {
-        self.0.renew()
-    }
 }
 
 impl Tcp {
@@ -131,7 +122,7 @@ async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
                     if this.accepted(socket, greeting).await.is_err()
                         && let Some(state) = this.state()
                     {
-                        state.counts_of_node().refused_links.add();
+                        state.counts().refused_links.add();
                     }
                 }));
             }
@@ -162,7 +153,7 @@ impl Engine for Arc<Tcp> {
         self.dials.forget(name);
     }
 
-    fn lost(&self, _: &str) {
+    fn lost(&self) {
         self.dials.look_again();
     }
 

@@ -4,6 +4,7 @@
 //! message or an answer the payload. The length is checked before anything is allocated.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +143,12 @@ pub(crate) struct Hello {
     pub(crate) lease: u32,
     /// The largest frame that the sender takes, in bytes.
     pub(crate) frame: u32,
+}
+
+impl Hello {
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease.into())
+    }
 }
 
 /// Why bytes are no frame. The link is cut then.

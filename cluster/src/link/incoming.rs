@@ -26,6 +26,10 @@ pub(crate) struct Incoming {
     state: Mutex<State>,
 }
 
+/// The portions of a window in which credit is given back: few frames, and the sender never waits
+/// for the last one.
+const PORTIONS: u32 = 4;
+
 type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 #[derive(Default)]
@@ -117,12 +121,15 @@ impl Incoming {
             Delivered::Taken => self.taken(link, bytes.len()),
             Delivered::Full(room) => return Some(room),
             Delivered::Closed => self.finish(link, StreamEnd::Closed),
-            Delivered::Undecodable(why) => {
-                link.counts().undecodable.add();
-                self.finish(link, StreamEnd::Undecodable(short(why)));
-            }
+            Delivered::Undecodable(why) => self.undecodable(link, why),
         }
         None
+    }
+
+    /// Ends the stream, since a message makes no sense, or a map in front of the actor has panicked.
+    fn undecodable(&self, link: &Link, why: String) {
+        link.counts().undecodable.add();
+        self.finish(link, StreamEnd::Undecodable(short(why)));
     }
 
     /// Counts a message that the mailbox has taken (IN-2). The sender is told in portions.
@@ -140,7 +147,7 @@ impl Incoming {
             .saturating_add(link.frame_length(self.stream, bytes));
         let (messages, bytes) = state.owed;
         drop(state);
-        if messages >= window.messages.div_ceil(4) || bytes >= window.bytes / 4 {
+        if messages >= window.messages.div_ceil(PORTIONS) || bytes >= window.bytes / PORTIONS {
             self.gives_credit(link);
         }
     }
@@ -178,10 +185,12 @@ impl Incoming {
             return Poll::Ready(false);
         };
         // Without the lock, since it may run code of the user.
-        let polled = codec::contained(|| room.as_mut().poll(cx));
-        let polled = polled.unwrap_or(Poll::Ready(false));
-        match polled {
-            Poll::Pending => {
+        match codec::contained(|| room.as_mut().poll(cx)) {
+            Err(why) => {
+                self.undecodable(link, why);
+                Poll::Ready(false)
+            }
+            Ok(Poll::Pending) => {
                 let mut state = lock(&self.state);
                 match &mut state.waiting {
                     Some((place, _)) => {
@@ -191,11 +200,11 @@ impl Incoming {
                     None => Poll::Ready(false),
                 }
             }
-            Poll::Ready(true) => {
+            Ok(Poll::Ready(true)) => {
                 self.taken(link, bytes);
                 Poll::Ready(self.next(link))
             }
-            Poll::Ready(false) => {
+            Ok(Poll::Ready(false)) => {
                 self.finish(link, StreamEnd::Closed);
                 Poll::Ready(false)
             }

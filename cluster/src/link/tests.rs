@@ -3,10 +3,11 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use super::frame::{Frame, FrameError, LENGTH, StreamEnd, Window, first};
-use super::{Link, Outgoing, Owner, Target, lock};
+use super::{BACKLOG, Link, Outgoing, Owner, Target, lock};
 use crate::ask::RemoteAsk;
 use crate::error::RemoteAskError;
 use crate::fuzzing::{ACTOR, Desk, FRAME, Kept, Note};
@@ -117,8 +118,7 @@ fn a_stream_that_cannot_be_opened_ends_with_the_reason() {
     for stream in 3..7 {
         assert_eq!(refused(stream, ACTOR, "note/1"), "");
     }
-    // A number that is taken, and one stream too many.
-    assert!(refused(3, ACTOR, "note/1").contains("Excess"));
+    assert!(refused(3, ACTOR, "note/1").contains("the stream 3 is open already"));
     assert!(refused(9, ACTOR, "note/1").contains("Excess(\"a node has more than 4 streams\")"));
 }
 
@@ -298,4 +298,25 @@ fn credit_beyond_the_window_is_not_used() {
         .filter(|head| head.starts_with("Message"))
         .count();
     assert_eq!(sent, 2);
+}
+
+#[test]
+fn behind_a_backlog_senders_wait_and_credit_is_held_back() {
+    let (desk, link, wire) = Desk::link();
+    let stream = stream(&desk, &link);
+    open(&link, 1);
+    went(&wire);
+    wire.1.store(BACKLOG, Ordering::Relaxed);
+    let mut asked = pin!(ask("a", &stream));
+    assert!(poll(asked.as_mut()).is_none());
+    for _ in 0..2 {
+        take(&link, &Frame::Message { stream: 1 }, &note("x", 0)).unwrap();
+    }
+    assert!(went(&wire).is_empty());
+    wire.1.store(0, Ordering::Relaxed);
+    link.drained();
+    assert!(poll(asked.as_mut()).is_none());
+    let heads = went(&wire);
+    assert!(heads[0].starts_with("Credit"), "{heads:?}");
+    assert!(heads[1].starts_with("Message"), "{heads:?}");
 }

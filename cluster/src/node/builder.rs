@@ -7,15 +7,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::names::{LONGEST_NAME, SHORTEST_LEASE};
 use super::{Node, State};
-use crate::engine::tcp::{ListenAddress, Renew, Tcp, Tls, parse_seed};
+use crate::engine::tcp::{ListenAddress, Tcp, Tls, bare};
 use crate::error::OpenError;
 use crate::limits::Limits;
 use crate::link::frame::{Hello, Member};
 use crate::sim_net::SimNet;
 
-/// The shortest and the longest lease.
-const LEASES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3600));
+/// The longest lease.
+const LONGEST_LEASE: Duration = Duration::from_secs(3600);
+
+/// The addresses of a node, and the bytes of each: so a hello and a frame have room for all.
+const MOST_ADDRESSES: usize = 8;
+const LONGEST_ADDRESS: usize = 255;
 
 /// The options of a [`Node`], from [`Node::builder`].
 ///
@@ -25,6 +30,21 @@ const LEASES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// it is [insecure](NodeBuilder::insecure). A node that connects may send messages of any published
 /// kind to any published actor. Nothing is sent to addresses that were not given: nodes are found
 /// by seeds, and by the nodes that seeds know.
+///
+/// ```no_run
+/// # greenroom::run(async {
+/// use greenroom_cluster::Node;
+///
+/// let node = Node::builder("shop")
+///     .listen("tls/0.0.0.0:7447")
+///     .advertise("node1.example:7447")
+///     .seeds(["tls/node2.example:7447"])
+///     .identity("shop.pem", "shop.key", "ca.pem")
+///     .open()
+///     .await?;
+/// # Ok::<(), greenroom_cluster::OpenError>(())
+/// # }).unwrap();
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing before `open`"]
 pub struct NodeBuilder {
@@ -130,21 +150,26 @@ impl NodeBuilder {
 
     fn check(&self) -> Result<(), OpenError> {
         let wrong = |why: String| Err(OpenError::Option(why));
-        if self.name.is_empty() || self.name.len() > 255 {
-            return wrong(format!(
-                "the name {:?} is empty or longer than 255 bytes",
-                self.name
-            ));
+        let name = &self.name;
+        if name.is_empty() || name.len() > LONGEST_NAME {
+            let text = format!("the name {name:?} is empty or longer than {LONGEST_NAME} bytes");
+            return wrong(text);
         }
-        if self.lease < LEASES.0 || self.lease > LEASES.1 {
-            let (lease, (least, most)) = (self.lease, LEASES);
-            return wrong(format!(
-                "the lease is {lease:?}, and {least:?} to {most:?} are allowed"
-            ));
+        let (lease, least, most) = (self.lease, SHORTEST_LEASE, LONGEST_LEASE);
+        if lease < least || lease > most {
+            let text = format!("the lease is {lease:?}, and {least:?} to {most:?} are allowed");
+            return wrong(text);
         }
-        let addresses = self.listen.iter().chain(&self.advertise);
-        if addresses.clone().count() > 8 || addresses.clone().any(|address| address.len() > 255) {
-            return wrong("more than 8 addresses, or one longer than 255 bytes".into());
+        let addresses: Vec<_> = self.listen.iter().chain(&self.advertise).collect();
+        if addresses.len() > MOST_ADDRESSES {
+            let count = addresses.len();
+            return wrong(format!("{count} addresses are more than {MOST_ADDRESSES}"));
+        }
+        if let Some(long) = addresses
+            .iter()
+            .find(|address| address.len() > LONGEST_ADDRESS)
+        {
+            return wrong(format!("{long:?} is longer than {LONGEST_ADDRESS} bytes"));
         }
         match self.limits.problem() {
             Some(problem) => wrong(problem),
@@ -184,7 +209,7 @@ impl NodeBuilder {
             }
         };
         let is_tls = tls.is_some();
-        let seeds = self.seeds.iter().map(|seed| parse_seed(seed, is_tls));
+        let seeds = self.seeds.iter().map(|seed| bare(seed, is_tls));
         let seeds = seeds
             .collect::<Result<Vec<_>, _>>()
             .map_err(OpenError::Option)?;
@@ -209,6 +234,6 @@ impl NodeBuilder {
         let engine = Tcp::new(tls.clone(), seeds);
         let state = State::new(self.hello(addresses), self.limits, Arc::new(engine.clone()));
         engine.start(&state, listeners)?;
-        Ok(Node::new(state, tls.map(Renew), listens))
+        Ok(Node::new(state, tls, listens))
     }
 }

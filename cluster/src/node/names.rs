@@ -12,8 +12,12 @@ use crate::error::PublishError;
 use crate::link::frame::{Member, Publication};
 use crate::link::{Inbox, Link, Target};
 
-/// The largest number of bytes of a name or a kind.
-pub(crate) const LONGEST: usize = 255;
+/// The bytes of a name or a kind: it is shown to people.
+pub(crate) const LONGEST_NAME: usize = 255;
+
+/// The shortest lease: looks at links ten times in it take little processor time. A peer that tells
+/// a shorter one is looked at as often.
+pub(crate) const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 
 /// An actor that has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,8 +165,8 @@ impl Peers {
         most: usize,
     ) -> Result<(Publication, Arc<Stop>), PublishError> {
         for text in [name, inbox.kind()] {
-            if text.is_empty() || text.len() > LONGEST {
-                let (text, limit) = (text.into(), LONGEST);
+            if text.is_empty() || text.len() > LONGEST_NAME {
+                let (text, limit) = (text.into(), LONGEST_NAME);
                 return Err(PublishError::Length { text, limit });
             }
         }
@@ -215,7 +219,8 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(&link.peer.member.incarnation) else {
             return;
         };
-        let is_right = publication.name.len() <= LONGEST && publication.kind.len() <= LONGEST;
+        let is_right =
+            publication.name.len() <= LONGEST_NAME && publication.kind.len() <= LONGEST_NAME;
         if !is_right || !peer.names.add(publication, most) {
             link.counts().stray.add();
         }
@@ -276,11 +281,9 @@ impl Peers {
         silent
     }
 
-    pub(crate) fn shortest_lease(&self, own: u32) -> u32 {
-        let leases = self
-            .peers
-            .values()
-            .map(|peer| peer.link.peer.lease.max(100));
-        leases.chain([own]).min().unwrap_or(own)
+    /// Returns the shortest lease of this node and its peers.
+    pub(crate) fn shortest_lease(&self, own: Duration) -> Duration {
+        let leases = self.peers.values().map(|peer| peer.link.peer.lease());
+        leases.fold(own, Duration::min).max(SHORTEST_LEASE)
     }
 }

@@ -140,7 +140,7 @@ impl State {
         if removed {
             self.counts.lost_links.add();
             self.changed.notify(usize::MAX);
-            self.engine.lost(&link.peer.member.name);
+            self.engine.lost();
         }
     }
 
@@ -285,16 +285,8 @@ impl State {
         }));
     }
 
-    pub(crate) fn limits_of_node(&self) -> &Limits {
-        &self.limits
-    }
-
-    pub(crate) fn counts_of_node(&self) -> &Counts {
-        &self.counts
-    }
-
-    pub(crate) fn lease(&self) -> Duration {
-        Duration::from_millis(self.hello.lease.into())
+    fn lease(&self) -> Duration {
+        self.hello.lease()
     }
 
     /// Says goodbye on all links. Nothing comes up any more.
@@ -341,8 +333,7 @@ impl State {
 
     /// Returns the time from one look to the next: a part of the shortest lease.
     fn time_to_look(&self) -> Duration {
-        let shortest = self.peers().shortest_lease(self.hello.lease);
-        Duration::from_millis(shortest.into()) / LOOKS
+        self.peers().shortest_lease(self.lease()) / LOOKS
     }
 }
 

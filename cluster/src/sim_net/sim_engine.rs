@@ -16,7 +16,7 @@ use greenroom::time::{Instant, sleep};
 use super::Net;
 use crate::engine::{Engine, Job, Tasks};
 use crate::link::frame::{Hello, LENGTH, Member};
-use crate::link::{Link, Wire, lock};
+use crate::link::{Link, Owner, Wire, lock};
 use crate::node::State;
 
 /// The time between two tries to connect two nodes.
@@ -111,8 +111,10 @@ impl SimEngine {
     /// Adds an arrival to a lane, behind all others. Does nothing if the lane is gone.
     fn arrives(&self, number: u64, takes: Duration, arrival: Arrival) {
         if let Some(lane) = lock(&self.lanes).get_mut(&number) {
-            let now = Instant::now();
-            let due = now.checked_add(takes).unwrap_or(now);
+            // Beyond the end of the clock, it never arrives.
+            let Some(due) = Instant::now().checked_add(takes) else {
+                return;
+            };
             let due = lane.arrivals.back().map_or(due, |(last, _)| due.max(*last));
             if let Arrival::Frame(frame) = &arrival {
                 lane.bytes += frame.len();
@@ -182,13 +184,13 @@ impl SimEngine {
                     }
                 }
                 Err(_) => {
-                    state.counts_of_node().refused_links.add();
+                    state.counts().refused_links.add();
                     wire.cut();
                 }
             },
             (Arrival::Frame(frame), Some(link)) => {
                 if link.frame(&frame[LENGTH..]).is_err() {
-                    state.counts_of_node().malformed.add();
+                    state.counts().malformed.add();
                     state.down(&link);
                 }
             }
@@ -296,7 +298,7 @@ impl Engine for Arc<SimEngine> {
 
     fn left(&self, _: &str) {}
 
-    fn lost(&self, _: &str) {}
+    fn lost(&self) {}
 
     fn problems(&self) -> Vec<String> {
         Vec::new()

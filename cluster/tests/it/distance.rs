@@ -7,7 +7,7 @@ use greenroom::time::Instant;
 use greenroom::{Context, sim, spawn};
 use greenroom_cluster::{Distance, Limits, LookupError, Node, RemoteAskError, RemoteEnd, SimNet};
 
-use crate::support::{Pair, Tally, pair, seeds, tally, until};
+use crate::support::{Pair, Tally, limited_node, limited_pair, node, pair, seeds, tally, until};
 
 const LEASE: Duration = Duration::from_secs(5);
 
@@ -144,7 +144,7 @@ fn a_timeout_ends_an_ask_and_the_reply_is_not_wanted() {
 fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
     sim::explore(seeds(50), || async {
         let net = SimNet::new();
-        let shop = Node::builder("shop").net(&net).open().await.unwrap();
+        let shop = node("shop", &net).await;
         let (go, wait) = futures::channel::oneshot::channel::<()>();
         let late = async |cx: Context<Tally>| {
             wait.await.unwrap();
@@ -152,7 +152,7 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
         };
         let actor = spawn!(late(_), capacity = 4);
         let _published = shop.publish("tally", &actor).unwrap();
-        let desk = Node::builder("desk").net(&net).open().await.unwrap();
+        let desk = node("desk", &net).await;
         let far = desk.lookup::<Tally>("tally").await.unwrap();
         let mut told = 0;
         // The mailbox takes 4, and 4 more are under way.
@@ -213,10 +213,10 @@ fn a_full_actor_holds_up_no_other() {
 fn a_sender_that_gives_up_lets_the_next_one_go() {
     sim::explore(seeds(50), || async {
         let net = SimNet::new();
-        let shop = Node::builder("shop").net(&net).open().await.unwrap();
+        let shop = node("shop", &net).await;
         let actor = spawn!(tally(_), capacity = 1);
         let _published = shop.publish("tally", &actor).unwrap();
-        let desk = Node::builder("desk").net(&net).open().await.unwrap();
+        let desk = node("desk", &net).await;
         let far = desk.lookup::<Tally>("tally").await.unwrap();
         let sends = (0..40u64).map(|n| {
             let far = far.clone();
@@ -288,21 +288,11 @@ fn a_node_that_comes_back_is_another_life() {
 #[test]
 fn a_sender_with_a_smaller_limit_is_given_its_credit() {
     sim::explore(seeds(5), || async {
-        let net = SimNet::new();
-        let shop = Node::builder("shop").net(&net).open().await.unwrap();
-        let actor = spawn!(tally(_));
-        let _published = shop.publish("tally", &actor).unwrap();
-        let limits = Limits {
+        let of_desk = Limits {
             bytes: 1000,
             ..Limits::default()
         };
-        let desk = Node::builder("desk")
-            .net(&net)
-            .limits(limits)
-            .open()
-            .await
-            .unwrap();
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let Pair { far, .. } = &limited_pair(Limits::default(), of_desk).await;
         for n in 0..1000 {
             far.send(Tally::Add(n)).await.unwrap();
         }
@@ -331,15 +321,10 @@ fn a_peer_too_many_is_refused() {
             peers: 1,
             ..Limits::default()
         };
-        let a = Node::builder("a")
-            .net(&net)
-            .limits(limits)
-            .open()
-            .await
-            .unwrap();
-        let _b = Node::builder("b").net(&net).open().await.unwrap();
+        let a = limited_node("a", &net, limits).await;
+        let _b = node("b", &net).await;
         until(|| a.status().peers.len() == 1).await;
-        let _c = Node::builder("c").net(&net).open().await.unwrap();
+        let _c = node("c", &net).await;
         until(|| a.status().refused_links > 0).await;
         assert_eq!(a.status().peers[0].name, "b");
     });

@@ -5,6 +5,8 @@ mod support;
 mod addresses;
 mod certificates;
 mod distance;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod model;
 mod names;
 mod sockets;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use greenroom::time::Instant;
 use greenroom::{Context, Handle, Reply, spawn};
-use greenroom_cluster::{Node, Remote, RemoteAddress, SimNet};
+use greenroom_cluster::{Limits, Node, Remote, RemoteAddress, SimNet};
 use serde::{Deserialize, Serialize};
 
 /// The messages of a counter that remembers what it was told.
@@ -57,7 +57,7 @@ pub async fn tally(mut cx: Context<Tally>) -> Vec<u64> {
     added
 }
 
-/// A node that listens, with a published counter.
+/// Opens a node that listens, with a published counter.
 pub async fn counter(name: &str) -> (Node, Handle<Tally, Vec<u64>>) {
     let node = Node::builder(name)
         .listen("127.0.0.1:0")
@@ -69,7 +69,7 @@ pub async fn counter(name: &str) -> (Node, Handle<Tally, Vec<u64>>) {
     (node, actor)
 }
 
-/// A node that is connected with another one, and its address of the counter there.
+/// Opens a node that is connected with another one, and finds its address of the counter there.
 pub async fn client(name: &str, of: &Node) -> (Node, RemoteAddress<Tally>) {
     let node = Node::builder(name)
         .seeds(of.listens())
@@ -78,6 +78,16 @@ pub async fn client(name: &str, of: &Node) -> (Node, RemoteAddress<Tally>) {
         .unwrap();
     let far = node.lookup("tally").await.unwrap();
     (node, far)
+}
+
+/// Opens a node in a simulated net.
+pub async fn node(name: &str, net: &SimNet) -> Node {
+    limited_node(name, net, Limits::default()).await
+}
+
+pub async fn limited_node(name: &str, net: &SimNet, limits: Limits) -> Node {
+    let node = Node::builder(name).net(net).limits(limits);
+    node.open().await.unwrap()
 }
 
 /// Two nodes of a simulated net: one with a published counter, and one with its address.
@@ -90,11 +100,16 @@ pub struct Pair {
 }
 
 pub async fn pair() -> Pair {
+    limited_pair(Limits::default(), Limits::default()).await
+}
+
+/// Creates a pair with these limits of the shop and of the desk.
+pub async fn limited_pair(of_shop: Limits, of_desk: Limits) -> Pair {
     let net = SimNet::new();
-    let shop = Node::builder("shop").net(&net).open().await.unwrap();
+    let shop = limited_node("shop", &net, of_shop).await;
     let actor = spawn!(tally(_), name = "tally");
     shop.publish("tally", &actor).unwrap().detach();
-    let desk = Node::builder("desk").net(&net).open().await.unwrap();
+    let desk = limited_node("desk", &net, of_desk).await;
     let far = desk.lookup("tally").await.unwrap();
     Pair {
         net,
@@ -105,7 +120,7 @@ pub async fn pair() -> Pair {
     }
 }
 
-/// The number of seeds of a test: many with `GREENROOM_SEEDS`.
+/// Returns the seeds of a test: many with `GREENROOM_SEEDS`.
 pub fn seeds(few: u64) -> std::ops::Range<u64> {
     let many = std::env::var("GREENROOM_SEEDS").ok();
     0..many.map_or(few, |many| many.parse().unwrap())

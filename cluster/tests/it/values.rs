@@ -7,7 +7,7 @@ use greenroom_cluster::{
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::support::{Pair, Tally, pair, seeds, tally};
+use crate::support::{Pair, Tally, limited_node, limited_pair, node, pair, seeds, tally};
 
 #[test]
 fn a_refusal_comes_back_as_it_was() {
@@ -24,21 +24,11 @@ fn a_refusal_comes_back_as_it_was() {
 #[test]
 fn what_is_too_large_is_told_with_its_size() {
     sim::explore(seeds(5), || async {
-        let net = SimNet::new();
-        let limits = Limits {
+        let of_shop = Limits {
             frame: 10_000,
             ..Limits::default()
         };
-        let shop = Node::builder("shop")
-            .net(&net)
-            .limits(limits)
-            .open()
-            .await
-            .unwrap();
-        let actor = spawn!(tally(_));
-        let _published = shop.publish("tally", &actor).unwrap();
-        let desk = Node::builder("desk").net(&net).open().await.unwrap();
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        let Pair { far, .. } = &limited_pair(of_shop, Limits::default()).await;
         let echo = async |size| {
             far.ask(|reply| Tally::Echo(vec![7; size], reply))
                 .await
@@ -130,10 +120,10 @@ async fn odd(mut cx: Context<Odd>) {
 
 async fn odd_pair() -> (Node, Node, greenroom::Handle<Odd, ()>, RemoteAddress<Odd>) {
     let net = SimNet::new();
-    let shop = Node::builder("shop").net(&net).open().await.unwrap();
+    let shop = node("shop", &net).await;
     let actor = spawn!(odd(_));
     shop.publish("odd", &actor).unwrap().detach();
-    let desk = Node::builder("desk").net(&net).open().await.unwrap();
+    let desk = node("desk", &net).await;
     let far = desk.lookup("odd").await.unwrap();
     (shop, desk, actor, far)
 }
@@ -233,7 +223,7 @@ fn a_long_refusal_is_cut_off_and_keeps_the_link() {
             frame: 5000,
             ..Limits::default()
         };
-        let shop = Node::builder("shop").net(&net).open().await.unwrap();
+        let shop = node("shop", &net).await;
         let refuse = async |mut cx: Context<Tally>| {
             while let Some(message) = cx.recv().await {
                 if let Tally::Total(reply) = message {
@@ -243,12 +233,7 @@ fn a_long_refusal_is_cut_off_and_keeps_the_link() {
         };
         let actor = spawn!(refuse(_));
         let _published = shop.publish("tally", &actor).unwrap();
-        let desk = Node::builder("desk")
-            .net(&net)
-            .limits(limits)
-            .open()
-            .await
-            .unwrap();
+        let desk = limited_node("desk", &net, limits).await;
         let far = desk.lookup::<Tally>("tally").await.unwrap();
         let Err(RemoteAskError::Refused(refusal)) = far.ask(Tally::Total).await else {
             panic!("it refuses");

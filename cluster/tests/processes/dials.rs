@@ -9,7 +9,7 @@ use greenroom_cluster::Node;
 use crate::notes::{Note, notes};
 use crate::process::{Options, Process};
 use crate::restarts::life;
-use crate::support::{LONG, builder, free_address, is_long, run, scaled};
+use crate::support::{LONG, free_address, is_long, run, scaled};
 
 #[test]
 fn nodes_that_dial_each_other_at_the_same_time_lose_no_link() {
@@ -35,17 +35,6 @@ fn nodes_that_dial_each_other_at_the_same_time_lose_no_link() {
             };
             futures::join!(asks(&a, "of b"), asks(&b, "of a"));
             assert_eq!(a.status().lost_links + b.status().lost_links, 0);
-        }
-    });
-}
-
-#[test]
-fn the_address_of_a_node_is_free_when_it_has_closed() {
-    run(async {
-        let listen = free_address();
-        for _ in 0..50 {
-            let node = builder("shop").listen(&listen).open().await.unwrap();
-            node.close().await;
         }
     });
 }

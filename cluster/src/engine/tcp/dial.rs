@@ -56,11 +56,6 @@ struct Known {
     young: Vec<(Weak<Link>, Instant, bool)>,
 }
 
-/// Returns a seed without its protocol.
-pub(crate) fn parse_seed(given: &str, is_tls: bool) -> Result<String, String> {
-    super::address::bare(given, is_tls)
-}
-
 impl Dials {
     pub(super) fn new(seeds: Vec<String>) -> Self {
         Dials {

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::tls::stands_for;
 use super::wire::{self, Socket};
 use super::{Greeting, Tcp};
-use crate::link::Link;
 use crate::link::frame::{Hello, LENGTH, MAGIC, Member, VERSION, framed};
+use crate::link::{Link, Owner};
 
 /// How long a greeting may take, with the certificates.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -181,7 +181,7 @@ impl Tcp {
     ) -> Result<(Arc<Link>, wire::Connection), String> {
         let state = self.state().ok_or("the node is closed")?;
         let is_dialled = socket.is_dialled;
-        let (wire, connection) = wire::new(socket, state.limits_of_node().frame);
+        let (wire, connection) = wire::new(socket, state.limits().frame);
         let member = hello.member.clone();
         let link = state.up(hello, wire)?;
         self.dials.came_up(&link, is_dialled);
@@ -193,7 +193,7 @@ impl Tcp {
         let malformed = connection.serve(&link, self).await;
         let Some(state) = self.state() else { return };
         if malformed {
-            state.counts_of_node().malformed.add();
+            state.counts().malformed.add();
         }
         state.down(&link);
     }

@@ -18,9 +18,12 @@ struct Rare {
     connections: u64,
 }
 
+/// The statuses that are counted: a response is completed only with one below this.
+const STATUSES: usize = 600;
+
 /// How often each status was the answer to requests of a type.
 #[derive(Debug)]
-pub(crate) struct Statuses(Box<[AtomicU64; 600]>);
+pub(crate) struct Statuses(Box<[AtomicU64; STATUSES]>);
 
 /// The counts at some moment.
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ pub(crate) struct Numbers {
 
 impl Default for Statuses {
     fn default() -> Self {
-        Statuses(Box::new([const { AtomicU64::new(0) }; 600]))
+        Statuses(Box::new([const { AtomicU64::new(0) }; STATUSES]))
     }
 }
 

@@ -84,7 +84,7 @@ impl ApplicationHandler<Wake> for App {
         }
     }
 
-    /// Has nothing to do: `about_to_wait` follows, which runs the stage.
+    /// Counts the event. `about_to_wait` follows, and runs the stage.
     fn user_event(&mut self, _: &ActiveEventLoop, Wake: Wake) {
         self.turns.event();
     }

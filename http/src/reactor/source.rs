@@ -120,7 +120,7 @@ mod tests {
         assert!(is_ready(), "an end stays");
     }
 
-    /// What an event tells is never left behind by a task that waits for the next one.
+    /// Checks that a task which waits for the next event has seen all before it.
     #[test]
     fn no_event_between_a_try_and_a_wait_is_lost() {
         const EVENTS: u32 = 200_000;

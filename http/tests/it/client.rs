@@ -130,7 +130,7 @@ fn listener() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// A listener whose queue is full: the system answers no further connection.
+/// Dials a listener whose queue is full, so that the system answers no further connection.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_try_to_connect_that_gets_no_answer_has_an_end() {

@@ -93,7 +93,8 @@ count_there() {
 }
 
 # Prints the counts of two files beside each other, the first of which is called so. Fails if they
-# differ too much in a case, or if a case is in one of them only.
+# differ too much in a case, or if a case is in one of them only. The enum by hand is code of a user,
+# and only what `handlers!` is held against.
 compare() {
     awk -v title="$3" -v tolerance="$TOLERANCE" '
         function row(name, before, now, change, how) {
@@ -101,7 +102,7 @@ compare() {
             if (how) differ = 1
         }
         BEGIN { row("case", title, "here") }
-        /^#/ { next }
+        /^#/ || $1 == "by_hand" { next }
         NR == FNR { before[$1] = $2; next }
         !($1 in before) { row($1, "-", $2, "", "new"); next }
         {
@@ -117,14 +118,15 @@ compare() {
     ' "$1" "$2"
 }
 
-# Fails unless `handlers!` takes what an enum by hand takes, within 1 %.
+# Fails if `handlers!` takes more than an enum by hand. The same sources, built in two folders, differ
+# by 5 % one way and 2 % the other: by what the compiler keeps in registers, not by what it does.
 twins() {
-    awk '
+    awk -v tolerance="$TOLERANCE" '
         { count[$1] = $2 }
         END {
             change = 100 * (count["handlers"] / count["by_hand"] - 1)
             printf "handlers!, beside an enum by hand: %+.2f %%\n", change
-            exit change > 1 || change < -1
+            exit change > tolerance
         }
     ' "$1"
 }

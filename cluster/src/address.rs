@@ -6,7 +6,6 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use greenroom::{Reply, Runtime};
 use serde::de::Error as _;
@@ -15,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::ask::RemoteAsk;
 use crate::error::NotSent;
 use crate::link::frame::{StreamEnd, Window};
-use crate::link::{Decoding, Outgoing, OutgoingEnd, Scope, Target};
+use crate::link::{Decoding, Outgoing, OutgoingEnd, OutgoingHandle, Scope, Target};
 use crate::remote::Remote;
 
 /// Sends messages to an actor of another node.
@@ -25,16 +24,15 @@ use crate::remote::Remote;
 /// It keeps the actor neither open nor alive.
 ///
 /// # What is promised
-/// - The actor handles a prefix of the messages that this address and its clones have accepted, in
-///   order, and each at most once.
+/// - The actor handles a prefix of the messages that this address has accepted, in order, and each
+///   at most once. Its clones and all other addresses of this actor here count as the same.
 /// - `Ok` of [`tell`](Self::tell) and [`send`](Self::send): the message was accepted here. Whether
 ///   it was handled, only an answer tells.
 /// - When the node is lost, the address is [lost](crate::Distance::Lost) for ever, also if the node
 ///   comes back. A new lookup begins anew. Nothing that was sent before is handled after the first
 ///   message of the new address.
 /// - At most the [capacity](greenroom::Address::capacity) of a bounded actor is under way from each
-///   node. Other limits are in [`Limits`](crate::Limits). An address that is looked up after the
-///   last one here was dropped begins with a new allowance, and in no order with that one.
+///   node. Other limits are in [`Limits`](crate::Limits).
 ///
 /// # After a loss
 /// A client that goes on looks the actor up again:
@@ -53,7 +51,7 @@ use crate::remote::Remote;
 /// }
 /// ```
 pub struct RemoteAddress<M> {
-    stream: Arc<Outgoing>,
+    stream: OutgoingHandle,
     message: PhantomData<fn(M)>,
 }
 
@@ -79,7 +77,7 @@ impl From<OutgoingEnd> for RemoteEnd {
 }
 
 impl<M: Remote> RemoteAddress<M> {
-    pub(crate) fn new(stream: Arc<Outgoing>) -> Self {
+    pub(crate) fn new(stream: OutgoingHandle) -> Self {
         RemoteAddress {
             stream,
             message: PhantomData,

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::counts::Counts;
 use crate::limits::Limits;
 use crate::link::frame::{Frame, Hello, LENGTH, Member, Window, first};
-use crate::link::{Delivered, Inbox, Link, News, Outgoing, Owner, Target, Wire, decode, lock};
+use crate::link::{
+    Delivered, Inbox, Link, News, Outgoing, OutgoingHandle, Owner, Target, Wire, decode, lock,
+};
 
 /// The largest frame here.
 pub(crate) const FRAME: usize = 4096;
@@ -122,9 +124,9 @@ impl Owner for Desk {
 
     fn heard(&self, _: &Arc<Link>, _: News) {}
 
-    fn outgoing(&self, target: Target) -> Arc<Outgoing> {
+    fn outgoing(&self, target: Target) -> OutgoingHandle {
         let this: Weak<dyn Owner> = self.this.clone();
-        Outgoing::new(target, 1 << 16, this)
+        Outgoing::open(target, 1 << 16, this)
     }
 
     fn forget_target(&self, _: &Target) {}

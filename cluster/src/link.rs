@@ -10,33 +10,34 @@ pub(crate) mod frame;
 mod inbox;
 mod incoming;
 mod outgoing;
+mod owner;
 mod pending;
+mod target;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use answering::{Answerer, Answering};
 use codec::Encoded;
 #[cfg(any(test, fuzzing))]
 pub(crate) use codec::decode;
 pub(crate) use codec::{Decoding, Encoding, Scope};
-use frame::{Frame, FrameError, Hello, Member, Publication, StreamEnd, Window};
+use frame::{Frame, FrameError, Hello, StreamEnd, Window};
 #[cfg(any(test, fuzzing))]
 pub(crate) use inbox::Delivered;
 pub(crate) use inbox::{Inbox, TypedInbox};
 use incoming::Incoming;
-pub(crate) use outgoing::{Outgoing, OutgoingEnd, Sent, Target};
+pub(crate) use outgoing::{Outgoing, OutgoingEnd, OutgoingHandle, Sent};
+pub(crate) use owner::{News, Owner, Wire};
 use pending::{Asks, Pending, PendingAsks, not_taken};
 pub(crate) use pending::{Cause, PendingReply};
+pub(crate) use target::Target;
 
 use crate::counts::Counts;
 use crate::error::RemoteAskError;
-use crate::limits::Limits;
 
 /// The number of senders that may encode a message of a stream at the same time. Each may exceed the
 /// bytes of the window by a frame, and a machine has few cores that send to one actor.
@@ -48,49 +49,6 @@ const QUIET_LOOKS: u32 = 3;
 
 /// The bytes that may wait to be written: four of the largest frames. Beyond them senders wait.
 const BACKLOG: usize = 4 << 20;
-
-/// The way out to a peer.
-pub(crate) trait Wire: Send + Sync {
-    /// Adds a frame, with its length in front, to what will be written. Does not wait. A frame
-    /// that is alone may be written at once: no other one is expected soon.
-    fn push(&self, frame: &[u8], is_alone: bool);
-
-    /// Returns the number of bytes that wait to be written.
-    fn backlog(&self) -> usize;
-
-    /// Writes nothing more, and reads nothing more.
-    fn cut(&self);
-}
-
-/// The node of a link, as the link sees it.
-pub(crate) trait Owner: Send + Sync {
-    /// Returns the actor with this number, and its kind.
-    fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>>;
-
-    /// Hears the news of a peer.
-    fn heard(&self, link: &Arc<Link>, news: News);
-
-    /// Returns the stream to this actor.
-    fn outgoing(&self, target: Target) -> Arc<Outgoing>;
-
-    /// Forgets a stream that was dropped.
-    fn forget_target(&self, target: &Target);
-
-    /// Runs a task on the thread of the links.
-    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
-
-    fn limits(&self) -> &Limits;
-
-    fn counts(&self) -> &Counts;
-}
-
-/// The news of a peer: its names, the nodes that it knows, its end.
-pub(crate) enum News {
-    Publish(Publication),
-    Withdraw(u64),
-    Members(Vec<Member>),
-    Bye,
-}
 
 pub(crate) struct Link {
     pub(crate) peer: Hello,
@@ -107,7 +65,7 @@ pub(crate) struct Link {
     /// Whether a sender found the backlog full.
     is_clogged: AtomicBool,
     asks: Mutex<Asks>,
-    outgoing: Mutex<Streams<Weak<Outgoing>>>,
+    outgoing: Mutex<Streams<Arc<Outgoing>>>,
     incoming: Mutex<Streams<Arc<Incoming>>>,
     answering: Mutex<Option<BTreeMap<u64, Arc<dyn Answering>>>>,
 }
@@ -287,18 +245,14 @@ impl Link {
         let mut streams = lock(&self.outgoing);
         streams.next += 1;
         let number = streams.next;
-        streams
-            .table
-            .as_mut()?
-            .insert(number, Arc::downgrade(stream));
+        streams.table.as_mut()?.insert(number, stream.clone());
         Some(number)
     }
 
     fn forgets_outgoing(&self, stream: u64) {
-        lock(&self.outgoing)
-            .table
-            .as_mut()
-            .map(|table| table.remove(&stream));
+        let forgotten =
+            (lock(&self.outgoing).table.as_mut()).and_then(|table| table.remove(&stream));
+        drop(forgotten);
     }
 
     fn forgets_incoming(&self, stream: u64) {
@@ -310,11 +264,11 @@ impl Link {
     fn all_outgoing(&self) -> Vec<Arc<Outgoing>> {
         let streams = lock(&self.outgoing);
         let table = streams.table.iter().flat_map(BTreeMap::values);
-        table.filter_map(Weak::upgrade).collect()
+        table.cloned().collect()
     }
 
     fn outgoing(&self, stream: u64) -> Option<Arc<Outgoing>> {
-        lock(&self.outgoing).table.as_ref()?.get(&stream)?.upgrade()
+        lock(&self.outgoing).table.as_ref()?.get(&stream).cloned()
     }
 
     fn incoming(&self, stream: u64) -> Option<Arc<Incoming>> {
@@ -354,6 +308,10 @@ impl Link {
                 bytes,
             } => match self.outgoing(stream) {
                 Some(outgoing) => outgoing.credit(messages, bytes),
+                None => self.counts().stray.add(),
+            },
+            Frame::Settle { stream } => match self.incoming(stream) {
+                Some(incoming) => incoming.settle(self),
                 None => self.counts().stray.add(),
             },
             Frame::Close { stream } => match self.incoming(stream) {
@@ -425,13 +383,11 @@ impl Link {
     /// Ends a stream to the peer, and the asks whose questions were not taken.
     fn stream_ended(&self, stream: u64, taken: u64, why: StreamEnd) {
         let Some(outgoing) = self.outgoing(stream) else {
-            // Its last address was dropped. Asks may be left.
-            let asks = lock(&self.asks).take_untaken(stream, taken);
-            return asks
-                .into_iter()
-                .for_each(|ask| ask.lose(not_taken(&why, "")));
+            // It was closed, so all of its messages were taken.
+            return self.counts().stray.add();
         };
         outgoing.end(OutgoingEnd::Ended(why.clone()));
+        self.forgets_outgoing(stream);
         let asks = lock(&self.asks).take_untaken(stream, taken);
         let kind = &outgoing.target.kind;
         asks.into_iter()
@@ -490,11 +446,7 @@ impl Link {
         }
         // Taken at once, so that no stream is added in between.
         let outgoing = lock(&self.outgoing).table.take();
-        for stream in outgoing
-            .iter()
-            .flat_map(BTreeMap::values)
-            .filter_map(Weak::upgrade)
-        {
+        for stream in outgoing.into_iter().flat_map(BTreeMap::into_values) {
             stream.end(OutgoingEnd::Lost);
         }
         let answering = lock(&self.answering).take();

@@ -37,7 +37,9 @@ pub(crate) enum Frame<'a> {
         messages: u32,
         bytes: u32,
     },
-    /// The sender has no address of the actor any more.
+    /// Once all that came of this stream is taken, the sender wants its credit at once.
+    Settle { stream: u64 },
+    /// The sender has no address of the actor any more, and all of its credit.
     Close { stream: u64 },
     /// The receiver takes no more messages. It has taken this many.
     Ended {

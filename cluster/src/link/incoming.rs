@@ -44,7 +44,8 @@ struct State {
     queue: VecDeque<Vec<u8>>,
     /// The message that waits for room, and its bytes. The future is out while it is polled.
     waiting: Option<(Option<Room>, usize)>,
-    is_closing: bool,
+    /// Whether credit is to be given back as soon as nothing is under way.
+    is_settling: bool,
     is_over: bool,
 }
 
@@ -134,7 +135,6 @@ impl Incoming {
 
     /// Counts a message that the mailbox has taken (IN-2). The sender is told in portions.
     fn taken(&self, link: &Link, bytes: usize) {
-        let window = self.window;
         let mut state = lock(&self.state);
         state.taken += 1;
         state.under_way.0 = state.under_way.0.saturating_sub(1);
@@ -145,9 +145,20 @@ impl Incoming {
             .owed
             .1
             .saturating_add(link.frame_length(self.stream, bytes));
-        let (messages, bytes) = state.owed;
         drop(state);
-        if messages >= window.messages.div_ceil(PORTIONS) || bytes >= window.bytes / PORTIONS {
+        self.gives_credit_if_due(link);
+    }
+
+    /// Gives credit back if it is a portion, or the last that is under way and wanted.
+    fn gives_credit_if_due(&self, link: &Link) {
+        let Window { messages, bytes } = self.window;
+        let is_due = {
+            let state = lock(&self.state);
+            state.owed.0 >= messages.div_ceil(PORTIONS)
+                || state.owed.1 >= bytes / PORTIONS
+                || state.is_settling && state.under_way.0 == 0
+        };
+        if is_due {
             self.gives_credit(link);
         }
     }
@@ -158,7 +169,11 @@ impl Incoming {
         if !link.has_room() {
             return;
         }
-        let (messages, bytes) = std::mem::take(&mut lock(&self.state).owed);
+        let (messages, bytes) = {
+            let mut state = lock(&self.state);
+            state.is_settling &= state.under_way.0 > 0;
+            std::mem::take(&mut state.owed)
+        };
         if messages == 0 {
             return;
         }
@@ -222,10 +237,7 @@ impl Incoming {
                 }
                 next
             };
-            let Some(bytes) = next else {
-                self.closes_when_drained(link);
-                return false;
-            };
+            let Some(bytes) = next else { return false };
             if let Some(room) = self.deliver(link, &bytes) {
                 let mut state = lock(&self.state);
                 if !state.is_over {
@@ -236,19 +248,16 @@ impl Incoming {
         }
     }
 
-    /// Hears that the sender has no address any more. Messages that came are still delivered.
-    pub(crate) fn close(&self, link: &Link) {
-        lock(&self.state).is_closing = true;
-        self.closes_when_drained(link);
+    /// Gives credit back as soon as nothing is under way.
+    pub(crate) fn settle(&self, link: &Link) {
+        lock(&self.state).is_settling = true;
+        self.gives_credit_if_due(link);
     }
 
-    fn closes_when_drained(&self, link: &Link) {
-        let state = lock(&self.state);
-        let is_drained = state.is_closing && state.waiting.is_none();
-        drop(state);
-        if is_drained {
-            link.forgets_incoming(self.stream);
-        }
+    /// Hears that the sender has no address any more. All messages were taken, as it says.
+    pub(crate) fn close(&self, link: &Link) {
+        self.end();
+        link.forgets_incoming(self.stream);
     }
 
     /// Ends the stream, and tells the sender why.

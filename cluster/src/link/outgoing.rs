@@ -4,10 +4,12 @@
 //! - `OUT-2`: at most a window of messages is under way, and its bytes plus one frame a sender.
 //! - `OUT-3`: once the stream has an end, nothing more is pushed, and the end never changes.
 //! - `OUT-4`: credit goes to the senders that wait, in the order in which they came.
+//! - `OUT-5`: a stream without addresses stays until nothing is under way. An address that comes
+//!   meanwhile uses it again, so a window is never given twice.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -17,47 +19,9 @@ use serde::Serialize;
 use super::codec::{self, EncodeError};
 use super::frame::{Frame, StreamEnd, Window};
 use super::pending::Cause;
+use super::target::Target;
 use super::{Link, Owner, SENDERS_AT_ONCE, lock};
 use crate::error::Distance;
-
-/// The actor at the other end of a stream.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    /// The name of its node.
-    pub(crate) node: Arc<str>,
-    /// The number of the life of that node.
-    pub(crate) incarnation: u128,
-    pub(crate) actor: u64,
-    pub(crate) kind: Arc<str>,
-    /// What its node grants to each other node. It does not identify the actor.
-    pub(crate) window: Window,
-}
-
-impl Target {
-    fn key(&self) -> (&str, u128, u64, &str) {
-        (&self.node, self.incarnation, self.actor, &self.kind)
-    }
-}
-
-impl PartialEq for Target {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Target {}
-
-impl PartialOrd for Target {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Target {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
 
 pub(crate) struct Outgoing {
     pub(crate) target: Target,
@@ -73,8 +37,10 @@ struct State {
     /// `None` until there is a link to the node.
     link: Option<(Arc<Link>, u64)>,
     end: Option<OutgoingEnd>,
-    /// The messages that were pushed.
+    handles: usize,
+    /// The messages that were pushed, and how many of them the peer was asked to settle.
     sent: u64,
+    settled: u64,
     /// What may be sent. `bytes` may be below 0 by the last messages.
     messages: u32,
     bytes: i64,
@@ -104,18 +70,20 @@ pub(crate) struct Permit<'a> {
 }
 
 impl Outgoing {
-    /// Creates a stream with at most `bytes` under way.
-    pub(crate) fn new(target: Target, bytes: u32, owner: Weak<dyn Owner>) -> Arc<Outgoing> {
+    /// Creates a stream with at most `bytes` under way, and its first handle.
+    pub(crate) fn open(target: Target, bytes: u32, owner: Weak<dyn Owner>) -> OutgoingHandle {
         let messages = u32::MAX;
         let window = target.window.within(Window { messages, bytes });
         let Window { messages, bytes } = window;
-        Arc::new(Outgoing {
+        OutgoingHandle(Arc::new(Outgoing {
             target,
             window,
             state: Mutex::new(State {
                 link: None,
                 end: None,
+                handles: 1,
                 sent: 0,
+                settled: 0,
                 messages,
                 bytes: i64::from(bytes),
                 permits: 0,
@@ -125,7 +93,7 @@ impl Outgoing {
             }),
             ended: Event::new(),
             owner,
-        })
+        }))
     }
 
     /// Opens the stream over this link, if it has none. Senders may wait already.
@@ -169,6 +137,54 @@ impl Outgoing {
             state.messages = state.messages.saturating_add(messages).min(most);
             state.bytes = (state.bytes + i64::from(bytes)).min(i64::from(most_bytes));
         });
+        self.ends_unused();
+    }
+
+    /// Adds a handle. Returns `None` if the stream has an end.
+    pub(crate) fn handle(self: &Arc<Self>) -> Option<OutgoingHandle> {
+        let mut state = lock(&self.state);
+        if state.end.is_some() {
+            return None;
+        }
+        state.handles += 1;
+        Some(OutgoingHandle(self.clone()))
+    }
+
+    /// Removes a handle. After the last one the peer is to give back what it owes (OUT-5).
+    fn released(&self) {
+        {
+            let mut state = lock(&self.state);
+            state.handles -= 1;
+            if state.handles > 0 || state.end.is_some() {
+                return;
+            }
+            let is_home = state.messages == self.window.messages;
+            let is_settled = is_home || state.settled == state.sent;
+            state.settled = state.sent;
+            if let Some((link, stream)) = state.link.as_ref().filter(|_| !is_settled) {
+                let stream = *stream;
+                link.push(&Frame::Settle { stream }.encode());
+            }
+        }
+        self.ends_unused();
+    }
+
+    /// Ends the stream if it has no handle and nothing is under way (OUT-5).
+    fn ends_unused(&self) {
+        let link = {
+            let mut state = lock(&self.state);
+            let is_home = state.messages == self.window.messages;
+            if state.handles > 0 || !is_home || state.end.is_some() {
+                return;
+            }
+            // No address is left that could see it.
+            state.end = Some(OutgoingEnd::Lost);
+            state.link.take()
+        };
+        if let Some((link, stream)) = link {
+            link.push(&Frame::Close { stream }.encode());
+            link.forgets_outgoing(stream);
+        }
     }
 
     /// Gives credit to senders that wait, if the link has room again.
@@ -414,18 +430,32 @@ impl Drop for Place<'_> {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        let state = self
-            .state
-            .get_mut()
-            .unwrap_or_else(|error| error.into_inner());
-        if let Some((link, number)) = state.link.take() {
-            link.forgets_outgoing(number);
-            if state.end.is_none() {
-                link.push(&Frame::Close { stream: number }.encode());
-            }
-        }
         if let Some(owner) = self.owner.upgrade() {
             owner.forget_target(&self.target);
         }
+    }
+}
+
+/// The use of a stream by an address.
+pub(crate) struct OutgoingHandle(Arc<Outgoing>);
+
+impl Deref for OutgoingHandle {
+    type Target = Arc<Outgoing>;
+
+    fn deref(&self) -> &Arc<Outgoing> {
+        &self.0
+    }
+}
+
+impl Clone for OutgoingHandle {
+    fn clone(&self) -> Self {
+        lock(&self.0.state).handles += 1;
+        OutgoingHandle(self.0.clone())
+    }
+}
+
+impl Drop for OutgoingHandle {
+    fn drop(&mut self) {
+        self.0.released();
     }
 }

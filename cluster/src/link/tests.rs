@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use super::frame::{Frame, FrameError, LENGTH, StreamEnd, Window, first};
-use super::{BACKLOG, Link, Outgoing, Owner, Target, lock};
+use super::{BACKLOG, Link, OutgoingHandle, Owner, Target, lock};
 use crate::ask::RemoteAsk;
 use crate::error::RemoteAskError;
 use crate::fuzzing::{ACTOR, Desk, FRAME, Kept, Note};
@@ -188,7 +188,7 @@ fn frames_that_are_cut_off_or_too_long_are_errors() {
 }
 
 /// Returns a stream to an actor of the peer, over this link.
-fn stream(desk: &Arc<Desk>, link: &Arc<Link>) -> Arc<Outgoing> {
+fn stream(desk: &Arc<Desk>, link: &Arc<Link>) -> OutgoingHandle {
     let window = Window {
         messages: 2,
         bytes: 1000,
@@ -207,7 +207,7 @@ fn stream(desk: &Arc<Desk>, link: &Arc<Link>) -> Arc<Outgoing> {
 
 fn ask(
     text: &'static str,
-    stream: &Arc<Outgoing>,
+    stream: &OutgoingHandle,
 ) -> impl Future<Output = Result<String, RemoteAskError>> {
     let stream = stream.clone();
     async move {
@@ -319,4 +319,65 @@ fn behind_a_backlog_senders_wait_and_credit_is_held_back() {
     let heads = went(&wire);
     assert!(heads[0].starts_with("Credit"), "{heads:?}");
     assert!(heads[1].starts_with("Message"), "{heads:?}");
+}
+
+#[test]
+fn a_stream_without_addresses_is_closed_when_all_was_taken() {
+    let (desk, link, wire) = Desk::link();
+    let stream = stream(&desk, &link);
+    let asked = Box::pin(ask("a", &stream));
+    let (mut first, mut second) = (asked, Box::pin(ask("b", &stream)));
+    assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none());
+    went(&wire);
+    drop((first, second));
+    drop(stream.clone());
+    assert_eq!(went(&wire).len(), 2, "each question is unwanted");
+    let kept = std::ops::Deref::deref(&stream).clone();
+    drop(stream);
+    assert_eq!(went(&wire), ["Settle { stream: 1 }"]);
+
+    // An address that comes now has no new window, and nothing new to settle.
+    let again = kept.handle().expect("messages are under way");
+    assert!(again.try_permit().is_err());
+    drop(again);
+    assert!(went(&wire).is_empty());
+
+    let credit = |messages| {
+        let (stream, bytes) = (1, 10);
+        let credit = Frame::Credit {
+            stream,
+            messages,
+            bytes,
+        };
+        take(&link, &credit, &[]).unwrap();
+    };
+    credit(1);
+    assert!(went(&wire).is_empty());
+    credit(1);
+    assert_eq!(went(&wire), ["Close { stream: 1 }"]);
+    assert_eq!(link.load().outgoing, 0);
+    assert!(kept.handle().is_none());
+}
+
+#[test]
+fn what_is_owed_is_given_back_as_soon_as_all_was_taken() {
+    let (_desk, link, wire) = Desk::link();
+    open(&link, 1);
+    let message = Frame::Message { stream: 1 };
+    let settle = Frame::Settle { stream: 1 };
+    take(&link, &message, &note("x", 0)).unwrap();
+    take(&link, &settle, &[]).unwrap();
+    let credit = went(&wire).pop().unwrap();
+    assert!(
+        credit.starts_with("Credit { stream: 1, messages: 1,"),
+        "{credit}"
+    );
+    // It was wanted once.
+    take(&link, &message, &note("x", 0)).unwrap();
+    assert!(went(&wire).is_empty());
+
+    take(&link, &message, &note("full", 0)).unwrap();
+    went(&wire);
+    take(&link, &settle, &[]).unwrap();
+    assert!(went(&wire).is_empty(), "a message waits for room");
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use super::State;
 use super::state::target;
 use crate::address::RemoteAddress;
-use crate::link::Outgoing;
+use crate::link::OutgoingHandle;
 use crate::link::frame::{Publication, Window};
 use crate::remote::Remote;
 
@@ -20,7 +20,7 @@ use crate::remote::Remote;
 pub struct Published<M> {
     state: Weak<State>,
     /// The stream of this node to its own actor.
-    stream: Arc<Outgoing>,
+    stream: OutgoingHandle,
     message: PhantomData<fn(M)>,
     keeps: bool,
 }

@@ -22,7 +22,9 @@ use crate::engine::{Engine, Stop};
 use crate::error::PublishError;
 use crate::limits::Limits;
 use crate::link::frame::{Frame, Hello, Member, Publication};
-use crate::link::{Inbox, Link, News, Outgoing, OutgoingEnd, Owner, Target, Wire, lock};
+use crate::link::{
+    Inbox, Link, News, Outgoing, OutgoingEnd, OutgoingHandle, Owner, Target, Wire, lock,
+};
 
 /// The looks at a link in the time of a lease.
 const LOOKS: u32 = 10;
@@ -243,34 +245,32 @@ impl State {
         self.peers().holders(name, &self.hello.member)
     }
 
-    /// Returns the stream to an actor.
-    pub(crate) fn stream_to(&self, target: Target) -> Arc<Outgoing> {
-        let owner: Weak<dyn Owner> = self.this.clone();
+    /// Returns a handle of the stream to an actor.
+    pub(crate) fn stream_to(&self, target: Target) -> OutgoingHandle {
         // The old stream is dropped without the lock (STATE-3).
-        let (stream, _old) = {
+        let (handle, _old) = {
             let mut targets = lock(&self.targets);
             let old = targets.get(&target).and_then(Weak::upgrade);
-            match old {
-                Some(stream) if stream.end_now().is_none() => return stream,
-                old => {
-                    // Another node does not decide how much is kept here.
-                    let stream = Outgoing::new(target.clone(), self.limits.bytes, owner);
-                    targets.insert(target, Arc::downgrade(&stream));
-                    (stream, old)
-                }
+            if let Some(handle) = old.as_ref().and_then(Outgoing::handle) {
+                return handle;
             }
+            let owner: Weak<dyn Owner> = self.this.clone();
+            // Another node does not decide how much is kept here.
+            let handle = Outgoing::open(target.clone(), self.limits.bytes, owner);
+            targets.insert(target, Arc::downgrade(&handle));
+            (handle, old)
         };
         let (link, is_closed) = {
             let peers = self.peers();
             let own = self.hello.member.incarnation;
-            (peers.link_of(&stream.target, own), peers.is_closed)
+            (peers.link_of(&handle.target, own), peers.is_closed)
         };
         match link {
-            Some(link) => stream.bind(&link),
-            None if is_closed => stream.end(OutgoingEnd::Lost),
-            None => self.expire(&stream),
+            Some(link) => handle.bind(&link),
+            None if is_closed => handle.end(OutgoingEnd::Lost),
+            None => self.expire(&handle),
         }
-        stream
+        handle
     }
 
     /// Ends a stream that finds no link to its node for as long as a silent one is not lost.
@@ -389,7 +389,7 @@ impl Owner for State {
         self.changed.notify(usize::MAX);
     }
 
-    fn outgoing(&self, target: Target) -> Arc<Outgoing> {
+    fn outgoing(&self, target: Target) -> OutgoingHandle {
         self.stream_to(target)
     }
 

@@ -38,9 +38,9 @@ pub struct NodeStatus {
 pub struct PeerStatus {
     /// The name of the node.
     pub name: String,
-    /// The actors there for which an address is here.
+    /// The actors there for which an address is here, or messages are under way.
     pub outgoing: usize,
-    /// The actors here for which an address is there.
+    /// The actors here for which an address is there, or messages are under way.
     pub incoming: usize,
     /// The asks that wait for an answer from there.
     pub asks: usize,

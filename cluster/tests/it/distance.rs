@@ -153,15 +153,17 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
         let actor = spawn!(late(_), capacity = 4);
         let _published = shop.publish("tally", &actor).unwrap();
         let desk = node("desk", &net).await;
-        let far = desk.lookup::<Tally>("tally").await.unwrap();
         let mut told = 0;
-        // The mailbox takes 4, and 4 more are under way.
+        // The mailbox takes 4, and 4 more are under way. A new address does not begin anew.
         while told < 8 {
+            let far = desk.lookup::<Tally>("tally").await.unwrap();
             if far.tell(Tally::Add(1)).is_ok() {
                 told += 1;
             }
+            drop(far);
             greenroom::time::sleep(Duration::from_millis(1)).await;
         }
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
         greenroom::time::sleep(LEASE).await;
         assert_eq!(far.tell(Tally::Add(1)).unwrap_err().why, Distance::Full);
         assert_eq!(actor.len(), 4);
@@ -174,6 +176,28 @@ fn at_most_the_capacity_of_a_bounded_actor_is_under_way() {
         let all = far.ask(Tally::All).await.unwrap();
         assert_eq!(all[..8], [1; 8]);
         assert_eq!(all[8..], (0..50).collect::<Vec<u64>>());
+    });
+}
+
+#[test]
+fn a_stream_ends_when_its_last_address_is_dropped_and_all_was_taken() {
+    sim::explore(seeds(50), || async {
+        let Pair {
+            shop,
+            actor: _actor,
+            desk,
+            far,
+            ..
+        } = pair().await;
+        for n in 0..10 {
+            far.send(Tally::Add(n)).await.unwrap();
+        }
+        drop(far);
+        until(|| desk.status().peers[0].outgoing == 0).await;
+        until(|| shop.status().peers[0].incoming == 0).await;
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        assert_eq!(far.ask(Tally::Total).await, Ok(45));
+        assert_eq!(desk.status().stray + shop.status().stray, 0);
     });
 }
 

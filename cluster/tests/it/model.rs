@@ -111,11 +111,6 @@ impl Client {
             while number < 30 && self.step(&far, number).await {
                 number += 1;
             }
-            // Another address of the same life is not ordered with this one before an answer.
-            if number == 30 {
-                let last = far.ask(|reply| Note::Asked(self.address, number, reply));
-                let _ = last.await;
-            }
         }
     }
 

@@ -1,5 +1,8 @@
 //! What belongs to sockets: closing, seeds, certificates.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
 use greenroom_cluster::{Distance, Node, RemoteEnd};
 
 use crate::support::{Tally, client, counter};
@@ -30,5 +33,33 @@ fn the_address_of_a_node_is_free_when_it_has_closed() {
             let node = Node::builder("shop").listen(&at).open().await.unwrap();
             node.close().await;
         }
+    });
+}
+
+#[test]
+fn what_does_not_greet_is_refused_and_counted() {
+    greenroom::run(async {
+        let (shop, _actor) = counter("shop").await;
+        let magic = &b"greenrm\n"[..];
+        let openings = [
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            [magic, &[9, 9, 1, 0, 0, 0, 0]].concat(),
+            [magic, &[1, 0, 255, 255, 255, 255]].concat(),
+            [magic, &[1, 0, 3, 0, 0, 0, 200, 1, 1]].concat(),
+            magic.to_vec(),
+        ];
+        for (number, opening) in openings.iter().enumerate() {
+            let mut socket = TcpStream::connect(&shop.listens()[0]).unwrap();
+            socket.write_all(opening).unwrap();
+            socket.shutdown(Shutdown::Write).unwrap();
+            // It ends, also with a reset.
+            let _ = socket.read_to_end(&mut Vec::new());
+            while shop.status().refused_links <= number as u64 {
+                greenroom::yield_now().await;
+            }
+        }
+        let (_desk, far) = client("desk", &shop).await;
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        assert_eq!(shop.status().peers.len(), 1);
     });
 }

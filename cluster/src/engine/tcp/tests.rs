@@ -1,4 +1,4 @@
-//! What a node with a good certificate can forge: nothing of another node.
+//! What a node with a good certificate can do to others: forge nothing, and cut its own link.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -47,8 +47,8 @@ impl Drop for Folder {
 
 impl Folder {
     /// Writes certificates of these nodes, all of one authority.
-    fn new(names: &[&str]) -> Self {
-        let path = std::env::temp_dir().join(format!("greenroom-forger-{}", std::process::id()));
+    fn new(test: &str, names: &[&str]) -> Self {
+        let path = std::env::temp_dir().join(format!("greenroom-{test}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -126,7 +126,7 @@ async fn connect(folder: &Folder, to: &Node, name: &str, life: u128) -> (Connect
 #[test]
 fn a_third_node_can_forge_neither_answers_nor_credit() {
     greenroom::run(async {
-        let folder = Folder::new(&["shop", "desk", "mallory"]);
+        let folder = Folder::new("forged", &["shop", "desk", "mallory"]);
         let shop = folder.node("shop", &[]).await;
         let actor = spawn!(slow(_));
         let _published = shop.publish("slow", &actor).unwrap();
@@ -172,6 +172,32 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
         assert_eq!(far.ask(Question).await, Ok(2));
         assert_eq!(first.await, Ok(1));
         assert!(desk.status().refused_links >= 1);
+    });
+}
+
+#[test]
+fn a_frame_that_is_none_cuts_its_link_and_no_other() {
+    greenroom::run(async {
+        let folder = Folder::new("malformed", &["shop", "desk", "mallory"]);
+        let shop = folder.node("shop", &[]).await;
+        let actor = spawn!(slow(_));
+        let _published = shop.publish("slow", &actor).unwrap();
+        let desk = folder.node("desk", shop.listens()).await;
+        let far = desk.lookup::<Question>("slow").await.unwrap();
+        let (unknown, too_large) = ([1, 0, 0, 0, 99], [255; 4]);
+        for (number, frame) in [&unknown[..], &too_large].into_iter().enumerate() {
+            let life = number as u128;
+            let (mut mallory, is_welcome, _) = connect(&folder, &shop, "mallory", life).await;
+            assert!(is_welcome);
+            mallory.write_all(frame).await.unwrap();
+            mallory.flush().await.unwrap();
+            while read(&mut mallory).await.is_some() {}
+            while shop.status().malformed <= number as u64 {
+                greenroom::yield_now().await;
+            }
+        }
+        let first = spawn_ask(&far);
+        assert_eq!(far.ask(Question).await.unwrap() + first.await.unwrap(), 3);
     });
 }
 

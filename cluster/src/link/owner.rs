@@ -1,0 +1,55 @@
+//! `Owner` and `Wire`: what a link needs from its node, and from the way out to its peer.
+//!
+//! Neither waits: they are called by the thread of the links, and by senders.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::frame::{Member, Publication};
+use super::{Inbox, Link, OutgoingHandle, Target};
+use crate::counts::Counts;
+use crate::limits::Limits;
+
+/// The way out to a peer.
+pub(crate) trait Wire: Send + Sync {
+    /// Adds a frame, with its length in front, to what will be written. Does not wait. A frame
+    /// that is alone may be written at once: no other one is expected soon.
+    fn push(&self, frame: &[u8], is_alone: bool);
+
+    /// Returns the number of bytes that wait to be written.
+    fn backlog(&self) -> usize;
+
+    /// Writes nothing more, and reads nothing more.
+    fn cut(&self);
+}
+
+/// The node of a link, as the link sees it.
+pub(crate) trait Owner: Send + Sync {
+    /// Returns the actor with this number, and its kind.
+    fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>>;
+
+    /// Hears the news of a peer.
+    fn heard(&self, link: &Arc<Link>, news: News);
+
+    /// Returns a handle of the stream to this actor.
+    fn outgoing(&self, target: Target) -> OutgoingHandle;
+
+    /// Forgets a stream that was dropped.
+    fn forget_target(&self, target: &Target);
+
+    /// Runs a task on the thread of the links.
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
+
+    fn limits(&self) -> &Limits;
+
+    fn counts(&self) -> &Counts;
+}
+
+/// The news of a peer: its names, the nodes that it knows, its end.
+pub(crate) enum News {
+    Publish(Publication),
+    Withdraw(u64),
+    Members(Vec<Member>),
+    Bye,
+}

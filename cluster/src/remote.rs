@@ -18,10 +18,9 @@ use serde::de::DeserializeOwned;
 /// A program that serves old and new clients publishes an actor for each kind, for example two
 /// [mapped](greenroom::Address::map) addresses of the same actor.
 ///
-/// # Values that need care
-/// A type that contains itself, such as a list of boxes, is decoded recursively. A peer can nest it
-/// as deeply as a frame allows, so that the stack is exhausted. Use a `Vec` in such types, or
-/// publish them only among nodes that trust each other.
+/// # Values that nest
+/// A type that contains itself, such as a tree, is decoded recursively. A value that needs more than
+/// 512 KiB of stack for that is [undecodable](crate::Distance::Undecodable).
 ///
 /// ```
 /// use greenroom::Reply;

@@ -2,14 +2,21 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
 use crate::Outcome;
+
+/// How long a process may take for a line: the slowest figure takes about a minute.
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Another process, which is killed when this is dropped.
 pub struct Process {
     child: Child,
-    output: BufReader<ChildStdout>,
+    /// The lines of its output.
+    output: Receiver<String>,
     /// A server ends if this is closed, also if this process is killed.
     _input: Option<ChildStdin>,
 }
@@ -23,7 +30,13 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let output = BufReader::new(output.ok_or("no output")?);
+        let lines = BufReader::new(output.ok_or("no output")?).lines();
+        let (sender, output) = mpsc::channel();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
         Ok(Process {
             child,
             output,
@@ -37,11 +50,7 @@ impl Process {
 
     /// Waits for a line of its output.
     pub fn line(&mut self) -> Outcome<String> {
-        let mut line = String::new();
-        match self.output.read_line(&mut line)? {
-            0 => Err("the process has ended".into()),
-            _ => Ok(line.trim().to_owned()),
-        }
+        Ok(self.output.recv_timeout(PATIENCE)?.trim().to_owned())
     }
 
     pub fn kill(&mut self) -> Outcome<()> {

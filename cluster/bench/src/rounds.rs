@@ -32,7 +32,7 @@ pub fn run(rounds: usize, size: u64) -> Outcome<()> {
                 if kind == Kind::Ping && figure != "ask" {
                     continue;
                 }
-                let numbers = self::figure(kind, figure, size)?;
+                let numbers = or_again(|| self::figure(kind, figure, size))?;
                 eprintln!("round {} {figure} {}: {numbers:?}", round + 1, kind.name());
                 all.extend(numbers.into_iter().map(|(row, number)| Measured {
                     kind,
@@ -55,6 +55,14 @@ pub fn run(rounds: usize, size: u64) -> Outcome<()> {
     }
     table::print(&all);
     Ok(())
+}
+
+/// Measures a second time if the first one fails. Processes of kameo hang now and then.
+fn or_again<T>(measure: impl Fn() -> Outcome<T>) -> Outcome<T> {
+    measure().or_else(|error| {
+        eprintln!("once more, since this failed: {error}");
+        measure()
+    })
 }
 
 /// Measures a figure with a fresh server and a fresh client. Returns rows and numbers.

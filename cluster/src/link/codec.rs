@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use postcard::de_flavors::{self, Slice};
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -162,11 +163,23 @@ pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Res
         link: link.clone(),
         replies: Vec::new(),
     });
-    let (decoded, scope) = scope.around(|| contained(|| postcard::take_from_bytes::<T>(bytes)));
+    let (decoded, scope) = scope.around(|| {
+        contained(|| {
+            let mut deserializer = postcard::Deserializer::from_flavor(Shallow::new(bytes));
+            let value = T::deserialize(&mut deserializer);
+            (value, deserializer.finalize())
+        })
+    });
     let value = match decoded? {
-        Ok((value, [])) => value,
-        Ok((_, rest)) => return Err(format!("{} bytes follow its end", rest.len())),
-        Err(error) => return Err(error.to_string()),
+        (Ok(value), Ok(Rest { bytes: [], .. })) => value,
+        (Ok(_), Ok(rest)) => return Err(format!("{} bytes follow its end", rest.bytes.len())),
+        (Err(_), Ok(Rest { is_deep: true, .. })) => {
+            let stack = MOST_STACK >> 10;
+            return Err(format!(
+                "it is nested so deeply that it needs more than {stack} KiB of stack"
+            ));
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
     };
     if let Scope::Decoding(decoding) = scope {
         for reply in decoding.replies {
@@ -174,6 +187,72 @@ pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Res
         }
     }
     Ok(value)
+}
+
+/// The bytes of a value, and a limit to its nesting: a peer could exhaust the stack otherwise, with a
+/// type that contains itself. Each level reads at least a byte.
+struct Shallow<'de> {
+    bytes: Slice<'de>,
+    /// Where the stack was at the begin.
+    start: usize,
+    is_deep: bool,
+}
+
+/// What is left of the bytes, and whether the nesting was too deep.
+struct Rest<'de> {
+    bytes: &'de [u8],
+    is_deep: bool,
+}
+
+/// The stack that a value may take while it is decoded, in bytes. Threads have 2 MiB.
+const MOST_STACK: usize = 512 << 10;
+
+/// Returns about where the stack of this thread is.
+fn stack() -> usize {
+    let here = 0_u8;
+    (&raw const here).addr()
+}
+
+impl<'de> Shallow<'de> {
+    fn new(bytes: &'de [u8]) -> Self {
+        Shallow {
+            bytes: Slice::new(bytes),
+            start: stack(),
+            is_deep: false,
+        }
+    }
+
+    fn look(&mut self) -> postcard::Result<&mut Slice<'de>> {
+        if self.start.abs_diff(stack()) > MOST_STACK {
+            self.is_deep = true;
+            return Err(postcard::Error::DeserializeBadEncoding);
+        }
+        Ok(&mut self.bytes)
+    }
+}
+
+impl<'de> de_flavors::Flavor<'de> for Shallow<'de> {
+    type Remainder = Rest<'de>;
+    type Source = &'de [u8];
+
+    fn pop(&mut self) -> postcard::Result<u8> {
+        self.look()?.pop()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        self.bytes.size_hint()
+    }
+
+    fn try_take_n(&mut self, bytes: usize) -> postcard::Result<&'de [u8]> {
+        self.look()?.try_take_n(bytes)
+    }
+
+    fn finalize(self) -> postcard::Result<Rest<'de>> {
+        Ok(Rest {
+            bytes: self.bytes.finalize()?,
+            is_deep: self.is_deep,
+        })
+    }
 }
 
 /// Returns what `code` returns, or the text of its panic.

@@ -7,6 +7,7 @@
 mod address;
 mod dial;
 mod greet;
+mod socket;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -1,11 +1,12 @@
 //! What belongs to sockets: closing, seeds, certificates.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 
+use greenroom::spawn;
 use greenroom_cluster::{Distance, Node, RemoteEnd};
 
-use crate::support::{Tally, client, counter};
+use crate::support::{Tally, client, counter, tally};
 
 #[test]
 fn a_node_that_closes_loses_its_addresses() {
@@ -61,5 +62,39 @@ fn what_does_not_greet_is_refused_and_counted() {
         let (_desk, far) = client("desk", &shop).await;
         assert_eq!(far.ask(Tally::Total).await, Ok(0));
         assert_eq!(shop.status().peers.len(), 1);
+    });
+}
+
+/// Returns an address at which nothing listens.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.9.2:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn nodes_that_dial_each_other_at_the_same_time_lose_no_link() {
+    greenroom::run(async {
+        for _ in 0..50 {
+            let addresses = [free_address(), free_address()];
+            let open = |name, own: usize| {
+                // Two seeds lead to the same node.
+                let seeds = [&addresses[1 - own]; 2];
+                let builder = Node::builder(name).listen(&addresses[own]);
+                builder.seeds(seeds).open()
+            };
+            let (a, b) = futures::join!(open("a", 0), open("b", 1));
+            let (a, b) = (a.unwrap(), b.unwrap());
+            let actor = spawn!(tally(_));
+            a.publish("of a", &actor).unwrap().detach();
+            b.publish("of b", &actor).unwrap().detach();
+            let asks = async |node: &Node, name| {
+                let far = node.lookup::<Tally>(name).await.unwrap();
+                for _ in 0..20 {
+                    assert!(far.ask(Tally::Total).await.is_ok());
+                }
+            };
+            futures::join!(asks(&a, "of b"), asks(&b, "of a"));
+            assert_eq!(a.status().lost_links + b.status().lost_links, 0);
+        }
     });
 }

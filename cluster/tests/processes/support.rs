@@ -1,7 +1,8 @@
 //! What the tests share: how they run, and how much of them.
 
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use greenroom_cluster::{Node, NodeBuilder};
@@ -53,7 +54,11 @@ pub async fn until(mut holds: impl AsyncFnMut() -> bool) {
 /// Returns an address of this machine at which nothing listens. No client has this host.
 pub fn free_address() -> String {
     let listener = TcpListener::bind("127.0.9.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
+    let address = listener.local_addr().unwrap().to_string();
+    // A process that another test starts has all sockets until it becomes another program.
+    let socket = TcpStream::from(OwnedFd::from(listener));
+    socket.shutdown(Shutdown::Both).unwrap();
+    address
 }
 
 /// Returns a builder of a node with a certificate.

@@ -14,8 +14,9 @@ use futures_lite::future::or;
 use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use serde::{Deserialize, Serialize};
 
+use super::socket::Socket;
 use super::tls::stands_for;
-use super::wire::{self, Socket};
+use super::wire;
 use super::{Greeting, Tcp};
 use crate::link::frame::{Hello, LENGTH, MAGIC, Member, VERSION, framed};
 use crate::link::{Link, Owner};

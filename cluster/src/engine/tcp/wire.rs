@@ -1,23 +1,20 @@
 //! The wire of a link over a socket: a buffer that is written, and frames that are read.
 //!
 //! Senders add to the buffer; the writer takes all of it at once, so frames are batched while the
-//! socket is busy. A frame that is alone is written by its sender, if the link is plain and nothing
-//! waits: the socket never blocks, and the lock of the buffer keeps the order. Both halves belong to the thread of the engine.
+//! socket is busy. A frame that is alone is written by its sender, if nothing waits and the socket is
+//! free: it never blocks, and the lock of the buffer keeps the order. Reader and writer are tasks of
+//! the thread of the engine.
 
 use std::future::poll_fn;
-use std::io::{self, Write};
-use std::net::TcpStream;
-use std::pin::Pin;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use async_io::Async;
 use event_listener::Event;
 use futures_lite::future::or;
-use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
-use futures_rustls::TlsStream;
-use futures_rustls::rustls::CommonState;
+use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::socket::{Half, Socket};
 use crate::engine::Engine;
 use crate::link::frame::{LENGTH, first};
 use crate::link::{Link, Wire, lock};
@@ -27,78 +24,6 @@ const MOST_BACKLOG: usize = 64 << 20;
 
 /// The room of a read.
 const ROOM: usize = 64 << 10;
-
-/// A connection, plain or secured.
-pub(super) struct Socket {
-    stream: Stream,
-    /// Whether this node has dialled.
-    pub(super) is_dialled: bool,
-}
-
-enum Stream {
-    Plain(Arc<Async<TcpStream>>),
-    Secured(Box<TlsStream<Async<TcpStream>>>),
-}
-
-impl Socket {
-    pub(super) fn plain(stream: Async<TcpStream>, is_dialled: bool) -> Self {
-        let stream = Stream::Plain(Arc::new(stream));
-        Socket { stream, is_dialled }
-    }
-
-    pub(super) fn secured(stream: TlsStream<Async<TcpStream>>, is_dialled: bool) -> Self {
-        let stream = Stream::Secured(Box::new(stream));
-        Socket { stream, is_dialled }
-    }
-
-    /// Returns what TLS knows of the other side.
-    pub(super) fn peer(&self) -> Option<&CommonState> {
-        match &self.stream {
-            Stream::Plain(_) => None,
-            Stream::Secured(stream) => Some(stream.get_ref().1),
-        }
-    }
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_read(cx, bytes),
-            Stream::Secured(stream) => Pin::new(stream).poll_read(cx, bytes),
-        }
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_write(cx, bytes),
-            Stream::Secured(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_flush(cx),
-            Stream::Secured(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(&mut &**stream).poll_close(cx),
-            Stream::Secured(stream) => Pin::new(stream).poll_close(cx),
-        }
-    }
-}
 
 /// What the wire and the tasks of the connection share.
 #[derive(Default)]
@@ -115,8 +40,10 @@ struct Out {
     /// The bytes that the writer has taken and not written.
     taken: usize,
     writer: Option<Waker>,
-    /// The socket of a plain link, until the wire is cut.
-    plain: Option<Arc<Async<TcpStream>>>,
+    /// Whether the socket has taken bytes that are not out.
+    is_unflushed: bool,
+    /// The socket, until the wire is cut.
+    socket: Option<Half>,
     is_cut: bool,
 }
 
@@ -124,16 +51,15 @@ struct TcpWire(Arc<Shared>);
 
 /// The side of the wire that has the socket.
 pub(super) struct Connection {
-    socket: Socket,
+    socket: Half,
     shared: Arc<Shared>,
     largest_frame: usize,
 }
 
 pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Connection) {
     let shared = Arc::new(Shared::default());
-    if let Stream::Plain(stream) = &socket.stream {
-        lock(&shared.out).plain = Some(stream.clone());
-    }
+    let socket = Half::new(socket);
+    lock(&shared.out).socket = Some(socket.clone());
     let wire = Arc::new(TcpWire(shared.clone()));
     let connection = Connection {
         socket,
@@ -154,8 +80,15 @@ impl Wire for TcpWire {
             drop(out);
             return self.0.cut();
         }
-        let written = if is_alone { out.write_now(frame) } else { 0 };
-        if written == frame.len() {
+        let written = match is_alone {
+            true => out.write_now(frame),
+            false => Ok(0),
+        };
+        let Ok(written) = written else {
+            drop(out);
+            return self.0.cut();
+        };
+        if written == frame.len() && !out.is_unflushed {
             return;
         }
         out.bytes.extend_from_slice(&frame[written..]);
@@ -176,14 +109,24 @@ impl Wire for TcpWire {
 
 impl Out {
     /// Writes as much as the socket takes now, if the writer has nothing to do.
-    fn write_now(&self, frame: &[u8]) -> usize {
-        match &self.plain {
-            Some(socket) if self.bytes.is_empty() && self.writer.is_some() => {
-                // An error comes again, and then the writer sees it.
-                socket.get_ref().write(frame).unwrap_or(0)
-            }
-            _ => 0,
-        }
+    fn write_now(&mut self, frame: &[u8]) -> io::Result<usize> {
+        let is_idle = self.bytes.is_empty() && self.writer.is_some();
+        let Some(socket) = self.socket.as_ref().filter(|_| is_idle) else {
+            return Ok(0);
+        };
+        // The writer waits for bytes, and not for the socket: it needs no waker there.
+        let mut context = Context::from_waker(Waker::noop());
+        let polled: Option<io::Result<_>> = socket.try_with(|mut socket| {
+            let written = match socket.as_mut().poll_write(&mut context, frame) {
+                Poll::Ready(written) => written?,
+                Poll::Pending => 0,
+            };
+            let flushed = socket.poll_flush(&mut context)?;
+            Ok((written, flushed.is_pending()))
+        });
+        let (written, is_unflushed) = polled.unwrap_or(Ok((0, false)))?;
+        self.is_unflushed |= is_unflushed;
+        Ok(written)
     }
 }
 
@@ -191,7 +134,7 @@ impl Shared {
     fn cut(&self) {
         let mut out = lock(&self.out);
         out.is_cut = true;
-        let dropped = (std::mem::take(&mut out.bytes), out.plain.take());
+        let dropped = (std::mem::take(&mut out.bytes), out.socket.take());
         drop(out);
         drop(dropped);
         self.cut.notify(usize::MAX);
@@ -212,7 +155,7 @@ impl Connection {
     /// Writes what is pushed and reads frames, until the link is cut or the socket ends. Returns
     /// whether a frame was malformed.
     pub(super) async fn serve(self, link: &Arc<Link>, engine: &dyn Engine) -> bool {
-        let (from, to) = split(self.socket);
+        let (from, to) = (self.socket.clone(), self.socket);
         // A task of its own, so that a wake-up of the one does not poll the other.
         let (shared, for_writer) = (self.shared.clone(), link.clone());
         engine.spawn(Box::pin(async move {
@@ -237,7 +180,7 @@ async fn write(mut to: impl AsyncWrite + Unpin, out: &Mutex<Out>, link: &Link) -
         poll_fn(|cx| {
             let mut out = lock(out);
             out.taken = 0;
-            if out.bytes.is_empty() {
+            if out.bytes.is_empty() && !std::mem::take(&mut out.is_unflushed) {
                 out.writer = Some(cx.waker().clone());
                 return Poll::Pending;
             }

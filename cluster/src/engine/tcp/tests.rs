@@ -7,13 +7,13 @@ use std::sync::Arc;
 use async_io::Async;
 use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
 use futures_rustls::TlsStream;
-use greenroom::{Context, Reply, spawn};
+use greenroom::{Context, Handle, Reply, spawn};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde::{Deserialize, Serialize};
 
 use super::Tls;
 use crate::link::frame::{Frame, Hello, LENGTH, MAGIC, Member, StreamEnd, VERSION, framed};
-use crate::{Node, Remote};
+use crate::{Node, Remote, RemoteAddress};
 
 #[derive(Serialize, Deserialize)]
 struct Question(#[serde(with = "crate::reply")] Reply<u32>);
@@ -46,8 +46,8 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Writes certificates of these nodes, all of one authority.
-    fn new(test: &str, names: &[&str]) -> Self {
+    /// Writes certificates of three nodes, all of one authority.
+    fn new(test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("greenroom-{test}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -55,9 +55,9 @@ impl Folder {
         let key = KeyPair::generate().unwrap();
         let authority = CertifiedIssuer::self_signed(params, key).unwrap();
         fs::write(path.join("ca"), authority.pem()).unwrap();
-        for name in names {
+        for name in ["shop", "desk", "mallory"] {
             let key = KeyPair::generate().unwrap();
-            let params = CertificateParams::new([(*name).to_owned()]).unwrap();
+            let params = CertificateParams::new([name.to_owned()]).unwrap();
             let certificate = params.signed_by(&key, &authority).unwrap();
             fs::write(path.join(format!("{name}.pem")), certificate.pem()).unwrap();
             fs::write(path.join(format!("{name}.key")), key.serialize_pem()).unwrap();
@@ -75,6 +75,16 @@ impl Folder {
         let node = Node::builder(name).identity(certificate, key, authority);
         let node = node.listen("tls/127.0.0.1:0").seeds(seeds);
         node.open().await.unwrap()
+    }
+
+    /// Opens two nodes: one with a published actor, and one with its address.
+    async fn nodes(&self) -> (Node, Node, Handle<Question, ()>, RemoteAddress<Question>) {
+        let shop = self.node("shop", &[]).await;
+        let actor = spawn!(slow(_));
+        shop.publish("slow", &actor).unwrap().detach();
+        let desk = self.node("desk", shop.listens()).await;
+        let far = desk.lookup("slow").await.unwrap();
+        (shop, desk, actor, far)
     }
 }
 
@@ -126,12 +136,8 @@ async fn connect(folder: &Folder, to: &Node, name: &str, life: u128) -> (Connect
 #[test]
 fn a_third_node_can_forge_neither_answers_nor_credit() {
     greenroom::run(async {
-        let folder = Folder::new("forged", &["shop", "desk", "mallory"]);
-        let shop = folder.node("shop", &[]).await;
-        let actor = spawn!(slow(_));
-        let _published = shop.publish("slow", &actor).unwrap();
-        let desk = folder.node("desk", shop.listens()).await;
-        let far = desk.lookup::<Question>("slow").await.unwrap();
+        let folder = Folder::new("forged");
+        let (shop, desk, _actor, far) = folder.nodes().await;
         let first = spawn_ask(&far);
         while desk.status().peers[0].asks == 0 {
             greenroom::yield_now().await;
@@ -178,12 +184,8 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
 #[test]
 fn a_frame_that_is_none_cuts_its_link_and_no_other() {
     greenroom::run(async {
-        let folder = Folder::new("malformed", &["shop", "desk", "mallory"]);
-        let shop = folder.node("shop", &[]).await;
-        let actor = spawn!(slow(_));
-        let _published = shop.publish("slow", &actor).unwrap();
-        let desk = folder.node("desk", shop.listens()).await;
-        let far = desk.lookup::<Question>("slow").await.unwrap();
+        let folder = Folder::new("malformed");
+        let (shop, desk, _actor, far) = folder.nodes().await;
         let (unknown, too_large) = ([1, 0, 0, 0, 99], [255; 4]);
         for (number, frame) in [&unknown[..], &too_large].into_iter().enumerate() {
             let life = number as u128;
@@ -201,9 +203,7 @@ fn a_frame_that_is_none_cuts_its_link_and_no_other() {
     });
 }
 
-fn spawn_ask(
-    far: &crate::RemoteAddress<Question>,
-) -> greenroom::Task<Result<u32, crate::RemoteAskError>> {
+fn spawn_ask(far: &RemoteAddress<Question>) -> greenroom::Task<Result<u32, crate::RemoteAskError>> {
     let far = far.clone();
     greenroom::spawn(async move { far.ask(Question).await })
 }

@@ -144,7 +144,7 @@ impl Owner for Desk {
 }
 
 /// Takes frames from a peer until one is malformed, and ends the link. What goes out is frames, and
-/// not more of them than came in.
+/// not more of them than came in. Nothing keeps the link then.
 pub fn frames(bytes: &[u8]) {
     let (_desk, link, wire) = Desk::link();
     let mut came = 0;
@@ -170,6 +170,8 @@ pub fn frames(bytes: &[u8]) {
     assert!(went <= 3 * came, "{went} frames for {came}");
     link.down();
     assert!(link.frame(&[0]).is_err() || link.load().incoming == 0);
+    let uses = Arc::strong_count(&link);
+    assert_eq!(uses, 1, "the replies that are kept have no link any more");
 }
 
 #[cfg(test)]

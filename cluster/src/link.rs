@@ -220,7 +220,6 @@ impl Link {
 
     /// Keeps a reply that came, so that its asker can give up. Returns false if the link is down.
     fn answers(&self, ask: u64, answering: Arc<dyn Answering>) -> bool {
-        // A peer may use a number again: the old reply is dropped without the lock.
         let old = {
             let mut table = lock(&self.answering);
             let Some(table) = table.as_mut() else {
@@ -228,7 +227,8 @@ impl Link {
             };
             table.insert(ask, answering)
         };
-        drop(old);
+        // A peer may use a number again. The old reply is unwanted then.
+        old.inspect(|old| old.abandon());
         true
     }
 

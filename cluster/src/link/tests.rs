@@ -75,6 +75,23 @@ fn a_message_is_taken_and_answered() {
 }
 
 #[test]
+fn an_ask_whose_number_is_used_again_is_unwanted() {
+    let (desk, link, wire) = Desk::link();
+    open(&link, 1);
+    for text in ["first", "second"] {
+        take(&link, &Frame::Message { stream: 1 }, &note(text, 5)).unwrap();
+    }
+    let notes = std::mem::take(&mut *lock(&desk.taken));
+    let wanted: Vec<bool> = notes.iter().map(|note| note.reply.is_wanted()).collect();
+    assert_eq!(wanted, [false, true]);
+    went(&wire);
+    notes
+        .into_iter()
+        .for_each(|note| note.reply.send("x".into()));
+    assert_eq!(went(&wire), ["Answer { ask: 5 }"]);
+}
+
+#[test]
 fn frames_that_belong_to_nothing_are_counted_and_dropped() {
     let (desk, link, wire) = Desk::link();
     let credit = Frame::Credit {

@@ -85,6 +85,9 @@ impl State {
             return Err(format!("another node has the name {:?} as well", me.name));
         }
         let peers = self.peers();
+        if peers.is_closed {
+            return Err("the node is closed".into());
+        }
         // Only the name is in the certificate.
         if let Some(other) = peers
             .name_of(member.incarnation)

@@ -19,6 +19,23 @@ fn a_node_that_closes_loses_its_addresses() {
     });
 }
 
+#[test]
+fn a_node_that_has_said_goodbye_does_not_come_back() {
+    greenroom::run(async {
+        let (shop, _actor) = counter("shop").await;
+        for number in 1..=10 {
+            let desk = Node::builder(format!("desk-{number}"))
+                .listen("127.0.0.1:0")
+                .seeds(shop.listens());
+            let desk = desk.open().await.unwrap();
+            desk.lookup::<Tally>("tally").await.unwrap();
+            desk.close().await;
+            // Whatever it dialled was accepted before the next one.
+            assert_eq!(shop.status().links, number);
+        }
+    });
+}
+
 // Not beside tests that start processes: a child has all sockets until it becomes another program.
 #[test]
 fn the_address_of_a_node_is_free_when_it_has_closed() {

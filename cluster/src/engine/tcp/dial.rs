@@ -190,11 +190,17 @@ impl Tcp {
         let mut problem = "the name has no address".to_owned();
         for at in resolved {
             match connect(at).await {
+                // A node that closes has no links, and says hello to none that it has left.
+                Ok(_) if self.is_closed() => return Err("the node is closed".into()),
                 Ok(socket) => return self.dialled(socket).await,
                 Err(why) => problem = why,
             }
         }
         Err(problem)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state().is_none_or(|state| state.peers().is_closed)
     }
 
     /// Waits as long as there is a link to the node of this name.

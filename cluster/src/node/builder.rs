@@ -81,8 +81,8 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds an address under which other nodes dial this one. The default is where it listens,
-    /// except at `0.0.0.0` and `[::]`.
+    /// Adds an address under which other nodes dial this one, as in [`listen`](Self::listen). The
+    /// default is where it listens, except at `0.0.0.0` and `[::]`.
     pub fn advertise(mut self, address: impl Into<String>) -> Self {
         self.advertise.push(address.into());
         self
@@ -209,10 +209,12 @@ impl NodeBuilder {
             }
         };
         let is_tls = tls.is_some();
-        let seeds = self.seeds.iter().map(|seed| bare(seed, is_tls));
-        let seeds = seeds
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(OpenError::Option)?;
+        let all_bare = |given: &[String]| {
+            let all = given.iter().map(|address| bare(address, is_tls));
+            all.collect::<Result<Vec<_>, _>>()
+                .map_err(OpenError::Option)
+        };
+        let (seeds, advertise) = (all_bare(&self.seeds)?, all_bare(&self.advertise)?);
         let listen = self
             .listen
             .iter()
@@ -227,9 +229,9 @@ impl NodeBuilder {
             .iter()
             .filter_map(|listener: &TcpListener| listener.local_addr().ok());
         let listens = listens.map(|at| at.to_string()).collect();
-        let addresses = match self.advertise.is_empty() {
+        let addresses = match advertise.is_empty() {
             true => dialled.into_iter().flatten().collect(),
-            false => self.advertise.clone(),
+            false => advertise,
         };
         let engine = Tcp::new(tls.clone(), seeds);
         let state = State::new(self.hello(addresses), self.limits, Arc::new(engine.clone()));

@@ -36,6 +36,30 @@ fn a_node_that_has_said_goodbye_does_not_come_back() {
     });
 }
 
+#[test]
+fn a_node_is_dialled_at_the_address_that_it_advertises() {
+    greenroom::run(async {
+        let wrong = Node::builder("shop").advertise("127.0.0.1:99999");
+        let text = "the node cannot open: \"127.0.0.1:99999\" is no host and port, as in \
+                    \"127.0.0.1:7447\"";
+        assert_eq!(wrong.open().await.unwrap_err().to_string(), text);
+
+        let (hub, _actor) = counter("hub").await;
+        let shop = || Node::builder("shop").insecure().seeds(hub.listens());
+        let first = shop().listen("0.0.0.0:0").open().await.unwrap();
+        // Where it listens, no other node can dial it.
+        let at = first.listens()[0].clone();
+        first.close().await;
+        let advertised = at.replace("0.0.0.0", "tcp/127.0.0.1");
+        let shop = shop().listen(at).advertise(advertised).open();
+        let shop = shop.await.unwrap();
+        let actor = spawn!(tally(_));
+        shop.publish("own", &actor).unwrap().detach();
+        let (desk, _far) = client("desk", &hub).await;
+        assert_eq!(desk.lookup::<Tally>("own").await.unwrap().node(), "shop");
+    });
+}
+
 // Not beside tests that start processes: a child has all sockets until it becomes another program.
 #[test]
 fn the_address_of_a_node_is_free_when_it_has_closed() {

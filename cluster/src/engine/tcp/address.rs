@@ -29,7 +29,9 @@ pub(crate) fn bare(given: &str, is_tls: bool) -> Result<String, String> {
     }?;
     match rest.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(rest.into()),
-        _ => Err(format!("{given:?} has no port, as in \"127.0.0.1:7447\"")),
+        _ => Err(format!(
+            "{given:?} is no host and port, as in \"127.0.0.1:7447\""
+        )),
     }
 }
 

@@ -4,10 +4,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use futures::FutureExt;
-use greenroom::{sim, spawn};
+use greenroom::{Context, sim, spawn};
 use greenroom_cluster::{
-    Limits, LookupError, NameChange, Node, PublishError, Published, Remote, RemoteAskError,
-    RemoteEnd, SimNet,
+    Distance, Limits, LookupError, NameChange, Node, NotSent, PublishError, Published, Remote,
+    RemoteAddress, RemoteAskError, RemoteEnd, SimNet,
 };
 use serde::{Deserialize, Serialize};
 
@@ -188,6 +188,46 @@ fn another_kind_is_told_with_both_names() {
         assert!(desk.all::<Other>("tally").is_empty());
         actor.stop();
         far.ended().await;
+    });
+}
+
+/// A message with an address, whose type the two sides may take for another one.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+struct Carry<M: Remote>(RemoteAddress<M>);
+
+impl<M: Remote> Remote for Carry<M> {
+    const KIND: &'static str = "carry/1";
+}
+
+/// Takes an address, and returns why it is of no use.
+async fn tries(mut cx: Context<Carry<Tally>>) -> (RemoteAskError, NotSent<Tally>) {
+    let Carry(far) = cx.recv().await.unwrap();
+    let asked = far.ask(Tally::Total).await.unwrap_err();
+    (asked, far.tell(Tally::Add(42)).unwrap_err())
+}
+
+#[test]
+fn an_address_of_another_kind_handles_nothing_and_tells_both_kinds() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let [shop, desk] = [node("shop", &net).await, node("desk", &net).await];
+        let actor = spawn!(tries(_));
+        let _published = shop.publish("tries", &actor).unwrap();
+        let handle = async |mut cx: Context<Other>| cx.recv().await.is_some();
+        let other = spawn!(handle(_));
+        let own = desk.publish("other", &other).unwrap();
+        let far = desk.lookup::<Carry<Other>>("tries").await.unwrap();
+        far.send(Carry(own.address())).await.unwrap();
+        // An actor ends with its last address.
+        let _open = actor.address();
+        let (asked, told) = actor.join().await.unwrap();
+        let (ours, theirs) = ("tally/1".to_owned(), "other/7".to_owned());
+        assert_eq!(told.why, Distance::WrongKind { ours, theirs });
+        assert_eq!(asked, told.why.into());
+        assert!(matches!(told.message, Tally::Add(42)));
+        other.stop();
+        assert!(!other.join().await.unwrap());
     });
 }
 

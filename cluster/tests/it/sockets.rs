@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
 
 use greenroom::spawn;
-use greenroom_cluster::{Distance, Node, RemoteEnd};
+use greenroom_cluster::{Distance, Limits, Node, RemoteEnd};
 
 use crate::support::{Tally, client, counter, tally};
 
@@ -37,11 +38,48 @@ fn a_node_that_has_said_goodbye_does_not_come_back() {
 }
 
 #[test]
+fn an_impossible_option_is_told_with_its_value_and_its_limits() {
+    greenroom::run(async {
+        let shop = || Node::builder("shop");
+        let frame = Limits {
+            frame: 100,
+            ..Limits::default()
+        };
+        let long = format!("{}:1", "x".repeat(254));
+        for (builder, text) in [
+            (
+                shop().lease(Duration::from_millis(499)),
+                "the lease is 499ms, and 500ms to 3600s are allowed".to_owned(),
+            ),
+            (
+                shop().limits(frame),
+                "the limit frame is 100, and 4096 to 67108864 are allowed".to_owned(),
+            ),
+            (
+                Node::builder(""),
+                "the name \"\" is empty or longer than 255 bytes".to_owned(),
+            ),
+            (
+                shop().listen(&long),
+                format!("{long:?} is longer than 255 bytes"),
+            ),
+            (
+                shop().seeds(["127.0.0.1:99999"]),
+                "\"127.0.0.1:99999\" is no host and port, as in \"127.0.0.1:7447\"".to_owned(),
+            ),
+        ] {
+            let refused = builder.open().await.unwrap_err();
+            let text = format!("the node cannot open: {text}");
+            assert_eq!(refused.to_string(), text);
+        }
+    });
+}
+
+#[test]
 fn a_node_is_dialled_at_the_address_that_it_advertises() {
     greenroom::run(async {
-        let wrong = Node::builder("shop").advertise("127.0.0.1:99999");
-        let text = "the node cannot open: \"127.0.0.1:99999\" is no host and port, as in \
-                    \"127.0.0.1:7447\"";
+        let wrong = Node::builder("shop").advertise("tls/127.0.0.1:1");
+        let text = "the node cannot open: \"tls/127.0.0.1:1\" needs an identity";
         assert_eq!(wrong.open().await.unwrap_err().to_string(), text);
 
         let (hub, _actor) = counter("hub").await;

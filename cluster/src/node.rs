@@ -155,7 +155,7 @@ impl Node {
 
     /// Finds an actor by its name, and waits until there is one.
     ///
-    /// An actor of this node comes first. Otherwise holders take turns.
+    /// An actor of this node comes first. Otherwise one of the holders is drawn.
     pub fn lookup<M: Remote>(&self, name: impl Into<String>) -> Lookup<M> {
         Lookup::new(self.clone(), name.into())
     }

@@ -5,7 +5,6 @@
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::state::target;
@@ -100,9 +99,9 @@ fn look<M: Remote>(state: &State, name: &str) -> Option<Result<RemoteAddress<M>,
     let own = right
         .first()
         .filter(|first| first.member == state.hello.member);
-    // Any order will do: holders of a name are equal.
-    let turn = state.turns.fetch_add(1, Ordering::Relaxed);
-    let chosen = own.or_else(|| right.get(turn % right.len().max(1)));
+    // Turns would need a number for each name.
+    let drawn = greenroom::sim::random() as usize % right.len().max(1);
+    let chosen = own.or_else(|| right.get(drawn));
     match (chosen, holders.first()) {
         (Some(holder), _) => {
             let target = target(&holder.member, &holder.publication, M::KIND);

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -39,8 +38,6 @@ pub(crate) struct State {
     targets: Mutex<BTreeMap<Target, Weak<Outgoing>>>,
     /// Notified when a name or a link has come or gone.
     pub(crate) changed: Event,
-    /// The lookups that chose one of several holders.
-    pub(crate) turns: AtomicUsize,
     /// This state, for streams and links.
     this: Weak<State>,
 }
@@ -55,7 +52,6 @@ impl State {
             peers: Mutex::new(Peers::new()),
             targets: Mutex::new(BTreeMap::new()),
             changed: Event::new(),
-            turns: AtomicUsize::new(0),
             this: this.clone(),
         })
     }

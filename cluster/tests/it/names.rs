@@ -1,5 +1,6 @@
 //! Names: who has them, when they come and go.
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
@@ -43,6 +44,32 @@ fn all_holders_of_a_name_are_listed() {
         for far in nodes[0].all::<Tally>("tally") {
             far.send(Tally::Stop).await.unwrap();
         }
+    });
+}
+
+#[test]
+fn lookups_of_two_names_in_turn_find_all_holders_of_both() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let [a, b, c] = [
+            node("a", &net).await,
+            node("b", &net).await,
+            node("c", &net).await,
+        ];
+        let actor = spawn!(tally(_));
+        for name in ["one", "two"] {
+            b.publish(name, &actor).unwrap().detach();
+            c.publish(name, &actor).unwrap().detach();
+            until(|| a.all::<Tally>(name).len() == 2).await;
+        }
+        let mut found = BTreeSet::new();
+        for _ in 0..100 {
+            for name in ["one", "two"] {
+                let far = a.lookup::<Tally>(name).await.unwrap();
+                found.insert((name, far.node().to_owned()));
+            }
+        }
+        assert_eq!(found.len(), 4, "{found:?}");
     });
 }
 

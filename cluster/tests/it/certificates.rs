@@ -115,7 +115,10 @@ fn a_certificate_of_another_authority_is_refused() {
             .await
             .unwrap();
         until_unreached(&late, "").await;
-        assert!(shop.status().refused_links > 0);
+        // It counts after it has said so.
+        while shop.status().refused_links == 0 {
+            greenroom::yield_now().await;
+        }
 
         // The authority is added, without a restart.
         folder.write_trust("shop", &[&one, &other]);

@@ -25,14 +25,14 @@ use crate::remote::Remote;
 ///
 /// # What is promised
 /// - The actor handles a prefix of the messages that this address has accepted, in order, and each
-///   at most once. Its clones and all other addresses of this actor here count as the same.
+///   at most once. Its clones and all other addresses here that are equal count as the same.
 /// - `Ok` of [`tell`](Self::tell) and [`send`](Self::send): the message was accepted here. Whether
 ///   it was handled, only an answer tells.
 /// - When the node is lost, the address is [lost](crate::Distance::Lost) for ever, also if the node
 ///   comes back. A new lookup begins anew. Nothing that was sent before is handled after the first
 ///   message of the new address.
 /// - At most the [capacity](greenroom::Address::capacity) of a bounded actor is under way from each
-///   node. Other limits are in [`Limits`](crate::Limits).
+///   node, for each of its names. Other limits are in [`Limits`](crate::Limits).
 ///
 /// # After a loss
 /// A client that goes on looks the actor up again:

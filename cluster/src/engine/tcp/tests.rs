@@ -185,7 +185,7 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
 fn a_frame_that_is_none_cuts_its_link_and_no_other() {
     greenroom::run(async {
         let folder = Folder::new("malformed");
-        let (shop, desk, _actor, far) = folder.nodes().await;
+        let (shop, _desk, _actor, far) = folder.nodes().await;
         let (unknown, too_large) = ([1, 0, 0, 0, 99], [255; 4]);
         for (number, frame) in [&unknown[..], &too_large].into_iter().enumerate() {
             let life = number as u128;

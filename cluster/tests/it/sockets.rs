@@ -21,6 +21,24 @@ fn a_node_that_closes_loses_its_addresses() {
 }
 
 #[test]
+fn a_seed_is_unreached_until_its_link_is_up() {
+    greenroom::run(async {
+        let (first, _actor) = counter("shop").await;
+        let at = first.listens()[0].clone();
+        first.close().await;
+        let desk = Node::builder("desk").seeds([&at]).open().await.unwrap();
+        while !desk.status().unreached.concat().contains("refused") {
+            greenroom::yield_now().await;
+        }
+        let shop = Node::builder("shop").listen(&at).open().await.unwrap();
+        let actor = spawn!(tally(_));
+        shop.publish("tally", &actor).unwrap().detach();
+        desk.lookup::<Tally>("tally").await.unwrap();
+        assert_eq!(desk.status().unreached, [""; 0]);
+    });
+}
+
+#[test]
 fn a_node_that_has_said_goodbye_does_not_come_back() {
     greenroom::run(async {
         let (shop, _actor) = counter("shop").await;

@@ -184,15 +184,16 @@ impl Tcp {
         }
     }
 
-    /// Connects with an address, greets, and serves the link until it is down.
-    async fn dial(self: &Arc<Self>, address: &str) -> Result<Dialled, String> {
+    /// Connects with an address, greets, and serves the link until it is down. Calls `is_up` when it
+    /// is up.
+    async fn dial(self: &Arc<Self>, address: &str, is_up: impl Fn()) -> Result<Dialled, String> {
         let resolved = resolve(address).await?;
         let mut problem = "the name has no address".to_owned();
         for at in resolved {
             match connect(at).await {
                 // A node that closes has no links, and says hello to none that it has left.
                 Ok(_) if self.is_closed() => return Err("the node is closed".into()),
-                Ok(socket) => return self.dialled(socket).await,
+                Ok(socket) => return self.dialled(socket, is_up).await,
                 Err(why) => problem = why,
             }
         }
@@ -221,9 +222,10 @@ impl Tcp {
 async fn dial_seed(engine: Arc<Tcp>, seed: String) {
     let mut pause = FIRST_PAUSE;
     loop {
-        match engine.dial(&seed).await {
+        let reached = || engine.dials.set_problem(&seed, None);
+        match engine.dial(&seed, reached).await {
             Ok(Dialled::Known(name)) => {
-                engine.dials.set_problem(&seed, None);
+                reached();
                 // The address may be that of this node itself.
                 if engine
                     .state()
@@ -234,10 +236,7 @@ async fn dial_seed(engine: Arc<Tcp>, seed: String) {
                 engine.while_linked(&name).await;
                 pause = FIRST_PAUSE;
             }
-            Ok(Dialled::Ended) => {
-                engine.dials.set_problem(&seed, None);
-                pause = FIRST_PAUSE;
-            }
+            Ok(Dialled::Ended) => pause = FIRST_PAUSE,
             Err(why) => engine.dials.set_problem(&seed, Some(why)),
         }
         rest(&mut pause).await;
@@ -258,7 +257,7 @@ async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
         };
         for address in addresses {
             tries += 1;
-            if let Ok(Dialled::Ended | Dialled::Known(_)) = engine.dial(&address).await {
+            if let Ok(Dialled::Ended | Dialled::Known(_)) = engine.dial(&address, || ()).await {
                 (tries, pause) = (0, FIRST_PAUSE);
                 break;
             }

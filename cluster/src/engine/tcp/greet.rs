@@ -70,10 +70,12 @@ impl Tcp {
         Ok(())
     }
 
-    /// Greets a node that was dialled, and serves the link until it is down.
+    /// Greets a node that was dialled, and serves the link until it is down. Calls `is_up` when it
+    /// is up.
     pub(super) async fn dialled(
         self: &Arc<Self>,
         socket: Async<TcpStream>,
+        is_up: impl Fn(),
     ) -> Result<Dialled, String> {
         let greeted = async {
             let mut socket = self.secured(socket, false).await?;
@@ -102,6 +104,7 @@ impl Tcp {
         match in_time(greeted).await? {
             Err(known) => Ok(Dialled::Known(known)),
             Ok((link, connection)) => {
+                is_up();
                 self.serve(link, connection).await;
                 Ok(Dialled::Ended)
             }

@@ -362,7 +362,7 @@ impl Link {
                 if table.contains_key(&stream) {
                     StreamEnd::Excess(format!("the stream {stream} is open already"))
                 } else if table.len() >= most {
-                    StreamEnd::Excess(format!("a node has more than {most} streams"))
+                    StreamEnd::TooMany { limit: most as u64 }
                 } else {
                     table.insert(stream, Incoming::new(stream, actor, inbox, window));
                     return;

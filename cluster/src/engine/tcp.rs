@@ -29,7 +29,6 @@ pub(crate) use tls::Tls;
 
 use super::{Engine, Job, Tasks};
 use crate::error::OpenError;
-use crate::link::Owner;
 use crate::link::frame::Member;
 use crate::node::State;
 
@@ -120,10 +119,10 @@ async fn accept(engine: Arc<Tcp>, listener: Async<TcpListener>) {
             Ok((socket, _)) => {
                 let this = engine.clone();
                 engine.spawn(Box::pin(async move {
-                    if this.accepted(socket, greeting).await.is_err()
+                    if let Err(why) = this.accepted(socket, greeting).await
                         && let Some(state) = this.state()
                     {
-                        state.counts().refused_links.add();
+                        state.refused(why);
                     }
                 }));
             }

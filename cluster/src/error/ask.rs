@@ -9,6 +9,7 @@ use greenroom::Refusal;
 /// | error | was the question handled? | ask again? |
 /// |---|---|---|
 /// | `Closed`, `Unknown`, `WrongKind` | no | no: look the actor up again |
+/// | `TooManyStreams` | no | when other addresses were dropped: look the actor up again |
 /// | `Unencodable` | no | no |
 /// | `TooLarge` | no, or the answer was too large | no |
 /// | `Undecodable` | no, or the answer could not be decoded | no: look the actor up again |
@@ -34,6 +35,11 @@ pub enum RemoteAskError {
         /// Its size in bytes, with the head of the frame.
         bytes: u64,
         /// The limit in bytes: the smaller one of both nodes.
+        limit: u64,
+    },
+    /// Its node has streams from here to as many actors as it may. Drop other addresses.
+    TooManyStreams {
+        /// The [limit](crate::Limits::streams) of that node.
         limit: u64,
     },
     /// The `Serialize` of the question has failed, with this reason.
@@ -65,6 +71,12 @@ impl fmt::Display for RemoteAskError {
                 write!(
                     f,
                     "the question or answer has {bytes} bytes, more than {limit}"
+                )
+            }
+            RemoteAskError::TooManyStreams { limit } => {
+                write!(
+                    f,
+                    "the node has streams from here to {limit} actors, as many as it may"
                 )
             }
             RemoteAskError::Unencodable(why) => write!(f, "the question has no bytes: {why}"),

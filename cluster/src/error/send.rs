@@ -43,6 +43,11 @@ pub enum Distance {
         /// The [limit](crate::Limits::frame) in bytes: the smaller one of both nodes.
         limit: u64,
     },
+    /// Its node has streams from here to as many actors as it may. Drop other addresses.
+    TooManyStreams {
+        /// The [limit](crate::Limits::streams) of that node.
+        limit: u64,
+    },
     /// The node is out of reach. It may live.
     Lost,
     /// The `Serialize` of the message has failed, with this reason.
@@ -65,6 +70,12 @@ impl fmt::Display for Distance {
             }
             Distance::TooLarge { bytes, limit } => {
                 write!(f, "the message has {bytes} bytes, more than {limit}")
+            }
+            Distance::TooManyStreams { limit } => {
+                write!(
+                    f,
+                    "the node has streams from here to {limit} actors, as many as it may"
+                )
             }
             Distance::Lost => f.write_str("the node is out of reach"),
             Distance::Unencodable(why) => write!(f, "the message cannot be encoded: {why}"),
@@ -100,6 +111,7 @@ impl From<Distance> for RemoteAskError {
             Distance::Unknown => RemoteAskError::Unknown,
             Distance::WrongKind { ours, theirs } => RemoteAskError::WrongKind { ours, theirs },
             Distance::TooLarge { bytes, limit } => RemoteAskError::TooLarge { bytes, limit },
+            Distance::TooManyStreams { limit } => RemoteAskError::TooManyStreams { limit },
             Distance::Unencodable(why) => RemoteAskError::Unencodable(why),
             Distance::Undecodable(why) => RemoteAskError::Undecodable(why),
         }

@@ -76,8 +76,10 @@ pub(crate) enum StreamEnd {
     WrongKind(String),
     /// A message was no value of its type, with the reason.
     Undecodable(String),
-    /// The sender sent more than it was granted, or too many streams.
+    /// The sender sent more than it was granted, or opened a stream twice.
     Excess(String),
+    /// The sender has as many streams as it may.
+    TooMany { limit: u64 },
 }
 
 /// Why an ask has no answer.

@@ -234,6 +234,9 @@ impl Outgoing {
                 ours: self.target.kind.to_string(),
                 theirs: theirs.clone(),
             },
+            OutgoingEnd::Ended(StreamEnd::TooMany { limit }) => {
+                Distance::TooManyStreams { limit: *limit }
+            }
             OutgoingEnd::Ended(StreamEnd::Undecodable(why) | StreamEnd::Excess(why)) => {
                 Distance::Undecodable(why.clone())
             }

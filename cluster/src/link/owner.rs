@@ -20,7 +20,7 @@ pub(crate) trait Wire: Send + Sync {
     /// Returns the number of bytes that wait to be written.
     fn backlog(&self) -> usize;
 
-    /// Writes nothing more, and reads nothing more.
+    /// Writes what waits, as far as that is possible at once. Then writes and reads nothing more.
     fn cut(&self);
 }
 

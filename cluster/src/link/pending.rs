@@ -149,6 +149,7 @@ pub(crate) fn not_taken(why: &StreamEnd, ours: &str) -> RemoteAskError {
             ours: ours.into(),
             theirs: theirs.clone(),
         },
+        StreamEnd::TooMany { limit } => RemoteAskError::TooManyStreams { limit: *limit },
         StreamEnd::Undecodable(why) | StreamEnd::Excess(why) => {
             RemoteAskError::Undecodable(why.clone())
         }

@@ -136,7 +136,7 @@ fn a_stream_that_cannot_be_opened_ends_with_the_reason() {
         assert_eq!(refused(stream, ACTOR, "note/1"), "");
     }
     assert!(refused(3, ACTOR, "note/1").contains("the stream 3 is open already"));
-    assert!(refused(9, ACTOR, "note/1").contains("Excess(\"a node has more than 4 streams\")"));
+    assert!(refused(9, ACTOR, "note/1").contains("TooMany { limit: 4 }"));
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(crate) struct State {
     counts: Counts,
     pub(crate) engine: Arc<dyn Engine>,
     peers: Mutex<Peers>,
+    /// Why a link was refused the last time.
+    refusal: Mutex<Option<String>>,
     targets: Mutex<BTreeMap<Target, Weak<Outgoing>>>,
     /// Notified when a name or a link has come or gone.
     pub(crate) changed: Event,
@@ -50,6 +52,7 @@ impl State {
             counts: Counts::default(),
             engine,
             peers: Mutex::new(Peers::new()),
+            refusal: Mutex::default(),
             targets: Mutex::new(BTreeMap::new()),
             changed: Event::new(),
             this: this.clone(),
@@ -96,6 +99,16 @@ impl State {
             return Err(format!("the node has {} peers already", self.limits.peers));
         }
         Ok(())
+    }
+
+    /// Notes that a link was refused.
+    pub(crate) fn refused(&self, why: String) {
+        *lock(&self.refusal) = Some(why);
+        self.counts.refused_links.add();
+    }
+
+    pub(super) fn refusal(&self) -> Option<String> {
+        lock(&self.refusal).clone()
     }
 
     /// Adds a link whose peer has said hello. Returns why it is refused otherwise.

@@ -19,6 +19,8 @@ pub struct NodeStatus {
     pub lost_links: u64,
     /// The links that were refused: another version, a wrong name, too many peers.
     pub refused_links: u64,
+    /// Why a link was refused the last time. A connection that ends without a greeting is one too.
+    pub last_refusal: Option<String>,
     /// The links that were cut because of a malformed or too large frame.
     pub malformed: u64,
     /// The asks that ended because their node was lost.
@@ -78,6 +80,7 @@ impl NodeStatus {
             links: counts.links.get(),
             lost_links: counts.lost_links.get(),
             refused_links: counts.refused_links.get(),
+            last_refusal: state.refusal(),
             malformed: counts.malformed.get(),
             lost_asks: counts.lost_asks.get(),
             undecodable: counts.undecodable.get(),

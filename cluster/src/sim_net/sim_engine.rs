@@ -183,8 +183,8 @@ impl SimEngine {
                         lane.link = Some(link);
                     }
                 }
-                Err(_) => {
-                    state.counts().refused_links.add();
+                Err(why) => {
+                    state.refused(why);
                     wire.cut();
                 }
             },

@@ -101,6 +101,18 @@ fn nodes_with_certificates_of_one_authority_are_connected() {
 }
 
 #[test]
+fn a_node_without_a_certificate_is_told_that_the_other_may_have_one() {
+    greenroom::run(async {
+        let (folder, one) = (Folder::new("plain"), authority());
+        folder.write("shop", &one, &[&one]);
+        let shop = folder.shop().await;
+        let desk = Node::builder("desk").seeds(shop.listens());
+        let desk = desk.open().await.unwrap();
+        until_unreached(&desk, "only one of the nodes has a certificate").await;
+    });
+}
+
+#[test]
 fn a_certificate_of_another_authority_is_refused() {
     greenroom::run(async {
         let (folder, one, other) = (Folder::new("other"), authority(), authority());
@@ -114,7 +126,7 @@ fn a_certificate_of_another_authority_is_refused() {
             .open()
             .await
             .unwrap();
-        until_unreached(&late, "").await;
+        until_unreached(&late, "no secure connection").await;
         // It counts after it has said so.
         while shop.status().refused_links == 0 {
             greenroom::yield_now().await;

@@ -202,6 +202,28 @@ fn a_stream_ends_when_its_last_address_is_dropped_and_all_was_taken() {
 }
 
 #[test]
+fn an_actor_too_many_is_told_with_the_limit() {
+    sim::explore(seeds(20), || async {
+        let limits = Limits {
+            streams: 1,
+            ..Limits::default()
+        };
+        let Pair {
+            shop, desk, far, ..
+        } = &limited_pair(limits, Limits::default()).await;
+        assert_eq!(far.ask(Tally::Total).await, Ok(0));
+        let other = spawn!(tally(_));
+        let _published = shop.publish("other", &other).unwrap();
+        let second = desk.lookup::<Tally>("other").await.unwrap();
+        let limit = 1;
+        let asked = second.ask(Tally::Total).await;
+        assert_eq!(asked, Err(RemoteAskError::TooManyStreams { limit }));
+        let why = second.tell(Tally::Add(1)).unwrap_err().why;
+        assert_eq!(why, Distance::TooManyStreams { limit });
+    });
+}
+
+#[test]
 fn a_full_actor_holds_up_no_other() {
     sim::explore(seeds(20), || async {
         let Pair {

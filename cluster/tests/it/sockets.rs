@@ -140,21 +140,29 @@ fn what_does_not_greet_is_refused_and_counted() {
         let (shop, _actor) = counter("shop").await;
         let magic = &b"greenrm\n"[..];
         let openings = [
-            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-            [magic, &[9, 9, 1, 0, 0, 0, 0]].concat(),
-            [magic, &[1, 0, 255, 255, 255, 255]].concat(),
-            [magic, &[1, 0, 3, 0, 0, 0, 200, 1, 1]].concat(),
-            magic.to_vec(),
+            (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "is no node"),
+            ([magic, &[9, 9, 1, 0, 0, 0, 0]].concat(), "theirs is 2313"),
+            (
+                [magic, &[1, 0, 255, 255, 255, 255]].concat(),
+                "more than 16384",
+            ),
+            (
+                [magic, &[1, 0, 3, 0, 0, 0, 200, 1, 1]].concat(),
+                "malformed",
+            ),
+            (magic.to_vec(), "has closed the connection"),
         ];
-        for (number, opening) in openings.iter().enumerate() {
+        for (number, (opening, why)) in openings.into_iter().enumerate() {
             let mut socket = TcpStream::connect(&shop.listens()[0]).unwrap();
-            socket.write_all(opening).unwrap();
+            socket.write_all(&opening).unwrap();
             // It ends, also with a reset.
             let _ = socket.shutdown(Shutdown::Write);
             let _ = socket.read_to_end(&mut Vec::new());
             while shop.status().refused_links <= number as u64 {
                 greenroom::yield_now().await;
             }
+            let refusal = shop.status().last_refusal.unwrap();
+            assert!(refusal.contains(why), "{refusal}");
         }
         let (_desk, far) = client("desk", &shop).await;
         assert_eq!(far.ask(Tally::Total).await, Ok(0));

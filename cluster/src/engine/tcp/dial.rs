@@ -193,7 +193,10 @@ impl Tcp {
             match connect(at).await {
                 // A node that closes has no links, and says hello to none that it has left.
                 Ok(_) if self.is_closed() => return Err("the node is closed".into()),
-                Ok(socket) => return self.dialled(socket, is_up).await,
+                Ok(socket) => match self.dialled(socket, &is_up).await {
+                    Err(why) => problem = why,
+                    dialled => return dialled,
+                },
                 Err(why) => problem = why,
             }
         }
@@ -223,7 +226,12 @@ async fn dial_seed(engine: Arc<Tcp>, seed: String) {
     let mut pause = FIRST_PAUSE;
     loop {
         let reached = || engine.dials.set_problem(&seed, None);
+        let start = Instant::now();
         match engine.dial(&seed, reached).await {
+            Ok(Dialled::Ended) if start.elapsed() < YOUTH => {
+                let why = "the link ended soon: perhaps two nodes have the same name";
+                engine.dials.set_problem(&seed, Some(why.into()));
+            }
             Ok(Dialled::Known(name)) => {
                 reached();
                 // The address may be that of this node itself.
@@ -257,9 +265,14 @@ async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
         };
         for address in addresses {
             tries += 1;
-            if let Ok(Dialled::Ended | Dialled::Known(_)) = engine.dial(&address, || ()).await {
-                (tries, pause) = (0, FIRST_PAUSE);
-                break;
+            let start = Instant::now();
+            match engine.dial(&address, || ()).await {
+                Ok(Dialled::Ended) if start.elapsed() < YOUTH => break,
+                Ok(Dialled::Ended | Dialled::Known(_)) => {
+                    (tries, pause) = (0, FIRST_PAUSE);
+                    break;
+                }
+                Err(_) => {}
             }
         }
         rest(&mut pause).await;

@@ -169,6 +169,7 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
                 why,
             }
             .encode(),
+            Frame::Withdraw { actor: 1 }.encode(),
         ];
         mallory.write_all(&forged.concat()).await.unwrap();
         mallory.flush().await.unwrap();
@@ -178,6 +179,26 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
         assert_eq!(far.ask(Question).await, Ok(2));
         assert_eq!(first.await, Ok(1));
         assert!(desk.status().refused_links >= 1);
+        assert_eq!(desk.all::<Question>("slow"), [far]);
+    });
+}
+
+#[test]
+fn a_node_that_is_dropped_says_goodbye() {
+    greenroom::run(async {
+        let folder = Folder::new("dropped");
+        let (shop, _desk, ..) = folder.nodes().await;
+        let (mut mallory, is_welcome, _) = connect(&folder, &shop, "mallory", 1).await;
+        assert!(is_welcome);
+        while shop.status().peers.len() < 2 {
+            greenroom::yield_now().await;
+        }
+        drop(shop);
+        let mut last = Vec::new();
+        while let Some(frame) = read(&mut mallory).await {
+            last = frame;
+        }
+        assert_eq!(last, Frame::Bye.encode()[LENGTH..]);
     });
 }
 

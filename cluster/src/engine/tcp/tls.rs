@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use async_io::Async;
-use futures_rustls::pki_types::pem::PemObject;
+use futures_rustls::pki_types::pem::{self, PemObject};
 use futures_rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use futures_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -136,7 +136,10 @@ impl Files {
             let why = format!("it has no DNS name {name:?}, which is the name of the node");
             return Err(wrong(&self.certificate, &why));
         }
-        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|e| wrong(&self.key, &e))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| match error {
+            pem::Error::NoItemsFound => wrong(&self.key, &"it has no key, or an encrypted one"),
+            error => wrong(&self.key, &error),
+        })?;
         let mut roots = RootCertStore::empty();
         for root in read(&self.authority)? {
             roots.add(root).map_err(|e| wrong(&self.authority, &e))?;

@@ -80,7 +80,8 @@ impl Wire for TcpWire {
             drop(out);
             return self.0.cut();
         }
-        let written = match is_alone {
+        let is_idle = out.bytes.is_empty() && out.writer.is_some();
+        let written = match is_alone && is_idle {
             true => out.write_now(frame),
             false => Ok(0),
         };
@@ -108,19 +109,21 @@ impl Wire for TcpWire {
 }
 
 impl Out {
-    /// Writes as much as the socket takes now, if the writer has nothing to do.
-    fn write_now(&mut self, frame: &[u8]) -> io::Result<usize> {
-        let is_idle = self.bytes.is_empty() && self.writer.is_some();
-        let Some(socket) = self.socket.as_ref().filter(|_| is_idle) else {
+    /// Writes as much as the socket takes now. The writer is to have no bytes of its own.
+    fn write_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(socket) = &self.socket else {
             return Ok(0);
         };
         // The writer waits for bytes, and not for the socket: it needs no waker there.
         let mut context = Context::from_waker(Waker::noop());
         let polled: Option<io::Result<_>> = socket.try_with(|mut socket| {
-            let written = match socket.as_mut().poll_write(&mut context, frame) {
-                Poll::Ready(written) => written?,
-                Poll::Pending => 0,
-            };
+            let mut written = 0;
+            while written < bytes.len() {
+                match (socket.as_mut()).poll_write(&mut context, &bytes[written..])? {
+                    Poll::Ready(more) if more > 0 => written += more,
+                    _ => break,
+                }
+            }
             let flushed = socket.poll_flush(&mut context)?;
             Ok((written, flushed.is_pending()))
         });
@@ -134,7 +137,12 @@ impl Shared {
     fn cut(&self) {
         let mut out = lock(&self.out);
         out.is_cut = true;
-        let dropped = (std::mem::take(&mut out.bytes), out.socket.take());
+        let bytes = std::mem::take(&mut out.bytes);
+        if !bytes.is_empty() && out.taken == 0 {
+            // Perhaps the goodbye of a node. If the link is dead, that does not matter any more.
+            let _ = out.write_now(&bytes);
+        }
+        let dropped = (bytes, out.socket.take());
         drop(out);
         drop(dropped);
         self.cut.notify(usize::MAX);

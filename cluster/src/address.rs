@@ -175,6 +175,10 @@ impl<M: Remote> RemoteAddress<M> {
     /// A killed process is noticed at once, since its sockets are closed. A node that is silent is
     /// lost after 1.5 times its [lease](crate::NodeBuilder::lease).
     ///
+    /// The wait does not keep its runtime busy, so it does not count for
+    /// [deadlock detection](greenroom::Builder::detect_deadlocks). If others ask an actor that waits
+    /// here, it should have a [`KeepAlive`](greenroom::KeepAlive) meanwhile.
+    ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost.
     pub async fn ended(&self) -> RemoteEnd {

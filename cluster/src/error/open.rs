@@ -106,7 +106,7 @@ impl fmt::Display for PublishError {
             PublishError::Length { text, limit } => {
                 write!(
                     f,
-                    "{text:?} has {} bytes, and 1 to {limit} are allowed",
+                    "the name or kind {text:?} has {} bytes, and 1 to {limit} are allowed",
                     text.len()
                 )
             }

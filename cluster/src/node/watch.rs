@@ -54,6 +54,10 @@ impl NameWatch {
 
     /// Waits for the next change. Returns `None` when the node is closed.
     ///
+    /// The wait does not keep its runtime busy, so it does not count for
+    /// [deadlock detection](greenroom::Builder::detect_deadlocks). If others ask an actor that waits
+    /// here, it should have a [`KeepAlive`](greenroom::KeepAlive) meanwhile.
+    ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost.
     pub async fn next(&mut self) -> Option<NameChange> {

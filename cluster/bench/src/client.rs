@@ -3,6 +3,7 @@
 //! It says one line: the numbers of the figure. They are `ask`: microseconds; `many`: asks a
 //! second; `send`: messages a second, and how many were handled; `flood`: the peak of resident
 //! memory in bytes. At `idle` the line is empty, and a second one follows when the actor is lost.
+//! `stopped` is a figure of greenroom alone.
 
 use std::future::Future;
 use std::time::{Duration, Instant};

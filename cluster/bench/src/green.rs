@@ -1,14 +1,22 @@
 //! The counter of greenroom-cluster, with and without TLS.
 
 use std::future::Future;
+use std::time::Duration;
 
 use greenroom::{Context, Reply, Runtime, spawn};
-use greenroom_cluster::{Distance, Node, NodeBuilder, Remote, RemoteAddress};
+use greenroom_cluster::{Distance, Node, NodeBuilder, Remote, RemoteAddress, RemoteEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Counter, SLOWNESS, at_workers, measure};
-use crate::kinds::{WORKERS, until_closed};
+use crate::kinds::{WORKERS, say, until_closed};
 use crate::{Outcome, certificates};
+
+/// The further names of the actor. Each grants credit of its own, in all more than sockets keep.
+const NAMES: usize = 16;
+/// A lookup finds the actor within this time, or the figure fails.
+const HEALED: Duration = Duration::from_secs(60);
+/// A `send` that takes longer waits: an actor that handles messages takes some of them by then.
+const WAITS: Duration = Duration::from_millis(100);
 
 #[derive(Serialize, Deserialize)]
 enum Tally {
@@ -48,6 +56,9 @@ pub fn serve(is_tls: bool) -> Outcome<()> {
         // Bounded, so that the server of a flood keeps its memory as well.
         let tally = spawn!(tally(_), capacity = 1024);
         node.publish("tally", &tally)?.detach();
+        for name in 0..NAMES {
+            node.publish(&name.to_string(), &tally)?.detach();
+        }
         Outcome::Ok((node, tally))
     })?;
     until_closed(&node.listens()[0])
@@ -59,8 +70,41 @@ pub fn client(is_tls: bool, figure: &str, address: &str, size: u64) -> Outcome<(
     runtime.block_on(at_workers::<RemoteAddress<Tally>, _>(async move {
         let node = node("client", is_tls).seeds([address]).open().await?;
         let far: RemoteAddress<Tally> = node.lookup("tally").await?;
-        measure(far, &figure, size).await
+        match &figure[..] {
+            "stopped" => stopped(node, far).await,
+            _ => measure(far, &figure, size).await,
+        }
     }))
+}
+
+/// Says an empty line at each step: the actor has answered; it is lost; it has answered again; all
+/// sends wait; the node is closed.
+async fn stopped(node: Node, far: RemoteAddress<Tally>) -> Outcome<()> {
+    far.count().await?;
+    say("")?;
+    if far.ended().await != RemoteEnd::Lost {
+        return Err("the actor has ended".into());
+    }
+    say("")?;
+    let again: RemoteAddress<Tally> = node.lookup("tally").timeout(HEALED).await?;
+    again.count().await?;
+    if again != far {
+        return Err("the lookup has found another actor".into());
+    }
+    say("")?;
+    for name in 0..NAMES {
+        let far: RemoteAddress<Tally> = node.lookup(name.to_string()).await?;
+        let load = || far.send(Tally::Load(vec![0; 64 << 10]));
+        while let Ok(sent) = greenroom::time::timeout(WAITS, load()).await {
+            sent.map_err(|error| error.why.to_string())?;
+        }
+    }
+    if node.status().peers.iter().all(|peer| peer.backlog == 0) {
+        return Err("nothing waits to be written".into());
+    }
+    say("")?;
+    node.close().await;
+    say("")
 }
 
 impl Counter for RemoteAddress<Tally> {

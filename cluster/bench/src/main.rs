@@ -25,7 +25,7 @@ cluster-bench serve KIND
 cluster-bench client KIND FIGURE ADDRESS SIZE
 
 KIND: greenroom greenroom-tls kameo ractor ping
-FIGURE: ask many send flood idle
+FIGURE: ask many send flood idle stopped
 SIZE: the number of sequential asks; other figures depend on it";
 
 fn main() -> Outcome<()> {

@@ -53,6 +53,13 @@ impl Process {
         Ok(self.output.recv_timeout(PATIENCE)?.trim().to_owned())
     }
 
+    /// Sends a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) -> Outcome<()> {
+        let kill = format!("kill -{name} {}", self.pid());
+        let sent = Command::new("sh").args(["-c", &kill]).status()?;
+        sent.success().then_some(()).ok_or_else(|| kill.into())
+    }
+
     pub fn kill(&mut self) -> Outcome<()> {
         Ok(self.child.kill()?)
     }

@@ -9,8 +9,10 @@ use crate::kinds::{Kind, WORKERS};
 use crate::process::{Process, peak, switches, threads};
 use crate::{Outcome, certificates, table};
 
-const FIGURES: [&str; 5] = ["ask", "many", "send", "flood", "idle"];
+const FIGURES: [&str; 6] = ["ask", "many", "send", "flood", "idle", "stopped"];
 const MIB: f64 = 1024.0 * 1024.0;
+/// How long a server stays stopped when it is lost: longer than a greeting may take.
+const OUTAGE: Duration = Duration::from_secs(6);
 
 /// What one round has shown of one system: a number for each row of the table that it has.
 pub struct Measured {
@@ -29,7 +31,7 @@ pub fn run(rounds: usize, size: u64) -> Outcome<()> {
             for place in 0..Kind::ALL.len() {
                 // No system comes always after the same one.
                 let kind = Kind::ALL[(place * (1 + round % 4) + round) % Kind::ALL.len()];
-                if kind == Kind::Ping && figure != "ask" {
+                if kind == Kind::Ping && figure != "ask" || !kind.is_own() && figure == "stopped" {
                     continue;
                 }
                 let numbers = or_again(|| self::figure(kind, figure, size))?;
@@ -94,6 +96,7 @@ pub fn figure(kind: Kind, figure: &str, size: u64) -> Outcome<Vec<(usize, f64)>>
             ),
         ],
         ("idle", []) => idle(kind, &mut server, &mut client)?,
+        ("stopped", []) => stopped(&server, &mut client)?,
         _ => return Err("the client has shown something else".into()),
     };
     Ok(rows
@@ -138,6 +141,30 @@ fn idle(
         ));
     }
     Ok(rows)
+}
+
+/// Measures when the client notices that the server was stopped, and when it has an answer after
+/// the server goes on. Then it closes while the server is stopped again.
+fn stopped(server: &Process, client: &mut Process) -> Outcome<Vec<(&'static str, f64)>> {
+    let mut until_line = |begun: Instant| -> Outcome<f64> {
+        client.line()?;
+        Ok(begun.elapsed().as_secs_f64() * 1e3)
+    };
+    let begun = Instant::now();
+    server.signal("STOP")?;
+    let silence = until_line(begun)?;
+    sleep(OUTAGE);
+    let begun = Instant::now();
+    server.signal("CONT")?;
+    let heal = until_line(begun)?;
+    server.signal("STOP")?;
+    until_line(Instant::now())?;
+    let close = until_line(Instant::now())?;
+    Ok(vec![
+        ("loss noticed after SIGSTOP, ms", silence),
+        ("answer after SIGCONT, ms", heal),
+        ("close beside a stopped server, ms", close),
+    ])
 }
 
 /// Counts the packages that a user builds, with the system's own one.

@@ -3,7 +3,7 @@
 use crate::kinds::Kind;
 use crate::rounds::Measured;
 
-const ROWS: [&str; 11] = [
+const ROWS: [&str; 14] = [
     "ask p50, µs",
     "64 askers, asks a second",
     "sent messages handled a second",
@@ -14,6 +14,9 @@ const ROWS: [&str; 11] = [
     "context switches in 5 s, idle server",
     "context switches in 5 s, idle client",
     "loss noticed after kill -9, ms",
+    "loss noticed after SIGSTOP, ms",
+    "answer after SIGCONT, ms",
+    "close beside a stopped server, ms",
     "crates",
 ];
 
@@ -24,7 +27,7 @@ enum Limit {
 use Limit::{AtLeast, AtMost};
 
 /// The bars: a row, beside which system, and which number or ratio is good enough.
-const BARS: [(&str, Option<Kind>, Limit); 11] = [
+const BARS: [(&str, Option<Kind>, Limit); 14] = [
     ("ask p50, µs", Some(Kind::Kameo), AtMost(0.8)),
     ("ask p50, µs", Some(Kind::Ractor), AtMost(1.3)),
     ("ask p50, µs", Some(Kind::Ping), AtMost(3.0)),
@@ -39,6 +42,10 @@ const BARS: [(&str, Option<Kind>, Limit); 11] = [
     ("peak memory of a flooding sender, MiB", None, AtMost(64.0)),
     ("threads beside main and workers", None, AtMost(8.0)),
     ("loss noticed after kill -9, ms", None, AtMost(50.0)),
+    // 1.5 times the lease, and a tenth of that for the looks.
+    ("loss noticed after SIGSTOP, ms", None, AtMost(8250.0)),
+    ("answer after SIGCONT, ms", None, AtMost(5000.0)),
+    ("close beside a stopped server, ms", None, AtMost(1000.0)),
     ("crates", None, AtMost(260.0)),
 ];
 

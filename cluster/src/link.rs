@@ -43,7 +43,7 @@ use crate::error::RemoteAskError;
 /// bytes of the window by a frame, and a machine has few cores that send to one actor.
 const SENDERS_AT_ONCE: u32 = 8;
 
-/// The looks at a link without a frame to it, after which it gets a ping. There are 15 looks until a
+/// The looks at a link without a frame to it, after which it gets a ping. There are 14 looks until a
 /// silent link is lost.
 const QUIET_LOOKS: u32 = 3;
 

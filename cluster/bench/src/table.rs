@@ -43,7 +43,7 @@ const BARS: [(&str, Option<Kind>, Limit); 14] = [
     ("threads beside main and workers", None, AtMost(8.0)),
     ("loss noticed after kill -9, ms", None, AtMost(50.0)),
     // 1.5 times the lease, and a tenth of that for the looks.
-    ("loss noticed after SIGSTOP, ms", None, AtMost(8250.0)),
+    ("loss noticed after SIGSTOP, ms", None, AtMost(7550.0)),
     ("answer after SIGCONT, ms", None, AtMost(5000.0)),
     ("close beside a stopped server, ms", None, AtMost(1000.0)),
     ("crates", None, AtMost(260.0)),

@@ -266,7 +266,8 @@ impl Peers {
         names.collect()
     }
 
-    /// Looks at each link, `elapsed` after the last look. Returns those that are silent for `most`.
+    /// Looks at each link, `elapsed` after the last look. Returns those that are silent for `most`, or
+    /// would be before the next look.
     pub(crate) fn look(&mut self, elapsed: Duration, most: Duration) -> Vec<Arc<Link>> {
         let mut silent = Vec::new();
         for peer in self.peers.values_mut() {
@@ -274,7 +275,7 @@ impl Peers {
             if !peer.link.look() {
                 peer.silent = before + elapsed;
             }
-            if peer.silent >= most {
+            if peer.silent + elapsed >= most {
                 silent.push(peer.link.clone());
             }
         }

@@ -74,7 +74,7 @@ async fn history() {
     let last = join_all(clients).await;
     faults.await;
     // What is under way comes, or its node is lost.
-    greenroom::time::sleep(Duration::from_secs(20)).await;
+    greenroom::time::sleep(Duration::from_secs(60)).await;
     last.iter().for_each(|last| last.check());
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use greenroom::sim;
-use greenroom_cluster::{Distance, Remote, RemoteAddress, RemoteAskError};
+use greenroom_cluster::{Distance, RemoteAddress, RemoteAskError};
 
 use super::far::{Far, Place};
 use super::messages::{Note, Numbered, Slip};
@@ -89,11 +89,12 @@ fn patience() -> Option<Duration> {
 }
 
 /// Returns whether there is an answer, or the end of the address.
-fn answer<M: Remote>(far: &Far<M>, answer: Result<u64, RemoteAskError>) -> Sent {
+fn answer<M: Kind>(far: &Far<M>, answer: Result<u64, RemoteAskError>) -> Sent {
     match answer {
         Ok(_) => Ok(true),
         Err(RemoteAskError::NoReply(_) | RemoteAskError::TimedOut) => Ok(false),
-        Err(RemoteAskError::Lost) => Err(Distance::Lost),
+        // The actor may have closed before, with the answer to come.
+        Err(RemoteAskError::Lost) => Err(far.tell(M::told).unwrap_err()),
         Err(RemoteAskError::Closed) => Err(Distance::Closed),
         Err(RemoteAskError::Unknown) => Err(Distance::Unknown),
         Err(other) => panic!("{:?}: {other}", far.address),

@@ -49,7 +49,7 @@ async fn recorder(mut cx: Context<Note>, place: Place, own: Own) {
             Note::Lent(id, other) => {
                 received(id);
                 let other = place.far(other);
-                // Two recorders that wait for each other would wait for ever.
+                // Two recorders that wait for each other would never end.
                 for _ in 0..1 + sim::random() % 3 {
                     if other.tell(Note::Told).is_err() {
                         break;
@@ -93,10 +93,11 @@ fn publish<M: Numbered>(place: &Place, name: &str, actor: Handle<M, ()>, own: &O
     own.set(number).unwrap();
     place.ledger.add_actor(number, actor.capacity());
     published.detach();
-    let ends = sim::random().is_multiple_of(8);
+    let (ledger, ends) = (place.ledger.clone(), sim::random().is_multiple_of(8));
     greenroom::spawn(async move {
         if ends {
             greenroom::time::sleep(Duration::from_millis(sim::random() % 200)).await;
+            ledger.stopped(number);
             actor.stop();
         }
         // Longer than all of the test.

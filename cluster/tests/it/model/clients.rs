@@ -55,7 +55,7 @@ async fn round<M: Kind>(place: &Place) -> Option<Far<M>> {
 async fn steps<M: Kind>(far: Far<M>, place: Place) {
     for _ in 0..sim::random() % 20 {
         if let Err(why) = step(&far, &place).await {
-            // It stays so for ever.
+            // The end stays as it is.
             greenroom::time::sleep(Duration::from_millis(sim::random() % 3000)).await;
             assert!(far.address.end_now().is_some());
             assert_eq!(far.tell(M::told), Err(why));

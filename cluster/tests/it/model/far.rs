@@ -54,17 +54,14 @@ impl Place {
     /// Finds an actor, or `None` if there is none for a long time. A new address has no end.
     pub async fn find<M: Numbered>(&self) -> Option<Far<M>> {
         let patience = Duration::from_secs(30);
-        let found = loop {
-            match self.node.lookup::<M>(M::NAME).timeout(patience).await {
-                Ok(found) => break found,
+        let found = match self.node.lookup::<M>(M::NAME).timeout(patience).await {
+            Ok(found) => found,
+            Err(LookupError::WrongKind { .. }) => {
                 // One of the right kind may come.
-                Err(LookupError::WrongKind { ours, theirs }) => {
-                    assert_ne!(ours, theirs);
-                    greenroom::time::sleep(patience).await;
-                    break self.node.all::<M>(M::NAME).pop()?;
-                }
-                Err(_) => return None,
+                greenroom::time::sleep(patience).await;
+                self.node.all::<M>(M::NAME).pop()?
             }
+            Err(_) => return None,
         };
         let mut all = self.node.all::<M>(M::NAME);
         assert!(all.contains(&found), "{found:?} is not among {all:?}");

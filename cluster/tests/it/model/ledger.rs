@@ -24,6 +24,8 @@ struct Book {
     last: BTreeMap<Ends, u64>,
     /// The capacities of the actors.
     capacities: BTreeMap<u64, Option<usize>>,
+    /// The actors that were stopped.
+    stopped: BTreeSet<u64>,
     /// The questions that clerks have instead of recorders.
     passed: BTreeSet<u64>,
     /// The lives of nodes so far.
@@ -79,16 +81,21 @@ impl Ledger {
         self.book().capacities.insert(actor, capacity);
     }
 
+    pub fn stopped(&self, actor: u64) {
+        self.book().stopped.insert(actor);
+    }
+
     /// Returns the way of an address that has come, and what holds it.
     pub fn way(&self, ends: Ends, lost_links: u64, held: Held) -> (u64, Held) {
         let has_ended = held();
         let mut book = self.book();
+        let is_stopped = book.stopped.contains(&ends.actor);
         if let Some(number) = book.newest.get(&ends).copied().filter(|_| !has_ended) {
             let way = book.way(number);
             match way.held.upgrade() {
                 Some(held) if !held() => return (number, held),
-                // No link was lost, so what was accepted is still to come.
-                None if way.lost_links == lost_links => {
+                // Nothing has ended it, so what was accepted is still to come.
+                None if way.lost_links == lost_links && !is_stopped => {
                     way.held = Arc::downgrade(&held);
                     return (number, held);
                 }

@@ -122,6 +122,8 @@ impl Owner for Desk {
         (actor == ACTOR).then_some(this)
     }
 
+    fn closed(&self, _: u64) {}
+
     fn heard(&self, _: &Arc<Link>, _: News) {}
 
     fn outgoing(&self, target: Target) -> OutgoingHandle {

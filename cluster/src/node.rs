@@ -110,10 +110,10 @@ impl Node {
 
     /// Gives an actor a name, under which all connected nodes find it.
     ///
-    /// It has the name until it ends or the guard is dropped. Neither the guard nor the node keeps
-    /// the actor open: it ends with its last address here, so the program has to hold one. An actor
-    /// without a capacity takes all that comes, as from senders here: give it one, so that memory is
-    /// bounded.
+    /// It has the name until it ends, a message finds it closed, or the guard is dropped. Neither the
+    /// guard nor the node keeps the actor open: it ends with its last address here, so the program
+    /// has to hold one. An actor without a capacity takes all that comes, as from senders here: give
+    /// it one, so that memory is bounded.
     ///
     /// # Errors
     /// - [`Taken`](PublishError::Taken) if an actor of this node has the name.

@@ -121,10 +121,16 @@ impl Incoming {
         match delivered.unwrap_or_else(Delivered::Undecodable) {
             Delivered::Taken => self.taken(link, bytes.len()),
             Delivered::Full(room) => return Some(room),
-            Delivered::Closed => self.finish(link, StreamEnd::Closed),
+            Delivered::Closed => self.closed(link),
             Delivered::Undecodable(why) => self.undecodable(link, why),
         }
         None
+    }
+
+    /// Ends the stream, since the actor takes no more messages.
+    fn closed(&self, link: &Link) {
+        link.owner().closed(self.actor);
+        self.finish(link, StreamEnd::Closed);
     }
 
     /// Ends the stream, since a message makes no sense, or a map in front of the actor has panicked.
@@ -220,7 +226,7 @@ impl Incoming {
                 Poll::Ready(self.next(link))
             }
             Ok(Poll::Ready(false)) => {
-                self.finish(link, StreamEnd::Closed);
+                self.closed(link);
                 Poll::Ready(false)
             }
         }

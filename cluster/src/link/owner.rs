@@ -29,6 +29,9 @@ pub(crate) trait Owner: Send + Sync {
     /// Returns the actor with this number, and its kind.
     fn inbox(&self, actor: u64) -> Option<Arc<dyn Inbox>>;
 
+    /// Hears that an actor takes no more messages. It may still work.
+    fn closed(&self, actor: u64);
+
     /// Hears the news of a peer.
     fn heard(&self, link: &Arc<Link>, news: News);
 

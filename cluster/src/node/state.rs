@@ -382,6 +382,10 @@ impl Owner for State {
         self.peers().inbox(actor)
     }
 
+    fn closed(&self, actor: u64) {
+        self.take_name(actor);
+    }
+
     fn heard(&self, link: &Arc<Link>, news: News) {
         match news {
             News::Publish(publication) => self.peers().heard(link, publication, self.limits.names),

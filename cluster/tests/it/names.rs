@@ -111,6 +111,26 @@ fn in_a_partition_both_sides_go_on() {
 }
 
 #[test]
+fn an_actor_that_was_stopped_loses_its_name_at_the_next_message() {
+    sim::explore(seeds(20), || async {
+        let net = SimNet::new();
+        let (shop, desk) = (node("shop", &net).await, node("desk", &net).await);
+        let (_go, wait) = futures::channel::oneshot::channel::<()>();
+        let busy = async |cx: Context<Tally>| {
+            let _ = wait.await;
+            drop(cx);
+        };
+        let actor = spawn!(busy(_));
+        shop.publish("tally", &actor).unwrap().detach();
+        let far = desk.lookup::<Tally>("tally").await.unwrap();
+        actor.stop();
+        far.tell(Tally::Add(1)).unwrap();
+        assert_eq!(far.ended().await, RemoteEnd::Ended);
+        until(|| desk.all::<Tally>("tally").is_empty()).await;
+    });
+}
+
+#[test]
 fn a_watch_tells_what_comes_and_goes() {
     sim::explore(seeds(20), || async {
         let Pair {

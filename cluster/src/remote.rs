@@ -20,7 +20,8 @@ use serde::de::DeserializeOwned;
 ///
 /// # Values that nest
 /// A type that contains itself, such as a tree, is decoded recursively. A value that needs more than
-/// 512 KiB of stack for that is [undecodable](crate::Distance::Undecodable).
+/// 512 KiB of stack for that is [undecodable](crate::Distance::Undecodable). A sequence of values
+/// without bytes, such as `Vec<()>`, has no limit to its length, so a message should have none.
 ///
 /// ```
 /// use greenroom::Reply;

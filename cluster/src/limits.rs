@@ -20,7 +20,7 @@ pub struct Limits {
     /// [refused](crate::PublishError::TooMany) here, and ignored if it comes from a peer.
     pub names: usize,
     /// Streams from each node, which are actors here for which it has an address: 10 000. A stream
-    /// beyond them ends with [`Undecodable`](crate::Distance::Undecodable) and a text.
+    /// beyond them ends with [`TooManyStreams`](crate::Distance::TooManyStreams).
     pub streams: usize,
     /// Messages that each node may have under way to an unbounded actor: 1024. A bounded actor has
     /// its capacity, if that is less.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -50,7 +50,11 @@ impl Process {
 
     /// Waits for a line of its output.
     pub fn line(&mut self) -> Outcome<String> {
-        Ok(self.output.recv_timeout(PATIENCE)?.trim().to_owned())
+        match self.output.recv_timeout(PATIENCE) {
+            Ok(line) => Ok(line.trim().to_owned()),
+            Err(RecvTimeoutError::Timeout) => Err(format!("no line within {PATIENCE:?}").into()),
+            Err(RecvTimeoutError::Disconnected) => Err("the process has ended".into()),
+        }
     }
 
     /// Sends a signal, such as `STOP`.

@@ -42,7 +42,7 @@ const BARS: [(&str, Option<Kind>, Limit); 14] = [
     ("peak memory of a flooding sender, MiB", None, AtMost(64.0)),
     ("threads beside main and workers", None, AtMost(8.0)),
     ("loss noticed after kill -9, ms", None, AtMost(50.0)),
-    // 1.5 times the lease, and a tenth of that for the looks.
+    // 1.5 times the lease of 5 s, and 50 ms until the thread is awake and the client has said so.
     ("loss noticed after SIGSTOP, ms", None, AtMost(7550.0)),
     ("answer after SIGCONT, ms", None, AtMost(5000.0)),
     ("close beside a stopped server, ms", None, AtMost(1000.0)),

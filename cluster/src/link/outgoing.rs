@@ -158,8 +158,7 @@ impl Outgoing {
             if state.handles > 0 || state.end.is_some() {
                 return;
             }
-            let is_home = state.messages == self.window.messages;
-            let is_settled = is_home || state.settled == state.sent;
+            let is_settled = self.is_home(&state) || state.settled == state.sent;
             state.settled = state.sent;
             if let Some((link, stream)) = state.link.as_ref().filter(|_| !is_settled) {
                 let stream = *stream;
@@ -169,12 +168,16 @@ impl Outgoing {
         self.ends_unused();
     }
 
+    /// Returns whether all credit is here: nothing is under way.
+    fn is_home(&self, state: &State) -> bool {
+        state.messages == self.window.messages
+    }
+
     /// Ends the stream if it has no handle and nothing is under way (OUT-5).
     fn ends_unused(&self) {
         let link = {
             let mut state = lock(&self.state);
-            let is_home = state.messages == self.window.messages;
-            if state.handles > 0 || !is_home || state.end.is_some() {
+            if state.handles > 0 || !self.is_home(&state) || state.end.is_some() {
                 return;
             }
             // No address is left that could see it.

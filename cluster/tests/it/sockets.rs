@@ -39,6 +39,19 @@ fn a_seed_is_unreached_until_its_link_is_up() {
 }
 
 #[test]
+fn nodes_of_one_name_are_told_that_they_may_be() {
+    greenroom::run(async {
+        let (hub, _actor) = counter("hub").await;
+        let twin = || Node::builder("twin").seeds(hub.listens()).open();
+        let (first, second) = (twin().await.unwrap(), twin().await.unwrap());
+        let problems = || [first.status().unreached, second.status().unreached].concat();
+        while !problems().concat().contains("two nodes have the same name") {
+            greenroom::yield_now().await;
+        }
+    });
+}
+
+#[test]
 fn a_node_that_has_said_goodbye_does_not_come_back() {
     greenroom::run(async {
         let (shop, _actor) = counter("shop").await;

@@ -185,7 +185,7 @@ impl Tcp {
     }
 
     /// Connects with an address, greets, and serves the link until it is down. Calls `is_up` when it
-    /// is up.
+    /// is up. A link that was up for less than `YOUTH` is an error.
     async fn dial(self: &Arc<Self>, address: &str, is_up: impl Fn()) -> Result<Dialled, String> {
         let resolved = resolve(address).await?;
         let mut problem = "the name has no address".to_owned();
@@ -193,10 +193,17 @@ impl Tcp {
             match connect(at).await {
                 // A node that closes has no links, and says hello to none that it has left.
                 Ok(_) if self.is_closed() => return Err("the node is closed".into()),
-                Ok(socket) => match self.dialled(socket, &is_up).await {
-                    Err(why) => problem = why,
-                    dialled => return dialled,
-                },
+                Ok(socket) => {
+                    let start = Instant::now();
+                    match self.dialled(socket, &is_up).await {
+                        Ok(Dialled::Ended) if start.elapsed() < YOUTH => {
+                            let why = "the link ended soon: perhaps two nodes have the same name";
+                            return Err(why.into());
+                        }
+                        Err(why) => problem = why,
+                        dialled => return dialled,
+                    }
+                }
                 Err(why) => problem = why,
             }
         }
@@ -226,12 +233,7 @@ async fn dial_seed(engine: Arc<Tcp>, seed: String) {
     let mut pause = FIRST_PAUSE;
     loop {
         let reached = || engine.dials.set_problem(&seed, None);
-        let start = Instant::now();
         match engine.dial(&seed, reached).await {
-            Ok(Dialled::Ended) if start.elapsed() < YOUTH => {
-                let why = "the link ended soon: perhaps two nodes have the same name";
-                engine.dials.set_problem(&seed, Some(why.into()));
-            }
             Ok(Dialled::Known(name)) => {
                 reached();
                 // The address may be that of this node itself.
@@ -265,14 +267,9 @@ async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
         };
         for address in addresses {
             tries += 1;
-            let start = Instant::now();
-            match engine.dial(&address, || ()).await {
-                Ok(Dialled::Ended) if start.elapsed() < YOUTH => break,
-                Ok(Dialled::Ended | Dialled::Known(_)) => {
-                    (tries, pause) = (0, FIRST_PAUSE);
-                    break;
-                }
-                Err(_) => {}
+            if engine.dial(&address, || ()).await.is_ok() {
+                (tries, pause) = (0, FIRST_PAUSE);
+                break;
             }
         }
         rest(&mut pause).await;

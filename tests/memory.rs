@@ -200,19 +200,15 @@ fn a_huge_capacity_needs_no_more_memory_than_a_small_one() {
     let _alone = alone();
     let runtime = one_worker();
     let cost = |capacity| {
-        let before = live();
-        let handle = actor(drain::<[u8; 256]>)
-            .capacity(capacity)
-            .on(&runtime)
-            .spawn();
-        drained(&runtime, &handle);
-        let cost = live() - before;
-        runtime.block_on(handle.join()).unwrap();
-        cost
+        bytes_of_each(&runtime, || {
+            actor(drain).capacity(capacity).on(&runtime).spawn()
+        })
     };
+    // The first ones leave some of their memory in the block caches.
     let _warm = cost(1);
     let (small, huge) = (cost(1), cost(usize::MAX));
-    assert!(huge <= small + 1024, "{huge} bytes instead of {small}");
+    // The block caches move it by a byte; a word would be more.
+    assert!(huge < small + 8, "{huge} bytes instead of {small}");
 }
 
 #[test]
@@ -480,21 +476,28 @@ fn restartable_actors_free_their_memory_however_they_end() {
     assert!(kept <= KEPT_MAX, "{kept} bytes were not freed");
 }
 
+/// Returns the live bytes of each of these. What little is allocated or freed beside them, such as
+/// by the harness when the test before has ended, does not count.
+fn bytes_of_things<T>(make: impl Fn() -> T) -> (isize, Vec<T>) {
+    const THINGS: usize = 20_000;
+    let mut all = Vec::with_capacity(THINGS);
+    let before = live();
+    all.extend((0..THINGS).map(|_| make()));
+    let things = THINGS.cast_signed();
+    ((live() - before + things / 2).div_euclid(things), all)
+}
+
 /// Returns the live bytes of an actor that has handled a message and is dormant.
 fn bytes_of_each(runtime: &Runtime, spawn: impl Fn() -> Handle<Load<u64>, ()>) -> isize {
-    const ACTORS: usize = 20_000;
-    let mut handles = Vec::with_capacity(ACTORS);
-    let before = live();
-    for _ in 0..ACTORS {
+    let (bytes, handles) = bytes_of_things(|| {
         let handle = spawn();
         drained(runtime, &handle);
-        handles.push(handle);
-    }
-    let grown = live() - before;
+        handle
+    });
     for handle in handles {
         runtime.block_on(handle.join()).unwrap();
     }
-    grown / ACTORS.cast_signed()
+    bytes
 }
 
 /// Returns how many bytes a restartable actor takes more than a plain one and a clone of what is
@@ -530,16 +533,6 @@ fn a_restartable_actor_takes_at_most_64_bytes_more_and_its_clone() {
         bytes_to_restart::<40>(&runtime),
     ];
     assert!(more.iter().all(|&more| more <= 64), "{more:?} bytes more");
-}
-
-/// Returns the live bytes of each of these, without what little is allocated or freed beside them.
-fn bytes_of_things<T>(make: impl Fn() -> T) -> (isize, Vec<T>) {
-    const THINGS: usize = 10_000;
-    let mut all = Vec::with_capacity(THINGS);
-    let before = live();
-    all.extend((0..THINGS).map(|_| make()));
-    let things = THINGS.cast_signed();
-    ((live() - before + things / 2).div_euclid(things), all)
 }
 
 #[test]

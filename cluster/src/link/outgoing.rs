@@ -168,9 +168,10 @@ impl Outgoing {
         self.ends_unused();
     }
 
-    /// Returns whether all credit is here: nothing is under way.
+    /// Returns whether all credit is here: nothing is under way. It is more than the window if a peer
+    /// gives back what a permit still holds.
     fn is_home(&self, state: &State) -> bool {
-        state.messages == self.window.messages
+        state.messages >= self.window.messages
     }
 
     /// Ends the stream if it has no handle and nothing is under way (OUT-5).

@@ -318,6 +318,25 @@ fn credit_beyond_the_window_is_not_used() {
 }
 
 #[test]
+fn credit_that_a_permit_still_holds_does_not_keep_the_stream() {
+    let (desk, link, wire) = Desk::link();
+    let stream = stream(&desk, &link);
+    went(&wire);
+    let kept = std::ops::Deref::deref(&stream).clone();
+    let permit = kept.try_permit().unwrap();
+    let (messages, bytes) = (1, 0);
+    let credit = Frame::Credit {
+        stream: 1,
+        messages,
+        bytes,
+    };
+    take(&link, &credit, &[]).unwrap();
+    drop(permit);
+    drop(stream);
+    assert_eq!(went(&wire), ["Close { stream: 1 }"]);
+}
+
+#[test]
 fn behind_a_backlog_senders_wait_and_credit_is_held_back() {
     let (desk, link, wire) = Desk::link();
     let stream = stream(&desk, &link);

@@ -65,8 +65,6 @@ mod market;
 mod nested_block_on;
 mod nested_shutdown;
 mod net;
-#[cfg(feature = "tokio")]
-mod on_tokio;
 mod origins;
 mod panics_unwind;
 mod pinned_threads;

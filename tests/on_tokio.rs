@@ -1,4 +1,12 @@
 //! Actors on a tokio runtime: `on = &handle`, with the feature `tokio`.
+//!
+//! Apart from `tests/it`, which takes minutes to build once more with the feature.
+
+#[path = "it"]
+mod it {
+    #[allow(unused, reason = "what the other tests need")]
+    pub mod support;
+}
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +17,7 @@ use greenroom::{
 };
 use tokio::runtime::{Handle as Place, Runtime as Tokio};
 
-use crate::support::{
+use it::support::{
     Drops, Gate, OpenOnDrop, WATCH, drive, inside, keep_bombs_quiet, poll_once, until, within,
 };
 

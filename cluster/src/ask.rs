@@ -86,7 +86,8 @@ async fn ask<M: Remote, T>(
         let message = question(reply);
         Outgoing::send(permit, &message, Some(cause.clone()))?
     };
-    // Gives up the asks when the future is dropped. Those that are settled are forgotten already.
+    // Gives up the ask when the future is dropped. One that is settled is forgotten already, and
+    // other replies in the question have askers of their own.
     let _given_up = GivesUp(sent);
     match answer.await {
         Ok(answer) => Ok(answer),

@@ -210,9 +210,9 @@ impl Link {
         lock(&self.asks).number()
     }
 
-    /// Forgets an ask whose asker is gone, and tells the peer.
+    /// Forgets an ask if its asker is gone, and tells the peer.
     pub(crate) fn unwanted(&self, ask: u64) {
-        let forgotten = lock(&self.asks).take(ask);
+        let forgotten = lock(&self.asks).take_unwanted(ask);
         if forgotten.is_some() {
             self.push(&Frame::Unwanted { ask }.encode());
         }

@@ -19,6 +19,9 @@ pub(crate) type Cause = Mutex<Option<RemoteAskError>>;
 
 /// A reply that has left this node.
 pub(crate) trait Pending: Send {
+    /// Returns whether the asker still waits. It runs no code of users.
+    fn is_wanted(&self) -> bool;
+
     /// Sends the answer on.
     fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]);
 
@@ -47,6 +50,10 @@ pub(crate) struct PendingReply<T> {
 }
 
 impl<T: DeserializeOwned + Send> Pending for PendingReply<T> {
+    fn is_wanted(&self) -> bool {
+        self.reply.is_wanted()
+    }
+
     fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]) {
         match codec::decode(link, bytes) {
             Ok(answer) => self.reply.send(answer),
@@ -118,6 +125,15 @@ impl Asks {
     pub(crate) fn take(&mut self, ask: u64) -> Option<Box<dyn Pending>> {
         let waiting = self.table.as_mut()?.remove(&ask)?;
         Some(waiting.pending)
+    }
+
+    /// Takes an ask out if its asker is gone.
+    pub(crate) fn take_unwanted(&mut self, ask: u64) -> Option<Box<dyn Pending>> {
+        let waiting = self.table.as_ref()?.get(&ask)?;
+        match waiting.pending.is_wanted() {
+            true => None,
+            false => self.take(ask),
+        }
     }
 
     /// Takes out the asks of this stream whose questions were not among the first `taken` ones.

@@ -9,5 +9,6 @@ mod distance;
 mod metrics;
 mod model;
 mod names;
+mod replies;
 mod sockets;
 mod values;

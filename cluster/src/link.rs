@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use answering::GivenUp;
 pub(crate) use answering::{Answerer, Answering};
 use codec::Encoded;
 #[cfg(any(test, fuzzing))]
@@ -32,7 +33,7 @@ pub(crate) use inbox::{Inbox, TypedInbox};
 use incoming::Incoming;
 pub(crate) use outgoing::{Outgoing, OutgoingEnd, OutgoingHandle, Sent};
 pub(crate) use owner::{News, Owner, Wire};
-use pending::{Asks, Pending, PendingAsks, not_taken};
+use pending::{Asks, Pending, PendingAsks, Within, not_taken};
 pub(crate) use pending::{Cause, PendingReply};
 pub(crate) use target::Target;
 
@@ -68,6 +69,7 @@ pub(crate) struct Link {
     outgoing: Mutex<Streams<Arc<Outgoing>>>,
     incoming: Mutex<Streams<Arc<Incoming>>>,
     answering: Mutex<Option<BTreeMap<u64, Arc<dyn Answering>>>>,
+    given_up: Mutex<GivenUp>,
 }
 
 /// Streams by their numbers. The table is `None` once the link is down.
@@ -116,6 +118,7 @@ impl Link {
             outgoing: Streams::new(),
             incoming: Streams::new(),
             answering: Mutex::new(Some(BTreeMap::new())),
+            given_up: Mutex::default(),
         })
     }
 
@@ -182,7 +185,7 @@ impl Link {
     }
 
     /// Pushes a frame whose asks wait from now on. Returns them if the link is down.
-    fn commit(&self, encoded: Encoded, of: Option<(u64, u64)>) -> PendingAsks {
+    fn commit(&self, encoded: Encoded, of: Within) -> PendingAsks {
         let mut waiting = 0;
         if !encoded.asks.is_empty() {
             match lock(&self.asks).keep(encoded.asks, of) {
@@ -191,8 +194,8 @@ impl Link {
             }
         }
         let is_alone = match of {
-            Some(_) => waiting == 1,
-            None => self.answers_alone(),
+            Within::Message { .. } => waiting == 1,
+            Within::Answer { .. } => self.answers_alone(),
         };
         self.push_as(&encoded.bytes, is_alone);
         Vec::new()
@@ -216,28 +219,6 @@ impl Link {
         if forgotten.is_some() {
             self.push(&Frame::Unwanted { ask }.encode());
         }
-    }
-
-    /// Keeps a reply that came, so that its asker can give up. Returns false if the link is down.
-    fn answers(&self, ask: u64, answering: Arc<dyn Answering>) -> bool {
-        let old = {
-            let mut table = lock(&self.answering);
-            let Some(table) = table.as_mut() else {
-                return false;
-            };
-            table.insert(ask, answering)
-        };
-        // A peer may use a number again. The old reply is unwanted then.
-        old.inspect(|old| old.abandon());
-        true
-    }
-
-    /// Forgets a reply that is settled.
-    fn answered(&self, ask: u64) {
-        let settled = lock(&self.answering)
-            .as_mut()
-            .and_then(|table| table.remove(&ask));
-        drop(settled);
     }
 
     /// Adds a stream. Returns its number, or `None` if the link is down.
@@ -320,21 +301,19 @@ impl Link {
             },
             Frame::Ended { stream, taken, why } => self.stream_ended(stream, taken, why),
             Frame::Answer { ask } => match self.take_ask(ask) {
-                Some(pending) => pending.answer(self, payload),
+                Some(pending) => {
+                    if !pending.answer(self, payload) {
+                        // The peer is to give up the asks in the answer.
+                        self.push(&Frame::Unwanted { ask }.encode());
+                    }
+                }
                 None => self.counts().stray.add(),
             },
             Frame::Unanswered { ask, why } => match self.take_ask(ask) {
                 Some(pending) => pending.lose(why.into()),
                 None => self.counts().stray.add(),
             },
-            Frame::Unwanted { ask } => {
-                let gone = lock(&self.answering)
-                    .as_mut()
-                    .and_then(|table| table.remove(&ask));
-                if let Some(answering) = gone {
-                    answering.abandon();
-                }
-            }
+            Frame::Unwanted { ask } => self.asker_is_gone(ask),
             Frame::Publish(publication) => self.owner.heard(self, News::Publish(publication)),
             Frame::Withdraw { actor } => self.owner.heard(self, News::Withdraw(actor)),
             Frame::Members(members) => self.owner.heard(self, News::Members(members)),

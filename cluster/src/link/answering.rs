@@ -3,6 +3,7 @@
 //! The outcome is encoded and sent by the thread that answers. A reply is armed after its whole
 //! message was decoded, so a message that is refused answers nothing.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use super::codec::{self, EncodeError};
 use super::frame::{Frame, Unanswered, WireRefusal, short};
+use super::pending::Within;
 use super::{Link, lock};
 use crate::error::RemoteAskError;
 
@@ -83,10 +85,76 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
                 ))));
             }
         };
-        for (_, ask) in self.link.commit(encoded, None) {
+        let (ask, has_asks) = (self.ask, !encoded.asks.is_empty());
+        for (_, ask) in self.link.commit(encoded, Within::Answer { ask }) {
             ask.lose(RemoteAskError::Lost);
         }
+        // Pairs with the order in `asker_is_gone`: one of the two sees what the other one has done.
+        if has_asks && lock(&self.link.given_up).0.contains(&ask) {
+            self.link.loses_asks_of_answer(ask);
+        }
         Ok(())
+    }
+}
+
+/// The asks of a peer that were given up, and that no reply was found for.
+#[derive(Default)]
+pub(super) struct GivenUp(BTreeSet<u64>);
+
+/// The asks that are remembered so. Then the oldest one is forgotten.
+const MOST_GIVEN_UP: usize = 1 << 14;
+
+impl Link {
+    /// Keeps a reply that came, so that its asker can give up. Returns false if that is so already,
+    /// or if the link is down.
+    fn answers(&self, ask: u64, answering: Arc<dyn Answering>) -> bool {
+        if lock(&self.given_up).0.remove(&ask) {
+            return false;
+        }
+        let old = {
+            let mut table = lock(&self.answering);
+            let Some(table) = table.as_mut() else {
+                return false;
+            };
+            table.insert(ask, answering)
+        };
+        // A peer may use a number again. The old reply is unwanted then.
+        old.inspect(|old| old.abandon());
+        true
+    }
+
+    /// Forgets a reply that is settled.
+    fn answered(&self, ask: u64) {
+        let settled = lock(&self.answering)
+            .as_mut()
+            .and_then(|table| table.remove(&ask));
+        drop(settled);
+    }
+
+    /// Hears that an asker is gone, or has no use for the answer.
+    pub(super) fn asker_is_gone(&self, ask: u64) {
+        let gone = lock(&self.answering)
+            .as_mut()
+            .and_then(|table| table.remove(&ask));
+        if let Some(answering) = gone {
+            return answering.abandon();
+        }
+        // The question may wait behind a full mailbox, or the answer may be under way.
+        {
+            let given_up = &mut lock(&self.given_up).0;
+            given_up.insert(ask);
+            if given_up.len() > MOST_GIVEN_UP {
+                given_up.pop_first();
+            }
+        }
+        self.loses_asks_of_answer(ask);
+    }
+
+    /// Ends the asks whose replies are in an answer that is not taken.
+    fn loses_asks_of_answer(&self, ask: u64) {
+        let lost = lock(&self.asks).take_of_answer(ask);
+        let why = || RemoteAskError::NoReply("the asker was gone".into());
+        lost.into_iter().for_each(|ask| ask.lose(why()));
     }
 }
 

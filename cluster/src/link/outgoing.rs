@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::codec::{self, EncodeError};
 use super::frame::{Frame, StreamEnd, Window};
-use super::pending::Cause;
+use super::pending::{Cause, Within};
 use super::target::Target;
 use super::{Link, Owner, SENDERS_AT_ONCE, lock};
 use crate::error::Distance;
@@ -307,7 +307,7 @@ impl Outgoing {
         state.sent += 1;
         permit.is_used = true;
         // Under the lock, so that frames are in the order of their numbers (OUT-1).
-        let lost = link.commit(encoded, Some((stream, number)));
+        let lost = link.commit(encoded, Within::Message { stream, number });
         drop(state);
         for (_, ask) in lost {
             ask.lose(Distance::Lost.into());

@@ -22,8 +22,8 @@ pub(crate) trait Pending: Send {
     /// Returns whether the asker still waits. It runs no code of users.
     fn is_wanted(&self) -> bool;
 
-    /// Sends the answer on.
-    fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]);
+    /// Sends the answer on. Returns false if it cannot be decoded.
+    fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]) -> bool;
 
     /// Ends the ask without an answer.
     fn lose(self: Box<Self>, why: RemoteAskError);
@@ -54,10 +54,16 @@ impl<T: DeserializeOwned + Send> Pending for PendingReply<T> {
         self.reply.is_wanted()
     }
 
-    fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]) {
+    fn answer(self: Box<Self>, link: &Arc<Link>, bytes: &[u8]) -> bool {
         match codec::decode(link, bytes) {
-            Ok(answer) => self.reply.send(answer),
-            Err(why) => self.lose(RemoteAskError::Undecodable(why)),
+            Ok(answer) => {
+                self.reply.send(answer);
+                true
+            }
+            Err(why) => {
+                self.lose(RemoteAskError::Undecodable(why));
+                false
+            }
         }
     }
 
@@ -85,9 +91,17 @@ pub(crate) struct Asks {
 }
 
 struct Waiting {
-    /// The stream and the number of the message that has the reply. `None` if an answer has it.
-    of: Option<(u64, u64)>,
+    of: Within,
     pending: Box<dyn Pending>,
+}
+
+/// What has the reply of an ask.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// The message with this number of a stream.
+    Message { stream: u64, number: u64 },
+    /// The answer to this ask of the peer.
+    Answer { ask: u64 },
 }
 
 impl Asks {
@@ -108,11 +122,7 @@ impl Asks {
     }
 
     /// Keeps these asks. Returns how many wait now, or these asks if the link is down.
-    pub(crate) fn keep(
-        &mut self,
-        asks: PendingAsks,
-        of: Option<(u64, u64)>,
-    ) -> Result<usize, PendingAsks> {
+    pub(crate) fn keep(&mut self, asks: PendingAsks, of: Within) -> Result<usize, PendingAsks> {
         let Some(table) = &mut self.table else {
             return Err(asks);
         };
@@ -138,13 +148,23 @@ impl Asks {
 
     /// Takes out the asks of this stream whose questions were not among the first `taken` ones.
     pub(crate) fn take_untaken(&mut self, stream: u64, taken: u64) -> Vec<Box<dyn Pending>> {
+        self.take_all(|of| match of {
+            Within::Message { stream: of, number } => of == stream && number >= taken,
+            Within::Answer { .. } => false,
+        })
+    }
+
+    /// Takes out the asks whose replies are in the answer to this ask of the peer.
+    pub(crate) fn take_of_answer(&mut self, ask: u64) -> Vec<Box<dyn Pending>> {
+        self.take_all(|of| of == Within::Answer { ask })
+    }
+
+    fn take_all(&mut self, is_meant: impl Fn(Within) -> bool) -> Vec<Box<dyn Pending>> {
         let Some(table) = &mut self.table else {
             return Vec::new();
         };
-        let untaken = table.iter().filter(|(_, waiting)| {
-            (waiting.of).is_some_and(|(of, number)| of == stream && number >= taken)
-        });
-        let numbers: Vec<u64> = untaken.map(|(number, _)| *number).collect();
+        let meant = table.iter().filter(|(_, waiting)| is_meant(waiting.of));
+        let numbers: Vec<u64> = meant.map(|(number, _)| *number).collect();
         let removed = numbers.iter().filter_map(|number| table.remove(number));
         removed.map(|waiting| waiting.pending).collect()
     }

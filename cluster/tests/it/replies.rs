@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use greenroom::{Context, Reply, sim, spawn, time};
+use greenroom::{AskError, Context, Reply, sim, spawn, time};
 use greenroom_cluster::{Node, Remote, RemoteAddress, RemoteAskError, SimNet};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::support::{node, seeds};
+
+const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
 enum Work {
@@ -15,21 +18,60 @@ enum Work {
         #[serde(with = "greenroom_cluster::reply")] Reply<u8>,
         #[serde(with = "greenroom_cluster::reply")] Reply<u8>,
     ),
+    Fill,
+    /// Tells whether the reply is wanted.
+    Look(#[serde(with = "greenroom_cluster::reply")] Reply<u8>),
+    /// Answered with a value that asks back.
+    Begin(
+        IsGood,
+        #[serde(with = "greenroom_cluster::reply")] Reply<Session>,
+    ),
 }
 
 impl Remote for Work {
     const KIND: &'static str = "work/1";
 }
 
-async fn worker(mut cx: Context<Work>) {
-    while let Some(Work::Both(first, second)) = cx.recv().await {
-        first.send(1);
-        time::sleep(Duration::from_secs(1)).await;
-        second.send(2);
+type IsGood = bool;
+
+/// An answer with a reply. It can be decoded if it is good.
+#[derive(Debug, Serialize, Deserialize)]
+struct Session(
+    #[serde(with = "greenroom_cluster::reply")] Reply<u8>,
+    #[serde(deserialize_with = "good")] IsGood,
+);
+
+fn good<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IsGood, D::Error> {
+    match bool::deserialize(deserializer)? {
+        true => Ok(true),
+        false => Err(D::Error::custom("it is not good")),
     }
 }
 
-type Worker = greenroom::Handle<Work, ()>;
+/// Returns what it has seen: whether replies were wanted, and how its own asks ended.
+async fn worker(mut cx: Context<Work>) -> Vec<bool> {
+    let mut seen = Vec::new();
+    while let Some(message) = cx.recv().await {
+        match message {
+            Work::Both(first, second) => {
+                first.send(1);
+                time::sleep(Duration::from_secs(1)).await;
+                second.send(2);
+            }
+            Work::Fill => time::sleep(Duration::from_secs(5)).await,
+            Work::Look(reply) => seen.push(reply.is_wanted()),
+            Work::Begin(is_good, reply) => {
+                let (back, answer) = greenroom::reply();
+                reply.send(Session(back, is_good));
+                let ended = time::timeout(LONG, answer).await;
+                seen.push(matches!(ended, Ok(Err(AskError::NoReply(_)))));
+            }
+        }
+    }
+    seen
+}
+
+type Worker = greenroom::Handle<Work, Vec<bool>>;
 
 /// Two nodes of a net: one with a published worker, and one with its address.
 async fn pair() -> (SimNet, Worker, [Node; 2], RemoteAddress<Work>) {
@@ -55,5 +97,43 @@ fn a_reply_beside_that_of_an_ask_goes_on_when_the_ask_has_ended() {
         let asked = asked.timeout(Duration::from_millis(500)).await;
         assert_eq!(asked, Err(RemoteAskError::TimedOut));
         assert_eq!(answer.await, Ok(1));
+    });
+}
+
+#[test]
+fn a_question_behind_a_full_mailbox_is_not_wanted_when_its_asker_is_gone() {
+    sim::explore(seeds(20), || async {
+        let (_net, actor, _nodes, far) = pair().await;
+        // One is handled, two are in the mailbox, and one waits for room.
+        for _ in 0..4 {
+            far.send(Work::Fill).await.unwrap();
+            time::sleep(Duration::from_millis(100)).await;
+        }
+        let look = far.ask(Work::Look).timeout(Duration::from_secs(1)).await;
+        assert_eq!(look, Err(RemoteAskError::TimedOut));
+        time::sleep(LONG).await;
+        actor.stop();
+        assert_eq!(actor.join().await.unwrap(), [false]);
+    });
+}
+
+#[test]
+fn an_ask_within_an_answer_ends_when_the_answer_comes_too_late_or_makes_no_sense() {
+    sim::explore(seeds(20), || async {
+        let (net, actor, _nodes, far) = pair().await;
+        let second = Duration::from_secs(1);
+        net.delay(second..second);
+        // The answer is under way when the asker goes.
+        let late = far.ask(|reply| Work::Begin(true, reply));
+        let late = late.timeout(second * 3 / 2).await;
+        assert_eq!(late.unwrap_err(), RemoteAskError::TimedOut);
+        let bad = far.ask(|reply| Work::Begin(false, reply)).await;
+        assert!(
+            matches!(bad, Err(RemoteAskError::Undecodable(_))),
+            "{bad:?}"
+        );
+        time::sleep(LONG).await;
+        actor.stop();
+        assert_eq!(actor.join().await.unwrap(), [true, true]);
     });
 }

@@ -6,6 +6,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
+use futures_lite::future::yield_now;
+
 use crate::link::frame::LENGTH;
 use crate::link::{Link, Wire, lock};
 
@@ -72,6 +74,45 @@ impl Frames {
                 // A node makes no malformed frames.
                 let _ = link.frame(&frame[LENGTH..]);
             }
+            // Senders may be as fast, and this thread has other links.
+            yield_now().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use super::*;
+    use crate::fuzzing::{ACTOR, Desk};
+    use crate::link::frame::{Frame, Window};
+
+    #[test]
+    fn frames_that_come_meanwhile_are_passed_on_in_another_turn() {
+        let (desk, other, _) = Desk::link();
+        let (wire, frames) = wire();
+        let link = Link::new(other.peer.clone(), desk, wire.clone());
+        let (stream, actor, kind) = (1, ACTOR, "note/1".into());
+        let (messages, bytes) = (1, 1);
+        let window = Window { messages, bytes };
+        let open = Frame::Open {
+            stream,
+            actor,
+            kind,
+            window,
+        };
+        wire.push(&open.encode(), false);
+        let note = postcard::to_allocvec(&("answer", 5_u64)).unwrap();
+        let message = Frame::Message { stream }.encode();
+        wire.push(&[message, note].concat(), false);
+        // The answer and the credit go over the same queue.
+        let mut passed = pin!(frames.pass_on(link));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(passed.as_mut().poll(&mut context).is_pending());
+        assert!(wire.backlog() > 0);
+        assert!(passed.as_mut().poll(&mut context).is_pending());
+        assert_eq!(wire.backlog(), 0);
     }
 }

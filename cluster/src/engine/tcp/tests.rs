@@ -224,6 +224,29 @@ fn a_frame_that_is_none_cuts_its_link_and_no_other() {
     });
 }
 
+#[test]
+fn a_peer_that_sends_all_the_time_holds_up_no_other() {
+    greenroom::run(async {
+        let folder = Folder::new("flood");
+        let (shop, _desk, _actor, far) = folder.nodes().await;
+        let (mut mallory, is_welcome, _) = connect(&folder, &shop, "mallory", 42).await;
+        assert!(is_welcome);
+        let pings = Frame::Ping.encode().repeat(50_000);
+        let flood = std::thread::spawn(move || {
+            futures_lite::future::block_on(async {
+                while mallory.write_all(&pings).await.is_ok() {}
+            });
+        });
+        greenroom::time::sleep(std::time::Duration::from_millis(100)).await;
+        for _ in 0..10 {
+            let first = spawn_ask(&far);
+            assert_eq!(far.ask(Question).await.unwrap() + first.await.unwrap(), 3);
+        }
+        shop.close().await;
+        flood.join().unwrap();
+    });
+}
+
 fn spawn_ask(far: &RemoteAddress<Question>) -> greenroom::Task<Result<u32, crate::RemoteAskError>> {
     let far = far.clone();
     greenroom::spawn(async move { far.ask(Question).await })

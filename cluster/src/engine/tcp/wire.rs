@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use event_listener::Event;
-use futures_lite::future::or;
+use futures_lite::future::{or, yield_now};
 use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::socket::{Half, Socket};
@@ -207,14 +207,22 @@ async fn write(mut to: impl AsyncWrite + Unpin, out: &Mutex<Out>, link: &Link) -
     }
 }
 
-/// Reads frames until the end. Returns whether one was malformed.
+/// Reads frames until the end. Returns whether one was malformed. A peer that sends all the time
+/// leaves the thread to the other tasks after each room of bytes.
 async fn read(mut from: impl AsyncRead + Unpin, largest: usize, link: &Arc<Link>) -> bool {
     let mut buffer = vec![0; ROOM];
-    let mut filled = 0;
+    let (mut filled, mut in_turn) = (0, 0);
     loop {
+        if in_turn >= ROOM {
+            in_turn = 0;
+            yield_now().await;
+        }
         match from.read(&mut buffer[filled..]).await {
             Ok(0) | Err(_) => return false,
-            Ok(bytes) => filled += bytes,
+            Ok(bytes) => {
+                filled += bytes;
+                in_turn += bytes;
+            }
         }
         // A large frame may take longer than the lease.
         link.heard();

@@ -9,6 +9,8 @@ mod names;
 mod published;
 mod state;
 mod status;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::fmt;

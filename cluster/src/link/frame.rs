@@ -139,6 +139,20 @@ pub(crate) struct Member {
     pub(crate) addresses: Vec<String>,
 }
 
+/// The bytes of the name and the addresses of a node. So a member fits into the smallest frame that a
+/// node may take, and an honest one is smaller.
+pub(crate) const LARGEST_MEMBER: usize = 3 << 10;
+
+impl Member {
+    /// Returns whether each node can hear of this one.
+    pub(crate) fn fits(&self) -> bool {
+        let texts = self.addresses.iter().chain([&self.name]);
+        // A length takes two bytes at most, if it is that of a text which fits.
+        let bytes = texts.map(|text| text.len() + 2).sum::<usize>();
+        bytes <= LARGEST_MEMBER
+    }
+}
+
 /// The first frame of each side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {

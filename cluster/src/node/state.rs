@@ -20,7 +20,7 @@ use crate::counts::Counts;
 use crate::engine::{Engine, Stop};
 use crate::error::PublishError;
 use crate::limits::Limits;
-use crate::link::frame::{Frame, Hello, Member, Publication};
+use crate::link::frame::{Frame, Hello, LARGEST_MEMBER, Member, Publication};
 use crate::link::{
     Inbox, Link, News, Outgoing, OutgoingEnd, OutgoingHandle, Owner, Target, Wire, lock,
 };
@@ -82,6 +82,10 @@ impl State {
         }
         if member.name == me.name {
             return Err(format!("another node has the name {:?} as well", me.name));
+        }
+        if !member.fits() {
+            let text = "the name and the addresses of the node have more than";
+            return Err(format!("{text} {LARGEST_MEMBER} bytes"));
         }
         let peers = self.peers();
         if peers.is_closed {
@@ -393,7 +397,9 @@ impl Owner for State {
             News::Members(members) => {
                 let most = self.limits.peers;
                 let me = &self.hello.member;
-                let others = members.into_iter().filter(|member| member.name != me.name);
+                let others = members
+                    .into_iter()
+                    .filter(|member| member.name != me.name && member.fits());
                 let others: Vec<Member> = others.take(most).collect();
                 return self.engine.learnt(&others);
             }

@@ -192,9 +192,10 @@ impl<M: Remote> RemoteAddress<M> {
 }
 
 impl<M> RemoteAddress<M> {
-    /// Returns what identifies the actor: the life of its node, and its number there.
-    fn key(&self) -> (u128, u64) {
-        (self.stream.target.incarnation, self.stream.target.actor)
+    /// Returns what identifies the actor: its node and the life of that, and its number there.
+    fn key(&self) -> (&str, u128, u64) {
+        let target = &self.stream.target;
+        (&target.node, target.incarnation, target.actor)
     }
 }
 

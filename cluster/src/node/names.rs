@@ -27,7 +27,8 @@ pub(crate) struct Holder {
 }
 
 pub(crate) struct Peers {
-    peers: BTreeMap<u128, Peer>,
+    /// By their names: certificates tell those, and any peer may claim the number of a life.
+    peers: BTreeMap<String, Peer>,
     pub(crate) own_link: Option<Arc<Link>>,
     own: Names,
     /// The actors that have a name, or had one and are in use.
@@ -104,17 +105,17 @@ impl Peers {
             names: Names::default(),
             silent: Duration::ZERO,
         };
-        self.peers.insert(link.peer.member.incarnation, peer);
+        self.peers.insert(link.peer.member.name.clone(), peer);
     }
 
     /// Removes a link. Returns false if it was not here any more.
     pub(crate) fn remove(&mut self, link: &Arc<Link>) -> bool {
-        let incarnation = link.peer.member.incarnation;
+        let name = &link.peer.member.name;
         let is_here = self
             .peers
-            .get(&incarnation)
+            .get(name)
             .is_some_and(|peer| Arc::ptr_eq(&peer.link, link));
-        is_here && self.peers.remove(&incarnation).is_some()
+        is_here && self.peers.remove(name).is_some()
     }
 
     /// Returns all links, with that of the node to itself.
@@ -123,23 +124,20 @@ impl Peers {
         links.chain(&self.own_link).cloned().collect()
     }
 
-    /// Returns the name of the node that has this number of a life.
-    pub(crate) fn name_of(&self, incarnation: u128) -> Option<&str> {
-        Some(&self.peers.get(&incarnation)?.link.peer.member.name)
-    }
-
     pub(crate) fn link_to(&self, name: &str) -> Option<Arc<Link>> {
-        let mut links = self.peers.values().map(|peer| &peer.link);
-        links.find(|link| link.peer.member.name == name).cloned()
+        Some(self.peers.get(name)?.link.clone())
     }
 
-    /// Returns the link to the node of this actor. Certificates tell names, so the name counts too.
+    /// Returns the link to the node of this actor, if it is the same life.
     pub(crate) fn link_of(&self, target: &Target, own: u128) -> Option<Arc<Link>> {
         let link = match target.incarnation == own {
             true => self.own_link.as_ref()?,
-            false => &self.peers.get(&target.incarnation)?.link,
+            false => &self.peers.get(&*target.node)?.link,
         };
-        (link.peer.member.name == *target.node).then(|| link.clone())
+        let Member {
+            name, incarnation, ..
+        } = &link.peer.member;
+        (**name == *target.node && *incarnation == target.incarnation).then(|| link.clone())
     }
 
     /// Pushes a frame to each peer.
@@ -216,7 +214,7 @@ impl Peers {
 
     /// Hears of a name of a peer.
     pub(crate) fn heard(&mut self, link: &Arc<Link>, publication: Publication, most: usize) {
-        let Some(peer) = self.peers.get_mut(&link.peer.member.incarnation) else {
+        let Some(peer) = self.peers.get_mut(&link.peer.member.name) else {
             return;
         };
         let is_right =
@@ -228,7 +226,7 @@ impl Peers {
 
     /// Hears that a peer has an actor no more.
     pub(crate) fn withdrawn(&mut self, link: &Arc<Link>, actor: u64) {
-        if let Some(peer) = self.peers.get_mut(&link.peer.member.incarnation) {
+        if let Some(peer) = self.peers.get_mut(&link.peer.member.name) {
             peer.names.remove(actor);
         }
     }

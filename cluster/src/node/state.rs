@@ -2,7 +2,7 @@
 //!
 //! - `STATE-1`: a peer hears all names of this node, then each change, in order: both happen under
 //!   the lock of the peers.
-//! - `STATE-2`: a node has one link to each life of another node. A new one ends the old one first.
+//! - `STATE-2`: a node has one link to each other node, by its name. A new one ends the old one first.
 //! - `STATE-3`: no code of users runs under a lock, and no stream is dropped under one.
 
 use std::collections::BTreeMap;
@@ -90,13 +90,6 @@ impl State {
         let peers = self.peers();
         if peers.is_closed {
             return Err("the node is closed".into());
-        }
-        // Only the name is in the certificate.
-        if let Some(other) = peers
-            .name_of(member.incarnation)
-            .filter(|name| *name != member.name)
-        {
-            return Err(format!("the number of this life is that of {other:?}"));
         }
         let is_new = peers.link_to(&member.name).is_none();
         if is_new && peers.links() >= self.limits.peers {

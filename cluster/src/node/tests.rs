@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::State;
-use crate::Limits;
+use super::state::target;
 use crate::engine::{Engine, Job};
-use crate::fuzzing::Kept;
-use crate::link::frame::{Frame, Hello, LENGTH, Member};
+use crate::fuzzing::{Kept, Note};
+use crate::link::frame::{Frame, Hello, LENGTH, Member, Publication, Window};
 use crate::link::lock;
+use crate::{Limits, RemoteAddress, RemoteEnd};
 
 /// An engine that runs nothing, and remembers what it hears of other nodes.
 #[derive(Default)]
@@ -76,5 +77,49 @@ fn addresses_that_fill_more_than_a_frame_are_refused() {
     let frame = Frame::Members(members.to_vec()).encode();
     link.frame(&frame[LENGTH..]).unwrap();
     assert_eq!(lock(&engine.0)[..], members[1..]);
+    state.shut();
+}
+
+#[test]
+fn a_peer_that_takes_the_number_of_another_life_keeps_that_node_out_of_nothing() {
+    let (state, _engine) = node();
+    let up = |name, life| {
+        let hello = hello(name, life, Vec::new());
+        state.up(hello, Arc::new(Kept::default()))
+    };
+    let [mallory, shop] = [up("mallory", 7).unwrap(), up("shop", 7).unwrap()];
+    for link in [&mallory, &shop] {
+        let publication = Publication {
+            actor: 3,
+            name: "tally".into(),
+            kind: "tally/1".into(),
+            window: Window {
+                messages: 1,
+                bytes: 1,
+            },
+        };
+        link.frame(&Frame::Publish(publication).encode()[LENGTH..])
+            .unwrap();
+    }
+    let addresses = state.holders("tally").into_iter().map(|holder| {
+        let target = target(&holder.member, &holder.publication, "tally/1");
+        state.stream_to(target)
+    });
+    let addresses: Vec<_> = addresses.collect();
+    assert!(addresses.iter().all(|stream| stream.is_bound()));
+    let [first, second] = addresses.try_into().ok().unwrap();
+    let [first, second] = [
+        RemoteAddress::<Note>::new(first),
+        RemoteAddress::new(second),
+    ];
+    assert_eq!([first.node(), second.node()], ["mallory", "shop"]);
+    assert_ne!(first, second);
+
+    state.down(&mallory);
+    assert_eq!(first.end_now(), Some(RemoteEnd::Lost));
+    assert_eq!(second.end_now(), None);
+    let holders = state.holders("tally");
+    assert_eq!(holders.len(), 1);
+    assert_eq!(holders[0].member.name, "shop");
     state.shut();
 }

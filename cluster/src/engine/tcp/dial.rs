@@ -49,7 +49,7 @@ struct Known {
     /// The names of the nodes that a task dials. It may not know yet that one was forgotten.
     dialled: BTreeSet<String>,
     /// The lives of nodes that are being greeted, so that each has one greeting at a time.
-    greeted: BTreeSet<u128>,
+    greeted: BTreeSet<(String, u128)>,
     /// Why seeds could not be reached.
     problems: BTreeMap<String, String>,
     /// The links that have come up lately, when, and whether this node has dialled.
@@ -87,13 +87,15 @@ impl Dials {
     }
 
     /// Begins to greet this life of a node. Returns `None` if it is being greeted.
-    pub(super) fn greet(&self, incarnation: u128) -> Option<Greeted<'_>> {
-        let is_new = lock(&self.state).greeted.insert(incarnation);
-        is_new.then(|| Greeted(self, incarnation))
+    pub(super) fn greet(&self, member: &Member) -> Option<Greeted<'_>> {
+        let life = (member.name.clone(), member.incarnation);
+        let is_new = lock(&self.state).greeted.insert(life.clone());
+        is_new.then(|| Greeted(self, life))
     }
 
-    pub(super) fn greets(&self, incarnation: u128) -> bool {
-        lock(&self.state).greeted.contains(&incarnation)
+    pub(super) fn greets(&self, member: &Member) -> bool {
+        let life = (member.name.clone(), member.incarnation);
+        lock(&self.state).greeted.contains(&life)
     }
 
     /// Remembers a link that is up.
@@ -149,7 +151,7 @@ impl Dials {
 }
 
 /// A greeting, until its link is up.
-pub(super) struct Greeted<'a>(&'a Dials, u128);
+pub(super) struct Greeted<'a>(&'a Dials, (String, u128));
 
 impl Drop for Greeted<'_> {
     fn drop(&mut self) {

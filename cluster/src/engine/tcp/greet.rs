@@ -55,7 +55,7 @@ impl Tcp {
             let hello = self.hear_hello(&mut socket).await?;
             let up = self.comes_up(&hello, socket.is_dialled);
             // Until the link is up, this node says hello to that one nowhere else.
-            let _greeted = self.dials.greet(hello.member.incarnation);
+            let _greeted = self.dials.greet(&hello.member);
             let verdict = match &up {
                 Ok(()) => Verdict::Welcome,
                 Err(why) => Verdict::Refused(why.clone()),
@@ -90,7 +90,7 @@ impl Tcp {
                 return Ok(Err(name));
             }
             // Another address of the same node may be dialled at the same time.
-            let Some(_greeted) = self.dials.greet(hello.member.incarnation) else {
+            let Some(_greeted) = self.dials.greet(&hello.member) else {
                 return Ok(Err(name));
             };
             self.say_hello(&mut socket).await?;
@@ -166,7 +166,7 @@ impl Tcp {
         } = &hello.member;
         // Both nodes may dial at once. Both then keep what the one with the lower name has dialled.
         let is_lower = state.hello.member.name < *name;
-        let is_crossed = is_lower && !is_dialled && self.dials.greets(*incarnation);
+        let is_crossed = is_lower && !is_dialled && self.dials.greets(&hello.member);
         let lower_dialled = |is_dialled| is_dialled == is_lower;
         let old = state.link_to(name);
         let old = old.filter(|old| old.peer.member.incarnation == *incarnation);

@@ -340,6 +340,9 @@ impl Link {
                 };
                 if table.contains_key(&stream) {
                     StreamEnd::Excess(format!("the stream {stream} is open already"))
+                } else if table.values().any(|other| other.actor == actor) {
+                    // Each would have a window of its own.
+                    StreamEnd::Excess("a stream to this actor is open already".into())
                 } else if table.len() >= most {
                     StreamEnd::TooMany { limit: most as u64 }
                 } else {

@@ -183,10 +183,13 @@ impl Outgoing {
             }
             // No address is left that could see it.
             state.end = Some(OutgoingEnd::Lost);
-            state.link.take()
+            // Under the lock: the peer takes no other stream to the actor before.
+            state.link.take().inspect(|(link, stream)| {
+                let stream = *stream;
+                link.push(&Frame::Close { stream }.encode());
+            })
         };
         if let Some((link, stream)) = link {
-            link.push(&Frame::Close { stream }.encode());
             link.forgets_outgoing(stream);
         }
     }

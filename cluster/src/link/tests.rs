@@ -130,13 +130,15 @@ fn a_stream_that_cannot_be_opened_ends_with_the_reason() {
         .unwrap();
         went(&wire).pop().unwrap_or_default()
     };
-    assert!(refused(1, 8, "note/1").contains("Unknown"));
+    assert!(refused(1, 1, "note/1").contains("Unknown"));
     assert!(refused(2, ACTOR, "note/2").contains("WrongKind(\"note/1\")"));
-    for stream in 3..7 {
-        assert_eq!(refused(stream, ACTOR, "note/1"), "");
+    for number in 0..4 {
+        assert_eq!(refused(3 + number, ACTOR + number, "note/1"), "");
     }
-    assert!(refused(3, ACTOR, "note/1").contains("the stream 3 is open already"));
-    assert!(refused(9, ACTOR, "note/1").contains("TooMany { limit: 4 }"));
+    assert!(refused(3, ACTOR + 4, "note/1").contains("the stream 3 is open already"));
+    // A window is given once.
+    assert!(refused(9, ACTOR, "note/1").contains("a stream to this actor is open already"));
+    assert!(refused(9, ACTOR + 4, "note/1").contains("TooMany { limit: 4 }"));
 }
 
 #[test]

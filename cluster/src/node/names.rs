@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::engine::Stop;
 use crate::error::PublishError;
-use crate::link::frame::{Member, Publication};
+use crate::link::frame::{Member, Publication, Window};
 use crate::link::{Inbox, Link, Target};
 
 /// The bytes of a name or a kind: it is shown to people.
@@ -138,6 +138,16 @@ impl Peers {
             name, incarnation, ..
         } = &link.peer.member;
         (**name == *target.node && *incarnation == target.incarnation).then(|| link.clone())
+    }
+
+    /// Returns what this actor grants to each other node, if its node has said so.
+    pub(crate) fn window_of(&self, target: &Target, own: u128) -> Option<Window> {
+        let link = self.link_of(target, own)?;
+        let names = match target.incarnation == own {
+            true => &self.own,
+            false => &self.peers.get(&link.peer.member.name)?.names,
+        };
+        Some(names.actors.get(&target.actor)?.window)
     }
 
     /// Pushes a frame to each peer.

@@ -255,7 +255,12 @@ impl State {
     }
 
     /// Returns a handle of the stream to an actor.
-    pub(crate) fn stream_to(&self, target: Target) -> OutgoingHandle {
+    pub(crate) fn stream_to(&self, mut target: Target) -> OutgoingHandle {
+        let own = self.hello.member.incarnation;
+        // The address may come from a third node, and the word of its own node counts.
+        if let Some(window) = self.peers().window_of(&target, own) {
+            target.window = window;
+        }
         // The old stream is dropped without the lock (STATE-3).
         let (handle, _old) = {
             let mut targets = lock(&self.targets);
@@ -271,7 +276,6 @@ impl State {
         };
         let (link, is_closed) = {
             let peers = self.peers();
-            let own = self.hello.member.incarnation;
             (peers.link_of(&handle.target, own), peers.is_closed)
         };
         match link {

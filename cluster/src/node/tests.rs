@@ -123,3 +123,27 @@ fn a_peer_that_takes_the_number_of_another_life_keeps_that_node_out_of_nothing()
     assert_eq!(holders[0].member.name, "shop");
     state.shut();
 }
+
+#[test]
+fn a_third_node_does_not_tell_how_much_an_actor_grants() {
+    let (state, _engine) = node();
+    let shop = state
+        .up(hello("shop", 7, Vec::new()), Arc::new(Kept::default()))
+        .unwrap();
+    let window = |messages| Window {
+        messages,
+        bytes: 1 << 10,
+    };
+    let publication = |messages| Publication {
+        actor: 3,
+        name: "tally".into(),
+        kind: "tally/1".into(),
+        window: window(messages),
+    };
+    shop.frame(&Frame::Publish(publication(2)).encode()[LENGTH..])
+        .unwrap();
+    // As it comes within a message.
+    let told = target(&shop.peer.member, &publication(1000), "tally/1");
+    assert_eq!(state.stream_to(told).target.window, window(2));
+    state.shut();
+}

@@ -92,7 +92,7 @@ impl Inbox for Desk {
         };
         match &*note.text {
             "full" => Delivered::Full(Box::pin(std::future::pending())),
-            "closed" => Delivered::Closed,
+            "closed" => Delivered::Closed(Box::new(note)),
             "answer" => {
                 note.reply.send("answer".into());
                 Delivered::Taken

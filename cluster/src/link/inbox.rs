@@ -2,6 +2,7 @@
 //!
 //! It has a weak address, so it keeps the actor neither open nor alive.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,11 +27,16 @@ pub(crate) trait Inbox: Send + Sync {
 /// What has become of a message.
 pub(crate) enum Delivered {
     Taken,
-    /// The mailbox is full. The future waits for room, and returns whether the message is in.
-    Full(Pin<Box<dyn Future<Output = bool> + Send>>),
-    Closed,
+    /// The mailbox is full. The future waits for room, and returns the message if that has closed.
+    Full(Room),
+    Closed(Unsent),
     Undecodable(String),
 }
+
+pub(crate) type Room = Pin<Box<dyn Future<Output = Result<(), Unsent>> + Send>>;
+
+/// A message that no mailbox has taken. When it is dropped, its replies are lost.
+pub(crate) type Unsent = Box<dyn Any + Send>;
 
 pub(crate) struct TypedInbox<M> {
     pub(crate) actor: WeakAddress<M>,
@@ -47,9 +53,12 @@ impl<M: Remote> Inbox for TypedInbox<M> {
             Ok(()) => Delivered::Taken,
             Err(TellError::Full(message)) => {
                 let actor = self.actor.clone();
-                Delivered::Full(Box::pin(async move { actor.send(message).await.is_ok() }))
+                Delivered::Full(Box::pin(async move {
+                    let sent = actor.send(message).await;
+                    sent.map_err(|unsent| -> Unsent { Box::new(unsent) })
+                }))
             }
-            Err(_) => Delivered::Closed,
+            Err(unsent) => Delivered::Closed(Box::new(unsent)),
         }
     }
 

@@ -8,13 +8,12 @@
 //!   that closes ends its streams from another thread.
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use super::frame::{Frame, StreamEnd, Window, short};
-use super::inbox::{Delivered, Inbox};
+use super::inbox::{Delivered, Inbox, Room, Unsent};
 use super::{Link, SENDERS_AT_ONCE, codec, lock};
 
 pub(crate) struct Incoming {
@@ -29,8 +28,6 @@ pub(crate) struct Incoming {
 /// The portions of a window in which credit is given back: few frames, and the sender never waits
 /// for the last one.
 const PORTIONS: u32 = 4;
-
-type Room = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 #[derive(Default)]
 struct State {
@@ -121,16 +118,18 @@ impl Incoming {
         match delivered.unwrap_or_else(Delivered::Undecodable) {
             Delivered::Taken => self.taken(link, bytes.len()),
             Delivered::Full(room) => return Some(room),
-            Delivered::Closed => self.closed(link),
+            Delivered::Closed(unsent) => self.closed(link, unsent),
             Delivered::Undecodable(why) => self.undecodable(link, why),
         }
         None
     }
 
-    /// Ends the stream, since the actor takes no more messages.
-    fn closed(&self, link: &Link) {
+    /// Ends the stream, since the actor takes no more messages. Then the last one is dropped: its
+    /// asker is to learn that it was not taken.
+    fn closed(&self, link: &Link, unsent: Unsent) {
         link.owner().closed(self.actor);
         self.finish(link, StreamEnd::Closed);
+        let _ = codec::contained(|| drop(unsent));
     }
 
     /// Ends the stream, since a message makes no sense, or a map in front of the actor has panicked.
@@ -221,12 +220,12 @@ impl Incoming {
                     None => Poll::Ready(false),
                 }
             }
-            Ok(Poll::Ready(true)) => {
+            Ok(Poll::Ready(Ok(()))) => {
                 self.taken(link, bytes);
                 Poll::Ready(self.next(link))
             }
-            Ok(Poll::Ready(false)) => {
-                self.closed(link);
+            Ok(Poll::Ready(Err(unsent))) => {
+                self.closed(link, unsent);
                 Poll::Ready(false)
             }
         }
@@ -268,24 +267,38 @@ impl Incoming {
 
     /// Ends the stream, and tells the sender why.
     pub(crate) fn finish(&self, link: &Link, why: StreamEnd) {
-        let Some(taken) = self.end() else { return };
+        let Some(untaken) = self.end() else { return };
         link.forgets_incoming(self.stream);
-        let stream = self.stream;
+        let (stream, taken) = (self.stream, untaken.taken);
         link.push(&Frame::Ended { stream, taken, why }.encode());
+        // Askers hear first that the stream has ended, and not that their replies are lost.
+        drop(untaken);
     }
 
-    /// Ends the stream, and drops the messages that wait (IN-3). Returns how many were taken, or
-    /// `None` if it had ended.
-    pub(crate) fn end(&self) -> Option<u64> {
+    /// Ends the stream (IN-3). Returns the messages that wait, or `None` if it had ended.
+    pub(crate) fn end(&self) -> Option<Untaken> {
         let mut state = lock(&self.state);
         if std::mem::replace(&mut state.is_over, true) {
             return None;
         }
-        let dropped = (state.waiting.take(), std::mem::take(&mut state.queue));
-        let taken = state.taken;
-        drop(state);
+        Some(Untaken {
+            taken: state.taken,
+            messages: Some((state.waiting.take(), std::mem::take(&mut state.queue))),
+        })
+    }
+}
+
+/// The messages that wait when a stream ends, and how many were taken before.
+pub(crate) struct Untaken {
+    taken: u64,
+    messages: Option<Messages>,
+}
+
+type Messages = (Option<(Option<Room>, usize)>, VecDeque<Vec<u8>>);
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
         // A message may panic when it is dropped.
-        let _ = codec::contained(|| drop(dropped));
-        Some(taken)
+        let _ = codec::contained(|| drop(self.messages.take()));
     }
 }

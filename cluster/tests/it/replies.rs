@@ -137,3 +137,35 @@ fn an_ask_within_an_answer_ends_when_the_answer_comes_too_late_or_makes_no_sense
         assert_eq!(actor.join().await.unwrap(), [true, true]);
     });
 }
+
+#[test]
+fn questions_that_a_mailbox_has_not_taken_are_told_as_closed() {
+    sim::explore(seeds(50), || async {
+        let (_net, actor, _nodes, far) = pair().await;
+        far.send(Work::Fill).await.unwrap();
+        time::sleep(Duration::from_millis(100)).await;
+        // Two are in the mailbox, one waits for room, and one is behind it.
+        let asks = (0..4).map(|n| {
+            let far = &far;
+            async move {
+                time::sleep(Duration::from_millis(100 * n)).await;
+                far.ask(Work::Look).await
+            }
+        });
+        let end = async {
+            time::sleep(Duration::from_secs(2)).await;
+            actor.kill();
+        };
+        let (asked, ()) = futures::join!(futures::future::join_all(asks), end);
+        let [first, second, third, fourth] = &asked[..] else {
+            unreachable!()
+        };
+        for taken in [first, second] {
+            assert!(
+                matches!(taken, Err(RemoteAskError::NoReply(_))),
+                "{taken:?}"
+            );
+        }
+        assert_eq!([third, fourth], [&Err(RemoteAskError::Closed); 2]);
+    });
+}

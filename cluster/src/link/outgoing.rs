@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
-use event_listener::Event;
+use event_listener::{Event, EventListener};
 use serde::Serialize;
 
 use super::codec::{self, EncodeError};
@@ -189,6 +189,7 @@ impl Outgoing {
                 link.push(&Frame::Close { stream }.encode());
             })
         };
+        self.ended.notify(usize::MAX);
         if let Some((link, stream)) = link {
             link.forgets_outgoing(stream);
         }
@@ -218,6 +219,11 @@ impl Outgoing {
 
     pub(crate) fn end_now(&self) -> Option<OutgoingEnd> {
         lock(&self.state).end.clone()
+    }
+
+    /// Returns a wait for the end that does not keep the stream.
+    pub(crate) fn end_listener(&self) -> EventListener {
+        self.ended.listen()
     }
 
     /// Waits until the stream has an end.

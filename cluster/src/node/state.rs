@@ -288,10 +288,12 @@ impl State {
 
     /// Ends a stream that finds no link to its node for as long as a silent one is not lost.
     fn expire(&self, stream: &Arc<Outgoing>) {
+        // Messages may bring many addresses that are dropped at once.
+        let ended = stream.end_listener();
         let stream = Arc::downgrade(stream);
         let time = self.engine.sleep(self.patience());
         self.engine.spawn(Box::pin(async move {
-            time.await;
+            or(ended, time).await;
             if let Some(stream) = stream.upgrade().filter(|stream| !stream.is_bound()) {
                 stream.end(OutgoingEnd::Lost);
             }

@@ -1,6 +1,7 @@
 //! What a node takes from peers that are not honest, without an engine.
 
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::State;
@@ -11,12 +12,14 @@ use crate::link::frame::{Frame, Hello, LENGTH, Member, Publication, Window};
 use crate::link::lock;
 use crate::{Limits, RemoteAddress, RemoteEnd};
 
-/// An engine that runs nothing, and remembers what it hears of other nodes.
+/// An engine that runs nothing, and keeps its tasks and what it hears of other nodes.
 #[derive(Default)]
-struct Still(Mutex<Vec<Member>>);
+struct Still(Mutex<Vec<Member>>, Mutex<Vec<Job>>);
 
 impl Engine for Still {
-    fn spawn(&self, _: Job) {}
+    fn spawn(&self, task: Job) {
+        lock(&self.1).push(task);
+    }
 
     fn sleep(&self, _: Duration) -> Job {
         Box::pin(std::future::pending())
@@ -145,5 +148,27 @@ fn a_third_node_does_not_tell_how_much_an_actor_grants() {
     // As it comes within a message.
     let told = target(&shop.peer.member, &publication(1000), "tally/1");
     assert_eq!(state.stream_to(told).target.window, window(2));
+    state.shut();
+}
+
+#[test]
+fn an_address_of_a_node_out_of_reach_leaves_nothing_when_it_is_dropped() {
+    let (state, engine) = node();
+    let publication = Publication {
+        actor: 3,
+        name: "tally".into(),
+        kind: "tally/1".into(),
+        window: Window {
+            messages: 1,
+            bytes: 1,
+        },
+    };
+    let member = hello("shop", 7, Vec::new()).member;
+    let stream = state.stream_to(target(&member, &publication, "tally/1"));
+    let mut task = lock(&engine.1).pop().unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(task.as_mut().poll(&mut context).is_pending());
+    drop(stream);
+    assert!(task.as_mut().poll(&mut context).is_ready());
     state.shut();
 }

@@ -128,6 +128,13 @@ impl Peers {
         Some(self.peers.get(name)?.link.clone())
     }
 
+    /// Returns the name of a peer that is another spelling of this one for DNS.
+    pub(crate) fn other_spelling(&self, name: &str) -> Option<String> {
+        let plain = |name: &str| name.trim_end_matches('.').to_ascii_lowercase();
+        let mut others = self.peers.keys().filter(|other| *other != name);
+        others.find(|other| plain(other) == plain(name)).cloned()
+    }
+
     /// Returns the link to the node of this actor, if it is the same life.
     pub(crate) fn link_of(&self, target: &Target, own: u128) -> Option<Arc<Link>> {
         let link = match target.incarnation == own {

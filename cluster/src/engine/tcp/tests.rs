@@ -249,3 +249,19 @@ fn spawn_ask(far: &RemoteAddress<Question>) -> greenroom::Task<Result<u32, crate
     let far = far.clone();
     greenroom::spawn(async move { far.ask(Question).await })
 }
+
+#[test]
+fn a_certificate_stands_for_one_peer_however_its_name_is_written() {
+    greenroom::run(async {
+        let folder = Folder::new("written");
+        let shop = folder.node("shop", &[]).await;
+        let (_first, is_welcome, _) = connect(&folder, &shop, "mallory", 1).await;
+        assert!(is_welcome);
+        for (life, name) in ["Mallory", "MALLORY", "mallory."].into_iter().enumerate() {
+            let life = 2 + life as u128;
+            let (_again, is_welcome, _) = connect(&folder, &shop, name, life).await;
+            assert!(!is_welcome, "{name}");
+        }
+        assert_eq!(shop.status().peers.len(), 1);
+    });
+}

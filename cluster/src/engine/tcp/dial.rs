@@ -45,7 +45,7 @@ pub(super) struct Dials {
 #[derive(Default)]
 struct Known {
     /// The nodes that others have named, by their names.
-    members: BTreeMap<String, Member>,
+    members: BTreeMap<String, Words>,
     /// The names of the nodes that a task dials. It may not know yet that one was forgotten.
     dialled: BTreeSet<String>,
     /// The lives of nodes that are being greeted, so that each has one greeting at a time.
@@ -54,6 +54,17 @@ struct Known {
     problems: BTreeMap<String, String>,
     /// The links that have come up lately, when, and whether this node has dialled.
     young: Vec<(Weak<Link>, Instant, bool)>,
+}
+
+/// Where a node listens, as it was said.
+#[derive(Default)]
+struct Words {
+    /// The life that the last word was about.
+    incarnation: u128,
+    /// The addresses that the node said itself when it was connected.
+    own: Vec<String>,
+    /// Those that others have told since, of another life.
+    told: Vec<String>,
 }
 
 impl Dials {
@@ -125,8 +136,18 @@ impl Dials {
             return false;
         }
         let known = members.get(&member.name);
-        if is_own_word || known.is_none_or(|known| known.incarnation != member.incarnation) {
-            state.members.insert(member.name.clone(), member.clone());
+        let is_news = known.is_none_or(|known| known.incarnation != member.incarnation);
+        if is_own_word || is_news {
+            let words = state.members.entry(member.name.clone()).or_default();
+            words.incarnation = member.incarnation;
+            words.told.clear();
+            // Others may be wrong, or tell of an earlier life.
+            let of = if is_own_word {
+                &mut words.own
+            } else {
+                &mut words.told
+            };
+            of.clone_from(&member.addresses);
         }
         state.dialled.insert(member.name.clone())
     }
@@ -142,7 +163,8 @@ impl Dials {
     /// Returns the addresses of a node. If it was forgotten, its task is to end.
     fn addresses(&self, name: &str) -> Option<Vec<String>> {
         let mut state = lock(&self.state);
-        let addresses = (state.members.get(name)).map(|member| member.addresses.clone());
+        let words = state.members.get(name);
+        let addresses = words.map(|words| [&words.own[..], &words.told].concat());
         if addresses.is_none() {
             state.dialled.remove(name);
         }
@@ -269,9 +291,14 @@ async fn dial_member(engine: Arc<Tcp>, name: String, delay: Duration) {
         };
         for address in addresses {
             tries += 1;
-            if engine.dial(&address, || ()).await.is_ok() {
-                (tries, pause) = (0, FIRST_PAUSE);
-                break;
+            match engine.dial(&address, || ()).await {
+                // Another node listens there by now.
+                Ok(Dialled::Known(other)) if other != name => {}
+                Ok(_) => {
+                    (tries, pause) = (0, FIRST_PAUSE);
+                    break;
+                }
+                Err(_) => {}
             }
         }
         rest(&mut pause).await;

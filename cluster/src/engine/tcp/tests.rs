@@ -1,11 +1,11 @@
 //! What a node with a good certificate can do to others: forge nothing, and cut its own link.
 
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use async_io::Async;
-use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use futures_rustls::TlsStream;
 use greenroom::{Context, Handle, Reply, spawn};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -90,7 +90,7 @@ impl Folder {
 
 type Connection = TlsStream<Async<TcpStream>>;
 
-async fn read(connection: &mut Connection) -> Option<Vec<u8>> {
+async fn read(connection: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut length = [0; LENGTH];
     connection.read_exact(&mut length).await.ok()?;
     let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
@@ -106,15 +106,26 @@ async fn connect(folder: &Folder, to: &Node, name: &str, life: u128) -> (Connect
     let at: SocketAddr = to.listens()[0].parse().unwrap();
     let socket = Async::<TcpStream>::connect(at).await.unwrap();
     let mut connection = tls.connect(socket).await.unwrap();
+    let (is_welcome, life) = greet(&mut connection, name, life, Vec::new()).await;
+    (connection, is_welcome, life)
+}
+
+/// Says hello. Returns whether that is welcome, and the number of the other node.
+async fn greet(
+    connection: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    name: &str,
+    life: u128,
+    addresses: Vec<String>,
+) -> (bool, u128) {
     let mut start = [0; MAGIC.len() + 2];
     connection.read_exact(&mut start).await.unwrap();
-    let hello = read(&mut connection).await.unwrap();
+    let hello = read(connection).await.unwrap();
     let theirs: Hello = postcard::from_bytes(&hello).unwrap();
     let (lease, frame) = (5000, 1 << 20);
     let member = Member {
         name: name.into(),
         incarnation: life,
-        addresses: Vec::new(),
+        addresses,
     };
     let hello = Hello {
         member,
@@ -127,10 +138,9 @@ async fn connect(folder: &Folder, to: &Node, name: &str, life: u128) -> (Connect
     connection.write_all(&bytes).await.unwrap();
     connection.flush().await.unwrap();
     // 0 is the first verdict: welcome.
-    let is_welcome = read(&mut connection)
-        .await
-        .is_some_and(|verdict| verdict == [0]);
-    (connection, is_welcome, theirs.member.incarnation)
+    let verdict = read(connection).await;
+    let is_welcome = verdict.is_some_and(|verdict| verdict == [0]);
+    (is_welcome, theirs.member.incarnation)
 }
 
 #[test]
@@ -263,5 +273,67 @@ fn a_certificate_stands_for_one_peer_however_its_name_is_written() {
             assert!(!is_welcome, "{name}");
         }
         assert_eq!(shop.status().peers.len(), 1);
+    });
+}
+
+#[test]
+fn a_node_that_is_connected_says_itself_where_it_listens() {
+    greenroom::run(async {
+        let node = Node::builder("a").listen("127.0.0.1:0");
+        let node = node.open().await.unwrap();
+        let at: SocketAddr = node.listens()[0].parse().unwrap();
+        let listener = || Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let [right, wrong] = [listener(), listener()];
+        let address = |of: &Async<TcpListener>| of.get_ref().local_addr().unwrap().to_string();
+
+        let mut b = Async::<TcpStream>::connect(at).await.unwrap();
+        assert!(greet(&mut b, "b", 1, vec![address(&right)]).await.0);
+        let mut c = Async::<TcpStream>::connect(at).await.unwrap();
+        assert!(greet(&mut c, "c", 1, Vec::new()).await.0);
+        // Perhaps an earlier life.
+        let told = Member {
+            name: "b".into(),
+            incarnation: 2,
+            addresses: vec![address(&wrong)],
+        };
+        let told = Frame::Members(vec![told]).encode();
+        let stray = Frame::Close { stream: 1 }.encode();
+        c.write_all(&[told, stray].concat()).await.unwrap();
+        while node.status().stray == 0 {
+            greenroom::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        drop(b);
+        let dialled = greenroom::time::timeout(std::time::Duration::from_secs(10), right.accept());
+        assert!(dialled.await.is_ok());
+    });
+}
+
+#[test]
+fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
+    greenroom::run(async {
+        let open = async |name, seeds: &[String]| {
+            let node = Node::builder(name).listen("127.0.0.1:0").seeds(seeds);
+            node.open().await.unwrap()
+        };
+        let node = open("a", &[]).await;
+        let other = open("d", node.listens()).await;
+        let second = Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let at = second.get_ref().local_addr().unwrap().to_string();
+        while node.status().peers.is_empty() {
+            greenroom::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let told = Member {
+            name: "b".into(),
+            incarnation: 2,
+            addresses: vec![other.listens()[0].clone(), at],
+        };
+        let first: SocketAddr = node.listens()[0].parse().unwrap();
+        let mut c = Async::<TcpStream>::connect(first).await.unwrap();
+        assert!(greet(&mut c, "c", 1, Vec::new()).await.0);
+        c.write_all(&Frame::Members(vec![told]).encode())
+            .await
+            .unwrap();
+        let dialled = greenroom::time::timeout(std::time::Duration::from_secs(10), second.accept());
+        assert!(dialled.await.is_ok());
     });
 }

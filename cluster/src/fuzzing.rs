@@ -2,8 +2,6 @@
 //!
 //! Each function panics if something is wrong.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -11,6 +9,7 @@ use greenroom::Reply;
 use serde::{Deserialize, Serialize};
 
 use crate::counts::Counts;
+use crate::engine::Job;
 use crate::limits::Limits;
 use crate::link::frame::{Frame, Hello, LENGTH, Member, Window, first};
 use crate::link::{
@@ -36,6 +35,7 @@ pub(crate) struct Desk {
     limits: Limits,
     pub(crate) counts: Counts,
     pub(crate) taken: Mutex<Vec<Note>>,
+    pub(crate) tasks: Mutex<Vec<Job>>,
     this: Weak<Desk>,
 }
 
@@ -66,6 +66,7 @@ impl Desk {
             },
             counts: Counts::default(),
             taken: Mutex::default(),
+            tasks: Mutex::default(),
             this: this.clone(),
         });
         let member = Member {
@@ -133,8 +134,10 @@ impl Owner for Desk {
 
     fn forget_target(&self, _: &Target) {}
 
-    /// Drops the task: the tasks here would wait until the link ends.
-    fn spawn(&self, _: Pin<Box<dyn Future<Output = ()> + Send>>) {}
+    /// Keeps the task and does not run it.
+    fn spawn(&self, task: Job) {
+        lock(&self.tasks).push(task);
+    }
 
     fn limits(&self) -> &Limits {
         &self.limits
@@ -148,7 +151,7 @@ impl Owner for Desk {
 /// Takes frames from a peer until one is malformed, and ends the link. What goes out is frames, and
 /// not more of them than came in. Nothing keeps the link then.
 pub fn frames(bytes: &[u8]) {
-    let (_desk, link, wire) = Desk::link();
+    let (desk, link, wire) = Desk::link();
     let mut came = 0;
     let mut rest = bytes;
     while let Ok(Some(frame)) = first(rest, FRAME) {
@@ -172,6 +175,7 @@ pub fn frames(bytes: &[u8]) {
     assert!(went <= 3 * came, "{went} frames for {came}");
     link.down();
     assert!(link.frame(&[0]).is_err() || link.load().incoming == 0);
+    lock(&desk.tasks).clear();
     let uses = Arc::strong_count(&link);
     assert_eq!(uses, 1, "the replies that are kept have no link any more");
 }

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use super::frame::{Frame, StreamEnd, Window, short};
 use super::inbox::{Delivered, Inbox, Room, Unsent};
@@ -41,6 +41,8 @@ struct State {
     queue: VecDeque<Vec<u8>>,
     /// The message that waits for room, and its bytes. The future is out while it is polled.
     waiting: Option<(Option<Room>, usize)>,
+    /// Wakes the task of that wait.
+    waker: Option<Waker>,
     /// Whether credit is to be given back as soon as nothing is under way.
     is_settling: bool,
     is_over: bool,
@@ -215,6 +217,7 @@ impl Incoming {
                 match &mut state.waiting {
                     Some((place, _)) => {
                         *place = Some(room);
+                        state.waker = Some(cx.waker().clone());
                         Poll::Pending
                     }
                     None => Poll::Ready(false),
@@ -281,10 +284,15 @@ impl Incoming {
         if std::mem::replace(&mut state.is_over, true) {
             return None;
         }
-        Some(Untaken {
+        let untaken = Untaken {
             taken: state.taken,
             messages: Some((state.waiting.take(), std::mem::take(&mut state.queue))),
-        })
+        };
+        let waker = state.waker.take();
+        drop(state);
+        // Nothing else would wake the task, and it has the link.
+        waker.into_iter().for_each(Waker::wake);
+        Some(untaken)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use super::frame::{Frame, FrameError, LENGTH, StreamEnd, Window, first};
 use super::{BACKLOG, Link, OutgoingHandle, Owner, Target, lock};
@@ -156,6 +156,39 @@ fn a_sender_that_exceeds_its_window_loses_the_stream() {
         "{ended}"
     );
     assert_eq!(link.load().incoming, 0);
+}
+
+/// Counts how often it wakes.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_wait_for_room_ends_with_its_stream() {
+    let (desk, link, _wire) = Desk::link();
+    let message = Frame::Message { stream: 1 };
+    let ends: [&dyn Fn(); 3] = [
+        &|| take(&link, &Frame::Close { stream: 1 }, &[]).unwrap(),
+        &|| link.actor_ended(ACTOR),
+        &|| link.down(),
+    ];
+    for end in ends {
+        open(&link, 1);
+        take(&link, &message, &note("full", 0)).unwrap();
+        let mut task = lock(&desk.tasks).pop().unwrap();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let mut context = Context::from_waker(&waker);
+        assert!(task.as_mut().poll(&mut context).is_pending());
+        end();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(task.as_mut().poll(&mut context).is_ready());
+    }
 }
 
 #[test]

@@ -52,6 +52,30 @@ fn nodes_of_one_name_are_told_that_they_may_be() {
 }
 
 #[test]
+fn a_node_with_as_many_peers_as_it_may_have_disturbs_no_other() {
+    greenroom::run(async {
+        let (b, _b) = counter("b").await;
+        let (c, _c) = counter("c").await;
+        let limits = Limits {
+            peers: 1,
+            ..Limits::default()
+        };
+        let seeds = [b.listens(), c.listens()].concat();
+        let a = Node::builder("a").seeds(seeds).limits(limits);
+        let a = a.open().await.unwrap();
+        while !a.status().unreached.concat().contains("1 peers already") {
+            greenroom::time::sleep(Duration::from_millis(1)).await;
+        }
+        // Both may have been welcome before one of the links was up.
+        greenroom::time::sleep(Duration::from_millis(300)).await;
+        let links = || b.status().links + c.status().links;
+        let before = links();
+        greenroom::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(links(), before);
+    });
+}
+
+#[test]
 fn a_node_that_has_said_goodbye_does_not_come_back() {
     greenroom::run(async {
         let (shop, _actor) = counter("shop").await;

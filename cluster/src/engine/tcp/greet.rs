@@ -94,6 +94,8 @@ impl Tcp {
             let Some(_greeted) = self.dials.greet(&hello.member) else {
                 return Ok(Err(name));
             };
+            // The other node hears nothing of a link that is not to be.
+            self.comes_up(&hello, socket.is_dialled)?;
             self.say_hello(&mut socket).await?;
             match hear::<Verdict>(&mut socket).await? {
                 Verdict::Refused(why) => return Err(why),

@@ -172,7 +172,11 @@ pub(crate) fn decode<T: DeserializeOwned>(link: &Arc<Link>, bytes: &[u8]) -> Res
     });
     let value = match decoded? {
         (Ok(value), Ok(Rest { bytes: [], .. })) => value,
-        (Ok(_), Ok(rest)) => return Err(format!("{} bytes follow its end", rest.bytes.len())),
+        (Ok(value), Ok(rest)) => {
+            // A value may panic when it is dropped.
+            let _ = contained(|| drop(value));
+            return Err(format!("{} bytes follow its end", rest.bytes.len()));
+        }
         (Err(_), Ok(Rest { is_deep: true, .. })) => {
             let stack = MOST_STACK >> 10;
             return Err(format!(

@@ -472,3 +472,19 @@ fn a_value_that_is_nested_too_deeply_is_an_error() {
         .unwrap();
     assert!(why.contains("more than 512 KiB of stack"), "{why}");
 }
+
+#[derive(serde::Deserialize)]
+struct Bomb(#[expect(dead_code, reason = "it is only decoded")] u8);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("it is to be used");
+    }
+}
+
+#[test]
+fn a_value_that_panics_when_it_is_refused_is_an_error() {
+    let (_desk, link, _wire) = Desk::link();
+    let why = super::decode::<Bomb>(&link, &[1, 2]).err().unwrap();
+    assert_eq!(why, "1 bytes follow its end");
+}

@@ -11,7 +11,8 @@ use greenroom::{Context, Handle, Reply, spawn};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde::{Deserialize, Serialize};
 
-use super::Tls;
+use super::socket::Socket;
+use super::{Tls, wire};
 use crate::link::frame::{Frame, Hello, LENGTH, MAGIC, Member, StreamEnd, VERSION, framed};
 use crate::{Node, Remote, RemoteAddress};
 
@@ -335,5 +336,20 @@ fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
             .unwrap();
         let dialled = greenroom::time::timeout(std::time::Duration::from_secs(10), second.accept());
         assert!(dialled.await.is_ok());
+    });
+}
+
+#[test]
+fn some_of_the_largest_frames_may_wait_for_a_peer() {
+    greenroom::run(async {
+        let listener = Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let at = listener.get_ref().local_addr().unwrap();
+        let socket = Async::<TcpStream>::connect(at).await.unwrap();
+        let (wire, _connection) = wire::new(Socket::plain(socket, true), 64 << 20);
+        let frame = vec![0; 24 << 20];
+        for _ in 0..4 {
+            wire.push(&frame, false);
+        }
+        assert_eq!(wire.backlog(), 4 * frame.len());
     });
 }

@@ -19,8 +19,10 @@ use crate::engine::Engine;
 use crate::link::frame::{LENGTH, first};
 use crate::link::{Link, Wire, lock};
 
-/// The bytes that may wait to be written, with answers. Then the link is cut. Senders wait long before.
+/// The bytes that may wait to be written, with answers: so much, or so many of the largest frames.
+/// Then the link is cut. Senders wait long before.
 const MOST_BACKLOG: usize = 64 << 20;
+const MOST_FRAMES: usize = 64;
 
 /// The room of a read.
 const ROOM: usize = 64 << 10;
@@ -47,7 +49,10 @@ struct Out {
     is_cut: bool,
 }
 
-struct TcpWire(Arc<Shared>);
+struct TcpWire {
+    shared: Arc<Shared>,
+    most_backlog: usize,
+}
 
 /// The side of the wire that has the socket.
 pub(super) struct Connection {
@@ -60,7 +65,10 @@ pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Conne
     let shared = Arc::new(Shared::default());
     let socket = Half::new(socket);
     lock(&shared.out).socket = Some(socket.clone());
-    let wire = Arc::new(TcpWire(shared.clone()));
+    let wire = Arc::new(TcpWire {
+        shared: shared.clone(),
+        most_backlog: MOST_BACKLOG.max(MOST_FRAMES.saturating_mul(largest_frame)),
+    });
     let connection = Connection {
         socket,
         shared,
@@ -71,14 +79,14 @@ pub(super) fn new(socket: Socket, largest_frame: usize) -> (Arc<dyn Wire>, Conne
 
 impl Wire for TcpWire {
     fn push(&self, frame: &[u8], is_alone: bool) {
-        let mut out = lock(&self.0.out);
+        let mut out = lock(&self.shared.out);
         if out.is_cut {
             return;
         }
-        if out.bytes.len() > MOST_BACKLOG {
+        if out.bytes.len() > self.most_backlog {
             // The peer takes nothing, and asks for more.
             drop(out);
-            return self.0.cut();
+            return self.shared.cut();
         }
         let is_idle = out.bytes.is_empty() && out.writer.is_some();
         let written = match is_alone && is_idle {
@@ -87,7 +95,7 @@ impl Wire for TcpWire {
         };
         let Ok(written) = written else {
             drop(out);
-            return self.0.cut();
+            return self.shared.cut();
         };
         if written == frame.len() && !out.is_unflushed {
             return;
@@ -99,12 +107,12 @@ impl Wire for TcpWire {
     }
 
     fn backlog(&self) -> usize {
-        let out = lock(&self.0.out);
+        let out = lock(&self.shared.out);
         out.bytes.len() + out.taken
     }
 
     fn cut(&self) {
-        self.0.cut();
+        self.shared.cut();
     }
 }
 

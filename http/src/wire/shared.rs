@@ -58,6 +58,8 @@ impl Waits {
     pub(super) const ACTOR: Waits = Waits(2);
     /// For an actor that has not answered in time.
     pub(super) const LATE_ACTOR: Waits = Waits(3);
+    /// For the client to take more of an answer. The time of that belongs to the write.
+    pub(super) const TAKER: Waits = Waits(4);
 }
 
 /// What a client must send within some time.
@@ -120,6 +122,20 @@ impl Shared {
     /// Notes that the request is answered, or is not wanted any more.
     pub(crate) fn finish(&self) {
         self.wait_for(Waits::CLIENT);
+    }
+
+    /// Notes that the client takes no more of an answer for now. Nothing is awaited of it meanwhile.
+    pub(super) fn note_full(&self) {
+        if self.waits() == Waits::CLIENT {
+            self.wait_for(Waits::TAKER);
+        }
+    }
+
+    /// Notes that the client has taken more of an answer.
+    pub(super) fn note_taken(&self) {
+        if self.waits() == Waits::TAKER {
+            self.wait_for(Waits::CLIENT);
+        }
     }
 
     /// Returns the status of a refusal.

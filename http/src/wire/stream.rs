@@ -227,9 +227,12 @@ impl Wire<'_> {
         write: impl FnOnce(&Socket, &mut Context<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = write(self.socket, cx) {
-            self.writing = None;
+            if self.writing.take().is_some() {
+                self.shared.note_taken();
+            }
             return Poll::Ready(written);
         }
+        self.shared.note_full();
         let time = self.shared.times().write;
         let late = self.writing.get_or_insert_with(|| Box::new(sleep(time)));
         ready!(Pin::new(late).poll(cx));

@@ -195,6 +195,36 @@ fn a_client_that_takes_no_answer_is_cut() {
     assert_eq!(served.get("/Xy").status, 200);
 }
 
+#[test]
+fn a_client_that_takes_an_answer_slowly_is_not_idle() {
+    let served = limited(Limits {
+        head_time: LONG,
+        idle_time: SHORT,
+        write_time: LONG,
+        ..Limits::default()
+    });
+    let small = with_fields("");
+    // The answer has far more bytes than the buffers of both sockets.
+    let large = small.replace("/Xy", "/Xy?x=1000&y=2000");
+    for next in ["", &*small] {
+        let mut slow = served.client();
+        assert_eq!(slow.get("/Xy").status, 200);
+        slow.send(format!("{large}{next}"));
+        assert_eq!(slow.0.peek(&mut [0]).unwrap(), 1, "the answer has begun");
+        // The idle time of others begins later, and is over.
+        for _ in 0..3 {
+            let mut other = served.client();
+            assert_eq!(other.get("/Xy").status, 200);
+            assert!(other.is_closed());
+        }
+        assert_eq!(slow.response().status, 200);
+        if !next.is_empty() {
+            assert_eq!(slow.response().body, "[[0.5]]");
+        }
+        assert!(slow.is_closed(), "it is idle now");
+    }
+}
+
 /// Hits one limit in a way that the test describes, and checks its status and its counter.
 fn hits(name: &str, status: Option<u16>, limits: Limits, hit: impl FnOnce(&Served) -> Option<u16>) {
     let served = served(|builder, _| builder.mount(metrics()).limits(limits));

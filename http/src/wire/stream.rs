@@ -18,8 +18,9 @@ use super::head::Refused;
 use super::shared::{Awaited, Shared};
 use crate::reactor::Socket;
 
-/// The head that stands for one that was refused.
+/// The head that stands for one that was refused, and that of a request whose answer has no body.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nHost: refused\r\n\r\n";
+const STAND_IN_HEAD: &[u8] = b"HEAD / HTTP/1.1\r\nHost: refused\r\n\r\n";
 
 /// Bytes that are read at once.
 const ROOM: usize = 8 * 1024;
@@ -86,7 +87,7 @@ impl<'a> Wire<'a> {
                 Ok(passed)
             }
             Err(why) if was_in_head => {
-                self.refuse(why);
+                self.refuse(bytes, why);
                 Ok(0)
             }
             Err(why) => {
@@ -126,12 +127,17 @@ impl<'a> Wire<'a> {
         Ok(rest.len() < bytes.len())
     }
 
-    fn refuse(&mut self, why: Refused) {
+    /// Refuses the head that begins with these bytes.
+    fn refuse(&mut self, head: &[u8], why: Refused) {
         self.heads += 1;
         self.shared.note_refused(self.heads, why);
         self.is_refused = true;
-        self.buffer = STAND_IN.to_vec();
-        self.passed = STAND_IN.len();
+        let stand_in = match head.starts_with(b"HEAD ") {
+            true => STAND_IN_HEAD,
+            false => STAND_IN,
+        };
+        self.buffer = stand_in.to_vec();
+        self.passed = stand_in.len();
     }
 
     /// Notes that nothing has come. Returns whether the connection ends, since the client is late
@@ -145,11 +151,13 @@ impl<'a> Wire<'a> {
         };
         let is_late = self.shared.awaits(awaited, self.buffer.is_empty());
         if is_late && !self.buffer.is_empty() {
-            self.refuse(Refused {
+            let head = mem::take(&mut self.buffer);
+            let why = Refused {
                 status: 408,
                 why: "the head took too long",
                 limit: Some("head_time"),
-            });
+            };
+            self.refuse(&head, why);
         }
         is_late && self.buffer.is_empty()
     }

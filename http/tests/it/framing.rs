@@ -1,5 +1,7 @@
 //! Framing: what is between requests, and requests that two readers could understand differently.
 
+use std::io::Write;
+
 use crate::support::{Client, plain};
 
 #[test]
@@ -130,4 +132,29 @@ fn a_client_that_waits_for_100_is_told_to_continue() {
     assert_eq!(client.response().status, 100);
     client.send("{}");
     assert_eq!(client.response().status, 200);
+}
+
+#[test]
+fn a_refusal_of_a_head_request_has_no_body() {
+    let served = plain();
+    let uri = "x".repeat(9000);
+    for (request, status) in [
+        ("HEAD /Xy HTTP/1.1\r\n\r\n".to_owned(), 400),
+        (
+            format!("HEAD /{uri} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+            414,
+        ),
+    ] {
+        for step in [1, request.len()] {
+            let mut client = served.client();
+            for bytes in request.as_bytes().chunks(step) {
+                // The end of a long head need not be read.
+                let _ = client.0.write_all(bytes);
+            }
+            let response = client.response_to(true).unwrap();
+            assert_eq!(response.status, status);
+            assert_ne!(response.header("content-length"), Some("0"));
+            assert!(client.is_closed(), "{status} in pieces of {step}");
+        }
+    }
 }

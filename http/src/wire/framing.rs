@@ -219,6 +219,8 @@ mod tests {
             "GET host HTTP/1.1",
             "GET host:80 HTTP/1.1",
             "CONNECT example.org:80 HTTP/1.1",
+            "CONNECT /Xy HTTP/1.1",
+            "CONNECT http://a/Xy HTTP/1.1",
             "GET http:// HTTP/1.1",
             "GET http:/Xy HTTP/1.1",
             "GET /Xy#part HTTP/1.1",

@@ -124,6 +124,8 @@ const IN_TARGET: [u8; 256] = {
 /// Returns whether a request of this method may have a target of this form.
 fn is_target(method: &[u8], target: &[u8]) -> bool {
     match target {
+        // It has the name of another host alone, and hyper drops the body of its answer.
+        _ if method == b"CONNECT" => false,
         [b'/', ..] => true,
         // PRI is of the preface of HTTP/2, which is refused by its version.
         b"*" => matches!(method, b"OPTIONS" | b"PRI"),

@@ -35,6 +35,7 @@ fn malformed_requests_are_refused_and_the_connection_is_closed() {
             400,
         ),
         ("GET host:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        ("CONNECT /Xy HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     ] {
         let mut client = served.client();
         client.send(request);

@@ -13,6 +13,7 @@ use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 
 use super::body::Unread;
+use super::route::{Answer, guarded};
 use super::site::{Asked, Begun, Site};
 use super::status::{Whole, of_text};
 use crate::wire::Shared;
@@ -126,7 +127,12 @@ impl Future for Answering<'_> {
                     }
                 }
                 State::Asks(asked) => {
-                    let answer = ready!(asked.answered.as_mut().poll(cx));
+                    // The code of the user's actors, types and pages may panic.
+                    let polled = guarded(|| asked.answered.as_mut().poll(cx));
+                    let answer = match polled {
+                        Some(polled) => ready!(polled),
+                        None => Ok(Answer::Response(of_text(500, "no answer can be made"))),
+                    };
                     let used = mem::take(&mut own.head.headers);
                     let response = own.site.complete(asked, answer, used);
                     own.state = State::Answered(None);

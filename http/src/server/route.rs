@@ -123,8 +123,8 @@ where
     }
 }
 
-/// Runs code of the user's types. Returns nothing if it panics.
-fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+/// Runs code of the user. Returns nothing if it panics.
+pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }
 

@@ -1,7 +1,9 @@
 //! Answers: plain, in envelopes, refusals, and their order.
 
 use greenroom::{Context, Reply};
-use greenroom_http::{Answers, HttpEvent, PortableType};
+use greenroom_http::prometheus_client::collector::Collector;
+use greenroom_http::prometheus_client::encoding::DescriptorEncoder;
+use greenroom_http::{Answers, HttpEvent, PortableType, metrics};
 
 use crate::support::{Xy, plain, served, until};
 
@@ -68,6 +70,32 @@ fn refusals_have_their_statuses() {
     let teapot = "{\"kind\":\"Faulted\",\"condition\":\"short\",\"explanation\":\"and stout\",\"error_code\":418,\
                   \"exit_status\":3}";
     assert_eq!(response("teapot").body, teapot);
+}
+
+#[test]
+fn a_panic_while_an_answer_is_made_is_answered() {
+    #[derive(Debug)]
+    struct Fails;
+    impl Collector for Fails {
+        fn encode(&self, _: DescriptorEncoder<'_>) -> std::fmt::Result {
+            panic!("a secret");
+        }
+    }
+    let served = served(|builder, actor| {
+        let address = actor.address();
+        builder
+            .on("Made", &address, |_: Xy, _: Reply<u32>| panic!("a secret"))
+            .unknown(&address, |_, _| panic!("a secret"))
+            .mount(metrics().collector(Fails))
+    });
+    let mut client = served.client();
+    for uri in ["/Made", "/nothing", "/metrics"] {
+        client.send(format!("GET {uri} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let response = client.response_to(false).expect(uri);
+        assert_eq!(response.status, 500, "{uri}");
+        assert!(!response.body.contains("secret"), "{}", response.body);
+    }
+    assert_eq!(client.get("/Xy").status, 200);
 }
 
 #[test]

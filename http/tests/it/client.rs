@@ -388,3 +388,30 @@ fn impossible_options_are_errors() {
         "there is no runtime"
     );
 }
+
+/// A request whose drop panics.
+#[derive(serde::Serialize)]
+struct Bomb {
+    how: String,
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a secret");
+    }
+}
+
+#[test]
+fn a_request_whose_drop_panics_harms_no_other_one() {
+    let served = plain();
+    let runtime = runtime();
+    let builder = Client::connect(served.server.local_addr()).connections(1);
+    let client = open(&runtime, builder);
+    let bomb = client.address::<Bomb, u32>("Act");
+    for _ in 0..3 {
+        let how = "answer".to_owned();
+        let outcome = bomb.ask(|reply| (Bomb { how }, reply));
+        let _ = greenroom::run(outcome.into_future());
+        assert_eq!(act(&client.address("Act"), "answer"), Ok(42));
+    }
+}

@@ -93,11 +93,11 @@ impl<'a> Answering<'a> {
             self.head.uri,
             status = response.status().as_u16()
         );
-        if !self.goes_on {
+        let is_last = self.number >= self.site.limits.requests_a_connection;
+        if !self.goes_on || is_last {
             self.shared.note_end();
         }
         let headers = response.headers_mut();
-        let is_last = self.number >= self.site.limits.requests_a_connection;
         if is_last {
             self.site.counts.limit("requests_a_connection");
         }

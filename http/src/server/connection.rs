@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_lite::Stream;
+use futures_lite::future::poll_once;
 use greenroom::time::timeout;
 use greenroom::{Address, Context};
 use hyper::server::conn::http1;
@@ -20,8 +21,8 @@ use crate::event::CloseReason;
 use crate::reactor::Socket;
 use crate::wire::{Clock, Framing, Shared, Wire};
 
-/// How long, and for how many reads, the rest of a refused request is read, so that the client sees
-/// the answer before a reset.
+/// How long, and for how many reads, what still comes is read after the last answer, so that the
+/// client sees it before a reset.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
@@ -65,7 +66,10 @@ pub(super) async fn serve(
         site.counts.limit(limit);
     }
     if shared.has_ended() {
-        linger(&socket).await;
+        let _ = timeout(LINGER, drain(&socket)).await;
+    } else if is_stopped {
+        // A stop waits for no client, but what has come would reset the connection, too.
+        let _ = poll_once(drain(&socket)).await;
     }
     match (ended, shared.last_refused()) {
         (_, Some(status)) => CloseReason::Refused(status),
@@ -76,17 +80,12 @@ pub(super) async fn serve(
 }
 
 /// Reads and drops what still comes.
-async fn linger(socket: &Socket) {
+async fn drain(socket: &Socket) {
     let mut bytes = [0; 1024];
-    let reads = async {
-        for _ in 0..LINGER_READS {
-            if !matches!(
-                poll_fn(|cx| socket.poll_read(cx, &mut bytes)).await,
-                Ok(1..)
-            ) {
-                break;
-            }
+    for _ in 0..LINGER_READS {
+        let read = poll_fn(|cx| socket.poll_read(cx, &mut bytes)).await;
+        if !matches!(read, Ok(1..)) {
+            break;
         }
-    };
-    let _ = timeout(LINGER, reads).await;
+    }
 }

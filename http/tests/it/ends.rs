@@ -1,12 +1,13 @@
 //! Ends: what listens where, stops, grace and drops.
 
 use std::net::TcpStream;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use greenroom::Runtime;
-use greenroom_http::{ListenError, ListenProblem, Server};
+use greenroom::{Context, Reply, Runtime, spawn};
+use greenroom_http::{Limits, ListenError, ListenProblem, Server};
 
-use crate::support::{Message, plain, served, until};
+use crate::support::{Message, Served, Xy, plain, served, until};
 
 fn listen(builder: greenroom_http::ServerBuilder) -> Result<Server, ListenError> {
     let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -94,7 +95,7 @@ fn a_stop_does_not_wait_for_the_rest_of_a_request() {
     // Those who wait would wait for the whole of it.
     let long = Duration::from_secs(1000);
     let served = served(|builder, _| {
-        builder.grace(long).limits(greenroom_http::Limits {
+        builder.grace(long).limits(Limits {
             head_time: long,
             idle_time: long,
             ..Default::default()
@@ -160,4 +161,56 @@ fn a_shutdown_of_the_runtime_ends_the_server() {
     let report = greenroom::run(served.runtime.shutdown());
     assert_eq!(report.left_behind, 0);
     assert!(client.is_closed());
+}
+
+const GET: &str = "GET /Xy HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// Waits until no connection is left, of a server with one actor beside its own.
+fn until_all_have_ended(served: &Served) {
+    let actors = || served.runtime.stats().actors.len();
+    until("the connections have ended", || actors() <= 2);
+}
+
+#[test]
+fn the_last_answer_of_a_connection_comes_although_more_was_sent() {
+    let served = served(|builder, _| {
+        builder.limits(Limits {
+            requests_a_connection: 1,
+            ..Limits::default()
+        })
+    });
+    let mut client = served.client();
+    // The answer fits into the buffers, and the other requests are not read with the first one.
+    let large = GET.replace("/Xy", "/Xy?x=1000&y=100");
+    client.send(large + &GET.repeat(1000));
+    until("it has begun", || served.messages() == 1);
+    until_all_have_ended(&served);
+    assert_eq!(client.response().body.len(), 100 * (4 * 1000 + 2) + 1);
+    assert!(client.is_closed());
+}
+
+async fn keeps_all(mut cx: Context<Reply<String>>, keeps: Sender<Reply<String>>) {
+    while let Some(reply) = cx.recv().await {
+        keeps.send(reply).unwrap();
+    }
+}
+
+#[test]
+fn the_answer_at_a_stop_comes_although_more_was_sent() {
+    let (keeps, kept) = channel();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let late = spawn!(keeps_all(_, keeps), on = &runtime).address();
+    let served = served(|builder, _| builder.on("Late", &late, |_: Xy, reply| reply));
+    let (mut idle, mut client) = (served.client(), served.client());
+    assert_eq!(idle.get("/Xy").status, 200);
+    client.send(GET.replace("Xy", "Late") + &GET.repeat(1000));
+    let reply: Reply<String> = kept.recv().unwrap();
+    let server = served.server;
+    let stopped = served.runtime.spawn(async move { server.stop().await });
+    assert!(idle.is_closed(), "it is the last one that is stopped");
+    reply.send("x".repeat(400_000));
+    assert_eq!(served.runtime.block_on(stopped).finished, 2);
+    assert_eq!(client.response().body.len(), 400_002);
+    // The stop may have found a turn of the connection in which it has answered more.
+    while client.response_to(false).is_some() {}
 }

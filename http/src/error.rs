@@ -71,3 +71,13 @@ impl fmt::Display for ListenProblem {
 }
 
 impl std::error::Error for ListenError {}
+
+/// Returns what an error says, and what its causes say.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -17,6 +17,7 @@ use hyper::{Method, Request};
 
 use super::exchange::Exchange;
 use super::io::Io;
+use crate::error::with_causes;
 use crate::reactor::Socket;
 use crate::values::answer::Answers;
 
@@ -178,7 +179,8 @@ async fn given_up<T>(exchange: &mut dyn Exchange) -> Option<T> {
 }
 
 /// Says that a request may have arrived.
-fn lost(why: &dyn std::fmt::Display) -> Outcome {
+fn lost(why: &dyn std::error::Error) -> Outcome {
+    let why = with_causes(why);
     let why = format!("the connection ended before the answer ({why})");
     Outcome::Refused(Refusal::of(RefusalKind::Unavailable, why))
 }

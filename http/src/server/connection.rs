@@ -17,6 +17,7 @@ use hyper::server::conn::http1;
 
 use super::service::Requests;
 use super::site::Site;
+use crate::error::with_causes;
 use crate::event::CloseReason;
 use crate::reactor::Socket;
 use crate::wire::{Clock, Framing, Shared, Wire};
@@ -73,7 +74,7 @@ pub(super) async fn serve(
     }
     match (ended, shared.last_refused()) {
         (_, Some(status)) => CloseReason::Refused(status),
-        (Err(error), _) => CloseReason::Failed(error.to_string()),
+        (Err(error), _) => CloseReason::Failed(with_causes(&error)),
         (Ok(()), _) if is_stopped => CloseReason::Stopped,
         (Ok(()), _) => CloseReason::Done,
     }

@@ -64,6 +64,7 @@ impl<'a> Answering<'a> {
     /// Refuses the request. No other one can be found behind it.
     pub(super) fn refuse(&mut self, status: u16, why: &str, limit: Option<&'static str>) {
         self.goes_on = false;
+        self.shared.note_answered(status);
         // A head that was refused is not here: another one stands for it.
         let head = matches!(self.state, State::Reads { .. }).then_some(&self.head);
         let response = self.site.refuse(head, status, why, limit);

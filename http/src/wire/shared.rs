@@ -39,7 +39,10 @@ pub(crate) struct Shared {
 /// Why a connection ends.
 #[derive(Default)]
 struct End {
+    /// Why a head or a body may not pass. The answer to it comes in its turn.
     refused: Option<Refused>,
+    /// The status with which a request was refused.
+    answered: Option<u16>,
     /// The server has ended it, whatever the client still sends.
     is_done: bool,
     /// The limit for which it was closed without an answer.
@@ -138,9 +141,14 @@ impl Shared {
         }
     }
 
-    /// Returns the status of a refusal.
+    /// Returns the status of the refusal that has ended the connection.
     pub(crate) fn last_refused(&self) -> Option<u16> {
-        self.end().refused.as_ref().map(|why| why.status)
+        self.end().answered
+    }
+
+    /// Notes that a request was answered with a refusal, so that no other one can be found.
+    pub(crate) fn note_answered(&self, status: u16) {
+        self.end().answered = Some(status);
     }
 
     /// Notes that the server ends the connection before the client does.

@@ -3,7 +3,7 @@
 use greenroom::{Context, Reply};
 use greenroom_http::prometheus_client::collector::Collector;
 use greenroom_http::prometheus_client::encoding::DescriptorEncoder;
-use greenroom_http::{Answers, CloseReason, HttpEvent, PortableType, metrics};
+use greenroom_http::{Answers, HttpEvent, PortableType, metrics};
 
 use crate::support::{Xy, plain, served, until};
 
@@ -323,33 +323,4 @@ fn events_tell_of_connections() {
     drop(client);
     let why = greenroom_http::CloseReason::Done;
     assert_eq!(told.recv().unwrap(), HttpEvent::Closed { id: 1, why });
-}
-
-#[test]
-fn events_tell_why_a_connection_has_failed() {
-    let (tells, told) = std::sync::mpsc::channel();
-    let runtime = greenroom::Runtime::builder().workers(1).build().unwrap();
-    let hears = greenroom::actor(move |mut cx: Context<HttpEvent>| async move {
-        while let Some(event) = cx.recv().await {
-            tells.send(event).unwrap();
-        }
-    });
-    let hears = hears.on(&runtime).spawn();
-    let served = served(|builder, _| {
-        builder
-            .events(&hears.address())
-            .limits(greenroom_http::Limits {
-                write_time: std::time::Duration::from_millis(50),
-                ..Default::default()
-            })
-    });
-    let mut client = served.client();
-    // The answer has far more bytes than the buffers of both sockets.
-    client.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let why = told.iter().find_map(|event| match event {
-        HttpEvent::Closed { why, .. } => Some(why),
-        _ => None,
-    });
-    let text = "error writing a body to connection: timed out".to_owned();
-    assert_eq!(why, Some(CloseReason::Failed(text)));
 }

@@ -7,6 +7,7 @@ mod client;
 mod crowds;
 mod driver;
 mod ends;
+mod events;
 mod faults;
 mod framing;
 mod limits;

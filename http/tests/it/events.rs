@@ -1,0 +1,73 @@
+//! Events: why a connection has ended.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use greenroom::{Context, Runtime};
+use greenroom_http::{CloseReason, HttpEvent, Limits};
+
+use crate::support::{Served, served};
+
+/// A server, and what its connections ended with.
+struct Heard {
+    served: Served,
+    told: Receiver<CloseReason>,
+    _runtime: Runtime,
+}
+
+fn heard(limits: Limits) -> Heard {
+    let (tells, told) = channel();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let hears = greenroom::actor(move |mut cx: Context<HttpEvent>| async move {
+        while let Some(event) = cx.recv().await {
+            if let HttpEvent::Closed { why, .. } = event {
+                tells.send(why).unwrap();
+            }
+        }
+    });
+    let hears = hears.on(&runtime).spawn();
+    Heard {
+        served: served(|builder, _| builder.events(&hears.address()).limits(limits)),
+        told,
+        _runtime: runtime,
+    }
+}
+
+#[test]
+fn events_tell_why_a_connection_has_failed() {
+    let heard = heard(Limits {
+        write_time: Duration::from_millis(50),
+        ..Limits::default()
+    });
+    let mut client = heard.served.client();
+    // The answer has far more bytes than the buffers of both sockets.
+    client.send("GET /Xy?x=1000&y=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let text = "error writing a body to connection: timed out".to_owned();
+    assert_eq!(heard.told.recv().unwrap(), CloseReason::Failed(text));
+}
+
+#[test]
+fn events_tell_which_refusal_has_ended_a_connection() {
+    let heard = heard(Limits {
+        body: 10,
+        ..Limits::default()
+    });
+    let of_body = |length: usize| {
+        format!("POST /Xy HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n")
+    };
+    for (request, status) in [
+        ("GET /Xy HTTP/1.1\r\n\r\n".to_owned(), 400),
+        (of_body(11), 413),
+    ] {
+        let mut client = heard.served.client();
+        client.send(request);
+        assert_eq!(client.response().status, status);
+        drop(client);
+        assert_eq!(heard.told.recv().unwrap(), CloseReason::Refused(status));
+    }
+    // What follows the last request was not refused.
+    let mut client = heard.served.client();
+    client.send("GET /Xy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n\r\n");
+    assert_eq!(client.response().status, 200);
+    assert_eq!(heard.told.recv().unwrap(), CloseReason::Done);
+}

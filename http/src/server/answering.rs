@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use greenroom::trace::{Level, note};
 use http_body_util::Full;
+use hyper::Version;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, SERVER, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
@@ -95,14 +96,19 @@ impl<'a> Answering<'a> {
             status = response.status().as_u16()
         );
         let is_last = self.number >= self.site.limits.requests_a_connection;
-        if !self.goes_on || is_last {
+        let ends = !self.goes_on || is_last;
+        if ends {
             self.shared.note_end();
+        }
+        // Otherwise hyper adds `keep-alive` to `close` if the client has asked for that.
+        if ends && self.head.version == Version::HTTP_10 {
+            *response.version_mut() = Version::HTTP_10;
         }
         let headers = response.headers_mut();
         if is_last {
             self.site.counts.limit("requests_a_connection");
         }
-        if !self.goes_on || is_last {
+        if ends {
             headers.insert(CONNECTION, const { HeaderValue::from_static("close") });
         }
         headers.insert(SERVER, const { HeaderValue::from_static("greenroom") });

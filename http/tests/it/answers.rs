@@ -156,6 +156,22 @@ fn an_old_client_is_answered_and_the_connection_closed() {
     assert!(client.is_closed());
 }
 
+#[test]
+fn an_old_client_is_not_told_to_go_on_after_the_last_answer() {
+    let served = served(|builder, _| {
+        builder.limits(greenroom_http::Limits {
+            requests_a_connection: 2,
+            ..Default::default()
+        })
+    });
+    let mut client = served.client();
+    for connection in ["keep-alive", "close"] {
+        client.send("GET /Xy HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        assert_eq!(client.response().header("connection"), Some(connection));
+    }
+    assert!(client.is_closed());
+}
+
 /// Returns what curl prints for these arguments, if it is installed.
 fn curl(arguments: &[&str]) -> Option<String> {
     let mut curl = std::process::Command::new("curl");

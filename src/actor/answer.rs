@@ -68,7 +68,8 @@ impl<T> Answer<T> {
         }
     }
 
-    /// Leaves the waker in a slot whose reply was not given away yet.
+    /// Leaves the waker in the slot. If there is an outcome, wakes it at once: the question may have
+    /// settled its reply, or given it to another thread.
     pub(super) fn register(&mut self, waker: Waker) {
         self.has_waited = true;
         let mut waker = Some(waker);
@@ -79,6 +80,9 @@ impl<T> Answer<T> {
                 other.listing().map(|listing| listing.leave(&mut waker));
             }
         });
+        if let Some(unneeded) = waker {
+            unneeded.wake();
+        }
     }
 
     /// Returns whether the reply was settled and the outcome not taken.

@@ -52,6 +52,7 @@ in_every_home!(
     thousands_of_requests_may_be_in_flight,
     requests_in_flight_wait_for_room_in_order,
     a_request_that_was_polled_before_may_be_put_in_flight,
+    a_reply_that_its_question_settles_is_a_message_too,
 );
 
 fn a_request_is_sent_by_its_first_poll(home: &Home) {
@@ -292,6 +293,30 @@ fn a_request_that_was_polled_before_may_be_put_in_flight(home: &Home) {
         }));
         keeper.stop();
         assert_eq!(asker.join().await.unwrap(), Some(Ok(42)));
+    });
+}
+
+fn a_reply_that_its_question_settles_is_a_message_too(home: &Home) {
+    home.block_on(async {
+        let adder = home.spawn(actor(adder));
+        let address = adder.address();
+        let asker = home.spawn(actor(|mut cx: Context<Answer>| async move {
+            let answered = address.request(|reply| {
+                reply.send(42);
+                Adder::Add(1)
+            });
+            cx.on_answer(answered, |answer| answer);
+            let lost = address.request(|_reply: Reply<u32>| Adder::Add(2));
+            cx.on_answer(lost, |answer| answer);
+            cx.on_answer(address.request(Adder::Sum), |answer| answer);
+            let mut answers = Vec::new();
+            while let Some(answer) = cx.recv().await {
+                answers.push(answer);
+            }
+            answers
+        }));
+        let lost = Err(AskError::NoReply(AskDetail::default()));
+        assert_eq!(asker.join().await.unwrap(), [Ok(42), lost, Ok(3)]);
     });
 }
 

@@ -180,11 +180,16 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
                     contain(|| drop(refused));
                     polled = Poll::Ready(Err(error));
                 }
-                // The ask may end as a deadlock before there is room.
-                Poll::Pending => polled = answer.poll_listed(Some(cx.waker().clone())),
+                Poll::Pending => {
+                    // The ask may end as a deadlock before there is room.
+                    polled = answer.poll_listed(Some(cx.waker().clone()));
+                    if polled.is_ready() {
+                        contain(|| *send = None);
+                    }
+                }
             }
         }
-        if send.is_none() {
+        if send.is_none() && polled.is_pending() {
             polled = answer.poll_now(cx);
         }
         if polled.is_pending()
@@ -192,6 +197,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Ask<'_, M, T, F> {
         {
             let over = deadline.get_mut().poll_as(kind, cx);
             polled = over.map(|()| Err(AskError::TimedOut));
+            if polled.is_ready() {
+                contain(|| *send = None);
+            }
         }
         if polled.is_pending() {
             answer.process.check();

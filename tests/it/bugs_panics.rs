@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Wake, Waker};
 use std::time::Duration;
 
-use greenroom::{Address, Context, Fault, Reply, Runtime, actor};
+use greenroom::{Address, AskError, Context, Fault, Reply, Runtime, actor};
 
 use crate::support::{
     Bomb, CountingWaker, Drops, Elsewhere, Gate, Home, WATCH, drive, drive_elsewhere,
@@ -19,6 +19,7 @@ in_every_home!(
     panics_in_the_drops_of_state_result_and_messages_are_contained,
     a_panic_in_the_closure_of_an_ask_does_not_reach_the_actor,
     a_panic_in_the_drop_of_an_unwanted_answer_is_contained,
+    a_panic_in_the_drop_of_a_message_that_found_no_room_in_time_is_contained,
     panics_in_a_thousand_actors_do_not_reach_other_actors,
     a_panic_of_a_waker_that_a_message_wakes_is_contained,
     a_panic_of_a_waker_that_a_free_place_wakes_is_contained,
@@ -127,6 +128,19 @@ fn a_panic_in_the_drop_of_an_unwanted_answer_is_contained(home: &Home) {
     }
     home.block_on(handle.join()).unwrap();
     assert_eq!(drops.count(), 3);
+    still_serves(home);
+}
+
+fn a_panic_in_the_drop_of_a_message_that_found_no_room_in_time_is_contained(home: &Home) {
+    let drops = Drops::default();
+    let (handle, cx) = open_mailbox(home, 1);
+    handle.tell(None).unwrap();
+    let ask = handle.ask(|reply: Reply<u32>| Some((Bomb::new(true, &drops), reply)));
+    let asked = drive(ask.timeout(Duration::from_millis(1)));
+    assert_eq!(asked, Err(AskError::TimedOut));
+    assert_eq!(drops.count(), 1);
+    handle.kill();
+    drop(cx);
     still_serves(home);
 }
 

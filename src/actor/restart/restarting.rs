@@ -442,7 +442,10 @@ where
                     if ended.is_some() {
                         break ended;
                     }
-                    return Poll::Pending;
+                    // Under a supervisor it waits for an order, and for the end of its mailbox.
+                    if this.bond().is_none() {
+                        return Poll::Pending;
+                    }
                 }
                 down => {
                     this.stage = down;

@@ -176,6 +176,28 @@ fn a_child_that_backs_off_begins_at_once_when_it_is_stopped() {
 }
 
 #[test]
+fn a_child_that_backs_off_ends_at_once_when_its_address_stops_it() {
+    simulated(|| async {
+        let tree = patient(Strategy::OneForOne).spawn().unwrap();
+        let delays = RetryIntervals::builder().regular_step(LONG).build();
+        let later = Restarts::on_fault().after(delays.unwrap());
+        let log = Log::default();
+        let own = log.clone();
+        let a = actor(move |cx| child(cx, "a", own)).restart(later);
+        let a = tree.start(a).unwrap();
+        a.tell(Job::Fail).unwrap();
+        while tree.children()[0].last_fault.is_none() {
+            yield_now().await;
+        }
+        let begun = Instant::now();
+        a.stop();
+        assert_eq!(a.ended().await, End::Panicked);
+        assert!(begun.elapsed() < Duration::from_secs(1));
+        assert_eq!(log.take(), ["+a", "-a"]);
+    });
+}
+
+#[test]
 fn a_kill_is_final_and_no_failure() {
     everywhere(|| async {
         for strategy in [Strategy::OneForOne, Strategy::OneForAll] {

@@ -129,8 +129,10 @@ fn the_end_of_another_runtime_ends_its_children_and_no_other(home: &Home) {
         }
         assert_eq!(number(&a).await, 1);
         assert_eq!(tree.children().len(), 2);
-        let ended = (b.ended().await, d.ended().await);
-        assert_eq!(ended, (End::Cancelled, End::Cancelled));
+        // Its mailbox was closed while it waited, so it ends with its fault if it has one more turn.
+        let ended = b.ended().await;
+        assert!([End::Panicked, End::Cancelled].contains(&ended));
+        assert_eq!(d.ended().await, End::Cancelled);
         let why = cause(escaped.await);
         assert!([AskCause::Restarted, AskCause::Cancelled].contains(&why));
         drop(place);

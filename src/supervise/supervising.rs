@@ -156,13 +156,11 @@ impl Supervising {
         }
         let mut left = EVENTS;
         loop {
-            while let Some(event) = self.tree.pop(task.waker()) {
+            while left > 0
+                && let Some(event) = self.tree.pop(task.waker())
+            {
                 self.handle(event);
                 left -= 1;
-                if left == 0 {
-                    task.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
             }
             while let Poll::Ready(Some(id)) = Pin::new(&mut self.ended).poll_next(task) {
                 self.forget(id);
@@ -171,7 +169,13 @@ impl Supervising {
             if self.is_stopping() && self.children.is_empty() && self.tree.is_quiet() {
                 return Poll::Ready(());
             }
-            std::task::ready!(self.poll_alarm(task));
+            let alarm = self.poll_alarm(task);
+            if left == 0 {
+                // Not before the other steps: children that always fail leave no end of events.
+                task.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            std::task::ready!(alarm);
         }
     }
 

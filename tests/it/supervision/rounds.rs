@@ -7,12 +7,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use greenroom::supervise::{ChildState, Restarts, Strategy, Supervisor};
 use greenroom::time::{Instant, RetryIntervals, sleep};
-use greenroom::{AskCause, Context, actor, yield_now};
+use greenroom::{AskCause, Context, Runtime, actor, yield_now};
 
 use super::{
-    Job, all_run, cause, child, escape, everywhere, number, patient, simulated, start, start_three,
+    Job, LONG, all_run, cause, child, escape, everywhere, number, patient, simulated, start,
+    start_three,
 };
-use crate::support::Log;
+use crate::support::{Log, WATCH, within};
 
 /// Fails b, and returns what happened, and the numbers of the incarnations of a, b and c.
 async fn restarted_by(strategy: Strategy) -> (Vec<String>, [u64; 3]) {
@@ -253,5 +254,25 @@ fn a_stale_wake_up_ends_no_back_off() {
             sleep(hour / 4).await;
         }
         assert!(begun.elapsed() >= hour);
+    });
+}
+
+#[test]
+fn children_that_always_fail_keep_the_supervisor_from_nothing() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        runtime.block_on(async {
+            let tree = patient(Strategy::OneForOne).spawn().unwrap();
+            // So many that there are more reports than the supervisor takes in a turn.
+            for _ in 0..200 {
+                let any = Restarts::always().intensity(u32::MAX, LONG);
+                let fails = actor(|_: Context<()>| std::future::ready(()));
+                tree.start(fails.restart(any)).unwrap();
+            }
+            let last = start(&tree, &Log::default(), "last");
+            assert_eq!(number(&last).await, 0);
+            tree.stop();
+            tree.join().await.unwrap();
+        });
     });
 }

@@ -68,6 +68,17 @@ impl Value for GroupEntry {
     }
 }
 
+impl Table<NameEntry> {
+    /// Gives up a pointer to the list of a name, and drops the list with the last one.
+    pub(crate) fn leave_waits(&self, name: &str, waits: Arc<Waiters>) {
+        let unused = self.change(name, |entry| {
+            drop(waits);
+            entry.waits.take_if(|waits| Arc::strong_count(waits) == 1)
+        });
+        drop(unused);
+    }
+}
+
 impl Directory {
     pub(crate) fn new() -> Self {
         Directory {

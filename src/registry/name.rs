@@ -179,6 +179,8 @@ impl<M: Send + 'static> Name<M> {
         drop(member);
         if let Some(waits) = entered.unwrap_or(Err(RegisterError::NoRuntime))? {
             waits.wake_all();
+            // A wait that has ended meanwhile was not the last one that has the list.
+            names.leave_waits(&self.name, waits);
         }
         Ok(())
     }

@@ -132,11 +132,7 @@ impl<M> Wait<M> {
         }
         listed.waits.leave(&mut listed.ticket);
         let names = &listed.runtime.directory_made().names;
-        let unused = names.change(self.name.as_str(), |entry| {
-            drop(listed.waits);
-            entry.waits.take_if(|waits| Arc::strong_count(waits) == 1)
-        });
-        drop(unused);
+        names.leave_waits(self.name.as_str(), listed.waits);
     }
 }
 

@@ -1,9 +1,15 @@
 //! The size of a table, and names of one hash.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Wake, Waker};
+
 use super::{KEPT, SHARDS, Shard, Table, Value};
 use crate::actor::{Context, actor};
-use crate::registry::{Group, Name};
+use crate::registry::{Group, Name, Wait};
 use crate::runtime::Runtime;
+use crate::sync::Mutex;
 
 impl Value for u32 {
     fn is_empty(&self) -> bool {
@@ -109,5 +115,34 @@ fn waits_that_were_dropped_leave_no_names() {
             assert!(!Name::<()>::new("unknown").unregister());
         }
         assert_eq!(names.size().0, 0);
+    });
+}
+
+/// Drops a wait when it is woken.
+struct Leaves(Mutex<Option<Wait<()>>>);
+
+impl Wake for Leaves {
+    fn wake(self: Arc<Self>) {
+        let wait = self.0.lock().take();
+        drop(wait);
+    }
+}
+
+#[test]
+fn a_wait_that_ends_within_the_registration_leaves_no_name() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async {
+        let name = Name::new("one");
+        let one = actor(async |mut cx: Context<()>| cx.recv().await).spawn();
+        let mut wait = name.wait();
+        let leaves = Arc::new(Leaves(Mutex::new(None)));
+        let waker = Waker::from(leaves.clone());
+        let polled = Pin::new(&mut wait).poll(&mut TaskContext::from_waker(&waker));
+        assert!(polled.is_pending());
+        *leaves.0.lock() = Some(wait);
+        name.register(&one).unwrap();
+        assert!(leaves.0.lock().is_none(), "it was woken");
+        assert!(name.unregister());
+        assert_eq!(runtime.inner().directory_made().names.size().0, 0);
     });
 }

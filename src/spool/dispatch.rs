@@ -131,8 +131,9 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             spare: None,
         });
         let assignment = worker.assignment.take().expect("SPOOL-3: it is idle");
+        let permit = worker.permit.take();
         self.open += 1;
-        outbox.push(Errand::Send(assignment, question, from));
+        outbox.push(Errand::Send(assignment, question, from, permit));
         if let Some(until) = until {
             self.set_alarm(until, outbox);
         }

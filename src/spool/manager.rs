@@ -14,7 +14,7 @@ use futures_util::stream::FuturesUnordered;
 
 use super::pool::Pool;
 use super::verdict::Stopped;
-use crate::actor::{Address, Context, Reply};
+use crate::actor::{Address, Context, Permit, Reply};
 use crate::contain::attempt;
 use crate::instant::Instant;
 use crate::time::Alarm;
@@ -26,9 +26,9 @@ pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
     /// `None` if all workers join from outside.
     factory: Option<Factory<Q, R>>,
     /// The ends of the workers.
-    ends: FuturesUnordered<Event>,
+    ends: FuturesUnordered<End>,
     /// The full mailboxes of workers that will have room.
-    rooms: FuturesUnordered<Event>,
+    rooms: FuturesUnordered<Room<Q, R>>,
     alarm: Alarm,
     is_stopping: bool,
 }
@@ -36,8 +36,14 @@ pub(super) struct ObjectSpool<Q: Send + 'static, R: Send + 'static> {
 /// Makes the worker with this number.
 pub(super) type Factory<Q, R> = Box<dyn FnMut(usize) -> Address<(Q, Reply<R>)> + Send>;
 
-/// Something that happens to the worker with this key and id.
-type Event = Pin<Box<dyn Future<Output = (usize, u64)> + Send>>;
+/// The end of the worker with this key and id.
+type End = Pin<Box<dyn Future<Output = Worker> + Send>>;
+
+/// A place in the mailbox of a worker; `None` if that is closed.
+type Room<Q, R> = Pin<Box<dyn Future<Output = (Worker, Option<Permit<(Q, Reply<R>)>>)> + Send>>;
+
+/// A key and an id.
+type Worker = (usize, u64);
 
 impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
     pub(super) fn new(pool: Arc<Pool<Q, R>>, factory: Option<Factory<Q, R>>) -> Self {
@@ -69,10 +75,12 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
                 self.pool
                     .change(|it, outbox| it.worker_ended(worker, now, outbox));
             }
-            while let Poll::Ready(Some(worker)) = Pin::new(&mut self.rooms).poll_next(task) {
+            while let Poll::Ready(Some((worker, permit))) =
+                Pin::new(&mut self.rooms).poll_next(task)
+            {
                 let now = Instant::now();
                 self.pool
-                    .change(|it, outbox| it.has_room(worker, now, outbox));
+                    .change(|it, outbox| it.has_room(worker, permit, now, outbox));
             }
             self.make_workers();
             let now = Instant::now();
@@ -110,8 +118,8 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
         for (key, worker) in full {
             self.rooms.push(Box::pin(async move {
                 // A worker that is closed ends, so it needs no room.
-                let _ = worker.reserve().await;
-                (key, worker.id())
+                let permit = worker.reserve().await.ok();
+                ((key, worker.id()), permit)
             }));
         }
     }

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use super::assignment::{Assignment, recover};
 use super::worker::PoolWorker;
-use crate::actor::{Address, Reply};
+use crate::actor::{Address, Permit, Reply};
 use crate::contain::contain;
 use crate::error::Refusal;
 
@@ -19,13 +19,15 @@ pub(super) struct Outbox<Q, R> {
 }
 
 pub(super) enum Errand<Q, R> {
-    /// Gives the question of this actor to the worker.
-    Send(Arc<Assignment<Q, R>>, Q, u64),
+    /// Gives the question of this actor to the worker, into this place if there is one.
+    Send(Arc<Assignment<Q, R>>, Q, u64, Option<Permit<(Q, Reply<R>)>>),
     Refuse(Reply<R>, Refusal, Option<Q>),
     /// Lets the requests come back that the worker leaves in its mailbox.
     Watch(Address<(Q, Reply<R>)>),
     Stop(Address<(Q, Reply<R>)>),
     Kill(Address<(Q, Reply<R>)>),
+    /// Gives up a place that no request needs.
+    GiveUp(Permit<(Q, Reply<R>)>),
     /// Drops a request that has no asker.
     Forget(Reply<R>, Q),
     /// Drops a question that is not needed any more.
@@ -80,6 +82,7 @@ impl<Q: Send + 'static, R: Send + 'static> Errand<Q, R> {
             Errand::Watch(worker) => worker.keep_undelivered(recover),
             Errand::Stop(worker) => worker.stop(),
             Errand::Kill(worker) => worker.kill(),
+            Errand::GiveUp(permit) => contain(|| drop(permit)),
             Errand::Forget(client, question) => contain(|| drop((client, question))),
             Errand::Discard(question) => contain(|| drop(question)),
             Errand::Dismiss(worker) => contain(|| drop(worker)),

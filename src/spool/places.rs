@@ -8,7 +8,7 @@ use super::dispatch::Dispatch;
 use super::outbox::{Errand, Outbox};
 use super::verdict::{Stopped, Verdict};
 use super::worker::{Open, Place, PoolWorker};
-use crate::actor::{Address, Reply};
+use crate::actor::{Address, Permit, Reply};
 use crate::instant::Instant;
 
 impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
@@ -88,6 +88,7 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
             is_gone: false,
             has_ended: false,
             is_full: false,
+            permit: None,
         });
         self.assign(key);
         self.places[place].worker = Some(key);
@@ -96,10 +97,14 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         key
     }
 
-    /// Notes that a mailbox has room again.
+    /// Notes that a mailbox has room again. `permit` is a place in it, unless it is closed.
+    ///
+    /// A request that waits gets the place. If it came without one, others that wait for room could
+    /// always be before it.
     pub(super) fn has_room(
         &mut self,
         (key, id): (usize, u64),
+        mut permit: Option<Permit<(Q, Reply<R>)>>,
         now: Instant,
         outbox: &mut Outbox<Q, R>,
     ) {
@@ -107,7 +112,13 @@ impl<Q: Send + 'static, R: Send + 'static> Dispatch<Q, R> {
         // One that has left and joined again meanwhile may not be full any more.
         if let Some(worker) = worker.filter(|it| it.is_full && it.address.id() == id) {
             worker.is_full = false;
+            worker.permit = permit;
             self.release(key, now, outbox);
+            let worker = self.workers.get_mut(key);
+            permit = worker.and_then(|worker| worker.permit.take());
+        }
+        if let Some(permit) = permit {
+            outbox.push(Errand::GiveUp(permit));
         }
     }
 

@@ -11,7 +11,7 @@ use super::dispatch::Dispatch;
 use super::limits::Limits;
 use super::outbox::{Errand, Outbox};
 use super::verdict::Stopped;
-use crate::actor::Reply;
+use crate::actor::{Permit, Reply};
 use crate::contain::{attempt, contain};
 use crate::error::{AskError, TellError};
 use crate::instant::Instant;
@@ -114,8 +114,8 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
     pub(super) fn carry_out(&self, outbox: &mut Outbox<Q, R>) {
         while let Some(errand) = outbox.next() {
             match errand {
-                Errand::Send(assignment, question, from) => {
-                    self.send(&assignment, question, from, outbox);
+                Errand::Send(assignment, question, from, permit) => {
+                    self.send(&assignment, question, from, permit, outbox);
                 }
                 other => other.carry_out(),
             }
@@ -131,6 +131,7 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
         assignment: &Arc<Assignment<Q, R>>,
         question: Q,
         from: u64,
+        permit: Option<Permit<(Q, Reply<R>)>>,
         outbox: &mut Outbox<Q, R>,
     ) {
         if let Some(copy) = self.options.copy {
@@ -139,7 +140,13 @@ impl<Q: Send + 'static, R: Send + 'static> Pool<Q, R> {
             contain(|| drop(previous));
         }
         let reply = Reply::relayed(assignment.clone());
-        let tell = || assignment.worker.tell((question, reply));
+        let tell = || match permit {
+            Some(permit) => {
+                permit.send((question, reply));
+                Ok(())
+            }
+            None => assignment.worker.tell((question, reply)),
+        };
         // The worker may be another spool, whose affinity function panics. That loses the reply.
         let told = attempt(|| match self.options.is_traced {
             false => tell(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::assignment::Assignment;
 use super::crew::Claim;
-use crate::actor::{Address, Reply};
+use crate::actor::{Address, Permit, Reply};
 use crate::instant::Instant;
 
 pub(super) struct PoolWorker<Q, R> {
@@ -26,6 +26,8 @@ pub(super) struct PoolWorker<Q, R> {
     pub(super) has_ended: bool,
     /// Whether its mailbox has no room.
     pub(super) is_full: bool,
+    /// The place in its mailbox for which it was waited, until its next request has it.
+    pub(super) permit: Option<Permit<(Q, Reply<R>)>>,
 }
 
 /// A request that a worker has.

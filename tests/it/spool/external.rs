@@ -1,6 +1,9 @@
 //! Workers that join from outside, and leave.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
+use crate::support::on_workers;
 
 fn external() -> Spool<Job, usize> {
     Spool::external().spawn().unwrap()
@@ -199,6 +202,38 @@ fn a_worker_that_has_rejoined_while_it_was_full_is_idle_once() {
         let waits = post(&spool, Job::Say);
         assert_eq!(spool.status().waiting, 1);
         assert_eq!((held.free().await, waits.await), (Ok(1), Ok(1)));
+    });
+}
+
+#[test]
+fn a_request_gets_room_in_its_turn_among_other_senders() {
+    // Without a turn, a request waits until the others have sent all.
+    const MOST: usize = 100_000;
+    on_workers(1, async {
+        let bounded = actor(move |cx| worker(cx, 1)).capacity(1).spawn();
+        let sent = Arc::new(AtomicUsize::new(0));
+        for _ in 0..3 {
+            let (bounded, sent) = (bounded.address(), sent.clone());
+            let others = async move {
+                while sent.fetch_add(1, Ordering::Relaxed) < MOST {
+                    let (reply, _answer) = greenroom::reply();
+                    if bounded.send((Job::Say, reply)).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            greenroom::spawn(others).detach();
+        }
+        let spool = Spool::external().responsiveness(None).spawn().unwrap();
+        spool.join_worker(bounded.address());
+        while sent.load(Ordering::Relaxed) == 0 {
+            yield_now().await;
+        }
+        for _ in 0..20 {
+            assert_eq!(spool.ask(Job::Say).await, Ok(1));
+        }
+        let sent = sent.load(Ordering::Relaxed);
+        assert!(sent < MOST, "{sent} messages went before");
     });
 }
 

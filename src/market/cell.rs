@@ -50,7 +50,7 @@ pub(super) trait Work: Send + Sync {
 pub(super) struct Shown {
     /// The task that awaits it.
     pub(super) waker: Option<Waker>,
-    /// It is not awaited, and has yet to be discarded.
+    /// It is not awaited, and code of the user runs when it is discarded.
     pub(super) is_unwanted: bool,
 }
 
@@ -94,6 +94,11 @@ impl<F, T> JobCell<F, T> {
 }
 
 impl<F, T> State<F, T> {
+    /// Returns whether code of the user runs when the outcome is discarded.
+    fn runs_code(&self) -> bool {
+        std::mem::needs_drop::<T>() || !matches!(self.stage, Stage::Over(Ok(_)))
+    }
+
     /// Takes the outcome, if it may be seen.
     fn take(&mut self) -> Option<Result<T, JobError>> {
         if !self.is_shown {
@@ -132,7 +137,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for JobCell<F, T> {
             state.is_shown = true;
             Shown {
                 waker: state.waker.take(),
-                is_unwanted: state.is_abandoned,
+                is_unwanted: state.is_abandoned && state.runs_code(),
             }
         })
     }

@@ -183,11 +183,15 @@ impl<K: Send + 'static> Core<K> {
         let result = change(&mut state, &mut after);
         state.settle(&self.limits, &mut after);
         drop(state);
-        if let Some(panic) = after.unwanted.take().and_then(|job| job.discard()) {
-            self.report(panic);
-        }
+        // Workers first: what is dropped then may wait for the jobs that they take.
         if let Some(employ) = after.employ {
             (self.employ)(self, employ);
+        }
+        for worker in after.woken.drain(..) {
+            worker.wake();
+        }
+        if let Some(panic) = after.unwanted.take().and_then(|job| job.discard()) {
+            self.report(panic);
         }
         after.carry_out();
         result
@@ -417,9 +421,6 @@ impl Waiting {
 
 impl<K> Aftermath<K> {
     fn carry_out(self) {
-        for worker in self.woken {
-            worker.wake();
-        }
         for waker in self.wakers {
             contain(|| waker.wake());
         }

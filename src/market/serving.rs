@@ -61,7 +61,7 @@ enum Next {
     Run(Begun),
     /// Its number.
     Linger(u64),
-    /// Code of the user runs before it leaves.
+    /// Code of the user runs before, which may wait for the job that would be the next one.
     AskAgain,
     End,
 }
@@ -87,12 +87,11 @@ fn serve_as<K: Send + 'static>(core: &Arc<Core<K>>, own: &Arc<Worker>) {
             if std::mem::take(&mut returns) {
                 state.arrive();
             }
-            let is_unwanted = done.take().is_some_and(|job| state.end(job, after));
+            if done.take().is_some_and(|job| state.end(job, after)) {
+                return Next::AskAgain;
+            }
             if let Some(job) = state.begin(own) {
                 return Next::Run(job);
-            }
-            if is_unwanted {
-                return Next::AskAgain;
             }
             if let Some(wait) = may_linger.then(|| state.linger(own)).flatten() {
                 return Next::Linger(wait);

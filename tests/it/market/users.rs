@@ -282,3 +282,32 @@ fn captures_are_dropped_before_the_result_is_seen() {
         runs.await.unwrap();
     });
 }
+
+/// Waits at a gate when it is dropped.
+struct Waits(Gate);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.pass();
+    }
+}
+
+#[test]
+fn a_result_that_is_dropped_may_wait_for_the_next_job() {
+    on_threads(async {
+        let builder = Market::builder().per_key(KeyPolicy::Queue(1));
+        let market: Market<u32> = builder.max_workers(2).build().unwrap();
+        let (go, gate) = (Gate::default(), Gate::default());
+        let (goes, waits) = (go.clone(), Waits(gate.clone()));
+        let first = Job::new(move || {
+            goes.pass();
+            waits
+        });
+        drop(market.offer(first.key(1)).await.unwrap());
+        let second = Job::new(move || gate.open());
+        let second = market.offer(second.key(1)).await.unwrap();
+        go.open();
+        second.await.unwrap();
+        market.drain().await;
+    });
+}

@@ -87,6 +87,8 @@ pub(super) struct State<K> {
     pub(super) absent: usize,
     /// A worker was woken or created, and has not asked for a job yet.
     pub(super) is_coming: bool,
+    /// A worker was woken, and has not asked for a job yet.
+    is_woken: bool,
     /// The system has started no thread for the worker that is on its way.
     is_stuck: bool,
     /// The workers that wait and were not woken, in the order in which they began to wait.
@@ -145,6 +147,7 @@ impl<K: Send + 'static> Core<K> {
                 alive: 0,
                 absent: 0,
                 is_coming: false,
+                is_woken: false,
                 is_stuck: false,
                 idle: BTreeMap::new(),
                 waits: 0,
@@ -319,15 +322,16 @@ impl<K> State<K> {
         is_unwanted
     }
 
-    /// Notes that the worker that was on its way has come.
+    /// Notes that the worker that was woken has come. One that was created may be on its way.
     pub(super) fn arrive(&mut self) {
-        self.is_coming = mutant("a_worker_that_has_come_is_still_expected");
-        self.is_stuck = false;
+        self.is_woken = false;
+        self.is_coming = self.absent > 0 || mutant("a_worker_that_has_come_is_still_expected");
     }
 
     /// Notes that a worker that was created has come. Returns false if a stop has dismissed it.
     pub(super) fn comes(&mut self) -> bool {
-        self.arrive();
+        self.is_coming = self.is_woken || mutant("a_worker_that_has_come_is_still_expected");
+        self.is_stuck = false;
         let is_expected = self.absent > 0;
         self.absent -= usize::from(is_expected);
         is_expected
@@ -379,11 +383,12 @@ impl<K> State<K> {
             self.given += 1;
             after.wakers.push(producer);
         }
-        if !self.is_coming && self.board.runnable() > 0 {
+        if !self.is_woken && self.board.runnable() > 0 {
+            // Also if one was created, which may wait long for a thread.
             if let Some((_, idle)) = self.idle.pop_last() {
-                self.is_coming = true;
+                (self.is_coming, self.is_woken) = (true, true);
                 after.woken.push(idle);
-            } else if self.alive < limits.workers {
+            } else if !self.is_coming && self.alive < limits.workers {
                 self.is_coming = true;
                 self.alive += 1;
                 self.created += 1;
@@ -394,8 +399,8 @@ impl<K> State<K> {
         let is_end = self.phase == Phase::Stopped && after.unwanted.is_none();
         if is_end && !mutant("a_stop_waits_for_workers_without_threads") {
             // Those that have not come may get their threads late.
-            for _ in 0..std::mem::take(&mut self.absent) {
-                self.arrive();
+            while self.absent > 0 {
+                self.comes();
                 self.leave();
             }
         }

@@ -198,6 +198,34 @@ fn a_thread_that_another_call_of_the_pool_could_not_start_is_tried_again() {
 }
 
 #[test]
+fn an_idle_worker_takes_a_job_while_another_one_waits_for_a_thread() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).blocking_threads(2);
+        runtime.build().unwrap().block_on(async {
+            let builder = Market::<u32>::builder().max_workers(2);
+            let market = builder.idle(Duration::MAX).build().unwrap();
+            let (gate, first) = blocked(&market, None).await;
+            // The other thread ends its call after the third job.
+            let (begun, end) = (Gate::default(), Gate::default());
+            let (tells, waits) = (begun.clone(), end.clone());
+            let call = greenroom::unblock(move || {
+                tells.open();
+                waits.pass();
+            });
+            begun.wait().await;
+            let second = market.try_offer(Job::new(|| ())).unwrap();
+            gate.open();
+            first.await.unwrap();
+            second.await.unwrap();
+            until(|| market.status().idle == 1);
+            let third = market.try_offer(Job::new(move || end.open())).unwrap();
+            third.await.unwrap();
+            call.await;
+        });
+    });
+}
+
+#[test]
 fn a_market_outside_any_runtime_has_threads_of_the_process() {
     within(WATCH, || {
         let market = Market::<u32>::builder().build().unwrap();

@@ -20,6 +20,7 @@ use super::serving;
 use crate::actor::{ActorBuilder, Address, Context};
 use crate::error::BuildError;
 use crate::runtime::{Runtime, blocking_threads};
+use crate::timers::TimerThread;
 
 /// The options of a [`Market`].
 #[must_use = "a builder does nothing until `build`"]
@@ -99,7 +100,8 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
     /// Builds the market. It has no worker until a job is offered.
     ///
     /// # Errors
-    /// [`BuildError::Impossible`] if an option is out of range, or if the runtime is over.
+    /// [`BuildError::Impossible`] if an option is out of range, or if the runtime is over. Without
+    /// any runtime, also if the system does not start the process's timer thread.
     #[track_caller]
     pub fn build(self) -> Result<Market<K>, BuildError> {
         let impossible = |option, reason| BuildError::Impossible { option, reason };
@@ -121,6 +123,13 @@ impl<K: Hash + Eq + Clone + Send + 'static> Builder<K> {
             idle: self.idle,
             policy: self.per_key,
         };
+        if runtime.is_none() {
+            // When the market needs it, the system may start no thread.
+            TimerThread::get().map_err(|error| {
+                let reason = format!("is missing, and the timer thread does not start: {error}");
+                impossible("runtime", reason)
+            })?;
+        }
         let core = Core::new(limits, inner, serving::start);
         if let Some(runtime) = &runtime {
             let stops = Stops(core.clone());

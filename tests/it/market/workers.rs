@@ -234,3 +234,38 @@ fn a_market_outside_any_runtime_has_threads_of_the_process() {
         crate::support::drive(market.drain());
     });
 }
+
+#[test]
+fn a_market_outside_any_runtime_tries_again_too() {
+    const NAME: &str = "market::workers::a_market_outside_any_runtime_tries_again_too";
+    alone(NAME, || {
+        let Some(limit) = ThreadLimit::new(NAME) else {
+            return;
+        };
+        limit.forbid();
+        let error = Market::<u32>::builder().build().unwrap_err().to_string();
+        assert!(error.starts_with("runtime is missing"), "{error}");
+        limit.allow();
+        let market = Market::<u32>::builder().build().unwrap();
+        limit.forbid();
+        let job = market.try_offer(Job::new(|| ())).unwrap();
+        until(|| market.status().failed_starts >= 3);
+        limit.allow();
+        crate::support::drive(job).unwrap();
+        // The same beside a job that ends after the next one.
+        let (begun, gate) = (Gate::default(), Gate::default());
+        let (tells, waits) = (begun.clone(), gate.clone());
+        let first = market.try_offer(Job::new(move || {
+            tells.open();
+            waits.pass();
+        }));
+        crate::support::drive(begun.wait());
+        limit.forbid();
+        let failed = market.status().failed_starts;
+        let second = market.try_offer(Job::new(move || gate.open())).unwrap();
+        until(|| market.status().failed_starts >= failed + 2);
+        limit.allow();
+        crate::support::drive(second).unwrap();
+        crate::support::drive(first.unwrap()).unwrap();
+    });
+}

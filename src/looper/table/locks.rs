@@ -29,14 +29,21 @@ impl Table {
     pub(super) fn take_claimed(&mut self, key: Key, job: &Arc<Job>, effects: &mut Effects) -> bool {
         job.unclaim_locks();
         let has_all = self.take_locks(key, job, 0, true, effects);
-        if !has_all {
-            // A lock that the claim has kept from others may be free.
-            self.pass_on_all(job, effects);
-            if self.at(key).head.is_none() {
-                self.prepare(key, effects);
+        if has_all {
+            // The claim has kept a lock from others that may share it.
+            for want in job.wants.as_slice() {
+                if !want.mode.is_exclusive {
+                    self.pass_on(want.place.state(), effects);
+                }
             }
+            return true;
         }
-        has_all
+        // A lock that the claim has kept from others may be free.
+        self.pass_on_all(job, effects);
+        if self.at(key).head.is_none() {
+            self.prepare(key, effects);
+        }
+        false
     }
 
     /// Passes on the locks of a job that are free.

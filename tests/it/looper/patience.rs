@@ -275,3 +275,23 @@ fn aging_lets_the_lowest_looper_have_every_nth_turn() {
         });
     }
 }
+
+#[test]
+fn a_shared_lock_goes_to_those_who_wait_for_another_one_to_take_it() {
+    simulated(|| async {
+        let controller = controller(1);
+        let [holds, keeps, shares] = [(); 3].map(|()| controller.looper());
+        let lock = controller.lock();
+        // No task begins until the world has run.
+        let held = hold(&holds).await;
+        let world = controller.stop_the_world(|_| ()).unwrap();
+        let kept = keeps.with(lock.shared().keep()).post(|()| ()).unwrap();
+        let shared = shares.within(1000 * SECOND).with(lock.shared());
+        let shared = shared.post(|()| 7).unwrap();
+        assert_eq!(controller.stats().waiting, 1);
+        held.end().await;
+        world.await.unwrap();
+        kept.await.unwrap();
+        assert_eq!(shared.await.unwrap(), 7);
+    });
+}

@@ -6,12 +6,14 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::task::Poll;
 
 use greenroom::Runtime;
-use greenroom::looper::{Claim, Controller, Lock, LockError, Looper, Posted, TaskError};
+use greenroom::looper::{Claim, Controller, Lock, Looper, Posted};
 use greenroom::policy::Simulated;
 
 use super::Draws;
+use super::book::Outcome;
 use crate::support::{Log, WATCH, poll_once, within};
 
 const SEEDS: Range<u64> = 0..2000;
@@ -42,13 +44,6 @@ struct Spec {
     /// The locks, in the order in which they were made.
     wants: Vec<Want>,
     act: Act,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Outcome {
-    Done,
-    AlreadyHeld,
-    NotHeld,
 }
 
 #[derive(Debug)]
@@ -229,15 +224,13 @@ impl Predicted<'_> {
             .for_each(|want| self.locks[want.lock].claims -= 1);
         let requested = self.request(looper);
         self.claims[looper] = false;
-        if let Ok(true) = requested {
-            return true;
-        }
+        // The claims have kept the locks from others.
         wants.iter().for_each(|want| self.pass_on(want.lock));
         if let Err(outcome) = requested {
             self.refuse(looper, outcome);
             self.begin_head(looper);
         }
-        false
+        requested == Ok(true)
     }
 
     /// Returns whether the first task of a looper has all of its locks.
@@ -293,10 +286,13 @@ impl Predicted<'_> {
         }
     }
 
+    /// Gives a lock back. Nothing happens if the looper does not hold it.
     fn release(&mut self, looper: usize, lock: usize) {
         let holders = &mut self.locks[lock].holders;
-        holders.retain(|it| it.0 != looper);
-        self.pass_on(lock);
+        if let Some(at) = holders.iter().position(|it| it.0 == looper) {
+            holders.remove(at);
+            self.pass_on(lock);
+        }
     }
 
     /// Grants a lock to those in its line that can have it.
@@ -351,10 +347,9 @@ impl Predicted<'_> {
         let is_lowest = aging > 0 && self.turns.is_multiple_of(aging);
         let priority = |&at: &usize| self.scenario.tasks[self.queues[at][0]].priority;
         let priorities = self.ready.iter().map(priority);
-        let chosen = if is_lowest {
-            priorities.min()
-        } else {
-            priorities.max()
+        let chosen = match is_lowest {
+            true => priorities.min(),
+            false => priorities.max(),
         };
         let Some(at) = self
             .ready
@@ -468,10 +463,9 @@ fn actual(scenario: &Scenario, seed: u64) -> (Vec<usize>, Vec<Option<Outcome>>) 
     };
     for &(looper, lock, is_exclusive) in &scenario.attempts {
         let lock = &setup.locks[lock];
-        let claim = if is_exclusive {
-            lock.exclusive()
-        } else {
-            lock.shared()
+        let claim = match is_exclusive {
+            true => lock.exclusive(),
+            false => lock.shared(),
         };
         drop(setup.loopers[looper].attempt(claim));
     }
@@ -480,15 +474,9 @@ fn actual(scenario: &Scenario, seed: u64) -> (Vec<usize>, Vec<Option<Outcome>>) 
     let mut outcomes = vec![None; scenario.tasks.len()];
     for (task, mut posted) in setup.posted.take() {
         outcomes[task] = match poll_once(&mut posted) {
-            std::task::Poll::Pending => None,
-            std::task::Poll::Ready(Ok(())) => Some(Outcome::Done),
-            std::task::Poll::Ready(Err(TaskError::Lock(LockError::AlreadyHeld(_)))) => {
-                Some(Outcome::AlreadyHeld)
-            }
-            std::task::Poll::Ready(Err(TaskError::Lock(LockError::NotHeld(_)))) => {
-                Some(Outcome::NotHeld)
-            }
-            std::task::Poll::Ready(Err(error)) => panic!("{error}"),
+            Poll::Pending => None,
+            Poll::Ready(Ok(())) => Some(Outcome::Done),
+            Poll::Ready(Err(error)) => Some(Outcome::of(&error)),
         };
     }
     (setup.order.take(), outcomes)

@@ -110,7 +110,6 @@ impl Monitor {
         table.settle(effects);
         while self.inbox.set_direct(table.lanes.has_spare()) {
             self.take_posts(table, Shut::Nothing, effects);
-            table.settle(effects);
         }
     }
 
@@ -119,6 +118,8 @@ impl Monitor {
         self.inbox.take(&mut posts, shut);
         for job in posts.drain(..) {
             table.accept(job, effects);
+            // Each one is a change, as if it had been posted alone.
+            table.settle(effects);
         }
         table.posts = posts;
     }

@@ -295,3 +295,33 @@ fn a_shared_lock_goes_to_those_who_wait_for_another_one_to_take_it() {
         assert_eq!(shared.await.unwrap(), 7);
     });
 }
+
+#[test]
+fn posts_that_are_taken_together_have_their_effects_one_by_one() {
+    simulated(|| async {
+        let builder = Controller::builder().concurrency(1).aging(2);
+        let controller = builder.priorities(3).build().unwrap();
+        let [keeps, writes, reads, fails, last] = [(); 5].map(|()| controller.looper());
+        let (lock, other) = (controller.lock(), controller.lock());
+        assert_eq!(keeps.attempt(lock.shared()), Ok(true));
+        assert_eq!(fails.attempt(other.exclusive()), Ok(true));
+        let log: Log<u32> = Log::default();
+        // No lane waits for work yet, so these posts are taken together.
+        let write = writes.with(lock.exclusive()).post(|()| ()).unwrap();
+        let own = log.clone();
+        let read = reads.with(lock.shared()).post(move |()| own.add(1));
+        // It is granted the first lock, is refused because of the second, and gives the first back.
+        let both = fails.priority(1).with((lock.shared(), other.shared()));
+        let failed = both.post(|_| ()).unwrap();
+        let noted = note(&last, &log, 2);
+        read.unwrap().await.unwrap();
+        noted.await.unwrap();
+        assert!(matches!(
+            failed.await,
+            Err(TaskError::Lock(LockError::AlreadyHeld(_)))
+        ));
+        keeps.unlock(&lock).unwrap();
+        write.await.unwrap();
+        assert_eq!(log.take(), [1, 2]);
+    });
+}

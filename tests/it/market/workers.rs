@@ -252,7 +252,8 @@ fn a_market_outside_any_runtime_tries_again_too() {
         until(|| market.status().failed_starts >= 3);
         limit.allow();
         crate::support::drive(job).unwrap();
-        // The same beside a job that ends after the next one.
+        // The same beside a job that ends after the next one. Its worker is the only one.
+        until(|| market.status().idle == 1);
         let (begun, gate) = (Gate::default(), Gate::default());
         let (tells, waits) = (begun.clone(), gate.clone());
         let first = market.try_offer(Job::new(move || {

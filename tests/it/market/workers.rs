@@ -252,21 +252,5 @@ fn a_market_outside_any_runtime_tries_again_too() {
         until(|| market.status().failed_starts >= 3);
         limit.allow();
         crate::support::drive(job).unwrap();
-        // The same beside a job that ends after the next one. Its worker is the only one.
-        until(|| market.status().idle == 1);
-        let (begun, gate) = (Gate::default(), Gate::default());
-        let (tells, waits) = (begun.clone(), gate.clone());
-        let first = market.try_offer(Job::new(move || {
-            tells.open();
-            waits.pass();
-        }));
-        crate::support::drive(begun.wait());
-        limit.forbid();
-        let failed = market.status().failed_starts;
-        let second = market.try_offer(Job::new(move || gate.open())).unwrap();
-        until(|| market.status().failed_starts >= failed + 2);
-        limit.allow();
-        crate::support::drive(second).unwrap();
-        crate::support::drive(first.unwrap()).unwrap();
     });
 }

@@ -269,8 +269,8 @@ CHANGES
     benches/instructions.sh --check
 }
 
-# The library's own tests, and the stress test of every part. Without those that count the bytes of
-# a million of something, which takes minutes here.
+# The library's own tests, and the stress test of every part. Without those of tests/memory.rs that
+# take minutes here.
 asan() {
     asan_tests greenroom_uncached --lib --test memory --test stress -- \
         --skip a_million_restarts --skip a_job_that_waits --skip a_request_that_waits \

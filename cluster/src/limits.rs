@@ -12,9 +12,9 @@
 pub struct Limits {
     /// Bytes of a message or an answer, with some bytes around it: 1 MiB, from 4 KiB to 64 MiB. The
     /// smaller limit of both nodes counts. A larger message is not sent
-    /// ([`TooLarge`](crate::Distance::TooLarge)), and a larger frame of a peer ends its link. So does
-    /// a peer for which 64 of the largest frames wait, and at least 64 MiB: answers that it does not
-    /// read.
+    /// ([`TooLarge`](crate::Distance::TooLarge)), and a larger frame of a peer ends its link. A peer
+    /// that does not read its answers loses its link too: when 64 of the largest frames wait for it,
+    /// and at least 64 MiB.
     pub frame: usize,
     /// Nodes that are connected: 64. Another one is refused.
     pub peers: usize,

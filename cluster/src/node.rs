@@ -76,7 +76,9 @@ impl Node {
     /// Returns a builder of a node with this name.
     ///
     /// No two nodes that reach each other have the same name: the later one replaces the links of
-    /// the earlier one. Programs that come and go, such as clients, need names of their own.
+    /// the earlier one. Programs that come and go, such as clients, need names of their own. Names
+    /// that differ in upper and lower case, or in a dot at the end, are one name: while one of them
+    /// is connected, the other is refused.
     ///
     /// With certificates, the name is to be one of the DNS names in the certificate of the node. A
     /// name such as `*.desk` there stands for `1.desk` and all others.

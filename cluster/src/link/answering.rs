@@ -101,7 +101,8 @@ impl<T: Serialize + Send + 'static> Answerer<T> {
 #[derive(Default)]
 pub(super) struct GivenUp(BTreeSet<u64>);
 
-/// The asks that are remembered so. Then the oldest one is forgotten.
+/// The asks that are remembered so: more than a peer has under way in most programs, and some hundred
+/// KiB. Then the oldest one is forgotten.
 const MOST_GIVEN_UP: usize = 1 << 14;
 
 impl Link {
@@ -153,7 +154,7 @@ impl Link {
     /// Ends the asks whose replies are in an answer that is not taken.
     fn loses_asks_of_answer(&self, ask: u64) {
         let lost = lock(&self.asks).take_of_answer(ask);
-        let why = || RemoteAskError::NoReply("the asker was gone".into());
+        let why = || RemoteAskError::NoReply("the answer that had the reply was not taken".into());
         lost.into_iter().for_each(|ask| ask.lose(why()));
     }
 }

@@ -26,6 +26,13 @@ pub(crate) struct Holder {
     pub(crate) publication: Publication,
 }
 
+/// Returns whether a certificate of one name has the other one too. DNS knows neither case nor a dot
+/// at the end.
+pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|name| name.trim_end_matches('.'));
+    one.eq_ignore_ascii_case(other)
+}
+
 pub(crate) struct Peers {
     /// By their names: certificates tell those, and any peer may claim the number of a life.
     peers: BTreeMap<String, Peer>,
@@ -128,11 +135,12 @@ impl Peers {
         Some(self.peers.get(name)?.link.clone())
     }
 
-    /// Returns the name of a peer that is another spelling of this one for DNS.
-    pub(crate) fn other_spelling(&self, name: &str) -> Option<String> {
-        let plain = |name: &str| name.trim_end_matches('.').to_ascii_lowercase();
+    /// Returns the name of a peer that is this one in another spelling.
+    pub(crate) fn other_spelling(&self, name: &str) -> Option<&str> {
         let mut others = self.peers.keys().filter(|other| *other != name);
-        others.find(|other| plain(other) == plain(name)).cloned()
+        others
+            .find(|other| is_same_name(other, name))
+            .map(|other| &**other)
     }
 
     /// Returns the link to the node of this actor, if it is the same life.

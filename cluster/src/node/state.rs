@@ -15,7 +15,7 @@ use event_listener::Event;
 use futures_lite::future::or;
 use greenroom::time::Instant;
 
-use super::names::{Holder, Peers};
+use super::names::{Holder, Peers, is_same_name};
 use crate::counts::Counts;
 use crate::engine::{Engine, Stop};
 use crate::error::PublishError;
@@ -80,7 +80,7 @@ impl State {
         if member.incarnation == me.incarnation {
             return Err("the address is that of this node".into());
         }
-        if member.name == me.name {
+        if is_same_name(&member.name, &me.name) {
             return Err(format!("another node has the name {:?} as well", me.name));
         }
         if !member.fits() {
@@ -90,6 +90,10 @@ impl State {
         let peers = self.peers();
         if peers.is_closed {
             return Err("the node is closed".into());
+        }
+        // One certificate stands for one peer.
+        if let Some(other) = peers.other_spelling(&member.name) {
+            return Err(format!("the node is connected as {other:?}"));
         }
         let is_new = peers.link_to(&member.name).is_none();
         if is_new && peers.links() >= self.limits.peers {

@@ -9,7 +9,7 @@ use super::state::target;
 use crate::engine::{Engine, Job};
 use crate::fuzzing::{Kept, Note};
 use crate::link::frame::{Frame, Hello, LENGTH, Member, Publication, Window};
-use crate::link::lock;
+use crate::link::{Link, lock};
 use crate::{Limits, RemoteAddress, RemoteEnd};
 
 /// An engine that runs nothing, and keeps its tasks and what it hears of other nodes.
@@ -64,6 +64,22 @@ fn node() -> (Arc<State>, Arc<Still>) {
     (state, engine)
 }
 
+/// Returns the publication of an actor that grants so many messages.
+fn publication(messages: u32) -> Publication {
+    let bytes = 1 << 10;
+    Publication {
+        actor: 3,
+        name: "tally".into(),
+        kind: "tally/1".into(),
+        window: Window { messages, bytes },
+    }
+}
+
+fn publish(link: &Arc<Link>, publication: Publication) {
+    let frame = Frame::Publish(publication).encode();
+    link.frame(&frame[LENGTH..]).unwrap();
+}
+
 #[test]
 fn addresses_that_fill_more_than_a_frame_are_refused() {
     let (state, engine) = node();
@@ -84,6 +100,22 @@ fn addresses_that_fill_more_than_a_frame_are_refused() {
 }
 
 #[test]
+fn a_name_in_another_spelling_is_the_same_name() {
+    let (state, _engine) = node();
+    let up = |name, life| {
+        let hello = hello(name, life, Vec::new());
+        state.up(hello, Arc::new(Kept::default())).err()
+    };
+    assert_eq!(up("b", 2), None);
+    let why = "the node is connected as \"b\"";
+    assert_eq!(up("B.", 3).as_deref(), Some(why));
+    let why = "another node has the name \"a\" as well";
+    assert_eq!(up("A", 4).as_deref(), Some(why));
+    assert_eq!(up("b", 5), None, "a new life of the same one");
+    state.shut();
+}
+
+#[test]
 fn a_peer_that_takes_the_number_of_another_life_keeps_that_node_out_of_nothing() {
     let (state, _engine) = node();
     let up = |name, life| {
@@ -92,17 +124,7 @@ fn a_peer_that_takes_the_number_of_another_life_keeps_that_node_out_of_nothing()
     };
     let [mallory, shop] = [up("mallory", 7).unwrap(), up("shop", 7).unwrap()];
     for link in [&mallory, &shop] {
-        let publication = Publication {
-            actor: 3,
-            name: "tally".into(),
-            kind: "tally/1".into(),
-            window: Window {
-                messages: 1,
-                bytes: 1,
-            },
-        };
-        link.frame(&Frame::Publish(publication).encode()[LENGTH..])
-            .unwrap();
+        publish(link, publication(1));
     }
     let addresses = state.holders("tally").into_iter().map(|holder| {
         let target = target(&holder.member, &holder.publication, "tally/1");
@@ -133,38 +155,19 @@ fn a_third_node_does_not_tell_how_much_an_actor_grants() {
     let shop = state
         .up(hello("shop", 7, Vec::new()), Arc::new(Kept::default()))
         .unwrap();
-    let window = |messages| Window {
-        messages,
-        bytes: 1 << 10,
-    };
-    let publication = |messages| Publication {
-        actor: 3,
-        name: "tally".into(),
-        kind: "tally/1".into(),
-        window: window(messages),
-    };
-    shop.frame(&Frame::Publish(publication(2)).encode()[LENGTH..])
-        .unwrap();
+    publish(&shop, publication(2));
     // As it comes within a message.
     let told = target(&shop.peer.member, &publication(1000), "tally/1");
-    assert_eq!(state.stream_to(told).target.window, window(2));
+    let window = state.stream_to(told).target.window;
+    assert_eq!(window, publication(2).window);
     state.shut();
 }
 
 #[test]
 fn an_address_of_a_node_out_of_reach_leaves_nothing_when_it_is_dropped() {
     let (state, engine) = node();
-    let publication = Publication {
-        actor: 3,
-        name: "tally".into(),
-        kind: "tally/1".into(),
-        window: Window {
-            messages: 1,
-            bytes: 1,
-        },
-    };
     let member = hello("shop", 7, Vec::new()).member;
-    let stream = state.stream_to(target(&member, &publication, "tally/1"));
+    let stream = state.stream_to(target(&member, &publication(1), "tally/1"));
     let mut task = lock(&engine.1).pop().unwrap();
     let mut context = Context::from_waker(Waker::noop());
     assert!(task.as_mut().poll(&mut context).is_pending());

@@ -73,7 +73,7 @@ async fn worker(mut cx: Context<Work>) -> Vec<bool> {
 
 type Worker = greenroom::Handle<Work, Vec<bool>>;
 
-/// Two nodes of a net: one with a published worker, and one with its address.
+/// Opens two nodes of a net: one with a published worker, and one with its address.
 async fn pair() -> (SimNet, Worker, [Node; 2], RemoteAddress<Work>) {
     let net = SimNet::new();
     let shop = node("shop", &net).await;

@@ -62,16 +62,13 @@ fn a_node_with_as_many_peers_as_it_may_have_disturbs_no_other() {
         };
         let seeds = [b.listens(), c.listens()].concat();
         let a = Node::builder("a").seeds(seeds).limits(limits);
-        let a = a.open().await.unwrap();
-        while !a.status().unreached.concat().contains("1 peers already") {
-            greenroom::time::sleep(Duration::from_millis(1)).await;
+        let _a = a.open().await.unwrap();
+        let refused = || b.status().refused_links + c.status().refused_links;
+        while refused() < 4 {
+            // Both may have been welcome before one of the links was up.
+            assert!(b.status().links + c.status().links <= 2);
+            greenroom::yield_now().await;
         }
-        // Both may have been welcome before one of the links was up.
-        greenroom::time::sleep(Duration::from_millis(300)).await;
-        let links = || b.status().links + c.status().links;
-        let before = links();
-        greenroom::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(links(), before);
     });
 }
 

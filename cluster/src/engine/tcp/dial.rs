@@ -45,7 +45,7 @@ pub(super) struct Dials {
 #[derive(Default)]
 struct Known {
     /// The nodes that others have named, by their names.
-    members: BTreeMap<String, Words>,
+    members: BTreeMap<String, Addresses>,
     /// The names of the nodes that a task dials. It may not know yet that one was forgotten.
     dialled: BTreeSet<String>,
     /// The lives of nodes that are being greeted, so that each has one greeting at a time.
@@ -56,12 +56,12 @@ struct Known {
     young: Vec<(Weak<Link>, Instant, bool)>,
 }
 
-/// Where a node listens, as it was said.
+/// The addresses of a node.
 #[derive(Default)]
-struct Words {
+struct Addresses {
     /// The life that the last word was about.
     incarnation: u128,
-    /// The addresses that the node said itself when it was connected.
+    /// Those that the node itself has said when it was connected.
     own: Vec<String>,
     /// Those that others have told since, of another life.
     told: Vec<String>,
@@ -138,16 +138,14 @@ impl Dials {
         let known = members.get(&member.name);
         let is_news = known.is_none_or(|known| known.incarnation != member.incarnation);
         if is_own_word || is_news {
-            let words = state.members.entry(member.name.clone()).or_default();
-            words.incarnation = member.incarnation;
-            words.told.clear();
+            let known = state.members.entry(member.name.clone()).or_default();
+            known.incarnation = member.incarnation;
+            let addresses = member.addresses.clone();
             // Others may be wrong, or tell of an earlier life.
-            let of = if is_own_word {
-                &mut words.own
-            } else {
-                &mut words.told
-            };
-            of.clone_from(&member.addresses);
+            match is_own_word {
+                true => (known.own, known.told) = (addresses, Vec::new()),
+                false => known.told = addresses,
+            }
         }
         state.dialled.insert(member.name.clone())
     }
@@ -163,8 +161,8 @@ impl Dials {
     /// Returns the addresses of a node. If it was forgotten, its task is to end.
     fn addresses(&self, name: &str) -> Option<Vec<String>> {
         let mut state = lock(&self.state);
-        let words = state.members.get(name);
-        let addresses = words.map(|words| [&words.own[..], &words.told].concat());
+        let known = state.members.get(name);
+        let addresses = known.map(|known| [&known.own[..], &known.told].concat());
         if addresses.is_none() {
             state.dialled.remove(name);
         }

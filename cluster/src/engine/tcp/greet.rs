@@ -20,7 +20,6 @@ use super::wire;
 use super::{Greeting, Tcp};
 use crate::link::frame::{Hello, LENGTH, MAGIC, Member, VERSION, framed};
 use crate::link::{Link, Owner};
-use crate::node::State;
 
 /// How long a greeting may take, with the certificates: less than a lookup waits.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -163,7 +162,7 @@ impl Tcp {
     /// Returns whether a link to this peer is to come up, beside one that may exist.
     fn comes_up(&self, hello: &Hello, is_dialled: bool) -> Result<(), String> {
         let state = self.state().ok_or("the node is closed")?;
-        self.admits(&state, &hello.member)?;
+        state.admits(&hello.member)?;
         let Member {
             name, incarnation, ..
         } = &hello.member;
@@ -182,18 +181,6 @@ impl Tcp {
         }
     }
 
-    /// Returns why a node is not to be connected with this one, if that is so.
-    fn admits(&self, state: &State, member: &Member) -> Result<(), String> {
-        state.admits(member)?;
-        // A certificate has its name in all spellings, and stands for one peer.
-        let is_secured = self.tls.is_some();
-        let other = is_secured.then(|| state.peers().other_spelling(&member.name));
-        match other.flatten() {
-            Some(name) => Err(format!("the node is connected as {name:?}")),
-            None => Ok(()),
-        }
-    }
-
     fn begin(
         self: &Arc<Self>,
         hello: Hello,
@@ -203,7 +190,6 @@ impl Tcp {
         let is_dialled = socket.is_dialled;
         let (wire, connection) = wire::new(socket, state.limits().frame);
         let member = hello.member.clone();
-        self.admits(&state, &member)?;
         let link = state.up(hello, wire)?;
         self.dials.came_up(&link, is_dialled);
         self.dial_members(&[member], true);

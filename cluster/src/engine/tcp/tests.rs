@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_io::Async;
 use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -15,6 +16,9 @@ use super::socket::Socket;
 use super::{Tls, wire};
 use crate::link::frame::{Frame, Hello, LENGTH, MAGIC, Member, StreamEnd, VERSION, framed};
 use crate::{Node, Remote, RemoteAddress};
+
+/// The time after which a test hangs.
+const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
 struct Question(#[serde(with = "crate::reply")] Reply<u32>);
@@ -183,7 +187,7 @@ fn a_third_node_can_forge_neither_answers_nor_credit() {
         mallory.write_all(&forged.concat()).await.unwrap();
         mallory.flush().await.unwrap();
         while desk.status().stray < 2 {
-            greenroom::time::sleep(std::time::Duration::from_millis(1)).await;
+            greenroom::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(far.ask(Question).await, Ok(2));
         assert_eq!(first.await, Ok(1));
@@ -241,12 +245,15 @@ fn a_peer_that_sends_all_the_time_holds_up_no_other() {
         let (mut mallory, is_welcome, _) = connect(&folder, &shop, "mallory", 42).await;
         assert!(is_welcome);
         let pings = Frame::Ping.encode().repeat(50_000);
+        let (begins, begun) = futures::channel::oneshot::channel();
         let flood = std::thread::spawn(move || {
             futures_lite::future::block_on(async {
+                let _ = mallory.write_all(&pings).await;
+                begins.send(()).unwrap();
                 while mallory.write_all(&pings).await.is_ok() {}
             });
         });
-        greenroom::time::sleep(std::time::Duration::from_millis(100)).await;
+        begun.await.unwrap();
         for _ in 0..10 {
             let first = spawn_ask(&far);
             assert_eq!(far.ask(Question).await.unwrap() + first.await.unwrap(), 3);
@@ -301,10 +308,10 @@ fn a_node_that_is_connected_says_itself_where_it_listens() {
         let stray = Frame::Close { stream: 1 }.encode();
         c.write_all(&[told, stray].concat()).await.unwrap();
         while node.status().stray == 0 {
-            greenroom::time::sleep(std::time::Duration::from_millis(1)).await;
+            greenroom::time::sleep(Duration::from_millis(1)).await;
         }
         drop(b);
-        let dialled = greenroom::time::timeout(std::time::Duration::from_secs(10), right.accept());
+        let dialled = greenroom::time::timeout(LONG, right.accept());
         assert!(dialled.await.is_ok());
     });
 }
@@ -321,7 +328,7 @@ fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
         let second = Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = second.get_ref().local_addr().unwrap().to_string();
         while node.status().peers.is_empty() {
-            greenroom::time::sleep(std::time::Duration::from_millis(1)).await;
+            greenroom::time::sleep(Duration::from_millis(1)).await;
         }
         let told = Member {
             name: "b".into(),
@@ -334,13 +341,13 @@ fn a_node_is_dialled_at_its_second_address_if_another_node_has_the_first_one() {
         c.write_all(&Frame::Members(vec![told]).encode())
             .await
             .unwrap();
-        let dialled = greenroom::time::timeout(std::time::Duration::from_secs(10), second.accept());
+        let dialled = greenroom::time::timeout(LONG, second.accept());
         assert!(dialled.await.is_ok());
     });
 }
 
 #[test]
-fn some_of_the_largest_frames_may_wait_for_a_peer() {
+fn sixty_four_of_the_largest_frames_may_wait_for_a_peer() {
     greenroom::run(async {
         let listener = Async::<TcpListener>::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = listener.get_ref().local_addr().unwrap();
@@ -351,5 +358,13 @@ fn some_of_the_largest_frames_may_wait_for_a_peer() {
             wire.push(&frame, false);
         }
         assert_eq!(wire.backlog(), 4 * frame.len());
+
+        // With smaller ones the peer takes nothing, and the link is cut.
+        let socket = Async::<TcpStream>::connect(at).await.unwrap();
+        let (wire, _connection) = wire::new(Socket::plain(socket, true), 1 << 20);
+        for _ in 0..4 {
+            wire.push(&frame, false);
+        }
+        assert_eq!(wire.backlog(), 0);
     });
 }

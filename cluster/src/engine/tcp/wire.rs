@@ -19,8 +19,9 @@ use crate::engine::Engine;
 use crate::link::frame::{LENGTH, first};
 use crate::link::{Link, Wire, lock};
 
-/// The bytes that may wait to be written, with answers: so much, or so many of the largest frames.
-/// Then the link is cut. Senders wait long before.
+/// The bytes that may wait to be written, with answers, and the largest frames that may, if they are
+/// more. Both are the same with the default frame of 1 MiB. Then the link is cut; senders wait long
+/// before.
 const MOST_BACKLOG: usize = 64 << 20;
 const MOST_FRAMES: usize = 64;
 

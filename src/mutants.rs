@@ -197,6 +197,16 @@ const MUTANTS: &[(&str, &str, &str)] = &[
         DEADLOCK,
     ),
     (
+        "each_deadline_waits_for_its_turn",
+        "model_28_a_deadline_of_a_turn",
+        DEADLOCK,
+    ),
+    (
+        "each_deadline_waits_for_its_turn",
+        "model_28_a_later_deadline",
+        DEADLOCK,
+    ),
+    (
         "no_keeper_for_a_deadline_of_a_worker",
         "model_28_a_deadline_of_a_worker",
         DEADLOCK,

@@ -30,5 +30,6 @@ pub use plain::{FallibleTask, Task};
 pub(crate) use plain::{cancelled, spawn, spawn_own, spawn_unchecked};
 pub use runnable::Runnable;
 pub(crate) use runnable::as_run;
+pub(crate) use task_header::is_own_waker;
 
 pub use crate::info::TaskInfo;

@@ -1,9 +1,12 @@
 //! Timers: [`sleep`], [`timeout`] and [`interval()`].
 //!
-//! A timer belongs to the runtime or pinned thread on which it is first polled. Elsewhere, on
-//! another executor or a bare thread, it uses one timer thread of the process. That thread starts
-//! on first use, and sleeps while no deadline is due. Timers never fire early. How late they fire
-//! depends on when a worker is free to check them.
+//! A timer belongs to the runtime on which it was last polled, or to the pinned thread if it wakes
+//! the task that polled it there. Elsewhere, on another executor or a bare thread, it uses one timer
+//! thread of the process. That thread starts on first use, and sleeps while no deadline is due.
+//!
+//! Timers never fire early. A timer of a runtime fires in time if one of its workers is idle, also
+//! if the turn that polled it blocks its thread, for instance in the `block_on` of another crate.
+//! Otherwise the timer is late by the rest of a turn.
 
 mod alarm;
 mod interval;
@@ -108,12 +111,14 @@ impl Sleep {
                 self.armed = None;
                 return Poll::Ready(());
             }
-            match &self.armed {
-                Some(armed) if armed.rearm(cx.waker()) => return Poll::Pending,
-                // Woken early, because its clock was closed. It moves to another clock.
-                _ => self.armed = None,
+            if let Some(armed) = &self.armed
+                && armed.wakes(cx.waker())
+            {
+                return Poll::Pending;
             }
-            let clock = context::clock(kind).unwrap_or_else(clock_of_the_process);
+            // Armed anew also if its clock was closed, or if it wakes something else from now on:
+            // another clock may have to fire it then.
+            let clock = context::clock(kind, cx.waker()).unwrap_or_else(clock_of_the_process);
             self.armed = Armed::new(clock, until, kind, cx.waker())
                 .or_else(|| Armed::new(clock_of_the_process(), until, kind, cx.waker()));
             if self.armed.is_some() {

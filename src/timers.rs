@@ -82,8 +82,10 @@ pub(crate) enum Left {
 pub(crate) trait Clock: Send + Sync {
     /// Returns the table of deadlines.
     fn timers(&self) -> &Timers;
-    /// Notes that the earliest deadline has changed, and wakes a thread that would sleep beyond it.
-    fn next_changed(&self);
+    /// Notes that a deadline was armed on this thread, so that a thread fires it in time.
+    ///
+    /// `earliest`: it is the earliest one. `waker`: what it wakes.
+    fn armed(&self, earliest: bool, waker: &Waker);
     /// Returns when a deadline is fired: at `deadline` or later.
     fn fires_at(&self, deadline: Instant) -> Instant {
         deadline
@@ -131,22 +133,14 @@ impl Timers {
         Some((key, earliest))
     }
 
-    /// Replaces the waker of a deadline; returns false if the deadline is not in the table any
-    /// more.
-    pub(crate) fn rearm(&self, key: Key, waker: &Waker) -> bool {
+    /// Returns whether a deadline is in the table and wakes what `waker` wakes.
+    pub(crate) fn wakes(&self, key: Key, waker: &Waker) -> bool {
         if !self.process.is_current() {
             return false;
         }
-        let mut waker = waker.clone();
-        let mut table = self.table.lock();
-        let found = table.deadlines.get_mut(&key);
-        let pending = found.is_some();
-        if let Some(left) = found {
-            std::mem::swap(left, &mut waker);
-        }
-        drop(table);
-        drop(waker);
-        pending
+        let table = self.table.lock();
+        let left = table.deadlines.get(&key);
+        left.is_some_and(|left| left.will_wake(waker))
     }
 
     /// Removes a deadline, if it has not fired; returns whether it did and no event is left.
@@ -329,15 +323,14 @@ impl Armed {
     ) -> Option<Self> {
         let at = clock.fires_at(at);
         let (key, earliest) = clock.timers().insert(at, kind, waker.clone())?;
-        if earliest {
-            clock.next_changed();
-        }
+        clock.armed(earliest, waker);
         Some(Armed { clock, key })
     }
 
-    /// Replaces the waker; returns false if the deadline has fired, or its clock was closed.
-    pub(crate) fn rearm(&self, waker: &Waker) -> bool {
-        self.clock.timers().rearm(self.key, waker)
+    /// Returns whether the deadline wakes what `waker` wakes, and has not fired. Otherwise a new
+    /// one must be armed, since another thread may have to fire it.
+    pub(crate) fn wakes(&self, waker: &Waker) -> bool {
+        self.clock.timers().wakes(self.key, waker)
     }
 }
 

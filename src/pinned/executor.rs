@@ -157,8 +157,10 @@ impl Clock for PinnedThread {
         &self.timers
     }
 
-    fn next_changed(&self) {
-        self.parker.unpark();
+    fn armed(&self, earliest: bool, _waker: &Waker) {
+        if earliest {
+            self.parker.unpark();
+        }
     }
 
     fn emptied(&self) {

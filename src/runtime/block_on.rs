@@ -93,9 +93,10 @@ impl Runtime {
             Some(stage.clock())
         });
         let waiting = Waiting::new(&self.inner, clock);
-        let context = ThreadContext::new(&self.inner, Role::Outside);
-        let _entered = context.enter();
         let waker = waiting.waker();
+        let context = ThreadContext::new(&self.inner, Role::Outside);
+        let context = context.with_timers(&waker, waiting.clock());
+        let _entered = context.enter();
         let mut future = pin!(future);
         loop {
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {

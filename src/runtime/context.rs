@@ -16,13 +16,14 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::engine::Engine;
 use super::host::HostContext;
 use super::inner::Inner;
 use crate::scheduler::{self, WorkerLocal};
 use crate::sync::{InChildren, mutant};
-use crate::task::TaskKey;
+use crate::task::{self, TaskKey};
 use crate::timers::{Clock, Kind};
 
 /// The runtime and the role of a thread while it drives something.
@@ -32,6 +33,8 @@ pub(crate) struct ThreadContext<'a> {
     pub(crate) role: Cell<Role<'a>>,
     /// The task that is being polled.
     pub(crate) running: Cell<Option<TaskKey>>,
+    /// While it waits: what ends the wait, and the timers that only this thread fires.
+    waits: Option<(&'a Waker, &'a Arc<dyn Clock>)>,
     /// The context that this one was entered from, or null.
     outer: Cell<*const ThreadContext<'static>>,
 }
@@ -58,6 +61,7 @@ impl<'a> ThreadContext<'a> {
             runtime,
             role: Cell::new(role),
             running: Cell::new(None),
+            waits: None,
             outer: Cell::new(std::ptr::null()),
         }
     }
@@ -79,6 +83,23 @@ impl<'a> ThreadContext<'a> {
     pub(crate) fn local_of(&self, runtime: &Inner) -> Option<&'a WorkerLocal<'a>> {
         match self.role.get() {
             Role::Worker(local) if std::ptr::eq(&raw const **self.runtime, runtime) => Some(local),
+            _ => None,
+        }
+    }
+
+    /// Adds the timers that only this thread fires, in a wait that `waker` ends.
+    pub(crate) fn with_timers(self, waker: &'a Waker, clock: Option<&'a Arc<dyn Clock>>) -> Self {
+        ThreadContext {
+            waits: clock.map(|clock| (waker, clock)),
+            ..self
+        }
+    }
+
+    /// Returns the timers that only this thread fires, if `waker` wakes what it runs or waits for.
+    fn own_clock(&self, waker: &Waker) -> Option<Arc<dyn Clock>> {
+        match (self.role.get(), self.waits) {
+            (Role::Pinned(local), _) => task::is_own_waker(waker).then(|| local.clock()),
+            (_, Some((own, clock))) => own.will_wake(waker).then(|| clock.clone()),
             _ => None,
         }
     }
@@ -263,16 +284,21 @@ pub(crate) fn has_no_room() -> Option<&'static str> {
     own.then_some("this is a thread that a runtime started for its own tasks or jobs")
 }
 
-/// Returns the timers of this context for deadlines of a kind. On a pinned thread the timeouts of
-/// asks are in the timers of the runtime.
-pub(crate) fn clock(kind: Kind) -> Option<Arc<dyn Clock>> {
+/// Returns the timers of this context for a deadline of a kind that wakes what `waker` wakes.
+///
+/// A thread with timers of its own fires the deadlines that wake what it runs or waits for. It may
+/// block before it fires any other, so another thread does. The timeouts of asks are in the timers
+/// of the runtime.
+pub(crate) fn clock(kind: Kind, waker: &Waker) -> Option<Arc<dyn Clock>> {
     with(|context| {
         let context = context?;
-        Some(match context.role.get() {
-            Role::Pinned(local) if kind == Kind::Event => local.clock(),
-            // A stage without a runtime has the only timers that there are.
-            _ if context.runtime.is_hidden() => stage()?.clock(),
-            _ => context.runtime.clone(),
-        })
+        let is_hidden = context.runtime.is_hidden();
+        let own = if kind == Kind::Event || is_hidden {
+            context.own_clock(waker)
+        } else {
+            None
+        };
+        // A stage without a runtime: only the thread of the process can fire other deadlines.
+        own.or_else(|| (!is_hidden).then(|| context.runtime.clone() as Arc<dyn Clock>))
     })
 }

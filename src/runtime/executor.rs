@@ -15,7 +15,7 @@ use crate::scheduler::{self, Entry, PolicyImpl};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Process, mutant};
 use crate::task::{
-    ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
+    self, ActorExecutor, Executor, Header, LiveIndex, MessageEvent, Runnable, TaskInfo, TaskKey,
 };
 use crate::timers::{Clock, Timers};
 use crate::tracer::Tracer;
@@ -199,14 +199,12 @@ impl Clock for Inner {
         &self.timers
     }
 
-    fn next_changed(&self) {
-        // A worker that goes to sleep next keeps the deadline itself; most timers are armed like
-        // that.
-        let by_worker = context::with(|context| {
-            let local = context.and_then(|context| context.local_of(self));
-            local.map(|local| local.owe_keeper()).is_some()
+    fn armed(&self, earliest: bool, waker: &Waker) {
+        let by_turn = context::with(|context| {
+            let local = context?.local_of(self)?;
+            task::is_own_waker(waker).then(|| local.owe_keeper())
         });
-        self.scheduler.notify_deadline(by_worker);
+        self.scheduler.notify_deadline(earliest, by_turn.is_some());
     }
 
     fn fires_at(&self, deadline: Instant) -> Instant {

@@ -74,6 +74,11 @@ impl Waiting {
         Waker::from(self.shared.clone())
     }
 
+    /// Returns the timers that only this thread fires.
+    pub(super) fn clock(&self) -> Option<&Arc<dyn Clock>> {
+        self.shared.clock.as_ref()
+    }
+
     /// Parks until a wake-up, unless there was one during the poll. Fires the timers that only this
     /// thread fires.
     ///

@@ -140,9 +140,9 @@ impl<'a> WorkerLocal<'a> {
 
     /// Notes that this worker keeps the earliest deadline if it sleeps next.
     pub(crate) fn owe_keeper(&self) {
-        match &self.side {
-            Side::Stealing(_, worker) => worker.owe_keeper(),
-            Side::Erased(_) => self.scheduler.interrupt(),
+        // With another policy each worker that sleeps keeps it.
+        if let Side::Stealing(_, worker) = &self.side {
+            worker.owe_keeper();
         }
     }
 

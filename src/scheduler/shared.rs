@@ -83,13 +83,19 @@ impl Scheduler {
         }
     }
 
-    /// Notes that a new deadline is the earliest, so that a sleeper wakes in time for it.
+    /// Notes that a deadline was armed, so that a sleeper wakes in time for it.
     ///
-    /// `by_worker`: the caller is a worker, which calls
-    /// [`owe_keeper`](super::WorkerLocal::owe_keeper) for it.
-    pub(crate) fn notify_deadline(&self, by_worker: bool) {
+    /// `earliest`: it is the earliest one. `by_turn`: it wakes the task whose turn has armed it on
+    /// a worker, and that worker has noted it with
+    /// [`owe_keeper`](super::WorkerLocal::owe_keeper).
+    pub(crate) fn notify_deadline(&self, earliest: bool, by_turn: bool) {
         match &self.policy {
-            PolicyImpl::Stealing(stealing) => stealing.queues.sleep.notify_deadline(by_worker),
+            PolicyImpl::Stealing(_) if by_turn && !earliest => {}
+            PolicyImpl::Stealing(stealing) => {
+                stealing.queues.sleep.notify_deadline(earliest, by_turn);
+            }
+            // All workers that sleep keep the earliest deadline.
+            PolicyImpl::Other(_) | PolicyImpl::Elsewhere if !earliest => {}
             PolicyImpl::Other(_) | PolicyImpl::Elsewhere => self.interrupt(),
         }
     }

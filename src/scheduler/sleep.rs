@@ -116,16 +116,19 @@ impl WorkerSleep {
         }
     }
 
-    /// Notes that a new deadline is the earliest, and wakes the keeper for it.
+    /// Notes that a deadline was armed, and wakes the keeper if it is the `earliest` one.
     ///
-    /// `by_worker`: the caller is a worker, which keeps the deadline itself if it sleeps next, and
-    /// hands it over otherwise.
-    pub(crate) fn notify_deadline(&self, by_worker: bool) {
+    /// `by_turn`: the deadline wakes only the task whose turn has armed it on a worker. That task
+    /// cannot run before its turn has ended. Then the worker keeps the deadline itself if it
+    /// sleeps next, and hands it over otherwise. Any other deadline needs a keeper at once: the
+    /// turn that armed it may block its worker.
+    pub(crate) fn notify_deadline(&self, earliest: bool, by_turn: bool) {
         let keeper = self.sleepers.lock().keeper;
+        let waits = by_turn || mutant("each_deadline_waits_for_its_turn");
         match keeper {
-            Some(_) if mutant("keeper_hears_of_no_deadline") => {}
+            Some(_) if !earliest || mutant("keeper_hears_of_no_deadline") => {}
             Some(keeper) => self.parkers[keeper].unpark(),
-            None if by_worker || mutant("no_keeper_for_a_deadline") => {}
+            None if waits || mutant("no_keeper_for_a_deadline") => {}
             None => self.appoint(false),
         }
     }
@@ -444,8 +447,10 @@ impl WorkerSleep {
     /// Hands the deadlines over to a sleeper, since the worker that keeps them is about to run a
     /// task.
     pub(crate) fn hand_over(&self, view: &impl View) {
-        // Relaxed: a worker that slept before the deadline was set is visible, since
-        // `notify_deadline` took the lock after it. One that goes to sleep later sees the deadline.
+        // SeqCst pairs with the fence in `lie_down`: a worker that goes to sleep sees the deadline,
+        // or is visible here.
+        fence(Ordering::SeqCst);
+        // Relaxed: ordered by the fence.
         let sleepers = self.state.load(Ordering::Relaxed) >= ONE_SLEEPER;
         if sleepers && view.until_deadline().is_some() && self.sleepers.lock().keeper.is_none() {
             self.appoint(false);

@@ -8,11 +8,12 @@
 )]
 
 use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
+use super::header::Header;
 use super::run;
-use super::runnable::RunVTable;
+use super::runnable::{RunVTable, cell_of};
 use super::state::{Found, TaskState};
 use crate::contain::contain;
 use crate::sync::{Process, UnsafeCell};
@@ -150,6 +151,14 @@ fn raw_waker(header: NonNull<TaskHeader>) -> RawWaker {
 unsafe fn header_of(data: *const ()) -> NonNull<TaskHeader> {
     // SAFETY: by the caller's promise, so it is not null.
     unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
+}
+
+/// Returns whether the waker wakes the task or actor whose turn this thread runs.
+pub(crate) fn is_own_waker(waker: &Waker) -> bool {
+    run::innermost_turn().is_some_and(|of| match cell_of(of) {
+        Some(cell) => Header::is_woken_by(cell, waker),
+        None => ptr::eq(waker.data(), of.as_ptr()) && ptr::eq(waker.vtable(), &WAKER),
+    })
 }
 
 /// The table of every task's waker, which owns a reference (TASK-2). A static, since wakers are

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::{Clock, Timers};
 use crate::instant::Instant;
@@ -50,7 +51,9 @@ impl Clock for TimerThread {
         &self.timers
     }
 
-    fn next_changed(&self) {
-        self.parker.unpark();
+    fn armed(&self, earliest: bool, _waker: &Waker) {
+        if earliest {
+            self.parker.unpark();
+        }
     }
 }

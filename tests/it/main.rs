@@ -108,6 +108,7 @@ mod thread_locals;
 mod thumbnails;
 mod tidy;
 mod time;
+mod time_blocked;
 mod time_interval;
 mod timeline;
 mod trace;

@@ -1,8 +1,8 @@
 //! `model_28`, workers that sleep until a deadline: an armed deadline wakes a worker in time.
 
-use std::rc::Rc;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 use ::loom::explore;
@@ -10,7 +10,7 @@ use ::loom::explore;
 use super::super::inner::Inner;
 use super::{Gate, asleep, end, join, model_from_explore, push, queues, runtime, start};
 use crate::instant::{Instant, clock};
-use crate::sync::Mutex;
+use crate::task;
 use crate::timers::{Armed, Clock, Kind};
 
 const SOON: Duration = Duration::from_secs(1);
@@ -70,10 +70,10 @@ impl Wake for Opens {
     }
 }
 
-/// Checks that the other worker fires a deadline if user code blocks the worker that armed it in
-/// its next turn.
+/// Checks that the other worker fires a deadline if the turn that armed it for something else then
+/// blocks its worker.
 #[test]
-fn model_28_a_deadline_of_a_blocked_worker_is_fired_by_another() {
+fn model_28_a_deadline_of_a_turn_that_blocks_is_fired_by_another_worker() {
     model_from_explore(|| {
         let (inner, workers) = asleep(2);
         let own = inner.clone();
@@ -82,13 +82,10 @@ fn model_28_a_deadline_of_a_blocked_worker_is_fired_by_another() {
             let gate = Gate::new();
             let waker = Waker::from(Arc::new(Opens(gate.clone())));
             let armed = arm(&own, Instant::now() + SOON, &waker);
-            let again = own.clone();
-            push(&own, move || {
-                pass(&again, SOON);
-                gate.wait();
-                drop(armed);
-                end(&again);
-            });
+            pass(&own, SOON);
+            gate.wait();
+            drop(armed);
+            end(&own);
         });
         join(workers);
         assert_eq!(fate.of(), (1, 0), "run once");
@@ -96,7 +93,68 @@ fn model_28_a_deadline_of_a_blocked_worker_is_fired_by_another() {
     });
 }
 
-/// Checks that the other worker also fires the deadline if an entry from outside blocks the first
+/// Checks the same if it is not the earliest deadline: the turn has armed an earlier one for its
+/// own task.
+#[test]
+fn model_28_a_later_deadline_of_a_turn_that_blocks_is_fired_by_another_worker() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep(2);
+        let own = inner.clone();
+        let task = task::spawn(
+            inner.clone(),
+            poll_fn(move |cx| {
+                explore();
+                let gate = Gate::new();
+                let waker = Waker::from(Arc::new(Opens(gate.clone())));
+                let sooner = arm(&own, Instant::now() + SOON / 2, cx.waker());
+                let armed = arm(&own, Instant::now() + SOON, &waker);
+                pass(&own, SOON);
+                gate.wait();
+                drop((sooner, armed));
+                end(&own);
+                Poll::Ready(())
+            }),
+        );
+        join(workers);
+        assert!(task.is_finished(), "the task has run");
+        assert!(inner.timers.is_empty(), "nothing is left in the table");
+    });
+}
+
+/// Checks that the other worker fires the deadline of a task if user code blocks the worker that
+/// armed it in its next turn.
+#[test]
+fn model_28_a_deadline_of_a_worker_that_blocks_next_is_fired_by_another() {
+    model_from_explore(|| {
+        let (inner, workers) = asleep(2);
+        let own = inner.clone();
+        let gate = Gate::new();
+        let mut armed = None;
+        let task = task::spawn(
+            inner.clone(),
+            poll_fn(move |cx| {
+                if armed.take().is_some() {
+                    gate.open();
+                    return Poll::Ready(());
+                }
+                explore();
+                armed = Some(arm(&own, Instant::now() + SOON, cx.waker()));
+                let (again, gate) = (own.clone(), gate.clone());
+                push(&own, move || {
+                    pass(&again, SOON);
+                    gate.wait();
+                    end(&again);
+                });
+                Poll::Pending
+            }),
+        );
+        join(workers);
+        assert!(task.is_finished(), "the task has run twice");
+        assert!(inner.timers.is_empty(), "nothing is left in the table");
+    });
+}
+
+/// Checks that the other worker also fires a deadline if an entry from outside blocks the first
 /// worker, which has nothing else to do.
 #[test]
 fn model_28_a_deadline_of_a_worker_blocked_from_outside_is_fired_by_another() {
@@ -104,16 +162,19 @@ fn model_28_a_deadline_of_a_worker_blocked_from_outside_is_fired_by_another() {
         let (inner, workers) = asleep(2);
         let (runs, fired) = (Gate::new(), Gate::new());
         let soon = Instant::now() + SOON;
-        let armed = Rc::new(Mutex::new(None));
-        let arming = push(&inner, {
-            let (own, runs, fired, left) =
-                (inner.clone(), runs.clone(), fired.clone(), armed.clone());
-            move || {
+        let mut armed = None;
+        let arming = task::spawn(inner.clone(), {
+            let (own, runs, fired) = (inner.clone(), runs.clone(), fired.clone());
+            poll_fn(move |cx| {
+                if armed.take().is_some() {
+                    fired.open();
+                    return Poll::Ready(());
+                }
                 runs.open();
                 explore();
-                let waker = Waker::from(Arc::new(Opens(fired)));
-                *left.lock() = Some(arm(&own, soon, &waker));
-            }
+                armed = Some(arm(&own, soon, cx.waker()));
+                Poll::Pending
+            })
         });
         runs.wait();
         let blocked = push(&inner, {
@@ -125,12 +186,8 @@ fn model_28_a_deadline_of_a_worker_blocked_from_outside_is_fired_by_another() {
             }
         });
         join(workers);
-        assert_eq!(
-            (arming.of(), blocked.of()),
-            ((1, 0), (1, 0)),
-            "run once each"
-        );
-        drop(armed.lock().take());
+        assert!(arming.is_finished(), "the task has run twice");
+        assert_eq!(blocked.of(), (1, 0), "run once");
         assert!(inner.timers.is_empty(), "nothing is left in the table");
     });
 }

@@ -183,7 +183,8 @@ impl Stealing {
         duties.wakes_up();
         match woken {
             Woken::ByWork => worker.search(),
-            Woken::ByItself { watching: false } => {}
+            // It was the keeper, and may find an entry before it fires the deadline.
+            Woken::ByItself { watching: false } => worker.owe_keeper(),
             Woken::ByItself { watching: true } => {
                 let (stuck, moved) = worker.local.watch(|worker| duties.turns(worker));
                 if stuck.is_some() {

@@ -1,7 +1,5 @@
 //! The runtime as the owner of its scheduler and the employer of its workers.
 
-use std::time::Duration;
-
 use super::context;
 use super::engine::RunsOn;
 use super::inner::Inner;
@@ -22,8 +20,8 @@ impl Owner for Inner {
                     || self.scheduler.shutdown_queue.len() > 0))
     }
 
-    fn until_next(&self) -> Option<Duration> {
-        self.timers.until_next()
+    fn deadline(&self) -> Option<Instant> {
+        self.timers.next()
     }
 
     fn is_closing(&self) -> bool {

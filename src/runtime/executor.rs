@@ -204,7 +204,10 @@ impl Clock for Inner {
             let local = context?.local_of(self)?;
             task::is_own_waker(waker).then(|| local.owe_keeper())
         });
-        self.scheduler.notify_deadline(earliest, by_turn.is_some());
+        if let Some(next) = self.timers.next() {
+            self.scheduler
+                .notify_deadline(next, earliest, by_turn.is_some());
+        }
     }
 
     fn fires_at(&self, deadline: Instant) -> Instant {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::counters::{Counted, Counters};
 use super::driven::Driven;
 use super::owner::Owner;
+use crate::instant::Instant;
 
 /// The duties of a worker other than running tasks: timers, shutdown and quiescence.
 ///
@@ -126,7 +127,13 @@ impl<'a> Duties<'a> {
     /// Returns how long `dequeue` may park at most: the time until the next deadline, zero if that
     /// has passed. `None` means without a limit.
     pub fn until_next(&self) -> Option<Duration> {
-        self.owner.until_next()
+        let deadline = self.deadline()?;
+        Some(deadline.duration_since(Instant::now()))
+    }
+
+    /// Returns the earliest deadline.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.owner.deadline()
     }
 
     /// Counts in [`Runtime::stats`](crate::Runtime::stats) that this worker parks, for policies

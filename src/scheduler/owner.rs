@@ -1,7 +1,6 @@
 //! The scheduler's view of its owner, a runtime.
 
-use std::time::Duration;
-
+use crate::instant::Instant;
 use crate::task::Runnable;
 
 /// The owner of a scheduler, as its policies see it.
@@ -11,8 +10,8 @@ pub(crate) trait Owner: Send + Sync {
     /// Returns whether this worker has something to do besides running tasks.
     fn must_see_to(&self, worker: usize) -> bool;
 
-    /// Returns the time until the next deadline.
-    fn until_next(&self) -> Option<Duration>;
+    /// Returns the earliest deadline.
+    fn deadline(&self) -> Option<Instant>;
 
     /// Returns whether the shutdown has begun.
     fn is_closing(&self) -> bool;

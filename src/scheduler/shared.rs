@@ -12,6 +12,7 @@ use super::policy_impl::{Choice, PolicyImpl};
 use super::queues::runnable;
 use super::ring::Entry;
 use crate::contain::contain;
+use crate::instant::Instant;
 use crate::task::Runnable;
 
 /// A scheduler, which decides where a runnable is queued and which one a worker runs next.
@@ -85,14 +86,14 @@ impl Scheduler {
 
     /// Notes that a deadline was armed, so that a sleeper wakes in time for it.
     ///
-    /// `earliest`: it is the earliest one. `by_turn`: it wakes the task whose turn has armed it on
+    /// `next`: the earliest deadline. `earliest`: that is the one. `by_turn`: it wakes the task whose turn has armed it on
     /// a worker, and that worker has noted it with
     /// [`owe_keeper`](super::WorkerLocal::owe_keeper).
-    pub(crate) fn notify_deadline(&self, earliest: bool, by_turn: bool) {
+    pub(crate) fn notify_deadline(&self, next: Instant, earliest: bool, by_turn: bool) {
         match &self.policy {
             PolicyImpl::Stealing(_) if by_turn && !earliest => {}
             PolicyImpl::Stealing(stealing) => {
-                stealing.queues.sleep.notify_deadline(earliest, by_turn);
+                stealing.queues.sleep.notify_deadline(next, by_turn);
             }
             // All workers that sleep keep the earliest deadline.
             PolicyImpl::Other(_) | PolicyImpl::Elsewhere if !earliest => {}

@@ -1,5 +1,7 @@
 #![doc = include_str!("sleep.md")]
 
+#[cfg(all(test, greenroom_loom))]
+mod audit;
 #[cfg(all(test, not(greenroom_loom)))]
 mod litmus;
 
@@ -9,6 +11,7 @@ use std::time::Duration;
 
 use super::activity::ActivityCount;
 use super::sleepers::SleeperStack;
+use crate::instant::Instant;
 use crate::park::Parker;
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Fences, MODEL, Mutex, mutant};
@@ -43,6 +46,8 @@ struct Sleepers {
     /// The sleeper that wakes by a timeout, for deadlines and to watch. It is at the bottom of the
     /// stack, and is woken for work before others only for its thread.
     keeper: Option<usize>,
+    /// The deadline until which the keeper sleeps at most. A new keeper looks for itself.
+    kept: Option<Instant>,
 }
 
 /// What the sleep protocol can see of the queues and of a worker's duties.
@@ -53,14 +58,19 @@ pub(crate) trait View {
     fn has_any(&self, me: usize) -> bool;
     /// Returns whether the injector has an entry.
     fn has_outside(&self) -> bool;
-    /// Returns the time until the next deadline.
-    fn until_deadline(&self) -> Option<Duration>;
+    /// Returns the earliest deadline.
+    fn deadline(&self) -> Option<Instant>;
     /// Returns whether the worker has a duty that keeps it from sleeping.
     fn must_rise(&self) -> bool;
     /// Returns the longest sleep that the policy allows.
     fn longest_sleep(&self) -> Option<Duration>;
     /// Notes that the worker sleeps, and was the last activity.
     fn last_lies_down(&self);
+}
+
+/// Returns the time until a deadline, or zero if it has passed.
+fn until(deadline: Instant) -> Duration {
+    deadline.duration_since(Instant::now())
 }
 
 /// Why a worker woke up.
@@ -83,6 +93,7 @@ impl WorkerSleep {
             sleepers: Mutex::new(Sleepers {
                 stack: SleeperStack::new(workers),
                 keeper: None,
+                kept: None,
             }),
             parkers: (0..workers).map(|_| Parker::new()).collect(),
             napper: AtomicUsize::new(0),
@@ -116,17 +127,20 @@ impl WorkerSleep {
         }
     }
 
-    /// Notes that a deadline was armed, and wakes the keeper if it is the `earliest` one.
+    /// Notes that a deadline was armed, and wakes the keeper if that sleeps beyond the `next` one.
     ///
-    /// `by_turn`: the deadline wakes only the task whose turn has armed it on a worker. That task
+    /// `by_turn`: it wakes only the task whose turn has armed it on a worker. That task
     /// cannot run before its turn has ended. Then the worker keeps the deadline itself if it
     /// sleeps next, and hands it over otherwise. Any other deadline needs a keeper at once: the
     /// turn that armed it may block its worker.
-    pub(crate) fn notify_deadline(&self, earliest: bool, by_turn: bool) {
-        let keeper = self.sleepers.lock().keeper;
+    pub(crate) fn notify_deadline(&self, next: Instant, by_turn: bool) {
+        let sleepers = self.sleepers.lock();
+        let (keeper, kept) = (sleepers.keeper, sleepers.kept);
+        drop(sleepers);
         let waits = by_turn || mutant("each_deadline_waits_for_its_turn");
         match keeper {
-            Some(_) if !earliest || mutant("keeper_hears_of_no_deadline") => {}
+            Some(_) if kept.is_some_and(|kept| kept <= next) => {}
+            Some(_) if mutant("keeper_hears_of_no_deadline") => {}
             Some(keeper) => self.parkers[keeper].unpark(),
             None if waits || mutant("no_keeper_for_a_deadline") => {}
             None => self.appoint(false),
@@ -300,7 +314,7 @@ impl WorkerSleep {
             view.last_lies_down();
         }
         let watch = others_run && watch_ends && self.must_watch_on(me, view);
-        if watch || view.until_deadline().is_some() {
+        if watch || view.deadline().is_some() {
             let mut sleepers = self.sleepers.lock();
             if sleepers.stack.contains(me) {
                 self.keep(&mut sleepers, me, watch);
@@ -313,7 +327,7 @@ impl WorkerSleep {
     pub(crate) fn linger(&self, me: usize, view: &impl View) -> bool {
         let parker = &self.parkers[me];
         let is_wanted = || view.has_work() || view.must_rise();
-        parker.is_eager() && parker.look(view.until_deadline(), is_wanted)
+        parker.is_eager() && parker.look(view.deadline().map(until), is_wanted)
     }
 
     /// Lets a thief sleep for this long, unless a push from outside wakes it. It is no sleeper.
@@ -433,12 +447,18 @@ impl WorkerSleep {
         if view.must_rise() {
             return Some(Duration::ZERO);
         }
-        let keeps = self.sleepers.lock().keeper == Some(me);
+        let mut sleepers = self.sleepers.lock();
+        let keeps = sleepers.keeper == Some(me);
+        let deadline = if keeps { view.deadline() } else { None };
+        if keeps {
+            // Under the lock: a deadline that is armed later is compared with it.
+            sleepers.kept = deadline;
+        }
+        drop(sleepers);
         // Relaxed: a thread that changes it unparks us after that.
         let watched = self.state.load(Ordering::Relaxed) & WATCHED != 0;
         let watch = (keeps && watched).then_some(WATCH);
-        let deadline = if keeps { view.until_deadline() } else { None };
-        [watch, deadline, view.longest_sleep()]
+        [watch, deadline.map(until), view.longest_sleep()]
             .into_iter()
             .flatten()
             .min()
@@ -452,7 +472,7 @@ impl WorkerSleep {
         fence(Ordering::SeqCst);
         // Relaxed: ordered by the fence.
         let sleepers = self.state.load(Ordering::Relaxed) >= ONE_SLEEPER;
-        if sleepers && view.until_deadline().is_some() && self.sleepers.lock().keeper.is_none() {
+        if sleepers && view.deadline().is_some() && self.sleepers.lock().keeper.is_none() {
             self.appoint(false);
         }
     }
@@ -461,42 +481,5 @@ impl WorkerSleep {
     pub(crate) fn is_alone(&self) -> bool {
         // Relaxed: a hint.
         self.state.load(Ordering::Relaxed) / ONE_SLEEPER + 1 >= self.parkers.len()
-    }
-
-    /// Calls [`Parker::let_time_pass`] for all workers.
-    #[cfg(all(test, greenroom_loom))]
-    pub(crate) fn let_time_pass(&self, parks: u32, longest: Duration) {
-        self.parkers
-            .iter()
-            .for_each(|parker| parker.let_time_pass(parks, longest));
-    }
-
-    #[cfg(all(test, greenroom_loom))]
-    pub(crate) fn is_watched(&self) -> bool {
-        self.state.load(Ordering::Acquire) & WATCHED != 0
-    }
-
-    /// Checks what holds whenever the lock is free; returns how many workers sleep.
-    #[cfg(all(test, greenroom_loom))]
-    pub(crate) fn audit(&self) -> usize {
-        let sleepers = self.sleepers.lock();
-        let state = self.state.load(Ordering::Acquire);
-        assert_eq!(
-            state / ONE_SLEEPER,
-            sleepers.stack.len(),
-            "sleepers are miscounted"
-        );
-        let all_sleep = sleepers.stack.len() == self.parkers.len();
-        assert!(
-            !all_sleep || state & SEARCHING == 0,
-            "a sleeper is marked as the searcher"
-        );
-        let keeper = sleepers.keeper;
-        assert!(
-            keeper.is_none_or(|keeper| sleepers.stack.contains(keeper)),
-            "the keeper is awake"
-        );
-        assert!(keeper.is_some() || state & WATCHED == 0, "no watcher");
-        sleepers.stack.len()
     }
 }

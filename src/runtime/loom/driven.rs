@@ -11,7 +11,7 @@ use ::loom::thread::spawn;
 use super::super::driver::Driver;
 use super::super::inner::Inner;
 use super::{Uncounted, end, join, push, queues, runtime_driven, start};
-use crate::instant::SystemInstant;
+use crate::instant::{Instant, SystemInstant};
 use crate::scheduler::choose;
 use crate::scheduler::policy::Sharing;
 use crate::scheduler::sleep::{View, Woken, WorkerSleep};
@@ -79,8 +79,8 @@ impl View for Later {
         false
     }
 
-    fn until_deadline(&self) -> Option<Duration> {
-        Some(LATER)
+    fn deadline(&self) -> Option<Instant> {
+        Some(Instant::now() + LATER)
     }
 
     fn must_rise(&self) -> bool {

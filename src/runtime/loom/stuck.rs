@@ -10,6 +10,7 @@ use std::time::Duration;
 use ::loom::thread::spawn;
 
 use super::{Gate, end, join, push, queues, runtime, start};
+use crate::instant::Instant;
 use crate::scheduler::sleep::{View, WATCH, Woken, WorkerSleep};
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -84,7 +85,7 @@ impl View for Slot {
     fn has_any(&self, _me: usize) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-    fn until_deadline(&self) -> Option<Duration> {
+    fn deadline(&self) -> Option<Instant> {
         None
     }
     fn must_rise(&self) -> bool {

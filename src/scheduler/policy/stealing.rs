@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::polling::{Phase, Polling};
 use super::{Duties, Policy, Runnable, Setup};
+use crate::instant::Instant;
 use crate::scheduler::counters::Counted;
 use crate::scheduler::loot::Loot;
 use crate::scheduler::queues::{LocalQueue, Queues, runnable};
@@ -437,8 +438,8 @@ impl View for Seen<'_> {
         self.policy.queues.has_outside()
     }
 
-    fn until_deadline(&self) -> Option<Duration> {
-        self.duties.until_next()
+    fn deadline(&self) -> Option<Instant> {
+        self.duties.deadline()
     }
 
     fn must_rise(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::super::litmus::{Race, race};
 use super::*;
+use crate::instant::Instant;
 use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicBool;
 
@@ -74,7 +75,7 @@ impl View for Races {
         self.is_pushed(Work::Outside)
     }
 
-    fn until_deadline(&self) -> Option<Duration> {
+    fn deadline(&self) -> Option<Instant> {
         None
     }
 

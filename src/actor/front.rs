@@ -77,6 +77,10 @@ impl<C: Fn() -> AskError + Send + Sync> MappedActor for Bypassed<C> {
 
     fn give_up_place(&self) {}
 
+    fn trace_passed_by(&self, type_name: &'static str) {
+        self.actor.trace_passed_by(type_name);
+    }
+
     fn closed_error(&self) -> AskError {
         (self.closed)()
     }
@@ -84,6 +88,8 @@ impl<C: Fn() -> AskError + Send + Sync> MappedActor for Bypassed<C> {
 
 struct Front<F> {
     actor: Arc<dyn MappedActor>,
+    /// The type that a trace shows, if there is a trace.
+    traced_as: Option<&'static str>,
     take: F,
 }
 
@@ -97,6 +103,9 @@ impl<M, F: Fn(M) + Send + Sync> MessageMap<M> for Front<F> {
     }
 
     fn fill(&self, message: M) {
+        if let Some(type_name) = self.traced_as {
+            self.actor.trace_passed_by(type_name);
+        }
         (self.take)(message);
     }
 }
@@ -104,15 +113,18 @@ impl<M, F: Fn(M) + Send + Sync> MessageMap<M> for Front<F> {
 impl<N: Send + 'static> Address<N> {
     /// Returns an address of the same actor whose messages go to `take`, on the sender's thread.
     ///
-    /// An ask that finds the actor closed ends with `closed`.
+    /// An ask that finds the actor closed ends with `closed`. A trace shows the messages as those of
+    /// the type `traced_as`; without it, it does not show them.
     pub(crate) fn fronted<M: 'static>(
         &self,
+        traced_as: Option<&'static str>,
         take: impl Fn(M) + Send + Sync + 'static,
         closed: impl Fn() -> AskError + Send + Sync + 'static,
     ) -> Address<M> {
         let actor = self.lead().actor();
         let front: Arc<dyn MessageMap<M>> = Arc::new(Front {
             actor: Arc::new(Bypassed { actor, closed }),
+            traced_as,
             take,
         });
         self.lead().view().add_sender();

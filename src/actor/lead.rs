@@ -270,6 +270,8 @@ pub(super) trait MappedActor: Send + Sync {
     fn leave_line(&self, wait: PlaceBehindMap);
     /// Gives up a reserved place.
     fn give_up_place(&self);
+    /// Traces a message of this type that the actor receives without its mailbox.
+    fn trace_passed_by(&self, type_name: &'static str);
     /// Returns the error of an ask whose message was refused.
     fn closed_error(&self) -> AskError {
         AskError::Closed(self.view().closed_detail())

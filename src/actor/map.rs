@@ -96,6 +96,10 @@ impl<M: Send + 'static> MappedActor for Held<M> {
     fn give_up_place(&self) {
         self.at().give_up_place();
     }
+
+    fn trace_passed_by(&self, type_name: &'static str) {
+        self.at().passed_by(type_name);
+    }
 }
 
 /// Returns the place in line inside a wait. It is used in place, since a waker's clone may panic.

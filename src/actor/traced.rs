@@ -8,9 +8,11 @@ use std::any::type_name;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use super::address::Address;
 use super::context::Context;
 use super::core::{At, Core};
 use super::family::parent_of;
+use super::lead::Lead;
 use crate::contain::attempt;
 use crate::error::{Fault, FaultyPart};
 use crate::mailbox::{Batch, SOURCE};
@@ -59,11 +61,16 @@ impl<M> At<'_, M> {
         self.with_tracer(|tracer| tracer::tell(tracer, || self.subject(), kind));
     }
 
-    /// Calls `f` with the name of a message, if the tracer wants events of messages.
-    fn name_for_tracer(self, message: &M, f: impl FnOnce(&str)) {
+    /// Returns whether the tracer wants events of messages.
+    fn are_messages_wanted(self) -> bool {
         let mut is_wanted = false;
         self.with_tracer(|tracer| is_wanted = tracer::wants(tracer, Level::Object));
-        if is_wanted {
+        is_wanted
+    }
+
+    /// Calls `f` with the name of a message, if the tracer wants events of messages.
+    fn name_for_tracer(self, message: &M, f: impl FnOnce(&str)) {
+        if self.are_messages_wanted() {
             f(&self.message_name(message));
         }
     }
@@ -120,15 +127,29 @@ impl<M> At<'_, M> {
         if !self.mailbox.is_traced() {
             return None;
         }
-        self.name_for_tracer(message, |message| {
-            let to = self.header.id();
-            let kind = match forwarded_from() {
-                Some(from) => EventKind::Forwarded { message, to, from },
-                None => EventKind::Sent { message, to },
-            };
-            self.with_tracer(|tracer| tracer::tell(tracer, run::subject, kind));
-        });
+        self.name_for_tracer(message, |message| self.tell_sent(message));
         Some(sender())
+    }
+
+    fn tell_sent(self, message: &str) {
+        let to = self.header.id();
+        let kind = match forwarded_from() {
+            Some(from) => EventKind::Forwarded { message, to, from },
+            None => EventKind::Sent { message, to },
+        };
+        self.with_tracer(|tracer| tracer::tell(tracer, run::subject, kind));
+    }
+
+    /// Traces that this thread sends a message of this type, and that the actor has received it,
+    /// without its mailbox.
+    #[cold]
+    pub(super) fn passed_by(self, type_name: &'static str) {
+        if self.mailbox.is_traced() && self.are_messages_wanted() {
+            let message = &*short(type_name);
+            self.tell_sent(message);
+            let from = MessageSource::Sender(sender());
+            self.tell_tracer(EventKind::Received { message, from });
+        }
     }
 
     /// Traces that the actor receives a message of its mailbox.
@@ -194,6 +215,16 @@ impl<M> At<'_, M> {
         self.name_for_tracer(message, |message| {
             self.tell_tracer(EventKind::Dropped { message, from });
         });
+    }
+}
+
+impl<M> Address<M> {
+    /// Sets the state that a trace shows behind the name of this actor, unless a map is in front of
+    /// it.
+    pub(crate) fn trace_state(&self, name: &'static str) {
+        if let Lead::Actor(core) = self.lead() {
+            core.mailbox.set_state_name(name);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The options of a spool. `spawn` checks all of them, then starts the spool.
 
+use std::any::type_name;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
@@ -228,10 +229,11 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         } else {
             0
         };
+        let is_traced = context::runtime().is_some_and(|it| it.tracer().is_some());
         let options = PoolOptions {
             affinity: self.affinity,
             copy: self.copy,
-            is_traced: context::runtime().is_some_and(|it| it.tracer().is_some()),
+            is_traced,
         };
         let pool = Pool::new(limits, objects, options);
         let mut manager = ObjectSpool::new(pool.clone(), self.factory);
@@ -242,8 +244,10 @@ impl<Q: Send + 'static, R: Send + 'static> SpoolBuilder<Q, R> {
         }
         let manager = builder.try_spawn();
         let manager = manager.map_err(|error| SpoolError::spawn(error.problem()))?;
+        manager.trace_state("SPOOLING");
         let (front, of_closed) = (pool.clone(), pool.clone());
         let address = manager.fronted(
+            is_traced.then_some(type_name::<Q>()),
             move |(question, client)| front.submit(question, client),
             move || AskError::Refused(Refusal::from(of_closed.stopped().verdict())),
         );

@@ -63,7 +63,7 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
     }
 
     fn poll(&mut self, cx: &mut Context<Infallible>, task: &mut TaskContext<'_>) -> Poll<()> {
-        if !self.is_stopping && Pin::new(cx).poll_next(task).is_ready() {
+        if !self.is_stopping && Pin::new(&mut *cx).poll_next(task).is_ready() {
             self.is_stopping = true;
             self.pool
                 .change(|it, outbox| it.stop(Stopped::Asked, outbox));
@@ -84,10 +84,13 @@ impl<Q: Send + 'static, R: Send + 'static> ObjectSpool<Q, R> {
             }
             self.make_workers();
             let now = Instant::now();
-            let (is_over, alarm) = self.pool.change(|it, outbox| {
+            let (is_stopped, is_over, alarm) = self.pool.change(|it, outbox| {
                 it.sweep(now, outbox);
-                (it.is_over(), it.alarm)
+                (it.stopped.is_some(), it.is_over(), it.alarm)
             });
+            if is_stopped {
+                cx.trace_state("CLEARING");
+            }
             if is_over {
                 return Poll::Ready(());
             }

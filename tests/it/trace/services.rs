@@ -190,6 +190,68 @@ fn a_spool_without_a_name_is_called_as_in_layer_cake() {
     assert!(!about(&lines, "ObjectSpool").is_empty(), "{lines:?}");
 }
 
+struct Xy(u32);
+
+async fn square(mut cx: Context<(Xy, Reply<u32>)>) {
+    while let Some((Xy(side), reply)) = cx.recv().await {
+        reply.send(side * side);
+    }
+}
+
+#[test]
+fn a_spool_shows_its_state_and_the_requests_that_it_receives() {
+    let lines = lines_of(async {
+        let spool = Spool::builder(|_| spawn!(square(_), name = "worker", label = |_| "Xy"));
+        let spool = spool.object_count(1).spawn().unwrap();
+        let address = spool.address();
+        let client = spawn!(
+            async move |_cx: Context<()>| {
+                let mapped = address.map(|(side, reply)| (Xy(side), reply));
+                assert_eq!(mapped.ask(|reply| (3, reply)).await, Ok(9));
+            },
+            name = "client"
+        );
+        client.join().await.unwrap();
+        assert_eq!(spool.ask(Xy(4)).await, Ok(16));
+        spool.stop();
+        // A spool that stops receives nothing.
+        spool.ask(Xy(5)).await.unwrap_err();
+        spool.join().await.unwrap_err();
+    });
+    let expected = [
+        "+ <2>ObjectSpool - Created by <0>",
+        "< <2>ObjectSpool[SPOOLING] - Received Xy from <3>",
+        "< <2>ObjectSpool[SPOOLING] - Received Xy from <0>",
+        "> <2>ObjectSpool[CLEARING] - Returned ()",
+        "X <2>ObjectSpool[CLEARING] - Destroyed",
+    ];
+    assert_eq!(about(&lines, "ObjectSpool"), expected);
+    let from = lines.iter().filter(|line| line.contains("to <2>"));
+    assert_eq!(
+        from.collect::<Vec<_>>(),
+        ["> <3>client - Sent Xy to <2>", "> <0> - Sent Xy to <2>"]
+    );
+}
+
+#[test]
+fn a_spool_that_is_a_worker_receives_what_the_outer_one_forwards() {
+    let lines = lines_of(async {
+        let inner = Spool::builder(|_| spawn!(square(_))).object_count(1);
+        let inner = inner.name("inner").spawn().unwrap();
+        let outer = Spool::external().name("outer").spawn().unwrap();
+        outer.join_worker(inner.address());
+        let client = spawn!(
+            async move |_cx: Context<()>| assert_eq!(outer.ask(Xy(3)).await, Ok(9)),
+            name = "client"
+        );
+        client.join().await.unwrap();
+    });
+    let forwarded = "> <4>client - Forward Xy to <2> (from <4>)".to_owned();
+    assert!(lines.contains(&forwarded), "{lines:?}");
+    let received = "< <2>inner[SPOOLING] - Received Xy from <4>".to_owned();
+    assert!(about(&lines, "inner").contains(&received), "{lines:?}");
+}
+
 #[test]
 fn a_spool_forwards_requests_to_its_workers_in_turn() {
     let lines = lines_of(async {

@@ -27,6 +27,11 @@
 //! # Clients
 //! A [`Client`] gives addresses of actors elsewhere. Their messages are requests of another server.
 //!
+//! # Traces
+//! At the level [trace](greenroom::trace::Level::Trace), a [trace](greenroom::trace) has the lines
+//! `Listening on "127.0.0.1:5050"`, `Accepted "127.0.0.1:56586"` for each connection, and one for each
+//! answer, such as `GET /Xy?x=1 (status=200)`.
+//!
 //! # Pages
 //! Two pages tell how a server and its runtime fare, if they are [mounted](ServerBuilder::mount):
 //! [`metrics`] for Prometheus, and [`actors_page`] for people.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 use greenroom::time::{Sleep, sleep, timeout};
+use greenroom::trace::{Level, note};
 use greenroom::{Address, Context, Fault, Reply, actor};
 
 use super::connection::serve;
@@ -79,6 +80,9 @@ struct Stopping {
 
 impl Listener {
     pub(super) async fn run(self, mut cx: Context<Order>, listener: Acceptor) {
+        if let Ok(local) = listener.local_addr() {
+            note!(Level::Trace, format_args!("Listening on \"{local}\""));
+        }
         let mut state = State {
             listener: Some(listener),
             last: 0,
@@ -118,6 +122,7 @@ impl Listener {
         state.last += 1;
         self.site.counts.connection();
         let id = state.last;
+        note!(Level::Trace, format_args!("Accepted \"{peer}\""));
         self.tell(HttpEvent::Accepted { id, peer });
         let site = self.site.clone();
         let connection = actor(move |cx| serve(cx, stream, site)).name("http connection");

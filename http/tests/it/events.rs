@@ -1,12 +1,13 @@
-//! Events: why a connection has ended.
+//! Events: why a connection has ended, and what a trace tells.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use greenroom::trace::{Event, Level, Tracer};
 use greenroom::{Context, Runtime};
 use greenroom_http::{CloseReason, HttpEvent, Limits};
 
-use crate::support::{Served, served};
+use crate::support::{Served, served, served_on};
 
 /// A server, and what its connections ended with.
 struct Heard {
@@ -70,4 +71,41 @@ fn events_tell_which_refusal_has_ended_a_connection() {
     client.send("GET /Xy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n\r\n");
     assert_eq!(client.response().status, 200);
     assert_eq!(heard.told.recv().unwrap(), CloseReason::Done);
+}
+
+/// Keeps what is noted at the level trace.
+struct Notes(Sender<String>);
+
+impl Tracer for Notes {
+    fn event(&self, event: &Event<'_>) {
+        if event.kind().level() == Level::Trace {
+            let (sign, name, kind) = (event.kind().sign(), event.name(), event.kind());
+            let _ = self.0.send(format!("{sign} {name} - {kind}"));
+        }
+    }
+
+    fn enabled(&self, level: Level) -> bool {
+        level >= Level::Trace
+    }
+}
+
+#[test]
+fn a_trace_tells_where_a_server_listens_and_whom_it_accepts() {
+    let (tells, told) = channel();
+    let served = served_on(
+        Runtime::builder().workers(1).tracer(Notes(tells)),
+        |it, _| it,
+    );
+    let address = served.server.local_addr();
+    let listening = format!("~ http listener - Listening on \"{address}\"");
+    assert_eq!(told.recv().unwrap(), listening);
+    for _ in 0..2 {
+        let mut client = served.client();
+        assert_eq!(client.get("/Xy").status, 200);
+        let peer = client.0.local_addr().unwrap();
+        let accepted = format!("~ http listener - Accepted \"{peer}\"");
+        assert_eq!(told.recv().unwrap(), accepted);
+        let answered = "~ http connection - GET /Xy (status=200)".to_owned();
+        assert_eq!(told.recv().unwrap(), answered);
+    }
 }

@@ -16,8 +16,9 @@
 //! copied 134464 bytes
 //! ```
 //!
-//! With `--debug-level=LEVEL` it traces the machine to stderr. A fault, also a stop, is printed as
-//! "copy: condition (explanation)", and the exit status is 71. With wrong arguments it is 2.
+//! With `--debug-level=LEVEL`, or `-dl=LEVEL`, it traces the machine to stderr. A fault, also a stop,
+//! is printed as "copy: condition (explanation)", and the exit status is 71. With wrong arguments it
+//! is 2.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -30,7 +31,6 @@ use futures::future::{Either, select};
 use greenroom::machine::{Machine, Next, machine};
 use greenroom::trace::{Level, Lines};
 use greenroom::{Context, Refusal, RefusalKind, Reply, Runtime, ctrl_c, unblock};
-use lexopt::ValueExt;
 
 /// The number of bytes that are copied at a time.
 const PART: u64 = 64 * 1024;
@@ -273,13 +273,19 @@ async fn copy(options: Options) -> Result<u64, Refusal> {
 }
 
 fn parse() -> Result<Options, lexopt::Error> {
+    use lexopt::prelude::*;
     let mut parser = lexopt::Parser::from_env();
     let (mut paths, mut at_most, mut debug_level) = (Vec::new(), u64::MAX, None);
     while let Some(argument) = parser.next()? {
         match argument {
-            lexopt::Arg::Long("at-most") => at_most = parser.value()?.parse()?,
-            lexopt::Arg::Long("debug-level") => debug_level = Some(parser.value()?.parse()?),
-            lexopt::Arg::Value(path) if paths.len() < 2 => paths.push(PathBuf::from(path)),
+            Long("at-most") => at_most = parser.value()?.parse()?,
+            Long("debug-level") => debug_level = Some(parser.value()?.parse()?),
+            // The initials of that, as layer_cake has them: `-dl=DEBUG`.
+            Short('d') => match parser.next()? {
+                Some(Short('l')) => debug_level = Some(parser.value()?.parse()?),
+                _ => return Err(Short('d').unexpected()),
+            },
+            Value(path) if paths.len() < 2 => paths.push(PathBuf::from(path)),
             other => return Err(other.unexpected()),
         }
     }

@@ -1,5 +1,5 @@
 //! This example hashes a file under a load that doubles and halves:
-//! `spool [--block BYTES] [--svg OUT] [--debug-level LEVEL] FILE`.
+//! `spool [--block BYTES] [--svg OUT] [--debug-level=LEVEL] FILE`.
 //!
 //! ```text
 //!  LOAD requests in flight ──> Spool: a queue of 64, 8 workers ──> SHA-256 of a block each
@@ -12,8 +12,9 @@
 //! table shows the average response time, the queue and the refusals over time, and so does the
 //! picture.
 //!
-//! A fault, also Ctrl-C, is printed as "spool: condition (explanation)", and the exit status is 71.
-//! With wrong arguments it is 2.
+//! With `--debug-level=LEVEL`, or `-dl=LEVEL`, it traces the spool and its workers to stderr. A fault,
+//! also Ctrl-C, is printed as "spool: condition (explanation)", and the exit status is 71. With wrong
+//! arguments it is 2.
 
 mod picture;
 
@@ -242,6 +243,11 @@ fn parse() -> Result<Options, lexopt::Error> {
         match argument {
             Long("block") => block = parser.value()?.parse()?,
             Long("debug-level") => debug_level = Some(parser.value()?.parse()?),
+            // The initials of that, as layer_cake has them: `-dl=DEBUG`.
+            Short('d') => match parser.next()? {
+                Some(Short('l')) => debug_level = Some(parser.value()?.parse()?),
+                _ => return Err(Short('d').unexpected()),
+            },
             Long("svg") => svg = Some(parser.value()?.into()),
             Value(value) if file.is_none() => file = Some(value.into()),
             other => return Err(other.unexpected()),
@@ -250,7 +256,7 @@ fn parse() -> Result<Options, lexopt::Error> {
     if block == 0 {
         return Err("--block=0 is less than 1".into());
     }
-    let usage = "usage: spool [--block BYTES] [--svg OUT] [--debug-level LEVEL] FILE";
+    let usage = "usage: spool [--block BYTES] [--svg OUT] [--debug-level=LEVEL] FILE";
     let file = file.ok_or(usage)?;
     Ok(Options {
         file,

@@ -30,9 +30,9 @@
 //! A browser shows its workers and actors at `/actors`. `/metrics` has numbers for Prometheus.
 //!
 //! Ctrl-C stops it: requests that are open are answered first, unless Ctrl-C comes again. With
-//! `--debug-level=LEVEL` it traces the actors to stderr. A fault, also Ctrl-C, is printed as
-//! "texture_server: condition (explanation)", and the exit status is 71. With wrong arguments it
-//! is 2.
+//! `--debug-level=LEVEL`, or `-dl=LEVEL`, it traces the actors to stderr. A fault, also Ctrl-C, is
+//! printed as "texture_server: condition (explanation)", and the exit status is 71. With wrong
+//! arguments it is 2.
 
 mod variants;
 
@@ -138,6 +138,11 @@ fn parse() -> Result<Options, lexopt::Error> {
             Long("port") => port = parser.value()?.parse()?,
             Long("workers") => workers = Some(parser.value()?.parse()?),
             Long("debug-level") => debug_level = Some(parser.value()?.parse()?),
+            // The initials of that, as layer_cake has them: `-dl=DEBUG`.
+            Short('d') => match parser.next()? {
+                Some(Short('l')) => debug_level = Some(parser.value()?.parse()?),
+                _ => return Err(Short('d').unexpected()),
+            },
             other => return Err(other.unexpected()),
         }
     }

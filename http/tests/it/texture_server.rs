@@ -229,20 +229,28 @@ fn a_port_in_use_is_a_fault() {
 
 #[test]
 fn a_level_traces_the_actors() {
-    let mut command = example("texture_server");
-    command.args(["--variant=4", "--workers=2", "--port=0"]);
-    let server = Process::new(command.arg("--debug-level=DEBUG"));
-    let line = server.line();
-    let address = line.strip_prefix("listening at ").unwrap();
-    let mut client = Client::new(address.parse().unwrap());
-    assert_eq!(client.get("/Xy").status, 200);
-    server.interrupt();
-    let Ended { status, errors, .. } = server.end();
-    assert_eq!(status, Some(71));
-    for name in ["worker 0", "worker 1", "spool", "Received Xy"] {
-        assert!(errors.contains(name), "{name}: {errors}");
+    for level in ["--debug-level=DEBUG", "-dl=DEBUG"] {
+        let mut command = example("texture_server");
+        command.args(["--variant=4", "--workers=2", "--port=0", level]);
+        let (server, address) = listening(&mut command);
+        let mut client = Client::new(address);
+        assert_eq!(client.get("/Xy").status, 200);
+        let peer = client.0.local_addr().unwrap();
+        server.interrupt();
+        let Ended { status, errors, .. } = server.end();
+        assert_eq!(status, Some(71));
+        // As in the logs of document 2.
+        for text in [
+            &*format!(">http listener - Listening on \"{address}\""),
+            &format!(">http listener - Accepted \"{peer}\""),
+            ">spool[SPOOLING] - Received Xy from <",
+            ">worker 0 - Received Xy from <",
+            ">worker 1 - Created by <",
+        ] {
+            assert!(errors.contains(text), "{text}: {errors}");
+        }
+        assert!(!errors.contains("worker 2"), "{errors}");
     }
-    assert!(!errors.contains("worker 2"), "{errors}");
 }
 
 #[test]
@@ -262,6 +270,7 @@ fn wrong_arguments_are_answered_with_the_usage() {
             "--workers=0 is less than 1",
         ),
         (&["--variant=1", "more"], "unexpected argument \"more\""),
+        (&["-d", "DEBUG"], "invalid option '-d'"),
     ] {
         let ended = Process::new(example("texture_server").args(arguments)).end();
         let usage = "usage: texture_server --variant 1..4 [--port N] [--workers N] \

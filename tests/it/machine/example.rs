@@ -106,7 +106,7 @@ fn a_stop_while_the_files_are_opened_is_saved() {
     let made = Command::new("mkfifo").arg(&from).status().unwrap();
     assert!(made.success());
     let mut command = Command::new(example("copy"));
-    command.arg("--debug-level=debug").args([&from, &to]);
+    command.arg("-dl=debug").args([&from, &to]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let trace = BufReader::new(child.stderr.take().unwrap());
     let (status, last) = within(WATCH, move || {
@@ -163,6 +163,12 @@ fn faults_exit_with_71_and_bad_arguments_with_2() {
             2,
             "copy: cannot parse argument \"loud\": \"loud\" is none of",
         ),
+        (
+            &[os("-dl=loud")],
+            2,
+            "copy: cannot parse argument \"loud\": \"loud\" is none of",
+        ),
+        (&[os("-d"), os("debug")], 2, "copy: invalid option '-d'\n"),
         (&[os("--at-most=few")], 2, "copy: "),
         (
             &[os("a"), os("b"), os("c")],

@@ -54,17 +54,23 @@ fn the_trace_shows_requests_going_to_all_workers() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     write(&file, [7; 1000]).unwrap();
-    let output = run(&[
-        "--debug-level=debug".as_ref(),
-        "--block=10".as_ref(),
-        file.as_ref(),
-    ]);
-    let trace = text(output.stderr);
-    for worker in 0..8 {
-        let name = format!(">worker {worker} - Received (Block, Reply<");
-        assert!(trace.contains(&name), "{name} is missing in {trace}");
+    for level in [
+        &["--debug-level=debug"][..],
+        &["-dl=DEBUG"],
+        &["-dl", "DEBUG"],
+    ] {
+        let mut arguments: Vec<&OsStr> = level.iter().map(|word| word.as_ref()).collect();
+        arguments.extend(["--block=10".as_ref(), file.as_os_str()]);
+        let output = run(&arguments);
+        let trace = text(output.stderr);
+        for worker in 0..8 {
+            let name = format!(">worker {worker} - Received (Block, Reply<");
+            assert!(trace.contains(&name), "{name} is missing in {trace}");
+        }
+        let received = ">spool[SPOOLING] - Received Block from";
+        assert!(trace.contains(received), "{trace}");
+        assert!(output.status.success());
     }
-    assert!(output.status.success());
 }
 
 #[test]
@@ -80,6 +86,8 @@ fn a_fault_exits_with_71_and_bad_arguments_with_2() {
         (&["--block=0", "file"][..], "--block=0 is less than 1"),
         (&[], "usage: spool"),
         (&["--debug-level=loud", "file"], "\"loud\""),
+        (&["-dl=loud", "file"], "\"loud\""),
+        (&["-dx=debug", "file"], "invalid option '-d'"),
     ] {
         let arguments: Vec<&OsStr> = arguments.iter().map(|word| word.as_ref()).collect();
         let output = run(&arguments);

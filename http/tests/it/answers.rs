@@ -1,11 +1,15 @@
 //! Answers: plain, in envelopes, refusals, and their order.
 
-use greenroom::{Context, Reply};
+use std::time::Duration;
+
+use greenroom::spool::Spool;
+use greenroom::time::sleep;
+use greenroom::{AskError, Context, Refusal, RefusalKind, Reply, spawn};
 use greenroom_http::prometheus_client::collector::Collector;
 use greenroom_http::prometheus_client::encoding::DescriptorEncoder;
 use greenroom_http::{Answers, HttpEvent, PortableType, metrics};
 
-use crate::support::{Xy, plain, served, until};
+use crate::support::{Response, Served, Xy, plain, served, until};
 
 #[test]
 fn an_answer_is_json_with_its_length_its_date_and_its_server() {
@@ -70,6 +74,114 @@ fn refusals_have_their_statuses() {
     let teapot = "{\"kind\":\"Faulted\",\"condition\":\"short\",\"explanation\":\"and stout\",\"error_code\":418,\
                   \"exit_status\":3}";
     assert_eq!(response("teapot").body, teapot);
+}
+
+/// Refuses a request. Returns its response.
+fn refused(served: &Served, refusal: Refusal) -> Response {
+    let mut client = served.client();
+    client.send("GET /Act?how=keep HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    served.kept().refuse(refusal);
+    client.response()
+}
+
+#[test]
+fn each_kind_of_refusal_has_its_status_its_pause_and_its_name() {
+    let served = plain();
+    for (kind, status, after, name, condition) in [
+        (RefusalKind::Fault, 500, None, "Faulted", "fault"),
+        (RefusalKind::Aborted, 500, None, "Aborted", "aborted"),
+        (RefusalKind::TimedOut, 504, None, "TimedOut", "timed out"),
+        (
+            RefusalKind::Unavailable,
+            503,
+            Some("1"),
+            "TemporarilyUnavailable",
+            "temporarily unavailable",
+        ),
+        (RefusalKind::Busy, 503, Some("1"), "Busy", "busy"),
+        (
+            RefusalKind::Overloaded,
+            503,
+            Some("1"),
+            "Overloaded",
+            "overloaded",
+        ),
+        (
+            RefusalKind::OutOfService,
+            503,
+            Some("1"),
+            "OutOfService",
+            "out of service",
+        ),
+        (
+            RefusalKind::ToBeConfirmed,
+            500,
+            None,
+            "ToBeConfirmed",
+            "to be confirmed",
+        ),
+        (
+            RefusalKind::NotListening,
+            500,
+            None,
+            "NotListening",
+            "not listening",
+        ),
+        (
+            RefusalKind::NotConnected,
+            500,
+            None,
+            "NotConnected",
+            "not connected",
+        ),
+        (
+            RefusalKind::NotAccepted,
+            500,
+            None,
+            "NotAccepted",
+            "not accepted",
+        ),
+    ] {
+        let response = refused(&served, Refusal::of(kind, "why"));
+        assert_eq!(
+            (response.status, &*response.reason),
+            (status, "Server Error")
+        );
+        assert_eq!(response.header("retry-after"), after, "{name}");
+        let body = format!(
+            "{{\"kind\":\"{name}\",\"condition\":\"{condition}\",\"explanation\":\"why\",\
+             \"error_code\":null,\"exit_status\":null}}"
+        );
+        assert_eq!(response.body, body);
+        // An error code goes before the status of the kind, also for the pause.
+        let coded = refused(&served, Refusal::of(kind, "why").code(429));
+        assert_eq!((coded.status, coded.header("retry-after")), (429, None));
+    }
+}
+
+#[test]
+fn a_busy_spool_asks_for_a_pause_beyond_its_average_response_time() {
+    async fn slow(mut cx: Context<((), Reply<u32>)>) {
+        while let Some(((), reply)) = cx.recv().await {
+            sleep(Duration::from_millis(3500)).await;
+            reply.send(1);
+        }
+    }
+    let busy = greenroom::sim::run(1, async {
+        let spool = Spool::builder(|_| spawn!(slow(_))).object_count(1);
+        let spool = spool.responsiveness(Duration::from_secs(1)).spawn();
+        let spool = spool.unwrap();
+        assert_eq!(spool.ask(()).await, Ok(1));
+        match spool.ask(()).await {
+            Err(AskError::Refused(busy)) => busy,
+            other => panic!("not refused: {other:?}"),
+        }
+    });
+    let response = refused(&plain(), busy);
+    assert_eq!(
+        (response.status, response.header("retry-after")),
+        (503, Some("4"))
+    );
 }
 
 #[test]

@@ -46,7 +46,8 @@ fn fields_that_are_left_out_have_their_defaults() {
 fn values_of_a_query_are_json_and_strings_have_no_quotes() {
     let served = plain();
     let uri = "/Kinds?number=-7&float=2.5&yes=true&text=a+b%26%C3%A9&color=green&list=[1,2]\
-               &map={%22k%22:3}&maybe=4";
+               &map={%22k%22:3}&maybe=4&day=2026-11-26&at=2026-11-26T08:30:00.5\
+               &id=67e55044-10b1-426f-9247-bb680e5fe0c8";
     let kinds = Kinds {
         number: -7,
         float: 2.5,
@@ -56,6 +57,9 @@ fn values_of_a_query_are_json_and_strings_have_no_quotes() {
         list: vec![1, 2],
         map: [("k".to_owned(), 3)].into(),
         maybe: Some(4),
+        day: "2026-11-26".parse().unwrap(),
+        at: "2026-11-26T08:30:00.5".parse().unwrap(),
+        id: "67e55044-10b1-426f-9247-bb680e5fe0c8".parse().unwrap(),
     };
     let response = served.get(uri);
     assert_eq!(
@@ -99,6 +103,10 @@ fn what_is_no_value_of_the_type_is_refused_with_the_reason_and_reaches_no_actor(
             "/Kinds?color=blue",
             "no conversion for \"color\" (unknown variant `blue`",
         ),
+        ("/Kinds?day=today", "no conversion for \"day\" ("),
+        ("/Kinds?day=%222026-11-26%22", "no conversion for \"day\" ("),
+        ("/Kinds?at=2026-11-26", "no conversion for \"at\" ("),
+        ("/Kinds?id=67e55044", "no conversion for \"id\" ("),
         ("/Xy?x=%zz", "incomplete escape"),
         ("/%ff", "\"%ff\" is not UTF-8"),
     ] {
@@ -221,10 +229,9 @@ fn other_names_are_handled_by_the_actor_for_unknown_ones() {
     let served =
         served(|builder, actor| builder.unknown(&actor.address(), crate::support::Message::Raw));
     let response = served.post("/other?q", "text/plain", "hello");
-    assert_eq!(
-        (response.status, &*response.body),
-        (202, "POST /other?q hello")
-    );
+    let asked = "POST /other?q {\"host\": \"localhost\", \"content-type\": \"text/plain\", \
+                 \"content-length\": \"5\"} hello";
+    assert_eq!((response.status, &*response.body), (202, asked));
     assert_eq!(response.header("x-own"), Some("yes"));
     assert_eq!(served.get("/Xy").status, 200);
     assert_eq!(served.get("/").status, 400);

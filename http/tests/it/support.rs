@@ -6,9 +6,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chrono::{NaiveDate, NaiveDateTime};
 use greenroom::{Context, Handle, Refusal, RefusalKind, Reply, Runtime, spawn};
 use greenroom_http::{HttpRequest, HttpResponse, Server, ServerBuilder};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The request of layer_cake's example: the size of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct Kinds {
     pub list: Vec<u8>,
     pub map: std::collections::BTreeMap<String, u8>,
     pub maybe: Option<u32>,
+    pub day: NaiveDate,
+    pub at: NaiveDateTime,
+    pub id: Uuid,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,9 +81,14 @@ async fn answers(mut cx: Context<Message>, seen: Seen) {
             Message::Act(act, reply) => act_on(&act, reply, &seen),
             Message::Raw(request, reply) => {
                 let HttpRequest {
-                    method, uri, body, ..
+                    method,
+                    uri,
+                    headers,
+                    body,
+                    ..
                 } = request;
-                let text = format!("{method} {uri} {}", String::from_utf8_lossy(&body));
+                let body = String::from_utf8_lossy(&body);
+                let text = format!("{method} {uri} {headers:?} {body}");
                 reply.send(HttpResponse::new(202, text).header("x-own", "yes"));
             }
         }

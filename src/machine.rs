@@ -97,6 +97,52 @@
 //! # }
 //! ```
 //!
+//! What a handler returns is a [`Next`], so one that returns no state does not compile:
+//!
+//! ```compile_fail,E0308
+//! # use greenroom::machine::{Machine, Next};
+//! # use greenroom::Context;
+//! # struct Lamp;
+//! # enum State { Off, On }
+//! # struct Push;
+//! # impl Machine for Lamp {
+//! #     type State = State;
+//! #     type Message = Push;
+//! #     type Value = ();
+//! #     async fn on(&mut self, state: &State, _push: Push, _cx: &mut Context<Push>) -> Next<Self> {
+//! match state {
+//!     State::Off => Next::To(State::On),
+//!     State::On => State::Off, // `Next::To` is missing
+//! }
+//! #     }
+//! # }
+//! ```
+//!
+//! A pair that is both handled and saved has two arms, of which the first one decides. It compiles,
+//! but the compiler warns of the second one, which is never reached. With that lint denied it is an
+//! error:
+//!
+//! ```compile_fail
+//! #![deny(unreachable_patterns)]
+//! # use greenroom::machine::{Machine, Next};
+//! # use greenroom::Context;
+//! # struct Lamp;
+//! # enum State { Off, On }
+//! # struct Push;
+//! # impl Machine for Lamp {
+//! #     type State = State;
+//! #     type Message = Push;
+//! #     type Value = ();
+//! #     async fn on(&mut self, state: &State, push: Push, _cx: &mut Context<Push>) -> Next<Self> {
+//! match (state, push) {
+//!     (State::Off, Push) => Next::To(State::On),
+//!     (State::On, Push) => Next::To(State::Off),
+//!     (State::Off, early @ Push) => Next::Save(early), // is handled above
+//! }
+//! #     }
+//! # }
+//! ```
+//!
 //! # The words of layer_cake
 //!
 //! | layer_cake | here |

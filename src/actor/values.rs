@@ -41,6 +41,28 @@ use crate::task::loss;
 ///     assert_eq!(counter.join().await.unwrap().total, 42);
 /// });
 /// ```
+///
+/// Messages of several types are an enum. A type that is not handled does not compile, as long as the
+/// `match` has no arm for all others:
+///
+/// ```compile_fail,E0004
+/// # use greenroom::{Actor, Context};
+/// # struct Door;
+/// enum Push {
+///     Open,
+///     Close,
+/// }
+///
+/// # impl Actor for Door {
+/// #     type Message = Push;
+/// async fn handle(&mut self, push: Push, _cx: &mut Context<Push>) {
+///     match push {
+///         Push::Open => {}
+///         // Push::Close is missing
+///     }
+/// }
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an actor",
     note = "a call of an async fn needs `_` where the context goes: `spawn!(tally(_, 40))`"

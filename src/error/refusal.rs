@@ -46,6 +46,24 @@ pub(crate) enum Load {
 }
 
 /// The kinds of a [`Refusal`].
+///
+/// A `match` over them has an arm for all other kinds, since more may come. It is the last one: the
+/// compiler refuses or reports a `match` that lacks it, or has it before the arm of a kind.
+///
+/// ```compile_fail,E0004
+/// use greenroom::RefusalKind;
+///
+/// fn waits(kind: RefusalKind) -> bool {
+///     match kind {
+///         RefusalKind::Busy | RefusalKind::Overloaded | RefusalKind::Unavailable => true,
+///         RefusalKind::Fault | RefusalKind::Aborted | RefusalKind::TimedOut => false,
+///         RefusalKind::OutOfService | RefusalKind::ToBeConfirmed => false,
+///         RefusalKind::NotListening | RefusalKind::NotConnected => false,
+///         RefusalKind::NotAccepted => false,
+///         // `_ => false` is missing
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalKind {

@@ -49,6 +49,14 @@ use crate::time::{Timeout, timeout};
 ///     assert_eq!(concurrently(all).first_fault().await, Ok(vec![2, 4, 6]));
 /// });
 /// ```
+///
+/// What is no future is refused by the compiler:
+///
+/// ```compile_fail,E0277
+/// # async fn both() {
+/// greenroom::concurrently((async { 1 }, 2)).await;
+/// # }
+/// ```
 pub fn concurrently<R: Requests>(requests: R) -> Concurrently<R> {
     Concurrently {
         requests: Some(requests),

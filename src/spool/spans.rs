@@ -53,3 +53,25 @@ impl Spans {
         (!self.judged.is_multiple_of(u64::from(pass_rate))).then(|| self.average())
     }
 }
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_that_equals_the_limit_is_busy_and_one_below_is_not() {
+        let limit = Duration::from_secs(1);
+        let mut spans = Spans::default();
+        assert_eq!(spans.judge(Some(limit), 10), None, "nothing has come yet");
+        spans.push(limit / 2);
+        spans.push(limit + limit / 2 - Duration::from_nanos(1));
+        assert_eq!(
+            spans.judge(Some(limit), 10),
+            None,
+            "half a nanosecond below"
+        );
+        spans.push(limit + Duration::from_nanos(1));
+        assert_eq!(spans.judge(Some(limit), 10), Some(limit));
+        assert_eq!(spans.judge(None, 10), None, "there is no limit");
+    }
+}

@@ -11,6 +11,7 @@ mod retries;
 
 use std::cell::Cell;
 use std::future::{Future, Ready, pending, ready};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +20,8 @@ use std::time::Duration;
 use greenroom::request::First;
 use greenroom::time::{Instant, RetryIntervals, TimedOut, sleep};
 use greenroom::{
-    Address, AskDetail, AskError, Context, Reply, Runtime, concurrently, retry, sequentially, sim,
-    spawn,
+    Address, AskDetail, AskError, Context, RefusalKind, Reply, Runtime, concurrently, retry,
+    sequentially, sim, spawn,
 };
 
 use crate::support::{WATCH, panic_of, poll_once, within};
@@ -220,6 +221,79 @@ fn a_sequence_ends_at_its_first_fault_and_takes_no_later_request() {
         assert_eq!((index, taken), (2, 3));
         let text = First { index, error }.to_string();
         assert_eq!(text, "request 2 failed: invalid digit found in string");
+    });
+}
+
+/// Makes requests with actors among them until it is stopped, and returns that it was aborted.
+async fn makes(mut cx: Context<Result<[bool; 3], TimedOut>>, kept: Address<Keep>) -> RefusalKind {
+    let created = spawn!(|mut cx: Context<()>| async move { cx.recv().await.is_some() });
+    let first = async move { kept.ask(Keep::Reply).await.is_ok() };
+    let created = async move { created.join().await.unwrap() };
+    let last = async {
+        sleep(HOUR).await;
+        true
+    };
+    let all = concurrently((first, created, last)).timeout(HOUR * 2);
+    let all = async {
+        all.await
+            .map(|(first, created, last)| [first, created, last])
+    };
+    cx.on_return(all, Result::unwrap);
+    match cx.recv().await {
+        None => RefusalKind::Aborted,
+        Some(Err(TimedOut)) => RefusalKind::TimedOut,
+        Some(Ok(_)) => RefusalKind::Fault,
+    }
+}
+
+#[test]
+fn requests_of_an_actor_end_with_its_stop_or_their_time() {
+    sim::explore(SEEDS, || async {
+        for (wait, ends_with) in [
+            (HOUR, RefusalKind::Aborted),
+            (HOUR * 3, RefusalKind::TimedOut),
+        ] {
+            let kept = spawn!(keep(_));
+            let makes = spawn!(makes(_, kept.address()));
+            sleep(wait).await;
+            makes.stop();
+            assert_eq!(makes.join().await.unwrap(), ends_with);
+            assert_eq!(kept.ask(Keep::Wanted).await, Ok((1, 0)), "{wait:?}");
+        }
+    });
+}
+
+/// Waits an hour, and is stopped meanwhile or not. Returns whether the time was over, and when.
+async fn delays(mut cx: Context<()>) -> (bool, u64) {
+    let begun = Instant::now();
+    cx.on_return(sleep(HOUR), Result::unwrap);
+    let is_over = cx.recv().await.is_some();
+    (is_over, begun.elapsed().as_secs() / 60)
+}
+
+#[test]
+fn a_delay_in_a_sequence_ends_at_its_time_and_one_of_an_actor_with_its_stop() {
+    sim::explore(SEEDS, || async {
+        let (clock, start) = (spawn!(clock(_)), Instant::now());
+        let pause = async || {
+            sleep(HOUR).await;
+            Ok(0)
+        };
+        let steps: [Pin<Box<dyn Future<Output = _>>>; 3] = [
+            Box::pin(after(&clock, 1)),
+            Box::pin(pause()),
+            Box::pin(after(&clock, 2)),
+        ];
+        assert_eq!(sequentially(steps).await, Ok(vec![1, 0, 2]));
+        assert_eq!(start.elapsed().as_secs() / 3600, 4);
+
+        let stopped = spawn!(delays(_));
+        sleep(HOUR / 2).await;
+        stopped.stop();
+        assert_eq!(stopped.join().await.unwrap(), (false, 30));
+        let delayed = spawn!(delays(_));
+        sleep(HOUR + LATE).await;
+        assert_eq!(delayed.join().await.unwrap(), (true, 60));
     });
 }
 

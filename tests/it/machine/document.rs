@@ -1,52 +1,67 @@
 //! What layer_cake says of its machines.
 
 use greenroom::machine::{Machine, Next, machine};
-use greenroom::{Actor, Context, Reply, actor_from};
+use greenroom::{AskError, Context, Reply};
 
 use super::{Message, closed};
 use crate::support::{Home, Log, in_every_home};
 
 in_every_home!(
-    a_stateless_actor_has_a_handler_for_each_type_and_one_for_unknown_ones,
+    a_message_is_saved_any_number_of_times_and_others_are_dropped,
     a_machine_decides_by_state_and_type,
     the_last_saved_message_comes_again_without_a_newer_one,
     start_comes_before_the_first_message,
     complete_ends_the_machine_at_once,
 );
 
-/// A message of one of many types.
-enum Typed {
-    Number(u32),
-    Text(&'static str),
-    /// A type without a handler.
-    Picture,
+/// A machine that goes through many states, and saves what it waits for until the last one.
+struct Patient(Log<u32>);
+
+/// The number of its last state: more than the eight times for which layer_cake keeps a message.
+const LAST: u32 = 20;
+
+enum Visit {
+    Next,
+    Wanted(u32),
+    Other(Reply<()>),
 }
 
-struct Stateless(Log<String>);
+impl Machine for Patient {
+    type State = u32;
+    type Message = Visit;
+    type Value = ();
 
-impl Actor for Stateless {
-    type Message = Typed;
-
-    async fn handle(&mut self, message: Typed, _cx: &mut Context<Typed>) {
-        match message {
-            Typed::Number(number) => self.0.add(number.to_string()),
-            Typed::Text(text) => self.0.add(text.into()),
-            // layer_cake's `Unknown`.
-            _ => self.0.add("unknown".into()),
+    async fn on(&mut self, state: &u32, visit: Visit, _cx: &mut Context<Visit>) -> Next<Self> {
+        match (*state, visit) {
+            (number, Visit::Next) => Next::To(number + 1),
+            (LAST, Visit::Wanted(number)) => {
+                self.0.add(number);
+                Next::Stay
+            }
+            (LAST, Visit::Other(reply)) => {
+                reply.send(());
+                Next::Stay
+            }
+            (_, wanted @ Visit::Wanted(_)) => Next::Save(wanted),
+            (_, other @ Visit::Other(_)) => Next::Ignore(other),
         }
     }
 }
 
-fn a_stateless_actor_has_a_handler_for_each_type_and_one_for_unknown_ones(home: &Home) {
+fn a_message_is_saved_any_number_of_times_and_others_are_dropped(home: &Home) {
     let log = Log::default();
-    let stateless = home.spawn(actor_from(Stateless(log.clone())));
+    let patient = home.spawn(machine(Patient(log.clone()), 0));
     home.block_on(async {
-        for message in [Typed::Text("a"), Typed::Picture, Typed::Number(1)] {
-            stateless.tell(message).unwrap();
+        for number in 0..LAST {
+            patient.tell(Visit::Wanted(number)).unwrap();
+            let dropped = patient.ask(Visit::Other).await;
+            assert!(matches!(dropped, Err(AskError::NoReply(_))), "{dropped:?}");
+            assert_eq!(log.len(), 0);
+            patient.tell(Visit::Next).unwrap();
         }
-        stateless.join().await.unwrap();
+        assert_eq!(patient.ask(Visit::Other).await, Ok(()));
     });
-    assert_eq!(log.take(), ["a", "unknown", "1"]);
+    assert!(log.take().into_iter().eq(0..LAST));
 }
 
 fn a_machine_decides_by_state_and_type(home: &Home) {

@@ -210,41 +210,38 @@ fn messages_wait_in_the_mailbox_while_an_actor_awaits_an_answer() {
     });
 }
 
-/// Returns the arm that an answer matches: the exact kind comes before any refusal, which comes
-/// before any error.
-fn arm(answer: &Result<(), AskError>) -> &'static str {
-    match answer {
-        Ok(()) => "answer",
-        Err(AskError::Refused(refusal)) if refusal.kind() == RefusalKind::Busy => "busy",
-        Err(AskError::Refused(_)) => "any refusal",
-        Err(_) => "any error",
-    }
-}
-
 #[test]
-fn a_fault_matches_its_own_kind_before_any_refusal_and_any_error() {
+fn each_kind_of_fault_reaches_its_asker_as_a_refusal_of_that_kind() {
     greenroom::run(async {
-        let refuser = spawn!(
-            |mut cx: Context<(Option<RefusalKind>, Reply<()>)>| async move {
-                while let Some((kind, reply)) = cx.recv().await {
-                    match kind {
-                        Some(kind) => reply.refuse(Refusal::of(kind, "on request")),
-                        None => drop(reply),
-                    }
+        type Question = (Option<RefusalKind>, Reply<()>);
+        let refuser = spawn!(|mut cx: Context<Question>| async move {
+            while let Some((kind, reply)) = cx.recv().await {
+                match kind {
+                    Some(kind) => reply.refuse(Refusal::of(kind, "on request")),
+                    None => drop(reply),
                 }
             }
-        );
-        let cases = [
-            (Some(RefusalKind::Busy), "busy"),
-            (Some(RefusalKind::Fault), "any refusal"),
-            (Some(RefusalKind::Overloaded), "any refusal"),
-            (Some(RefusalKind::NotConnected), "any refusal"),
-            (None, "any error"),
-        ];
-        for (kind, expected) in cases {
-            let answer = refuser.ask(|reply| (kind, reply)).await;
-            assert_eq!(arm(&answer), expected, "{kind:?}");
+        });
+        for kind in [
+            RefusalKind::Fault,
+            RefusalKind::Aborted,
+            RefusalKind::TimedOut,
+            RefusalKind::Unavailable,
+            RefusalKind::Busy,
+            RefusalKind::Overloaded,
+            RefusalKind::OutOfService,
+            RefusalKind::ToBeConfirmed,
+            RefusalKind::NotListening,
+            RefusalKind::NotConnected,
+            RefusalKind::NotAccepted,
+        ] {
+            match refuser.ask(|reply| (Some(kind), reply)).await {
+                Err(AskError::Refused(refusal)) => assert_eq!(refusal.kind(), kind),
+                other => panic!("{kind:?}: {other:?}"),
+            }
         }
+        let lost = refuser.ask(|reply| (None, reply)).await;
+        assert!(matches!(lost, Err(AskError::NoReply(_))), "{lost:?}");
     });
 }
 
@@ -468,5 +465,50 @@ fn a_stopped_actor_can_return_that_it_was_aborted() {
         let aborted = stopped.join().await.unwrap().unwrap_err();
         assert_eq!(aborted.kind(), RefusalKind::Aborted);
         assert_eq!(aborted.to_string(), "aborted (user or software interrupt)");
+    });
+}
+
+/// What a company hears of its workers: how the one with this number has ended.
+type Report = (u32, Result<u32, Fault>);
+
+/// Adopts three workers, each with a context that comes back with its result, and stops them. Ends
+/// with the value that it is told to abort with.
+async fn company(mut cx: Context<Report>, abort_with: u32) -> (u32, Vec<u32>) {
+    for number in 1..=3 {
+        let forever = move |mut cx: Context<()>| async move {
+            while cx.recv().await.is_some() {}
+            number * 10
+        };
+        let name = format!("worker {number}");
+        let child = spawn!(forever, name = name);
+        cx.adopt(child, move |ended| (number, ended));
+    }
+    let _open = cx.address();
+    let last = cx.children().last().unwrap();
+    assert_eq!(
+        (cx.children().len(), last.name.as_deref()),
+        (3, Some("worker 3"))
+    );
+    cx.stop_children();
+    let mut contexts = Vec::new();
+    while cx.children().len() > 0 {
+        let (number, ended) = cx.recv().await.unwrap();
+        assert_eq!(ended.unwrap(), number * 10);
+        contexts.push(number);
+        assert_eq!(cx.children().len(), 3 - contexts.len());
+        assert!(
+            cx.children()
+                .all(|child| child.name != Some(format!("worker {number}")))
+        );
+    }
+    (abort_with, contexts)
+}
+
+#[test]
+fn a_parent_that_aborts_its_children_ends_with_the_value_it_has_remembered() {
+    sim::explore(SEEDS, || async {
+        let (value, mut contexts) = spawn!(company(_, 42)).join().await.unwrap();
+        contexts.sort();
+        assert_eq!((value, contexts), (42, vec![1, 2, 3]));
     });
 }

@@ -98,6 +98,11 @@ fn a_successor_comes_after_the_delay_give_or_take_a_quarter() {
     delays.sort_unstable();
     delays.dedup();
     assert!(delays.len() > SEEDS as usize / 2, "{delays:?}");
+    // Each quarter of the range has some.
+    for from in [3000, 3500, 4000, 4500] {
+        let quarter = from..from + 500;
+        assert!(delays.iter().any(|it| quarter.contains(it)), "{delays:?}");
+    }
 }
 
 #[test]

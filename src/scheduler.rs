@@ -30,6 +30,7 @@ mod shared;
 pub(crate) mod sleep;
 mod sleepers;
 pub(crate) mod slot;
+mod victims;
 mod worker;
 
 pub(crate) use activity::ActivityCount;

@@ -23,6 +23,7 @@ use super::injector::Injector;
 use super::ring::{CAPACITY, Entry, Ring};
 use super::sleep::WorkerSleep;
 use super::slot::Slot;
+use super::victims::Victims;
 use crate::instant::Instant;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{CachePadded, MODEL, mutant};
@@ -186,7 +187,7 @@ pub struct LocalQueue {
     newest_until: Cell<Instant>,
     /// Counts lookups, to alternate with the injector.
     looks: Cell<u32>,
-    random: Cell<u64>,
+    victims: Victims,
     /// The last entry that it took from elsewhere came from the injector.
     pub(super) is_fed: Cell<bool>,
     /// How often it rebalances, and when it does so next.
@@ -213,7 +214,7 @@ impl LocalQueue {
             newest_step: Cell::new(0),
             newest_until: Cell::new(Instant::now()),
             looks: Cell::new(0),
-            random: Cell::new(seed | 1),
+            victims: Victims::new(seed),
             is_fed: Cell::new(false),
             seen: (0..queues.workers()).map(|_| Cell::new(u64::MAX)).collect(),
             queues: queues.clone(),
@@ -398,19 +399,15 @@ impl LocalQueue {
 
     /// Steals from another worker. Only the one thief calls it, whose own queues are empty.
     pub(crate) fn steal(&self) -> Option<Entry> {
-        let count = self.queues.workers();
-        let start = self.random(count);
         let own = &self.mine().ring;
-        (0..count)
-            .map(|at| (start + at) % count)
-            .filter(|&victim| victim != self.index)
-            .find_map(|victim| {
-                let WorkerQueues { ring, backlog, .. } = &*self.queues.workers[victim];
-                ring.steal_into(own).or_else(|| {
-                    let half = (backlog.len() / 2).min(CAPACITY / 2);
-                    backlog.pop_some(half, |entry| self.push_back(entry))
-                })
+        let mut victims = self.victims.of(self.index, self.queues.workers());
+        victims.find_map(|victim| {
+            let WorkerQueues { ring, backlog, .. } = &*self.queues.workers[victim];
+            ring.steal_into(own).or_else(|| {
+                let half = (backlog.len() / 2).min(CAPACITY / 2);
+                backlog.pop_some(half, |entry| self.push_back(entry))
             })
+        })
     }
 
     /// Rebalances, if the interval has passed.
@@ -470,16 +467,6 @@ impl LocalQueue {
     pub(crate) fn drain(&self) -> impl Iterator<Item = Entry> {
         let WorkerQueues { ring, slot, .. } = self.mine();
         std::iter::from_fn(move || slot.take().or_else(|| ring.pop()).or_else(|| self.refill()))
-    }
-
-    /// Returns the first victim, by xorshift: any spread will do.
-    fn random(&self, below: usize) -> usize {
-        let mut random = self.random.get();
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        self.random.set(random);
-        (random >> 33) as usize % below
     }
 }
 

@@ -12,36 +12,62 @@ use crate::actor::Context;
 use crate::error::{Refusal, RefusalKind};
 use crate::task::loss;
 
-/// A message that was received, and its sender for a trace.
-type Saved<A> = (<A as Machine>::Message, u64);
-
 pub(super) struct Intake<A: Machine> {
     pub(super) context: Context<A::Message>,
-    /// The messages that wait for a change of the state, oldest first.
-    saved: VecDeque<Saved<A>>,
-    /// The messages that come again before any other, oldest first.
-    due: VecDeque<Saved<A>>,
+    lists: Lists<A::Message>,
+    /// The senders of all messages in `lists`, in the same order, if the machine is traced.
+    senders: Option<Box<Lists<u64>>>,
     /// The maximum number of saved messages.
     limit: usize,
-    is_traced: bool,
+}
+
+/// The messages that were saved, or their senders.
+struct Lists<T> {
+    /// Those that wait for a change of the state, oldest first.
+    saved: VecDeque<T>,
+    /// Those that come again before any other, oldest first.
+    due: VecDeque<T>,
+}
+
+impl<T> Lists<T> {
+    const EMPTY: Self = Lists {
+        saved: VecDeque::new(),
+        due: VecDeque::new(),
+    };
+
+    /// Makes all that were saved due.
+    fn changed(&mut self) {
+        if self.due.is_empty() {
+            mem::swap(&mut self.saved, &mut self.due);
+        } else {
+            while let Some(newest) = self.saved.pop_back() {
+                self.due.push_front(newest);
+            }
+        }
+    }
+
+    /// Takes all, oldest first.
+    fn take(&mut self) -> VecDeque<T> {
+        self.saved.append(&mut self.due);
+        mem::take(&mut self.saved)
+    }
 }
 
 impl<A: Machine> Intake<A> {
     pub(super) fn new(context: Context<A::Message>, limit: usize) -> Self {
-        let is_traced = context.is_traced();
+        let senders = context.is_traced().then(|| Box::new(Lists::EMPTY));
         Intake {
             context,
-            saved: VecDeque::new(),
-            due: VecDeque::new(),
+            lists: Lists::EMPTY,
+            senders,
             limit,
-            is_traced,
         }
     }
 
     /// Returns whether saved messages come before those of the context.
     #[inline]
     pub(super) fn has_due(&self) -> bool {
-        !self.due.is_empty()
+        !self.lists.due.is_empty()
     }
 
     /// Returns the next saved message, or `None` if the machine is killed.
@@ -49,8 +75,11 @@ impl<A: Machine> Intake<A> {
         let context = &mut self.context;
         match poll_fn(|cx| context.poll_turn(cx.waker())).await {
             true => {
-                let (message, from) = self.due.pop_front()?;
-                self.context.set_last_sender(from);
+                let message = self.lists.due.pop_front()?;
+                if let Some(senders) = &mut self.senders {
+                    let from = senders.due.pop_front();
+                    self.context.set_last_sender(from.unwrap_or(0));
+                }
                 Some(message)
             }
             false => None,
@@ -61,24 +90,23 @@ impl<A: Machine> Intake<A> {
     #[inline]
     pub(super) fn changed(&mut self, state: &A::State) {
         self.entered(state);
-        if self.saved.is_empty() {
+        if self.lists.saved.is_empty() {
             return;
         }
-        if self.due.is_empty() {
-            mem::swap(&mut self.saved, &mut self.due);
-        } else {
-            while let Some(message) = self.saved.pop_back() {
-                self.due.push_front(message);
-            }
+        self.lists.changed();
+        if let Some(senders) = &mut self.senders {
+            senders.changed();
         }
     }
 
     /// Saves a message, or refuses it if there are too many.
     pub(super) fn save(&mut self, message: A::Message) {
         // A new message comes only when none is due, so one that is saved again has its place.
-        if self.saved.len() < self.limit {
-            let from = self.context.last_sender();
-            self.saved.push_back((message, from));
+        if self.lists.saved.len() < self.limit {
+            if let Some(senders) = &mut self.senders {
+                senders.saved.push_back(self.context.last_sender());
+            }
+            self.lists.saved.push_back(message);
         } else {
             self.refuse(message);
         }
@@ -103,7 +131,7 @@ impl<A: Machine> Intake<A> {
     /// Notes the state that the machine has now, for a trace.
     #[inline]
     pub(super) fn entered(&self, state: &A::State) {
-        if self.is_traced {
+        if self.senders.is_some() {
             self.context.trace_state(A::state_name(state));
         }
     }
@@ -112,9 +140,10 @@ impl<A: Machine> Intake<A> {
 /// What was saved is received again by a next incarnation, or is undelivered.
 impl<A: Machine> Drop for Intake<A> {
     fn drop(&mut self) {
-        if !(self.saved.is_empty() && self.due.is_empty()) {
-            self.saved.append(&mut self.due);
-            self.context.put_back(mem::take(&mut self.saved));
+        let messages = self.lists.take();
+        if !messages.is_empty() {
+            let senders = self.senders.as_mut().map(|senders| senders.take());
+            self.context.put_back(messages, senders.unwrap_or_default());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a machine needs of a context to handle messages again that it has received.
 
+use std::collections::VecDeque;
 use std::task::{Poll, Waker};
 
 use super::Context;
@@ -38,11 +39,11 @@ impl<M> Context<M> {
         self.held().mailbox.set_last_sender(from);
     }
 
-    /// Puts messages that were received back, in front of all others, with their senders.
+    /// Puts messages that were received back, in front of all others, with their senders if the
+    /// mailbox is traced.
     #[cold]
-    pub(crate) fn put_back(&mut self, messages: impl IntoIterator<Item = (M, u64)>) {
+    pub(crate) fn put_back(&mut self, messages: VecDeque<M>, senders: VecDeque<u64>) {
         let (core, reader) = self.parts();
-        let (messages, senders): (Vec<M>, Vec<u64>) = messages.into_iter().unzip();
         reader.put_front(messages);
         core.mailbox.put_senders_back(senders.into_iter().rev());
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
+use greenroom::machine::{Machine, Next, machine};
 use greenroom::{Address, Context, Fault, Reply, Runtime, actor, spawn};
 
 use super::runtime;
@@ -349,4 +350,47 @@ fn a_message_arrives_before_the_messages_that_it_causes() {
         }
     }
     assert_eq!(causes.len(), ROUNDS as usize);
+}
+
+/// A machine that saves each message and counts them.
+struct Saves(Arc<AtomicUsize>);
+
+impl Machine for Saves {
+    type State = ();
+    type Message = usize;
+    type Value = ();
+
+    async fn on(&mut self, (): &(), message: usize, _cx: &mut Context<usize>) -> Next<Self> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Next::Save(message)
+    }
+}
+
+#[test]
+fn a_message_takes_no_memory_beside_its_own_while_it_waits_or_is_saved() {
+    // A power of two, since the list of saved messages doubles.
+    const MESSAGES: usize = 1 << 13;
+    const BYTES: usize = MESSAGES * size_of::<usize>();
+    within(WATCH, || {
+        let (waiting, saved) = drive(runtime(1).spawn(async {
+            // With one worker, a single thread allocates and frees everything.
+            let count = Arc::new(AtomicUsize::new(0));
+            let saves = machine(Saves(count.clone()), ()).saved(MESSAGES).spawn();
+            let before = heap::here().live;
+            for number in 0..MESSAGES {
+                saves.tell(number).unwrap();
+                while count.load(Ordering::SeqCst) <= number {
+                    greenroom::yield_now().await;
+                }
+            }
+            let saved = heap::here().live - before;
+            let waits = spawn!(|_: Context<usize>| std::future::pending::<()>());
+            let before = heap::here().live;
+            (0..MESSAGES).for_each(|number| waits.tell(number).unwrap());
+            (heap::here().live - before, saved)
+        }));
+        // Dozens of messages share the header of a block. Each sender, for one, would be half more.
+        let most = (BYTES + BYTES / 20).cast_signed();
+        assert!(waiting <= most && saved <= most, "{waiting}, {saved} bytes");
+    });
 }

@@ -80,7 +80,8 @@
 //! | `enqueue` | [`post`](Looper::post), [`spawn`](Looper::spawn), [`priority`](Looper::priority), [`with`](Looper::with) |
 //! | `enqueueAndStopTheWorld` | [`stop_the_world`](Controller::stop_the_world) |
 //! | `Task`, `mtllRun` | a closure or a future |
-//! | `mtllPriority`, the looper of `mtllRun` | [`current`](current()) |
+//! | `mtllPriority` | [`Posted::priority`], or [`Current::priority`] in the task |
+//! | the controller and the looper of `mtllRun` | [`Current::controller`], [`Current::looper`] |
 //! | `deleteAfterwards` | ownership: a task is dropped after its run |
 //! | `attemptLock`, `unlock` | [`attempt`](Looper::attempt), [`unlock`](Looper::unlock) |
 //! | `safeDelete` | a drop, or `close` of a [looper](Looper::close), a [lock](Lock::close) or a [value](Guarded::close) |

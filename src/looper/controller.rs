@@ -36,7 +36,7 @@ use crate::runtime::{Runtime, WaitSource};
 #[derive(Clone)]
 pub struct Controller(Arc<Held>);
 
-/// Is dropped with the last handle.
+/// Is dropped with the last clone of a handle.
 struct Held(Arc<Monitor>);
 
 /// The options of a [`Controller`].
@@ -51,6 +51,12 @@ pub struct ControllerBuilder {
 }
 
 impl Controller {
+    /// Creates a handle of a controller that may have none any more.
+    pub(super) fn of(monitor: Arc<Monitor>) -> Self {
+        monitor.change(|table, _| table.holds += 1);
+        Controller(Arc::new(Held(monitor)))
+    }
+
     /// Creates the options of a controller.
     pub fn builder() -> ControllerBuilder {
         ControllerBuilder {
@@ -256,7 +262,7 @@ impl ControllerBuilder {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.change(|table, effects| {
-            table.is_held = false;
+            table.holds -= 1;
             table.judge_handles(effects);
         });
     }

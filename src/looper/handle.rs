@@ -2,12 +2,12 @@
 //!
 //! The last handle closes its looper, which then runs what was posted.
 
+use std::fmt;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Duration;
-use std::{any::Any, fmt};
 
 use super::access::{Access, Requested};
 use super::current;
@@ -424,11 +424,9 @@ impl WeakLooper {
 
     /// Returns the looper, unless its last handle was dropped.
     pub fn upgrade(&self) -> Option<Looper> {
-        let hub: Arc<dyn Any + Send + Sync> = self.0.hub.clone();
-        let monitor = hub.downcast().ok()?;
         self.0.try_add_handle().then(|| Looper {
             seat: self.0.clone(),
-            monitor,
+            monitor: Monitor::of(&self.0.hub),
         })
     }
 

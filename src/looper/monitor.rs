@@ -1,5 +1,6 @@
 //! The table of a controller behind its lock, and what is done when that is free.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -46,6 +47,12 @@ impl Monitor {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             runtime,
         })
+    }
+
+    /// Returns the monitor that jobs and loopers know as a hub.
+    pub(super) fn of(hub: &Arc<dyn Hub>) -> Arc<Self> {
+        let hub: Arc<dyn Any + Send + Sync> = hub.clone();
+        hub.downcast().expect("every hub is a monitor")
     }
 
     /// Takes a task without a deadline. Returns whether its looper accepts it.

@@ -48,6 +48,12 @@ impl<R> Posted<R> {
         }
     }
 
+    /// Returns the priority with which the task was posted: the `mtllPriority` of MTLL. It is 0 for
+    /// a task of the world.
+    pub fn priority(&self) -> u8 {
+        self.job.priority
+    }
+
     /// Cancels the task, unless it has begun. Returns whether it had not begun.
     ///
     /// The result is [`TaskError::Cancelled`] then. The closure, or the future, is dropped before

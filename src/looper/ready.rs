@@ -102,3 +102,28 @@ impl ReadyLines {
         looper
     }
 }
+
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests {
+    use super::ReadyLines;
+
+    #[test]
+    fn a_choice_reads_four_words_and_only_the_line_that_it_takes_from() {
+        for (aging, expected) in [(0, [3, 1, 2]), (1, [1, 2, 3])] {
+            let mut ready = ReadyLines::new(u8::MAX, aging);
+            for (priority, looper) in [(70, 1), (70, 2), (200, 3)] {
+                ready.push(priority, looper);
+            }
+            // A choice that looked at the other lines would see loopers in them.
+            for (priority, line) in ready.lines.iter_mut().enumerate() {
+                if ![70, 200].contains(&priority) {
+                    line.push_back(9);
+                }
+            }
+            assert_eq!((ready.filled.len(), ready.top()), (4, 201));
+            let order = [(); 3].map(|()| ready.pop());
+            assert_eq!(order, expected.map(Some));
+            assert_eq!((ready.pop(), ready.top()), (None, 0));
+        }
+    }
+}

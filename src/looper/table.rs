@@ -60,8 +60,8 @@ pub(super) struct Table {
     detects: bool,
     /// No more tasks are accepted.
     is_closed: bool,
-    /// A handle of the controller exists.
-    pub(super) is_held: bool,
+    /// The number of values that the handles of the controller share; 0 if there is no handle.
+    pub(super) holds: usize,
     /// The number of loopers that accept tasks.
     open: usize,
     /// What was left is dropped, at the end of the runtime.
@@ -117,7 +117,7 @@ impl Table {
             aging: NonZeroU32::new(limits.aging),
             detects: limits.detects,
             is_closed: false,
-            is_held: true,
+            holds: 1,
             open: 0,
             is_aborted: false,
             is_over: false,

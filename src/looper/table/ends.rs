@@ -40,7 +40,7 @@ impl Table {
 
     /// Closes the controller when nothing can post to it any more.
     pub(in crate::looper) fn judge_handles(&mut self, effects: &mut Effects) {
-        if !self.is_held && self.open == 0 {
+        if self.holds == 0 && self.open == 0 {
             self.close_all(effects);
         }
     }

@@ -245,6 +245,40 @@ fn equal_loopers_run_in_turn_one_task_a_turn() {
 }
 
 #[test]
+fn equal_loopers_have_equal_shares_of_several_lanes() {
+    within(WATCH, || {
+        const TASKS: usize = 100;
+        for lanes in [2, 3] {
+            let runtime = Runtime::builder().workers(lanes).build().unwrap();
+            let builder = Controller::builder().on(&runtime).concurrency(lanes);
+            let (controller, log) = (builder.build().unwrap(), Log::default());
+            let loopers: Vec<_> = (0..2 * lanes).map(|_| controller.looper()).collect();
+            let meeting = Arc::new(Barrier::new(lanes));
+            let notes = log.clone();
+            // All tasks take equally long: on each lane one begins, and they end together.
+            drive(at_once(&controller, move || {
+                for (which, looper) in loopers.iter().enumerate() {
+                    for _ in 0..TASKS {
+                        let (notes, meeting) = (notes.clone(), meeting.clone());
+                        drop(looper.post(move || {
+                            notes.add(which);
+                            meeting.wait();
+                        }));
+                    }
+                }
+            }));
+            drive(controller.shutdown());
+            let mut log = log.take();
+            // Which of several lanes is the first one to note its task does not matter.
+            log.chunks_mut(lanes)
+                .for_each(|together| together.sort_unstable());
+            let in_turn: Vec<_> = (0..2 * lanes).collect();
+            assert_eq!(log, in_turn.repeat(TASKS), "{lanes} lanes");
+        }
+    });
+}
+
+#[test]
 fn the_turn_goes_on_where_it_was_after_the_world_has_stopped() {
     simulated(|| async {
         let (controller, log) = (controller(1), Log::default());

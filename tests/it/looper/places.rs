@@ -155,6 +155,55 @@ fn the_current_task_is_the_one_that_runs_here_and_not_one_to_which_it_lends_its_
 }
 
 #[test]
+fn a_task_reaches_the_controller_that_runs_it_also_when_no_other_handle_is_left() {
+    everywhere(|| async {
+        let (one, two) = (controller(1), controller(1));
+        let (looper, other) = (one.looper(), two.looper());
+        let counts = || looper::current().unwrap().controller().stats().loopers;
+        let more = one.looper();
+        assert_eq!(looper.post(counts).unwrap().await.unwrap(), 2);
+        assert_eq!(other.post(counts).unwrap().await.unwrap(), 1);
+        let world = one.stop_the_world(move |_| counts()).unwrap();
+        assert_eq!(world.await.unwrap(), 2);
+        drop((one, more));
+        let controller = || looper::current().unwrap().controller();
+        let again = looper.post(controller).unwrap().await.unwrap();
+        // Each of its handles keeps the controller open.
+        let twin = looper.post(controller).unwrap().await.unwrap();
+        drop(looper);
+        drop(again);
+        assert_eq!(twin.looper().post(|| 5).unwrap().await.unwrap(), 5);
+        // The last one closes it, when no looper is left.
+        let last = twin.looper();
+        drop(twin);
+        let shut = last.post(controller).unwrap();
+        drop(last);
+        assert!(shut.await.unwrap().looper().is_closed());
+    });
+}
+
+#[test]
+fn a_task_that_was_posted_tells_its_priority() {
+    everywhere(|| async {
+        let controller = controller(1);
+        let looper = controller.looper();
+        let held = hold(&looper).await;
+        assert_eq!(held.posted.priority(), 0);
+        let current = || looper::current().unwrap().priority();
+        let posted = looper.priority(3).post(current).unwrap();
+        let future = looper.priority(2).spawn(async move { current() }).unwrap();
+        let world = controller.stop_the_world(move |_| current()).unwrap();
+        let all = [posted, future, world];
+        let told = all.each_ref().map(Posted::priority);
+        assert_eq!(told, [3, 2, 0]);
+        held.end().await;
+        for (posted, told) in all.into_iter().zip(told) {
+            assert_eq!(posted.await.unwrap(), told);
+        }
+    });
+}
+
+#[test]
 fn handles_of_the_same_thing_are_clones() {
     everywhere(|| async {
         let hash = |looper: &Looper| {

@@ -160,6 +160,36 @@ fn the_world_stops_under_a_load_that_never_ends() {
 }
 
 #[test]
+fn no_priority_lets_a_task_begin_before_a_world_that_waits() {
+    const PRIORITIES: [u8; 7] = [0, 3, 1, 3, 2, 0, 0];
+    simulated(|| async {
+        let (controller, log) = (controller(1), Log::default());
+        let begun = controller.looper();
+        let held = hold(&begun).await;
+        let worlds = [100, 101].map(|number| stop(&controller, &log, number));
+        for (number, priority) in (0..).zip(&PRIORITIES[..6]) {
+            let (looper, notes) = (controller.looper(), log.clone());
+            drop(looper.priority(*priority).post(move || notes.add(number)));
+            yield_now().await;
+        }
+        let behind = note(&begun, &log, 6);
+        let last = stop(&controller, &log, 102);
+        held.end().await;
+        for world in worlds.into_iter().chain([last]) {
+            world.await.unwrap();
+        }
+        behind.await.unwrap();
+        controller.shutdown().await;
+        let order = log.take();
+        assert_eq!(order[..3], [100, 101, 102]);
+        // After the world the priorities count again.
+        let priority = |number: &u32| PRIORITIES[*number as usize];
+        let rest: Vec<_> = order[3..].iter().map(priority).collect();
+        assert_eq!(rest, [3, 3, 2, 1, 0, 0, 0], "{order:?}");
+    });
+}
+
+#[test]
 fn a_task_of_the_world_has_no_looper_and_priority_0() {
     everywhere(|| async {
         let controller = controller(1);

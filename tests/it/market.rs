@@ -4,7 +4,6 @@ mod accepting;
 mod choosing;
 mod ends;
 mod model;
-mod record;
 mod users;
 mod workers;
 

@@ -1,6 +1,8 @@
 //! Accepting: a full board, the line of producers, and keys.
 
 use super::*;
+use crate::origins::asleep;
+use crate::support::{drive, until};
 
 /// Builds a market with one worker and room for so many jobs.
 fn narrow(jobs: usize, policy: KeyPolicy) -> Market<u32> {
@@ -197,6 +199,109 @@ fn the_limits_are_judged_when_the_market_is_built() {
             }
         });
         assert_eq!(market.status().created, 4);
+    });
+}
+
+#[test]
+fn by_default_at_most_64_jobs_run_however_many_threads_the_pool_has() {
+    within(WATCH, || {
+        let runtime = Runtime::builder().workers(1).blocking_threads(200);
+        let runtime = runtime.build().unwrap();
+        let market = Market::<u32>::builder().on(&runtime).build().unwrap();
+        let gate = Gate::default();
+        let job = |_| {
+            let gate = gate.clone();
+            market.try_offer(Job::new(move || gate.pass())).unwrap()
+        };
+        let jobs: Vec<_> = (0..70).map(job).collect();
+        until(|| market.status().running == 64);
+        // The arrival of a worker is one change with the decision whether another one comes.
+        let status = market.status();
+        assert_eq!((status.waiting, status.created), (6, 64));
+        gate.open();
+        jobs.into_iter().for_each(|job| drive(job).unwrap());
+    });
+}
+
+#[test]
+fn a_stop_lets_all_producers_go_tasks_and_threads() {
+    const THREADS: u32 = 5;
+    on_threads(async {
+        let market = narrow(1, KeyPolicy::One);
+        let (gate, runs) = blocked(&market, None).await;
+        let waits = market.try_offer(Job::new(|| ())).unwrap();
+        let job = |number: u32| Job::new(move || number);
+        let offer = |number| Box::pin(market.offer(job(number)));
+        let mut tasks: Vec<_> = (0..5).map(offer).collect();
+        for task in &mut tasks {
+            assert!(poll_once(task).is_pending());
+        }
+        let thread = |number: u32| {
+            let market = market.clone();
+            let thread = std::thread::Builder::new().name(format!("sj2-{number}"));
+            let offers = move || market.offer_blocking(job(number)).map(drop);
+            thread.spawn(offers).unwrap()
+        };
+        let threads: Vec<_> = (0..THREADS).map(thread).collect();
+        // They sleep as soon as they are in the line.
+        until(|| asleep("sj2-").len() == THREADS as usize);
+        market.stop();
+        let other = self::market(1);
+        let mut numbers = Vec::new();
+        let mut returned = Vec::new();
+        for thread in threads {
+            returned.push(thread.join().unwrap().unwrap_err());
+        }
+        for task in tasks {
+            returned.push(task.await.map(drop).unwrap_err());
+        }
+        for error in returned {
+            // Each has its job back.
+            let OfferError::Stopping(job) = error else {
+                panic!("{error:?}")
+            };
+            numbers.push(other.offer(job).await.unwrap().await.unwrap());
+        }
+        assert_eq!(numbers, [0, 1, 2, 3, 4].repeat(2));
+        assert!(matches!(waits.await, Err(JobError::Discarded)));
+        gate.open();
+        runs.await.unwrap();
+    });
+}
+
+#[test]
+fn a_key_whose_job_waits_accepts_no_other_by_default() {
+    everywhere(|| async {
+        let market = market(1);
+        let (gate, runs) = blocked(&market, None).await;
+        let waits = market.try_offer(Job::new(|| 1).key(1)).unwrap();
+        let higher = market.try_offer(Job::new(|| 2).key(1).priority(9));
+        let Err(TryOfferError::KeyBusy(higher)) = higher else {
+            panic!("a job of the key waits")
+        };
+        let refused = market.offer(Job::new(|| 3).key(1)).await;
+        assert!(matches!(refused, Err(OfferError::KeyBusy(_))));
+        assert_eq!(market.status().waiting, 1);
+        // A job that is cancelled is not in the market any more.
+        assert!(waits.cancel());
+        let higher = market.try_offer(higher).unwrap();
+        gate.open();
+        runs.await.unwrap();
+        assert_eq!(higher.await.unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_job_has_no_key_and_the_lowest_priority_unless_it_is_told() {
+    everywhere(|| async {
+        let plain = Job::<u32, _>::new(|| ());
+        assert_eq!(format!("{plain:?}"), "Job { key: None, priority: 0, .. }");
+        let market = market(2);
+        let (gate, runs) = blocked(&market, None).await;
+        // One without a key runs beside another one.
+        market.try_offer(plain).unwrap().await.unwrap();
+        gate.open();
+        runs.await.unwrap();
     });
 }
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use super::*;
-use crate::child::{ThreadLimit, alone};
-use crate::support::until;
+use crate::child::{ThreadLimit, alone, threads_named};
+use crate::support::{drive, until};
 
 #[test]
 fn a_second_worker_comes_for_a_job_that_waits_beside_one_that_runs() {
@@ -105,6 +105,67 @@ fn a_worker_without_a_job_dies_at_once_or_lingers() {
             .unwrap();
         brief.offer(Job::new(|| ())).await.unwrap().await.unwrap();
         until(|| brief.status().died == 1);
+    });
+}
+
+#[test]
+fn a_worker_that_finds_no_job_is_gone_before_the_last_result_is_seen() {
+    on_threads(async {
+        let market = market(3);
+        for number in 1..=100 {
+            // The one before does not count as idle, so each first job brings a worker at once.
+            let (gate, first) = blocked(&market, None).await;
+            assert_eq!(market.status().created, number);
+            gate.open();
+            first.await.unwrap();
+            let status = market.status();
+            assert_eq!((status.died, status.idle), (number, 0));
+        }
+        // It serves what waits first, and a stop leaves it nothing.
+        let market = self::market(1);
+        let (gate, first) = blocked(&market, None).await;
+        let jobs = [(); 3].map(|()| market.try_offer(Job::new(|| ())).unwrap());
+        gate.open();
+        first.await.unwrap();
+        for job in jobs {
+            job.await.unwrap();
+        }
+        assert_eq!((market.status().created, market.status().died), (1, 1));
+        let (gate, first) = blocked(&market, None).await;
+        let waits = market.try_offer(Job::new(|| ())).unwrap();
+        market.stop();
+        gate.open();
+        first.await.unwrap();
+        assert_eq!((market.status().created, market.status().died), (2, 2));
+        assert!(matches!(waits.await, Err(JobError::Discarded)));
+    });
+}
+
+#[test]
+fn a_market_starts_no_thread_of_its_own() {
+    const NAME: &str = "market::workers::a_market_starts_no_thread_of_its_own";
+    alone(NAME, || {
+        let runtime = Runtime::builder().workers(1).blocking_threads(2);
+        let runtime = runtime.build().unwrap();
+        let threads = || threads_named("");
+        let before = threads();
+        let build = |_| Market::<u32>::builder().on(&runtime).build().unwrap();
+        let markets: Vec<_> = (0..100).map(build).collect();
+        assert_eq!(threads(), before);
+        for market in &markets {
+            drive(market.offer_blocking(Job::new(|| ())).unwrap()).unwrap();
+        }
+        // The pool has threads, whoever uses them, and a market waits on none.
+        assert!(threads() <= before + 2);
+        markets.iter().for_each(Market::stop);
+        assert!(threads() <= before + 2);
+        // Without a runtime, all markets of the process have the same timer thread and pool.
+        let build = |_| Market::<u32>::builder().build().unwrap();
+        let first = build(0);
+        let before = threads();
+        let markets: Vec<_> = (0..100).map(build).collect();
+        assert_eq!(threads(), before);
+        drop((first, markets));
     });
 }
 

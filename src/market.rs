@@ -17,6 +17,25 @@
 //! The workers are calls on the threads of the blocking pool. A worker comes when a job may run and
 //! no other worker is on its way, and gives its thread back when there is no job.
 //!
+//! A job is a closure. So the kinds of jobs of the document, each with its data, are an enum of the
+//! program, as in the example `job_market`. A kind for which nothing is done must say so:
+//!
+//! ```compile_fail,E0004
+//! # use greenroom::market::Job;
+//! enum Kind {
+//!     DoNothing,
+//!     Print(u16),
+//!     CreateAccount(Vec<u8>),
+//! }
+//! fn job(kind: Kind) -> Job<u64, impl FnOnce() + Send> {
+//!     Job::new(move || match kind {
+//!         Kind::DoNothing => {}
+//!         Kind::Print(counter) => println!("job {counter}"),
+//!         // Kind::CreateAccount is missing
+//!     })
+//! }
+//! ```
+//!
 //! # When to use what
 //! - a call that blocks: [`unblock`](crate::unblock());
 //! - many of them, of which only some may run or wait at a time, or whose order matters: a market;

@@ -19,8 +19,8 @@
 //! p99 621 µs
 //! ```
 //!
-//! An answer with status 200 must be a table of the size that the path asks for. A wrong table, or a
-//! connection that fails, ends it with exit status 71. With wrong arguments it is 2.
+//! An answer with status 200 must be a table of the size that the path asks for, plain or in the
+//! envelope. A wrong table, or a connection that fails, ends it with exit status 71. With wrong arguments it is 2.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 /// The exit status of a fault.
@@ -205,7 +206,15 @@ impl Connection {
 
 /// Checks that a body is a table of the right size.
 fn check(options: &Options, body: &[u8]) -> Result<(), String> {
-    let table: Result<Vec<Vec<f64>>, _> = serde_json::from_slice(body);
+    type Table = Vec<Vec<f64>>;
+    #[derive(Deserialize)]
+    struct Envelope {
+        value: (IgnoredAny, Table, IgnoredAny),
+    }
+    let table = match body.first() {
+        Some(b'{') => serde_json::from_slice(body).map(|it: Envelope| it.value.1),
+        _ => serde_json::from_slice::<Table>(body),
+    };
     let table = table.map_err(|error| match serde_json::from_slice::<IgnoredAny>(body) {
         Ok(_) => format!("an answer is no table: {error}"),
         Err(error) => format!("an answer is no JSON: {error}"),

@@ -44,6 +44,11 @@ fn cache_prints_what_its_head_says() {
 }
 
 #[test]
+fn job_market_prints_what_its_head_says() {
+    prints_what_its_head_says("job_market");
+}
+
+#[test]
 fn pipeline_prints_what_its_head_says() {
     prints_what_its_head_says("pipeline");
 }

@@ -1,5 +1,5 @@
 //! This example serves tables of random numbers:
-//! `texture_server --variant 1..4 [--port N] [--workers N] [--debug-level=LEVEL]`.
+//! `texture_server --variant 1..4 [OPTION ..]`.
 //!
 //! ```text
 //!                      1 ──> server: answers one request after the other
@@ -11,20 +11,33 @@
 //! The right to answer goes along with a request, so the table goes straight from the actor that
 //! makes it to the client. The variants differ only in which actors are behind the address of `Xy`.
 //!
-//! It listens at 127.0.0.1, at port 5050 or at that of `--port`. With port 0 the system chooses one.
-//! `--workers` sets the number of workers of variant 4, which is 8 by default. It answers:
+//! | option | default | meaning |
+//! |---|---|---|
+//! | `--server-address` | `127.0.0.1:5050` | where it listens; with port 0 the system chooses one |
+//! | `--plain` | off | answers are tables without the envelope of layer_cake |
+//! | `--debug-level` | off | traces the actors to stderr |
+//! | `--object-count` | 8 | workers of the spool |
+//! | `--size-of-queue` | `None` | requests that may wait |
+//! | `--responsiveness` | 5 | seconds on average from which the spool is busy, or `None` |
+//! | `--busy-pass-rate` | 10 | a busy spool lets one in so many requests pass |
+//! | `--stand-down` | 30 | seconds before a dead worker is replaced, or `None` |
+//!
+//! The last five are parameters of variant 4. It answers:
 //!
 //! ```console
-//! $ curl 'http://127.0.0.1:5050/Xy?x=2&y=2'
-//! [[0.7612548315750599,0.23818407873566672],[0.3034216434184227,0.06614148124376695]]
+//! $ curl 'http://127.0.0.1:5050/Xy?x=2&y=1'
+//! {"value":["vector<vector<float8>>",[[0.7121297344671714,0.2617093660768349]],[]]}
 //! $ curl -d x=1 -d y=2 http://127.0.0.1:5050/Xy
-//! [[0.9153021465331127],[0.5407311228934155]]
+//! {"value":["vector<vector<float8>>",[[0.9153021465331127],[0.5407311228934155]],[]]}
+//! $ curl 'http://127.0.0.1:5050/Xy?x=1000000&y=2'
+//! {"value":["layer_cake.Faulted",{"kind":"Faulted","condition":"table too large",..},[]]}
+//! ```
+//!
+//! With `--plain`:
+//!
+//! ```console
 //! $ curl --json '{"x": 2}' http://127.0.0.1:5050/Xy
 //! [[0.3709542150324801,0.8206013275634391]]
-//! $ curl -H 'Accept: application/vnd.layer_cake+json' http://127.0.0.1:5050/Xy
-//! {"value":["vector<vector<float8>>",[[0.7121297344671714]],[]]}
-//! $ curl 'http://127.0.0.1:5050/Xy?x=1000000&y=2'
-//! {"kind":"Faulted","condition":"table too large","explanation":"1000000 x 2 ..",..}
 //! ```
 //!
 //! A browser shows its workers and actors at `/actors`. `/metrics` has numbers for Prometheus.
@@ -36,36 +49,38 @@
 
 mod variants;
 
+use std::num::ParseFloatError;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use futures_lite::future::{or, poll_once};
 use greenroom::trace::{Level, Lines};
 use greenroom::{Refusal, RefusalKind, Runtime, ctrl_c};
-use greenroom_http::{Report, Server, actors_page, metrics};
+use greenroom_http::{Answers, Report, Server, actors_page, metrics};
 
-use variants::{Variant, Xy};
-
-const PORT: u16 = 5050;
-const WORKERS: usize = 8;
+use variants::{SpoolOptions, Variant, Xy};
 
 /// The exit status of a fault that has none of its own.
 const FAULT: u8 = 71;
 
-const USAGE: &str =
-    "usage: texture_server --variant 1..4 [--port N] [--workers N] [--debug-level=LEVEL]";
+const USAGE: &str = "usage: texture_server --variant 1..4 [--server-address HOST:PORT] [--plain]
+    [--debug-level LEVEL] [--object-count N] [--size-of-queue N] [--responsiveness SECONDS]
+    [--busy-pass-rate N] [--stand-down SECONDS]";
 
 struct Options {
     variant: Variant,
-    port: u16,
-    workers: usize,
+    server_address: String,
+    answers: Answers,
+    spool: SpoolOptions,
     debug_level: Option<Level>,
 }
 
 async fn listen(options: &Options) -> Result<Server, Refusal> {
-    let address = variants::start(options.variant, options.workers)?;
-    let server = Server::bind(format!("127.0.0.1:{}", options.port))
+    let address = variants::start(options.variant, &options.spool)?;
+    let server = Server::bind(&options.server_address)
         .on("Xy", &address, |xy: Xy, reply| (xy, reply))
+        .answers(options.answers)
         .mount(metrics())
         .mount(actors_page())
         .listen()
@@ -128,35 +143,69 @@ fn run(options: &Options) -> Refusal {
     }
 }
 
+fn seconds(value: &str) -> Result<Duration, String> {
+    let seconds = value
+        .parse()
+        .map_err(|error: ParseFloatError| error.to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// Reads a value that may be `None`.
+fn optional<T, E>(value: &str, read: impl FnOnce(&str) -> Result<T, E>) -> Result<Option<T>, E> {
+    match value {
+        "None" => Ok(None),
+        other => read(other).map(Some),
+    }
+}
+
 fn parse() -> Result<Options, lexopt::Error> {
     use lexopt::prelude::*;
     let mut parser = lexopt::Parser::from_env();
-    let (mut variant, mut port, mut workers, mut debug_level) = (None, PORT, None, None);
+    let (mut variant, mut debug_level) = (None, None);
+    let mut server_address = "127.0.0.1:5050".to_owned();
+    let (mut answers, mut spool) = (Answers::Envelope, None::<SpoolOptions>);
     while let Some(argument) = parser.next()? {
         match argument {
             Long("variant") => variant = Some(parser.value()?.parse()?),
-            Long("port") => port = parser.value()?.parse()?,
-            Long("workers") => workers = Some(parser.value()?.parse()?),
+            Long("server-address") => server_address = parser.value()?.string()?,
+            Long("plain") => answers = Answers::Plain,
             Long("debug-level") => debug_level = Some(parser.value()?.parse()?),
             // The initials of that, as layer_cake has them: `-dl=DEBUG`.
             Short('d') => match parser.next()? {
                 Some(Short('l')) => debug_level = Some(parser.value()?.parse()?),
                 _ => return Err(Short('d').unexpected()),
             },
+            Long("object-count") => {
+                spool.get_or_insert_default().object_count = parser.value()?.parse()?
+            }
+            Long("size-of-queue") => {
+                let requests = |value: &str| optional(value, str::parse);
+                spool.get_or_insert_default().size_of_queue =
+                    parser.value()?.parse_with(requests)?;
+            }
+            Long("responsiveness") => {
+                let time = |value: &str| optional(value, seconds);
+                spool.get_or_insert_default().responsiveness = parser.value()?.parse_with(time)?;
+            }
+            Long("busy-pass-rate") => {
+                spool.get_or_insert_default().busy_pass_rate = parser.value()?.parse()?;
+            }
+            Long("stand-down") => {
+                let time = |value: &str| optional(value, seconds);
+                spool.get_or_insert_default().stand_down = parser.value()?.parse_with(time)?;
+            }
             other => return Err(other.unexpected()),
         }
     }
     let variant = variant.ok_or("--variant is missing")?;
-    if workers.is_some() && variant != Variant::Spool {
-        return Err("only variant 4 has --workers".into());
-    }
-    if workers == Some(0) {
-        return Err("--workers=0 is less than 1".into());
+    if spool.is_some() && variant != Variant::Spool {
+        return Err("only variant 4 has parameters of a spool".into());
     }
     Ok(Options {
         variant,
-        port,
-        workers: workers.unwrap_or(WORKERS),
+        server_address,
+        answers,
+        spool: spool.unwrap_or_default(),
         debug_level,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::str::FromStr;
+use std::time::Duration;
 
 use greenroom::spool::Spool;
 use greenroom::{Address, Context, Refusal, Reply, spawn};
@@ -34,6 +35,27 @@ pub enum Variant {
     Worker,
     /// A spool shares the requests among its workers.
     Spool,
+}
+
+/// The parameters of the spool. Their defaults are those of layer_cake.
+pub struct SpoolOptions {
+    pub object_count: usize,
+    pub size_of_queue: Option<usize>,
+    pub responsiveness: Option<Duration>,
+    pub busy_pass_rate: u32,
+    pub stand_down: Option<Duration>,
+}
+
+impl Default for SpoolOptions {
+    fn default() -> Self {
+        SpoolOptions {
+            object_count: 8,
+            size_of_queue: None,
+            responsiveness: Some(Duration::from_secs(5)),
+            busy_pass_rate: 10,
+            stand_down: Some(Duration::from_secs(30)),
+        }
+    }
 }
 
 impl FromStr for Variant {
@@ -104,7 +126,7 @@ async fn forward(mut cx: Context<Request>, worker: Address<Request>) {
 }
 
 /// Starts the actors of a variant. They end when the returned address is dropped.
-pub fn start(variant: Variant, workers: usize) -> Result<Address<Request>, Refusal> {
+pub fn start(variant: Variant, options: &SpoolOptions) -> Result<Address<Request>, Refusal> {
     let server = match variant {
         Variant::Alone => spawn!(answer_all(_), name = "server", label = label),
         Variant::Each => spawn!(answer_each(_), name = "server", label = label),
@@ -114,7 +136,7 @@ pub fn start(variant: Variant, workers: usize) -> Result<Address<Request>, Refus
             worker.detach();
             spawn!(forward(_, address), name = "server", label = label)
         }
-        Variant::Spool => return spool(workers),
+        Variant::Spool => return spool(options),
     };
     let address = server.address();
     server.detach();
@@ -122,13 +144,19 @@ pub fn start(variant: Variant, workers: usize) -> Result<Address<Request>, Refus
 }
 
 /// Starts a spool, whose address looks like that of a worker.
-fn spool(workers: usize) -> Result<Address<Request>, Refusal> {
+fn spool(options: &SpoolOptions) -> Result<Address<Request>, Refusal> {
     let worker = |number| {
         let name = format!("worker {number}");
         spawn!(answer_all(_), name = name, label = label)
     };
-    let spool = Spool::builder(worker).object_count(workers).name("spool");
-    let spool = spool.spawn();
+    let spool = Spool::builder(worker)
+        .object_count(options.object_count)
+        .size_of_queue(options.size_of_queue)
+        .responsiveness(options.responsiveness)
+        .busy_pass_rate(options.busy_pass_rate)
+        .stand_down(options.stand_down)
+        .name("spool")
+        .spawn();
     let spool = spool.map_err(|error| Refusal::new("cannot start", error.to_string()))?;
     Ok(spool.address())
 }

@@ -209,7 +209,10 @@ fn clients_that_send_a_byte_at_a_time_are_told_that_they_are_too_late() {
 fn without_descriptors_a_server_waits_until_it_has_some_again() {
     let mut command = Command::new("sh");
     let server = example("texture_server");
-    command.args(["-c", "ulimit -n 48 && exec \"$0\" --variant=4 --port=0"]);
+    command.args([
+        "-c",
+        "ulimit -n 48 && exec \"$0\" --variant=4 --server-address=127.0.0.1:0",
+    ]);
     command.arg(server.get_program());
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

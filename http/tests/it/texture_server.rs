@@ -12,6 +12,9 @@ use crate::support::{Client, until};
 
 const VARIANTS: [&str; 4] = ["1", "2", "3", "4"];
 
+/// An address at which the system chooses the port.
+const ANY_PORT: &str = "127.0.0.1:0";
+
 /// Nothing that a test waits for takes longer.
 const WATCH: Duration = Duration::from_secs(60);
 
@@ -105,7 +108,7 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
 /// Starts a server, and returns the address at which it listens.
 pub fn serve(variant: &str) -> (Process, SocketAddr) {
     let mut command = example("texture_server");
-    listening(command.args(["--variant", variant, "--port", "0"]))
+    listening(command.args(["--variant", variant, "--server-address", ANY_PORT]))
 }
 
 /// Runs the command of a server, and returns the address at which it listens.
@@ -117,7 +120,16 @@ pub fn listening(command: &mut Command) -> (Process, SocketAddr) {
     (server, address)
 }
 
+/// Reads a table in the envelope of the document.
 fn table(body: &str) -> Vec<Vec<f64>> {
+    let begin = "{\"value\":[\"vector<vector<float8>>\",";
+    let table = body
+        .strip_prefix(begin)
+        .and_then(|it| it.strip_suffix(",[]]}"));
+    plain_table(table.expect(body))
+}
+
+fn plain_table(body: &str) -> Vec<Vec<f64>> {
     let table: Vec<Vec<f64>> = serde_json::from_str(body).expect(body);
     let mut numbers = table.iter().flatten();
     assert!(numbers.all(|number| (0.0..1.0).contains(number)), "{body}");
@@ -187,8 +199,8 @@ fn a_table_that_is_too_large_is_refused() {
         let response = client.get(&format!("/Xy?x={x}&y={y}"));
         assert_eq!(response.status, 400);
         let text = format!(
-            "{{\"kind\":\"Faulted\",\"condition\":\"table too large\",\"explanation\":\"{x} x {y} is more than 1000000 \
-             numbers\",\"error_code\":400,\"exit_status\":null}}"
+            "{{\"value\":[\"layer_cake.Faulted\",{{\"kind\":\"Faulted\",\"condition\":\"table too large\",\
+             \"explanation\":\"{x} x {y} is more than 1000000 numbers\",\"error_code\":400,\"exit_status\":null}},[]]}}"
         );
         assert_eq!(response.body, text);
     }
@@ -217,9 +229,9 @@ fn a_second_interrupt_cuts_what_is_open() {
 #[test]
 fn a_port_in_use_is_a_fault() {
     let (_server, address) = serve("1");
-    let port = address.port().to_string();
+    let same = format!("--server-address={address}");
     let mut command = example("texture_server");
-    let second = Process::new(command.args(["--variant=4", "--port", &port])).end();
+    let second = Process::new(command.args(["--variant=4", &same])).end();
     let text = format!(
         "texture_server: cannot listen at \"{address}\" ([Errno 98] Address already in use)\n"
     );
@@ -231,7 +243,8 @@ fn a_port_in_use_is_a_fault() {
 fn a_level_traces_the_actors() {
     for level in ["--debug-level=DEBUG", "-dl=DEBUG"] {
         let mut command = example("texture_server");
-        command.args(["--variant=4", "--workers=2", "--port=0", level]);
+        command.args(["--variant=4", "--object-count=2"]);
+        command.args(["--server-address", ANY_PORT, level]);
         let (server, address) = listening(&mut command);
         let mut client = Client::new(address);
         assert_eq!(client.get("/Xy").status, 200);
@@ -262,21 +275,73 @@ fn wrong_arguments_are_answered_with_the_usage() {
             "cannot parse argument \"5\": \"5\" is no variant from 1 to 4",
         ),
         (
-            &["--variant=1", "--workers=2"],
-            "only variant 4 has --workers",
+            &["--variant=1", "--object-count=2"],
+            "only variant 4 has parameters of a spool",
         ),
         (
-            &["--variant=4", "--workers=0"],
-            "--workers=0 is less than 1",
+            &["--variant=4", "--size-of-queue=few"],
+            "cannot parse argument \"few\": invalid digit found in string",
+        ),
+        (
+            &["--variant=4", "--workers=2"],
+            "invalid option '--workers'",
         ),
         (&["--variant=1", "more"], "unexpected argument \"more\""),
         (&["-d", "DEBUG"], "invalid option '-d'"),
     ] {
         let ended = Process::new(example("texture_server").args(arguments)).end();
-        let usage = "usage: texture_server --variant 1..4 [--port N] [--workers N] \
-                     [--debug-level=LEVEL]";
-        let text = format!("texture_server: {problem}\n{usage}\n");
-        assert_eq!((ended.errors, ended.status), (text, Some(2)));
+        let text = format!("texture_server: {problem}\nusage: texture_server --variant 1..4 [");
+        assert!(ended.errors.starts_with(&text), "{}", ended.errors);
+        assert_eq!(ended.status, Some(2));
+    }
+}
+
+#[test]
+fn tables_are_plain_on_demand() {
+    let mut command = example("texture_server");
+    command.args(["--variant=1", "--plain", "--server-address", ANY_PORT]);
+    let (_server, address) = listening(&mut command);
+    let response = Client::new(address).get("/Xy?x=3&y=2");
+    assert_eq!(plain_table(&response.body).len(), 2);
+}
+
+#[test]
+fn the_parameters_of_the_spool_are_those_of_the_arguments() {
+    let parameters = |arguments: &[&str]| {
+        let mut command = example("texture_server");
+        command.args(["--variant=4", "--server-address", ANY_PORT]);
+        Process::new(command.args(arguments)).end()
+    };
+    // The spool judges them, and its fault tells all of them.
+    for (arguments, told) in [
+        (
+            &["--object-count=0"][..],
+            "count=0, size=None, responsiveness=5.0), stand_down=30.0",
+        ),
+        (
+            &["--size-of-queue=0", "--object-count=16"],
+            "count=16, size=0, responsiveness=5.0), stand_down=30.0",
+        ),
+        (
+            &[
+                "--responsiveness=0.25",
+                "--stand-down=2.5",
+                "--size-of-queue=7",
+            ],
+            "count=8, size=7, responsiveness=0.25), stand_down=2.5",
+        ),
+        (
+            &["--stand-down=1", "--responsiveness=None"],
+            "count=8, size=None, responsiveness=None), stand_down=1.0",
+        ),
+        (
+            &["--busy-pass-rate=0", "--stand-down=None"],
+            "count=8, size=None, responsiveness=5.0), stand_down=None",
+        ),
+    ] {
+        let ended = parameters(arguments);
+        assert!(ended.errors.contains(told), "{told}: {}", ended.errors);
+        assert_eq!((ended.status, ended.lines), (Some(71), Vec::new()));
     }
 }
 

@@ -176,8 +176,10 @@ fn a_task_reaches_the_controller_that_runs_it_also_when_no_other_handle_is_left(
         // The last one closes it, when no looper is left.
         let last = twin.looper();
         drop(twin);
+        let held = hold(&last).await;
         let shut = last.post(controller).unwrap();
         drop(last);
+        held.end().await;
         assert!(shut.await.unwrap().looper().is_closed());
     });
 }

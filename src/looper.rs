@@ -94,6 +94,7 @@ mod effects;
 mod error;
 mod guard;
 mod handle;
+mod holders;
 mod hub;
 mod identity;
 mod inbox;
@@ -113,6 +114,8 @@ mod seat;
 mod stats;
 mod steward;
 mod table;
+#[cfg(all(test, not(greenroom_loom)))]
+mod tests;
 mod want;
 mod work;
 mod world;

@@ -338,3 +338,16 @@ pub(crate) fn relax(attempt: &mut u32) {
     *attempt = attempt.saturating_add(1);
     body::relax(*attempt);
 }
+
+/// Notes that this thread looks at an entry of a list. Tests count these; otherwise it is no code.
+#[inline(always)]
+pub(crate) fn look() {
+    #[cfg(test)]
+    LOOKS.set(LOOKS.get() + 1);
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// The number of entries at which this thread has looked.
+    pub(crate) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}

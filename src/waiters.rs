@@ -10,12 +10,13 @@ mod tests;
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
 use slab::Slab;
 
 use crate::contain::contain;
-use crate::sync::{Mutex, mutant};
+use crate::sync::{Mutex, look, mutant};
 
 /// A list of wakers.
 pub(crate) struct Waiters(Mutex<List>);
@@ -68,6 +69,7 @@ impl List {
     /// Stores the waker in the ticket's place, or in a new place that the ticket then has. Returns
     /// the waker that was there.
     fn put(&mut self, ticket: &mut Ticket, waker: Waker) -> Option<Waker> {
+        look();
         let place = ticket.0.filter(|place| place.round == self.round);
         let before = place.and_then(|place| match place.key() {
             None => self.first.as_mut(),
@@ -88,6 +90,7 @@ impl List {
     }
 
     fn remove(&mut self, place: Place) -> Option<Waker> {
+        look();
         match place.key() {
             _ if place.round != self.round => None,
             None => self.first.take(),
@@ -150,8 +153,20 @@ impl Waiters {
         drop(list);
         let others = others.into_iter().map(|(_, waker)| waker);
         for waker in first.into_iter().chain(others) {
+            look();
             contain(|| waker.wake());
         }
+    }
+}
+
+/// As a waker, a list wakes all waiting tasks. What has this waker keeps none of those that left.
+impl Wake for Waiters {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.wake_all();
     }
 }
 

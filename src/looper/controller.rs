@@ -164,14 +164,10 @@ impl Controller {
         let monitor = &self.0.0;
         let is_own = current::with(|job| job.origin.hub().id() == monitor.id) == Some(true);
         monitor.change_after(Shut::Controller, |table, effects| table.close_all(effects));
-        let end = monitor.wait(|table, waker, _| {
-            let is_over = table.is_over || is_own;
-            if !is_over {
-                table.wait_for_end(waker);
-            }
-            is_over
-        });
-        end.await;
+        if !is_own {
+            let is_over = || monitor.look(|table| table.is_over);
+            monitor.waiters.until(is_over).await;
+        }
     }
 }
 

@@ -8,10 +8,13 @@ use std::task::Waker;
 use super::job::Job;
 use super::place::Place;
 use crate::contain::contain;
+use crate::waiters::Waiters;
 
 #[derive(Default)]
 pub(super) struct Effects {
     waker: Option<Waker>,
+    /// The controller has ended, or the world has.
+    wakes_waiters: bool,
     /// What few changes have.
     more: Option<Box<More>>,
 }
@@ -19,6 +22,7 @@ pub(super) struct Effects {
 #[derive(Default)]
 struct More {
     wakers: Vec<Waker>,
+    waiters: Vec<Arc<Waiters>>,
     jobs: Vec<Arc<Job>>,
     over: Vec<Arc<Job>>,
     places: Vec<Arc<Place>>,
@@ -32,6 +36,18 @@ impl Effects {
         } else if let Some(waker) = waker {
             self.more().wakers.push(waker);
         }
+    }
+
+    /// Wakes all in a list.
+    pub(super) fn wake_all(&mut self, waiters: Option<Arc<Waiters>>) {
+        if let Some(waiters) = waiters {
+            self.more().waiters.push(waiters);
+        }
+    }
+
+    /// Wakes those that wait for the end of the controller or of the world.
+    pub(super) fn wake_waiters(&mut self) {
+        self.wakes_waiters = true;
     }
 
     /// Drops a job to which the table may have the last pointer.
@@ -54,9 +70,12 @@ impl Effects {
     }
 
     #[inline]
-    pub(super) fn carry_out(self) {
+    pub(super) fn carry_out(self, waiters: &Waiters) {
         if let Some(more) = self.more {
             more.carry_out();
+        }
+        if self.wakes_waiters {
+            waiters.wake_all();
         }
         if let Some(waker) = self.waker {
             contain(|| waker.wake());
@@ -73,6 +92,9 @@ impl More {
         }
         for waker in self.wakers {
             contain(|| waker.wake());
+        }
+        for waiters in self.waiters {
+            waiters.wake_all();
         }
         // One at a time: a second panic while the first one unwinds would end the process.
         for job in self.jobs {

@@ -18,6 +18,7 @@ use super::lock::Lockable;
 use super::monitor::Monitor;
 use super::posted::Posted;
 use super::seat::Seat;
+use super::table::Table;
 use super::want::Wants;
 use super::work::{Later, LaterWith, Plain, With};
 
@@ -189,14 +190,17 @@ impl Looper {
             let seat = job.origin.seat();
             is_same && seat.is_none_or(|seat| Arc::ptr_eq(seat, &self.seat))
         });
-        let is_own = is_own == Some(true);
-        self.monitor
-            .change_after(Shut::Looper(&self.seat), |_, _| ());
-        let close = self.monitor.wait(|table, waker, effects| {
-            let closer = if is_own { &mut None } else { waker };
-            table.close(&self.seat, closer, effects) || is_own
+        let shut = Shut::Looper(&self.seat);
+        let waiters = self.monitor.change_after(shut, |table, effects| {
+            table.close(&self.seat, effects);
+            let waits = is_own != Some(true);
+            waits.then(|| table.closers(&self.seat)).flatten()
         });
-        close.await;
+        if let Some(waiters) = waiters {
+            let is_over = |table: &mut Table| table.entry(&self.seat).is_none();
+            let has_ended = || self.monitor.change(|table, _| is_over(table));
+            waiters.until(has_ended).await;
+        }
     }
 
     /// Returns the number of the looper, which no other looper or lock of its controller has.
@@ -211,8 +215,7 @@ impl Looper {
 
     /// Returns the number of tasks that have not ended. A running task counts.
     pub fn len(&self) -> usize {
-        let entry =
-            |table: &mut super::table::Table| table.entry(&self.seat).map_or(0, |it| it.len());
+        let entry = |table: &mut Table| table.entry(&self.seat).map_or(0, |it| it.len());
         self.monitor.change(|table, _| entry(table))
     }
 
@@ -456,7 +459,7 @@ impl Drop for Looper {
         if self.seat.remove_handle() {
             let shut = Shut::Looper(&self.seat);
             self.monitor.change_after(shut, |table, effects| {
-                table.close(&self.seat, &mut None, effects);
+                table.close(&self.seat, effects);
             });
         }
     }

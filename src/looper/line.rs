@@ -6,17 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::task::Waker;
+use std::sync::Arc;
 
+use super::holders::{Hold, Holders};
 use super::identity::Key;
 use crate::sync::mutant;
+use crate::waiters::Waiters;
 
 #[derive(Default)]
 pub(super) struct LockState {
-    /// The first holder; most locks never have a second one.
-    first: Option<Hold>,
+    pub(super) holders: Holders,
     line: Option<Box<Line>>,
-    tickets: u32,
     /// The number of requests that found the lock free, and take it when a lane begins their task.
     claims: u32,
     pub(super) is_closed: bool,
@@ -24,31 +24,14 @@ pub(super) struct LockState {
     pub(super) is_over: bool,
 }
 
-/// The lock in the hands of a looper, or of guards that were carried out of their task.
-pub(super) struct Hold {
-    /// The looper; `None` if only guards hold the lock.
-    pub(super) looper: Option<Key>,
-    /// Tells the holds of a lock apart.
-    pub(super) ticket: u32,
-    /// The number of tasks and guards that use the value.
-    pub(super) pins: u32,
-    pub(super) is_exclusive: bool,
-    /// The looper keeps the lock until it is unlocked.
-    pub(super) is_kept: bool,
-    /// The looper has unlocked it while its task uses the value.
-    pub(super) is_given_up: bool,
-}
-
 /// What few locks have.
 #[derive(Default)]
 struct Line {
     waiting: BTreeMap<Rank, Waiter>,
-    /// The holders after the first one.
-    others: Vec<Hold>,
     /// The number of requests that were granted while others waited. 0 if none waits.
     turns: u32,
-    /// The waker of the task that closes the lock.
-    closer: Option<Waker>,
+    /// The task that closes the lock.
+    closer: Option<Arc<Waiters>>,
 }
 
 /// The place of a request in the line: not the priority, whether it is shared, and its number.
@@ -78,27 +61,8 @@ struct Waiter {
 }
 
 impl LockState {
-    pub(super) fn holds(&self) -> impl Iterator<Item = &Hold> + Clone {
-        let others = self.line.iter().flat_map(|line| &line.others);
-        self.first.iter().chain(others)
-    }
-
-    pub(super) fn hold_of(&mut self, looper: Key) -> Option<&mut Hold> {
-        self.find(|hold| hold.looper == Some(looper))
-    }
-
-    pub(super) fn hold_with(&mut self, ticket: u32) -> Option<&mut Hold> {
-        self.find(|hold| hold.ticket == ticket)
-    }
-
-    fn find(&mut self, is_it: impl Fn(&Hold) -> bool) -> Option<&mut Hold> {
-        let others = self.line.iter_mut().flat_map(|line| &mut line.others);
-        let mut holds = self.first.iter_mut().chain(others);
-        holds.find(|hold| is_it(hold))
-    }
-
     pub(super) fn is_free(&self) -> bool {
-        self.first.is_none()
+        self.holders.is_empty()
     }
 
     pub(super) fn has_line(&self) -> bool {
@@ -106,20 +70,24 @@ impl LockState {
         line.is_some_and(|line| !line.waiting.is_empty())
     }
 
-    /// Leaves the waker of the task that closes the lock. Returns the previous one.
-    pub(super) fn set_closer(&mut self, closer: Option<Waker>) -> Option<Waker> {
+    /// Returns the list of the task that closes the lock, unless nothing uses the lock.
+    pub(super) fn closer(&mut self) -> Option<Arc<Waiters>> {
+        if self.is_unused() {
+            return None;
+        }
         let line = self.line.get_or_insert_default();
-        let previous = std::mem::replace(&mut line.closer, closer);
-        self.close_line();
-        previous
+        let new = || Arc::new(Waiters::new());
+        Some(line.closer.get_or_insert_with(new).clone())
     }
 
-    /// Takes the waker of the task that closes the lock, if the lock is free.
-    pub(super) fn take_closer(&mut self) -> Option<Waker> {
+    /// Takes the list of the task that closes the lock, if the lock is free.
+    pub(super) fn take_closer(&mut self) -> Option<Arc<Waiters>> {
         if !self.is_closed || !self.is_unused() {
             return None;
         }
-        self.set_closer(None)
+        let closer = self.line.as_mut()?.closer.take();
+        self.close_line();
+        closer
     }
 
     /// Returns the loopers in the line before this rank whose request does not go together with
@@ -180,7 +148,7 @@ impl LockState {
             let is_due = self.line.as_ref().is_some_and(|line| line.is_due(aging));
             self.claims == 0 && !is_due && first.is_none_or(|first| rank < first)
         };
-        if passes && self.has_room(!rank.is_shared) {
+        if passes && self.holders.has_room(!rank.is_shared) {
             self.hold(waiter, !rank.is_shared);
             if let Some(line) = &mut self.line {
                 line.turns = line.turns.saturating_add(1);
@@ -209,38 +177,12 @@ impl LockState {
 
     /// Returns whether nothing is in the way of a request, and nothing waits.
     pub(super) fn would_grant(&self, is_exclusive: bool) -> bool {
-        !self.has_line() && self.claims == 0 && self.has_room(is_exclusive)
-    }
-
-    fn has_room(&self, is_exclusive: bool) -> bool {
-        let first = self.first.as_ref();
-        first.is_none_or(|first| !is_exclusive && !first.is_exclusive)
+        !self.has_line() && self.claims == 0 && self.holders.has_room(is_exclusive)
     }
 
     fn hold(&mut self, waiter: Waiter, is_exclusive: bool) {
-        self.tickets = self.tickets.wrapping_add(1);
-        let hold = Hold {
-            looper: Some(waiter.looper),
-            ticket: self.tickets,
-            pins: waiter.pins,
-            is_exclusive,
-            is_kept: waiter.is_kept,
-            is_given_up: false,
-        };
-        match self.first {
-            None => self.first = Some(hold),
-            Some(_) => self.line.get_or_insert_default().others.push(hold),
-        }
-    }
-
-    /// Removes a hold.
-    pub(super) fn remove(&mut self, ticket: u32) {
-        if self.first.as_ref().is_some_and(|it| it.ticket == ticket) {
-            self.first = self.line.as_mut().and_then(|line| line.others.pop());
-        } else if let Some(line) = &mut self.line {
-            line.others.retain(|hold| hold.ticket != ticket);
-        }
-        self.close_line();
+        let hold = Hold::new(waiter.looper, waiter.pins, is_exclusive, waiter.is_kept);
+        self.holders.add(hold);
     }
 
     /// Grants the lock to the next request in the line, if it can be. Returns the looper.
@@ -254,7 +196,9 @@ impl LockState {
         let line = self.line.as_ref()?;
         let is_due = line.is_due(aging);
         let rank = if is_due { line.lowest() } else { line.first() }?;
-        if !self.has_room(!rank.is_shared) && !mutant("a_writer_is_granted_a_lock_that_is_held") {
+        if !self.holders.has_room(!rank.is_shared)
+            && !mutant("a_writer_is_granted_a_lock_that_is_held")
+        {
             return None;
         }
         let line = self.line.as_mut()?;
@@ -291,7 +235,7 @@ impl LockState {
 
 impl Line {
     fn is_unused(&self) -> bool {
-        self.waiting.is_empty() && self.others.is_empty() && self.closer.is_none()
+        self.waiting.is_empty() && self.closer.is_none()
     }
 
     /// Returns whether the next grant is due to the lowest rank.

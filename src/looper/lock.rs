@@ -4,18 +4,16 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::access::Claim;
 use super::current;
-use super::effects::Effects;
 use super::error::{LockDetail, LockError};
 use super::guard::{Exclusive, Shared};
 use super::identity::{Identity, Kind};
 use super::monitor::Monitor;
 use super::place::{Place, Slot};
 use super::table::Table;
-use crate::sync::mutant;
+use crate::sync::{Mutex, mutant};
 
 /// A lock of a [`Controller`](super::Controller) without a value: the `Lock` of MTLL.
 ///
@@ -162,9 +160,10 @@ impl<T: Send + Sync + 'static> Guarded<T> {
         if !self.monitor.change(|table, _| table.close_lock(&place)) {
             return Err(LockError::Closed(caller(&place)));
         }
-        let mut value = None;
-        is_over(&self.monitor, &place, || value = self.place.value.take()).await;
-        let value = value.and_then(Arc::into_inner);
+        let value = Mutex::new(None);
+        let take = || *value.lock() = self.place.value.take();
+        is_over(&self.monitor, &place, take).await;
+        let value = value.lock().take().and_then(Arc::into_inner);
         value.ok_or_else(|| LockError::Closed(caller(&place)))
     }
 
@@ -195,22 +194,27 @@ fn new_place<V: Send + Sync>(
 fn is_own(place: &Place) -> bool {
     let is_own = current::with(|job| {
         let seat = job.origin.seat();
-        let holds = seat.is_none_or(|seat| place.state().hold_of(seat.key).is_some());
+        let holds = seat.is_none_or(|seat| place.state().holders.of(seat.key).is_some());
         holds && place.controller == job.origin.hub().id()
     });
     is_own == Some(true)
 }
 
 /// Waits until a closed lock is free. Then calls `take`, before the world may stop.
-async fn is_over(monitor: &Monitor, place: &Place, mut take: impl FnMut()) {
-    let is_over = |table: &mut Table, waker: &mut Option<Waker>, _: &mut Effects| {
-        let is_over = table.is_lock_over(place, waker);
+async fn is_over(monitor: &Monitor, place: &Place, take: impl Fn()) {
+    let closer = monitor.look(|_| place.state().closer());
+    if let Some(closer) = closer {
+        let is_unused = || monitor.look(|_| place.state().is_unused());
+        closer.until(is_unused).await;
+    }
+    let is_over = |table: &Table| {
+        let is_over = table.is_lock_over(place);
         if is_over && !mutant("a_value_is_taken_when_the_world_may_stop") {
             take();
         }
         is_over
     };
-    monitor.wait(is_over).await;
+    monitor.waiters.until(|| monitor.look(is_over)).await;
     if mutant("a_value_is_taken_when_the_world_may_stop") {
         take();
     }

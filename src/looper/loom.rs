@@ -242,6 +242,26 @@ fn model_64_a_lane_that_goes_to_sleep_finds_what_is_in_the_inbox() {
     });
 }
 
+/// Checks that the end of a looper wakes the task that closes it, and that of the controller the task
+/// that shuts it down.
+#[test]
+fn model_62_a_close_returns_at_the_end() {
+    ::loom::model(|| {
+        let (monitor, [lane]) = controller();
+        let [looper] = loopers(&monitor);
+        drop(looper.post(|| ()).unwrap());
+        let runs = spawn(move || drive(lane));
+        drive(looper.close());
+        close(&monitor);
+        drive(
+            monitor
+                .waiters
+                .until(|| monitor.look(|table| table.is_over)),
+        );
+        runs.join().unwrap();
+    });
+}
+
 /// Checks that the value of a closed lock is given back beside a world that looks at it.
 #[test]
 fn model_63_a_value_is_given_back_beside_the_world() {

@@ -2,13 +2,13 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::effects::Effects;
 use super::hub::{Awaited, Hub};
 use super::identity::{Identity, Key};
 use super::inbox::{Inbox, Shut};
 use super::job::Job;
+use super::line::LockState;
 use super::place::Place;
 use super::seat::Seat;
 use super::table::{Limits, Table};
@@ -18,11 +18,14 @@ use crate::runtime::{Inner, WaitSource};
 use crate::sync::global::{AtomicU64, Ordering};
 use crate::sync::{CachePadded, Mutex};
 use crate::task::Executor;
+use crate::waiters::Waiters;
 
 pub(super) struct Monitor {
     /// On cache lines of its own: the rest is read by each post.
     table: CachePadded<Mutex<Table>>,
     pub(super) inbox: CachePadded<Inbox>,
+    /// Those that wait for the end of the controller, or until the world does not run.
+    pub(super) waiters: Waiters,
     pub(super) limits: Limits,
     /// The number of the controller in this process.
     pub(super) id: u64,
@@ -42,6 +45,7 @@ impl Monitor {
         Arc::new(Monitor {
             table: CachePadded(Mutex::new(Table::new(&limits, every))),
             inbox: CachePadded(Inbox::new()),
+            waiters: Waiters::new(),
             limits,
             // Relaxed: only the number matters.
             id: IDS.fetch_add(1, Ordering::Relaxed),
@@ -85,7 +89,7 @@ impl Monitor {
         let result = change(&mut table, &mut effects);
         self.finish(&mut table, &mut effects);
         drop(table);
-        effects.carry_out();
+        effects.carry_out(&self.waiters);
         result
     }
 
@@ -107,7 +111,7 @@ impl Monitor {
         self.finish(&mut table, &mut effects);
         drop(table);
         then();
-        effects.carry_out();
+        effects.carry_out(&self.waiters);
         result
     }
 
@@ -139,24 +143,6 @@ impl Monitor {
 
     pub(super) fn look<T>(&self, look: impl FnOnce(&Table) -> T) -> T {
         self.change(|table, _| look(table))
-    }
-
-    /// Waits until `is_done` returns true, which is called again when the waker that it took is
-    /// woken. A waker that it leaves is dropped when the table is free.
-    pub(super) async fn wait(
-        &self,
-        mut is_done: impl FnMut(&mut Table, &mut Option<Waker>, &mut Effects) -> bool,
-    ) {
-        std::future::poll_fn(|cx| {
-            let mut waker = Some(cx.waker().clone());
-            let done = self.change(|table, effects| is_done(table, &mut waker, effects));
-            if done {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
-            }
-        })
-        .await;
     }
 }
 
@@ -195,7 +181,8 @@ impl Hub for Monitor {
     }
 
     fn ticket(&self, place: &Place, looper: Key) -> u32 {
-        self.look(|_| place.state().hold_of(looper).map_or(0, |hold| hold.ticket))
+        let ticket = |state: &mut LockState| state.holders.of(looper).map_or(0, |hold| hold.ticket);
+        self.look(|_| ticket(&mut place.state()))
     }
 
     fn drop_guard(&self, place: &Arc<Place>, ticket: u32) {

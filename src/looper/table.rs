@@ -68,8 +68,6 @@ pub(super) struct Table {
     is_aborted: bool,
     /// No task is left, and none can be posted.
     pub(super) is_over: bool,
-    /// The tasks that wait for the end, or for the world to go on.
-    waiters: Vec<Waker>,
 }
 
 #[derive(Default)]
@@ -121,7 +119,6 @@ impl Table {
             open: 0,
             is_aborted: false,
             is_over: false,
-            waiters: Vec::new(),
         }
     }
 
@@ -397,9 +394,7 @@ impl Table {
                 self.ready.push_first(priority, key);
             }
         }
-        for waiter in std::mem::take(&mut self.waiters) {
-            effects.wake(Some(waiter));
-        }
+        effects.wake_waiters();
         self.summon(effects);
         self.judge_end(effects);
     }

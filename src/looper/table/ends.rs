@@ -3,7 +3,6 @@
 //! A closed looper ends with its last task, and a closed controller with its last looper.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::{Phase, Table};
 use crate::instant::Instant;
@@ -13,29 +12,27 @@ use crate::looper::identity::Key;
 use crate::looper::job::Job;
 use crate::looper::place::Place;
 use crate::looper::seat::Seat;
+use crate::waiters::Waiters;
 
 impl Table {
-    /// Closes a looper, which ends when it has no task left. `closer` is taken and woken then.
-    /// Returns whether it has ended.
-    pub(in crate::looper) fn close(
-        &mut self,
-        seat: &Arc<Seat>,
-        closer: &mut Option<Waker>,
-        effects: &mut Effects,
-    ) -> bool {
+    /// Closes a looper, which ends when it has no task left.
+    pub(in crate::looper) fn close(&mut self, seat: &Arc<Seat>, effects: &mut Effects) {
         let Some(entry) = self.entry(seat) else {
-            return true;
+            return;
         };
         let was_open = !std::mem::replace(&mut entry.is_closed, true);
-        let is_over = entry.phase == Phase::Idle;
-        if is_over {
+        if entry.phase == Phase::Idle {
             self.end_looper(seat.key, effects);
-        } else if closer.is_some() {
-            add_waker(&mut entry.extras().closers, closer);
         }
         self.open -= usize::from(was_open);
         self.judge_handles(effects);
-        is_over
+    }
+
+    /// Returns the list of those that wait for the end of a looper, unless it has ended.
+    pub(in crate::looper) fn closers(&mut self, seat: &Arc<Seat>) -> Option<Arc<Waiters>> {
+        let closers = &mut self.entry(seat)?.extras().closers;
+        let new = || Arc::new(Waiters::new());
+        Some(closers.get_or_insert_with(new).clone())
     }
 
     /// Closes the controller when nothing can post to it any more.
@@ -49,12 +46,10 @@ impl Table {
     pub(super) fn end_looper(&mut self, key: Key, effects: &mut Effects) {
         let mut entry = self.loopers.remove(key as usize);
         if let Some(extras) = entry.extras.take() {
-            for place in extras.kept {
+            for place in extras.kept.into_values() {
                 self.end_hold(key, place, effects);
             }
-            for closer in extras.closers {
-                effects.wake(Some(closer));
-            }
+            effects.wake_all(extras.closers);
         }
         self.judge_end(effects);
     }
@@ -111,9 +106,7 @@ impl Table {
         self.is_over = true;
         self.lanes.wake_all(effects);
         effects.wake(self.steward.take());
-        for waiter in std::mem::take(&mut self.waiters) {
-            effects.wake(Some(waiter));
-        }
+        effects.wake_waiters();
     }
 
     /// Takes all work that is left, at the end of the runtime.
@@ -267,37 +260,12 @@ impl Table {
         !std::mem::replace(&mut place.state().is_closed, true)
     }
 
-    /// Returns whether a closed lock has no holder and no line, and its value is in its slot.
-    /// Otherwise `closer` is taken, against an earlier one, and woken when that may be.
-    pub(in crate::looper) fn is_lock_over(
-        &mut self,
-        place: &Place,
-        closer: &mut Option<Waker>,
-    ) -> bool {
-        let mut state = place.state();
-        if !state.is_unused() {
-            *closer = state.set_closer(closer.take());
-            return false;
+    /// Returns whether the value of a closed lock that nothing uses may be given back: the world
+    /// does not run.
+    pub(in crate::looper) fn is_lock_over(&self, place: &Place) -> bool {
+        if !self.world.is_running {
+            place.state().is_over = true;
         }
-        if self.world.is_running {
-            drop(state);
-            self.wait_for_end(closer);
-            return false;
-        }
-        state.is_over = true;
-        true
-    }
-
-    /// Takes a waker, which is woken when the world goes on or the controller ends.
-    pub(in crate::looper) fn wait_for_end(&mut self, waker: &mut Option<Waker>) {
-        add_waker(&mut self.waiters, waker);
-    }
-}
-
-/// Takes a waker, unless the list has one of the same task.
-fn add_waker(wakers: &mut Vec<Waker>, waker: &mut Option<Waker>) {
-    let is_there = |new: &Waker| wakers.iter().any(|it| it.will_wake(new));
-    if !waker.as_ref().is_some_and(is_there) {
-        wakers.extend(waker.take());
+        !self.world.is_running
     }
 }

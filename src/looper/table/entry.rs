@@ -2,14 +2,14 @@
 //!
 //! The head is the task that has begun or is the next one. It stays here until it has ended.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::task::Waker;
 
 use crate::looper::effects::Effects;
 use crate::looper::job::Job;
 use crate::looper::place::Place;
 use crate::looper::seat::Seat;
+use crate::waiters::Waiters;
 
 /// A looper.
 pub(in crate::looper) struct Entry {
@@ -27,9 +27,10 @@ pub(super) struct Extras {
     pub(super) rest: VecDeque<Arc<Job>>,
     /// The number of jobs in `rest` that were taken.
     pub(super) taken: usize,
-    /// The locks that the looper keeps.
-    pub(super) kept: Vec<Arc<Place>>,
-    pub(super) closers: Vec<Waker>,
+    /// The locks that the looper keeps, by their numbers.
+    pub(super) kept: BTreeMap<u64, Arc<Place>>,
+    /// Those that wait for the end of the looper.
+    pub(super) closers: Option<Arc<Waiters>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +82,7 @@ impl Entry {
             extras.taken -= 1;
             effects.release(job);
         }
-        if extras.kept.is_empty() && extras.closers.is_empty() {
+        if extras.kept.is_empty() && extras.closers.is_none() {
             self.extras = None;
         }
     }

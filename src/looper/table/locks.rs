@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::{Entry, Phase, Table};
 use crate::looper::effects::Effects;
 use crate::looper::error::{LockDetail, LockError, TaskError};
+use crate::looper::holders::Hold;
 use crate::looper::identity::Key;
 use crate::looper::job::Job;
-use crate::looper::line::{Hold, LockState, Rank};
+use crate::looper::line::{LockState, Rank};
 use crate::looper::place::Place;
 use crate::looper::seat::Seat;
 use crate::looper::want::{Mode, Want};
@@ -114,7 +115,7 @@ impl Table {
         let mut state = place.state();
         let pins = u32::from(place.has_value());
         if mode.is_held {
-            return match state.hold_of(key) {
+            return match state.holders.of(key) {
                 Some(hold) if !has_mode(hold, *mode) => Taken::No(LockError::NotHeld(detail(self))),
                 Some(hold) if hold.is_exclusive && hold.pins > 0 => {
                     Taken::No(LockError::AlreadyHeld(detail(self)))
@@ -126,7 +127,7 @@ impl Table {
                 None => Taken::No(LockError::NotHeld(detail(self))),
             };
         }
-        if state.hold_of(key).is_some() {
+        if state.holders.of(key).is_some() {
             return Taken::No(LockError::AlreadyHeld(detail(self)));
         }
         if state.is_closed && !has_claimed {
@@ -192,7 +193,7 @@ impl Table {
         let uses_guards = has_begun && job.is_owning;
         for Want { place, mode } in job.wants.as_slice().iter().take(count) {
             let mut state = place.state();
-            let Some(hold) = state.hold_of(key) else {
+            let Some(hold) = state.holders.of(key) else {
                 continue;
             };
             if place.has_value() && !uses_guards {
@@ -205,7 +206,7 @@ impl Table {
                 self.at(key).keep(place);
                 continue;
             }
-            if let Some(ticket) = let_go(hold) {
+            if let Some(ticket) = hold.let_go() {
                 self.release(state, ticket, effects);
             }
         }
@@ -218,7 +219,12 @@ impl Table {
         ticket: u32,
         effects: &mut Effects,
     ) {
-        state.remove(ticket);
+        state.holders.remove(ticket);
+        self.released(state, effects);
+    }
+
+    /// Hands on a lock whose hold was removed.
+    fn released(&mut self, state: MutexGuard<'_, LockState>, effects: &mut Effects) {
         self.held -= usize::from(state.is_free());
         self.pass_on(state, effects);
     }
@@ -230,7 +236,7 @@ impl Table {
             self.granted.push_back(key);
         }
         self.held += usize::from(was_free && !state.is_free());
-        effects.wake(state.take_closer());
+        effects.wake_all(state.take_closer());
     }
 
     /// Takes locks for a looper that keeps them, all or none. Returns whether it has them.
@@ -246,10 +252,9 @@ impl Table {
             if !is_open {
                 return Err(LockError::Closed(detail()));
             }
-            let before = wants[..at].iter();
-            let is_twice = before.clone().any(|other| Arc::ptr_eq(&other.place, place));
+            let is_twice = at > 0 && Arc::ptr_eq(&wants[at - 1].place, place);
             let mut state = place.state();
-            match state.hold_of(seat.key) {
+            match state.holders.of(seat.key) {
                 Some(hold) if mode.is_held && has_mode(hold, *mode) => continue,
                 _ if is_twice => return Err(LockError::AlreadyHeld(detail())),
                 None if !mode.is_held => {}
@@ -282,14 +287,14 @@ impl Table {
         let uses = entry.uses(place);
         let kept = entry.forget(place);
         let mut state = place.state();
-        let hold = state.hold_of(seat.key).filter(|hold| !hold.is_given_up);
+        let hold = state.holders.of(seat.key).filter(|hold| !hold.is_given_up);
         let hold = hold.ok_or_else(not_held)?;
         hold.is_kept = false;
         hold.is_given_up = uses;
         let released = if uses && hold.pins > 0 {
             None
         } else {
-            let_go(hold)
+            hold.let_go()
         };
         if let Some(ticket) = released {
             self.release(state, ticket, effects);
@@ -303,9 +308,9 @@ impl Table {
     /// Gives up a lock that a looper kept, at the looper's end.
     pub(super) fn end_hold(&mut self, key: Key, place: Arc<Place>, effects: &mut Effects) {
         let mut state = place.state();
-        let released = state.hold_of(key).and_then(|hold| {
+        let released = state.holders.of(key).and_then(|hold| {
             hold.is_kept = false;
-            let_go(hold)
+            hold.let_go()
         });
         match released {
             Some(ticket) => self.release(state, ticket, effects),
@@ -323,12 +328,8 @@ impl Table {
     ) {
         self.guards -= 1;
         let mut state = place.state();
-        let last = state.hold_with(ticket).and_then(|hold| {
-            hold.pins -= 1;
-            (hold.pins == 0 && !hold.is_kept).then_some(hold.ticket)
-        });
-        if let Some(ticket) = last {
-            self.release(state, ticket, effects);
+        if state.holders.unpin(ticket) {
+            self.released(state, effects);
         }
         if self.world_may_run() {
             self.summon(effects);
@@ -366,13 +367,6 @@ fn has_mode(hold: &Hold, mode: Mode) -> bool {
     hold.is_exclusive || !mode.is_exclusive
 }
 
-/// Takes a hold from its looper. Returns its ticket if nothing uses it; otherwise the last guard
-/// releases it.
-fn let_go(hold: &mut Hold) -> Option<u32> {
-    hold.looper = None;
-    (hold.pins == 0).then_some(hold.ticket)
-}
-
 impl Entry {
     pub(super) fn keeps_locks(&self) -> bool {
         let extras = self.extras.as_ref();
@@ -380,18 +374,13 @@ impl Entry {
     }
 
     fn keep(&mut self, place: &Arc<Place>) {
-        let kept = &mut self.extras().kept;
-        if !kept.iter().any(|it| Arc::ptr_eq(it, place)) {
-            kept.push(place.clone());
-        }
+        let kept = self.extras().kept.entry(place.identity.id);
+        kept.or_insert_with(|| place.clone());
     }
 
     /// Removes a lock from those that the looper keeps.
     fn forget(&mut self, place: &Place) -> Option<Arc<Place>> {
-        let kept = &mut self.extras.as_mut()?.kept;
-        let is_it = |it: &Arc<Place>| std::ptr::addr_eq(Arc::as_ptr(it), &raw const *place);
-        let at = kept.iter().position(is_it)?;
-        Some(kept.swap_remove(at))
+        self.extras.as_mut()?.kept.remove(&place.identity.id)
     }
 
     /// Returns whether the head has this lock in its set, and has it already.

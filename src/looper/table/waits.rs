@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use super::{Phase, Table};
 use crate::error::Deadlock;
+use crate::looper::holders::Hold;
 use crate::looper::hub::Awaited;
 use crate::looper::identity::Key;
 use crate::looper::line::Rank;
@@ -142,7 +143,7 @@ impl Table {
         };
         let state = want.place.state();
         let rank = Rank::new(job.priority, want.mode.is_exclusive, number);
-        let holders = state.holds().filter_map(|hold| hold.looper);
+        let holders = state.holders.iter().filter_map(Hold::looper);
         if holders.clone().any(|holder| holder == key) {
             // It was granted in this change, and is about to go on.
             return Vec::new();
@@ -194,7 +195,7 @@ impl Table {
             .as_ref()
             .map(|job| &job.wants.as_slice()[at as usize]);
         want.map_or_else(String::new, |want| {
-            let holds = want.place.state().hold_of(other).is_some();
+            let holds = want.place.state().holders.of(other).is_some();
             let how = if holds { "held by" } else { "behind" };
             format!("{}, {how} {}", want.place.identity, self.name_of(to))
         })

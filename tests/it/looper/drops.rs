@@ -123,8 +123,8 @@ fn a_future_that_waits_for_the_end_keeps_one_waker_of_a_task() {
         // The test has a pointer and the waker another one.
         assert_eq!(Arc::strong_count(&counting), 3);
         held.end().await;
-        shuts.await;
         wait_for(|| counting.count() > 0).await;
+        shuts.await;
     });
 }
 

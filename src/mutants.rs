@@ -88,6 +88,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ("begun_relaxed", "model_37_wake_ups", LOST),
     ("rested_relaxed", "model_37_a_turn", RACE),
     ("disarmed_without_exchange", "model_37_the_end", RACE),
+    ("disarmed_without_exchange", "model_37_a_handle", RACE),
     ("released_relaxed", "model_37_the_end", RACE),
     ("extras_looked_for_before_the_end", "model_39", DEADLOCK),
     ("waits_without_a_second_look", "model_39", DEADLOCK),
@@ -330,6 +331,7 @@ const MUTANTS: &[(&str, &str, &str)] = &[
     ),
     ("halted_loopers_stay", "model_61", DEADLOCK),
     ("a_lane_waits_after_its_look", "model_62", DEADLOCK),
+    ("waits_without_a_second_look", "model_62_a_close", DEADLOCK),
     (
         "a_value_is_taken_when_the_world_may_stop",
         "model_63",

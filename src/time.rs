@@ -94,6 +94,11 @@ impl Sleep {
         self.length != NEVER
     }
 
+    /// Removes the timer, until the next poll.
+    fn disarm(&mut self) {
+        self.armed = None;
+    }
+
     /// Polls the sleep. If this arms a deadline, the deadline has this kind.
     pub(crate) fn poll_as(&mut self, kind: Kind, cx: &Context<'_>) -> Poll<()> {
         if !self.ends() {

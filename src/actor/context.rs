@@ -13,15 +13,15 @@
 )]
 
 mod lending;
+mod recv;
 mod replay;
 mod stream;
 
 use std::fmt;
-use std::future::Future;
-use std::panic::UnwindSafe;
-use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
+
+pub use recv::Recv;
 
 use super::address::Address;
 use super::children::Child;
@@ -324,37 +324,6 @@ impl<M> fmt::Debug for Context<M> {
     }
 }
 
-/// The future of [`Context::recv`].
-#[must_use = "nothing is received before it is awaited: `cx.recv().await`"]
-pub struct Recv<'a, M> {
-    context: &'a mut Context<M>,
-}
-
-// As for `Held`; a source that panics is dropped.
-impl<M> UnwindSafe for Recv<'_, M> {}
-
-impl<M> Future for Recv<'_, M> {
-    type Output = Option<M>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Option<M>> {
-        self.context.poll_recv(cx.waker())
-    }
-}
-
-impl<M> Drop for Recv<'_, M> {
-    #[inline]
-    fn drop(&mut self) {
-        let (core, reader) = self.context.parts();
-        done(core, reader);
-    }
-}
-
-impl<M> fmt::Debug for Recv<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Recv").field(&self.context).finish()
-    }
-}
-
 /// Returns the reader of the actor. The caller is the actor's context.
 #[inline]
 fn reader_of<M>(core: At<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
@@ -370,6 +339,7 @@ fn reader_of<M>(core: At<'_, M>) -> NonNull<UnsafeCell<Reader<M>>> {
 fn done<M>(core: At<'_, M>, reader: &mut Reader<M>) {
     if reader.take_waits() {
         core.stop_receiving();
+        reader.forget_other();
     }
 }
 
@@ -407,6 +377,14 @@ impl<M> Context<M> {
     #[cold]
     #[inline(never)]
     fn poll_recv_anyhow(&mut self, waker: &Waker) -> Poll<Option<M>> {
+        let polled = self.poll_recv_fully(waker);
+        if polled.is_ready() {
+            self.parts().1.forget_other();
+        }
+        polled
+    }
+
+    fn poll_recv_fully(&mut self, waker: &Waker) -> Poll<Option<M>> {
         self.close_sources_if_closed();
         if self.core.at().is_terminated() {
             return self.poll_terminated(waker);

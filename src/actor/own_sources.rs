@@ -3,6 +3,7 @@
 //! They are polled with the waker of the actor's last `recv`. Children, requests in flight and other
 //! sources take turns, so none starves the others.
 
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use super::children::Children;
@@ -12,6 +13,7 @@ use super::source::{Source, SourceSet};
 use crate::contain::Panic;
 use crate::error::FaultyPart;
 use crate::tracer::MessageSource;
+use crate::waiters::{Ticket, Waiters};
 
 pub(super) struct Sources<M> {
     /// The keys are where the messages come from.
@@ -24,8 +26,11 @@ pub(super) struct Sources<M> {
     first: bool,
     /// The number of polls, of which each third one starts with the same kind of source.
     polls: usize,
-    /// The waker of the last poll that found the sources pending.
+    /// The waker of the last poll that found the sources pending, or that of `other`.
     waker: Waker,
+    /// The task that waits in `recv` with another waker than the actor's own. The sources keep the
+    /// list, and not that waker, so a `recv` that is dropped takes it along.
+    other: Option<(Arc<Waiters>, Ticket)>,
 }
 
 impl<M> Sources<M> {
@@ -37,6 +42,7 @@ impl<M> Sources<M> {
             first: false,
             polls: 0,
             waker: Waker::noop().clone(),
+            other: None,
         }
     }
 
@@ -68,7 +74,13 @@ impl<M> Sources<M> {
     /// If none is ready, the sources wake `waker`, or the waker of the last poll if that is `None`.
     pub(super) fn poll(&mut self, core: At<'_, M>, waker: Option<&Waker>) -> Poll<Option<M>> {
         if let Some(waker) = waker {
-            self.waker.clone_from(waker);
+            match core.is_own(waker) {
+                true => {
+                    self.forget_other();
+                    self.waker.clone_from(waker);
+                }
+                false => self.wake_other(waker),
+            }
         }
         loop {
             let (from, item) = match self.poll_next() {
@@ -83,6 +95,23 @@ impl<M> Sources<M> {
                 }
                 Err(panic) => core.report(panic, FaultyPart::Source),
             }
+        }
+    }
+
+    /// Lets the sources wake a task with another waker than the actor's own.
+    #[cold]
+    fn wake_other(&mut self, waker: &Waker) {
+        let (waiters, ticket) = self
+            .other
+            .get_or_insert_with(|| (Arc::new(Waiters::new()), Ticket::default()));
+        let _ = waiters.poll(ticket, &mut TaskContext::from_waker(waker), || false);
+        self.waker = Waker::from(waiters.clone());
+    }
+
+    /// Drops the waker of a task that waited with another one than the actor's own.
+    pub(super) fn forget_other(&mut self) {
+        if let Some((waiters, ticket)) = &mut self.other {
+            waiters.leave(ticket);
         }
     }
 

@@ -131,6 +131,13 @@ impl<M> Reader<M> {
             .then(|| unsafe { &(*self.pointer().cast::<Both<M>>()).sources })
     }
 
+    /// Drops the waker of a task that waited with another one than the actor's own.
+    pub(super) fn forget_other(&mut self) {
+        if let Some(both) = self.both() {
+            both.sources.forget_other();
+        }
+    }
+
     /// Adds the sources to a reader that has none.
     pub(super) fn put_sources(&mut self, sources: Sources<M>) {
         let batch = ManuallyDrop::into_inner(self.own_batch());

@@ -7,13 +7,14 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::actor::{Address, Context, actor};
+use crate::actor::{self, Address};
 use crate::error::Fault;
 use crate::sync::Mutex;
 use crate::time::timeout;
+use crate::waiters::{Ticket, Waiters};
 
 /// An [`Address`] whose messages the test receives itself, with methods that check what arrives.
 ///
@@ -45,6 +46,8 @@ pub struct TestProbe<M> {
     /// Moves arriving messages to `heard` when it is polled.
     actor: Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>,
     heard: Arc<Mutex<VecDeque<M>>>,
+    /// The task that waits for the actor.
+    waits: Arc<Waiters>,
     /// Whether the probe was stopped or killed.
     ended: bool,
 }
@@ -54,16 +57,17 @@ impl<M: Send + 'static> TestProbe<M> {
     pub fn new(name: impl Into<String>) -> Self {
         let heard = Arc::new(Mutex::new(VecDeque::new()));
         let hears = heard.clone();
-        let hear = |mut cx: Context<M>| async move {
+        let hear = |mut cx: actor::Context<M>| async move {
             while let Some(message) = cx.recv().await {
                 hears.lock().push_back(message);
             }
         };
-        let (address, actor) = actor(hear).name(name).split();
+        let (address, actor) = actor::actor(hear).name(name).split();
         TestProbe {
             address,
             actor: Box::pin(actor),
             heard,
+            waits: Arc::new(Waiters::new()),
             ended: false,
         }
     }
@@ -129,19 +133,44 @@ impl<M: Send + 'static> TestProbe<M> {
         }
     }
 
-    async fn next(&mut self) -> Option<M> {
-        std::future::poll_fn(|cx| {
-            let mut first = self.heard.lock().pop_front();
-            if first.is_none() && !self.ended {
-                self.ended = self.actor.as_mut().poll(cx).is_ready();
-                first = self.heard.lock().pop_front();
-            }
-            match first {
-                None if !self.ended => Poll::Pending,
-                heard => Poll::Ready(heard),
-            }
-        })
-        .await
+    fn next(&mut self) -> Next<'_, M> {
+        Next {
+            probe: self,
+            ticket: Ticket::default(),
+        }
+    }
+}
+
+/// The future of the next message, or of the end.
+struct Next<'a, M> {
+    probe: &'a mut TestProbe<M>,
+    ticket: Ticket,
+}
+
+impl<M> Future for Next<'_, M> {
+    type Output = Option<M>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<M>> {
+        let Next { probe, ticket } = self.get_mut();
+        let mut first = probe.heard.lock().pop_front();
+        if first.is_none() && !probe.ended {
+            // The actor keeps the list, and not the waker of a wait that may be dropped.
+            let _ = probe.waits.poll(ticket, cx, || false);
+            let waker = Waker::from(probe.waits.clone());
+            let polled = probe.actor.as_mut().poll(&mut Context::from_waker(&waker));
+            probe.ended = polled.is_ready();
+            first = probe.heard.lock().pop_front();
+        }
+        match first {
+            None if !probe.ended => Poll::Pending,
+            heard => Poll::Ready(heard),
+        }
+    }
+}
+
+impl<M> Drop for Next<'_, M> {
+    fn drop(&mut self) {
+        self.probe.waits.leave(&mut self.ticket);
     }
 }
 

@@ -149,6 +149,9 @@ impl<T> TaskHandle<T> {
         // SAFETY: (TASK-2, TASK-3) this gives up the handle's reference and its right to the
         // outcome.
         unsafe {
+            if header.as_ref().state.is_awaited() && Self::process(header).is_current() {
+                header.as_ref().await_no_more();
+            }
             if let Found::Ended { has_value } = header.as_ref().state.detach() {
                 if has_value {
                     (header.as_ref().vtable.forget)(header);

@@ -178,10 +178,16 @@ impl TaskState {
         self.0.fetch_or(CLOSED, Ordering::Relaxed) & (ENDED | CLOSED) == 0
     }
 
+    /// Returns whether the awaiter is armed.
+    #[inline]
+    pub(super) fn is_awaited(&self) -> bool {
+        // Relaxed: only the handle arms, and it is the one that asks.
+        self.0.load(Ordering::Relaxed) & AWAITED != 0
+    }
+
     /// Claims the awaiter for the handle, unless the task has ended.
     pub(super) fn disarm(&self) -> Found {
-        // Relaxed: only the handle arms.
-        if self.0.load(Ordering::Relaxed) & AWAITED == 0 {
+        if !self.is_awaited() {
             return self.look();
         }
         if mutant("disarmed_without_exchange") {

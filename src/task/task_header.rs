@@ -96,6 +96,16 @@ impl TaskHeader {
         found
     }
 
+    /// Drops the waker of an armed awaiter, unless the task has ended: its end wakes that one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn await_no_more(&self) {
+        if self.state.disarm() == Found::Alive {
+            let unneeded = self.change_awaiter(None);
+            contain(|| drop(unneeded));
+        }
+    }
+
     /// Replaces the awaiter. The caller is the awaiter's owner (TASK-4).
     pub(super) fn change_awaiter(&self, new: Option<Waker>) -> Option<Waker> {
         // SAFETY: (TASK-4) by the caller's promise; this calls no user code.

@@ -100,7 +100,8 @@ impl Interval {
     /// # Cancel safety
     /// Cancel safe: a tick that was not returned is left to the next call.
     pub async fn tick(&mut self) -> Instant {
-        std::future::poll_fn(|cx| self.poll_tick(cx)).await
+        let tick = &mut Tick(self);
+        std::future::poll_fn(|cx| tick.0.poll_tick(cx)).await
     }
 
     fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
@@ -126,6 +127,15 @@ impl Interval {
                 now.checked_add(Duration::from_nanos(left))
             }
         }
+    }
+}
+
+/// A call of [`Interval::tick`].
+struct Tick<'a>(&'a mut Interval);
+
+impl Drop for Tick<'_> {
+    fn drop(&mut self) {
+        self.0.sleep.disarm();
     }
 }
 

@@ -40,6 +40,7 @@ mod ctrl_c;
 mod deadlock;
 mod detached;
 mod driver;
+mod dropped_waits;
 #[cfg(target_os = "linux")]
 mod examples;
 mod figures;

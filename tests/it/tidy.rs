@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Returns the paths of all Rust files of `src`.
-fn sources() -> Vec<PathBuf> {
+pub(crate) fn sources() -> Vec<PathBuf> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -30,7 +30,7 @@ fn sources() -> Vec<PathBuf> {
 }
 
 /// Returns the path of `src`.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
@@ -48,7 +48,7 @@ fn module_of(path: &Path) -> String {
 }
 
 /// Returns whether a file contains tests or models, to which most rules do not apply.
-fn is_test(path: &Path) -> bool {
+pub(crate) fn is_test(path: &Path) -> bool {
     let inside = path.strip_prefix(root()).unwrap();
     inside.components().any(|part| {
         let name = part.as_os_str().to_str().unwrap().trim_end_matches(".rs");
@@ -57,7 +57,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 /// Returns the text of a file without line comments.
-fn code_of(path: &Path) -> String {
+pub(crate) fn code_of(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().map(|line| line.split("//").next().unwrap());
     lines.collect::<Vec<_>>().join("\n")

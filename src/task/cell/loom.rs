@@ -279,6 +279,30 @@ fn model_37_a_dropped_or_detached_handle_leaks_nothing() {
     }
 }
 
+/// Checks that the waker of a handle that is given up is dropped by the handle or used by the end,
+/// and not by both.
+#[test]
+fn model_37_a_handle_that_is_given_up_takes_its_waker_or_the_end_does() {
+    for detached in [false, true] {
+        model(move || {
+            let desk = Desk::new();
+            let (mut handle, runnable) = seven(&desk);
+            let caller = StdArc::new(Caller(Parker::new()));
+            let heard = poll(&mut handle, &Waker::from(caller.clone()));
+            assert!(heard.is_pending(), "it has not run");
+            let runs = spawn(move || runnable.run());
+            if detached {
+                handle.detach();
+            } else {
+                drop(handle);
+            }
+            runs.join().unwrap();
+            desk.run();
+            assert_eq!(StdArc::strong_count(&caller), 1, "a waker is left");
+        });
+    }
+}
+
 /// Checks that a task that is cancelled and woken at once ends once, and that its waker may outlive
 /// it.
 #[test]
